@@ -1,0 +1,9 @@
+//! `workerctl` runs workers kept in a git repository unattended and makes the result trustworthy.
+//!
+//! The rooms, and which of them may import which, stand in `docs/architecture.md`;
+//! `tests/tidy.rs` enforces them.
+
+#[cfg(not(target_os = "linux"))]
+compile_error!("workerctl supervises processes with Linux interfaces and builds on Linux only");
+
+pub mod model;

@@ -1,0 +1,3 @@
+//! The `workerctl` binary.
+
+fn main() {}

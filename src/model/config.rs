@@ -1,0 +1,72 @@
+//! The engine's configuration, every default filled in, each value with its origin.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::definition::HookText;
+
+/// Name of the configuration file at the workspace's root.
+pub const CONFIG_FILE: &str = "workerctl.yaml";
+
+/// The engine's configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    /// IANA zone of dates and of displayed times.
+    pub timezone: String,
+    /// How many runs may be active at once; 0: the number of processors, at least 2.
+    pub max_parallel: u32,
+    /// How many runs may wait.
+    pub queue_max: u32,
+    /// `Name <mail>` of commits; absent: git's configuration.
+    pub commit_author: Option<String>,
+    /// Template of commit messages.
+    pub commit_message: String,
+    /// Directory of threads relative to the workspace.
+    pub threads_dir: String,
+    /// Directory of metrics relative to the workspace.
+    pub metrics_dir: String,
+    /// Hooks of every mutating run that may block.
+    pub post_tools_hooks: Vec<HookText>,
+    /// Hooks of every run's commit.
+    pub post_commit_hooks: Vec<HookText>,
+    /// Limit of one attempt where the skill has none, in milliseconds.
+    pub timeout_ms: u64,
+    /// Time between TERM and KILL in milliseconds.
+    pub grace_ms: u64,
+    /// How long a draining engine waits for running commands, in milliseconds.
+    pub drain_grace_ms: u64,
+    /// Bytes of one command's output that are kept.
+    pub output_bytes_max: u64,
+    /// How long the hidden refs of runs that did not succeed are kept, in milliseconds.
+    pub keep_refs_ms: u64,
+    /// Keys that are kept and not evaluated.
+    #[serde(default)]
+    pub kept: serde_json::Map<String, serde_json::Value>,
+    /// Where each value comes from: `default`, `workerctl.yaml:3`.
+    #[serde(default)]
+    pub origins: BTreeMap<String, String>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            timezone: "UTC".to_owned(),
+            max_parallel: 0,
+            queue_max: 10_000,
+            commit_author: None,
+            commit_message: "{{skill}}: {{title}}".to_owned(),
+            threads_dir: "workspace/threads".to_owned(),
+            metrics_dir: "workspace/metrics".to_owned(),
+            post_tools_hooks: Vec::new(),
+            post_commit_hooks: Vec::new(),
+            timeout_ms: 3_600_000,
+            grace_ms: 5_000,
+            drain_grace_ms: 60_000,
+            output_bytes_max: 10 * 1024 * 1024,
+            keep_refs_ms: 14 * 24 * 3_600_000,
+            kept: serde_json::Map::new(),
+            origins: BTreeMap::new(),
+        }
+    }
+}

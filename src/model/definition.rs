@@ -1,0 +1,271 @@
+//! Workers and skills as the catalog hands them out: parsed, normalised, every default filled in.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::SkillRef;
+use super::problem::Place;
+use super::spec::{OnCrash, OutputKind, Retry};
+
+/// When a worker is meant to run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// When somebody asks.
+    OnDemand,
+    /// At due times.
+    Scheduled,
+    /// When something happens.
+    EventTriggered,
+}
+
+/// A worker with its skills.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Worker {
+    /// Unique in the workspace.
+    pub id: String,
+    /// For people; the id where none is given.
+    pub name: String,
+    /// `CodeWorker`, `OpsWorker` and so on; any word.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// Text as written: `1.10` stays `1.10`.
+    pub version: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// When it is meant to run.
+    pub mode: Mode,
+    /// Where its definition stands.
+    pub place: Place,
+    /// Whether the id holds a placeholder: listed and checked, never run.
+    pub template: bool,
+    /// Alias of a model.
+    pub model: Option<String>,
+    /// Instructions for a model.
+    pub instructions: Option<String>,
+    /// Whether a schedule is declared.
+    pub scheduled: bool,
+    /// Keys that are kept and not evaluated.
+    pub kept: serde_json::Map<String, serde_json::Value>,
+    /// Skills in the order of the definition.
+    pub skills: Vec<Arc<Skill>>,
+}
+
+/// What a skill executes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunText {
+    /// Text for a shell.
+    Shell(String),
+    /// A program with its arguments, no shell between.
+    Argv(Vec<String>),
+    /// A script beside the definition.
+    Script {
+        /// Absolute path.
+        path: String,
+        /// Interpreter with its options; empty: the script is executable itself.
+        interpreter: Vec<String>,
+        /// Arguments, placeholders allowed.
+        args: Vec<String>,
+    },
+    /// Nothing of its own: the instructions are for a model.
+    Instructions,
+}
+
+/// The shell that a definition is written for.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Shell {
+    /// `/bin/sh`.
+    #[default]
+    Sh,
+    /// `bash`, found on the engine's PATH.
+    Bash,
+}
+
+/// Type of an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum InputKind {
+    /// Text.
+    String,
+    /// A number.
+    Number,
+    /// True or false.
+    Boolean,
+    /// A list.
+    Array,
+    /// An ISO date.
+    Date,
+    /// A path.
+    Path,
+}
+
+impl InputKind {
+    /// The type's name in definitions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            InputKind::String => "string",
+            InputKind::Number => "number",
+            InputKind::Boolean => "boolean",
+            InputKind::Array => "array",
+            InputKind::Date => "date",
+            InputKind::Path => "path",
+        }
+    }
+}
+
+/// A declared input.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent key of the definition"
+)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: InputKind,
+    /// Whether a value must be given.
+    pub required: bool,
+    /// Value where none is given, as JSON.
+    pub default: Option<serde_json::Value>,
+    /// For people.
+    pub description: Option<String>,
+    /// Allowed values in canonical text; empty: any.
+    pub allowed: Vec<String>,
+    /// Regular expression that the whole text must match.
+    pub pattern: Option<String>,
+    /// Least number.
+    pub min: Option<f64>,
+    /// Greatest number.
+    pub max: Option<f64>,
+    /// Whether only whole numbers are accepted.
+    pub integer: bool,
+    /// Least length in characters, or in items of a list.
+    pub min_length: Option<u64>,
+    /// Greatest length in characters, or in items of a list.
+    pub max_length: Option<u64>,
+    /// Type of a list's items.
+    pub items: Option<InputKind>,
+    /// Whether the value is a secret.
+    pub sensitive: bool,
+    /// Whether a value may begin with `-` where it could be taken for an option.
+    pub allow_dash: bool,
+}
+
+/// A declared output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Output {
+    /// Its name; its type's where none is given.
+    pub name: String,
+    /// Its type.
+    pub kind: OutputKind,
+    /// Pattern of its path relative to the workspace.
+    pub destination: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+}
+
+/// A check as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckText {
+    /// What it verifies.
+    pub description: String,
+    /// Shell text; absent for a manual check.
+    pub command: Option<String>,
+    /// Whether its failure fails the run.
+    pub must_pass: bool,
+    /// Its limit in milliseconds.
+    pub timeout_ms: u64,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// A hook as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookText {
+    /// Shell text without placeholders; the event arrives on standard input.
+    pub command: String,
+    /// Its limit in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Why a skill may not run, though its definition is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Unavailable {
+    /// Stable code, lower case with dashes.
+    pub code: String,
+    /// For people.
+    pub reason: String,
+}
+
+/// A skill, normalised.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Skill {
+    /// `worker/skill`.
+    pub address: SkillRef,
+    /// For people; the id where none is given.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Where its definition stands.
+    pub place: Place,
+    /// Absolute directory of the file that names it: `script` and relative paths start here.
+    pub directory: String,
+    /// What it executes.
+    pub run: RunText,
+    /// Where `run` stands, for problems within its text.
+    pub run_place: Place,
+    /// Markdown body or instructions, never a template.
+    pub instructions: Option<String>,
+    /// Inputs.
+    pub inputs: Vec<Input>,
+    /// Outputs.
+    pub outputs: Vec<Output>,
+    /// Checks before anything is touched.
+    pub pre_checks: Vec<CheckText>,
+    /// Checks after execution, the worker's first.
+    pub checks: Vec<CheckText>,
+    /// Whether it changes things and ends in a commit.
+    pub mutating: bool,
+    /// Whether its command may be repeated without harm.
+    pub idempotent: bool,
+    /// What to do when its owner is lost while it executes.
+    pub on_crash: OnCrash,
+    /// Attempts.
+    pub retry: Retry,
+    /// Limit of one attempt in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// Limit of all attempts in milliseconds.
+    pub max_runtime_ms: Option<u64>,
+    /// Directory of its commands relative to the workspace.
+    pub cwd: String,
+    /// Shell of its texts.
+    pub shell: Shell,
+    /// Names of secret variables that it sees.
+    pub env: Vec<String>,
+    /// Hooks that may block, the configuration's first.
+    pub hooks: Vec<HookText>,
+    /// Hooks after the commit.
+    pub post_commit: Vec<HookText>,
+    /// Template of the commit message, where the definition has one.
+    pub commit_message: Option<String>,
+    /// Why it may not run; empty: it may.
+    pub unavailable: Vec<Unavailable>,
+    /// SHA-256 of what it was read from, in hex.
+    pub digest: String,
+    /// Keys that are kept and not evaluated.
+    #[serde(default)]
+    pub kept: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Skill {
+    /// Whether it may run.
+    pub fn is_available(&self) -> bool {
+        self.unavailable.is_empty()
+    }
+}

@@ -1,0 +1,155 @@
+//! What was observed of commands, outputs and checks, as it is kept in the journal.
+
+use serde::{Deserialize, Serialize};
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Ended {
+    /// By itself, with this exit code.
+    Exited {
+        /// 0 to 255.
+        code: i32,
+    },
+    /// By a signal that we did not send.
+    Signalled {
+        /// Signal number.
+        signal: i32,
+    },
+    /// Its time was up and it was ended.
+    TimedOut,
+    /// It was ended on request.
+    Stopped,
+    /// It never started.
+    NotStarted {
+        /// Stable code.
+        code: String,
+        /// For people.
+        message: String,
+    },
+}
+
+impl Ended {
+    /// Whether the process ended by itself with exit code 0.
+    pub fn is_success(&self) -> bool {
+        matches!(self, Ended::Exited { code: 0 })
+    }
+
+    /// A lower-case fragment for people.
+    pub fn describe(&self) -> String {
+        match self {
+            Ended::Exited { code } => format!("exit code {code}"),
+            Ended::Signalled { signal } => format!("ended by signal {signal}"),
+            Ended::TimedOut => "time limit reached".to_owned(),
+            Ended::Stopped => "stopped on request".to_owned(),
+            Ended::NotStarted { message, .. } => format!("not started: {message}"),
+        }
+    }
+}
+
+/// One attempt's execution.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Execution {
+    /// How the command ended.
+    pub ended: Ended,
+    /// Wall time of the command in milliseconds.
+    pub duration_ms: u64,
+    /// Bytes of standard output, dropped ones included.
+    pub stdout_bytes: u64,
+    /// Bytes of standard error, dropped ones included.
+    pub stderr_bytes: u64,
+    /// Bytes beyond the cap, read and not kept.
+    pub dropped_bytes: u64,
+    /// Processes that were still alive after the command and were ended.
+    pub survivors_ended: u32,
+    /// The last lines of standard error, masked, for messages and the next attempt.
+    #[serde(default)]
+    pub stderr_tail: String,
+}
+
+/// What became of one declared output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OutputState {
+    /// The output's name.
+    pub name: String,
+    /// Path relative to the workspace, where the output has one.
+    pub path: Option<String>,
+    /// Size in bytes when the file is there.
+    pub bytes: Option<u64>,
+    /// SHA-256 of the content in hex when the file is there.
+    pub digest: Option<String>,
+    /// Whether it was written in this run.
+    pub written: bool,
+    /// Why the output is not what was promised.
+    pub problem: Option<String>,
+}
+
+/// What became of one check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It ran and passed.
+    Passed,
+    /// It ran and failed, and had to pass.
+    Failed,
+    /// It ran and failed, and need not pass.
+    Warned,
+    /// It did not run: manual, or after the first failure.
+    NotRun,
+}
+
+/// One check with its evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CheckRecord {
+    /// What it verifies, for people.
+    pub description: String,
+    /// The command as it ran; absent for manual checks and for those of declared outputs.
+    pub command: Option<String>,
+    /// Whether its failure fails the run.
+    pub must_pass: bool,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// How its command ended.
+    pub ended: Option<Ended>,
+    /// Why it did not run or did not pass, for people.
+    pub message: Option<String>,
+    /// The last of its output, masked.
+    #[serde(default)]
+    pub output_tail: String,
+    /// Wall time in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// The result of one attempt, recorded when its last process was dead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Declared outputs.
+    pub outputs: Vec<OutputState>,
+    /// Changed paths, relative to the repository; bounded by [`CHANGES_SHOWN_MAX`].
+    pub changed: Vec<String>,
+    /// How many paths changed in all.
+    pub changed_count: u64,
+    /// What the git room needs to commit or restore; opaque to everyone else.
+    pub tree: serde_json::Value,
+}
+
+/// How many changed paths a record lists.
+pub const CHANGES_SHOWN_MAX: usize = 1_000;
+
+/// What restoring did.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RestoreReport {
+    /// How many paths were put back.
+    pub put_back: u64,
+    /// Paths left alone because they were edited since.
+    pub edited_since: Vec<String>,
+    /// Paths that could not be put back, with the reason.
+    pub failed: Vec<String>,
+}
+
+impl RestoreReport {
+    /// Whether everything was put back.
+    pub fn is_complete(&self) -> bool {
+        self.edited_since.is_empty() && self.failed.is_empty()
+    }
+}

@@ -1,0 +1,23 @@
+//! Plain data and parse-once newtypes: the words of every other room.
+
+pub mod config;
+pub mod definition;
+pub mod diagnostic;
+pub mod duration;
+pub mod evidence;
+pub mod ids;
+pub mod outcome;
+pub mod problem;
+pub mod spec;
+pub mod time;
+pub mod value;
+
+pub use config::Config;
+pub use definition::{Skill, Worker};
+pub use diagnostic::{Diagnostic, Kind};
+pub use ids::{RunId, SkillRef, ThreadId};
+pub use outcome::{Failure, Outcome, Phase, Results, Step, StepResult};
+pub use problem::{Place, Problem, Severity};
+pub use spec::RunSpec;
+pub use time::Timestamp;
+pub use value::Value;

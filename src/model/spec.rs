@@ -1,0 +1,262 @@
+//! A run's specification, frozen at intake: everything that later steps need, and no values of secrets.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{RunId, SkillRef, ThreadId};
+use super::time::Timestamp;
+use super::value::Value;
+
+/// Version of the stored specification.
+pub const SPEC_VERSION: u32 = 1;
+
+/// What to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Program {
+    /// Text for a shell, placeholders already replaced by references.
+    Shell {
+        /// Absolute path of the shell.
+        shell: String,
+        /// The text.
+        text: String,
+    },
+    /// A program with its arguments, no shell between.
+    Argv {
+        /// Program first.
+        argv: Vec<String>,
+    },
+}
+
+impl Program {
+    /// One line for people.
+    pub fn show(&self) -> String {
+        match self {
+            Program::Shell { text, .. } => text.clone(),
+            Program::Argv { argv } => argv.join(" "),
+        }
+    }
+}
+
+/// A check, frozen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckSpec {
+    /// What it verifies.
+    pub description: String,
+    /// What runs; absent for a manual check.
+    pub program: Option<Program>,
+    /// Whether its failure fails the run.
+    pub must_pass: bool,
+    /// Its limit in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// A hook's command, frozen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookSpec {
+    /// What runs; the event arrives as JSON on its standard input.
+    pub program: Program,
+    /// Its limit in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Kind of a declared output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OutputKind {
+    /// A Markdown file: UTF-8 and not blank.
+    Markdown,
+    /// A JSON file: parses.
+    Json,
+    /// Any file.
+    File,
+    /// A commit, the skill's own or the run's.
+    GitCommit,
+    /// Text for the person who looks.
+    Console,
+}
+
+impl OutputKind {
+    /// The kind's name in definitions.
+    pub const fn name(self) -> &'static str {
+        match self {
+            OutputKind::Markdown => "markdown",
+            OutputKind::Json => "json",
+            OutputKind::File => "file",
+            OutputKind::GitCommit => "git_commit",
+            OutputKind::Console => "console",
+        }
+    }
+
+    /// Extension of a file of this kind, without the dot.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            OutputKind::Markdown => "md",
+            OutputKind::Json => "json",
+            OutputKind::File | OutputKind::GitCommit | OutputKind::Console => "txt",
+        }
+    }
+}
+
+/// A declared output, frozen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputSpec {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: OutputKind,
+    /// Path relative to the workspace; absent for console and commit.
+    pub path: Option<String>,
+}
+
+/// What to do with a mutating run whose owner was lost while it executed.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum OnCrash {
+    /// Go on when a declared output is new and every check passes, restore otherwise.
+    #[default]
+    Verify,
+    /// Restore and leave the outcome unknown.
+    Restore,
+}
+
+/// When and how often a failed attempt is followed by another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Retry {
+    /// All attempts together, at least 1.
+    pub max_attempts: u32,
+    /// Wait before the second attempt, in milliseconds.
+    pub initial_ms: u64,
+    /// Factor from wait to wait, in hundredths: 200 doubles.
+    pub factor_percent: u32,
+    /// Longest wait in milliseconds.
+    pub max_ms: u64,
+    /// Whether a failed execution is retried.
+    pub on_execution: bool,
+    /// Whether a failed verification is retried.
+    pub on_verification: bool,
+}
+
+impl Retry {
+    /// One attempt and no other.
+    pub const ONCE: Retry = Retry {
+        max_attempts: 1,
+        initial_ms: 0,
+        factor_percent: 200,
+        max_ms: 300_000,
+        on_execution: true,
+        on_verification: true,
+    };
+
+    /// The wait before attempt number `failed + 1`, after `failed` failed ones, in milliseconds.
+    pub fn wait_ms(&self, failed: u32) -> u64 {
+        let mut wait = self.initial_ms;
+        for _ in 1..failed.min(64) {
+            wait = wait.saturating_mul(u64::from(self.factor_percent)) / 100;
+            if wait >= self.max_ms {
+                break;
+            }
+        }
+        wait.min(self.max_ms)
+    }
+}
+
+/// The part of a specification that the machine decides by.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent promise of the definition"
+)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Plan {
+    /// Whether the run changes the repository and ends in a commit.
+    pub mutating: bool,
+    /// Whether a command may be repeated without harm.
+    pub idempotent: bool,
+    /// Whether there is anything to look at before preparing.
+    pub validates: bool,
+    /// Whether there is anything to record before executing.
+    pub prepares: bool,
+    /// Whether there is anything to verify.
+    pub verifies: bool,
+    /// What to do with a mutating run whose owner was lost while it executed.
+    pub on_crash: OnCrash,
+    /// Attempts.
+    pub retry: Retry,
+    /// How many hooks may block.
+    pub hooks: u32,
+    /// How many hooks follow the commit.
+    pub post_commit_hooks: u32,
+    /// Limit from the first executing to the end of verifying, in milliseconds.
+    pub max_runtime_ms: Option<u64>,
+}
+
+/// Everything that a run needs, frozen when it was accepted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// [`SPEC_VERSION`] of the writer.
+    pub version: u32,
+    /// The run.
+    pub run: RunId,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// What is invoked.
+    pub skill: SkillRef,
+    /// The skill's name for people.
+    pub title: String,
+    /// SHA-256 of the definition in hex.
+    pub definition_digest: String,
+    /// When it was submitted.
+    pub submitted_at: Timestamp,
+    /// IANA zone of `date` and `time`.
+    pub zone: String,
+    /// Absolute path of the workspace.
+    pub workspace: String,
+    /// Absolute path where commands run.
+    pub cwd: String,
+    /// What is leased while a mutating run is under way: the common git directory of its repository.
+    #[serde(default)]
+    pub repository: Option<String>,
+    /// Bound inputs; those of `sensitive` hold the mask.
+    pub inputs: BTreeMap<String, Value>,
+    /// Names of inputs whose values are secrets.
+    pub sensitive: Vec<String>,
+    /// The skill's command.
+    pub program: Program,
+    /// Scripts and interpreters that must be there, with the SHA-256 they had (`None`: presence only).
+    pub requires: Vec<(String, Option<String>)>,
+    /// Variables of the substitution; those of sensitive inputs are kept elsewhere.
+    pub environment: Vec<(String, String)>,
+    /// Names of variables to take from the engine's environment; their values are secrets.
+    pub env_names: Vec<String>,
+    /// Declared outputs.
+    pub outputs: Vec<OutputSpec>,
+    /// Index of the output that standard output becomes.
+    pub stdout_to: Option<usize>,
+    /// Paths of `path` inputs to look at, relative to the workspace or absolute.
+    pub input_paths: Vec<String>,
+    /// Checks before anything is touched.
+    pub pre_checks: Vec<CheckSpec>,
+    /// Checks after the execution, the worker's first.
+    pub checks: Vec<CheckSpec>,
+    /// Hooks that may block.
+    pub hooks: Vec<HookSpec>,
+    /// Hooks after the commit.
+    pub post_commit: Vec<HookSpec>,
+    /// What the machine decides by.
+    pub plan: Plan,
+    /// Limit of one attempt's execution in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// The commit's message, rendered, without trailers.
+    pub commit_message: String,
+    /// `Name <mail>` of the commit's author where the configuration sets one.
+    pub commit_author: Option<String>,
+    /// Directory of threads relative to the workspace.
+    pub threads_dir: String,
+    /// The run that this one repeats.
+    pub retry_of: Option<RunId>,
+    /// Who asked, for people: `cli uid 1000`.
+    pub submitted_by: String,
+}
