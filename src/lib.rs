@@ -6,4 +6,5 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("workerctl supervises processes with Linux interfaces and builds on Linux only");
 
+pub mod machine;
 pub mod model;

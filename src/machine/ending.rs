@@ -1,0 +1,142 @@
+//! The ways to an end: restoring, saving, finished.
+
+use super::apply::failed;
+use super::event::{Event, Resolution};
+use super::state::{AfterRestore, AfterSave, Run, State};
+use crate::model::Timestamp;
+use crate::model::evidence::RestoreReport;
+use crate::model::outcome::{Failure, Outcome, Step, StepResult};
+
+impl Run {
+    /// Puts back what a mutating run changed; a run that changes nothing goes on at once.
+    pub(super) fn restore_then(&mut self, at: Timestamp, then: AfterRestore) {
+        if self.plan.mutating && self.facts.touched {
+            self.state = State::Restoring { then };
+        } else {
+            self.after_restore(at, then);
+        }
+    }
+
+    pub(super) fn after_restore(&mut self, at: Timestamp, then: AfterRestore) {
+        match then {
+            AfterRestore::Retry { wait_ms: 0 } => self.start_executing(at),
+            AfterRestore::Retry { wait_ms } => {
+                let attempt = self.facts.attempts.saturating_add(1);
+                self.state = State::BackingOff {
+                    attempt,
+                    since: at,
+                    for_ms: wait_ms,
+                };
+            }
+            AfterRestore::Requeue => {
+                // Waiting in the queue is no part of the limit of all attempts: it counts anew.
+                self.facts.executing_since = None;
+                self.state = State::Queued;
+            }
+            AfterRestore::Finish(outcome) => self.save_then_finish(outcome),
+        }
+    }
+
+    pub(super) fn save_then_finish(&mut self, outcome: Outcome) {
+        self.state = State::Saving {
+            next: AfterSave::Finish(outcome),
+            cancelled: false,
+        };
+    }
+
+    /// Ends the run; steps that were never reached are skipped.
+    pub(super) fn finish(&mut self, outcome: Outcome) {
+        let why = match &outcome {
+            Outcome::Succeeded if !self.plan.mutating => "non_mutating",
+            _ => "not_reached",
+        };
+        let results = &mut self.facts.results;
+        for result in [
+            &mut results.execution,
+            &mut results.verification,
+            &mut results.hook,
+            &mut results.save,
+            &mut results.commit,
+        ] {
+            if *result == StepResult::Pending {
+                *result = StepResult::skipped(why);
+            }
+        }
+        self.state = State::Finished {
+            outcome,
+            closed: false,
+        };
+    }
+
+    pub(super) fn in_restoring(
+        &mut self,
+        at: Timestamp,
+        event: &Event,
+        then: &AfterRestore,
+    ) -> Option<()> {
+        match event {
+            Event::Restored { report } => self.restored(at, report, then),
+            Event::CancelRequested { .. } => {
+                if !matches!(then, AfterRestore::Finish(_)) {
+                    let then = AfterRestore::Finish(Outcome::Cancelled);
+                    self.state = State::Restoring { then };
+                }
+            }
+            Event::OwnerLost => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn restored(&mut self, at: Timestamp, report: &RestoreReport, then: &AfterRestore) {
+        let left = report.edited_since.len() + report.failed.len();
+        self.facts.not_restored = u32::try_from(left).unwrap_or(u32::MAX);
+        if !report.is_complete() {
+            self.warn(format!("{left} paths could not be put back"));
+            if !matches!(then, AfterRestore::Finish(_)) {
+                let failure = Failure::new(
+                    Step::Execute,
+                    "not_restored",
+                    "what the attempt changed could not be put back, so no other attempt was made",
+                );
+                self.save_then_finish(failed(&failure));
+                return;
+            }
+        }
+        self.after_restore(at, then.clone());
+    }
+
+    pub(super) fn in_finished(
+        &mut self,
+        event: &Event,
+        outcome: &Outcome,
+        closed: bool,
+    ) -> Option<()> {
+        match (event, outcome) {
+            (Event::Closed, _) if !closed => {
+                self.state = State::Finished {
+                    outcome: outcome.clone(),
+                    closed: true,
+                };
+            }
+            (Event::OwnerLost, _) if !closed => {}
+            (Event::Resolved { resolution, note }, Outcome::Unknown { .. }) => {
+                self.facts.resolution = Some(*resolution);
+                let outcome = match resolution {
+                    Resolution::Succeeded => Outcome::Succeeded,
+                    Resolution::Failed => failed(&Failure::new(
+                        Step::Execute,
+                        "resolved_failed",
+                        note.clone(),
+                    )),
+                };
+                self.state = State::Finished {
+                    outcome,
+                    closed: false,
+                };
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}

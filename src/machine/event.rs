@@ -1,0 +1,249 @@
+//! Facts about a run, recorded in its journal.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Timestamp;
+use crate::model::evidence::{CheckRecord, Execution, Recorded, RestoreReport};
+use crate::model::outcome::Failure;
+use crate::model::spec::Plan;
+
+/// One line of a journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Counted from 0 within the run.
+    pub seq: u32,
+    /// Wall clock when it was recorded.
+    pub at: Timestamp,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Who may act on a run, and since when: an owner's name and a token that only grows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Admission {
+    /// The engine, as its locks name it.
+    pub owner: String,
+    /// Fencing token: grows with every engine that opens the store.
+    pub fence: u64,
+}
+
+/// How firmly a run is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelKind {
+    /// TERM, grace, KILL.
+    Graceful,
+    /// KILL at once.
+    Now,
+}
+
+/// What a hook said.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum HookVerdict {
+    /// Exit code 0.
+    Passed,
+    /// Exit code 2: the run is to fail.
+    Blocked {
+        /// The last of its standard error, masked.
+        message: String,
+    },
+    /// Anything else: noted, no more.
+    Warned {
+        /// What happened.
+        message: String,
+    },
+}
+
+/// How a person settled an unknown outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolution {
+    /// The work was done.
+    Succeeded,
+    /// It was not.
+    Failed,
+}
+
+/// A recorded fact, past tense.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Event {
+    /// The run was accepted.
+    Submitted {
+        /// Version of the machine that writes this journal.
+        machine: u32,
+        /// What the machine decides by.
+        plan: Plan,
+    },
+    /// Its turn came.
+    Admitted {
+        /// Who acts on it.
+        admission: Admission,
+    },
+    /// Nothing stands against it.
+    Validated {
+        /// Checks that ran before anything was touched.
+        checks: Vec<CheckRecord>,
+    },
+    /// Something stands against it.
+    ValidationFailed {
+        /// What.
+        failure: Failure,
+        /// Checks that ran, the failing one last.
+        checks: Vec<CheckRecord>,
+    },
+    /// The baseline is recorded.
+    Prepared {
+        /// What the git and output rooms need later; opaque here.
+        baseline: serde_json::Value,
+    },
+    /// The baseline could not be recorded.
+    PreparationFailed {
+        /// Why.
+        failure: Failure,
+    },
+    /// The last process of an attempt is dead.
+    ExecutionFinished {
+        /// Which attempt.
+        attempt: u32,
+        /// How it went.
+        execution: Execution,
+    },
+    /// The result of an attempt is recorded.
+    ResultRecorded {
+        /// Which attempt.
+        attempt: u32,
+        /// What it left.
+        result: Recorded,
+    },
+    /// The result of an attempt could not be recorded.
+    RecordingFailed {
+        /// Which attempt.
+        attempt: u32,
+        /// Why.
+        failure: Failure,
+    },
+    /// The checks of an attempt ended.
+    ChecksFinished {
+        /// Which attempt.
+        attempt: u32,
+        /// Each with its evidence, those of outputs first.
+        checks: Vec<CheckRecord>,
+        /// A failure that is no check's, such as a result changed by a check.
+        failure: Option<Failure>,
+    },
+    /// The wait before an attempt is over.
+    BackoffElapsed {
+        /// The attempt that may start.
+        attempt: u32,
+    },
+    /// A hook that may block ended.
+    HookFinished {
+        /// Its place from 0.
+        index: u32,
+        /// What it said.
+        verdict: HookVerdict,
+    },
+    /// The thread is written.
+    Saved,
+    /// The thread could not be written.
+    SaveFailed {
+        /// Why.
+        failure: Failure,
+    },
+    /// The commit's objects are durable; its id will be the same if built again.
+    CommitPrepared {
+        /// Id of the commit in hex.
+        oid: String,
+        /// Id of its parent in hex; absent on an unborn branch.
+        parent: Option<String>,
+        /// Full name of the branch.
+        reference: String,
+    },
+    /// Nothing changed, so nothing is committed.
+    NothingToCommit,
+    /// The branch moved on before it could be swapped.
+    CommitOvertaken,
+    /// The commit is durable on its branch.
+    Committed {
+        /// Its id in hex.
+        oid: String,
+        /// What could not be refreshed in the user's index, if anything.
+        warning: Option<String>,
+    },
+    /// The commit could not be made.
+    CommitFailed {
+        /// Why.
+        failure: Failure,
+    },
+    /// A hook that follows the commit ended.
+    PostCommitHookFinished {
+        /// Its place from 0.
+        index: u32,
+        /// What it said; a block is only a warning here.
+        verdict: HookVerdict,
+    },
+    /// What could be put back is put back.
+    Restored {
+        /// What was and what was not.
+        report: RestoreReport,
+    },
+    /// Somebody asked to end it.
+    CancelRequested {
+        /// How firmly.
+        kind: CancelKind,
+        /// Who, for people.
+        by: String,
+    },
+    /// The limit of all attempts was reached.
+    RuntimeExhausted,
+    /// The engine drains and ended the running command.
+    Interrupted,
+    /// An engine found the run without its owner; every process of it is dead.
+    OwnerLost,
+    /// A person settled an unknown outcome.
+    Resolved {
+        /// As what.
+        resolution: Resolution,
+        /// Why.
+        note: String,
+    },
+    /// Thread and metrics of a finished run are written.
+    Closed,
+}
+
+impl Event {
+    /// The event's name in journals, threads and messages.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Event::Submitted { .. } => "submitted",
+            Event::Admitted { .. } => "admitted",
+            Event::Validated { .. } => "validated",
+            Event::ValidationFailed { .. } => "validation_failed",
+            Event::Prepared { .. } => "prepared",
+            Event::PreparationFailed { .. } => "preparation_failed",
+            Event::ExecutionFinished { .. } => "execution_finished",
+            Event::ResultRecorded { .. } => "result_recorded",
+            Event::RecordingFailed { .. } => "recording_failed",
+            Event::ChecksFinished { .. } => "checks_finished",
+            Event::BackoffElapsed { .. } => "backoff_elapsed",
+            Event::HookFinished { .. } => "hook_finished",
+            Event::Saved => "saved",
+            Event::SaveFailed { .. } => "save_failed",
+            Event::CommitPrepared { .. } => "commit_prepared",
+            Event::NothingToCommit => "nothing_to_commit",
+            Event::CommitOvertaken => "commit_overtaken",
+            Event::Committed { .. } => "committed",
+            Event::CommitFailed { .. } => "commit_failed",
+            Event::PostCommitHookFinished { .. } => "post_commit_hook_finished",
+            Event::Restored { .. } => "restored",
+            Event::CancelRequested { .. } => "cancel_requested",
+            Event::RuntimeExhausted => "runtime_exhausted",
+            Event::Interrupted => "interrupted",
+            Event::OwnerLost => "owner_lost",
+            Event::Resolved { .. } => "resolved",
+            Event::Closed => "closed",
+        }
+    }
+}

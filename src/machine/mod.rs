@@ -1,0 +1,41 @@
+//! The state machine of one run: state, event, `apply`, action. Pure, total, synchronous.
+//!
+//! Live work and recovery are the same code: fold the journal with [`Run::apply`], ask
+//! [`Run::next_action`], and where an attempt may have been running record [`Event::OwnerLost`].
+
+mod action;
+mod apply;
+mod attempt;
+mod ending;
+mod event;
+mod state;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+pub use action::{Action, StopKind};
+pub use apply::FoldError;
+pub use event::{Admission, CancelKind, Entry, Event, HookVerdict, Resolution};
+pub use state::{AfterRestore, AfterSave, Ending, Facts, Goal, Run, State};
+
+/// Version of the machine that a journal is written under.
+pub const MACHINE_VERSION: u32 = 1;
+
+/// How many events one journal may hold; a run that would exceed it ends as `unknown`.
+pub const JOURNAL_EVENTS_MAX: u32 = 10_000;
+
+/// How many attempts may be lost to crashes before a run is given up.
+pub const CRASH_ATTEMPTS_MAX: u32 = 3;
+
+/// How often a commit is built again because its branch moved on.
+pub const COMMIT_REBUILDS_MAX: u32 = 20;
+
+/// An event that the state does not accept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{event}` is not accepted in `{state}`")]
+pub struct IllegalEvent {
+    /// Name of the state.
+    pub state: &'static str,
+    /// Name of the event.
+    pub event: &'static str,
+}

@@ -1,0 +1,305 @@
+//! Plans, events and the search that stand for all of them: what differs decides nothing else.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use crate::machine::{
+    Admission, CancelKind, Event, Facts, HookVerdict, MACHINE_VERSION, Resolution, Run, State,
+};
+use crate::model::Timestamp;
+use crate::model::evidence::{
+    CheckRecord, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
+};
+use crate::model::outcome::{Failure, Results, Step};
+use crate::model::spec::{OnCrash, Plan, Retry};
+
+/// The instant of every event here: no decision of the machine depends on it.
+pub const AT: Timestamp = Timestamp::from_millis(1_000);
+
+/// Attempts beyond this are not explored: draining may add attempts without end, each like the one before.
+pub const ATTEMPTS_EXPLORED_MAX: u32 = 4;
+
+/// A plan of each kind that the machine tells apart.
+pub fn plans() -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for bits in 0..512u32 {
+        let bit = |place: u32| bits & (1 << place) != 0;
+        let mutating = bit(0);
+        // Neither hooks nor `on_crash` mean anything to a run that changes nothing.
+        if !mutating && (bit(1) || bit(2) || bit(3)) {
+            continue;
+        }
+        let retry = if bit(4) {
+            Retry {
+                max_attempts: 2,
+                initial_ms: 500,
+                ..Retry::ONCE
+            }
+        } else {
+            Retry::ONCE
+        };
+        plans.push(Plan {
+            mutating,
+            idempotent: bit(5),
+            validates: bit(6),
+            prepares: bit(7),
+            verifies: bit(8),
+            on_crash: if bit(1) {
+                OnCrash::Restore
+            } else {
+                OnCrash::Verify
+            },
+            retry,
+            hooks: if bit(2) { 2 } else { 0 },
+            post_commit_hooks: if bit(3) { 2 } else { 0 },
+            max_runtime_ms: bit(4).then_some(60_000),
+        });
+    }
+    plans
+}
+
+/// The run that `plan` begins with.
+pub fn queued(plan: &Plan) -> Run {
+    Run {
+        plan: plan.clone(),
+        state: State::Queued,
+        facts: Facts::default(),
+    }
+}
+
+fn execution(ended: Ended) -> Execution {
+    Execution {
+        ended,
+        duration_ms: 1,
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        dropped_bytes: 0,
+        survivors_ended: 0,
+        stderr_tail: String::new(),
+    }
+}
+
+fn recorded(written: bool) -> Recorded {
+    Recorded {
+        outputs: vec![OutputState {
+            name: "report".to_owned(),
+            path: Some("report.md".to_owned()),
+            bytes: Some(1),
+            digest: None,
+            written,
+            problem: None,
+        }],
+        changed: Vec::new(),
+        changed_count: 0,
+        tree: serde_json::Value::Null,
+    }
+}
+
+/// A check of this verdict.
+pub fn check(verdict: Verdict) -> CheckRecord {
+    CheckRecord {
+        description: "check".to_owned(),
+        command: None,
+        must_pass: verdict != Verdict::Warned,
+        verdict,
+        ended: None,
+        message: None,
+        output_tail: String::new(),
+        duration_ms: 1,
+    }
+}
+
+fn failure(step: Step) -> Failure {
+    Failure::new(step, "code", "message")
+}
+
+/// The attempt and the place of a hook that the state waits for: representative events depend on these.
+pub fn due(run: &Run) -> (u32, u32) {
+    let index = match &run.state {
+        State::PostHook { index, .. } | State::Announcing { index } => *index,
+        _ => 0,
+    };
+    match &run.state {
+        State::BackingOff { attempt, .. } => (*attempt, index),
+        _ => (run.facts.attempts, index),
+    }
+}
+
+/// Every event in each variant that the machine tells apart, those of other attempts and hooks included.
+pub fn representatives(run: &Run) -> Vec<Event> {
+    let mut events = of_run(run);
+    events.extend(with_variants(run));
+    events.extend(of_attempt(run));
+    events
+}
+
+fn of_attempt(run: &Run) -> Vec<Event> {
+    let (attempt, _) = due(run);
+    let mut events = Vec::new();
+    for attempt in [attempt, attempt + 7] {
+        for ended in [
+            Ended::Exited { code: 0 },
+            Ended::Exited { code: 1 },
+            Ended::TimedOut,
+            Ended::Stopped,
+            Ended::NotStarted {
+                code: "not_found".to_owned(),
+                message: "no such program".to_owned(),
+            },
+        ] {
+            let execution = execution(ended);
+            events.push(Event::ExecutionFinished { attempt, execution });
+        }
+        for written in [true, false] {
+            let result = recorded(written);
+            events.push(Event::ResultRecorded { attempt, result });
+        }
+        let failed = failure(Step::Verify);
+        events.push(Event::RecordingFailed {
+            attempt,
+            failure: failed.clone(),
+        });
+        for (checks, failure) in [
+            (vec![check(Verdict::Passed)], None),
+            (vec![check(Verdict::Passed), check(Verdict::Warned)], None),
+            (vec![check(Verdict::Failed)], None),
+            (vec![check(Verdict::NotRun)], None),
+            (vec![check(Verdict::Passed)], Some(failed)),
+        ] {
+            events.push(Event::ChecksFinished {
+                attempt,
+                checks,
+                failure,
+            });
+        }
+        events.push(Event::BackoffElapsed { attempt });
+    }
+    events
+}
+
+fn of_run(run: &Run) -> Vec<Event> {
+    vec![
+        Event::Submitted {
+            machine: MACHINE_VERSION,
+            plan: run.plan.clone(),
+        },
+        Event::Admitted {
+            admission: Admission {
+                owner: "engine".to_owned(),
+                fence: 1,
+            },
+        },
+        Event::Validated { checks: Vec::new() },
+        Event::ValidationFailed {
+            failure: failure(Step::Validate),
+            checks: Vec::new(),
+        },
+        Event::Prepared {
+            baseline: serde_json::Value::Null,
+        },
+        Event::PreparationFailed {
+            failure: failure(Step::Prepare),
+        },
+        Event::Saved,
+        Event::SaveFailed {
+            failure: failure(Step::Save),
+        },
+        Event::CommitPrepared {
+            oid: "a1".to_owned(),
+            parent: None,
+            reference: "refs/heads/main".to_owned(),
+        },
+        Event::NothingToCommit,
+        Event::CommitOvertaken,
+        Event::Committed {
+            oid: "a1".to_owned(),
+            warning: None,
+        },
+        Event::CommitFailed {
+            failure: failure(Step::Commit),
+        },
+        Event::RuntimeExhausted,
+        Event::Interrupted,
+        Event::OwnerLost,
+        Event::Closed,
+    ]
+}
+
+fn with_variants(run: &Run) -> Vec<Event> {
+    let (_, index) = due(run);
+    let mut events = Vec::new();
+    for index in [index, index + 7] {
+        for verdict in [
+            HookVerdict::Passed,
+            HookVerdict::Blocked {
+                message: "no".to_owned(),
+            },
+            HookVerdict::Warned {
+                message: "hm".to_owned(),
+            },
+        ] {
+            events.push(Event::PostCommitHookFinished {
+                index,
+                verdict: verdict.clone(),
+            });
+            events.push(Event::HookFinished { index, verdict });
+        }
+    }
+    for failed in [Vec::new(), vec!["path: denied".to_owned()]] {
+        let report = RestoreReport {
+            put_back: 1,
+            edited_since: Vec::new(),
+            failed,
+        };
+        events.push(Event::Restored { report });
+    }
+    for kind in [CancelKind::Graceful, CancelKind::Now] {
+        let by = "somebody".to_owned();
+        events.push(Event::CancelRequested { kind, by });
+    }
+    for resolution in [Resolution::Succeeded, Resolution::Failed] {
+        let note = "looked".to_owned();
+        events.push(Event::Resolved { resolution, note });
+    }
+    events
+}
+
+/// The run without those facts that no decision rests on, so that equal runs count as one.
+#[must_use]
+pub fn reduced(mut run: Run) -> Run {
+    let facts = run.facts;
+    run.facts = Facts {
+        attempts: facts.attempts,
+        failed_attempts: facts.failed_attempts,
+        crash_attempts: facts.crash_attempts,
+        touched: facts.touched,
+        executing_since: facts.executing_since,
+        results: Results::default(),
+        ..Facts::default()
+    };
+    run
+}
+
+/// Visits every state that `plan` can reach with every representative event: (run, event, next or refused).
+pub fn explore(plan: &Plan, visit: &mut dyn FnMut(&Run, &Event, Option<&Run>)) {
+    let start = queued(plan);
+    let mut seen = HashSet::from([start.clone()]);
+    let mut open = VecDeque::from([start]);
+    let mut events: HashMap<(u32, u32), Vec<Event>> = HashMap::new();
+    while let Some(run) = open.pop_front() {
+        // They depend on the plan and on what is due, and on nothing else of the run.
+        let events = events
+            .entry(due(&run))
+            .or_insert_with(|| representatives(&run));
+        for event in &*events {
+            let next = run.apply(AT, event).ok();
+            visit(&run, event, next.as_ref());
+            let Some(next) = next.map(reduced) else {
+                continue;
+            };
+            if next.facts.attempts <= ATTEMPTS_EXPLORED_MAX && !seen.contains(&next) {
+                seen.insert(next.clone());
+                open.push_back(next);
+            }
+        }
+    }
+}

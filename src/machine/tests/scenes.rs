@@ -1,0 +1,185 @@
+//! Plans and events that the tests of the machine are made of.
+
+use crate::machine::table::{AT, check, label, queued};
+use crate::machine::*;
+use crate::model::evidence::{Ended, Execution, OutputState, Recorded, RestoreReport, Verdict};
+use crate::model::outcome::{Failure, Step};
+use crate::model::spec::{OnCrash, Plan, Retry};
+
+pub(super) fn mutating() -> Plan {
+    Plan {
+        mutating: true,
+        idempotent: false,
+        validates: true,
+        prepares: true,
+        verifies: true,
+        on_crash: OnCrash::Verify,
+        retry: Retry::ONCE,
+        hooks: 2,
+        post_commit_hooks: 1,
+        max_runtime_ms: Some(1_000),
+    }
+}
+
+pub(super) fn retrying() -> Plan {
+    Plan {
+        idempotent: true,
+        retry: Retry {
+            max_attempts: 3,
+            initial_ms: 10,
+            ..Retry::ONCE
+        },
+        ..mutating()
+    }
+}
+
+pub(super) fn reading() -> Plan {
+    Plan {
+        mutating: false,
+        hooks: 0,
+        post_commit_hooks: 0,
+        ..mutating()
+    }
+}
+
+pub(super) fn ended(attempt: u32, ended: Ended) -> Event {
+    let execution = Execution {
+        ended,
+        duration_ms: 1,
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        dropped_bytes: 0,
+        survivors_ended: 0,
+        stderr_tail: String::new(),
+    };
+    Event::ExecutionFinished { attempt, execution }
+}
+
+pub(super) fn ok(attempt: u32) -> Event {
+    ended(attempt, Ended::Exited { code: 0 })
+}
+
+pub(super) fn bad(attempt: u32) -> Event {
+    ended(attempt, Ended::Exited { code: 1 })
+}
+
+pub(super) fn recorded(attempt: u32, written: bool) -> Event {
+    let output = OutputState {
+        name: "o".into(),
+        path: None,
+        bytes: None,
+        digest: None,
+        written,
+        problem: None,
+    };
+    let result = Recorded {
+        outputs: vec![output],
+        changed: vec![],
+        changed_count: 0,
+        tree: serde_json::Value::Null,
+    };
+    Event::ResultRecorded { attempt, result }
+}
+
+pub(super) fn checked(attempt: u32, verdict: Verdict) -> Event {
+    Event::ChecksFinished {
+        attempt,
+        checks: vec![check(verdict)],
+        failure: None,
+    }
+}
+
+pub(super) fn restored(complete: bool) -> Event {
+    let edited_since = if complete { vec![] } else { vec!["x".into()] };
+    let report = RestoreReport {
+        put_back: 0,
+        edited_since,
+        failed: vec![],
+    };
+    Event::Restored { report }
+}
+
+pub(super) fn admitted() -> Event {
+    let owner = "engine".to_owned();
+    Event::Admitted {
+        admission: Admission { owner, fence: 1 },
+    }
+}
+
+pub(super) fn hooked(index: u32, verdict: HookVerdict) -> Event {
+    Event::HookFinished { index, verdict }
+}
+
+pub(super) fn failure(step: Step) -> Failure {
+    Failure::new(step, "limit", "too slow")
+}
+
+pub(super) fn cancel() -> Event {
+    Event::CancelRequested {
+        kind: CancelKind::Graceful,
+        by: "me".into(),
+    }
+}
+
+pub(super) const VALIDATED: Event = Event::Validated { checks: vec![] };
+
+pub(super) fn prepared() -> Event {
+    Event::Prepared {
+        baseline: serde_json::Value::Null,
+    }
+}
+
+pub(super) fn committing() -> Event {
+    Event::CommitPrepared {
+        oid: "a".into(),
+        parent: None,
+        reference: "refs/heads/main".into(),
+    }
+}
+
+pub(super) fn committed() -> Event {
+    Event::Committed {
+        oid: "a".into(),
+        warning: None,
+    }
+}
+
+/// The run after `events`, each of which must be accepted.
+pub(super) fn after(plan: &Plan, events: &[Event]) -> Run {
+    events.iter().fold(queued(plan), |run, event| {
+        run.apply(AT, event)
+            .unwrap_or_else(|error| panic!("{error}: {:?}", run.state))
+    })
+}
+
+/// The way of a good mutating run up to, and not including, the event named.
+pub(super) fn way(until: &str) -> Vec<Event> {
+    let all = vec![
+        admitted(),
+        VALIDATED,
+        prepared(),
+        ok(1),
+        recorded(1, true),
+        checked(1, Verdict::Passed),
+        hooked(0, HookVerdict::Passed),
+        hooked(1, HookVerdict::Passed),
+        Event::Saved,
+        committing(),
+        committed(),
+    ];
+    let end = all.iter().position(|event| event.name() == until);
+    all[..end.unwrap_or(all.len())].to_vec()
+}
+
+pub(super) fn with(mut events: Vec<Event>, more: &[Event]) -> Vec<Event> {
+    events.extend_from_slice(more);
+    events
+}
+
+/// One row: the plan, the way there, what is expected then.
+#[track_caller]
+pub(super) fn row(plan: &Plan, events: &[Event], expected: &str) -> Run {
+    let run = after(plan, events);
+    assert_eq!(label(&run.state), expected);
+    run
+}
