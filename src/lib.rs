@@ -6,5 +6,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("workerctl supervises processes with Linux interfaces and builds on Linux only");
 
+pub mod clock;
 pub mod machine;
 pub mod model;
+pub mod queue;
