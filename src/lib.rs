@@ -11,3 +11,4 @@ pub mod inputs;
 pub mod machine;
 pub mod model;
 pub mod queue;
+pub mod template;

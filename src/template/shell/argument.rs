@@ -1,0 +1,128 @@
+//! Commands without a shell: what the program itself does with a value.
+
+use super::judge::{fill, guarded};
+use super::operands::{Role, roles};
+use super::reading::{Form, Part, Place, Slot, Word};
+use super::verdicts;
+use super::{DashGuard, Use};
+use crate::template::names::{Names, Projection};
+use crate::template::problem::{Severity, TextProblem};
+use crate::template::segment::Segment;
+
+/// What is to be said about the arguments of a command that no shell reads.
+#[derive(Default)]
+pub(crate) struct Arguments {
+    /// Each with the number of its argument.
+    pub(crate) problems: Vec<(usize, TextProblem)>,
+    pub(crate) uses: Vec<Use>,
+    pub(crate) guards: Vec<DashGuard>,
+}
+
+/// Judges the placeholders of `arguments`, which were taken apart into `segments`.
+pub(crate) fn argument_problems(
+    segments: &[Vec<Segment>],
+    arguments: &[String],
+    names: &Names,
+) -> Arguments {
+    let mut slots: Vec<Slot> = Vec::new();
+    let words: Vec<Word> = segments
+        .iter()
+        .map(|pieces| word(pieces, &mut slots))
+        .collect();
+    let roles = roles(&words);
+    let mut found = Arguments::default();
+    for (argument, (word, role)) in words.iter().zip(&roles.of).enumerate() {
+        for index in word.slots() {
+            let slot = &slots[index];
+            let role = match role {
+                Role::Argument if word.first_slot() != Some(index) => Role::Operand,
+                role => role.clone(),
+            };
+            judge(
+                slot,
+                &role,
+                argument,
+                &arguments[argument],
+                names,
+                roles.external,
+                &mut found,
+            );
+        }
+    }
+    found
+}
+
+fn judge(
+    slot: &Slot,
+    role: &Role,
+    argument: usize,
+    text: &str,
+    names: &Names,
+    external: bool,
+    found: &mut Arguments,
+) {
+    let name = names.get(slot.reference);
+    let (kind, inert) = (names.kind(slot.reference), names.is_inert(slot.reference));
+    let said = |severity, said| {
+        let (code, message, hint) = fill(said, text, names, slot);
+        (
+            argument,
+            TextProblem::new(severity, code, slot.range.clone(), message, hint),
+        )
+    };
+    if let Some(refusal) = verdicts::role(role, kind, inert) {
+        found.problems.push(said(Severity::Error, refusal));
+    }
+    if name.secret && external && slot.reference.projection != Projection::File {
+        found
+            .problems
+            .push(said(Severity::Warning, verdicts::secret()));
+    }
+    let (offset, projection) = (slot.range.clone(), slot.reference.projection);
+    if guarded(names, slot.reference, role) {
+        found.problems.push(said(Severity::Note, verdicts::dash()));
+        let (name, scope, offset) = (name.name.clone(), name.scope, offset.clone());
+        found.guards.push(DashGuard {
+            name,
+            scope,
+            projection,
+            offset,
+        });
+    }
+    let context = verdicts::context(slot, Some(role));
+    let becomes = text.get(offset.clone()).unwrap_or_default().to_owned();
+    let (name, scope) = (name.name.clone(), name.scope);
+    found.uses.push(Use {
+        name,
+        scope,
+        projection,
+        offset,
+        context,
+        becomes,
+    });
+}
+
+fn word(pieces: &[Segment], slots: &mut Vec<Slot>) -> Word {
+    let mut word = Word {
+        quoted: true,
+        ..Word::default()
+    };
+    for piece in pieces {
+        match piece {
+            Segment::Text(text) | Segment::Handlebars(text) => word.push_text(text),
+            Segment::Slot(range, reference) => {
+                word.parts.push(Part::Slot(slots.len()));
+                let (range, reference) = (range.clone(), *reference);
+                let (form, place) = (Form::Bare, Place::Argument);
+                slots.push(Slot {
+                    range,
+                    reference,
+                    form,
+                    place,
+                    whole: pieces.len() == 1,
+                });
+            }
+        }
+    }
+    word
+}

@@ -1,0 +1,277 @@
+//! Which placeholders are right where they stand.
+
+use super::operands::{Role, Roles, roles};
+use super::reading::{Command, Place, Reading, Refusal, Slot, Word};
+use super::tools;
+use super::verdicts;
+use crate::template::names::{Kind, Names, Projection, Reference};
+use crate::template::problem::{Severity, TextProblem};
+use crate::template::token::{Token, What};
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// The verdict on a whole text.
+pub(crate) struct Judged {
+    pub(crate) problems: Vec<TextProblem>,
+    /// For each slot of the reading, what kind of place it stands in.
+    pub(crate) contexts: Vec<&'static str>,
+    pub(crate) guards: Vec<(Reference, Range<usize>)>,
+}
+
+/// What is to be said about a text without placeholders: only slips in writing one.
+pub(super) fn slips(reading: &Reading) -> Vec<TextProblem> {
+    let slip = |p: &&TextProblem| p.code == "unknown_name";
+    let mut found: Vec<_> = reading.problems.iter().filter(slip).cloned().collect();
+    let commands: Vec<Roles> = reading.commands.iter().map(|c| roles(&c.words)).collect();
+    found.extend(shell_variables(reading, &commands));
+    found
+}
+
+/// Judges every placeholder of `reading`; `mentions` are all that the text holds anywhere.
+pub(super) fn judge(text: &str, names: &Names, reading: &Reading, mentions: &[Token]) -> Judged {
+    let limit = reading.doubt.map_or(usize::MAX, |doubt| doubt.at);
+    let mut judge = Judge {
+        text,
+        names,
+        reading,
+        problems: Vec::new(),
+        guards: Vec::new(),
+    };
+    let commands: Vec<Roles> = reading.commands.iter().map(|c| roles(&c.words)).collect();
+    let mut of_slot: Vec<Option<(Role, bool)>> = vec![None; reading.slots.len()];
+    for (command, roles) in reading.commands.iter().zip(&commands) {
+        judge.command(command, roles);
+        for (word, role) in command.words.iter().zip(&roles.of) {
+            for slot in word.slots() {
+                let leads = word.first_slot() == Some(slot);
+                let role = match role {
+                    // Only a value that begins the word can make it an option.
+                    Role::Argument if !leads => Role::Operand,
+                    role => role.clone(),
+                };
+                of_slot[slot] = Some((role, roles.external));
+            }
+        }
+    }
+    judge.inputs(&commands);
+    let mut contexts = Vec::new();
+    for (slot, role) in reading.slots.iter().zip(&of_slot) {
+        contexts.push(verdicts::context(slot, role.as_ref().map(|(role, _)| role)));
+        if slot.range.start < limit {
+            judge.slot(slot, role.as_ref());
+        }
+    }
+    judge.problems.extend(
+        reading
+            .problems
+            .iter()
+            .filter(|p| p.offset.start < limit)
+            .cloned(),
+    );
+    judge.problems.extend(shell_variables(reading, &commands));
+    if let Some(doubt) = reading.doubt {
+        let behind = |t: &&Token| t.range.end > doubt.at && !matches!(t.what, What::Near(_));
+        let line = text
+            .get(..doubt.at)
+            .map_or(1, |before| before.matches('\n').count() + 1);
+        for token in mentions.iter().filter(behind) {
+            judge
+                .problems
+                .push(verdicts::doubtful(text, token.range.clone(), doubt, line));
+        }
+    }
+    Judged {
+        problems: judge.problems,
+        contexts,
+        guards: judge.guards,
+    }
+}
+
+/// `${x}` where `{x}` was probably meant.
+fn shell_variables(reading: &Reading, commands: &[Roles]) -> Vec<TextProblem> {
+    let set: BTreeSet<&str> = commands
+        .iter()
+        .flat_map(|c| c.sets.iter().map(|(name, _)| name.as_str()))
+        .collect();
+    let sets = |name: &str| set.contains(name);
+    let unset =
+        |(_, name): &&(Range<usize>, String)| !reading.assigned.contains(name) && !sets(name);
+    let found = reading.variables.iter().filter(unset);
+    found
+        .map(|(range, name)| verdicts::shell_variable(range.clone(), name))
+        .collect()
+}
+
+struct Judge<'a> {
+    text: &'a str,
+    names: &'a Names,
+    reading: &'a Reading,
+    problems: Vec<TextProblem>,
+    guards: Vec<(Reference, Range<usize>)>,
+}
+
+impl Judge<'_> {
+    fn refuse(&mut self, slot: &Slot, (code, message, hint): (&'static str, String, String)) {
+        let problem = TextProblem::error(code, slot.range.clone(), message, hint);
+        self.problems.push(problem);
+    }
+
+    fn say(&mut self, severity: Severity, slot: &Slot, said: (&'static str, String, String)) {
+        let (code, message, hint) = said;
+        self.problems.push(TextProblem::new(
+            severity,
+            code,
+            slot.range.clone(),
+            message,
+            hint,
+        ));
+    }
+
+    /// What is to be said about a command as a whole.
+    fn command(&mut self, command: &Command, roles: &Roles) {
+        for (name, word) in &roles.sets {
+            if name.starts_with("WORKERCTL_") {
+                let at = command.words.get(*word).map_or(0, |w| w.at);
+                self.problems.push(TextProblem::error(
+                    "reserved_variable",
+                    at..at + name.len(),
+                    format!("the text sets `{name}`, which carries a value of the run"),
+                    "use a variable of another name",
+                ));
+            }
+        }
+        let first = command.words.first().and_then(Word::fixed);
+        let joined = matches!(first, Some("[" | "test"))
+            && command
+                .words
+                .iter()
+                .any(|w| matches!(w.fixed(), Some("-a" | "-o")));
+        let slot = command.words.iter().flat_map(Word::slots).next();
+        if let Some(slot) = slot.filter(|_| joined) {
+            self.say(
+                Severity::Warning,
+                &self.reading.slots[slot],
+                verdicts::joined_test(),
+            );
+        }
+    }
+
+    /// Values that a command reads as a program on its standard input.
+    fn inputs(&mut self, commands: &[Roles]) {
+        let reader = |range: &Range<usize>| {
+            commands
+                .get(range.clone())
+                .and_then(|c| c.iter().find_map(|roles| roles.reads_code))
+        };
+        let mut piped = Vec::new();
+        for (left, right) in &self.reading.pipes {
+            let Some(remedy) = reader(right) else {
+                continue;
+            };
+            for index in left.clone().filter(|i| commands[*i].prints) {
+                let words = self.reading.commands[index].words.iter().skip(1);
+                piped.extend(words.flat_map(Word::slots).map(|slot| (slot, remedy)));
+            }
+            let fed = |range: &Range<usize>| left.start <= range.start && range.end <= left.end;
+            for feed in self.reading.feeds.iter().filter(|f| fed(&f.into)) {
+                piped.extend(feed.slots.iter().map(|slot| (*slot, remedy)));
+            }
+        }
+        for feed in &self.reading.feeds {
+            if let Some(remedy) = reader(&feed.into) {
+                piped.extend(feed.slots.iter().map(|slot| (*slot, remedy)));
+            }
+        }
+        for (slot, remedy) in piped {
+            let slot = &self.reading.slots[slot];
+            if !self.names.is_inert(slot.reference) {
+                self.refuse(slot, self.said(slot, verdicts::piped(remedy)));
+            }
+        }
+    }
+
+    fn said(&self, slot: &Slot, said: verdicts::Said) -> verdicts::Said {
+        fill(said, self.text, self.names, slot)
+    }
+
+    fn slot(&mut self, slot: &Slot, role: Option<&(Role, bool)>) {
+        let kind = self.names.kind(slot.reference);
+        let inert = self.names.is_inert(slot.reference);
+        if let Some(said) = verdicts::place(slot, kind, inert) {
+            let said = self.said(slot, said);
+            return self.refuse(slot, said);
+        }
+        let takes_list = slot.whole
+            && match role {
+                Some((role, _)) => matches!(role, Role::Argument | Role::Operand | Role::Echoed),
+                None => matches!(slot.place, Place::LoopWord | Place::ArrayElement),
+            };
+        if let Some((role, external)) = role {
+            if let Some(said) = verdicts::role(role, kind, inert) {
+                let said = self.said(slot, said);
+                return self.refuse(slot, said);
+            }
+            self.remarks(slot, role, kind, *external);
+        }
+        if kind == Kind::List && !takes_list {
+            let said = self.said(slot, verdicts::list());
+            self.refuse(slot, said);
+        }
+    }
+
+    /// Notes and warnings about an argument that is right where it stands.
+    fn remarks(&mut self, slot: &Slot, role: &Role, kind: Kind, external: bool) {
+        if !matches!(slot.place, Place::Argument) {
+            return;
+        }
+        let name = self.names.get(slot.reference);
+        let file = slot.reference.projection == Projection::File;
+        if name.secret && external && !file {
+            let said = self.said(slot, verdicts::secret());
+            self.say(Severity::Warning, slot, said);
+        }
+        if guarded(self.names, slot.reference, role) {
+            self.guards.push((slot.reference, slot.range.clone()));
+            let said = self.said(slot, verdicts::dash());
+            self.say(Severity::Note, slot, said);
+        }
+        if *role == Role::Echoed && matches!(kind, Kind::Text | Kind::List) {
+            let said = self.said(slot, verdicts::echoed());
+            self.say(Severity::Note, slot, said);
+        }
+    }
+}
+
+/// Fills the placeholder and its variable into a message.
+pub(super) fn fill(said: verdicts::Said, text: &str, names: &Names, slot: &Slot) -> verdicts::Said {
+    let (code, message, hint) = said;
+    let written = text.get(slot.range.clone()).unwrap_or_default();
+    let variable = names.variable(slot.reference);
+    let fill = |text: String| text.replace("%N", written).replace("%V", &variable);
+    (code, fill(message), fill(hint))
+}
+
+/// Whether a value must not begin with `-` in this role.
+pub(super) fn guarded(names: &Names, reference: Reference, role: &Role) -> bool {
+    *role == Role::Argument
+        && matches!(names.kind(reference), Kind::Text | Kind::List | Kind::Date)
+        && reference.projection != Projection::Json
+        && !names.get(reference).allow_dash
+        && !names.is_inert(reference)
+}
+
+/// Whether a variable may not be set from a value.
+pub(super) fn steers(place: &Place) -> Option<&str> {
+    match place {
+        Place::Assignment(name) if tools::steers_programs(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether a refusal is about the place alone.
+pub(super) fn refusal(place: &Place) -> Option<Refusal> {
+    match place {
+        Place::Refused(refusal) => Some(*refusal),
+        _ => None,
+    }
+}

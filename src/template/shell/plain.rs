@@ -1,0 +1,144 @@
+//! Builtins and commands whose words have roles that no table says.
+
+use super::operands::{Role, Walk, roles_within};
+
+impl Walk<'_> {
+    /// A command that is not in the table.
+    pub(super) fn plain(&mut self, name: &str, at: usize, chain: usize) {
+        self.behind_options(name, at + 1);
+        match name {
+            "[" | "test" | ":" | "true" | "false" => {
+                self.operands_from(at + 1);
+                for i in at + 2..self.words.len() {
+                    if matches!(self.fixed(i - 1), Some("-v" | "-R")) {
+                        self.set(i, Role::VariableName);
+                    }
+                }
+            }
+            "echo" => {
+                for i in at + 1..self.words.len() {
+                    self.set(i, Role::Echoed);
+                }
+                self.roles.prints = true;
+            }
+            "export" | "readonly" | "local" | "declare" | "typeset" => self.declaration(at),
+            "unset" | "read" | "getopts" | "mapfile" | "readarray" => self.names(name, at),
+            "curl" => self.curl(at),
+            "find" => self.find(at, chain - 1),
+            _ => {}
+        }
+    }
+
+    fn declaration(&mut self, at: usize) {
+        for i in at + 1..self.words.len() {
+            let word = &self.words[i];
+            let lead = word.lead().to_owned();
+            if lead.starts_with('-') && !word.has_slot() {
+                continue;
+            }
+            match lead.split_once('=') {
+                Some((name, _)) => {
+                    let name = name.trim_end_matches('+').to_owned();
+                    self.roles.sets.push((name.clone(), i));
+                    self.set(i, Role::Assigned(name));
+                }
+                None => self.set(i, Role::VariableName),
+            }
+        }
+    }
+
+    fn names(&mut self, command: &str, at: usize) {
+        for i in at + 1..self.words.len() {
+            let before = self.fixed(i - 1).unwrap_or_default();
+            let operand = command != "unset"
+                && (matches!(
+                    before,
+                    "-p" | "-d" | "-n" | "-N" | "-t" | "-u" | "-i" | "-c" | "-C" | "-O" | "-s"
+                ) || (command == "getopts" && i != at + 2));
+            if operand {
+                self.set(i, Role::Operand);
+                continue;
+            }
+            if let Some(name) = self.fixed(i).filter(|n| !n.starts_with('-')) {
+                self.roles.sets.push((name.to_owned(), i));
+            }
+            self.set(i, Role::VariableName);
+        }
+    }
+
+    fn curl(&mut self, at: usize) {
+        const RAW: &str =
+            "write `--data-raw %N`: a value that begins with `@` would name a file to send";
+        const FORM: &str =
+            "write `--form-string name=%N`: a value that begins with `@` would name a file to send";
+        const CONFIG: &str = "write the option without a value";
+        for i in at + 1..self.words.len() {
+            let word = &self.words[i];
+            let before = self.fixed(i - 1).unwrap_or_default();
+            let begins = word.first_slot().is_some();
+            let glued = word.lead();
+            let data = |w: &str| {
+                matches!(
+                    w,
+                    "-d" | "--data"
+                        | "--data-binary"
+                        | "--data-ascii"
+                        | "--data-urlencode"
+                        | "-H"
+                        | "--header"
+                        | "--json"
+                )
+            };
+            let ends = |flag: &str| glued == flag || glued == format!("{flag}=");
+            let role = if begins && data(before)
+                || word.has_slot()
+                    && [
+                        "-d",
+                        "--data",
+                        "--data-binary",
+                        "--data-ascii",
+                        "--json",
+                        "-H",
+                        "--header",
+                    ]
+                    .iter()
+                    .any(|f| ends(f))
+            {
+                Role::AtFile(RAW)
+            } else if word.has_slot()
+                && (matches!(before, "-F" | "--form")
+                    || glued.starts_with("-F")
+                    || glued.starts_with("--form="))
+            {
+                Role::AtFile(FORM)
+            } else if word.has_slot() && matches!(before, "-K" | "--config") {
+                Role::Code(CONFIG)
+            } else {
+                continue;
+            };
+            self.set(i, role);
+        }
+    }
+
+    fn find(&mut self, at: usize, chain: usize) {
+        let mut i = at + 1;
+        while i < self.words.len() {
+            let runs = matches!(self.fixed(i), Some("-exec" | "-execdir" | "-ok" | "-okdir"));
+            i += 1;
+            if !runs {
+                continue;
+            }
+            let ends = |j: &usize| matches!(self.fixed(*j), Some(";" | "+"));
+            let end = (i..self.words.len()).find(ends).unwrap_or(self.words.len());
+            let inner = roles_within(&self.words[i..end], chain);
+            self.roles.of.splice(i..end, inner.of);
+            for role in &mut self.roles.of[i..end] {
+                if matches!(role, Role::Argument | Role::Operand | Role::Echoed) {
+                    *role = Role::Replaced("`find -exec` replaces `{}` inside the value");
+                }
+            }
+            i = end;
+        }
+        self.roles.external = true;
+    }
+}
