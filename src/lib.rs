@@ -10,5 +10,7 @@ pub mod clock;
 pub mod inputs;
 pub mod machine;
 pub mod model;
+pub mod protocol;
 pub mod queue;
 pub mod template;
+pub mod thread;

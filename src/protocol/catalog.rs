@@ -1,0 +1,152 @@
+//! Workers and skills as they are listed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::definition::{Skill, Unavailable, Worker};
+use crate::model::problem::Problem;
+
+/// An input as it is listed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct InputView {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Whether a value must be given.
+    pub required: bool,
+    /// Value where none is given.
+    pub default: Option<serde_json::Value>,
+    /// For people.
+    pub description: Option<String>,
+    /// Allowed values; empty: any.
+    pub allowed: Vec<String>,
+    /// Whether the value is a secret.
+    pub sensitive: bool,
+}
+
+/// An output as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OutputView {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Pattern of its path.
+    pub destination: Option<String>,
+}
+
+/// A skill as it is listed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SkillView {
+    /// `worker/skill`.
+    pub address: String,
+    /// For people.
+    pub name: String,
+    /// For people.
+    pub description: String,
+    /// Whether it ends in a commit.
+    pub mutating: bool,
+    /// Whether its command may be repeated without harm.
+    pub idempotent: bool,
+    /// `path:line` of its definition.
+    pub defined_at: String,
+    /// Inputs.
+    pub inputs: Vec<InputView>,
+    /// Outputs.
+    pub outputs: Vec<OutputView>,
+    /// How many checks follow its execution.
+    pub checks: u32,
+    /// Why it may not run; empty: it may.
+    pub unavailable: Vec<Unavailable>,
+}
+
+/// A worker as it is listed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WorkerView {
+    /// Its id.
+    pub id: String,
+    /// For people.
+    pub name: String,
+    /// `CodeWorker` and so on.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// As written.
+    pub version: Option<String>,
+    /// For people.
+    pub description: Option<String>,
+    /// `path:line` of its definition.
+    pub defined_at: String,
+    /// Whether its id holds a placeholder.
+    pub template: bool,
+    /// Its skills.
+    pub skills: Vec<SkillView>,
+    /// Keys that are kept and not evaluated.
+    pub kept: serde_json::Map<String, serde_json::Value>,
+    /// Problems of its definition.
+    pub problems: Vec<Problem>,
+}
+
+impl From<&Skill> for SkillView {
+    fn from(skill: &Skill) -> SkillView {
+        SkillView {
+            address: skill.address.to_string(),
+            name: skill.name.clone(),
+            description: skill.description.clone(),
+            mutating: skill.mutating,
+            idempotent: skill.idempotent,
+            defined_at: skill.place.to_string(),
+            inputs: skill
+                .inputs
+                .iter()
+                .map(|input| InputView {
+                    name: input.name.clone(),
+                    kind: input.kind.name().to_owned(),
+                    required: input.required,
+                    default: input.default.clone(),
+                    description: input.description.clone(),
+                    allowed: input.allowed.clone(),
+                    sensitive: input.sensitive,
+                })
+                .collect(),
+            outputs: skill
+                .outputs
+                .iter()
+                .map(|output| OutputView {
+                    name: output.name.clone(),
+                    kind: output.kind.name().to_owned(),
+                    destination: output.destination.clone(),
+                })
+                .collect(),
+            checks: u32::try_from(skill.checks.len()).unwrap_or(u32::MAX),
+            unavailable: skill.unavailable.clone(),
+        }
+    }
+}
+
+impl WorkerView {
+    /// The worker with those of `problems` that belong to it.
+    pub fn of(worker: &Worker, problems: &[Problem]) -> WorkerView {
+        WorkerView {
+            id: worker.id.clone(),
+            name: worker.name.clone(),
+            kind: worker.kind.clone(),
+            version: worker.version.clone(),
+            description: worker.description.clone(),
+            defined_at: worker.place.to_string(),
+            template: worker.template,
+            skills: worker
+                .skills
+                .iter()
+                .map(|skill| SkillView::from(skill.as_ref()))
+                .collect(),
+            kept: worker.kept.clone(),
+            problems: problems
+                .iter()
+                .filter(|problem| problem.worker.as_deref() == Some(&worker.id))
+                .cloned()
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The one interface to an engine, wherever it runs.
+
+use std::ops::ControlFlow;
+
+use super::{
+    CancelRequest, LogLine, LogsQuery, ReloadReport, Rendered, ResolveRequest, RunDetail,
+    RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+};
+use crate::model::{Diagnostic, RunId};
+
+/// The one interface to an engine: over the socket, or hosted in this process.
+///
+/// Every call blocks until it is answered. `run` arguments are ids in full or any unique prefix or suffix.
+pub trait Control: Send + Sync {
+    /// Accepts a run; on return it is durable.
+    fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic>;
+    /// Checks and renders everything without accepting anything.
+    fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic>;
+    /// Lists runs, newest first.
+    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic>;
+    /// Shows one run in full.
+    fn run(&self, run: &str) -> Result<RunDetail, Diagnostic>;
+    /// Asks to end a run.
+    fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic>;
+    /// Accepts a new run with the same inputs and the present definition.
+    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic>;
+    /// Settles an unknown outcome.
+    fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic>;
+    /// What a run changed, as a patch, bounded.
+    fn diff(&self, run: &str) -> Result<String, Diagnostic>;
+    /// Reads lines of a run's log.
+    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic>;
+    /// Tells what happens to a run, from the first line of its log on, until it has ended or the callback breaks.
+    ///
+    /// While nothing happens the callback is told `Lagged { lost: 0 }` at least every 30 s, so that one whose
+    /// reader has left can break.
+    fn watch(
+        &self,
+        run: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic>;
+    /// What the engine does at the moment.
+    fn status(&self) -> Result<Status, Diagnostic>;
+    /// Lists workers with their skills.
+    fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic>;
+    /// Reads definitions and configuration again.
+    fn reload(&self) -> Result<ReloadReport, Diagnostic>;
+    /// Starts nothing new, waits for what runs, ends the engine.
+    fn drain(&self) -> Result<(), Diagnostic>;
+}

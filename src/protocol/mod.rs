@@ -1,0 +1,22 @@
+//! Request and reply types, their version, and the trait [`Control`] that every face of the program uses.
+//!
+//! The JSON forms are an API: snake_case, ids in full, times in RFC 3339, unknown fields refused in
+//! requests and ignored in replies.
+
+mod catalog;
+mod control;
+mod requests;
+mod runs;
+mod watch;
+
+pub use catalog::{InputView, OutputView, SkillView, WorkerView};
+pub use control::Control;
+pub use requests::{
+    CancelRequest, LogsQuery, ReloadReport, Rendered, RenderedCheck, ResolveRequest, RunsQuery,
+    Status, SubmitRequest, Submitted, Substitution,
+};
+pub use runs::{AttemptView, RunDetail, RunSummary};
+pub use watch::{LogLine, LogStream, WatchEvent};
+
+/// Version of the API; part of every path.
+pub const API_VERSION: &str = "v1";

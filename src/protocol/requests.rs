@@ -1,0 +1,202 @@
+//! Requests and their replies.
+
+use serde::{Deserialize, Serialize};
+
+use super::runs::RunSummary;
+use crate::model::problem::Problem;
+use crate::model::{RunId, ThreadId};
+
+/// Asks for a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SubmitRequest {
+    /// `worker/skill`, or the bare skill where that is unique.
+    pub skill: String,
+    /// Inputs as text, `name` and `value`; a repeated name makes a list.
+    #[serde(default)]
+    pub input: Vec<(String, String)>,
+    /// Inputs as JSON.
+    #[serde(default)]
+    pub inputs: Option<serde_json::Map<String, serde_json::Value>>,
+    /// Idempotency key: the same key within 24 h answers the same run.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Who asks, for people.
+    #[serde(default)]
+    pub by: Option<String>,
+}
+
+/// The run is durable.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Submitted {
+    /// The run.
+    pub run: RunId,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// Whether an earlier request with the same key had made it.
+    pub existing: bool,
+}
+
+/// Which runs to list, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunsQuery {
+    /// Only of this worker.
+    #[serde(default)]
+    pub worker: Option<String>,
+    /// Only of this skill: its id or `worker/skill`.
+    #[serde(default)]
+    pub skill: Option<String>,
+    /// Only with this outcome or in this phase; `active`: not ended; `unverified`: ended so.
+    #[serde(default)]
+    pub outcome: Option<String>,
+    /// Only submitted at or after this instant, milliseconds since the epoch.
+    #[serde(default)]
+    pub since_ms: Option<i64>,
+    /// Only submitted before this instant, milliseconds since the epoch.
+    #[serde(default)]
+    pub until_ms: Option<i64>,
+    /// At most this many; 0: 20; at most 10,000.
+    #[serde(default)]
+    pub limit: u32,
+}
+
+/// Asks to end a run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CancelRequest {
+    /// End its processes at once instead of asking them first.
+    #[serde(default)]
+    pub now: bool,
+    /// Who asks, for people.
+    #[serde(default)]
+    pub by: Option<String>,
+}
+
+/// Settles an unknown outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResolveRequest {
+    /// `succeeded` or `failed`.
+    #[serde(rename = "as")]
+    pub resolution: String,
+    /// Why.
+    pub note: String,
+}
+
+/// Which lines of a thread's log to read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogsQuery {
+    /// First line from 0.
+    #[serde(default)]
+    pub from: u64,
+    /// At most this many lines; 0: 10,000.
+    #[serde(default)]
+    pub limit: u32,
+}
+
+/// What the engine does at the moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Status {
+    /// Version of the program.
+    pub version: String,
+    /// Process id of the engine.
+    pub pid: u32,
+    /// `daemon` or `in_process`.
+    pub host: String,
+    /// Absolute path of the workspace.
+    pub workspace: String,
+    /// Absolute path of the state directory.
+    pub state_dir: String,
+    /// `ready`, `draining` or `disk_full`.
+    pub condition: String,
+    /// How many runs have been admitted and not ended.
+    pub running: u32,
+    /// How many runs wait.
+    pub queued: u32,
+    /// Runs that have not ended, oldest first, bounded.
+    pub active: Vec<RunSummary>,
+    /// How many runs may be active at once.
+    pub max_parallel: u32,
+    /// Workers in the catalog.
+    pub workers: u32,
+    /// Skills in the catalog.
+    pub skills: u32,
+    /// Errors in definitions.
+    pub errors: u32,
+    /// Warnings in definitions.
+    pub warnings: u32,
+    /// IANA zone of displayed times.
+    pub timezone: String,
+    /// Milliseconds since the engine became ready.
+    pub uptime_ms: u64,
+    /// Syncs to disk since the engine started.
+    pub syncs: u64,
+    /// Commits to the store since the engine started.
+    pub commits: u64,
+}
+
+/// What a reload found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ReloadReport {
+    /// Workers now.
+    pub workers: u32,
+    /// Skills now.
+    pub skills: u32,
+    /// All problems now.
+    pub problems: Vec<Problem>,
+    /// Workers that were read again, new ones included.
+    pub reread: u32,
+}
+
+/// One placeholder and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Substitution {
+    /// The placeholder as written.
+    pub placeholder: String,
+    /// What stands in its place.
+    pub becomes: String,
+    /// The value, secrets masked.
+    pub value: String,
+    /// Line of the text from 1.
+    pub line: u32,
+}
+
+/// A check as it would run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RenderedCheck {
+    /// What it verifies.
+    pub description: String,
+    /// What would run; absent for a manual check.
+    pub command: Option<String>,
+    /// Whether its failure fails the run.
+    pub must_pass: bool,
+}
+
+/// Exactly what would run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Rendered {
+    /// `worker/skill`.
+    pub skill: String,
+    /// Absolute directory of the commands.
+    pub cwd: String,
+    /// The program and its arguments as they would be started.
+    pub argv: Vec<String>,
+    /// Variables of the substitution, secrets masked.
+    pub environment: Vec<(String, String)>,
+    /// Names of secret variables that would be passed on.
+    pub env_names: Vec<String>,
+    /// Each placeholder.
+    pub substitutions: Vec<Substitution>,
+    /// Destinations relative to the workspace.
+    pub outputs: Vec<(String, Option<String>)>,
+    /// Checks in order.
+    pub checks: Vec<RenderedCheck>,
+    /// Whether it would end in a commit.
+    pub mutating: bool,
+    /// The commit's message without trailers.
+    pub commit_message: Option<String>,
+    /// Things worth knowing.
+    pub notes: Vec<String>,
+}

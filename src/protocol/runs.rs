@@ -1,0 +1,98 @@
+//! Runs as they are shown: one line each, or one in full.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::evidence::{CheckRecord, Execution, OutputState};
+use crate::model::outcome::{Failure, Outcome, Phase, Results};
+use crate::model::{RunId, SkillRef, ThreadId, Timestamp};
+
+/// One run in one line; also what the store keeps of a finished run for lists.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RunSummary {
+    /// The run.
+    pub run: RunId,
+    /// What was invoked.
+    pub skill: SkillRef,
+    /// Where it is.
+    pub phase: Phase,
+    /// How it ended, once it has.
+    pub outcome: Option<Outcome>,
+    /// Whether it ended without any check that had to pass.
+    pub unverified: bool,
+    /// Whether the result stands though the execution's end is unknown.
+    pub reconciled: bool,
+    /// Whether it is a mutating skill.
+    pub mutating: bool,
+    /// Number of the newest attempt.
+    pub attempts: u32,
+    /// When it was accepted.
+    pub submitted_at: Timestamp,
+    /// When its command first started.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub finished_at: Option<Timestamp>,
+    /// Its commit in hex.
+    pub commit: Option<String>,
+    /// Its thread.
+    pub thread: ThreadId,
+    /// Why it waits, while it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
+    /// The run that this one repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_of: Option<RunId>,
+}
+
+/// One attempt with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AttemptView {
+    /// Its number from 1.
+    pub attempt: u32,
+    /// When its command started.
+    pub started_at: Timestamp,
+    /// How its command ended; absent while it runs or when nobody saw it.
+    pub execution: Option<Execution>,
+    /// Its checks, those of outputs first.
+    pub checks: Vec<CheckRecord>,
+    /// Why it failed, if it did.
+    pub failure: Option<Failure>,
+}
+
+/// One run in full.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RunDetail {
+    /// The line that lists show.
+    pub summary: RunSummary,
+    /// The skill's name for people.
+    pub title: String,
+    /// The five results.
+    pub results: Results,
+    /// Inputs, secrets masked.
+    pub inputs: BTreeMap<String, serde_json::Value>,
+    /// Attempts in order.
+    pub attempts: Vec<AttemptView>,
+    /// Checks before anything was touched.
+    pub pre_checks: Vec<CheckRecord>,
+    /// Declared outputs of the newest attempt.
+    pub outputs: Vec<OutputState>,
+    /// Paths that the newest attempt changed, bounded.
+    pub changed: Vec<String>,
+    /// How many paths it changed in all.
+    pub changed_count: u64,
+    /// Paths that could not be put back, with the reason.
+    pub not_restored: Vec<String>,
+    /// Things worth knowing that changed nothing.
+    pub warnings: Vec<String>,
+    /// Absolute path of the thread's summary.
+    pub thread_path: String,
+    /// Absolute path of the thread's log.
+    pub log_path: String,
+    /// Names and times of its events.
+    pub timeline: Vec<(Timestamp, String)>,
+    /// SHA-256 of the definition that ran, in hex.
+    pub definition_digest: String,
+    /// Who asked.
+    pub submitted_by: String,
+}

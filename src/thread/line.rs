@@ -1,0 +1,441 @@
+//! One record of a thread's log: one line of JSON, each with the hash of the one before.
+//!
+//! ```text
+//! {"line":0,"prev":"…","at":"2026-11-20T10:00:00.000Z","attempt":0,"type":"spec","version":1,"spec":{…}}
+//! {"line":1,"prev":"…","at":"…","attempt":0,"type":"event","entry":{"seq":0,"at":…,"event":{…}}}
+//! {"line":2,"prev":"…","at":"…","attempt":1,"type":"stdout","text":"hello"}
+//! {"line":3,"prev":"…","at":"…","attempt":1,"type":"gap","lost":17}
+//! ```
+//!
+//! `prev` is the first 16 bytes, in hex, of the SHA-256 of the line before without its newline; that of
+//! line 0 is taken over `workerctl thread 1` and the thread's id. 16 bytes find every accident and every
+//! careless edit; whoever may write the file can also write the chain anew, which no length would prevent.
+//! `spec` and `entry` are what the store holds, secrets masked, so that a store can be rebuilt from logs.
+
+use std::fmt::Write;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::mask::Masker;
+use super::safe::{inert, masked};
+use super::wording;
+use crate::machine::Entry;
+use crate::model::{RunSpec, Timestamp};
+use crate::protocol::{LogLine, LogStream};
+
+/// Version of the format; readers accept older ones for ever, and refuse newer ones.
+pub const THREAD_VERSION: u32 = 1;
+
+/// Most bytes of one record, its newline included.
+pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Why a line is not the record that is due.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// It is not a record at all.
+    #[error("line {line} is not a record: {reason}")]
+    Unreadable {
+        /// Its place from 0.
+        line: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Lines are missing, repeated or out of order.
+    #[error("line {found} stands where line {expected} is due")]
+    Number {
+        /// The number that is due.
+        expected: u64,
+        /// The number that stands there.
+        found: u64,
+    },
+    /// The line before is not the one that was written.
+    #[error("the line before line {line} was changed")]
+    Chain {
+        /// Number of the line whose hash does not fit.
+        line: u64,
+    },
+    /// A later version wrote it.
+    #[error("the log has version {0}; this program reads up to {THREAD_VERSION}")]
+    Newer(u32),
+    /// More than [`RECORD_BYTES_MAX`].
+    #[error("line {line} exceeds {RECORD_BYTES_MAX} bytes")]
+    TooLong {
+        /// Its place from 0.
+        line: u64,
+    },
+}
+
+/// Where a line of output comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Standard output of the skill's command.
+    Stdout,
+    /// Standard error of the skill's command.
+    Stderr,
+    /// Output of a check or a hook.
+    Check,
+}
+
+impl From<Source> for LogStream {
+    fn from(source: Source) -> LogStream {
+        match source {
+            Source::Stdout => LogStream::Stdout,
+            Source::Stderr => LogStream::Stderr,
+            Source::Check => LogStream::Check,
+        }
+    }
+}
+
+/// What a record holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// The specification; line 0.
+    Spec(Box<RunSpec>),
+    /// One line of the journal.
+    Event(Box<Entry>),
+    /// One line of output, or a part of one that is very long.
+    Output {
+        /// Where it comes from.
+        source: Source,
+        /// The text without its newline, masked.
+        text: String,
+        /// Whether the line goes on in the next record of the same source.
+        continued: bool,
+        /// Whether bytes that are not UTF-8 were replaced by U+FFFD.
+        lossy: bool,
+    },
+    /// Lines of output that could not be written, for want of space.
+    Gap {
+        /// How many.
+        lost: u64,
+    },
+}
+
+/// One record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its place from 0.
+    pub line: u64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// Which attempt, 0 before the first.
+    pub attempt: u32,
+    /// What it holds.
+    pub content: Content,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Wire {
+    line: u64,
+    prev: String,
+    at: String,
+    attempt: u32,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    spec: Option<serde_json::Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entry: Option<serde_json::Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    continued: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    lossy: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lost: Option<u64>,
+}
+
+impl Record {
+    /// The record as every interface shows it.
+    pub fn to_log_line(&self) -> LogLine {
+        let (stream, text, continued) = match &self.content {
+            Content::Spec(spec) => {
+                let text = format!("run {} of {}", spec.run, spec.skill);
+                (LogStream::Event, text, false)
+            }
+            Content::Event(entry) => (LogStream::Event, wording::event(&entry.event), false),
+            Content::Output {
+                source,
+                text,
+                continued,
+                ..
+            } => ((*source).into(), text.clone(), *continued),
+            Content::Gap { lost } => {
+                let text = format!("{lost} lines of output could not be written");
+                (LogStream::Event, text, false)
+            }
+        };
+        LogLine {
+            line: self.line,
+            at: self.at,
+            attempt: self.attempt,
+            stream,
+            text,
+            continued,
+        }
+    }
+
+    fn wire(&self, prev: &Hash, masker: &Masker) -> Result<Wire, serde_json::Error> {
+        let mut wire = Wire {
+            line: self.line,
+            prev: prev.hex(),
+            at: self.at.rfc3339(),
+            attempt: self.attempt,
+            kind: String::new(),
+            version: None,
+            spec: None,
+            entry: None,
+            text: None,
+            continued: false,
+            lossy: false,
+            lost: None,
+        };
+        let kind = match &self.content {
+            Content::Spec(spec) => {
+                wire.version = Some(THREAD_VERSION);
+                wire.spec = Some(masked(serde_json::to_value(spec)?, masker));
+                "spec"
+            }
+            Content::Event(entry) => {
+                wire.entry = Some(masked(serde_json::to_value(entry)?, masker));
+                "event"
+            }
+            Content::Output {
+                source,
+                text,
+                continued,
+                lossy,
+            } => {
+                wire.text = Some(masker.mask_text(text).into_owned());
+                wire.continued = *continued;
+                wire.lossy = *lossy;
+                match source {
+                    Source::Stdout => "stdout",
+                    Source::Stderr => "stderr",
+                    Source::Check => "check",
+                }
+            }
+            Content::Gap { lost } => {
+                wire.lost = Some(*lost);
+                "gap"
+            }
+        };
+        kind.clone_into(&mut wire.kind);
+        Ok(wire)
+    }
+
+    fn of(wire: &Wire) -> Result<Record, RecordError> {
+        let line = wire.line;
+        let unreadable = |reason: String| RecordError::Unreadable { line, reason };
+        let missing = |field: &str| RecordError::Unreadable {
+            line,
+            reason: format!("a record of type `{}` has no `{field}`", wire.kind),
+        };
+        let at = Timestamp::parse(&wire.at)
+            .ok_or_else(|| unreadable(format!("`{}` is not a time", wire.at)))?;
+        let output = |source| -> Result<Content, RecordError> {
+            Ok(Content::Output {
+                source,
+                text: wire.text.clone().ok_or_else(|| missing("text"))?,
+                continued: wire.continued,
+                lossy: wire.lossy,
+            })
+        };
+        let content = match wire.kind.as_str() {
+            "spec" => {
+                if let Some(version) = wire.version
+                    && version > THREAD_VERSION
+                {
+                    return Err(RecordError::Newer(version));
+                }
+                let spec = wire.spec.clone().ok_or_else(|| missing("spec"))?;
+                Content::Spec(serde_json::from_value(spec).map_err(|e| unreadable(e.to_string()))?)
+            }
+            "event" => {
+                let entry = wire.entry.clone().ok_or_else(|| missing("entry"))?;
+                Content::Event(
+                    serde_json::from_value(entry).map_err(|e| unreadable(e.to_string()))?,
+                )
+            }
+            "stdout" => output(Source::Stdout)?,
+            "stderr" => output(Source::Stderr)?,
+            "check" => output(Source::Check)?,
+            "gap" => Content::Gap {
+                lost: wire.lost.ok_or_else(|| missing("lost"))?,
+            },
+            other => return Err(unreadable(format!("`{other}` is no type of a record"))),
+        };
+        Ok(Record {
+            line,
+            at,
+            attempt: wire.attempt,
+            content,
+        })
+    }
+}
+
+/// The hash that a line carries of the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Hash([u8; 16]);
+
+impl Hash {
+    fn of(bytes: &[u8]) -> Hash {
+        let mut short = [0; 16];
+        short.copy_from_slice(&Sha256::digest(bytes)[..16]);
+        Hash(short)
+    }
+
+    fn hex(&self) -> String {
+        self.0
+            .iter()
+            .fold(String::with_capacity(32), |mut text, byte| {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
+    }
+}
+
+/// Where a log stands: the number and the hash that its next line carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    next: u64,
+    prev: Hash,
+}
+
+impl Chain {
+    /// The chain of a log that has no line yet.
+    pub fn start(thread: &str) -> Chain {
+        Chain {
+            next: 0,
+            prev: Hash::of(format!("workerctl thread 1\n{thread}").as_bytes()),
+        }
+    }
+
+    /// The number of the next line.
+    pub fn next_line(&self) -> u64 {
+        self.next
+    }
+
+    /// Appends the next record and its newline to `out`; the text within is masked.
+    pub fn append(
+        &mut self,
+        at: Timestamp,
+        attempt: u32,
+        content: Content,
+        masker: &Masker,
+        out: &mut Vec<u8>,
+    ) -> Result<Record, RecordError> {
+        let record = Record {
+            line: self.next,
+            at,
+            attempt,
+            content,
+        };
+        let unreadable = |error: serde_json::Error| RecordError::Unreadable {
+            line: record.line,
+            reason: error.to_string(),
+        };
+        let wire = record.wire(&self.prev, masker).map_err(unreadable)?;
+        let json = inert(serde_json::to_string(&wire).map_err(unreadable)?);
+        if json.len() >= RECORD_BYTES_MAX {
+            return Err(RecordError::TooLong { line: record.line });
+        }
+        self.advance(json.as_bytes());
+        out.extend_from_slice(json.as_bytes());
+        out.push(b'\n');
+        Ok(record)
+    }
+
+    /// Reads the line that is due, without its newline, and moves on; a line that is not due moves nothing.
+    pub fn read(&mut self, line: &[u8]) -> Result<Record, RecordError> {
+        let wire = parse(line, self.next)?;
+        if wire.line != self.next {
+            return Err(RecordError::Number {
+                expected: self.next,
+                found: wire.line,
+            });
+        }
+        if wire.prev != self.prev.hex() {
+            return Err(RecordError::Chain { line: wire.line });
+        }
+        let record = Record::of(&wire)?;
+        self.advance(line);
+        Ok(record)
+    }
+
+    /// Reads a line whatever stood before it and moves on from there: for a log that was damaged further up.
+    pub fn resume(&mut self, line: &[u8]) -> Result<Record, RecordError> {
+        let record = read_loose(line, self.next)?;
+        self.next = record.line;
+        self.advance(line);
+        Ok(record)
+    }
+
+    fn advance(&mut self, line: &[u8]) {
+        self.prev = Hash::of(line);
+        self.next = self.next.saturating_add(1);
+    }
+}
+
+fn parse(line: &[u8], place: u64) -> Result<Wire, RecordError> {
+    if line.len() >= RECORD_BYTES_MAX {
+        return Err(RecordError::TooLong { line: place });
+    }
+    serde_json::from_slice(line).map_err(|error| RecordError::Unreadable {
+        line: place,
+        reason: error.to_string(),
+    })
+}
+
+/// Reads a line without asking what stood before it; `place` names it in errors.
+pub fn read_loose(line: &[u8], place: u64) -> Result<Record, RecordError> {
+    Record::of(&parse(line, place)?)
+}
+
+/// Checks a whole log: every line readable, in order, and none changed. Answers how many lines it has.
+///
+/// A log whose last line has no newline is torn there, which is reported as unreadable.
+pub fn verify(thread: &str, bytes: &[u8]) -> Result<u64, RecordError> {
+    let mut chain = Chain::start(thread);
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let Some(end) = rest.iter().position(|byte| *byte == b'\n') else {
+            return Err(RecordError::Unreadable {
+                line: chain.next,
+                reason: "it is cut off".to_owned(),
+            });
+        };
+        chain.read(&rest[..end])?;
+        rest = &rest[end + 1..];
+    }
+    Ok(chain.next)
+}
+
+/// How many leading bytes of a log are worth keeping after a crash: up to the last line that is whole.
+///
+/// Only the torn tail is cut. Damage further up stays for [`verify`] to name: what follows it is evidence.
+pub fn recoverable_prefix(bytes: &[u8]) -> usize {
+    let mut end = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |at| at + 1);
+    while end > 0 {
+        let start = bytes[..end - 1]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        if parse(&bytes[start..end - 1], 0).is_ok() {
+            return end;
+        }
+        end = start;
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,424 @@
+//! The projection of a journal: everything that lists, `show`, the summary file and metrics tell of a run.
+
+use std::collections::BTreeMap;
+
+use crate::machine::{Ending, Entry, Event, FoldError, Goal, HookVerdict, Run, State};
+use crate::model::evidence::{CheckRecord, OutputState, RestoreReport};
+use crate::model::outcome::{Failure, Outcome, Phase, Step};
+use crate::model::{RunSpec, Timestamp};
+use crate::protocol::{AttemptView, RunDetail, RunSummary};
+
+/// Absolute paths of a thread's two files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadPaths {
+    /// The summary.
+    pub document: String,
+    /// The log.
+    pub log: String,
+}
+
+/// What became of one hook.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookStory {
+    /// Whether it follows the commit.
+    pub post_commit: bool,
+    /// Its place from 0.
+    pub index: u32,
+    /// What it said.
+    pub verdict: HookVerdict,
+    /// When it ended.
+    pub at: Timestamp,
+}
+
+/// The three instants of a run that its state does not hold, folded one event at a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SummaryBuilder {
+    started_at: Option<Timestamp>,
+    finished_at: Option<Timestamp>,
+}
+
+impl SummaryBuilder {
+    /// For a run of which nothing is known yet.
+    pub fn new() -> SummaryBuilder {
+        SummaryBuilder::default()
+    }
+
+    /// Takes the next entry and the run after it.
+    pub fn push(&mut self, entry: &Entry, after: &Run) {
+        if matches!(after.state, State::Executing { .. }) {
+            self.started_at.get_or_insert(entry.at);
+        }
+        if after.is_finished() {
+            self.finished_at.get_or_insert(entry.at);
+        }
+    }
+
+    /// When its command first started.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.started_at
+    }
+
+    /// When it ended.
+    pub fn finished_at(&self) -> Option<Timestamp> {
+        self.finished_at
+    }
+
+    /// The run's line as of now.
+    pub fn build(&self, spec: &RunSpec, run: &Run, waiting_for: Option<String>) -> RunSummary {
+        RunSummary {
+            run: spec.run,
+            skill: spec.skill.clone(),
+            phase: run.phase(),
+            outcome: run.outcome().cloned(),
+            unverified: run.outcome() == Some(&Outcome::Succeeded)
+                && run.facts.resolution.is_none()
+                && run.facts.results.is_unverified(),
+            reconciled: run.facts.reconciled,
+            mutating: spec.plan.mutating,
+            attempts: run.facts.attempts,
+            submitted_at: spec.submitted_at,
+            started_at: self.started_at,
+            finished_at: self.finished_at,
+            commit: run.facts.commit.clone(),
+            thread: spec.thread.clone(),
+            waiting_for,
+            retry_of: spec.retry_of,
+        }
+    }
+}
+
+/// The line of a run whose journal is at hand; `run` is what it folds to.
+pub fn summary(spec: &RunSpec, run: &Run, entries: &[Entry]) -> RunSummary {
+    let mut story = Story::new(spec);
+    story.extend(entries);
+    story.summary.build(spec, run, None)
+}
+
+/// The run in full.
+///
+/// A journal that does not fold is told of up to where it does, with the outcome `unknown{journal}`.
+pub fn detail(spec: &RunSpec, entries: &[Entry], paths: &ThreadPaths) -> RunDetail {
+    Story::of(spec, entries).detail(paths)
+}
+
+/// A journal, told.
+#[derive(Debug, Clone)]
+pub struct Story<'a> {
+    /// The specification.
+    pub spec: &'a RunSpec,
+    /// The run after the last event taken.
+    pub run: Run,
+    /// Its instants.
+    pub summary: SummaryBuilder,
+    /// Attempts in order.
+    pub attempts: Vec<AttemptView>,
+    /// Checks before anything was touched.
+    pub pre_checks: Vec<CheckRecord>,
+    /// Declared outputs of the newest attempt.
+    pub outputs: Vec<OutputState>,
+    /// Paths that the newest attempt changed, bounded.
+    pub changed: Vec<String>,
+    /// How many paths it changed in all.
+    pub changed_count: u64,
+    /// What could not be put back.
+    pub not_restored: RestoreReport,
+    /// Hooks in the order in which they ended.
+    pub hooks: Vec<HookStory>,
+    /// Names and times of the events.
+    pub timeline: Vec<(Timestamp, String)>,
+    /// When its turn first came.
+    pub admitted_at: Option<Timestamp>,
+    /// When the last event was recorded.
+    pub updated_at: Timestamp,
+    /// Note of the person who settled it.
+    pub resolution_note: Option<String>,
+    /// Milliseconds spent in each phase.
+    phase_ms: BTreeMap<Phase, u64>,
+    /// Why the journal does not fold, if it does not.
+    broken: Option<FoldError>,
+    begun: bool,
+}
+
+impl<'a> Story<'a> {
+    /// A run of which nothing is told yet.
+    pub fn new(spec: &'a RunSpec) -> Story<'a> {
+        Story {
+            spec,
+            run: Run {
+                plan: spec.plan.clone(),
+                state: State::Queued,
+                facts: crate::machine::Facts::default(),
+            },
+            summary: SummaryBuilder::new(),
+            attempts: Vec::new(),
+            pre_checks: Vec::new(),
+            outputs: Vec::new(),
+            changed: Vec::new(),
+            changed_count: 0,
+            not_restored: RestoreReport::default(),
+            hooks: Vec::new(),
+            timeline: Vec::new(),
+            admitted_at: None,
+            updated_at: spec.submitted_at,
+            resolution_note: None,
+            phase_ms: BTreeMap::new(),
+            broken: None,
+            begun: false,
+        }
+    }
+
+    /// The whole journal.
+    pub fn of(spec: &'a RunSpec, entries: &[Entry]) -> Story<'a> {
+        let mut story = Story::new(spec);
+        story.extend(entries);
+        if !story.begun && story.broken.is_none() {
+            story.breaks(FoldError::Empty);
+        }
+        story
+    }
+
+    /// Takes further entries.
+    pub fn extend(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            self.push(entry);
+        }
+    }
+
+    /// Takes the next entry; after one that does not fold nothing is taken any more.
+    pub fn push(&mut self, entry: &Entry) {
+        if self.broken.is_some() {
+            return;
+        }
+        let next = if self.begun {
+            self.run
+                .apply(entry.at, &entry.event)
+                .map_err(|source| FoldError::Illegal {
+                    seq: entry.seq,
+                    source,
+                })
+        } else {
+            Run::submitted(&entry.event)
+        };
+        let after = match next {
+            Ok(after) => after,
+            Err(error) => return self.breaks(error),
+        };
+        if self.begun {
+            *self.phase_ms.entry(self.run.phase()).or_default() +=
+                entry.at.millis_since(self.updated_at);
+        }
+        self.begun = true;
+        self.timeline
+            .push((entry.at, entry.event.name().to_owned()));
+        self.updated_at = entry.at;
+        self.summary.push(entry, &after);
+        let before = std::mem::replace(&mut self.run, after);
+        self.take(&before, entry);
+    }
+
+    fn breaks(&mut self, error: FoldError) {
+        let closed = true;
+        let why = "journal".to_owned();
+        let outcome = Outcome::Unknown { why };
+        self.run
+            .facts
+            .warnings
+            .push(format!("the journal cannot be read further: {error}"));
+        self.run.state = State::Finished { outcome, closed };
+        self.broken = Some(error);
+    }
+
+    fn take(&mut self, before: &Run, entry: &Entry) {
+        match &entry.event {
+            Event::Admitted { .. } => {
+                self.admitted_at.get_or_insert(entry.at);
+            }
+            Event::Validated { checks } | Event::ValidationFailed { checks, .. } => {
+                self.pre_checks.clone_from(checks);
+            }
+            Event::ExecutionFinished { execution, .. } => {
+                let failure = ended_because(before).or_else(|| self.new_failure(before));
+                if let Some(attempt) = self.attempts.last_mut() {
+                    attempt.execution = Some(execution.clone());
+                    attempt.failure = failure;
+                }
+            }
+            Event::OwnerLost => self.owner_lost(before),
+            Event::ResultRecorded { result, .. } => {
+                self.outputs.clone_from(&result.outputs);
+                self.changed.clone_from(&result.changed);
+                self.changed_count = result.changed_count;
+            }
+            Event::RecordingFailed { failure, .. } => {
+                if let Some(attempt) = self.attempts.last_mut() {
+                    attempt.failure.get_or_insert_with(|| failure.clone());
+                }
+            }
+            Event::ChecksFinished {
+                checks, failure, ..
+            } => {
+                let failed = failure.clone().or_else(|| self.new_failure(before));
+                let reconciled = self.run.facts.reconciled;
+                if let Some(attempt) = self.attempts.last_mut() {
+                    attempt.checks.clone_from(checks);
+                    if reconciled {
+                        attempt.failure = None;
+                    } else if failed.is_some() {
+                        attempt.failure = failed;
+                    }
+                }
+            }
+            Event::HookFinished { index, verdict } => {
+                self.hook(false, *index, verdict, entry.at);
+            }
+            Event::PostCommitHookFinished { index, verdict } => {
+                self.hook(true, *index, verdict, entry.at);
+            }
+            Event::Restored { report } => self.not_restored.clone_from(report),
+            Event::Resolved { note, .. } => self.resolution_note = Some(note.clone()),
+            Event::Submitted { .. }
+            | Event::Prepared { .. }
+            | Event::PreparationFailed { .. }
+            | Event::BackoffElapsed { .. }
+            | Event::Saved
+            | Event::SaveFailed { .. }
+            | Event::CommitPrepared { .. }
+            | Event::NothingToCommit
+            | Event::CommitOvertaken
+            | Event::Committed { .. }
+            | Event::CommitFailed { .. }
+            | Event::CancelRequested { .. }
+            | Event::RuntimeExhausted
+            | Event::Interrupted
+            | Event::Closed => {}
+        }
+        self.begin_attempt(before, entry.at);
+    }
+
+    fn begin_attempt(&mut self, before: &Run, at: Timestamp) {
+        if self.run.facts.attempts > before.facts.attempts {
+            self.outputs.clear();
+            self.changed.clear();
+            self.changed_count = 0;
+            self.not_restored = RestoreReport::default();
+            self.attempts.push(AttemptView {
+                attempt: self.run.facts.attempts,
+                started_at: at,
+                execution: None,
+                checks: Vec::new(),
+                failure: None,
+            });
+        }
+    }
+
+    fn owner_lost(&mut self, before: &Run) {
+        if !matches!(before.state, State::Executing { .. }) {
+            return;
+        }
+        let failure = ended_because(before).unwrap_or_else(|| {
+            let message = "the engine was lost while the command ran";
+            Failure::new(Step::Execute, "owner_lost", message)
+        });
+        if let Some(attempt) = self.attempts.last_mut() {
+            attempt.failure = Some(failure);
+        }
+    }
+
+    /// The failure that the last event added, if it added one.
+    fn new_failure(&self, before: &Run) -> Option<Failure> {
+        (self.run.facts.failed_attempts > before.facts.failed_attempts)
+            .then(|| self.run.facts.last_failure.clone())
+            .flatten()
+    }
+
+    fn hook(&mut self, post_commit: bool, index: u32, verdict: &HookVerdict, at: Timestamp) {
+        self.hooks.push(HookStory {
+            post_commit,
+            index,
+            verdict: verdict.clone(),
+            at,
+        });
+    }
+
+    /// Milliseconds spent in a phase so far.
+    pub fn phase_ms(&self, phase: Phase) -> u64 {
+        self.phase_ms.get(&phase).copied().unwrap_or(0)
+    }
+
+    /// How the run ended, once it has; a run that is being put back or saved knows already how it will.
+    pub fn coming_outcome(&self) -> Option<&Outcome> {
+        use crate::machine::{AfterRestore, AfterSave};
+        match &self.run.state {
+            State::Finished { outcome, .. }
+            | State::Saving {
+                next: AfterSave::Finish(outcome),
+                ..
+            }
+            | State::Restoring {
+                then: AfterRestore::Finish(outcome),
+            }
+            | State::Recording {
+                goal: Goal::Restore(AfterRestore::Finish(outcome)),
+                ..
+            } => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Paths that were not put back, each with the reason.
+    pub fn not_restored_lines(&self) -> Vec<String> {
+        let edited = self.not_restored.edited_since.iter();
+        edited
+            .map(|path| format!("{path}: edited since"))
+            .chain(self.not_restored.failed.iter().cloned())
+            .collect()
+    }
+
+    /// Inputs as JSON, secrets masked as the specification holds them.
+    pub fn inputs(&self) -> BTreeMap<String, serde_json::Value> {
+        self.spec
+            .inputs
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_json()))
+            .collect()
+    }
+
+    /// The run in full.
+    pub fn detail(&self, paths: &ThreadPaths) -> RunDetail {
+        RunDetail {
+            summary: self.summary.build(self.spec, &self.run, None),
+            title: self.spec.title.clone(),
+            results: self.run.facts.results.clone(),
+            inputs: self.inputs(),
+            attempts: self.attempts.clone(),
+            pre_checks: self.pre_checks.clone(),
+            outputs: self.outputs.clone(),
+            changed: self.changed.clone(),
+            changed_count: self.changed_count,
+            not_restored: self.not_restored_lines(),
+            warnings: self.run.facts.warnings.clone(),
+            thread_path: paths.document.clone(),
+            log_path: paths.log.clone(),
+            timeline: self.timeline.clone(),
+            definition_digest: self.spec.definition_digest.clone(),
+            submitted_by: self.spec.submitted_by.clone(),
+        }
+    }
+}
+
+/// Why the command was ended from outside, if it was.
+fn ended_because(before: &Run) -> Option<Failure> {
+    let State::Executing {
+        ending: Some(ending),
+        ..
+    } = &before.state
+    else {
+        return None;
+    };
+    let (code, message) = match ending {
+        Ending::Cancelled(_) => ("cancelled", "somebody asked to end it"),
+        Ending::RuntimeExhausted => ("max_runtime", "the limit of all attempts was reached"),
+        Ending::Interrupted => ("interrupted", "the engine was stopped while it ran"),
+    };
+    Some(Failure::new(Step::Execute, code, message))
+}

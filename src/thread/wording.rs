@@ -1,0 +1,94 @@
+//! Events as one line for people.
+
+use crate::machine::{CancelKind, Event, HookVerdict, Resolution};
+use crate::model::duration::show_millis;
+use crate::model::evidence::{CheckRecord, Verdict};
+
+/// The event as one line: its name, and what matters of it.
+pub fn event(event: &Event) -> String {
+    let name = event.name();
+    let detail = match event {
+        Event::Submitted { .. }
+        | Event::Prepared { .. }
+        | Event::Saved
+        | Event::NothingToCommit
+        | Event::CommitOvertaken
+        | Event::RuntimeExhausted
+        | Event::Interrupted
+        | Event::OwnerLost
+        | Event::Closed => return name.to_owned(),
+        Event::Admitted { admission } => format!("by {}", admission.owner),
+        Event::Validated { checks } => counts(checks),
+        Event::ValidationFailed { failure, .. }
+        | Event::PreparationFailed { failure }
+        | Event::RecordingFailed { failure, .. }
+        | Event::SaveFailed { failure }
+        | Event::CommitFailed { failure }
+        | Event::ChecksFinished {
+            failure: Some(failure),
+            ..
+        } => failure.to_string(),
+        Event::ExecutionFinished { attempt, execution } => format!(
+            "attempt {attempt}, {} after {}",
+            execution.ended.describe(),
+            show_millis(execution.duration_ms)
+        ),
+        Event::ResultRecorded { attempt, result } => {
+            format!("attempt {attempt}, {} paths changed", result.changed_count)
+        }
+        Event::ChecksFinished {
+            attempt,
+            checks,
+            failure: None,
+        } => format!("attempt {attempt}, {}", counts(checks)),
+        Event::BackoffElapsed { attempt } => format!("attempt {attempt} may start"),
+        Event::HookFinished { index, verdict }
+        | Event::PostCommitHookFinished { index, verdict } => {
+            let number = u64::from(*index) + 1;
+            match verdict {
+                HookVerdict::Passed => format!("hook {number} passed"),
+                HookVerdict::Blocked { message } => format!("hook {number} blocked: {message}"),
+                HookVerdict::Warned { message } => format!("hook {number} warned: {message}"),
+            }
+        }
+        Event::CommitPrepared { oid, reference, .. } => format!("{oid} for {reference}"),
+        Event::Committed { oid, warning } => match warning {
+            Some(warning) => format!("{oid} ({warning})"),
+            None => oid.clone(),
+        },
+        Event::Restored { report } => {
+            let left = report.edited_since.len() + report.failed.len();
+            format!("{} paths put back, {left} not", report.put_back)
+        }
+        Event::CancelRequested { kind, by } => match kind {
+            CancelKind::Graceful => format!("by {by}"),
+            CancelKind::Now => format!("by {by}, at once"),
+        },
+        Event::Resolved { resolution, note } => match resolution {
+            Resolution::Succeeded => format!("as succeeded: {note}"),
+            Resolution::Failed => format!("as failed: {note}"),
+        },
+    };
+    format!("{name}: {detail}")
+}
+
+fn counts(checks: &[CheckRecord]) -> String {
+    let of = |verdict| {
+        checks
+            .iter()
+            .filter(|check| check.verdict == verdict)
+            .count()
+    };
+    let mut parts = vec![format!("{} checks passed", of(Verdict::Passed))];
+    for (verdict, word) in [
+        (Verdict::Failed, "failed"),
+        (Verdict::Warned, "warned"),
+        (Verdict::NotRun, "not run"),
+    ] {
+        let number = of(verdict);
+        if number > 0 {
+            parts.push(format!("{number} {word}"));
+        }
+    }
+    parts.join(", ")
+}
