@@ -10,6 +10,7 @@ pub mod clock;
 pub mod inputs;
 pub mod machine;
 pub mod model;
+pub mod process;
 pub mod protocol;
 pub mod queue;
 pub mod template;

@@ -1,0 +1,38 @@
+//! Runs one command: group, environment, timeout, caps.
+//!
+//! The library `duct` builds and starts the child; everything after that is done here, in one
+//! loop over its pipes, its exit and its deadlines, without a thread for each command. A command
+//! is over when *no* process of it is left: not in its group, not in a session of its own, not
+//! with an emptied environment.
+
+mod command;
+mod descriptors;
+mod environment;
+mod error;
+mod lines;
+mod live;
+mod orphans;
+mod output;
+mod procfs;
+mod registry;
+mod run;
+mod signal;
+mod spawn;
+mod stop;
+mod tag;
+
+pub use command::{
+    ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, Ended, ExitStatus, Finished, Limits, OutputSink,
+    Owner, Program, RUN_VARIABLE, Spawned, Stdin, Stream,
+};
+pub use descriptors::close_inherited_on_exec;
+pub use environment::base_environment;
+pub use error::SpawnError;
+pub use live::LiveRecord;
+pub use orphans::{OrphansEnded, OrphansRemain, find_and_end_orphans};
+pub use registry::become_subreaper;
+pub use run::run;
+pub use stop::{StopHandle, StopKind};
+
+#[cfg(test)]
+mod tests;

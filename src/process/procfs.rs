@@ -1,0 +1,312 @@
+//! What `/proc` says about processes. Formats: proc(5).
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Most processes that one walk looks at; twice the highest number that kernels allow by default.
+const PROCESSES_MAX: usize = 1 << 16;
+
+/// Most descriptors of one process that are looked at; the standard ones come first.
+const DESCRIPTORS_MAX: usize = 256;
+
+/// Most bytes of an environment that are searched for the markers.
+const ENVIRON_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// One process at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) pid: u32,
+    pub(super) state: u8,
+    pub(super) parent: u32,
+    pub(super) group: u32,
+    /// Start time in clock ticks since boot; with the pid it names a process for ever.
+    pub(super) start: u64,
+}
+
+impl Stat {
+    /// It has exited and waits to be reaped.
+    pub(super) fn is_zombie(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// The pair that names it.
+    pub(super) fn identity(&self) -> (u32, u64) {
+        (self.pid, self.start)
+    }
+}
+
+/// The process `pid`, if there is one.
+pub(super) fn stat(pid: u32) -> Option<Stat> {
+    parse_stat(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
+    // The second field is the program's name in parentheses, which may itself hold anything.
+    let after_name = text.iter().rposition(|byte| *byte == b')')? + 1;
+    let rest = std::str::from_utf8(&text[after_name..]).ok()?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
+    Some(Stat {
+        pid,
+        state: *fields.first()?.as_bytes().first()?,
+        parent: fields.get(1)?.parse().ok()?,
+        group: fields.get(2)?.parse().ok()?,
+        start: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// All processes that can be seen.
+pub(super) fn all() -> Vec<Stat> {
+    numbers_in(Path::new("/proc"))
+        .into_iter()
+        .filter_map(stat)
+        .collect()
+}
+
+fn numbers_in(dir: &Path) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .take(PROCESSES_MAX)
+        .collect()
+}
+
+/// Who is whose child. Reads as it goes where the kernel lists children
+/// (`CONFIG_PROC_CHILDREN`), else it holds a reading of all of `/proc`.
+pub(super) struct Families {
+    by_parent: Option<HashMap<u32, Vec<u32>>>,
+}
+
+impl Families {
+    pub(super) fn now() -> Self {
+        if kernel_lists_children() {
+            return Self { by_parent: None };
+        }
+        Self::from_scan(&all())
+    }
+
+    fn from_scan(processes: &[Stat]) -> Self {
+        let mut by_parent: HashMap<u32, Vec<u32>> = HashMap::new();
+        for process in processes {
+            by_parent
+                .entry(process.parent)
+                .or_default()
+                .push(process.pid);
+        }
+        Self {
+            by_parent: Some(by_parent),
+        }
+    }
+
+    /// The children of all threads of `pid`.
+    pub(super) fn children(&self, pid: u32) -> Vec<u32> {
+        if let Some(by_parent) = &self.by_parent {
+            return by_parent.get(&pid).cloned().unwrap_or_default();
+        }
+        let tasks = format!("/proc/{pid}/task");
+        let mut children = Vec::new();
+        for thread in numbers_in(Path::new(&tasks)) {
+            let list = format!("{tasks}/{thread}/children");
+            children.extend(read_children(&list).unwrap_or_default());
+        }
+        children
+    }
+
+    /// All that descend from `roots`, the roots not included.
+    pub(super) fn descendants(&self, roots: &[u32]) -> Vec<Stat> {
+        let mut seen: HashSet<u32> = roots.iter().copied().collect();
+        let mut found = Vec::new();
+        let mut open: Vec<u32> = roots.to_vec();
+        while let Some(parent) = open.pop() {
+            for child in self.children(parent) {
+                if seen.len() < PROCESSES_MAX && seen.insert(child) {
+                    found.extend(stat(child));
+                    open.push(child);
+                }
+            }
+        }
+        found
+    }
+}
+
+fn read_children(path: &str) -> Option<Vec<u32>> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(
+        text.split_ascii_whitespace()
+            .filter_map(|number| number.parse().ok())
+            .collect(),
+    )
+}
+
+/// The children that one thread of this process has started itself. `None` where the kernel keeps
+/// no such list.
+pub(super) fn children_of_own_thread(thread: i32) -> Option<Vec<u32>> {
+    read_children(&format!("/proc/self/task/{thread}/children"))
+}
+
+fn kernel_lists_children() -> bool {
+    own_orphans_file().is_some()
+}
+
+/// The kernel's list of the children of our first thread, held open.
+///
+/// A process whose parent dies is given to the first living thread of the nearest subreaper, and
+/// our first thread lives as long as we do. So this one file answers for the price of one read
+/// whether any process has come to us that way.
+fn own_orphans_file() -> Option<&'static fs::File> {
+    static FILE: OnceLock<Option<fs::File>> = OnceLock::new();
+    let open = || {
+        let pid = std::process::id();
+        fs::File::open(format!("/proc/{pid}/task/{pid}/children")).ok()
+    };
+    FILE.get_or_init(open).as_ref()
+}
+
+/// Whether our first thread has no children but those for which `known` holds. `false` also when
+/// the kernel does not say.
+pub(super) fn no_orphans_but(known: impl Fn(u32) -> bool) -> bool {
+    let Some(file) = own_orphans_file() else {
+        return false;
+    };
+    let mut buffer = [0_u8; 1024];
+    let Ok(length) = file.read_at(&mut buffer, 0) else {
+        return false;
+    };
+    if length == buffer.len() {
+        return false;
+    }
+    // The kernel may leave out a child when a sibling goes away during the reading, and only an
+    // empty list is certain; so a list with entries has to be read twice with the same result.
+    let first = &buffer[..length];
+    let mut again = [0_u8; 1024];
+    if length > 0 && file.read_at(&mut again, 0).ok() != Some(length) {
+        return false;
+    }
+    if length > 0 && first != &again[..length] {
+        return false;
+    }
+    let Ok(text) = std::str::from_utf8(first) else {
+        return false;
+    };
+    text.split_ascii_whitespace()
+        .all(|number| number.parse().is_ok_and(&known))
+}
+
+/// The value of the variable `name` in the environment that `pid` was started with. `None` also
+/// when that may not be read.
+pub(super) fn environment_of(pid: u32, names: [&str; 2]) -> [Option<String>; 2] {
+    let mut bytes = Vec::new();
+    if let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) {
+        // An environment that cannot be read to its end is searched as far as it was read.
+        let _ = file.take(ENVIRON_BYTES_MAX).read_to_end(&mut bytes);
+    }
+    names.map(|name| {
+        bytes.split(|byte| *byte == 0).find_map(|entry| {
+            let value = entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            String::from_utf8(value.to_vec()).ok()
+        })
+    })
+}
+
+/// The soft limit of file locks of `pid`; see [`super::tag`]. `None`: unlimited or not readable.
+pub(super) fn lock_limit_of(pid: u32) -> Option<u64> {
+    let limits = fs::read_to_string(format!("/proc/{pid}/limits")).ok()?;
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max file locks"))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The inode numbers of the pipes that `pid` has open, as far as they may be read.
+pub(super) fn pipes_of(pid: u32) -> Vec<u64> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else {
+        return Vec::new();
+    };
+    entries
+        .take(DESCRIPTORS_MAX)
+        .filter_map(|entry| {
+            let target = fs::read_link(entry.ok()?.path()).ok()?;
+            target
+                .to_str()?
+                .strip_prefix("pipe:[")?
+                .strip_suffix(']')?
+                .parse()
+                .ok()
+        })
+        .collect()
+}
+
+/// The id of this boot of the kernel, read once.
+pub(super) fn boot_id() -> std::io::Result<String> {
+    static READ: OnceLock<String> = OnceLock::new();
+    if let Some(id) = READ.get() {
+        return Ok(id.clone());
+    }
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    Ok(READ.get_or_init(|| id.trim().to_owned()).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
+        let text = b"7 (a) b (c)) S 5 6 6 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 4242 999 1\n";
+        let want = Stat {
+            pid: 7,
+            state: b'S',
+            parent: 5,
+            group: 6,
+            start: 4242,
+        };
+        assert_eq!(parse_stat(7, text), Some(want));
+        assert_eq!(parse_stat(7, b"7 (x"), None);
+        assert_eq!(parse_stat(7, b"7 (x) S 1"), None);
+        assert_eq!(parse_stat(7, b""), None);
+    }
+
+    #[test]
+    fn children_are_found_with_and_without_the_kernels_lists() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let me = std::process::id();
+        assert!(Families::now().children(me).contains(&child.id()));
+        assert!(
+            Families::from_scan(&all())
+                .children(me)
+                .contains(&child.id())
+        );
+        assert!(
+            Families::from_scan(&all())
+                .descendants(&[me])
+                .iter()
+                .any(|s| s.pid == child.id())
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn the_environment_of_a_process_is_searched_by_whole_names() {
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .env_clear()
+            .env("XWORKERCTL_RUN", "no")
+            .env("WORKERCTL_RUN", "yes")
+            .spawn()
+            .unwrap();
+        let found = environment_of(child.id(), ["WORKERCTL_RUN", "WORKERCTL_ATTEMPT"]);
+        assert_eq!(found, [Some("yes".to_owned()), None]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(environment_of(child.id(), ["A", "B"]), [None, None]);
+    }
+}

@@ -1,0 +1,384 @@
+//! The live commands of this process, and which adopted process belongs to which of them.
+//!
+//! A process that outlives its parent becomes our child (see [`become_subreaper`]). So once the
+//! first process of a command has exited, whatever is left of it hangs below children of ours
+//! that nobody registered here. Several commands run at once; each takes only what is its own,
+//! and what cannot be told apart waits until no other command can be its origin.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::process::{Pid, WaitId, WaitIdOptions, getpgrp, getpid, set_child_subreaper, waitid};
+use rustix::thread::gettid;
+
+use super::command::{ATTEMPT_VARIABLE, Owner, RUN_VARIABLE};
+use super::procfs::{self, Families, Stat};
+use super::tag::{self, Mark};
+
+static LIVE: Mutex<Vec<Arc<Live>>> = Mutex::new(Vec::new());
+
+/// The commands' tags of adopted processes, by pid and start time: they do not change, and many
+/// commands that end at once would read them over and over.
+///
+/// Held while orphans are looked at and reaped, so that none is reaped twice: its number could
+/// name another child by then.
+static ADOPTED: Mutex<BTreeMap<(u32, u64), u64>> = Mutex::new(BTreeMap::new());
+
+/// One command from just before its start to the reaping of its first process.
+///
+/// It is listed before it exists because its processes may be adopted before its start returns.
+/// No lock is held over a start instead: it lasts as long as a dead network file system likes,
+/// and nobody else's end may wait for that.
+#[derive(Debug)]
+pub(super) struct Live {
+    /// Names the command; also the tag of its processes, once it is attached.
+    tag: u64,
+    owner: Owner,
+    /// The thread that starts it, whose newest child may be its first process.
+    thread: Pid,
+    /// Its first process; 0 until that is known.
+    pid: AtomicU32,
+    /// Inode numbers of its output pipes.
+    pipes: [u64; 2],
+    /// The clock tick from which on all its processes were born with the tag; [`NEVER`] if the
+    /// tag could not be attached, or not yet.
+    tagged_at: AtomicU64,
+    /// Whether its first process may still run; once it has exited, nothing new stems from it but
+    /// through processes that are left.
+    running: AtomicBool,
+}
+
+const NEVER: u64 = u64::MAX;
+
+/// Most looks at what was forked before the first process was marked. One is the rule.
+const TAG_ROUNDS_MAX: usize = 16;
+
+/// Most looks at our children while they vanish under our eyes.
+const LISTINGS_MAX: usize = 64;
+
+impl Live {
+    fn pid(&self) -> Option<u32> {
+        Some(self.pid.load(Ordering::SeqCst)).filter(|pid| *pid != 0)
+    }
+
+    fn is_running(&self) -> bool {
+        self.running.load(Ordering::SeqCst)
+    }
+
+    /// Whether a process of which nothing but its birth is known may stem from this command.
+    fn may_have_started(&self, evidence: &Evidence) -> bool {
+        let tick = evidence.identity.1;
+        // Whoever still carries our own mark was forked before its command was marked.
+        let forked_early =
+            evidence.mark != Mark::Own || tick <= self.tagged_at.load(Ordering::SeqCst);
+        tag::tick_of(self.tag) <= tick && forked_early
+    }
+}
+
+fn live() -> MutexGuard<'static, Vec<Arc<Live>>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Makes this process the parent of every descendant whose own parent has died, once and for the
+/// rest of its life. [`run`](super::run()) does this by itself; calling it early does no harm.
+///
+/// All child processes have to be started by this room from then on, or to stay in the process
+/// group of this process: others are taken for what a command has left behind.
+///
+/// # Errors
+/// The kernel refuses (before Linux 3.4).
+pub fn become_subreaper() -> io::Result<()> {
+    static DONE: OnceLock<()> = OnceLock::new();
+    if DONE.get().is_none() {
+        set_child_subreaper(Some(getpid()))?;
+        tag::set_own();
+        let _ = DONE.set(());
+    }
+    Ok(())
+}
+
+/// Keeps a command registered; dropped after its first process was reaped.
+#[derive(Debug)]
+pub(super) struct Registration {
+    live: Arc<Live>,
+}
+
+impl Registration {
+    /// Announces that the calling thread is about to start a command.
+    pub(super) fn announce(tag: u64, owner: Owner, pipes: [u64; 2]) -> Self {
+        let entry = Arc::new(Live {
+            tag,
+            owner,
+            pipes,
+            thread: gettid(),
+            pid: AtomicU32::new(0),
+            tagged_at: AtomicU64::new(NEVER),
+            running: AtomicBool::new(true),
+        });
+        live().push(Arc::clone(&entry));
+        Self { live: entry }
+    }
+
+    /// The start has succeeded.
+    pub(super) fn started(&self, pid: Pid) {
+        self.live
+            .pid
+            .store(pid.as_raw_nonzero().get().cast_unsigned(), Ordering::SeqCst);
+    }
+
+    pub(super) fn first_process_exited(&self) {
+        self.live.running.store(false, Ordering::SeqCst);
+    }
+
+    /// Marks the first process, a child of ours that has not been reaped, and whatever it has
+    /// forked before it was marked. Whether all of its processes carry the tag from now on.
+    pub(super) fn attach_tag(&self) -> bool {
+        let tag = self.live.tag;
+        let Some(first) = self.live.pid() else {
+            return false;
+        };
+        if !tag::set(first, tag) {
+            return false;
+        }
+        for _ in 0..TAG_ROUNDS_MAX {
+            let mut forked = if nothing_left() {
+                Families::now().descendants(&[first])
+            } else {
+                self.members(&mut HashSet::new())
+            };
+            forked.retain(|process| {
+                tag::of(process.pid) != Mark::Command(tag) && !process.is_zombie()
+            });
+            if forked.is_empty() {
+                self.live.tagged_at.store(tag::tick_now(), Ordering::SeqCst);
+                return true;
+            }
+            for process in forked {
+                // It may have gone by itself, or become another user's; the next round tells.
+                let _ = tag::set(process.pid, tag);
+            }
+        }
+        false
+    }
+
+    /// The living processes of this command without its first one. Reaps adopted ones that are
+    /// dead. `known` gathers every process of the command ever seen, by pid and start time, so
+    /// that it is recognised after it has lost its parents.
+    pub(super) fn members(&self, known: &mut HashSet<(u32, u64)>) -> Vec<Stat> {
+        let mut found = adopted(|process, mark, commands| {
+            known.contains(&process.identity())
+                || belongs(&Evidence::of(process, mark, commands), &self.live, commands)
+        });
+        let mut roots: Vec<u32> = found.iter().map(|process| process.pid).collect();
+        roots.extend(self.live.pid().filter(|_| self.live.is_running()));
+        let below = Families::now().descendants(&roots);
+        found.extend(below.into_iter().filter(|process| !process.is_zombie()));
+        known.extend(found.iter().map(Stat::identity));
+        found
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        live().retain(|command| command.tag != self.live.tag);
+    }
+}
+
+/// Whether nothing was left behind by anybody, asked at the price of one system call. `false`
+/// means that it has to be looked at more closely.
+pub(super) fn nothing_left() -> bool {
+    let live = live();
+    procfs::no_orphans_but(|pid| live.iter().any(|command| command.pid() == Some(pid)))
+}
+
+/// Reaps adopted processes that are dead, so that a long command cannot fill the process table
+/// with them.
+pub(super) fn reap_adopted() {
+    adopted(|_, _, _| false);
+}
+
+/// Our unregistered living children for which `wanted(child, its mark, live commands)` holds;
+/// the dead ones are reaped.
+fn adopted(wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bool) -> Vec<Stat> {
+    let mut tags = ADOPTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = Vec::new();
+    for _ in 0..LISTINGS_MAX {
+        found.clear();
+        let mut vanished = false;
+        let children = Families::now().children(std::process::id());
+        // In this order: whoever is listed above and is a command has been announced by now.
+        let commands = live().clone();
+        let newborn = Newborn::among(&commands);
+        let listed: HashSet<u32> = children.iter().copied().collect();
+        for child in children {
+            let is_command = commands.iter().any(|command| command.pid() == Some(child));
+            if is_command || newborn.may_include(child) {
+                continue;
+            }
+            let process = procfs::stat(child).filter(|process| !process.is_zombie());
+            if let Some(process) = process
+                && wanted(&process, mark_of(&process, &mut tags), &commands)
+            {
+                found.push(process);
+            } else {
+                vanished |= reap_if_dead(child);
+            }
+        }
+        // Who dies during the listing leaves its own children to us, and they may have come too
+        // late to be listed.
+        tags.retain(|(pid, _), _| listed.contains(pid));
+        if !vanished {
+            break;
+        }
+    }
+    found
+}
+
+/// The mark of an adopted process, read once.
+fn mark_of(process: &Stat, tags: &mut BTreeMap<(u32, u64), u64>) -> Mark {
+    if let Some(tag) = tags.get(&process.identity()) {
+        return Mark::Command(*tag);
+    }
+    let mark = tag::of(process.pid);
+    if let Mark::Command(tag) = mark {
+        tags.insert(process.identity(), tag);
+    }
+    mark
+}
+
+/// The children that threads have just started whose commands are not registered yet. Where the
+/// kernel does not say whose child it is, every child may be one.
+struct Newborn {
+    of_threads: Vec<Option<Vec<u32>>>,
+}
+
+impl Newborn {
+    fn among(commands: &[Arc<Live>]) -> Self {
+        let starting = commands.iter().filter(|command| command.pid().is_none());
+        let thread = |command: &Arc<Live>| command.thread.as_raw_nonzero().get();
+        Self {
+            of_threads: starting
+                .map(|command| procfs::children_of_own_thread(thread(command)))
+                .collect(),
+        }
+    }
+
+    fn may_include(&self, child: u32) -> bool {
+        self.of_threads
+            .iter()
+            .any(|list| list.as_ref().is_none_or(|list| list.contains(&child)))
+    }
+}
+
+fn own_group() -> u32 {
+    getpgrp().as_raw_nonzero().get().cast_unsigned()
+}
+
+/// Reaps the unregistered child `pid` if it is dead by now; whether it was.
+fn reap_if_dead(pid: u32) -> bool {
+    match procfs::stat(pid) {
+        None => true,
+        // A child in our own group was started by somebody else, who waits for it.
+        Some(process) if process.is_zombie() && process.group != own_group() => {
+            reap(pid);
+            true
+        }
+        Some(_) => false,
+    }
+}
+
+/// Reaps the child `pid` if it is dead. The kernel refuses politely where it is not our child.
+fn reap(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = waitid(
+            WaitId::Pid(pid),
+            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+        );
+    }
+}
+
+/// What speaks for the origin of an adopted process.
+#[derive(Clone, Debug)]
+struct Evidence {
+    identity: (u32, u64),
+    group: u32,
+    in_own_group: bool,
+    mark: Mark,
+    run: Option<String>,
+    attempt: Option<u32>,
+    pipes: Vec<u64>,
+}
+
+impl Evidence {
+    fn of(process: &Stat, mark: Mark, commands: &[Arc<Live>]) -> Self {
+        let mut evidence = Self {
+            identity: process.identity(),
+            group: process.group,
+            in_own_group: process.group == own_group(),
+            mark,
+            run: None,
+            attempt: None,
+            pipes: Vec::new(),
+        };
+        let is_named =
+            |live: &Arc<Live>| Mark::Command(live.tag) == mark || live.pid() == Some(process.group);
+        // An environment is read last: it lies in the process's own memory, which a process that
+        // is stuck may have locked.
+        if !commands.iter().any(is_named) {
+            let markers = [RUN_VARIABLE, ATTEMPT_VARIABLE];
+            let [run, attempt] = procfs::environment_of(process.pid, markers);
+            evidence.run = run;
+            evidence.attempt = attempt.and_then(|text| text.parse().ok());
+            evidence.pipes = procfs::pipes_of(process.pid);
+        }
+        evidence
+    }
+
+    fn has_pipe_of(&self, live: &Live) -> bool {
+        live.pipes.iter().any(|pipe| self.pipes.contains(pipe))
+    }
+
+    fn carries_marker_of(&self, owner: &Owner) -> bool {
+        self.run.as_ref() == Some(&owner.run) && self.attempt == Some(owner.attempt)
+    }
+}
+
+/// Whether an adopted process belongs to the command `me`: by its tag, its group, its marker, its
+/// pipes; and when these say nothing, if no other running command can have started it.
+fn belongs(evidence: &Evidence, me: &Live, commands: &[Arc<Live>]) -> bool {
+    let others = || commands.iter().filter(|command| command.tag != me.tag);
+    let possible = |other: &&Arc<Live>| other.is_running() && other.may_have_started(evidence);
+    if evidence.mark == Mark::Command(me.tag) {
+        return true;
+    }
+    if others().any(|other| evidence.mark == Mark::Command(other.tag)) {
+        return false;
+    }
+    if me.pid() == Some(evidence.group) {
+        return true;
+    }
+    if others().any(|other| other.pid() == Some(evidence.group)) {
+        return false;
+    }
+    if evidence.carries_marker_of(&me.owner) {
+        // Two commands of one attempt at a time: the later one to end takes what is undecided.
+        return !others()
+            .filter(possible)
+            .any(|other| other.owner == me.owner);
+    }
+    if others().any(|other| evidence.carries_marker_of(&other.owner)) || evidence.in_own_group {
+        return false;
+    }
+    if evidence.has_pipe_of(me) {
+        return true;
+    }
+    if others().any(|other| evidence.has_pipe_of(other)) {
+        return false;
+    }
+    tag::tick_of(me.tag) <= evidence.identity.1 && !others().any(|other| possible(&other))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,471 @@
+//! Watches over one command from its start until no process of it is left.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use super::command::{
+    Command, Ended, ExitStatus, Finished, Limits, OutputSink, Spawned, Stdin, Stream,
+};
+use super::error::SpawnError;
+use super::output::{Output, READ_BYTES};
+use super::procfs::Stat;
+use super::spawn::{self, Child, Pipes};
+use super::stop::{StopHandle, StopKind};
+use super::{registry, signal};
+
+/// Longest wait for processes to vanish after KILL. Only one that is stuck inside the kernel, or
+/// belongs to another user, is still there then.
+const KILLED_WAIT: Duration = Duration::from_secs(5);
+
+/// How often dead processes that were left to us are reaped while a command runs.
+const REAP_EVERY: Duration = Duration::from_secs(1);
+
+/// How soon processes are looked at again that cannot be waited for.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// Most rounds of halting a tree before it is killed; a tree that forks faster is killed round by
+/// round instead.
+const FREEZE_ROUNDS_MAX: usize = 8;
+
+/// Runs `command` until no process of it is left, and tells `sink` what it writes.
+///
+/// Blocks the calling thread; many threads may do so at once. The first process leads a process
+/// group of its own, has the three standard descriptors, the given environment, and no signal
+/// blocked. At the time limit, or when `stop` asks for it, everything that stems from the command
+/// gets TERM and, after the grace period, KILL; what it leaves behind after its own exit likewise,
+/// be it in another group or session.
+///
+/// # Errors
+/// See [`SpawnError`]; an exit code other than 0, a signal, a time-out are no errors.
+pub fn run(
+    command: &Command,
+    stop: &StopHandle,
+    sink: &mut dyn OutputSink,
+) -> Result<Finished, SpawnError> {
+    if let Some(kind) = stop.requested() {
+        return Err(SpawnError::StoppedBeforeStart { kind });
+    }
+    registry::become_subreaper()
+        .map_err(|source| SpawnError::of_step("adopt orphaned processes", source))?;
+    let started_at = Instant::now();
+    let (child, pipes) = spawn::start(command)?;
+    let mut watch = Watch::new(child, pipes, command, stop, started_at);
+    sink.spawned(&Spawned {
+        pid: watch.child.pid.as_raw_nonzero().get().cast_unsigned(),
+        tag: watch.child.tag,
+        attempt: command.owner.attempt,
+    });
+    let mut buffer = vec![0; READ_BYTES];
+    while watch.advance() {
+        watch
+            .wait(&mut buffer, sink)
+            .map_err(|source| SpawnError::of_step("watch the command", source))?;
+    }
+    watch.stdout.close(sink);
+    watch.stderr.close(sink);
+    watch.finish()
+}
+
+/// Where a command is on its way to its end.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// Its first process runs and nobody wants it to end.
+    Running,
+    /// The first process has exited by itself; its output may still be on the way.
+    Draining { until: Instant },
+    /// Everything has got TERM.
+    Terminating { until: Instant },
+    /// Everything has got KILL.
+    Killing { until: Instant },
+    /// Nothing is left, or what is left cannot be ended.
+    Over,
+}
+
+struct Watch<'a> {
+    child: Child,
+    limits: &'a Limits,
+    stop: &'a StopHandle,
+    stop_seen: Option<StopKind>,
+    started_at: Instant,
+    deadline: Option<Instant>,
+    phase: Phase,
+    ended: Ended,
+    stdout: Output,
+    stderr: Output,
+    stdin: Input<'a>,
+    /// When the first process was seen to have exited.
+    exited_at: Option<Instant>,
+    reaped: bool,
+    /// Every other process of the command that was ever seen.
+    known: HashSet<(u32, u64)>,
+    /// Processes that were to be ended after the first one had exited.
+    outlived: HashSet<(u32, u64)>,
+    /// One of these, whose end is waited for. One is enough: all have to go, and one descriptor
+    /// instead of one for each keeps a wide tree from using up ours.
+    awaited: Option<OwnedFd>,
+    left: Vec<u32>,
+    next_reap: Instant,
+}
+
+/// What is still to be written to the command.
+struct Input<'a> {
+    pipe: Option<OwnedFd>,
+    rest: &'a [u8],
+}
+
+impl<'a> Watch<'a> {
+    fn new(
+        child: Child,
+        pipes: Pipes,
+        command: &'a Command,
+        stop: &'a StopHandle,
+        started_at: Instant,
+    ) -> Self {
+        let limits = &command.limits;
+        let stdin = Input {
+            pipe: pipes.stdin,
+            rest: match &command.stdin {
+                Stdin::Null => &[],
+                Stdin::Bytes(bytes) => bytes,
+            },
+        };
+        Self {
+            stdout: Output::new(Stream::Stdout, pipes.stdout, limits, pipes.stdout_file),
+            stderr: Output::new(Stream::Stderr, pipes.stderr, limits, None),
+            stdin,
+            child,
+            limits,
+            stop,
+            stop_seen: None,
+            started_at,
+            deadline: limits
+                .timeout
+                .and_then(|timeout| started_at.checked_add(timeout)),
+            phase: Phase::Running,
+            ended: Ended::ByItself,
+            exited_at: None,
+            reaped: false,
+            known: HashSet::new(),
+            outlived: HashSet::new(),
+            awaited: None,
+            left: Vec::new(),
+            next_reap: started_at + REAP_EVERY,
+        }
+    }
+
+    /// Does what is due; `false` when nothing is left to wait for.
+    fn advance(&mut self) -> bool {
+        let now = Instant::now();
+        self.stop_seen = self.stop.requested().max(self.stop_seen);
+        let stop_now = self.stop_seen == Some(StopKind::Now);
+        match self.phase {
+            Phase::Running => self.advance_running(now),
+            Phase::Draining { until } => {
+                // Who was left behind may finish in this time, its last words or its files.
+                if stop_now {
+                    self.kill(now);
+                } else if self.is_drained() && (registry::nothing_left() || self.is_all_gone()) {
+                    self.phase = Phase::Over;
+                } else if now >= until {
+                    self.awaited = None;
+                    if self.rest().is_empty() {
+                        self.phase = Phase::Over;
+                    } else {
+                        self.terminate(now);
+                    }
+                }
+            }
+            Phase::Terminating { until } => {
+                if stop_now || now >= until {
+                    self.kill(now);
+                } else if self.is_all_gone() {
+                    self.phase = Phase::Over;
+                }
+            }
+            Phase::Killing { until } => {
+                if self.is_all_gone() {
+                    self.phase = Phase::Over;
+                } else if now >= until {
+                    self.left = self.rest().iter().map(|process| process.pid).collect();
+                    self.phase = Phase::Over;
+                }
+            }
+            Phase::Over => {}
+        }
+        if let Ended::Stopped(kind) = &mut self.ended {
+            *kind = self.stop_seen.map_or(*kind, |seen| seen.max(*kind));
+        }
+        !matches!(self.phase, Phase::Over)
+    }
+
+    fn advance_running(&mut self, now: Instant) {
+        if self.exited_at.is_some() {
+            // The pipes are often at their end already; then there is nothing to wait for.
+            self.phase = if self.is_drained() && registry::nothing_left() {
+                Phase::Over
+            } else {
+                Phase::Draining {
+                    until: after(now, self.limits.drain),
+                }
+            };
+        } else if let Some(kind) = self.stop_seen {
+            self.ended = Ended::Stopped(kind);
+            match kind {
+                StopKind::Graceful => self.terminate(now),
+                StopKind::Now => self.kill(now),
+            }
+        } else if self.deadline.is_some_and(|deadline| now >= deadline) {
+            self.ended = Ended::TimedOut;
+            self.terminate(now);
+        } else if now >= self.next_reap {
+            self.next_reap = now + REAP_EVERY;
+            if !registry::nothing_left() {
+                registry::reap_adopted();
+            }
+        }
+    }
+
+    fn is_drained(&self) -> bool {
+        self.stdout.pipe().is_none() && self.stderr.pipe().is_none()
+    }
+
+    /// The living processes of the command but its first one.
+    fn rest(&mut self) -> Vec<Stat> {
+        let rest = self.child.registration.members(&mut self.known);
+        let ending = matches!(
+            self.phase,
+            Phase::Terminating { .. } | Phase::Killing { .. }
+        );
+        if ending && self.exited_at.is_some() {
+            self.outlived.extend(rest.iter().map(Stat::identity));
+        }
+        rest
+    }
+
+    fn terminate(&mut self, now: Instant) {
+        if self.limits.grace.is_zero() {
+            return self.kill(now);
+        }
+        self.phase = Phase::Terminating {
+            until: after(now, self.limits.grace),
+        };
+        self.signal_all(Signal::TERM);
+        // A halted process takes notice of TERM only when it goes on.
+        self.signal_all(Signal::CONT);
+    }
+
+    /// Halts the whole tree, so that it cannot grow while it is looked at, and kills it.
+    fn kill(&mut self, now: Instant) {
+        self.phase = Phase::Killing {
+            until: after(now, KILLED_WAIT),
+        };
+        let mut halted = HashSet::new();
+        signal::send_to_group(self.child.pid, Signal::STOP);
+        for _ in 0..FREEZE_ROUNDS_MAX {
+            let new: Vec<Stat> = self
+                .rest()
+                .into_iter()
+                .filter(|process| halted.insert(process.identity()))
+                .collect();
+            if new.is_empty() {
+                break;
+            }
+            self.signal_outside_group(&new, Signal::STOP);
+        }
+        self.signal_all(Signal::KILL);
+        self.awaited = None;
+    }
+
+    fn signal_all(&mut self, what: Signal) {
+        let rest = self.rest();
+        signal::send_to_group(self.child.pid, what);
+        self.signal_outside_group(&rest, what);
+    }
+
+    fn signal_outside_group(&self, processes: &[Stat], what: Signal) {
+        let group = self.child.pid.as_raw_nonzero().get().cast_unsigned();
+        for process in processes.iter().filter(|process| process.group != group) {
+            signal::send(process, what);
+        }
+    }
+
+    /// Whether no process is left. If one is, its end is awaited from now on; while everything is
+    /// being killed, what has come up since is killed too.
+    fn is_all_gone(&mut self) -> bool {
+        if self.exited_at.is_none() || self.awaited.is_some() {
+            return false;
+        }
+        let rest = self.rest();
+        if rest.is_empty() {
+            return true;
+        }
+        if matches!(self.phase, Phase::Killing { .. }) {
+            signal::send_to_group(self.child.pid, Signal::KILL);
+            self.signal_outside_group(&rest, Signal::KILL);
+        }
+        self.awaited = rest.iter().find_map(signal::open);
+        false
+    }
+
+    /// When `advance` has to be called again even if nothing happens.
+    fn wakes_at(&self) -> Option<Instant> {
+        match self.phase {
+            Phase::Running => Some(
+                self.deadline
+                    .map_or(self.next_reap, |at| at.min(self.next_reap)),
+            ),
+            Phase::Draining { until } | Phase::Terminating { until } | Phase::Killing { until } => {
+                // Without a descriptor to wait on, because none was to be had or the process had
+                // just gone, only looking again helps.
+                let looking = !matches!(self.phase, Phase::Draining { .. }) || self.is_drained();
+                let blind = looking && self.exited_at.is_some() && self.awaited.is_none();
+                Some(if blind {
+                    until.min(Instant::now() + LOOK_AGAIN)
+                } else {
+                    until
+                })
+            }
+            Phase::Over => None,
+        }
+    }
+
+    /// Waits until something happens or is due, and moves bytes in all three streams.
+    fn wait(&mut self, buffer: &mut [u8], sink: &mut dyn OutputSink) -> io::Result<()> {
+        let timeout = self.wakes_at().map(|at| {
+            let left = at.saturating_duration_since(Instant::now());
+            Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(left.subsec_nanos()),
+            }
+        });
+        let exit = self.exited_at.is_none().then(|| self.child.pidfd.as_fd());
+        let sources = [
+            (self.stdout.pipe(), PollFlags::IN),
+            (self.stderr.pipe(), PollFlags::IN),
+            (self.stdin.pipe.as_ref().map(AsFd::as_fd), PollFlags::OUT),
+            (exit, PollFlags::IN),
+            (self.stop.wakes(self.stop_seen), PollFlags::IN),
+            (self.awaited.as_ref().map(AsFd::as_fd), PollFlags::IN),
+        ];
+        let mut polled: Vec<PollFd<'_>> = Vec::with_capacity(sources.len());
+        let mut place = [None; 6];
+        for (index, (fd, flags)) in sources.into_iter().enumerate() {
+            if let Some(fd) = fd {
+                place[index] = Some(polled.len());
+                polled.push(PollFd::from_borrowed_fd(fd, flags));
+            }
+        }
+        match poll(&mut polled, timeout.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        let ready = place.map(|at| at.is_some_and(|at| !polled[at].revents().is_empty()));
+        drop(polled);
+        let [stdout, stderr, stdin, exited, _stopped, awaited] = ready;
+        if stdout {
+            self.stdout.read(buffer, sink)?;
+        }
+        if stderr {
+            self.stderr.read(buffer, sink)?;
+        }
+        if stdin {
+            self.stdin.write();
+        }
+        if exited {
+            self.exited_at = Some(Instant::now());
+            self.child.registration.first_process_exited();
+        }
+        if awaited {
+            self.awaited = None;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Finished, SpawnError> {
+        let status = self.reap()?;
+        let exited_at = self.exited_at.unwrap_or_else(Instant::now);
+        let survivors = self.outlived.len().saturating_sub(self.left.len());
+        Ok(Finished {
+            status,
+            ended: self.ended,
+            duration: exited_at.saturating_duration_since(self.started_at),
+            stdout_bytes: self.stdout.bytes,
+            stderr_bytes: self.stderr.bytes,
+            dropped_bytes: self.stdout.dropped() + self.stderr.dropped(),
+            survivors_ended: u32::try_from(survivors).unwrap_or(u32::MAX),
+            survivors_left: std::mem::take(&mut self.left),
+            stdout_file_error: self.stdout.take_copy_error(),
+        })
+    }
+
+    /// Takes the exit status. This frees the process id, so it comes after the last signal.
+    fn reap(&mut self) -> Result<ExitStatus, SpawnError> {
+        let step = "end the command";
+        self.reaped = true;
+        let waited = self.child.handle.try_wait();
+        let output = waited.map_err(|source| SpawnError::Io { step, source })?;
+        let Some(output) = output else {
+            let source = io::Error::new(io::ErrorKind::TimedOut, "it does not react to KILL");
+            return Err(SpawnError::Io { step, source });
+        };
+        match (output.status.code(), output.status.signal()) {
+            (Some(code), _) => Ok(ExitStatus::Exited(code)),
+            (None, Some(signal)) => Ok(ExitStatus::Signalled(signal)),
+            (None, None) => Err(SpawnError::Io {
+                step,
+                source: io::Error::other("no exit status"),
+            }),
+        }
+    }
+}
+
+/// Takes what is still read while a command is ended whose sink has failed.
+struct Nobody;
+
+impl OutputSink for Nobody {
+    fn line(&mut self, _: Stream, _: &[u8], _: bool) {}
+}
+
+/// An error or a panic of the sink must not leave anything running.
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if self.reaped {
+            return;
+        }
+        self.kill(Instant::now());
+        let mut buffer = vec![0; READ_BYTES];
+        while self.advance() && self.wait(&mut buffer, &mut Nobody).is_ok() {}
+        let _ = self.reap();
+    }
+}
+
+impl Input<'_> {
+    /// Writes as much as fits; afterwards, or when nobody reads any more, closes the pipe.
+    fn write(&mut self) {
+        let Some(pipe) = &self.pipe else { return };
+        let next = &self.rest[..self.rest.len().min(READ_BYTES)];
+        match rustix::io::write(pipe, next) {
+            Ok(length) => self.rest = &self.rest[length..],
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            // Whether a command reads its input is its own affair.
+            Err(_) => self.rest = &[],
+        }
+        if self.rest.is_empty() {
+            self.pipe = None;
+        }
+    }
+}
+
+/// `duration` after `now`, or as good as for ever.
+fn after(now: Instant, duration: Duration) -> Instant {
+    const AS_GOOD_AS_EVER: Duration = Duration::from_hours(30 * 365 * 24);
+    now.checked_add(duration).unwrap_or(now + AS_GOOD_AS_EVER)
+}

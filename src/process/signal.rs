@@ -1,0 +1,37 @@
+//! Sending signals to exactly the processes that are meant.
+
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+
+use super::procfs::{self, Stat};
+
+/// A descriptor of this very process, readable when it ends. `None`: it is gone, or no
+/// descriptor is to be had.
+pub(super) fn open(process: &Stat) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(process.pid).ok()?)?;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    // The descriptor pins whoever has the number now. Only the start time shows that this is
+    // still the process that was looked at.
+    let now = procfs::stat(process.pid)?;
+    (now.start == process.start && !now.is_zombie()).then_some(pidfd)
+}
+
+/// Sends `signal` to this very process. A refusal is not reported: a process that may not be
+/// signalled shows by not going away.
+pub(super) fn send(process: &Stat, signal: Signal) {
+    if let Some(pidfd) = open(process) {
+        let _ = pidfd_send_signal(pidfd, signal);
+    }
+}
+
+/// Sends `signal` to the group of a child of ours that was not yet reaped, which is what keeps
+/// the group's number from being used again.
+pub(super) fn send_to_group(leader: Pid, signal: Signal) {
+    let sent = kill_process_group(leader, signal);
+    debug_assert!(
+        matches!(sent, Ok(()) | Err(Errno::SRCH | Errno::PERM)),
+        "the group of an unreaped child exists: {sent:?}"
+    );
+}

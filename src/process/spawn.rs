@@ -1,0 +1,304 @@
+//! Starts the first process of a command.
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{Access, OFlags, access};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+
+use super::command::{ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, Program, RUN_VARIABLE, Stdin};
+use super::error::SpawnError;
+use super::registry::Registration;
+use super::{signal, tag};
+
+/// Where programs are looked for when the command's environment has no `PATH`.
+const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The first process of a command.
+pub(super) struct Child {
+    pub(super) handle: duct::Handle,
+    pub(super) pid: Pid,
+    pub(super) pidfd: OwnedFd,
+    pub(super) registration: Registration,
+    pub(super) tag: Option<u64>,
+    /// Has to stay as long as the shell may read it.
+    _script: Option<ScriptFile>,
+}
+
+/// Our ends of a command's pipes, and the file that its standard output goes to.
+pub(super) struct Pipes {
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+    pub(super) stdin: Option<OwnedFd>,
+    pub(super) stdout_file: Option<File>,
+}
+
+/// What is to be executed, in full.
+struct Image {
+    /// As it was asked for; becomes the first argument.
+    name: String,
+    path: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(String, String)>,
+    script: Option<ScriptFile>,
+}
+
+/// Starts `command` in a process group of its own.
+pub(super) fn start(command: &Command) -> Result<(Child, Pipes), SpawnError> {
+    let image = Image::of(command)?;
+    let Some(path) = command.stdout_file.as_deref() else {
+        return start_image(command, image);
+    };
+    let file = create_new(path, 0o644)
+        .map_err(|source| SpawnError::of_step("create the file for standard output", source))?;
+    match start_image(command, image) {
+        Ok((child, pipes)) => Ok((
+            child,
+            Pipes {
+                stdout_file: Some(file),
+                ..pipes
+            },
+        )),
+        Err(error) => {
+            // Nothing ran, so nothing of it may be left; the reason for that is worth more than
+            // a failure to remove the empty file.
+            let _ = std::fs::remove_file(path);
+            Err(error)
+        }
+    }
+}
+
+fn start_image(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnError> {
+    let pipe_step = |error: rustix::io::Errno| SpawnError::of_step("make a pipe", error.into());
+    let (stdout, stdout_end) = pipe_with(PipeFlags::CLOEXEC).map_err(pipe_step)?;
+    let (stderr, stderr_end) = pipe_with(PipeFlags::CLOEXEC).map_err(pipe_step)?;
+    let (stdin_end, stdin) = match &command.stdin {
+        Stdin::Null => (None, None),
+        Stdin::Bytes(_) => {
+            let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).map_err(pipe_step)?;
+            // Only our end: a command may expect that reading its input waits.
+            rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK).map_err(pipe_step)?;
+            (Some(theirs), Some(ours))
+        }
+    };
+    let name = image.name.clone();
+    let mut expression = duct::cmd(image.path.as_os_str(), &image.arguments)
+        .dir(&command.cwd)
+        .full_env(image.environment.iter().map(|(name, value)| (name, value)))
+        .stdout_file(stdout_end)
+        .stderr_file(stderr_end)
+        .unchecked()
+        // Both settings keep the standard library on posix_spawn, which does not copy our page
+        // tables as a fork would.
+        .before_spawn(move |child| {
+            child.process_group(0).arg0(&name);
+            Ok(())
+        });
+    expression = match stdin_end {
+        None => expression.stdin_null(),
+        Some(end) => expression.stdin_file(end),
+    };
+
+    let tag = tag::next();
+    let pipes = [inode(&stdout), inode(&stderr)];
+    let registration = Registration::announce(tag, command.owner.clone(), pipes);
+    let handle = expression
+        .start()
+        .map_err(|source| image.refused(&command.cwd, source))?;
+    // The expression holds the child's ends of the pipes; while we keep them there is no end of
+    // output.
+    drop(expression);
+    let (pid, pidfd) = watch(&handle)?;
+    registration.started(pid);
+    let tagged = registration.attach_tag();
+    let child = Child {
+        handle,
+        pid,
+        pidfd,
+        registration,
+        tag: tagged.then_some(tag),
+        _script: image.script,
+    };
+    Ok((
+        child,
+        Pipes {
+            stdout,
+            stderr,
+            stdin,
+            stdout_file: None,
+        },
+    ))
+}
+
+/// The number by which `/proc` names a pipe; 0, which none has, if it cannot be asked for.
+fn inode(pipe: &OwnedFd) -> u64 {
+    rustix::fs::fstat(pipe).map_or(0, |stat| stat.st_ino)
+}
+
+/// The process of a handle and a descriptor of it; without a descriptor it is ended at once.
+fn watch(handle: &duct::Handle) -> Result<(Pid, OwnedFd), SpawnError> {
+    let step = "watch the command";
+    let pid = handle
+        .pids()
+        .first()
+        .and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    let Some(pid) = pid else {
+        let source = io::Error::other("the command has no process");
+        return Err(SpawnError::Io { step, source });
+    };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(pidfd) => Ok((pid, pidfd)),
+        Err(error) => {
+            signal::send_to_group(pid, Signal::KILL);
+            let _ = handle.wait();
+            Err(SpawnError::of_step(step, error.into()))
+        }
+    }
+}
+
+impl Image {
+    fn of(command: &Command) -> Result<Self, SpawnError> {
+        let mut environment = command.env.clone();
+        environment.push((RUN_VARIABLE.to_owned(), command.owner.run.clone()));
+        environment.push((
+            ATTEMPT_VARIABLE.to_owned(),
+            command.owner.attempt.to_string(),
+        ));
+        if let Some((name, _)) = environment
+            .iter()
+            .find(|(name, _)| name.is_empty() || name.contains('='))
+        {
+            return Err(SpawnError::Malformed {
+                reason: format!("no variable can be named `{name}`"),
+            });
+        }
+        let search = environment.iter().rev().find(|(name, _)| name == "PATH");
+        let search = search.map_or(PATH_DEFAULT, |(_, value)| value.as_str());
+        let mut script = None;
+        let (name, arguments) = match &command.program {
+            Program::Argv(words) => {
+                let Some((name, rest)) = words.split_first() else {
+                    return Err(SpawnError::Malformed {
+                        reason: "no program is named".to_owned(),
+                    });
+                };
+                (name.clone(), rest.iter().map(OsString::from).collect())
+            }
+            Program::Shell { shell, text } => {
+                let arguments = if let (true, Some(scratch)) =
+                    (text.len() > ARGUMENT_BYTES_MAX, &command.scratch)
+                {
+                    let file = ScriptFile::create(scratch, text)?;
+                    let path = file.path.clone().into_os_string();
+                    script = Some(file);
+                    vec![path]
+                } else {
+                    vec![OsString::from("-c"), OsString::from(text)]
+                };
+                (shell.to_string_lossy().into_owned(), arguments)
+            }
+        };
+        let path = find_program(&name, &command.cwd, search)?;
+        Ok(Self {
+            name,
+            path,
+            arguments,
+            environment,
+            script,
+        })
+    }
+
+    fn refused(&self, cwd: &Path, source: io::Error) -> SpawnError {
+        let arguments = self.arguments.iter().map(|argument| argument.len());
+        let variables = self
+            .environment
+            .iter()
+            .map(|(name, value)| name.len() + 1 + value.len());
+        let sizes = arguments
+            .chain(variables)
+            .fold((0, 0), |(longest, total), bytes| {
+                (bytes.max(longest), bytes.saturating_add(total))
+            });
+        SpawnError::of_start(&self.name, &self.path, cwd, sizes, source)
+    }
+}
+
+/// Finds `name` as execvp(3) does, but in the command's `PATH` and seen from its directory.
+fn find_program(name: &str, cwd: &Path, search: &str) -> Result<PathBuf, SpawnError> {
+    if name.is_empty() {
+        return Err(SpawnError::Malformed {
+            reason: "the program's name is empty".to_owned(),
+        });
+    }
+    if name.contains('/') {
+        return Ok(cwd.join(name));
+    }
+    let mut refused = None;
+    for directory in search.split(':') {
+        let path = cwd.join(directory).join(name);
+        match access(&path, Access::EXEC_OK) {
+            Ok(()) if path.is_file() => return Ok(path),
+            Err(error @ rustix::io::Errno::ACCESS) => refused = Some(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Err(match refused {
+        None => SpawnError::ProgramNotFound {
+            program: name.to_owned(),
+            hint: "give a path, or a name that stands in the command's `PATH`",
+        },
+        Some(error) => SpawnError::ProgramNotExecutable {
+            program: name.to_owned(),
+            hint: "check the mode bits, and that its file system allows execution",
+            source: error.into(),
+        },
+    })
+}
+
+/// A new file; `O_EXCL` also refuses a symbolic link in the last place.
+fn create_new(path: &Path, mode: u32) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .custom_flags(flags)
+        .mode(mode)
+        .open(path)
+}
+
+/// A shell text in a file; removed when the command is over.
+pub(super) struct ScriptFile {
+    path: PathBuf,
+}
+
+impl ScriptFile {
+    fn create(scratch: &Path, text: &str) -> Result<Self, SpawnError> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let path = scratch.join(format!("command-{}-{number}.sh", std::process::id()));
+        let failed = |source| SpawnError::of_step("write the shell text to a file", source);
+        // A file of this name is left from a crash of an earlier process with our number.
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            Ok(()) | Err(_) => {}
+        }
+        let mut file = create_new(&path, 0o600).map_err(failed)?;
+        let script = Self { path };
+        file.write_all(text.as_bytes()).map_err(failed)?;
+        Ok(script)
+    }
+}
+
+impl Drop for ScriptFile {
+    fn drop(&mut self) {
+        // It lies in a scratch directory that its owner removes as a whole.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,175 @@
+//! Trees of processes that do not want to end.
+
+use super::*;
+
+/// Name and text of each tree. `S` is a long sleep.
+const TREES: [(&str, &str); 11] = [
+    ("background", "S & S & echo ready; wait"),
+    (
+        "setsid",
+        "setsid S & setsid sh -c 'S & S ' & echo ready; wait",
+    ),
+    (
+        "double fork",
+        "( ( S & ) & ) ; ( setsid sh -c '( S & ) ' & ) ; echo ready; S",
+    ),
+    (
+        "ignores TERM",
+        "trap '' TERM; S & setsid S & echo ready; while :; do S ; done",
+    ),
+    (
+        "halted",
+        "sh -c 'kill -STOP $$; S ' & setsid sh -c 'kill -STOP $$; S ' & echo ready; kill -STOP $$",
+    ),
+    (
+        "200 wide",
+        "i=0; while [ $i -lt 200 ]; do S & i=$((i+1)); done; echo ready; wait",
+    ),
+    ("nohup", "nohup S >/dev/null 2>&1 & echo ready; wait"),
+    (
+        "no environment",
+        "env -i setsid S & env -i setsid -f S ; env -i setsid -f sh -c 'S & S '; echo ready; wait",
+    ),
+    (
+        "grows at TERM",
+        "trap 'S & setsid S & ' TERM; echo ready; while :; do S ; done",
+    ),
+    (
+        "respawns",
+        "setsid sh -c 'trap \"\" TERM; while :; do S ; done' & echo ready; while :; do S ; done",
+    ),
+    (
+        "deep",
+        "sh -c 'sh -c \"setsid sh -c \\\"S & S \\\" & S \" & S ' & echo ready; wait",
+    ),
+];
+
+fn hostile(text: &str) -> (Sleeper, Command) {
+    let sleeper = Sleeper::new();
+    let mut command = sh(&sleeper.text(text));
+    command.limits.grace = Duration::from_millis(100);
+    (sleeper, command)
+}
+
+#[test]
+fn no_tree_survives_being_stopped() {
+    for round in 0..env_rounds(20) {
+        for (name, text) in TREES {
+            let kind = if round % 2 == 0 {
+                StopKind::Graceful
+            } else {
+                StopKind::Now
+            };
+            let (sleeper, command) = hostile(text);
+            let stop = never();
+            let mut sink = Kept::stopping("ready", kind, &stop);
+            let finished = run(&command, &stop, &mut sink).unwrap();
+            assert_eq!(finished.ended, Ended::Stopped(kind), "{name}");
+            assert_eq!(sleeper.alive(), [0; 0], "{name}, {kind:?}, {finished:?}");
+            assert_eq!(finished.survivors_left, [0; 0], "{name}");
+        }
+    }
+}
+
+#[test]
+fn no_tree_survives_its_time_limit() {
+    for (name, text) in TREES {
+        let (sleeper, mut command) = hostile(text);
+        command.limits.timeout = Some(Duration::from_millis(300));
+        let (finished, _) = run_kept(&command);
+        assert_eq!(finished.ended, Ended::TimedOut, "{name}");
+        assert_eq!(sleeper.alive(), [0; 0], "{name}, {finished:?}");
+    }
+}
+
+#[test]
+fn no_tree_survives_the_exit_of_its_first_process() {
+    for (name, text) in TREES {
+        let text = text.rsplit_once("echo ready").unwrap().0;
+        let (sleeper, command) = hostile(&format!("{text}: ; exit 7"));
+        let (finished, _) = run_kept(&command);
+        assert_eq!(finished.status, ExitStatus::Exited(7), "{name}");
+        assert_eq!(finished.ended, Ended::ByItself, "{name}");
+        assert_eq!(sleeper.alive(), [0; 0], "{name}, {finished:?}");
+    }
+}
+
+#[test]
+fn survivors_are_counted() {
+    let sleeper = Sleeper::new();
+    let text = sleeper.text("S & setsid S & env -i setsid S >/dev/null 2>&1 & exit 0");
+    let (finished, _) = run_kept(&sh(&text));
+    assert_eq!(finished.survivors_ended, 3, "{finished:?}");
+    assert_eq!(sleeper.alive(), [0; 0]);
+}
+
+#[test]
+fn runs_side_by_side_end_their_own_processes_and_no_others() {
+    let bystander = Sleeper::new();
+    let stop_bystander = never();
+    std::thread::scope(|scope| {
+        let text = bystander.text("env -i setsid S & setsid S & S & echo up; wait");
+        let stop = &stop_bystander;
+        let watched = scope.spawn(move || {
+            let mut sink = Kept::new();
+            run(&sh(&text), stop, &mut sink).unwrap()
+        });
+        bystander.await_count(3);
+        let threads: Vec<_> = (0..4)
+            .map(|thread| {
+                scope.spawn(move || {
+                    for (name, text) in TREES.iter().cycle().skip(thread * 3).take(TREES.len()) {
+                        let (sleeper, command) = hostile(text);
+                        let stop = never();
+                        let mut sink = Kept::stopping("ready", StopKind::Graceful, &stop);
+                        let finished = run(&command, &stop, &mut sink).unwrap();
+                        assert_eq!(sleeper.alive(), [0; 0], "{name}, {finished:?}");
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(bystander.asleep(), 3);
+        stop_bystander.stop(StopKind::Now);
+        assert_eq!(watched.join().unwrap().ended, Ended::Stopped(StopKind::Now));
+    });
+    assert_eq!(bystander.alive(), [0; 0]);
+}
+
+#[test]
+fn stopping_now_does_not_wait_for_the_grace_period() {
+    let (sleeper, mut command) = hostile("trap '' TERM; S & echo ready; while :; do S ; done");
+    command.limits.grace = LONG * 10;
+    let stop = never();
+    let mut sink = Kept::stopping("ready", StopKind::Graceful, &stop);
+    let finished = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // The first request has been taken once TERM has ended nothing; the second one has to
+            // wake the runner out of its grace period whenever it comes.
+            while stop.requested().is_none() {
+                std::thread::yield_now();
+            }
+            stop.stop(StopKind::Now);
+        });
+        run(&command, &stop, &mut sink).unwrap()
+    });
+    assert_eq!(finished.ended, Ended::Stopped(StopKind::Now));
+    assert_eq!(finished.status, ExitStatus::Signalled(9));
+    assert_eq!(sleeper.alive(), [0; 0]);
+}
+
+#[test]
+fn a_sink_that_panics_leaves_nothing_running() {
+    struct Panics;
+    impl OutputSink for Panics {
+        fn line(&mut self, _: Stream, _: &[u8], _: bool) {
+            panic!("on purpose");
+        }
+    }
+    let (sleeper, command) = hostile("setsid S & S & echo ready; wait");
+    let caught = std::panic::catch_unwind(|| run(&command, &never(), &mut Panics));
+    assert!(caught.is_err());
+    assert_eq!(sleeper.alive(), [0; 0]);
+}
