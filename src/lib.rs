@@ -7,6 +7,7 @@
 compile_error!("workerctl supervises processes with Linux interfaces and builds on Linux only");
 
 pub mod clock;
+pub mod git;
 pub mod inputs;
 pub mod machine;
 pub mod model;

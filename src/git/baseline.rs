@@ -1,0 +1,372 @@
+//! The baseline, the result and the difference between them.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::beneath::Worktree;
+use super::error::{GitError, git};
+use super::exclusions::Exclusions;
+use super::ids::{Oid, RepoPath, RunId};
+use super::open::{Handle, Head};
+use super::record::digest;
+use super::refs::Kept;
+use super::snapshot::{DirtyPath, Limits, Purpose, Snapshot, UnkeptFile, take};
+use super::tree::{Change, ChangeKind, MODE_SUBMODULE, Overlay, entry_at};
+
+/// Most commits of a skill that are listed.
+pub const COMMITS_LISTED_MAX: usize = 1_000;
+
+/// The state of a repository before the first attempt of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The run.
+    pub run: RunId,
+    /// Where `HEAD` pointed; its `refname` is the reference that the run's commit will move.
+    pub head: Head,
+    /// Everything that was tracked or not ignored, as a tree.
+    pub tree: Oid,
+    /// Paths that differed from `HEAD`.
+    pub dirty: Vec<DirtyPath>,
+    /// Files that are known by their digest only and cannot be put back.
+    pub unkept: Vec<UnkeptFile>,
+    /// Submodules whose own work tree was dirty.
+    pub submodules_dirty: Vec<RepoPath>,
+    /// Repositories inside the work tree that are no submodules; they are never entered.
+    pub nested: Vec<RepoPath>,
+}
+
+impl Baseline {
+    /// The paths among `paths`, or beneath them, that were dirty or untracked.
+    pub fn dirty_among(&self, paths: &[RepoPath]) -> Vec<RepoPath> {
+        let dirty = self.dirty.iter().map(|d| &d.path);
+        dirty
+            .filter(|d| paths.iter().any(|p| d.is_within(p)))
+            .cloned()
+            .collect()
+    }
+
+    pub(super) fn dirty_at(&self, path: &RepoPath) -> Option<&DirtyPath> {
+        let at = self.dirty.binary_search_by(|d| d.path.cmp(path)).ok()?;
+        self.dirty.get(at)
+    }
+}
+
+/// Records the baseline of a run and keeps it alive by `refs/workerctl/runs/<run>/…`.
+///
+/// On a clean tree no object is written. Recording it again replaces the first record.
+pub fn baseline(
+    cwd: &Path,
+    exclusions: &Exclusions,
+    limits: &Limits,
+    run: &RunId,
+) -> Result<Baseline, GitError> {
+    let handle = Handle::open(cwd)?;
+    let mut taken = take(&handle, exclusions, limits, &Purpose::Baseline)?;
+    taken.dirty.sort_by(|a, b| a.path.cmp(&b.path));
+    handle.keep_baseline(run, &taken)?;
+    Ok(Baseline {
+        run: run.clone(),
+        head: taken.head,
+        tree: taken.tree,
+        dirty: taken.dirty,
+        unkept: taken.unkept,
+        submodules_dirty: taken.submodules_dirty,
+        nested: taken.nested,
+    })
+}
+
+impl Handle {
+    fn keep_baseline(&self, run: &RunId, taken: &Snapshot) -> Result<(), GitError> {
+        if taken.written.is_empty() {
+            return match taken.head.oid() {
+                Some(commit) => self.keep(run, Kept::Baseline, commit),
+                None => Ok(()),
+            };
+        }
+        let mut objects = taken.written.clone();
+        let parents: Vec<_> = taken.head.oid().into_iter().collect();
+        let commit = self.holding_commit(run, "baseline", &taken.tree, &parents)?;
+        objects.push(commit.clone());
+        let mut raw = Overlay::new();
+        for dirty in &taken.dirty {
+            if let (Some(oid), Some(entry)) = (&dirty.raw, &dirty.entry) {
+                let mut entry = entry.clone();
+                entry.oid = oid.clone();
+                raw.insert(dirty.path.clone(), Some(entry));
+            }
+        }
+        let mut raw_tree = None;
+        if !raw.is_empty() {
+            raw_tree = Some(self.write_tree(None, &raw, &mut objects)?);
+        }
+        self.sync_objects(&objects)?;
+        self.keep(run, Kept::Baseline, &commit)?;
+        raw_tree.map_or(Ok(()), |tree| self.keep(run, Kept::Raw, &tree))
+    }
+}
+
+/// A path that the run changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathChange {
+    /// The difference between the baseline and the result.
+    pub change: Change,
+    /// Whether a commit that was made during the run holds exactly the result already.
+    pub committed: bool,
+    /// Whether the older content is known, so that it can be put back.
+    pub restorable: bool,
+}
+
+/// The state of a repository when the last process of an attempt was dead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultTree {
+    /// Where `HEAD` pointed.
+    pub head: Head,
+    /// Everything that was tracked or not ignored, as a tree.
+    pub tree: Oid,
+    /// Paths that differ from the baseline, in the order of their bytes.
+    pub changes: Vec<PathChange>,
+    /// Commits that were made during the run, oldest first, at most [`COMMITS_LISTED_MAX`].
+    pub commits_made: Vec<Oid>,
+    /// Whether the branch no longer contains the commit that it was at.
+    pub rewritten: bool,
+    /// Changed paths with a `filter` attribute, which this program cannot commit.
+    pub filtered: Vec<RepoPath>,
+    /// Repositories inside the work tree that the baseline did not have.
+    pub nested: Vec<RepoPath>,
+    /// Submodules that became dirty or moved without a commit in this repository.
+    pub submodules: Vec<RepoPath>,
+    /// Paths with an unresolved merge.
+    pub unmerged: Vec<RepoPath>,
+    /// Declared outputs that git ignores: they exist, but can be neither committed nor restored.
+    pub ignored_outputs: Vec<RepoPath>,
+    /// Paths that differ only in case from another path of the result.
+    pub case_collisions: Vec<RepoPath>,
+}
+
+/// Records the result of a run, once, when its last process is dead.
+///
+/// `outputs` are the declared outputs; those that git ignores are named in the answer.
+pub fn result_tree(
+    cwd: &Path,
+    baseline: &Baseline,
+    exclusions: &Exclusions,
+    limits: &Limits,
+    outputs: &[RepoPath],
+) -> Result<ResultTree, GitError> {
+    let handle = Handle::open(cwd)?;
+    let taken = take(
+        &handle,
+        exclusions,
+        limits,
+        &Purpose::Result(&baseline.unkept),
+    )?;
+    let mut objects = taken.written.clone();
+    let parents: Vec<_> = taken.head.oid().into_iter().collect();
+    let commit = handle.holding_commit(&baseline.run, "result", &taken.tree, &parents)?;
+    objects.push(commit.clone());
+    handle.sync_objects(&objects)?;
+    handle.keep(&baseline.run, Kept::Result, &commit)?;
+
+    let (commits_made, rewritten) = handle.commits_since(baseline.head.oid(), taken.head.oid())?;
+    let mut changes = handle.path_changes(baseline, &taken, exclusions)?;
+    let filtered = handle.filtered_changes(baseline, &taken, &mut changes)?;
+    changes.sort_by(|a, b| a.change.path.cmp(&b.change.path));
+    Ok(ResultTree {
+        ignored_outputs: handle.ignored(outputs)?,
+        case_collisions: handle.case_collisions(&taken.tree, &changes)?,
+        submodules: submodules(baseline, &taken, &changes),
+        nested: fresh(&taken.nested, &baseline.nested),
+        unmerged: taken.unmerged,
+        head: taken.head,
+        tree: taken.tree,
+        changes,
+        commits_made,
+        rewritten,
+        filtered,
+    })
+}
+
+impl Handle {
+    fn path_changes(
+        &self,
+        baseline: &Baseline,
+        taken: &Snapshot,
+        exclusions: &Exclusions,
+    ) -> Result<Vec<PathChange>, GitError> {
+        let old = self.tree(&baseline.tree)?;
+        let new = self.tree(&taken.tree)?;
+        let moved = baseline.head.oid() != taken.head.oid();
+        let head = if moved {
+            self.tree_of(taken.head.oid())?
+        } else {
+            None
+        };
+        let mut changes = Vec::new();
+        for change in self.differences(Some(&old), Some(&new))? {
+            let known = baseline.unkept.iter().any(|u| u.path == change.path);
+            if known || exclusions.covers(&change.path) {
+                continue;
+            }
+            let committed = moved && entry_at(head.as_ref(), &change.path)? == change.new;
+            changes.push(PathChange {
+                change,
+                committed,
+                restorable: true,
+            });
+        }
+        let worktree = Worktree::open(self.workdir())?;
+        for before in &baseline.unkept {
+            let now = digest(&worktree, &before.path)?;
+            if now.as_ref() == Some(before) {
+                continue;
+            }
+            changes.push(unrestorable(
+                before.path.clone(),
+                match now {
+                    Some(_) => ChangeKind::Modified,
+                    None => ChangeKind::Deleted,
+                },
+            ));
+        }
+        Ok(changes)
+    }
+
+    /// Paths with a filter that the run touched: their recorded form cannot be computed here,
+    /// so they are named, and are changes that cannot be put back.
+    fn filtered_changes(
+        &self,
+        baseline: &Baseline,
+        taken: &Snapshot,
+        changes: &mut Vec<PathChange>,
+    ) -> Result<Vec<RepoPath>, GitError> {
+        let mut filtered = Vec::new();
+        for path in &taken.filtered {
+            let known = baseline.unkept.iter().any(|u| u.path == *path);
+            if known && !changes.iter().any(|c| c.change.path == *path) {
+                continue;
+            }
+            filtered.push(path.clone());
+            if !changes.iter().any(|c| c.change.path == *path) {
+                let base = self.tree(&baseline.tree)?;
+                let kind = match entry_at(Some(&base), path)? {
+                    Some(_) => ChangeKind::Modified,
+                    None => ChangeKind::Added,
+                };
+                changes.push(unrestorable(path.clone(), kind));
+            }
+        }
+        for change in changes.iter() {
+            let path = &change.change.path;
+            let writes = change.change.new.is_some() && !change.committed;
+            if writes && !filtered.contains(path) && self.is_filtered(path)? {
+                filtered.push(path.clone());
+            }
+        }
+        Ok(filtered)
+    }
+
+    /// The commits that `now` has and `then` had not, and whether `now` lost `then`.
+    fn commits_since(
+        &self,
+        then: Option<&Oid>,
+        now: Option<&Oid>,
+    ) -> Result<(Vec<Oid>, bool), GitError> {
+        let fail = git("list the commits");
+        let Some(now) = now.filter(|now| Some(*now) != then) else {
+            return Ok((Vec::new(), now.is_none() && then.is_some()));
+        };
+        let mut walk = self.repo.revwalk().map_err(&fail)?;
+        let order = git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE;
+        walk.set_sorting(order).map_err(&fail)?;
+        walk.push(now.raw()).map_err(&fail)?;
+        let mut rewritten = false;
+        if let Some(then) = then {
+            walk.hide(then.raw()).map_err(&fail)?;
+            let graph = self.repo.graph_descendant_of(now.raw(), then.raw());
+            rewritten = !graph.map_err(&fail)?;
+        }
+        let mut commits = Vec::new();
+        for oid in walk.take(COMMITS_LISTED_MAX) {
+            commits.push(oid.map_err(&fail)?.into());
+        }
+        Ok((commits, rewritten))
+    }
+
+    fn case_collisions(
+        &self,
+        tree: &Oid,
+        changes: &[PathChange],
+    ) -> Result<Vec<RepoPath>, GitError> {
+        // Where case matters, two such names are two files, as git itself treats them.
+        if !self.setting("core.ignorecase", false) {
+            return Ok(Vec::new());
+        }
+        let tree = self.tree(tree)?;
+        let mut found = Vec::new();
+        for change in changes
+            .iter()
+            .filter(|c| c.change.kind == ChangeKind::Added)
+        {
+            if collides(self, &tree, &change.change.path) {
+                found.push(change.change.path.clone());
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn collides(handle: &Handle, tree: &git2::Tree<'_>, path: &RepoPath) -> bool {
+    let mut level = tree.clone();
+    for name in path.components() {
+        let same = |e: &git2::TreeEntry<'_>| e.name_bytes().eq_ignore_ascii_case(name);
+        if level.iter().filter(same).count() > 1 {
+            return true;
+        }
+        let next = level.get_name_bytes(name).map(|e| e.id());
+        level = match next.and_then(|oid| handle.repo.find_tree(oid).ok()) {
+            Some(next) => next,
+            None => return false,
+        };
+    }
+    false
+}
+
+fn unrestorable(path: RepoPath, kind: ChangeKind) -> PathChange {
+    PathChange {
+        change: Change {
+            path,
+            kind,
+            old: None,
+            new: None,
+        },
+        committed: false,
+        restorable: false,
+    }
+}
+
+fn submodules(baseline: &Baseline, taken: &Snapshot, changes: &[PathChange]) -> Vec<RepoPath> {
+    let is_link = |c: &&PathChange| {
+        let sides = [&c.change.old, &c.change.new];
+        let link = sides
+            .into_iter()
+            .flatten()
+            .any(|e| e.mode == MODE_SUBMODULE);
+        link && !c.committed
+    };
+    let mut found = fresh(&taken.submodules_dirty, &baseline.submodules_dirty);
+    found.extend(
+        changes
+            .iter()
+            .filter(is_link)
+            .map(|c| c.change.path.clone()),
+    );
+    found.sort();
+    found.dedup();
+    found
+}
+
+fn fresh(now: &[RepoPath], before: &[RepoPath]) -> Vec<RepoPath> {
+    let new = now.iter().filter(|p| !before.contains(p));
+    new.cloned().collect()
+}

@@ -1,0 +1,299 @@
+//! Locks: the lease on a repository, and git's own lock files taken in a recognisable way.
+//!
+//! Git's lock on `x` is the existence of `x.lock`; it says nothing of its owner, so one that a
+//! killed program left behind can only be removed by a person. Ours are hard links to a file
+//! that already says who took them: they are never empty, and can be told from foreign ones and,
+//! when their process is gone, cleared.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::durable::{Written, sweep_temporaries};
+use super::error::{GitError, io_at};
+use super::open::Facts;
+
+/// How often a lock that someone else holds is tried, and how long is waited in between.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Longest note about a holder that is read.
+const NOTE_BYTES_MAX: u64 = 4096;
+
+const MARKER: &str = "workerctl";
+
+/// Who holds a lock, as written into it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The process.
+    pub pid: u32,
+    /// When the process started, in clock ticks since boot; tells a reused pid apart.
+    pub start_ticks: u64,
+    /// The boot it belongs to.
+    pub boot_id: String,
+    /// Free text: the state directory of the engine.
+    pub owner: String,
+}
+
+impl Holder {
+    /// This process, on behalf of `owner`.
+    pub fn this_process(owner: &str) -> Self {
+        let pid = std::process::id();
+        Self {
+            pid,
+            start_ticks: start_ticks(pid).unwrap_or(0),
+            boot_id: boot_id(),
+            owner: owner
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(1024)
+                .collect(),
+        }
+    }
+
+    /// Whether that very process still runs.
+    pub fn is_alive(&self) -> bool {
+        self.boot_id == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
+    }
+
+    fn to_line(&self) -> String {
+        format!(
+            "{MARKER} pid={} start={} boot={} owner={}\n",
+            self.pid, self.start_ticks, self.boot_id, self.owner
+        )
+    }
+
+    fn from_line(line: &str) -> Option<Self> {
+        let rest = line.trim_end_matches('\n').strip_prefix(MARKER)?;
+        let rest = rest.strip_prefix(" pid=")?;
+        let (pid, rest) = rest.split_once(" start=")?;
+        let (start, rest) = rest.split_once(" boot=")?;
+        let (boot, owner) = rest.split_once(" owner=")?;
+        Some(Self {
+            pid: pid.parse().ok()?,
+            start_ticks: start.parse().ok()?,
+            boot_id: boot.to_owned(),
+            owner: owner.to_owned(),
+        })
+    }
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "process {} ({})", self.pid, self.owner)
+    }
+}
+
+fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// Field 22 of `/proc/<pid>/stat`; the name in field 2 may hold blanks and parentheses.
+fn start_ticks(pid: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let after_name = &text[text.rfind(')')? + 1..];
+    after_name.split_ascii_whitespace().nth(19)?.parse().ok()
+}
+
+/// The exclusive right to change a repository, held from preparing to committing or restoring.
+///
+/// It is a `flock` on `<git common dir>/workerctl.lock` and ends with the value or the process.
+/// It keeps engines apart, not people: those are kept apart by git's own locks.
+#[derive(Debug)]
+pub struct RepositoryLease {
+    file: File,
+    path: PathBuf,
+}
+
+impl RepositoryLease {
+    /// Takes the lease without waiting; [`GitError::Locked`] names the holder.
+    pub fn acquire(facts: &Facts, owner: &str) -> Result<Self, GitError> {
+        let path = facts.common_dir.join("workerctl.lock");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o644)
+            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .open(&path)
+            .map_err(io_at("open", &path))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut note = String::new();
+                let _ = (&file).take(NOTE_BYTES_MAX).read_to_string(&mut note);
+                let holder = Holder::from_line(&note)
+                    .map_or_else(|| "another engine".to_owned(), |h| h.to_string());
+                return Err(GitError::Locked { path, holder });
+            }
+            Err(e) => return Err(io_at("lock", &path)(e)),
+        }
+        let note = Holder::this_process(owner).to_line();
+        let write = |file: &mut File| -> io::Result<()> {
+            file.set_len(0)?;
+            file.rewind()?;
+            file.write_all(note.as_bytes())
+        };
+        write(&mut file).map_err(io_at("write", &path))?;
+        let alive = |pid| start_ticks(pid).is_some();
+        sweep_temporaries(&facts.common_dir, alive)?;
+        if facts.git_dir != facts.common_dir {
+            sweep_temporaries(&facts.git_dir, alive)?;
+        }
+        Ok(Self { file, path })
+    }
+
+    /// The lock file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for RepositoryLease {
+    fn drop(&mut self) {
+        // The note is a courtesy; the lock itself ends when the file is closed.
+        let _ = self.file.set_len(0);
+    }
+}
+
+/// One of git's lock files, taken in our name; removed when dropped.
+pub(super) struct GitLock {
+    path: PathBuf,
+}
+
+impl GitLock {
+    /// Takes `<target>.lock`, waiting about a second for a living holder.
+    ///
+    /// `scratch` is a directory of the same file system where no file is mistaken for another.
+    pub(super) fn take(target: &Path, scratch: &Path) -> Result<Self, GitError> {
+        let mut name = target.as_os_str().to_owned();
+        name.push(".lock");
+        let path = PathBuf::from(name);
+        let note = Written::new(scratch, Holder::this_process("").to_line().as_bytes())?;
+        for _ in 0..TRIES {
+            match fs::hard_link(note.path(), &path) {
+                Ok(()) => return Ok(Self { path }),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(io_at("create", &path)(e)),
+            }
+            if !clear_if_stale(&path)? {
+                thread::sleep(PAUSE);
+            }
+        }
+        let holder = holder_of(&path).map_or_else(
+            || "another program, such as git".to_owned(),
+            |h| h.to_string(),
+        );
+        Err(GitError::Locked { path, holder })
+    }
+}
+
+impl Drop for GitLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn holder_of(path: &Path) -> Option<Holder> {
+    let mut note = String::new();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(
+            (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
+                .bits()
+                .cast_signed(),
+        )
+        .open(path)
+        .ok()?;
+    file.take(NOTE_BYTES_MAX).read_to_string(&mut note).ok()?;
+    Holder::from_line(&note)
+}
+
+/// Removes a lock file of ours whose process is gone; foreign locks are left alone.
+pub(super) fn clear_if_stale(path: &Path) -> Result<bool, GitError> {
+    match holder_of(path) {
+        Some(holder) if !holder.is_alive() => match fs::remove_file(path) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(e) => Err(io_at("remove the stale lock", path)(e)),
+        },
+        Some(_) | None => Ok(false),
+    }
+}
+
+/// Whether a lock file is held for longer than git usually needs, by anyone but a dead process
+/// of ours.
+pub(super) fn is_held(path: &Path) -> Result<bool, GitError> {
+    for _ in 0..TRIES / 2 {
+        if fs::symlink_metadata(path).is_err() {
+            return Ok(false);
+        }
+        if clear_if_stale(path)? {
+            return Ok(false);
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_reads_back() {
+        let me = Holder::this_process("/srv/state dir owner=x\n");
+        let back = Holder::from_line(&me.to_line()).unwrap();
+        assert_eq!(back, me);
+        assert!(back.is_alive());
+        assert!(
+            !Holder {
+                boot_id: "other".into(),
+                ..me.clone()
+            }
+            .is_alive()
+        );
+        assert!(
+            !Holder {
+                start_ticks: me.start_ticks + 1,
+                ..me
+            }
+            .is_alive()
+        );
+        assert_eq!(
+            Holder::from_line("4b825dc642cb6eb9a060e54bf8d69288fbee4904\n"),
+            None
+        );
+    }
+
+    #[test]
+    fn a_stale_lock_of_ours_is_cleared_and_a_foreign_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("index");
+        let lock = dir.path().join("index.lock");
+        let gone = Holder {
+            boot_id: "gone".into(),
+            ..Holder::this_process("")
+        };
+        fs::write(&lock, gone.to_line()).unwrap();
+        drop(GitLock::take(&target, dir.path()).unwrap());
+        assert!(!lock.exists());
+        fs::write(&lock, "").unwrap();
+        let refused = GitLock::take(&target, dir.path()).err().unwrap();
+        assert_eq!(refused.code(), "locked");
+        assert!(lock.exists());
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "nothing else is left"
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! Everything that is done in the user's git repository: baseline, result, commit, restore.
+//!
+//! The rules of this room:
+//! - A fresh handle for each call; see [`locate`].
+//! - No child process and no hook, filter, signature or file system monitor of the repository:
+//!   its configuration may be hostile. Paths with a `filter` attribute are refused instead.
+//! - The user's index, branch and files change only by compare-and-swap: what a person did
+//!   meanwhile wins, and is named.
+//! - Whatever a returned value names is durable before it is returned.
+
+mod attribution;
+mod baseline;
+mod beneath;
+mod branch;
+mod commit;
+mod create;
+mod diff;
+mod durable;
+mod error;
+mod exclusions;
+mod ids;
+mod lock;
+mod open;
+mod preflight;
+mod record;
+mod refs;
+mod restore;
+mod show;
+mod snapshot;
+mod tree;
+mod user_index;
+mod worktree_form;
+
+pub use attribution::{
+    Attribution, AttributionError, Drift, OutputObstacle, attribute, check_unchanged,
+    declared_dirty, message_with_trailers,
+};
+pub use baseline::{Baseline, COMMITS_LISTED_MAX, PathChange, ResultTree, baseline, result_tree};
+pub use commit::{
+    COMMITS_SEARCHED_MAX, CommitRequest, Found, Moved, PrepareError, Prepared, PreparedCommit,
+    RUN_TRAILER, find_commit, move_ref, prepare_commit, refresh_index,
+};
+pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};
+pub use diff::{Patch, diff, diff_of_commit};
+pub use error::GitError;
+pub use exclusions::Exclusions;
+pub use ids::{NameError, Oid, PATH_BYTES_MAX, PATH_COMPONENTS_MAX, RepoPath, RunId};
+pub use lock::{Holder, RepositoryLease};
+pub use open::{Facts, Head, locate};
+pub use preflight::{Author, AuthorError, Policy, Refusal, author, preflight};
+pub use refs::{drop_refs, expired_refs};
+pub use restore::{Restored, restore};
+pub use show::{ShownCommit, ShownFile, show_commit};
+pub use snapshot::{DirtyPath, Limits, UnkeptFile};
+pub use tree::{
+    Change, ChangeKind, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, MODE_SUBMODULE, TreeEntry,
+};
+pub use user_index::IndexRefresh;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Finding and opening the user's repository, with a fresh handle for every use.
+//!
+//! A handle caches the index and the configuration; one that is older than the user's last
+//! `git add` would silently take that back when it writes. So no handle outlives a call.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use git2::{ErrorClass, ErrorCode, Repository, RepositoryOpenFlags};
+use rustix::fs::{MemfdFlags, memfd_create};
+use serde::{Deserialize, Serialize};
+
+use super::error::{GitError, git, io_at};
+use super::ids::{Oid, escape};
+
+/// Where `HEAD` points.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Head {
+    /// On a branch that has a commit.
+    Branch {
+        /// The full name, such as `refs/heads/main`.
+        refname: String,
+        /// The commit.
+        oid: Oid,
+    },
+    /// On a branch without a commit.
+    Unborn {
+        /// The full name of the branch that the first commit will make.
+        refname: String,
+    },
+    /// On a commit without a branch.
+    Detached {
+        /// The commit.
+        oid: Oid,
+    },
+}
+
+impl Head {
+    /// The commit, if there is one.
+    pub fn oid(&self) -> Option<&Oid> {
+        match self {
+            Self::Branch { oid, .. } | Self::Detached { oid } => Some(oid),
+            Self::Unborn { .. } => None,
+        }
+    }
+
+    /// The reference that a commit moves: the branch, or `HEAD` itself when detached.
+    pub fn refname(&self) -> &str {
+        match self {
+            Self::Branch { refname, .. } | Self::Unborn { refname } => refname,
+            Self::Detached { .. } => "HEAD",
+        }
+    }
+}
+
+/// What is known about a repository before anything is done in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The root of the work tree.
+    pub workdir: PathBuf,
+    /// `.git` of this work tree.
+    pub git_dir: PathBuf,
+    /// The directory that linked work trees share; the same as `git_dir` in the main one.
+    pub common_dir: PathBuf,
+    /// Where `HEAD` points.
+    pub head: Head,
+}
+
+/// Finds the repository that `cwd` lies in, and refuses those that cannot be worked with.
+pub fn locate(cwd: &Path) -> Result<Facts, GitError> {
+    Handle::open(cwd)?.facts()
+}
+
+/// One fresh handle on a repository with a work tree.
+pub(super) struct Handle {
+    pub(super) repo: Repository,
+    /// The file behind the highest configuration level; it must live as long as `repo`.
+    durable: Option<OwnedFd>,
+}
+
+impl Handle {
+    /// Opens for reading, and for writing objects that are synced afterwards as a batch.
+    pub(super) fn open(cwd: &Path) -> Result<Self, GitError> {
+        let flags = RepositoryOpenFlags::empty();
+        let repo = Repository::open_ext(cwd, flags, std::iter::empty::<&OsStr>())
+            .map_err(|source| refusal(cwd, source))?;
+        if repo.is_bare() || repo.workdir().is_none() {
+            return Err(GitError::Bare(repo.path().to_owned()));
+        }
+        Ok(Self {
+            repo,
+            durable: None,
+        })
+    }
+
+    /// Opens so that each object is synced before it gets its name.
+    ///
+    /// The setting lies in a configuration level in memory above all files: nothing that a
+    /// person has configured is written, and nothing they have configured can switch it off.
+    pub(super) fn open_durable(cwd: &Path) -> Result<Self, GitError> {
+        let mut handle = Self::open(cwd)?;
+        let memory = memfd_create("workerctl-git", MemfdFlags::CLOEXEC)
+            .map_err(io_at("create in memory", cwd))?;
+        let text = b"[core]\n\tfsyncObjectFiles = true\n";
+        let written = rustix::io::write(&memory, text).map_err(io_at("write in memory", cwd))?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", memory.as_raw_fd()));
+        let mut config = handle
+            .repo
+            .config()
+            .map_err(git("read the configuration"))?;
+        config
+            .add_file(&path, git2::ConfigLevel::App, true)
+            .map_err(git("add a configuration level"))?;
+        let holds = config.get_bool("core.fsyncObjectFiles").unwrap_or(false);
+        if written != text.len() || !holds {
+            return Err(GitError::UnsupportedFormat(
+                "objects cannot be made durable here, because `/proc` is not mounted".into(),
+            ));
+        }
+        handle.durable = Some(memory);
+        Ok(handle)
+    }
+
+    pub(super) fn workdir(&self) -> &Path {
+        // A handle without a work tree is never made.
+        self.repo.workdir().unwrap_or_else(|| self.repo.path())
+    }
+
+    pub(super) fn facts(&self) -> Result<Facts, GitError> {
+        Ok(Facts {
+            workdir: tidy(self.workdir()),
+            git_dir: tidy(self.repo.path()),
+            common_dir: tidy(self.repo.commondir()),
+            head: self.head()?,
+        })
+    }
+
+    pub(super) fn head(&self) -> Result<Head, GitError> {
+        let raw = self
+            .repo
+            .find_reference("HEAD")
+            .map_err(git("read `HEAD`"))?;
+        match raw.symbolic_target_bytes() {
+            None => {
+                let oid = raw.target().ok_or_else(|| GitError::Git {
+                    doing: "read `HEAD`",
+                    source: git2::Error::from_str("it points nowhere"),
+                })?;
+                Ok(Head::Detached { oid: oid.into() })
+            }
+            Some(bytes) => {
+                let refname = String::from_utf8(bytes.to_vec()).map_err(|_| {
+                    GitError::UnsupportedFormat(format!(
+                        "the branch name `{}` is not UTF-8",
+                        escape(bytes)
+                    ))
+                })?;
+                match self.tip(&refname)? {
+                    Some(oid) => Ok(Head::Branch { refname, oid }),
+                    None => Ok(Head::Unborn { refname }),
+                }
+            }
+        }
+    }
+
+    /// The commit that a reference points at; `None` when the reference does not exist.
+    pub(super) fn tip(&self, refname: &str) -> Result<Option<Oid>, GitError> {
+        match self.repo.find_reference(refname) {
+            Err(e) if e.code() == ErrorCode::NotFound => Ok(None),
+            Err(e) => Err(git("read a reference")(e)),
+            Ok(found) => match found.target() {
+                Some(oid) => Ok(Some(oid.into())),
+                None => Err(GitError::UnsupportedFormat(format!(
+                    "the branch `{}` is a symbolic reference",
+                    refname.escape_default()
+                ))),
+            },
+        }
+    }
+
+    /// The tree of a commit; `None` for no commit.
+    pub(super) fn tree_of(&self, commit: Option<&Oid>) -> Result<Option<git2::Tree<'_>>, GitError> {
+        let Some(oid) = commit else { return Ok(None) };
+        let commit = self
+            .repo
+            .find_commit(oid.raw())
+            .map_err(git("read a commit"))?;
+        commit.tree().map(Some).map_err(git("read a tree"))
+    }
+
+    pub(super) fn tree(&self, oid: &Oid) -> Result<git2::Tree<'_>, GitError> {
+        self.repo.find_tree(oid.raw()).map_err(git("read a tree"))
+    }
+
+    /// A boolean setting of the repository, with the value that holds when it is not set.
+    pub(super) fn setting(&self, name: &str, default: bool) -> bool {
+        let config = self.repo.config().and_then(|mut c| c.snapshot());
+        config.and_then(|c| c.get_bool(name)).unwrap_or(default)
+    }
+}
+
+/// A directory without the trailing `/` that libgit2 gives it.
+fn tidy(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
+fn refusal(cwd: &Path, source: git2::Error) -> GitError {
+    let message = source.message();
+    match source.code() {
+        ErrorCode::NotFound if source.class() != ErrorClass::Config => {
+            GitError::NotARepository(cwd.to_owned())
+        }
+        ErrorCode::Owner => GitError::OtherOwner(cwd.to_owned()),
+        _ if message.starts_with("unsupported") || message.starts_with("unknown object format") => {
+            GitError::UnsupportedFormat(message.to_owned())
+        }
+        _ => git("open the repository")(source),
+    }
+}

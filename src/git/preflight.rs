@@ -1,0 +1,290 @@
+//! What a repository must look like before a mutating run may start in it.
+
+use std::path::{Path, PathBuf};
+
+use git2::RepositoryState;
+use rustix::fs::Access;
+use serde::{Deserialize, Serialize};
+
+use super::error::{GitError, git};
+use super::open::{Facts, Handle, Head};
+
+/// What a person has allowed beyond the usual.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Commit to a detached `HEAD`.
+    pub allow_detached: bool,
+}
+
+/// A repository state in which no mutating run is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// A stable code for journals and views.
+    pub code: String,
+    /// What is in the way.
+    pub message: String,
+    /// What a person can do about it.
+    pub hint: Option<String>,
+}
+
+impl Refusal {
+    fn new(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            code: code.to_owned(),
+            message: message.into(),
+            hint: Some(hint.into()),
+        }
+    }
+}
+
+impl From<GitError> for Refusal {
+    fn from(error: GitError) -> Self {
+        Self {
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            hint: error.hint(),
+        }
+    }
+}
+
+impl From<AuthorError> for Refusal {
+    fn from(error: AuthorError) -> Self {
+        Self {
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            hint: error.hint(),
+        }
+    }
+}
+
+/// Looks at the repository that `cwd` lies in, and refuses states in which a run's change could
+/// not be told from what a person is in the middle of. Changes nothing, except that a lock file
+/// which a killed process of ours left behind is removed.
+///
+/// `author` is `commit.author`, see [`author`].
+pub fn preflight(cwd: &Path, policy: &Policy, author_set: Option<&str>) -> Result<Facts, Refusal> {
+    let handle = Handle::open(cwd)?;
+    let facts = handle.facts()?;
+    in_progress(handle.repo.state(), &facts)?;
+    if let (Head::Detached { oid }, false) = (&facts.head, policy.allow_detached) {
+        return Err(Refusal::new(
+            "detached_head",
+            format!("`HEAD` is detached at {oid}, so a commit would belong to no branch"),
+            "check a branch out: `git switch <branch>`",
+        ));
+    }
+    let index = handle.repo.index().map_err(git("read the index"))?;
+    if index.has_conflicts() {
+        return Err(Refusal::new(
+            "index_conflicts",
+            "the index holds unresolved conflicts",
+            "resolve them and commit, or take them back: `git status` lists them",
+        ));
+    }
+    writable(&facts)?;
+    no_old_lock(&facts)?;
+    author(cwd, author_set)?;
+    Ok(facts)
+}
+
+fn in_progress(state: RepositoryState, facts: &Facts) -> Result<(), Refusal> {
+    use RepositoryState as State;
+    let (code, what, command) = match state {
+        State::Clean => return no_sequence(facts),
+        State::Merge => ("merge_in_progress", "a merge", "merge"),
+        State::Revert | State::RevertSequence => ("revert_in_progress", "a revert", "revert"),
+        State::CherryPick | State::CherryPickSequence => {
+            ("cherry_pick_in_progress", "a cherry-pick", "cherry-pick")
+        }
+        State::Bisect => {
+            return Err(Refusal::new(
+                "bisect_in_progress",
+                "a bisection is in progress",
+                "finish it: `git bisect reset`",
+            ));
+        }
+        State::Rebase | State::RebaseInteractive | State::RebaseMerge => {
+            ("rebase_in_progress", "a rebase", "rebase")
+        }
+        State::ApplyMailbox | State::ApplyMailboxOrRebase => {
+            ("am_in_progress", "applying a mailbox", "am")
+        }
+    };
+    Err(unfinished(code, what, command))
+}
+
+/// A sequence of picks between two of them has no `CHERRY_PICK_HEAD`, so libgit2 calls it clean.
+fn no_sequence(facts: &Facts) -> Result<(), Refusal> {
+    let todo = facts.git_dir.join("sequencer");
+    if todo.exists() {
+        let what = "a cherry-pick or revert of several commits";
+        return Err(unfinished("cherry_pick_in_progress", what, "cherry-pick"));
+    }
+    Ok(())
+}
+
+fn unfinished(code: &str, what: &str, command: &str) -> Refusal {
+    Refusal::new(
+        code,
+        format!("{what} is in progress"),
+        format!("finish it: `git {command} --continue`, or give up: `git {command} --abort`"),
+    )
+}
+
+fn writable(facts: &Facts) -> Result<(), Refusal> {
+    let places: [PathBuf; 4] = [
+        facts.workdir.clone(),
+        facts.git_dir.clone(),
+        facts.common_dir.clone(),
+        facts.common_dir.join("objects"),
+    ];
+    for place in places {
+        let allowed = rustix::fs::access(&place, Access::WRITE_OK | Access::EXEC_OK);
+        if let Err(error) = allowed {
+            return Err(Refusal::new(
+                "read_only",
+                format!("`{}` is not writable: {error}", place.display()),
+                "make it writable for this user",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A lock of git's that nobody seems to be working under any more would let the run do its work
+/// and then leave the index behind the commit, so it is refused before anything is spent.
+fn no_old_lock(facts: &Facts) -> Result<(), Refusal> {
+    let mut targets = vec![facts.git_dir.join("index")];
+    if let Head::Branch { refname, .. } | Head::Unborn { refname } = &facts.head {
+        targets.push(facts.common_dir.join(refname));
+    }
+    for target in targets {
+        let mut name = target.into_os_string();
+        name.push(".lock");
+        let lock = PathBuf::from(name);
+        if super::lock::is_held(&lock)? {
+            return Err(Refusal::new(
+                "locked",
+                format!("`{}` exists: git is at work, or was killed", lock.display()),
+                "wait for the other git command; if none is running, remove the file",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Who a commit is by.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Author {
+    /// The name.
+    pub name: String,
+    /// The mail address.
+    pub email: String,
+}
+
+/// Why there is no usable author.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthorError {
+    /// Neither configured here nor in git.
+    #[error("no commit author is known: git has no `{missing}`")]
+    Unset {
+        /// The missing setting.
+        missing: &'static str,
+    },
+    /// A value that would corrupt the commit.
+    #[error("the commit author's {what} `{value}` is not usable: {why}")]
+    Invalid {
+        /// `name` or `mail address`.
+        what: &'static str,
+        /// The value, escaped.
+        value: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The configuration cannot be read.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl AuthorError {
+    /// A stable code for journals and views.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Unset { .. } => "author_unset",
+            Self::Invalid { .. } => "author_invalid",
+            Self::Git(error) => error.code(),
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unset { .. } => Some(
+                "git config --global user.name 'Your Name'\n\
+                 git config --global user.email 'you@example.com'"
+                    .to_owned(),
+            ),
+            Self::Invalid { .. } => Some("write it as `Your Name <you@example.com>`".to_owned()),
+            Self::Git(error) => error.hint(),
+        }
+    }
+}
+
+/// The author of a run's commit: `configured` (`Name <mail>`, from `commit.author`), else
+/// `author.*` of git's configuration, else `user.*`.
+pub fn author(cwd: &Path, configured: Option<&str>) -> Result<Author, AuthorError> {
+    if let Some(text) = configured {
+        let invalid = || AuthorError::Invalid {
+            what: "form",
+            value: text.escape_debug().to_string(),
+            why: "it is not `Name <mail>`",
+        };
+        let (name, rest) = text.split_once('<').ok_or_else(invalid)?;
+        let email = rest.trim_end().strip_suffix('>').ok_or_else(invalid)?;
+        return checked(name.trim(), email.trim());
+    }
+    let handle = Handle::open(cwd)?;
+    let fail = git("read the configuration");
+    let config = handle
+        .repo
+        .config()
+        .and_then(|mut c| c.snapshot())
+        .map_err(&fail)?;
+    let get = |keys: [&'static str; 2]| {
+        let found = keys.iter().find_map(|key| config.get_string(key).ok());
+        found
+            .filter(|v| !v.trim().is_empty())
+            .ok_or(AuthorError::Unset { missing: keys[1] })
+    };
+    let name = get(["author.name", "user.name"])?;
+    let email = get(["author.email", "user.email"])?;
+    checked(name.trim(), email.trim())
+}
+
+fn checked(name: &str, email: &str) -> Result<Author, AuthorError> {
+    for (what, value) in [("name", name), ("mail address", email)] {
+        let why = if value.is_empty() {
+            "it is empty"
+        } else if value.len() > 256 {
+            "it is longer than 256 bytes"
+        } else if value.chars().any(char::is_control) {
+            "it has a line end or another control character"
+        } else if value.contains(['<', '>']) {
+            "it has an angle bracket"
+        } else if value.chars().all(|c| ".,:;\"' \\".contains(c)) {
+            "git would drop all of it"
+        } else {
+            continue;
+        };
+        return Err(AuthorError::Invalid {
+            what,
+            value: value.escape_debug().to_string(),
+            why,
+        });
+    }
+    Ok(Author {
+        name: name.to_owned(),
+        email: email.to_owned(),
+    })
+}

@@ -1,0 +1,133 @@
+//! Hidden references that keep a run's objects alive: `refs/workerctl/runs/<id>/…`.
+
+use std::collections::BTreeMap;
+
+use git2::ErrorCode;
+
+use super::durable::{Written, make_directories};
+use super::error::{GitError, git, git_write, io_at};
+use super::ids::{Oid, RunId};
+use super::open::Handle;
+
+const ROOT: &str = "refs/workerctl/runs";
+
+/// What a hidden reference of a run keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// The baseline, as a commit.
+    Baseline,
+    /// The exact bytes of files whose recorded form differs from them, as a tree.
+    Raw,
+    /// The result, as a commit.
+    Result,
+    /// What the run had done before it was put back, as a commit.
+    Discarded,
+}
+
+impl Kept {
+    const ALL: [Self; 4] = [Self::Baseline, Self::Raw, Self::Result, Self::Discarded];
+
+    pub(super) fn name(self, run: &RunId) -> String {
+        let last = match self {
+            Self::Baseline => "baseline",
+            Self::Raw => "raw",
+            Self::Result => "result",
+            Self::Discarded => "discarded",
+        };
+        format!("{ROOT}/{run}/{last}")
+    }
+}
+
+impl Handle {
+    /// Points a hidden reference of the run at an object, durably.
+    ///
+    /// It is written here rather than by libgit2, which renames before it syncs: after a power
+    /// cut an empty reference file would make `git fsck` complain for ever.
+    pub(super) fn keep(&self, run: &RunId, kept: Kept, oid: &Oid) -> Result<(), GitError> {
+        let common = self.repo.commondir();
+        let path = common.join(kept.name(run));
+        let Some(dir) = path.parent() else {
+            return Ok(());
+        };
+        make_directories(common, dir)?;
+        Written::new(common, format!("{oid}\n").as_bytes())?.publish(&path)
+    }
+
+    pub(super) fn kept(&self, run: &RunId, kept: Kept) -> Result<Option<Oid>, GitError> {
+        self.tip(&kept.name(run))
+    }
+
+    /// A commit that holds `tree`, made only to be kept by a hidden reference. It says nothing
+    /// that is not known already, so making it again gives the same id.
+    pub(super) fn holding_commit(
+        &self,
+        run: &RunId,
+        what: &str,
+        tree: &Oid,
+        parents: &[&Oid],
+    ) -> Result<Oid, GitError> {
+        let fail = git_write("write a commit in", self.repo.commondir());
+        let time = git2::Time::new(run.accepted_at_s(), 0);
+        let who = git2::Signature::new("workerctl", "workerctl@localhost", &time).map_err(&fail)?;
+        let tree = self.tree(tree)?;
+        let mut found = Vec::new();
+        for parent in parents {
+            found.push(self.repo.find_commit(parent.raw()).map_err(&fail)?);
+        }
+        let parents: Vec<_> = found.iter().collect();
+        let message = format!("{what} of run {run}\n");
+        let oid = self
+            .repo
+            .commit(None, &who, &who, &message, &tree, &parents);
+        oid.map(Oid::from).map_err(fail)
+    }
+}
+
+/// Drops the hidden references of a run; what only they kept is left to `git gc`.
+///
+/// Repeating it is no error. Returns how many there were.
+pub fn drop_refs(cwd: &std::path::Path, run: &RunId) -> Result<usize, GitError> {
+    let handle = Handle::open(cwd)?;
+    let mut dropped = 0;
+    for kept in Kept::ALL {
+        match handle.repo.find_reference(&kept.name(run)) {
+            Err(e) if e.code() == ErrorCode::NotFound => {}
+            Err(e) => return Err(git("read a reference")(e)),
+            Ok(mut found) => {
+                found.delete().map_err(git("delete a reference"))?;
+                dropped += 1;
+            }
+        }
+    }
+    let dir = handle.repo.commondir().join(ROOT).join(run.as_str());
+    match std::fs::remove_dir(&dir) {
+        Ok(()) => {}
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+        // A name in it that is not ours is left to whoever made it.
+        Err(e) if e.kind() == std::io::ErrorKind::DirectoryNotEmpty => {}
+        Err(e) => return Err(io_at("remove", &dir)(e)),
+    }
+    Ok(dropped)
+}
+
+/// Runs that still have hidden references and were accepted before `before_s` (seconds since
+/// 1970, compared with the time in the run's id), oldest first.
+pub fn expired_refs(cwd: &std::path::Path, before_s: i64) -> Result<Vec<RunId>, GitError> {
+    let handle = Handle::open(cwd)?;
+    let fail = git("list references");
+    let glob = format!("{ROOT}/*");
+    let mut found = BTreeMap::new();
+    for reference in handle.repo.references_glob(&glob).map_err(&fail)? {
+        let reference = reference.map_err(&fail)?;
+        let run = std::str::from_utf8(reference.name_bytes())
+            .ok()
+            .and_then(|name| name.strip_prefix(ROOT)?.split('/').nth(1))
+            .and_then(|id| id.parse::<RunId>().ok());
+        if let Some(run) = run
+            && run.accepted_at_s() < before_s
+        {
+            found.insert((run.accepted_at_s(), run.clone()), run);
+        }
+    }
+    Ok(found.into_values().collect())
+}

@@ -1,0 +1,452 @@
+//! Putting back what a run changed, path by path, without touching what anybody else did.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::baseline::{Baseline, PathChange, ResultTree, result_tree};
+use super::beneath::{Content, Observed, Worktree};
+use super::branch::{LogLine, Swap};
+use super::error::{GitError, git};
+use super::exclusions::Exclusions;
+use super::ids::{Oid, RepoPath};
+use super::open::{Handle, Head};
+use super::preflight::Author;
+use super::refs::Kept;
+use super::snapshot::Limits;
+use super::tree::{MODE_EXECUTABLE, MODE_LINK, MODE_SUBMODULE, TreeEntry, entry_at};
+use super::user_index::{IndexRefresh, IndexUpdate, refresh};
+use super::worktree_form::{Forms, exact_bytes};
+
+/// What became of each path that a run had changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restored {
+    /// Paths that hold what they held before the run.
+    pub put_back: Vec<RepoPath>,
+    /// Paths that were edited after the run ended; they were left as they are.
+    pub edited_since: Vec<RepoPath>,
+    /// Paths that could not be put back, and why.
+    pub failed: Vec<(RepoPath, String)>,
+    /// Whether commits of the run are no longer in the branch.
+    pub branch_reset: bool,
+    /// Why the branch or `HEAD` was not put back although it moved during the run.
+    pub branch_kept: Option<String>,
+    /// What became of the user's index.
+    pub index: IndexRefresh,
+}
+
+impl Restored {
+    /// Whether everything is as it was before the run.
+    pub fn is_complete(&self) -> bool {
+        self.edited_since.is_empty() && self.failed.is_empty() && self.branch_kept.is_none()
+    }
+}
+
+/// Puts back what the run changed, and may be repeated after a crash at any point.
+///
+/// What the run had done is kept under `refs/workerctl/runs/<run>/discarded` first. A path is
+/// put back only where it still holds what the result tree holds. The branch goes back only when
+/// the result was recorded and the branch still points at the last commit of the run. Without a
+/// recorded result the present state counts as the run's, except for commits.
+pub fn restore(
+    cwd: &Path,
+    baseline: &Baseline,
+    result: Option<&ResultTree>,
+    exclusions: &Exclusions,
+    limits: &Limits,
+) -> Result<Restored, GitError> {
+    let handle = Handle::open(cwd)?;
+    let found;
+    let (result, recorded) = if let Some(result) = result {
+        (result, true)
+    } else {
+        found = handle.unrecorded(cwd, baseline, exclusions, limits)?;
+        (&found, false)
+    };
+    handle.keep_discarded(baseline, result)?;
+    let branch = if recorded {
+        handle.put_branch_back(baseline, result)?
+    } else {
+        BranchState::unrecorded(baseline, &handle.head()?)
+    };
+    let mut restored = Restored {
+        put_back: Vec::new(),
+        edited_since: Vec::new(),
+        failed: Vec::new(),
+        branch_reset: branch.reset,
+        branch_kept: branch.kept,
+        index: IndexRefresh::Done { left: Vec::new() },
+    };
+    let work = Restoring::begin(cwd, baseline, result)?;
+    for change in ordered(&result.changes) {
+        work.path(change, &mut restored);
+    }
+    for path in &result.submodules {
+        if !result.changes.iter().any(|c| c.change.path == *path) {
+            let why = "it is a submodule, which is never entered".to_owned();
+            restored.failed.push((path.clone(), why));
+        }
+    }
+    for path in &result.nested {
+        let why = "it is a repository of its own, which is never entered".to_owned();
+        restored.failed.push((path.clone(), why));
+    }
+    restored.index = work.index(&restored)?;
+    Ok(restored)
+}
+
+impl Handle {
+    /// The result of a run that nobody recorded: what an interrupted restore kept, else the
+    /// state now.
+    fn unrecorded(
+        &self,
+        cwd: &Path,
+        baseline: &Baseline,
+        exclusions: &Exclusions,
+        limits: &Limits,
+    ) -> Result<ResultTree, GitError> {
+        let mut now = result_tree(cwd, baseline, exclusions, limits, &[])?;
+        let Some(discarded) = self.kept(&baseline.run, Kept::Discarded)? else {
+            return Ok(now);
+        };
+        let fail = git("read what was discarded");
+        let commit = self.repo.find_commit(discarded.raw()).map_err(&fail)?;
+        let tree = commit.tree().map_err(&fail)?;
+        let old = self.tree(&baseline.tree)?;
+        let mut changes: Vec<_> = now.changes.into_iter().filter(|c| !c.restorable).collect();
+        for change in self.differences(Some(&old), Some(&tree))? {
+            let unkept = baseline.unkept.iter().any(|u| u.path == change.path);
+            if !unkept && !exclusions.covers(&change.path) {
+                changes.push(PathChange {
+                    change,
+                    committed: false,
+                    restorable: true,
+                });
+            }
+        }
+        now.changes = changes;
+        now.tree = tree.id().into();
+        Ok(now)
+    }
+
+    fn keep_discarded(&self, baseline: &Baseline, result: &ResultTree) -> Result<(), GitError> {
+        let parents: Vec<_> = result.head.oid().into_iter().collect();
+        let run = &baseline.run;
+        if self.kept(run, Kept::Discarded)?.is_some() {
+            return Ok(());
+        }
+        let commit = self.holding_commit(run, "discarded", &result.tree, &parents)?;
+        self.sync_objects(&[result.tree.clone(), commit.clone()])?;
+        self.keep(run, Kept::Discarded, &commit)
+    }
+
+    fn put_branch_back(
+        &self,
+        baseline: &Baseline,
+        result: &ResultTree,
+    ) -> Result<BranchState, GitError> {
+        let (then, end) = (&baseline.head, &result.head);
+        if then == end {
+            return Ok(BranchState::default());
+        }
+        if then.refname() != end.refname() {
+            return self.put_head_back(then, end);
+        }
+        let refname = then.refname();
+        let moved = match (end.oid(), then.oid()) {
+            (Some(from), Some(to)) => self.swap_back(baseline, refname, from, to)?,
+            (Some(from), None) => self.delete_back(refname, from)?,
+            (None, _) => Some("it was deleted by the run".to_owned()),
+        };
+        Ok(match moved {
+            None => BranchState {
+                reset: true,
+                kept: None,
+            },
+            Some(kept) => BranchState {
+                reset: false,
+                kept: Some(kept),
+            },
+        })
+    }
+
+    /// `None` when the branch is back, else why it is not.
+    fn swap_back(
+        &self,
+        baseline: &Baseline,
+        refname: &str,
+        from: &Oid,
+        to: &Oid,
+    ) -> Result<Option<String>, GitError> {
+        let author = Author {
+            name: "workerctl".to_owned(),
+            email: "workerctl@localhost".to_owned(),
+        };
+        let log = LogLine {
+            author: &author,
+            time_s: baseline.run.accepted_at_s(),
+            offset_min: 0,
+            message: "workerctl: the run failed and was taken back",
+        };
+        Ok(match self.swap_ref(refname, Some(from), to, &log)? {
+            Swap::Moved => None,
+            Swap::Tip(Some(tip)) if tip == *to => None,
+            Swap::Tip(Some(tip)) => Some(format!("`{refname}` has moved on to {tip}")),
+            Swap::Tip(None) => Some(format!("`{refname}` is gone")),
+        })
+    }
+
+    fn delete_back(&self, refname: &str, from: &Oid) -> Result<Option<String>, GitError> {
+        match self.repo.find_reference(refname) {
+            Err(e) if e.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(e) => Err(git("read a reference")(e)),
+            Ok(mut found) if found.target() == Some(from.raw()) => {
+                // Deleting compares with the value that was just read, under git's lock.
+                found.delete().map_err(git("delete a reference"))?;
+                Ok(None)
+            }
+            Ok(_) => Ok(Some(format!("`{refname}` has moved on"))),
+        }
+    }
+
+    fn put_head_back(&self, then: &Head, end: &Head) -> Result<BranchState, GitError> {
+        let now = self.head()?;
+        if now.refname() == then.refname() {
+            return Ok(BranchState {
+                reset: now.oid() == then.oid(),
+                kept: (now.oid() != then.oid())
+                    .then(|| format!("`{}` has moved during the run", then.refname())),
+            });
+        }
+        if now != *end {
+            let kept = Some("`HEAD` has been switched again since the run".to_owned());
+            return Ok(BranchState { reset: false, kept });
+        }
+        let fail = git("put `HEAD` back");
+        match then {
+            Head::Branch { refname, oid } => {
+                if self.tip(refname)?.as_ref() != Some(oid) {
+                    let kept = Some(format!("`{refname}` has moved during the run"));
+                    return Ok(BranchState { reset: false, kept });
+                }
+                self.repo.set_head(refname).map_err(fail)?;
+            }
+            Head::Unborn { refname } => self.repo.set_head(refname).map_err(fail)?,
+            Head::Detached { oid } => self.repo.set_head_detached(oid.raw()).map_err(fail)?,
+        }
+        Ok(BranchState {
+            reset: true,
+            kept: None,
+        })
+    }
+}
+
+#[derive(Default)]
+struct BranchState {
+    reset: bool,
+    kept: Option<String>,
+}
+
+impl BranchState {
+    /// Whose commits they are is not known, so none is taken back.
+    fn unrecorded(baseline: &Baseline, now: &Head) -> Self {
+        let kept = (*now != baseline.head).then(|| {
+            "it moved, and the end of the run was not seen: a commit may be somebody else's"
+                .to_owned()
+        });
+        Self { reset: false, kept }
+    }
+}
+
+/// Files that must go come first, the deepest of them first, so that directories are empty when
+/// a file has to take their place; attributes come before what is written by them.
+fn ordered(changes: &[PathChange]) -> impl Iterator<Item = &PathChange> {
+    let goes = |c: &&PathChange| c.change.old.is_none();
+    let attributes = |c: &&PathChange| c.change.path.as_bytes().ends_with(b".gitattributes");
+    let removals = changes.iter().rev().filter(goes);
+    let rules = changes.iter().filter(move |c| !goes(c) && attributes(c));
+    let others = changes.iter().filter(move |c| !goes(c) && !attributes(c));
+    removals.chain(rules).chain(others)
+}
+
+/// One restore under way.
+struct Restoring<'a> {
+    handle: Handle,
+    worktree: Worktree,
+    baseline: &'a Baseline,
+    result: &'a ResultTree,
+    forms: Forms,
+    temporary: String,
+    head_is_back: bool,
+}
+
+impl<'a> Restoring<'a> {
+    fn begin(cwd: &Path, baseline: &'a Baseline, result: &'a ResultTree) -> Result<Self, GitError> {
+        let handle = Handle::open(cwd)?;
+        Ok(Self {
+            worktree: Worktree::open(handle.workdir())?,
+            forms: Forms::new(&handle),
+            temporary: format!(".workerctl-{}.tmp", baseline.run),
+            head_is_back: handle.head()? == baseline.head,
+            handle,
+            baseline,
+            result,
+        })
+    }
+
+    fn path(&self, change: &PathChange, restored: &mut Restored) {
+        let path = change.change.path.clone();
+        match self.try_path(change) {
+            Ok(Outcome::PutBack) => restored.put_back.push(path),
+            Ok(Outcome::Edited) => restored.edited_since.push(path),
+            Ok(Outcome::Refused(why)) => restored.failed.push((path, why.to_owned())),
+            Err(error) => restored.failed.push((path, error.to_string())),
+        }
+    }
+
+    fn try_path(&self, changed: &PathChange) -> Result<Outcome, GitError> {
+        let change = &changed.change;
+        if !changed.restorable {
+            return Ok(Outcome::Refused("its earlier content was not kept"));
+        }
+        let mut sides = [&change.old, &change.new].into_iter().flatten();
+        if sides.any(|e| e.mode == MODE_SUBMODULE) {
+            return Ok(Outcome::Refused("it is a submodule"));
+        }
+        if self.belongs_to_a_commit(&change.path)? {
+            return Ok(Outcome::Refused(
+                "a commit that stays in the branch changed it",
+            ));
+        }
+        let present = self.present(&change.path)?;
+        if self.same(present.as_ref(), change.old.as_ref()) {
+            if change.old.is_none() && present.is_none() {
+                self.worktree.remove_empty_above(&change.path)?;
+            }
+            return Ok(Outcome::PutBack);
+        }
+        if !self.same(present.as_ref(), change.new.as_ref()) {
+            return Ok(Outcome::Edited);
+        }
+        match &change.old {
+            None => self.worktree.remove(&change.path)?,
+            Some(_) if self.handle.is_filtered(&change.path)? => {
+                return Ok(Outcome::Refused("a filter program would have to write it"));
+            }
+            Some(old) => self.write(&change.path, old)?,
+        }
+        Ok(Outcome::PutBack)
+    }
+
+    /// Whether the branch, where it is now, holds something else than before the run: then the
+    /// work tree follows the branch.
+    fn belongs_to_a_commit(&self, path: &RepoPath) -> Result<bool, GitError> {
+        if self.head_is_back {
+            return Ok(false);
+        }
+        let head = self.handle.head()?;
+        let now = self.handle.tree_of(head.oid())?;
+        let then = self.handle.tree_of(self.baseline.head.oid())?;
+        let now = entry_at(now.as_ref(), path)?;
+        Ok(now != entry_at(then.as_ref(), path)?)
+    }
+
+    /// What lies at a path now, in git's normal form.
+    fn present(&self, path: &RepoPath) -> Result<Option<TreeEntry>, GitError> {
+        Ok(match self.worktree.observe(path)? {
+            Observed::Absent | Observed::Directory | Observed::Other => None,
+            Observed::Link(target, _) => {
+                let oid = git2::Oid::hash_object(git2::ObjectType::Blob, &target);
+                Some(TreeEntry {
+                    oid: oid.map_err(git("hash a link"))?.into(),
+                    mode: MODE_LINK,
+                })
+            }
+            Observed::File(_) => match self.worktree.read(path)? {
+                None => None,
+                Some((mut file, stat)) => Some(TreeEntry {
+                    oid: self
+                        .handle
+                        .normal_blob(&mut file, path, &self.forms)?
+                        .into(),
+                    mode: self.forms.mode(stat.st_mode),
+                }),
+            },
+        })
+    }
+
+    fn same(&self, a: Option<&TreeEntry>, b: Option<&TreeEntry>) -> bool {
+        match (a, b) {
+            (None, None) => true,
+            (Some(a), Some(b)) => a.oid == b.oid && self.forms.same_mode(a.mode, b.mode),
+            (Some(_), None) | (None, Some(_)) => false,
+        }
+    }
+
+    fn write(&self, path: &RepoPath, old: &TreeEntry) -> Result<(), GitError> {
+        let now = self.worktree.observe(path)?;
+        if matches!(now, Observed::Directory) {
+            self.worktree.remove_empty_directory(path)?;
+        }
+        if old.mode == MODE_LINK {
+            let target = self
+                .handle
+                .repo
+                .find_blob(old.oid.raw())
+                .map_err(git("read a blob"))?;
+            let content = Content::Link(target.content());
+            return self.worktree.replace(path, content, &self.temporary);
+        }
+        let dirty = self.baseline.dirty_at(path);
+        // What was dirty is on record byte for byte; what was clean is as git would write it.
+        let mut bytes = match dirty.map(|d| d.raw.as_ref().unwrap_or(&old.oid)) {
+            Some(exact) => exact_bytes(&self.handle, exact)?,
+            None => self
+                .forms
+                .written(&self.handle, &self.baseline.tree, path, &old.oid)?,
+        };
+        let present = match now {
+            Observed::File(stat) => Some(stat.st_mode & 0o777),
+            Observed::Absent | Observed::Link(..) | Observed::Directory | Observed::Other => None,
+        };
+        let executable = old.mode == MODE_EXECUTABLE;
+        let mode = dirty
+            .and_then(|d| d.unix_mode)
+            .unwrap_or_else(|| self.forms.permissions(present, executable));
+        let content = Content::File(&mut bytes, mode);
+        self.worktree.replace(path, content, &self.temporary)
+    }
+
+    /// Entries of the index that the run staged go back to what the branch holds; those of paths
+    /// that were dirty before the run are the user's.
+    fn index(&self, restored: &Restored) -> Result<IndexRefresh, GitError> {
+        if self.handle.head()? != self.baseline.head {
+            return Ok(IndexRefresh::NotOurs);
+        }
+        let then = self.handle.tree_of(self.baseline.head.oid())?;
+        let end = self.handle.tree_of(self.result.head.oid())?;
+        let result = self.handle.tree(&self.result.tree)?;
+        let mut paths: BTreeSet<RepoPath> = restored.put_back.iter().cloned().collect();
+        for change in self.handle.differences(then.as_ref(), end.as_ref())? {
+            paths.insert(change.path);
+        }
+        paths.retain(|p| self.baseline.dirty_at(p).is_none());
+        let mut updates = Vec::new();
+        for path in paths {
+            let expected = vec![
+                entry_at(Some(&result), &path)?,
+                entry_at(end.as_ref(), &path)?,
+            ];
+            let to = entry_at(then.as_ref(), &path)?;
+            updates.push(IndexUpdate { path, expected, to });
+        }
+        Ok(refresh(&self.handle, &updates))
+    }
+}
+
+enum Outcome {
+    PutBack,
+    Edited,
+    Refused(&'static str),
+}

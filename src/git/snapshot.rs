@@ -1,0 +1,318 @@
+//! The state of a work tree at one moment: a tree of everything that is tracked or not ignored.
+//!
+//! `git status` says which paths differ between `HEAD`, the index and the work tree; every other
+//! path is exactly what `HEAD` holds. So the tree is that of `HEAD` with those paths read from
+//! the work tree, whatever the index says of them, and two such trees compare by id.
+
+use git2::{Status, StatusEntry, StatusOptions, StatusShow};
+use rustix::fs::Stat;
+use serde::{Deserialize, Serialize};
+
+use super::beneath::{Observed, Worktree};
+use super::durable::OBJECTS_SYNCED_SINGLY_MAX;
+use super::error::{GitError, git};
+use super::exclusions::Exclusions;
+use super::ids::{Oid, RepoPath};
+use super::open::{Handle, Head};
+use super::record::Recorder;
+use super::tree::{MODE_SUBMODULE, Overlay, TreeEntry};
+use super::worktree_form::Forms;
+
+/// How much uncommitted content is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// An untracked file larger than this many bytes is recorded by its digest only.
+    pub untracked_file_bytes_max: u64,
+    /// Most bytes of dirty and untracked files together in a baseline.
+    pub baseline_bytes_max: u64,
+    /// Most untracked files in a baseline.
+    pub untracked_files_max: u64,
+    /// Most bytes of dirty and untracked files together in a result.
+    pub result_bytes_max: u64,
+    /// Most dirty and untracked files in a result.
+    pub result_files_max: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            untracked_file_bytes_max: 10 << 20,
+            baseline_bytes_max: 256 << 20,
+            untracked_files_max: 50_000,
+            result_bytes_max: 1 << 30,
+            result_files_max: 200_000,
+        }
+    }
+}
+
+/// A file that is recorded by its digest, so that a change is seen but cannot be undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnkeptFile {
+    /// The path.
+    pub path: RepoPath,
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The SHA-256 of its content, in hexadecimal.
+    pub sha256: String,
+}
+
+/// A path that differs from `HEAD`, in the index or in the work tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirtyPath {
+    /// The path.
+    pub path: RepoPath,
+    /// What the work tree holds, in git's normal form; `None` when it is deleted or unkept.
+    pub entry: Option<TreeEntry>,
+    /// The exact bytes, where end-of-line conversion makes them differ from the normal form.
+    pub raw: Option<Oid>,
+    /// The permission bits.
+    pub unix_mode: Option<u32>,
+    /// Whether git did not know the path.
+    pub untracked: bool,
+    /// Whether the index differs from `HEAD`.
+    pub staged: bool,
+}
+
+/// Everything that one look at the work tree found.
+pub(super) struct Snapshot {
+    pub(super) head: Head,
+    pub(super) tree: Oid,
+    pub(super) dirty: Vec<DirtyPath>,
+    pub(super) unkept: Vec<UnkeptFile>,
+    /// Dirty or untracked paths with a `filter` attribute.
+    pub(super) filtered: Vec<RepoPath>,
+    /// Repositories inside the work tree that are no submodules.
+    pub(super) nested: Vec<RepoPath>,
+    /// Submodules whose own work tree is dirty.
+    pub(super) submodules_dirty: Vec<RepoPath>,
+    /// Paths with an unresolved merge.
+    pub(super) unmerged: Vec<RepoPath>,
+    /// Objects that were written, or would have been if they had not been there already.
+    pub(super) written: Vec<Oid>,
+}
+
+/// What a snapshot is taken for.
+pub(super) enum Purpose<'a> {
+    /// The state before a run; large untracked files are only digested.
+    Baseline,
+    /// The state after it; the files that the baseline only digested are left out again.
+    Result(&'a [UnkeptFile]),
+}
+
+/// A path that status named, before its content is read.
+pub(super) struct Candidate {
+    pub(super) path: RepoPath,
+    pub(super) observed: Observed,
+    pub(super) known_mode: Option<u32>,
+    pub(super) untracked: bool,
+    pub(super) staged: bool,
+    pub(super) filtered: bool,
+}
+
+struct Scan {
+    candidates: Vec<Candidate>,
+    submodules: Vec<(RepoPath, Option<TreeEntry>, bool)>,
+    nested: Vec<RepoPath>,
+    unmerged: Vec<RepoPath>,
+}
+
+/// Records the state of the work tree that `cwd` lies in. Nothing is written for a clean one.
+pub(super) fn take(
+    handle: &Handle,
+    exclusions: &Exclusions,
+    limits: &Limits,
+    purpose: &Purpose<'_>,
+) -> Result<Snapshot, GitError> {
+    let head = handle.head()?;
+    let worktree = Worktree::open(handle.workdir())?;
+    let scan = scan(handle, &worktree, exclusions)?;
+    within_limits(&scan.candidates, limits, purpose)?;
+    let few = scan.candidates.len() <= OBJECTS_SYNCED_SINGLY_MAX;
+    let durable = if few && !scan.candidates.is_empty() {
+        Some(Handle::open_durable(handle.workdir())?)
+    } else {
+        None
+    };
+    let writer = Recorder {
+        handle: durable.as_ref().unwrap_or(handle),
+        worktree: &worktree,
+        limits,
+        purpose,
+        forms: Forms::new(handle),
+        has_links: handle.setting("core.symlinks", true),
+    };
+    let mut snapshot = Snapshot {
+        tree: Oid::from(git2::Oid::ZERO_SHA1),
+        dirty: Vec::new(),
+        unkept: Vec::new(),
+        filtered: Vec::new(),
+        nested: scan.nested,
+        submodules_dirty: Vec::new(),
+        unmerged: scan.unmerged,
+        written: Vec::new(),
+        head,
+    };
+    let mut overlay = Overlay::new();
+    for candidate in scan.candidates {
+        writer.record(&candidate, &mut snapshot, &mut overlay)?;
+    }
+    for (path, entry, dirty) in scan.submodules {
+        if dirty {
+            snapshot.submodules_dirty.push(path.clone());
+        }
+        overlay.extend(entry.map(|entry| (path, Some(entry))));
+    }
+    let base = handle.tree_of(snapshot.head.oid())?;
+    snapshot.tree = writer
+        .handle
+        .write_tree(base.as_ref(), &overlay, &mut snapshot.written)?;
+    Ok(snapshot)
+}
+
+fn scan(handle: &Handle, worktree: &Worktree, exclusions: &Exclusions) -> Result<Scan, GitError> {
+    let mut options = StatusOptions::new();
+    options
+        .show(StatusShow::IndexAndWorkdir)
+        .include_untracked(true)
+        .recurse_untracked_dirs(true)
+        .include_ignored(false)
+        .include_unmodified(false)
+        .exclude_submodules(false)
+        .renames_head_to_index(false)
+        .renames_index_to_workdir(false)
+        .update_index(false);
+    let statuses = handle
+        .repo
+        .statuses(Some(&mut options))
+        .map_err(git("read the status"))?;
+    let index = handle.repo.index().map_err(git("read the index"))?;
+    let mut scan = Scan {
+        candidates: Vec::new(),
+        submodules: Vec::new(),
+        nested: Vec::new(),
+        unmerged: Vec::new(),
+    };
+    for entry in statuses.iter() {
+        let bytes = entry.path_bytes();
+        let (bytes, is_directory) = match bytes.strip_suffix(b"/") {
+            Some(directory) => (directory, true),
+            None => (bytes, false),
+        };
+        let path = RepoPath::from_bytes(bytes)?;
+        if exclusions.covers(&path) {
+            continue;
+        }
+        if is_directory {
+            scan.nested.push(path);
+            continue;
+        }
+        let status = entry.status();
+        if status.contains(Status::CONFLICTED) {
+            scan.unmerged.push(path.clone());
+        }
+        if is_submodule(&entry) {
+            scan.submodules.push(submodule(path, &entry));
+            continue;
+        }
+        let observed = worktree.observe(&path)?;
+        if matches!(observed, Observed::Absent) && is_sparse(&index, &path) {
+            continue;
+        }
+        scan.candidates.push(Candidate {
+            filtered: matches!(observed, Observed::File(_)) && handle.is_filtered(&path)?,
+            known_mode: known_mode(&entry),
+            untracked: status.contains(Status::WT_NEW),
+            staged: status.intersects(STAGED),
+            path,
+            observed,
+        });
+    }
+    Ok(scan)
+}
+
+const STAGED: Status = Status::INDEX_NEW
+    .union(Status::INDEX_MODIFIED)
+    .union(Status::INDEX_DELETED)
+    .union(Status::INDEX_RENAMED)
+    .union(Status::INDEX_TYPECHANGE);
+
+fn within_limits(
+    candidates: &[Candidate],
+    limits: &Limits,
+    purpose: &Purpose<'_>,
+) -> Result<(), GitError> {
+    let (mut files, mut untracked, mut bytes) = (0, 0, 0_u64);
+    for candidate in candidates {
+        if let Observed::File(stat) = &candidate.observed {
+            files += 1;
+            untracked += u64::from(candidate.untracked);
+            bytes = bytes.saturating_add(size(stat));
+        }
+    }
+    let refuse = |what, found, limit| {
+        if found > limit {
+            Err(GitError::TooMuch { what, found, limit })
+        } else {
+            Ok(())
+        }
+    };
+    match purpose {
+        Purpose::Baseline => {
+            refuse("untracked files", untracked, limits.untracked_files_max)?;
+            refuse(
+                "bytes of uncommitted files",
+                bytes,
+                limits.baseline_bytes_max,
+            )
+        }
+        Purpose::Result(unkept) => {
+            let known: u64 = unkept.iter().map(|u| u.bytes).sum();
+            let bytes = bytes.saturating_sub(known);
+            refuse("changed files", files, limits.result_files_max)?;
+            refuse("bytes of changed files", bytes, limits.result_bytes_max)
+        }
+    }
+}
+
+pub(super) fn size(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+/// The mode that the index has on record, else `HEAD`.
+fn known_mode(entry: &StatusEntry<'_>) -> Option<u32> {
+    let in_index = entry.index_to_workdir().map(|d| d.old_file().mode());
+    let in_head = entry.head_to_index().map(|d| d.old_file().mode());
+    let modes = [in_index, in_head].into_iter().flatten();
+    modes.map(u32::from).find(|mode| *mode != 0)
+}
+
+fn is_submodule(entry: &StatusEntry<'_>) -> bool {
+    let deltas = [entry.head_to_index(), entry.index_to_workdir()];
+    deltas.into_iter().flatten().any(|d| {
+        d.new_file().mode() == git2::FileMode::Commit
+            || (d.old_file().mode() == git2::FileMode::Commit
+                && d.status() != git2::Delta::Typechange)
+    })
+}
+
+/// A submodule's path, the commit it is at (`None` leaves what `HEAD` says), and its dirt.
+fn submodule(path: RepoPath, entry: &StatusEntry<'_>) -> (RepoPath, Option<TreeEntry>, bool) {
+    let at = match (entry.index_to_workdir(), entry.head_to_index()) {
+        (Some(delta), _) | (None, Some(delta)) => delta.new_file().id(),
+        (None, None) => git2::Oid::ZERO_SHA1,
+    };
+    let recorded = entry.index_to_workdir().map(|d| d.old_file().id());
+    let dirty = recorded == Some(at);
+    let entry = (!at.is_zero()).then(|| TreeEntry {
+        oid: at.into(),
+        mode: MODE_SUBMODULE,
+    });
+    (path, entry, dirty)
+}
+
+/// Whether the index says that a path is left out of the work tree on purpose.
+fn is_sparse(index: &git2::Index, path: &RepoPath) -> bool {
+    let skip = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+    let entry = index.get_path(path.as_path(), 0);
+    entry.is_some_and(|e| e.flags_extended & skip != 0)
+}
