@@ -14,5 +14,6 @@ pub mod model;
 pub mod process;
 pub mod protocol;
 pub mod queue;
+pub mod store;
 pub mod template;
 pub mod thread;

@@ -1,0 +1,311 @@
+//! What a batch means: the records that it writes and removes, worked out before anything is written.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::keyed::Table;
+use super::keys::{self, KeyRange};
+use super::payload::Spill;
+use super::record::{self, Body, FileRef, INLINE_BYTES_MAX, RecordError};
+use super::{Batch, StoreError, Write};
+use crate::machine::Entry;
+use crate::model::{RunId, RunSpec, Timestamp};
+
+/// Most idempotency keys that one batch forgets; the rest goes with the next.
+pub(super) const FORGOTTEN_KEYS_MAX: usize = 10_000;
+
+/// Records by key; `None` removes.
+pub(super) type Rows = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// What a batch writes.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Records.
+    pub(super) rows: Rows,
+    /// Payloads that must be durable before the records are written.
+    pub(super) spills: Vec<Spill>,
+    /// Runs that are known from now on.
+    pub(super) runs: Vec<RunId>,
+}
+
+/// The payload of an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct KeyRecord {
+    /// The key as it was given.
+    pub(super) key: String,
+    /// The run that it answers.
+    pub(super) run: RunId,
+    /// When it was given.
+    pub(super) at: Timestamp,
+}
+
+/// Works out what `batch` writes to `table`.
+pub(super) fn plan(table: &impl Table, batch: &Batch) -> Result<Plan, StoreError> {
+    let mut plan = Plan::default();
+    // Specifications come first wherever they stand: a run cannot end before it is accepted, and only
+    // so does a batch that says otherwise mean the same when it is applied again.
+    for write in &batch.writes {
+        if let Write::Spec(spec) = write {
+            plan.spec(table, spec)?;
+        }
+    }
+    for (run, entries) in journals(batch) {
+        plan.entries(table, run, &entries)?;
+    }
+    for write in &batch.writes {
+        plan.write(table, write)?;
+    }
+    Ok(plan)
+}
+
+/// The events of a batch, those of one run that follow each other together.
+fn journals(batch: &Batch) -> Vec<(RunId, Vec<&Entry>)> {
+    let mut groups: Vec<(RunId, Vec<&Entry>)> = Vec::new();
+    let mut last_of: BTreeMap<RunId, usize> = BTreeMap::new();
+    for write in &batch.writes {
+        let Write::Entries { run, entries } = write else {
+            continue;
+        };
+        for entry in entries {
+            let follows = last_of.get(run).copied().filter(|&at| {
+                let last = groups[at].1.last();
+                last.is_some_and(|last| last.seq.checked_add(1) == Some(entry.seq))
+            });
+            if let Some(at) = follows {
+                groups[at].1.push(entry);
+            } else {
+                last_of.insert(*run, groups.len());
+                groups.push((*run, vec![entry]));
+            }
+        }
+    }
+    groups
+}
+
+impl Plan {
+    /// The first specification of a run stands: written again, by the batch tried again or by mistake,
+    /// it must not make a closed run active.
+    fn spec(&mut self, table: &impl Table, spec: &RunSpec) -> Result<(), StoreError> {
+        let key = keys::spec(spec.run);
+        if self.lookup(table, &key)?.is_none() {
+            self.put(table, key, Some((spec.run, "spec")), spec)?;
+            let active = keys::of_run(keys::ACTIVE, spec.run);
+            self.put(table, active, None, &true)?;
+            self.runs.push(spec.run);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, table: &impl Table, write: &Write) -> Result<(), StoreError> {
+        match write {
+            Write::Spec(_) | Write::Entries { .. } => {}
+            Write::Finished(summary) => {
+                let key = keys::of_run(keys::DONE, summary.run);
+                self.put(table, key, Some((summary.run, "summary")), summary.as_ref())?;
+                self.runs.push(summary.run);
+            }
+            Write::Closed(run) => {
+                self.rows.insert(keys::of_run(keys::ACTIVE, *run), None);
+            }
+            Write::Key { key, run, at } => {
+                let record = KeyRecord {
+                    key: key.clone(),
+                    run: *run,
+                    at: *at,
+                };
+                self.put(table, keys::idempotency(key), Some((*run, "key")), &record)?;
+            }
+            Write::ForgetKeys(before) => self.forget_keys(table, *before)?,
+        }
+        Ok(())
+    }
+
+    /// Cuts the events into records that fit; an event that does not fit alone goes into a file.
+    fn entries(
+        &mut self,
+        table: &impl Table,
+        run: RunId,
+        entries: &[&Entry],
+    ) -> Result<(), StoreError> {
+        let mut rest = entries;
+        while let Some(first) = rest.first() {
+            let (taken, payload) = fitting(table, rest)?;
+            let key = keys::entries(run, first.seq);
+            if !self.holds_as_many(table, &key, taken)? {
+                let stem = format!("entries-{:05}", first.seq);
+                self.put_payload(table, key, Some((run, &stem)), payload)?;
+            }
+            rest = &rest[taken..];
+        }
+        Ok(())
+    }
+
+    /// Whether the record under `key` holds at least `count` events already. A record that does not
+    /// parse holds none: what replaces it is what it was meant to be.
+    fn holds_as_many(
+        &self,
+        table: &impl Table,
+        key: &[u8],
+        count: usize,
+    ) -> Result<bool, StoreError> {
+        let Some(record) = self.lookup(table, key)? else {
+            return Ok(false);
+        };
+        match payload_of(table, key, &record) {
+            Ok(payload) => {
+                Ok(record::from_json::<Vec<Entry>>(&payload)
+                    .is_ok_and(|stored| stored.len() >= count))
+            }
+            Err(StoreError::Corrupt { reason, .. }) => {
+                tracing::warn!(%reason, "a damaged record is replaced by what it was meant to be");
+                Ok(false)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    fn forget_keys(&mut self, table: &impl Table, before: Timestamp) -> Result<(), StoreError> {
+        let range = KeyRange::kind(keys::KEY);
+        let mut forgotten = 0;
+        let mut from = range.from.clone();
+        loop {
+            let part = KeyRange {
+                from,
+                to: range.to.clone(),
+            };
+            let rows = table.scan(&part, false, 1_000)?;
+            let Some((last, _)) = rows.last() else { break };
+            from = after(last);
+            for (key, value) in &rows {
+                if forgotten == FORGOTTEN_KEYS_MAX {
+                    break;
+                }
+                if !self.rows.contains_key(key) && is_older(key, value, before) {
+                    self.rows.insert(key.clone(), None);
+                    forgotten += 1;
+                }
+            }
+        }
+        let kind = range.from..range.to;
+        for (key, value) in self.rows.range_mut(kind) {
+            if value
+                .as_ref()
+                .is_some_and(|value| is_older(key, value, before))
+            {
+                *value = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn lookup(&self, table: &impl Table, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.rows.get(key) {
+            Some(planned) => Ok(planned.clone()),
+            None => table.get(key),
+        }
+    }
+
+    fn put<T: Serialize>(
+        &mut self,
+        table: &impl Table,
+        key: Vec<u8>,
+        spill: Option<(RunId, &str)>,
+        value: &T,
+    ) -> Result<(), StoreError> {
+        let payload = record::to_json(value).map_err(|e| refused(table, &e))?;
+        self.put_payload(table, key, spill, payload)
+    }
+
+    fn put_payload(
+        &mut self,
+        table: &impl Table,
+        key: Vec<u8>,
+        spill: Option<(RunId, &str)>,
+        payload: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let value = match spill {
+            Some((run, stem)) if payload.len() > INLINE_BYTES_MAX => {
+                let file = FileRef::name(&run.to_string(), stem, &payload);
+                let value = record::in_file(&key, &file).map_err(|e| refused(table, &e))?;
+                self.spills.push(Spill { file, payload });
+                value
+            }
+            _ => record::inline(&key, &payload),
+        };
+        self.rows.insert(key, Some(value));
+        Ok(())
+    }
+}
+
+/// The longest beginning of `entries` that fits into a record, at least one, and its payload.
+fn fitting(table: &impl Table, entries: &[&Entry]) -> Result<(usize, Vec<u8>), StoreError> {
+    let mut payload = vec![b'['];
+    let mut taken = 0;
+    for entry in entries {
+        let json = record::to_json(entry).map_err(|e| refused(table, &e))?;
+        // One for the comma or bracket that follows.
+        if taken > 0 && payload.len() + json.len() + 1 > INLINE_BYTES_MAX {
+            break;
+        }
+        payload.extend_from_slice(&json);
+        payload.push(b',');
+        taken += 1;
+    }
+    if let Some(end) = payload.last_mut() {
+        *end = b']';
+    }
+    Ok((taken, payload))
+}
+
+/// The first key after `key`.
+pub(super) fn after(key: &[u8]) -> Vec<u8> {
+    let mut next = key.to_vec();
+    next.push(0);
+    next
+}
+
+/// A damaged key answers nothing, so it is as good as forgotten.
+fn is_older(key: &[u8], value: &[u8], before: Timestamp) -> bool {
+    let Ok(Body::Inline(payload)) = record::open(key, value) else {
+        return true;
+    };
+    record::from_json::<KeyRecord>(payload).map_or(true, |stored| stored.at < before)
+}
+
+/// The payload of a record, from its file where it lies in one.
+pub(super) fn payload_of(
+    table: &impl Table,
+    key: &[u8],
+    value: &[u8],
+) -> Result<Vec<u8>, StoreError> {
+    match record::open(key, value).map_err(|e| damaged(table, key, &e))? {
+        Body::Inline(payload) => Ok(payload.to_vec()),
+        Body::File(file) => table.read_payload(&file),
+    }
+}
+
+fn refused(table: &impl Table, error: &RecordError) -> StoreError {
+    StoreError::Refused {
+        path: table.path().to_owned(),
+        reason: error.to_string(),
+    }
+}
+
+/// What a record that cannot be read means for the caller.
+pub(super) fn damaged(table: &impl Table, key: &[u8], error: &RecordError) -> StoreError {
+    let path = table.path().to_owned();
+    match error {
+        RecordError::Newer(version) => StoreError::Newer {
+            path,
+            found: u32::from(*version),
+        },
+        _ => StoreError::Corrupt {
+            path,
+            reason: match keys::Kind::of(key) {
+                Some(kind) => format!("{error} (under {kind})"),
+                None => error.to_string(),
+            },
+        },
+    }
+}

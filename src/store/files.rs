@@ -1,0 +1,179 @@
+//! Files that are there whole or not at all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a written file survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of this process: readers see the old file or the new one.
+    Process,
+    /// Power loss too: file and directory are synced.
+    Power,
+}
+
+/// A file or directory that could not be written, read or removed.
+#[derive(Debug, thiserror::Error)]
+#[error("`{path}` could not be read or written")]
+pub struct FileError {
+    /// Which.
+    pub path: PathBuf,
+    /// Why.
+    #[source]
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Whether there was no space.
+    pub fn is_full(&self) -> bool {
+        is_full(&self.source)
+    }
+
+    pub(super) fn at(path: &Path) -> impl FnOnce(io::Error) -> FileError + '_ {
+        move |source| FileError {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// Whether an error means that there was no space: a full disk or a used-up quota.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// Replaces the file at `path` by `bytes` with permission bits `mode`: written under another name in
+/// the same directory and renamed, so that no reader ever sees a part of it. The other name is
+/// removed when anything fails. Answers how many calls synced something.
+pub fn write_atomically(
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    durability: Durability,
+) -> Result<u64, FileError> {
+    let directory = parent(path);
+    replace(path, bytes, mode, durability)?;
+    match durability {
+        Durability::Process => Ok(0),
+        Durability::Power => {
+            sync_directory(directory)?;
+            Ok(2)
+        }
+    }
+}
+
+/// As [`write_atomically`], but the directory is left for the caller to sync.
+pub(super) fn replace(
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    durability: Durability,
+) -> Result<(), FileError> {
+    let temporary = temporary_beside(path);
+    let written = fill(&temporary, bytes, mode, durability)
+        .and_then(|()| fs::rename(&temporary, path).map_err(FileError::at(path)));
+    if written.is_err() {
+        // What failed is reported; what is left of it may stay if even this fails.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn fill(path: &Path, bytes: &[u8], mode: u32, durability: Durability) -> Result<(), FileError> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .map_err(FileError::at(path))?;
+    file.write_all(bytes).map_err(FileError::at(path))?;
+    if durability == Durability::Power {
+        file.sync_all().map_err(FileError::at(path))?;
+    }
+    Ok(())
+}
+
+/// The end of a name that a file has only while it is written.
+pub(super) const TEMPORARY_SUFFIX: &str = ".tmp";
+
+fn temporary_beside(path: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let pid = std::process::id();
+    parent(path).join(format!(".{name}.{pid}-{count}{TEMPORARY_SUFFIX}"))
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_directory(path: &Path) -> Result<(), FileError> {
+    File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(FileError::at(path))
+}
+
+/// Creates a directory with mode 0700 unless it is there; answers whether it was created.
+pub(super) fn create_private_directory(path: &Path) -> Result<bool, FileError> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
+        Err(error) => Err(FileError::at(path)(error)),
+    }
+}
+
+/// Removes a file if it is there; answers whether it was.
+pub(super) fn remove_if_there(path: &Path) -> Result<bool, FileError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(FileError::at(path)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_leaves_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        assert_eq!(
+            write_atomically(&path, b"one", 0o600, Durability::Power).unwrap(),
+            2
+        );
+        assert_eq!(
+            write_atomically(&path, b"two", 0o600, Durability::Process).unwrap(),
+            0
+        );
+        assert_eq!(fs::read(&path).unwrap(), b"two");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failed_replacement_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("taken");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("x"), "").unwrap();
+        let error = write_atomically(&path, b"x", 0o600, Durability::Power).unwrap_err();
+        assert_eq!(error.path, path);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,433 @@
+//! The store over any ordered table of records: what a batch means, what reads answer, which
+//! failures are final. sled and memory differ in the table only.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::de::DeserializeOwned;
+
+use super::batch::{self, KeyRecord, Rows, after, damaged, payload_of};
+use super::keys::{self, KeyRange};
+use super::payload::Spill;
+use super::record::{self, FileRef};
+use super::{Batch, STORE_VERSION, StoreCounters, StoreError};
+use crate::machine::Entry;
+use crate::model::{RunId, RunSpec, Timestamp};
+use crate::protocol::RunSummary;
+
+/// Records that are read at once while nothing may be written.
+const SCAN_ROWS: usize = 256;
+
+/// Most records that wait for the next sync; beyond it a lazy write syncs.
+const LAZY_ROWS_MAX: usize = 4_096;
+
+/// A record with its key.
+pub(super) type Row = (Vec<u8>, Vec<u8>);
+
+/// An ordered table of records and the payloads beside it.
+pub(super) trait Table: Send + Sync {
+    /// Where it lies, for messages.
+    fn path(&self) -> &str;
+    /// The record under a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
+    /// At most `limit` records of a range, from its end when `backwards`.
+    fn scan(&self, range: &KeyRange, backwards: bool, limit: usize)
+    -> Result<Vec<Row>, StoreError>;
+    /// At most `limit` keys of a range.
+    fn keys(&self, range: &KeyRange, limit: usize) -> Result<Vec<Vec<u8>>, StoreError>;
+    /// Writes payloads, durable on return.
+    fn write_payloads(&self, spills: &[Spill]) -> Result<(), StoreError>;
+    /// Reads a payload and checks it.
+    fn read_payload(&self, file: &FileRef) -> Result<Vec<u8>, StoreError>;
+    /// Writes and removes records, all or none; durable after [`Table::sync`].
+    fn apply(&self, rows: &Rows) -> Result<(), StoreError>;
+    /// Makes all that was applied durable against power loss: `commits` batches in all.
+    fn sync(&self, commits: u64) -> Result<(), StoreError>;
+    /// Opens again after there was no space.
+    fn reopen(&self) -> Result<(), StoreError>;
+    /// How many calls synced something.
+    fn syncs(&self) -> u64;
+}
+
+/// Whether anything may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Sound,
+    Full,
+    Broken,
+}
+
+#[derive(Debug)]
+struct Writer {
+    health: Health,
+    /// How many batches the table holds.
+    commits: u64,
+    /// Whether anything was applied since the last sync.
+    unsynced: bool,
+    /// Rows of lazy batches since the last sync; a reopened table may have lost them.
+    lazy: Rows,
+}
+
+/// Runs for searching, read when somebody first searches; commits go on meanwhile.
+#[derive(Debug, Default)]
+struct Known {
+    /// All of them, once they were read.
+    runs: Option<BTreeSet<RunId>>,
+    /// Those of batches that were written while the others are read.
+    meanwhile: Option<Vec<RunId>>,
+}
+
+impl Known {
+    fn learn(&mut self, news: &[RunId]) {
+        if let Some(runs) = &mut self.runs {
+            runs.extend(news);
+        }
+        if let Some(meanwhile) = &mut self.meanwhile {
+            meanwhile.extend(news);
+        }
+    }
+}
+
+/// The store over a table.
+#[derive(Debug)]
+pub(super) struct Keyed<T> {
+    table: T,
+    writer: Mutex<Writer>,
+    known: Mutex<Known>,
+    /// Held by whoever reads all runs, so that it is done once.
+    reading: Mutex<()>,
+    written: AtomicU64,
+}
+
+impl<T: Table> Keyed<T> {
+    /// The store over an opened table, whose version is checked and whose content is durable.
+    pub(super) fn over(table: T) -> Result<Keyed<T>, StoreError> {
+        let version: u32 = read(&table, keys::VERSION)?.ok_or_else(|| StoreError::Corrupt {
+            path: table.path().to_owned(),
+            reason: "it has no version".to_owned(),
+        })?;
+        if version > STORE_VERSION {
+            return Err(StoreError::Newer {
+                path: table.path().to_owned(),
+                found: version,
+            });
+        }
+        let commits = read(&table, keys::COMMITS)?.unwrap_or(0);
+        Ok(Keyed::holding(table, commits))
+    }
+
+    /// The store over a table that holds so many batches.
+    pub(super) fn holding(table: T, commits: u64) -> Keyed<T> {
+        Keyed {
+            table,
+            writer: Mutex::new(Writer {
+                health: Health::Sound,
+                commits,
+                unsynced: false,
+                lazy: Rows::new(),
+            }),
+            known: Mutex::new(Known::default()),
+            reading: Mutex::new(()),
+            written: AtomicU64::new(0),
+        }
+    }
+
+    /// The records of a table that holds nothing yet.
+    pub(super) fn first_rows() -> Rows {
+        let mut rows = Rows::new();
+        let mut put = |key: &[u8], json: String| {
+            rows.insert(key.to_vec(), Some(record::inline(key, json.as_bytes())));
+        };
+        put(keys::VERSION, STORE_VERSION.to_string());
+        put(keys::COMMITS, "0".to_owned());
+        put(keys::FENCE, "0".to_owned());
+        rows
+    }
+
+    /// The table.
+    pub(super) fn table(&self) -> &T {
+        &self.table
+    }
+
+    /// How many batches were ever written.
+    pub(super) fn commits(&self) -> u64 {
+        lock(&self.writer).commits
+    }
+
+    /// Forgets that a write failed, as a process that starts anew does.
+    pub(super) fn forget_failure(&self) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        writer.health = Health::Sound;
+        writer.lazy.clear();
+        writer.commits = read(&self.table, keys::COMMITS)?.unwrap_or(0);
+        *lock(&self.known) = Known::default();
+        Ok(())
+    }
+
+    pub(super) fn commit(&self, batch: &Batch, durable: bool) -> Result<(), StoreError> {
+        self.guarded(|writer| {
+            let plan = batch::plan(&self.table, batch)?;
+            self.table.write_payloads(&plan.spills)?;
+            self.write(writer, plan.rows, durable)?;
+            lock(&self.known).learn(&plan.runs);
+            Ok(())
+        })
+    }
+
+    pub(super) fn next_fence(&self) -> Result<u64, StoreError> {
+        self.raise_fence(0)
+    }
+
+    /// The next token, greater than `floor` too.
+    pub(super) fn raise_fence(&self, floor: u64) -> Result<u64, StoreError> {
+        self.guarded(|writer| {
+            let last: u64 = read(&self.table, keys::FENCE)?.unwrap_or(0);
+            let next = last.max(floor).saturating_add(1);
+            let value = record::inline(keys::FENCE, next.to_string().as_bytes());
+            let rows = Rows::from([(keys::FENCE.to_vec(), Some(value))]);
+            self.write(writer, rows, true)?;
+            Ok(next)
+        })
+    }
+
+    pub(super) fn reopen(&self) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        match writer.health {
+            Health::Sound => return Ok(()),
+            Health::Full => {}
+            Health::Broken => return Err(self.broken()),
+        }
+        let reopened = self.reopen_locked(&mut writer);
+        writer.health = match &reopened {
+            Ok(()) => Health::Sound,
+            Err(error) => health_after(error, Health::Full),
+        };
+        reopened
+    }
+
+    fn reopen_locked(&self, writer: &mut Writer) -> Result<(), StoreError> {
+        self.table.reopen()?;
+        writer.commits = read(&self.table, keys::COMMITS)?.unwrap_or(0);
+        writer.unsynced = true;
+        let lazy = writer.lazy.clone();
+        self.write(writer, lazy, true)
+    }
+
+    /// Runs a write, unless an earlier one failed, and remembers how it failed.
+    fn guarded<R>(
+        &self,
+        write: impl FnOnce(&mut Writer) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let mut writer = lock(&self.writer);
+        match writer.health {
+            Health::Sound => {}
+            Health::Full => return Err(self.full()),
+            Health::Broken => return Err(self.broken()),
+        }
+        let result = write(&mut writer);
+        if let Err(error) = &result {
+            writer.health = health_after(error, Health::Sound);
+        }
+        result
+    }
+
+    fn write(&self, writer: &mut Writer, mut rows: Rows, durable: bool) -> Result<(), StoreError> {
+        let lazy_max = writer.lazy.len() + rows.len() > LAZY_ROWS_MAX;
+        if !rows.is_empty() {
+            let commits = writer.commits.saturating_add(1);
+            let count = record::inline(keys::COMMITS, commits.to_string().as_bytes());
+            rows.insert(keys::COMMITS.to_vec(), Some(count));
+            writer.unsynced = true;
+            self.table.apply(&rows)?;
+            writer.commits = commits;
+            if !durable {
+                writer.lazy.append(&mut rows);
+            }
+            self.written.fetch_add(1, Ordering::Relaxed);
+        }
+        if writer.unsynced && (durable || lazy_max) {
+            self.table.sync(writer.commits)?;
+            writer.unsynced = false;
+            writer.lazy.clear();
+        }
+        Ok(())
+    }
+
+    fn full(&self) -> StoreError {
+        StoreError::Full {
+            path: self.table.path().to_owned(),
+        }
+    }
+
+    fn broken(&self) -> StoreError {
+        StoreError::Broken {
+            path: self.table.path().to_owned(),
+            source: std::io::Error::other("an earlier write failed"),
+        }
+    }
+}
+
+/// What remains possible after an error; `refused` is how it was before.
+fn health_after(error: &StoreError, refused: Health) -> Health {
+    match error {
+        StoreError::Full { .. } => Health::Full,
+        StoreError::Refused { .. } => refused,
+        StoreError::Broken { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Newer { .. }
+        | StoreError::Busy { .. } => Health::Broken,
+    }
+}
+
+impl<T: Table> Keyed<T> {
+    pub(super) fn active(&self) -> Result<Vec<RunId>, StoreError> {
+        let mut runs = Vec::new();
+        self.each_key(&KeyRange::kind(keys::ACTIVE), &mut |key| {
+            runs.extend(keys::run_of(key));
+        })?;
+        Ok(runs)
+    }
+
+    pub(super) fn spec(&self, run: RunId) -> Result<Option<RunSpec>, StoreError> {
+        read(&self.table, &keys::spec(run))
+    }
+
+    pub(super) fn journal(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
+        let mut journal: Vec<Entry> = Vec::new();
+        let mut range = KeyRange::journal(run);
+        loop {
+            let rows = self.table.scan(&range, false, SCAN_ROWS)?;
+            let Some((last, _)) = rows.last() else { break };
+            range.from = after(last);
+            for (key, value) in &rows {
+                let entries: Vec<Entry> = decode(&self.table, key, value)?;
+                // The same events in other portions are not told twice; a gap stays to be seen.
+                let told = journal.last().map_or(0, |last| last.seq.saturating_add(1));
+                journal.extend(entries.into_iter().filter(|entry| entry.seq >= told));
+            }
+        }
+        Ok(journal)
+    }
+
+    pub(super) fn summary(&self, run: RunId) -> Result<Option<RunSummary>, StoreError> {
+        read(&self.table, &keys::of_run(keys::DONE, run))
+    }
+
+    pub(super) fn summaries(
+        &self,
+        before: Option<RunId>,
+        callback: &mut dyn FnMut(RunSummary) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        let mut range = KeyRange::runs_before(keys::DONE, before);
+        let mut portion = 32;
+        loop {
+            let rows = self.table.scan(&range, true, portion)?;
+            let Some((last, _)) = rows.last() else {
+                return Ok(());
+            };
+            range.to.clone_from(last);
+            portion = SCAN_ROWS;
+            for (key, value) in &rows {
+                let summary = decode(&self.table, key, value)?;
+                if callback(summary).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    pub(super) fn find(&self, fragment: &str, limit: usize) -> Result<Vec<RunId>, StoreError> {
+        let search = |known: &BTreeSet<RunId>| {
+            let newest_first = known.iter().rev().copied();
+            newest_first
+                .filter(|run| run.matches(fragment))
+                .take(limit)
+                .collect()
+        };
+        let _reading = lock(&self.reading);
+        let mut known = lock(&self.known);
+        if let Some(runs) = &known.runs {
+            return Ok(search(runs));
+        }
+        known.meanwhile = Some(Vec::new());
+        drop(known);
+        let mut runs = BTreeSet::new();
+        for kind in [keys::DONE, keys::ACTIVE] {
+            self.each_key(&KeyRange::kind(kind), &mut |key| {
+                runs.extend(keys::run_of(key));
+            })?;
+        }
+        let mut known = lock(&self.known);
+        runs.extend(known.meanwhile.take().unwrap_or_default());
+        let found = search(&runs);
+        known.runs = Some(runs);
+        Ok(found)
+    }
+
+    pub(super) fn key(&self, key: &str) -> Result<Option<(RunId, Timestamp)>, StoreError> {
+        let found: Option<KeyRecord> = read(&self.table, &keys::idempotency(key))?;
+        Ok(found
+            .filter(|record| record.key == key)
+            .map(|record| (record.run, record.at)))
+    }
+
+    pub(super) fn newest(&self) -> Result<Option<RunId>, StoreError> {
+        let mut newest = None;
+        for kind in [keys::RUN, keys::DONE] {
+            let last = self.table.scan(&KeyRange::kind(kind), true, 1)?;
+            let run = last.first().and_then(|(key, _)| keys::run_of(key));
+            newest = newest.max(run);
+        }
+        Ok(newest)
+    }
+
+    pub(super) fn counters(&self) -> StoreCounters {
+        StoreCounters {
+            commits: self.written.load(Ordering::Relaxed),
+            syncs: self.table.syncs(),
+        }
+    }
+
+    fn each_key(&self, range: &KeyRange, visit: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
+        let mut range = range.clone();
+        loop {
+            let keys = self.table.keys(&range, 4_096)?;
+            let Some(last) = keys.last() else {
+                return Ok(());
+            };
+            range.from = after(last);
+            for key in &keys {
+                visit(key);
+            }
+        }
+    }
+}
+
+/// Reads and parses the record under a key.
+pub(super) fn read<V: DeserializeOwned>(
+    table: &impl Table,
+    key: &[u8],
+) -> Result<Option<V>, StoreError> {
+    match table.get(key)? {
+        Some(value) => decode(table, key, &value).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Parses a record.
+pub(super) fn decode<V: DeserializeOwned>(
+    table: &impl Table,
+    key: &[u8],
+    value: &[u8],
+) -> Result<V, StoreError> {
+    let payload = payload_of(table, key, value)?;
+    record::from_json(&payload).map_err(|e| damaged(table, key, &e))
+}
+
+/// A thread that panicked while it held the lock left nothing half done: what it guards is changed
+/// by single assignments.
+pub(super) fn lock<V>(mutex: &Mutex<V>) -> MutexGuard<'_, V> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,152 @@
+//! Keys of the one tree: a byte for the kind, then what sorts within it.
+//!
+//! All records of one run lie side by side, so that a commit touches few pages.
+
+use sha2::{Digest, Sha256};
+
+use crate::model::RunId;
+
+/// Version of the store.
+pub(super) const VERSION: &[u8] = b"v";
+/// How many batches were committed.
+pub(super) const COMMITS: &[u8] = b"c";
+/// The last fencing token.
+pub(super) const FENCE: &[u8] = b"f";
+
+/// Runs that are not closed.
+pub(super) const ACTIVE: u8 = b'a';
+/// Lines of finished runs.
+pub(super) const DONE: u8 = b'd';
+/// Idempotency keys.
+pub(super) const KEY: u8 = b'k';
+/// Specifications and journals.
+pub(super) const RUN: u8 = b'r';
+
+const SPEC: u8 = 0;
+const ENTRIES: u8 = 1;
+
+/// Keys from the first up to, not including, the second.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyRange {
+    /// The first key.
+    pub(super) from: Vec<u8>,
+    /// The key after the last.
+    pub(super) to: Vec<u8>,
+}
+
+impl KeyRange {
+    /// All keys of one kind.
+    pub(super) fn kind(kind: u8) -> KeyRange {
+        KeyRange {
+            from: vec![kind],
+            to: vec![kind + 1],
+        }
+    }
+
+    /// Keys of one kind whose run is older than `before`.
+    pub(super) fn runs_before(kind: u8, before: Option<RunId>) -> KeyRange {
+        let mut range = KeyRange::kind(kind);
+        if let Some(run) = before {
+            range.to = of_run(kind, run);
+        }
+        range
+    }
+
+    /// The journal of one run.
+    pub(super) fn journal(run: RunId) -> KeyRange {
+        let mut from = of_run(RUN, run);
+        let mut to = from.clone();
+        from.push(ENTRIES);
+        to.push(ENTRIES + 1);
+        KeyRange { from, to }
+    }
+}
+
+/// The key of a run within a kind that has one record a run.
+pub(super) fn of_run(kind: u8, run: RunId) -> Vec<u8> {
+    let mut key = Vec::with_capacity(22);
+    key.push(kind);
+    key.extend_from_slice(&run.to_bytes());
+    key
+}
+
+/// The key of a specification.
+pub(super) fn spec(run: RunId) -> Vec<u8> {
+    let mut key = of_run(RUN, run);
+    key.push(SPEC);
+    key
+}
+
+/// The key of consecutive events, by the number of the first.
+pub(super) fn entries(run: RunId, first: u32) -> Vec<u8> {
+    let mut key = of_run(RUN, run);
+    key.push(ENTRIES);
+    key.extend_from_slice(&first.to_be_bytes());
+    key
+}
+
+/// The key of an idempotency key, whose text may be longer than keys should be.
+pub(super) fn idempotency(text: &str) -> Vec<u8> {
+    let mut key = vec![KEY];
+    key.extend_from_slice(&Sha256::digest(text.as_bytes())[..20]);
+    key
+}
+
+/// The run that a key of a run names.
+pub(super) fn run_of(key: &[u8]) -> Option<RunId> {
+    let bytes: [u8; 16] = key.get(1..17)?.try_into().ok()?;
+    Some(RunId::from_bytes(bytes))
+}
+
+/// What a key stands for, for messages and checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Version of the store.
+    Version,
+    /// Number of commits.
+    Commits,
+    /// The last fencing token.
+    Fence,
+    /// A run that is not closed.
+    Active(RunId),
+    /// The line of a finished run.
+    Done(RunId),
+    /// An idempotency key.
+    Key,
+    /// A specification.
+    Spec(RunId),
+    /// Events of a run.
+    Entries(RunId),
+}
+
+impl Kind {
+    /// Reads a key; `None` when this version writes no such key.
+    pub(super) fn of(key: &[u8]) -> Option<Kind> {
+        match (key.first()?, key.len()) {
+            (b'v', 1) => Some(Kind::Version),
+            (b'c', 1) => Some(Kind::Commits),
+            (b'f', 1) => Some(Kind::Fence),
+            (&ACTIVE, 17) => run_of(key).map(Kind::Active),
+            (&DONE, 17) => run_of(key).map(Kind::Done),
+            (&KEY, 21) => Some(Kind::Key),
+            (&RUN, 18) if key[17] == SPEC => run_of(key).map(Kind::Spec),
+            (&RUN, 22) if key[17] == ENTRIES => run_of(key).map(Kind::Entries),
+            _ => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Kind::Version => f.write_str("the version"),
+            Kind::Commits => f.write_str("the number of commits"),
+            Kind::Fence => f.write_str("the fencing token"),
+            Kind::Active(run) => write!(f, "the marker of active run {run}"),
+            Kind::Done(run) => write!(f, "the line of finished run {run}"),
+            Kind::Key => f.write_str("an idempotency key"),
+            Kind::Spec(run) => write!(f, "the specification of run {run}"),
+            Kind::Entries(run) => write!(f, "the journal of run {run}"),
+        }
+    }
+}

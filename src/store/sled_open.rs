@@ -1,0 +1,250 @@
+//! Opening sled's directory: the lock, the checks before, the creation of a store, the checks after.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+
+use super::files::{FileError, create_private_directory, remove_if_there, sync_directory};
+use super::guard;
+use super::keyed::{Keyed, Table};
+use super::maintenance::ASIDE_PREFIX;
+use super::payload::PAYLOADS;
+use super::sled_store::OpenOptions;
+use super::sled_table::{
+    DATABASE, Open, SledTable, broken, corrupt, from_file, from_io, from_sled,
+};
+use super::witness::{Said, Witness};
+use super::{STORE_VERSION, StoreError};
+
+/// The name of sled's directory until it is complete.
+const UNFINISHED: &str = "db.new";
+
+/// A process that was just forked and has not yet become another program holds our locks for an
+/// instant; so long is waited for it, in all.
+const LOCK_TRIES: u32 = 50;
+const LOCK_WAIT: Duration = Duration::from_millis(10);
+
+/// Takes the lock that keeps a second process out, on the directory itself.
+pub(super) fn lock_directory(
+    directory: &Path,
+    shown: &str,
+    create: bool,
+) -> Result<File, StoreError> {
+    if create && create_private_directory(directory).map_err(|e| from_file(shown, e))? {
+        let parent = directory.parent().filter(|parent| *parent != Path::new(""));
+        sync_directory(parent.unwrap_or(Path::new("."))).map_err(|e| from_file(shown, e))?;
+    }
+    let file = File::open(directory).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => corrupt(shown, "there is no store".to_owned()),
+        _ => broken(shown, error),
+    })?;
+    for _ in 0..LOCK_TRIES {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOCK_WAIT),
+            Err(error) => return Err(broken(shown, error.into())),
+        }
+    }
+    Err(StoreError::Busy {
+        path: shown.to_owned(),
+    })
+}
+
+/// Checks what lies in the directory before sled is asked, and creates a store where none ever was.
+pub(super) fn prepare(
+    directory: &Path,
+    shown: &str,
+    options: OpenOptions,
+) -> Result<(), StoreError> {
+    let filed = |error| from_file(shown, error);
+    let said = Witness::read(directory).map_err(filed)?;
+    if let Said::Newer(found) = said {
+        return Err(StoreError::Newer {
+            path: shown.to_owned(),
+            found,
+        });
+    }
+    if directory.join(DATABASE).is_dir() {
+        create_private_directory(&directory.join(PAYLOADS)).map_err(filed)?;
+        return Ok(());
+    }
+    // The witness is written after the database got its name and moved aside after it.
+    if said != Said::Nothing {
+        return Err(corrupt(shown, "its database is missing".to_owned()));
+    }
+    if let Some(aside) = moved_aside(directory).map_err(filed)?.pop() {
+        let reason = format!("it was moved aside to `{aside}` and has not been rebuilt");
+        return Err(corrupt(shown, reason));
+    }
+    if !options.create {
+        return Err(corrupt(shown, "there is no store".to_owned()));
+    }
+    create(directory, shown, options, &mut |_| Ok(()))
+}
+
+/// Damaged stores that lie aside, oldest first.
+pub(super) fn moved_aside(directory: &Path) -> Result<Vec<String>, FileError> {
+    let mut aside: Vec<String> = fs::read_dir(directory)
+        .map_err(FileError::at(directory))?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with(ASIDE_PREFIX))
+        .collect();
+    aside.sort();
+    Ok(aside)
+}
+
+/// Creates a store and fills it: complete under another name first, so that what has the name of a
+/// store always is one.
+pub(super) fn create(
+    directory: &Path,
+    shown: &str,
+    options: OpenOptions,
+    fill: &mut dyn FnMut(&Keyed<SledTable>) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let filed = |error| from_file(shown, error);
+    let unfinished = directory.join(UNFINISHED);
+    remove_tree(&unfinished).map_err(filed)?;
+    create_private_directory(&unfinished).map_err(filed)?;
+    create_private_directory(&directory.join(PAYLOADS)).map_err(filed)?;
+    let opened = open_raw(&unfinished, shown, options)?;
+    let table = SledTable::detached(directory, opened, options);
+    table.apply(&Keyed::<SledTable>::first_rows())?;
+    let store = Keyed::over(table)?;
+    fill(&store)?;
+    let commits = store.commits();
+    store.table().sync(commits)?;
+    drop(store);
+    for file in ["conf", "db"] {
+        let path = unfinished.join(file);
+        let synced = File::open(&path).and_then(|file| file.sync_all());
+        synced.map_err(|e| from_io(shown, e))?;
+    }
+    sync_directory(&unfinished.join("blobs")).map_err(filed)?;
+    sync_directory(&unfinished).map_err(filed)?;
+    Witness::remove(directory).map_err(filed)?;
+    fs::rename(&unfinished, directory.join(DATABASE)).map_err(|e| from_io(shown, e))?;
+    sync_directory(directory).map_err(filed)?;
+    Witness::create(directory, commits).map_err(filed)
+}
+
+/// Removes a directory of ours with all it holds, if it is there.
+pub(super) fn remove_tree(path: &Path) -> Result<(), FileError> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::at(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Opens sled and makes durable what it recovered.
+pub(super) fn open_database(
+    path: &Path,
+    shown: &str,
+    options: OpenOptions,
+) -> Result<Open, StoreError> {
+    let opened = open_raw(path, shown, options)?;
+    let flushed = guard::calmly(|| opened.database.flush());
+    match flushed {
+        Ok(result) => result.map_err(|e| from_sled(shown, e))?,
+        Err(panic) => return Err(corrupt(shown, format!("sled: {panic}"))),
+    };
+    opened.data.sync_data().map_err(|e| from_io(shown, e))?;
+    sync_directory(path).map_err(|e| from_file(shown, e))?;
+    check_witness(path, shown, &opened)?;
+    Ok(opened)
+}
+
+/// Compares what sled holds with what the witness says, and renews a witness that says nothing.
+fn check_witness(path: &Path, shown: &str, opened: &Open) -> Result<(), StoreError> {
+    let directory = path.parent().unwrap_or(path);
+    let count = guard::calmly(|| opened.database.get(super::keys::COMMITS));
+    let count = match count {
+        Ok(value) => value.map_err(|e| from_sled(shown, e))?,
+        Err(panic) => return Err(corrupt(shown, format!("sled: {panic}"))),
+    };
+    let held = count.and_then(
+        |record| match super::record::open(super::keys::COMMITS, &record) {
+            Ok(super::record::Body::Inline(json)) => super::record::from_json::<u64>(json).ok(),
+            _ => None,
+        },
+    );
+    let Some(held) = held else {
+        return Err(corrupt(
+            shown,
+            "it does not say how many commits it holds".to_owned(),
+        ));
+    };
+    match Witness::read(directory).map_err(|e| from_file(shown, e))? {
+        Said::Commits(durable) if durable > held => Err(corrupt(
+            shown,
+            format!("{durable} commits were durable and {held} are there"),
+        )),
+        Said::Commits(_) => Ok(()),
+        Said::Newer(found) => Err(StoreError::Newer {
+            path: shown.to_owned(),
+            found,
+        }),
+        Said::Nothing | Said::Damaged => {
+            tracing::warn!(
+                version = STORE_VERSION,
+                "the witness of the store is written anew"
+            );
+            Witness::create(directory, held).map_err(|e| from_file(shown, e))
+        }
+    }
+}
+
+pub(super) fn open_raw(path: &Path, shown: &str, options: OpenOptions) -> Result<Open, StoreError> {
+    remove_unfinished_snapshots(path).map_err(|e| from_file(shown, e))?;
+    let config = sled::Config::new()
+        .path(path)
+        .mode(sled::Mode::LowSpace)
+        .cache_capacity(options.cache_bytes)
+        .flush_every_ms(None);
+    let mut tries = 0;
+    let database = loop {
+        match guard::calmly(|| config.open()) {
+            Ok(Ok(database)) => break database,
+            Ok(Err(error)) => {
+                tries += 1;
+                if !is_locked(&error) {
+                    return Err(from_sled(shown, error));
+                }
+                if tries >= LOCK_TRIES {
+                    return Err(StoreError::Busy {
+                        path: shown.to_owned(),
+                    });
+                }
+                std::thread::sleep(LOCK_WAIT);
+            }
+            Err(panic) => return Err(corrupt(shown, format!("sled: {panic}"))),
+        }
+    };
+    let data = File::options()
+        .read(true)
+        .write(true)
+        .open(path.join("db"))
+        .map_err(|e| from_io(shown, e))?;
+    Ok(Open { database, data })
+}
+
+/// sled writes a snapshot as `snap.<position>.generating` and renames it. What an interruption leaves
+/// under that name it takes for the newest snapshot, finds damaged, and refuses to open the store; the
+/// log holds everything that it could have said.
+fn remove_unfinished_snapshots(path: &Path) -> Result<(), FileError> {
+    for entry in fs::read_dir(path).map_err(FileError::at(path))? {
+        let name = entry.map_err(FileError::at(path))?.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("snap.") && name.ends_with(".generating") {
+            remove_if_there(&path.join(name.as_ref()))?;
+        }
+    }
+    Ok(())
+}
+
+/// sled has no error of its own for a file that another handle has locked.
+fn is_locked(error: &sled::Error) -> bool {
+    matches!(error, sled::Error::Io(io) if io.to_string().contains("could not acquire lock"))
+}

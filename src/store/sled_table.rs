@@ -1,0 +1,324 @@
+//! sled as a table, under a discipline that makes it keep its word.
+//!
+//! - sled's `flush` hands the log to the kernel and does not sync the file. Each sync is therefore
+//!   `flush` and then `fdatasync` on a handle of our own, which also sees every write error since
+//!   it was opened.
+//! - One `apply_batch` on one tree is recovered whole or not at all: sled pins the log with a record
+//!   that names the batch's last position, and recovery stops before a batch whose end is missing.
+//! - What recovery reads back after a crash may lie in the page cache only; it is synced before
+//!   anybody acts on it.
+//! - sled panics where it finds damage; every call of it goes through [`guard::calmly`].
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+use rustix::fs::FallocateFlags;
+
+use super::StoreError;
+use super::batch::Rows;
+use super::files::{FileError, is_full, remove_if_there};
+use super::guard;
+use super::keyed::{Row, Table};
+use super::keys::KeyRange;
+use super::payload::{PayloadError, PayloadFiles, Spill};
+use super::record::FileRef;
+use super::sled_open::{lock_directory, open_database, prepare};
+use super::sled_store::OpenOptions;
+use super::witness::Witness;
+
+/// sled's directory within the store's.
+pub(super) const DATABASE: &str = "db";
+/// Space that is given back when the disk is full.
+pub(super) const RESERVE: &str = "reserve";
+
+/// Space that must be there before the store is closed to be opened again: sled writes a snapshot
+/// and at least one segment of 512 KiB.
+const REOPEN_BYTES: u64 = 4 * 1024 * 1024;
+
+/// sled, and our own handle beside it.
+pub(super) struct Open {
+    pub(super) database: sled::Db,
+    /// Our own handle of sled's file, for syncing.
+    pub(super) data: File,
+}
+
+/// sled as a table.
+pub(super) struct SledTable {
+    directory: PathBuf,
+    shown: String,
+    options: OpenOptions,
+    /// `None` between closing and a reopening that failed.
+    open: RwLock<Option<Open>>,
+    payloads: PayloadFiles,
+    /// Absent while the store is not yet, or only looked at.
+    witness: Option<Witness>,
+    syncs: AtomicU64,
+    /// Locked for as long as the store is open; whoever has it detached holds the lock.
+    locked: Option<File>,
+}
+
+impl std::fmt::Debug for SledTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SledTable")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SledTable {
+    /// Opens the store's directory, creating the store when there is none and never was.
+    pub(super) fn open(directory: &Path, options: OpenOptions) -> Result<SledTable, StoreError> {
+        let shown = directory.display().to_string();
+        let locked = lock_directory(directory, &shown, options.create)?;
+        prepare(directory, &shown, options)?;
+        let opened = open_database(&directory.join(DATABASE), &shown, options)?;
+        let mut table = SledTable::detached(directory, opened, options);
+        table.witness = Some(Witness::open(directory).map_err(|e| from_file(&shown, e))?);
+        table.locked = Some(locked);
+        table.allocate_reserve();
+        Ok(table)
+    }
+
+    /// An opened database of the store in `directory`, which the caller has locked; no witness.
+    pub(super) fn detached(directory: &Path, opened: Open, options: OpenOptions) -> SledTable {
+        SledTable {
+            directory: directory.to_owned(),
+            shown: directory.display().to_string(),
+            options,
+            open: RwLock::new(Some(opened)),
+            payloads: PayloadFiles::of(directory),
+            witness: None,
+            syncs: AtomicU64::new(0),
+            locked: None,
+        }
+    }
+
+    /// The store's directory.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn reading(&self) -> RwLockReadGuard<'_, Option<Open>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<R>(&self, call: impl FnOnce(&Open) -> Result<R, sled::Error>) -> Result<R, StoreError> {
+        let open = self.reading();
+        let Some(open) = open.as_ref() else {
+            return Err(StoreError::Full {
+                path: self.shown.clone(),
+            });
+        };
+        match guard::calmly(|| call(open)) {
+            Ok(result) => result.map_err(|e| from_sled(&self.shown, e)),
+            Err(panic) => Err(corrupt(&self.shown, format!("sled: {panic}"))),
+        }
+    }
+
+    fn close(&self) {
+        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
+        let closed = open.take();
+        if let Err(panic) = guard::calmly(|| drop(closed)) {
+            tracing::warn!(%panic, "sled failed while it was closed");
+        }
+    }
+
+    /// Sets space aside; without it the store works, and a full disk is only harder to leave.
+    fn allocate_reserve(&self) {
+        let path = self.directory.join(RESERVE);
+        let wanted = self.options.reserve_bytes;
+        if wanted == 0 || fs::metadata(&path).is_ok_and(|found| found.len() >= wanted) {
+            return;
+        }
+        if let Err(error) = allocate(&path, wanted) {
+            tracing::warn!(%error, "no space is set aside for a full disk");
+            // Half a reserve would only take away what is left.
+            let _ = remove_if_there(&path);
+        }
+    }
+
+    /// Whether so much space can be had now.
+    fn has_space(&self, bytes: u64) -> Result<bool, StoreError> {
+        let probe = self.directory.join("reserve.probe");
+        let allocated = allocate(&probe, bytes);
+        remove_if_there(&probe).map_err(|e| from_file(&self.shown, e))?;
+        match allocated {
+            Ok(()) => Ok(true),
+            Err(error) if is_full(&error) => Ok(false),
+            Err(error) => Err(broken(&self.shown, error)),
+        }
+    }
+}
+
+impl Drop for SledTable {
+    fn drop(&mut self) {
+        self.close();
+        // Only now may another process open it.
+        drop(self.locked.take());
+    }
+}
+
+impl Table for SledTable {
+    fn path(&self) -> &str {
+        &self.shown
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.with(|open| Ok(open.database.get(key)?.map(|value| value.to_vec())))
+    }
+
+    fn scan(
+        &self,
+        range: &KeyRange,
+        backwards: bool,
+        limit: usize,
+    ) -> Result<Vec<Row>, StoreError> {
+        self.with(|open| {
+            let rows = open
+                .database
+                .range(range.from.as_slice()..range.to.as_slice());
+            let owned = |row: sled::Result<(sled::IVec, sled::IVec)>| {
+                row.map(|(key, value)| (key.to_vec(), value.to_vec()))
+            };
+            if backwards {
+                rows.rev().take(limit).map(owned).collect()
+            } else {
+                rows.take(limit).map(owned).collect()
+            }
+        })
+    }
+
+    fn keys(&self, range: &KeyRange, limit: usize) -> Result<Vec<Vec<u8>>, StoreError> {
+        self.with(|open| {
+            let rows = open
+                .database
+                .range(range.from.as_slice()..range.to.as_slice());
+            rows.keys()
+                .take(limit)
+                .map(|key| key.map(|key| key.to_vec()))
+                .collect()
+        })
+    }
+
+    fn write_payloads(&self, spills: &[Spill]) -> Result<(), StoreError> {
+        let syncs = self
+            .payloads
+            .write(spills)
+            .map_err(|e| from_file(&self.shown, e))?;
+        self.syncs.fetch_add(syncs, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn read_payload(&self, file: &FileRef) -> Result<Vec<u8>, StoreError> {
+        self.payloads.read(file).map_err(|error| match error {
+            PayloadError::Damaged(reason) => corrupt(&self.shown, reason),
+            PayloadError::File(error) => from_file(&self.shown, error),
+        })
+    }
+
+    fn apply(&self, rows: &Rows) -> Result<(), StoreError> {
+        let mut batch = sled::Batch::default();
+        for (key, value) in rows {
+            match value {
+                Some(value) => batch.insert(key.as_slice(), value.as_slice()),
+                None => batch.remove(key.as_slice()),
+            }
+        }
+        self.with(|open| open.database.apply_batch(batch))
+    }
+
+    fn sync(&self, commits: u64) -> Result<(), StoreError> {
+        self.with(|open| open.database.flush())?;
+        self.with(|open| open.data.sync_data().map_err(sled::Error::Io))?;
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        // Nothing depends on the witness now; it only finds out about damage later.
+        let told = self.witness.as_ref().map(|witness| witness.tell(commits));
+        if let Some(Err(error)) = told {
+            tracing::warn!(%error, "the witness of the store could not be written");
+        }
+        Ok(())
+    }
+
+    fn reopen(&self) -> Result<(), StoreError> {
+        let full = || StoreError::Full {
+            path: self.shown.clone(),
+        };
+        remove_if_there(&self.directory.join(RESERVE)).map_err(|e| from_file(&self.shown, e))?;
+        // While there is no space the old handle is kept: it still answers reads.
+        if !self.has_space(REOPEN_BYTES)? {
+            return Err(full());
+        }
+        self.close();
+        let opened = open_database(&self.directory.join(DATABASE), &self.shown, self.options)?;
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        if self.has_space(self.options.reserve_bytes.saturating_mul(2))? {
+            self.allocate_reserve();
+        }
+        Ok(())
+    }
+
+    fn syncs(&self) -> u64 {
+        self.syncs.load(Ordering::Relaxed)
+    }
+}
+
+fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path)?;
+    match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::OPNOTSUPP) => io::copy(
+            &mut io::Read::take(io::repeat(0), bytes),
+            &mut io::BufWriter::with_capacity(1 << 20, &file),
+        )
+        .map(drop),
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn corrupt(shown: &str, reason: String) -> StoreError {
+    StoreError::Corrupt {
+        path: shown.to_owned(),
+        reason,
+    }
+}
+
+pub(super) fn broken(shown: &str, source: io::Error) -> StoreError {
+    StoreError::Broken {
+        path: shown.to_owned(),
+        source,
+    }
+}
+
+/// What a failure of the system means: no space, damage (a file is shorter than it was), or the end.
+pub(super) fn from_io(shown: &str, error: io::Error) -> StoreError {
+    if is_full(&error) {
+        return StoreError::Full {
+            path: shown.to_owned(),
+        };
+    }
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+            corrupt(shown, error.to_string())
+        }
+        _ => broken(shown, error),
+    }
+}
+
+pub(super) fn from_file(shown: &str, error: FileError) -> StoreError {
+    let kind = error.source.kind();
+    from_io(shown, io::Error::new(kind, error))
+}
+
+pub(super) fn from_sled(shown: &str, error: sled::Error) -> StoreError {
+    match error {
+        sled::Error::Io(error) => from_io(shown, error),
+        other => corrupt(shown, format!("sled: {other}")),
+    }
+}

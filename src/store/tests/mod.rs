@@ -1,0 +1,8 @@
+//! Tests that need more than one file of the room.
+
+mod conformance;
+mod faults;
+mod maintenance;
+mod model;
+pub(crate) mod sample_runs;
+mod samples;

@@ -1,0 +1,267 @@
+//! The two files of a thread: the log that grows and the summary that is replaced.
+//!
+//! Both are created with mode 0600, since commands print what they like; others read through the engine.
+//! No symbolic link is followed below the workspace: a skill could have put it there.
+
+mod reader;
+mod writer;
+
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::model::ThreadId;
+use crate::thread::line::{RECORD_BYTES_MAX, RecordError};
+use crate::thread::project::ThreadPaths;
+
+pub use reader::{LogPage, LogReader};
+pub use writer::{PENDING_BYTES_MAX, ThreadWriter};
+
+/// Why a file beside the store could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// No space is left, or a quota is used up; it may be tried again.
+    #[error("no space is left to write `{path}`")]
+    Full {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Anything else that the system refused.
+    #[error("cannot {doing} `{path}`")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// A symbolic link, or something that is no regular file or directory, stands where ours belongs.
+    #[error("`{path}` is a link or no regular file; remove it or choose another directory")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A directory that is absolute or leads out of the workspace.
+    #[error("`{path}` is no directory below the workspace")]
+    Outside {
+        /// As configured.
+        path: PathBuf,
+    },
+    /// A record that cannot be written or read.
+    #[error("`{path}` cannot take or give the record")]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: RecordError,
+    },
+}
+
+impl FileError {
+    pub(super) fn io(doing: &'static str, path: &Path, source: io::Error) -> FileError {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                FileError::Full { path, source }
+            }
+            _ => FileError::Io {
+                doing,
+                path,
+                source,
+            },
+        }
+    }
+
+    fn errno(doing: &'static str, path: &Path, errno: Errno) -> FileError {
+        match errno {
+            Errno::LOOP | Errno::NOTDIR => FileError::Foreign {
+                path: path.to_owned(),
+            },
+            other => FileError::io(doing, path, other.into()),
+        }
+    }
+}
+
+/// A directory below the workspace that holds files of ours.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    handle: OwnedFd,
+}
+
+impl Directory {
+    /// Opens `relative` below `workspace`, step by step without following links; makes what is missing.
+    /// What is made is durable with the next sync of the file system.
+    pub fn open(workspace: &Path, relative: &str) -> Result<Directory, FileError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut path = workspace.to_owned();
+        let mut handle = rustix::fs::openat(CWD, workspace, flags, Mode::empty())
+            .map_err(|errno| FileError::errno("open", &path, errno))?;
+        for part in Path::new(relative).components() {
+            let name = match part {
+                std::path::Component::Normal(name) => name,
+                std::path::Component::CurDir => continue,
+                _ => {
+                    return Err(FileError::Outside {
+                        path: relative.into(),
+                    });
+                }
+            };
+            path.push(name);
+            let open = |within: &OwnedFd| {
+                rustix::fs::openat(within, name, flags | OFlags::NOFOLLOW, Mode::empty())
+            };
+            let mut opened = open(&handle);
+            if matches!(opened, Err(Errno::NOENT)) {
+                match rustix::fs::mkdirat(&handle, name, Mode::from_raw_mode(0o755)) {
+                    Ok(()) | Err(Errno::EXIST) => opened = open(&handle),
+                    Err(errno) => return Err(FileError::errno("make", &path, errno)),
+                }
+            }
+            handle = opened.map_err(|errno| FileError::errno("open", &path, errno))?;
+        }
+        Ok(Directory { path, handle })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Absolute paths of a thread's two files.
+    pub fn paths(&self, thread: &ThreadId) -> ThreadPaths {
+        let show = |name: String| self.path.join(name).to_string_lossy().into_owned();
+        ThreadPaths {
+            document: show(document_name(thread)),
+            log: show(log_name(thread)),
+        }
+    }
+
+    /// Keeps git from the directory's content; what stands in a `.gitignore` already is left alone.
+    pub fn ensure_ignored(&self) -> Result<(), FileError> {
+        match rustix::fs::statat(&self.handle, ".gitignore", AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(_) => Ok(()),
+            Err(Errno::NOENT) => self.replace(".gitignore", b"*\n", Mode::from_raw_mode(0o644)),
+            Err(errno) => Err(FileError::errno("look at", &self.path, errno)),
+        }
+    }
+
+    /// Opens a regular file by its plain name, never through a link.
+    pub(super) fn open_file(&self, name: &str, flags: OFlags) -> Result<File, FileError> {
+        let path = self.path.join(name);
+        // Opening a pipe that somebody put there must not block.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.handle, name, flags, Mode::from_raw_mode(0o600))
+            .map_err(|errno| FileError::errno("open", &path, errno))?;
+        let stat =
+            rustix::fs::fstat(&file).map_err(|errno| FileError::errno("look at", &path, errno))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            Ok(File::from(file))
+        } else {
+            Err(FileError::Foreign { path })
+        }
+    }
+
+    /// Replaces a file as a whole: no reader ever sees a part of it, whenever this process ends. It is
+    /// durable against power loss with the next sync of the file system; until then a power cut may
+    /// leave it empty, so whoever needs it keeps what it is made from until that sync.
+    pub(super) fn replace(&self, name: &str, bytes: &[u8], mode: Mode) -> Result<(), FileError> {
+        let temporary = format!(".{name}.tmp");
+        let path = self.path.join(&temporary);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+        let mut file = self.open_file(&temporary, flags)?;
+        rustix::fs::fchmod(&file, mode).map_err(|errno| FileError::errno("open", &path, errno))?;
+        file.write_all(bytes)
+            .map_err(|source| FileError::io("write", &path, source))?;
+        self.rename(&temporary, name)
+    }
+
+    /// Renames within the directory.
+    pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), FileError> {
+        let path = self.path.join(to);
+        rustix::fs::renameat(&self.handle, from, &self.handle, to)
+            .map_err(|errno| FileError::errno("rename", &path, errno))
+    }
+}
+
+fn log_name(thread: &ThreadId) -> String {
+    format!("{thread}.jsonl")
+}
+
+fn document_name(thread: &ThreadId) -> String {
+    format!("{thread}.json")
+}
+
+/// Replaces a thread's summary, durable with the next sync of the file system. Its text is masked
+/// already: it comes from `thread::document`.
+pub fn write_document(dir: &Directory, thread: &ThreadId, text: &str) -> Result<(), FileError> {
+    let mode = Mode::from_raw_mode(0o600);
+    dir.replace(&document_name(thread), text.as_bytes(), mode)
+}
+
+/// What reading one line came to.
+#[derive(Debug, PartialEq, Eq)]
+enum LineRead {
+    /// A line with its newline; the buffer holds it without.
+    Whole,
+    /// A line longer than a record may be; it was passed over.
+    TooLong,
+    /// Bytes without a newline at the end of the file.
+    Torn,
+    /// Nothing.
+    End,
+}
+
+/// Reads the next line into `buffer`, bounded; answers how many bytes it took, too.
+fn read_line(reader: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<(LineRead, u64)> {
+    buffer.clear();
+    let (mut taken, mut too_long) = (0u64, false);
+    loop {
+        let available = match reader.fill_buf() {
+            Ok(available) => available,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if available.is_empty() {
+            let end = if taken == 0 {
+                LineRead::End
+            } else {
+                LineRead::Torn
+            };
+            return Ok((end, taken));
+        }
+        let newline = available.iter().position(|byte| *byte == b'\n');
+        let part = newline.unwrap_or(available.len());
+        if buffer.len() + part > RECORD_BYTES_MAX {
+            too_long = true;
+            buffer.clear();
+        }
+        if !too_long {
+            buffer.extend_from_slice(&available[..part]);
+        }
+        let used = newline.map_or(part, |at| at + 1);
+        reader.consume(used);
+        taken += used as u64;
+        if newline.is_some() {
+            let read = if too_long {
+                LineRead::TooLong
+            } else {
+                LineRead::Whole
+            };
+            return Ok((read, taken));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Reads a thread's log, page by page, while it may still grow.
+
+use std::fs::File;
+use std::io::{BufReader, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use rustix::fs::OFlags;
+
+use super::{Directory, FileError, LineRead, log_name, read_line};
+use crate::model::{ThreadId, Timestamp};
+use crate::protocol::{LogLine, LogStream};
+use crate::thread::line::read_loose;
+
+/// Most bytes of records that one page holds.
+const PAGE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Some lines of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPage {
+    /// The lines in order.
+    pub lines: Vec<LogLine>,
+    /// Whether further lines stood there when the page was full.
+    pub more: bool,
+}
+
+/// Reads one log from its beginning on; asked again at its end, it goes on with what was written since.
+#[derive(Debug)]
+pub struct LogReader {
+    reader: BufReader<File>,
+    path: PathBuf,
+    offset: u64,
+    line: u64,
+}
+
+impl LogReader {
+    /// Opens the log of a thread; `None` where there is none yet.
+    pub fn open(dir: &Directory, thread: &ThreadId) -> Result<Option<LogReader>, FileError> {
+        let name = log_name(thread);
+        match dir.open_file(&name, OFlags::RDONLY) {
+            Ok(file) => Ok(Some(LogReader {
+                reader: BufReader::with_capacity(64 * 1024, file),
+                path: dir.path().join(name),
+                offset: 0,
+                line: 0,
+            })),
+            Err(FileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The line that is read next, from 0.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Where that line begins, in bytes.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Passes over the lines before `line`.
+    pub fn skip_to(&mut self, line: u64) -> Result<(), FileError> {
+        let mut buffer = Vec::new();
+        while self.line < line {
+            if self.step(&mut buffer)?.is_none() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads at most `limit` lines. A line that is still being written is left for the next call.
+    pub fn page(&mut self, limit: usize) -> Result<LogPage, FileError> {
+        let (mut lines, mut buffer) = (Vec::new(), Vec::new());
+        let end = self.offset.saturating_add(PAGE_BYTES_MAX);
+        while lines.len() < limit && self.offset < end {
+            let (line, Some(readable)) = (self.line, self.step(&mut buffer)?) else {
+                return Ok(LogPage { lines, more: false });
+            };
+            let record = readable.then(|| read_loose(&buffer, line).ok()).flatten();
+            lines.push(record.map_or_else(|| unreadable(line), |record| record.to_log_line()));
+        }
+        Ok(LogPage { lines, more: true })
+    }
+
+    /// Moves past the next whole line; `None` at the end, `false` for one that is too long to hold.
+    fn step(&mut self, buffer: &mut Vec<u8>) -> Result<Option<bool>, FileError> {
+        let failed = |source| FileError::io("read", &self.path, source);
+        let (read, taken) = read_line(&mut self.reader, buffer).map_err(failed)?;
+        match read {
+            LineRead::End => Ok(None),
+            LineRead::Torn => {
+                // Its writer may cut it off or finish it; either way it is read again from its start.
+                let start = SeekFrom::Start(self.offset);
+                self.reader.seek(start).map_err(failed)?;
+                Ok(None)
+            }
+            LineRead::Whole | LineRead::TooLong => {
+                self.offset += taken;
+                self.line += 1;
+                Ok(Some(read == LineRead::Whole))
+            }
+        }
+    }
+}
+
+fn unreadable(line: u64) -> LogLine {
+    LogLine {
+        line,
+        at: Timestamp::default(),
+        attempt: 0,
+        stream: LogStream::Event,
+        text: "this record cannot be read".to_owned(),
+        continued: false,
+    }
+}
