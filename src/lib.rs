@@ -6,6 +6,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("workerctl supervises processes with Linux interfaces and builds on Linux only");
 
+pub mod catalog;
 pub mod clock;
 pub mod git;
 pub mod inputs;

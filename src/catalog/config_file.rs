@@ -1,0 +1,270 @@
+//! `workerctl.yaml`: the engine's configuration with the origin of each value.
+
+use super::document;
+use super::keys::{CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_QUEUE, report_unknown};
+use super::open::Root;
+use super::report::Report;
+use super::settings;
+use super::source::whole_file;
+use super::tree::Data;
+use super::view::View;
+use crate::model::config::CONFIG_FILE;
+use crate::model::{Config, Problem};
+
+/// Runs that may be active at once.
+const PARALLEL_MAX: u64 = 1_024;
+
+/// Runs that may wait.
+const QUEUE_MAX: u64 = 1_000_000;
+
+/// Bytes of one command's output that may be kept: 1 GiB.
+const OUTPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Every value with the path of its key.
+const ORIGINS: &[&str] = &[
+    "timezone",
+    "max_parallel",
+    "queue.max",
+    "commit.author",
+    "commit.message",
+    "threads.directory",
+    "metrics.directory",
+    "hooks.post_tools",
+    "hooks.post_commit",
+    "timeout",
+    "grace",
+    "drain_grace",
+    "output_bytes_max",
+    "keep_refs",
+];
+
+/// Keys that have a field of their own.
+const EVALUATED: &[&str] = &[
+    "timezone",
+    "max_parallel",
+    "queue",
+    "commit",
+    "threads",
+    "metrics",
+    "hooks",
+    "timeout",
+    "grace",
+    "drain_grace",
+    "output_bytes_max",
+    "keep_refs",
+];
+
+/// Reads the configuration; where a value is rejected its default stands, and an error is told.
+pub(crate) fn read(root: &Root) -> (Config, Vec<Problem>) {
+    let mut report = Report::default();
+    let mut config = Config::default();
+    for key in ORIGINS {
+        config
+            .origins
+            .insert((*key).to_owned(), "default".to_owned());
+    }
+    let absent = std::fs::symlink_metadata(root.path().join(CONFIG_FILE))
+        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
+    if !absent {
+        read_file(root, &mut config, &mut report);
+    }
+    (config, report.finish(whole_file(CONFIG_FILE)))
+}
+
+fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()> {
+    let source = root.source(CONFIG_FILE, report)?;
+    let (yaml, body) = super::frontmatter::of_worker_file(&source, report).ok()?;
+    if body.is_some() {
+        let message = "text follows the configuration".to_owned();
+        report.error("multiple-documents", source.whole(), message, "remove it");
+        return None;
+    }
+    let document = document::read(source, yaml, report)?;
+    let map = View::root(&document.source, &document.root);
+    match map.data() {
+        Data::Map(_) => {}
+        Data::Null => return Some(()),
+        _ => {
+            let message = format!("the configuration is {}, not a map of keys", map.kind());
+            let hint = "write keys such as `timezone: Europe/Berlin`";
+            report.error("definition-shape", map.place(), message, hint);
+            return None;
+        }
+    }
+    report_unknown(map, CONFIG, report);
+    let mut reader = Reader { map, config };
+    reader.numbers(report);
+    reader.texts(report);
+    reader.hooks(report);
+    for (key, value) in map.entries() {
+        if !EVALUATED.contains(&key) {
+            reader.config.kept.insert(key.to_owned(), value.json());
+        }
+    }
+    Some(())
+}
+
+struct Reader<'a, 'c> {
+    map: View<'a>,
+    config: &'c mut Config,
+}
+
+impl<'a> Reader<'a, '_> {
+    /// The value at a dotted path; its origin is remembered.
+    fn at(&mut self, path: &str) -> Option<View<'a>> {
+        let mut view = self.map;
+        for key in path.split('.') {
+            view = view.get(key).filter(|value| !value.is_null())?;
+        }
+        let origin = format!("{CONFIG_FILE}:{}", view.place().line);
+        self.config.origins.insert(path.to_owned(), origin);
+        Some(view)
+    }
+
+    /// The value at a path, when it can be read; otherwise its origin is the default again.
+    fn value<T>(
+        &mut self,
+        path: &str,
+        report: &mut Report,
+        read: impl Fn(View<'a>, &mut Report) -> Option<T>,
+    ) -> Option<T> {
+        let view = self.at(path)?;
+        let value = read(view, report);
+        if value.is_none() {
+            self.config
+                .origins
+                .insert(path.to_owned(), "default".to_owned());
+        }
+        value
+    }
+
+    fn numbers(&mut self, report: &mut Report) {
+        let parallel = self.value("max_parallel", report, |view, report| {
+            view.whole("max_parallel", 0..=PARALLEL_MAX, report)
+        });
+        if let Some(parallel) = parallel {
+            self.config.max_parallel = u32::try_from(parallel).unwrap_or(0);
+        }
+        let queue = self.value("queue.max", report, |view, report| {
+            view.whole("max", 1..=QUEUE_MAX, report)
+        });
+        if let Some(queue) = queue {
+            self.config.queue_max = u32::try_from(queue).unwrap_or(self.config.queue_max);
+        }
+        let bytes = self.value("output_bytes_max", report, |view, report| {
+            view.whole("output_bytes_max", 1_024..=OUTPUT_BYTES_MAX, report)
+        });
+        if let Some(bytes) = bytes {
+            self.config.output_bytes_max = bytes;
+        }
+        for path in ["timeout", "grace", "drain_grace", "keep_refs"] {
+            let Some(millis) = self.value(path, report, |view, report| view.millis(path, report))
+            else {
+                continue;
+            };
+            match path {
+                "timeout" => self.config.timeout_ms = millis,
+                "grace" => self.config.grace_ms = millis,
+                "drain_grace" => self.config.drain_grace_ms = millis,
+                _ => self.config.keep_refs_ms = millis,
+            }
+        }
+    }
+
+    fn texts(&mut self, report: &mut Report) {
+        if let Some(zone) = self.value("timezone", report, timezone) {
+            self.config.timezone = zone;
+        }
+        for (key, known) in [
+            ("queue", CONFIG_QUEUE),
+            ("commit", CONFIG_COMMIT),
+            ("threads", CONFIG_DIRECTORY),
+            ("metrics", CONFIG_DIRECTORY),
+        ] {
+            let Some(view) = self.map.get(key).filter(|view| !view.is_null()) else {
+                continue;
+            };
+            if matches!(view.data(), Data::Map(_)) {
+                report_unknown(view, known, report);
+            } else {
+                view.wrong_type(key, "a map", report);
+            }
+        }
+        if let Some(author) = self.value("commit.author", report, author) {
+            self.config.commit_author = Some(author);
+        }
+        let message = self.value("commit.message", report, |view, report| {
+            view.filled_text("message", report)
+        });
+        if let Some(message) = message {
+            self.config.commit_message = message;
+        }
+        let directory =
+            |view: View<'a>, report: &mut Report| settings::inner_path(view, "directory", report);
+        if let Some(path) = self.value("threads.directory", report, directory) {
+            self.config.threads_dir = path;
+        }
+        if let Some(path) = self.value("metrics.directory", report, directory) {
+            self.config.metrics_dir = path;
+        }
+    }
+
+    fn hooks(&mut self, report: &mut Report) {
+        for path in ["hooks.post_tools", "hooks.post_commit"] {
+            self.at(path);
+        }
+        if let Some(view) = self.map.get("hooks") {
+            let hooks = settings::hooks(view, report);
+            self.config.post_tools_hooks = hooks.post_tools;
+            self.config.post_commit_hooks = hooks.post_commit;
+        }
+    }
+}
+
+fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
+    let text = view.filled_text("timezone", report)?;
+    if text.parse::<chrono_tz::Tz>().is_ok() {
+        return Some(text);
+    }
+    let wanted = text.to_lowercase();
+    let near = chrono_tz::TZ_VARIANTS
+        .iter()
+        .map(|zone| zone.name())
+        .map(|name| (strsim::osa_distance(&wanted, &name.to_lowercase()), name))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= 3);
+    let hint = near.map_or_else(
+        || "write an IANA name such as `Europe/Berlin` or `UTC`".to_owned(),
+        |(_, name)| format!("did you mean `{name}`?"),
+    );
+    let message = format!("`timezone: {}` is not a known zone", text.escape_debug());
+    report.error("timezone-unknown", view.place(), message, &hint);
+    None
+}
+
+fn author(view: View<'_>, report: &mut Report) -> Option<String> {
+    let text = view.filled_text("author", report)?;
+    let shape = text
+        .strip_suffix('>')
+        .and_then(|text| text.split_once('<'))
+        .is_some_and(|(name, mail)| {
+            !name.trim().is_empty()
+                && mail.contains('@')
+                && !mail.contains(['<', '>', ' '])
+                && !text.contains(['\n', '\r'])
+                && !name.contains(['<', '>'])
+        });
+    if shape {
+        return Some(text);
+    }
+    report.error(
+        "author-invalid",
+        view.place(),
+        format!(
+            "`author: {}` is not a name with a mail address",
+            text.escape_debug()
+        ),
+        "write `author: \"Repo Steward <steward@example.org>\"`",
+    );
+    None
+}

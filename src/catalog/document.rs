@@ -1,0 +1,306 @@
+//! Reads the YAML of one file into values with places, or says why it cannot be read.
+
+use std::ops::Range;
+
+use super::align::align;
+use super::repair::quote_prose;
+use super::report::Report;
+use super::source::Source;
+use super::tree::{self, Data, Entry, Node, TOO_MANY_VALUES, Tree};
+use crate::model::Place;
+
+/// Brackets that may be open at once before the parser is not even asked: its time grows with the square.
+const BRACKETS_MAX: usize = 500;
+
+/// How many lines of one file may be quoted for their author.
+const REPAIRS_MAX: usize = 16;
+
+/// Values that merge keys may copy within one file.
+const MERGED_MAX: usize = 10_000;
+
+/// A file whose YAML was read; the source is the repaired text where something was quoted.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// The text that the places count in.
+    pub(crate) source: Source,
+    /// The value of the whole document.
+    pub(crate) root: Node,
+}
+
+/// Reads `source.text()[range]`. Every problem is reported; `None` when an error was among them.
+pub(crate) fn read(source: Source, range: Range<usize>, report: &mut Report) -> Option<Document> {
+    if let Some(at) = too_deep(source.text(), range.clone()) {
+        let message = format!("more than {BRACKETS_MAX} brackets are open at once");
+        report.error(
+            "yaml-nesting",
+            source.place(at),
+            message,
+            "nest less deeply",
+        );
+        return None;
+    }
+    let mut source = source;
+    let mut end = range.end;
+    let mut repairs = Vec::new();
+    let tree = loop {
+        let yaml = source.text().get(range.start..end).unwrap_or_default();
+        match tree::parse(yaml) {
+            Ok(tree) => break tree,
+            Err(error) => {
+                let line = error
+                    .location()
+                    .map(|at| source.line_index(range.start) + at.line().saturating_sub(1));
+                let repaired = line
+                    .filter(|_| repairs.len() < REPAIRS_MAX)
+                    .and_then(|line| quote_prose(&source, line, &repairs));
+                let Some((text, line)) = repaired else {
+                    report_syntax(&source, range.start..end, &error, report);
+                    return None;
+                };
+                end += text.len() - source.text().len();
+                source = Source::new(source.path(), text);
+                repairs.push(line);
+            }
+        }
+    };
+    for line in repairs {
+        let range = source.line_range(line);
+        let blank = source.line(line).len() - source.line(line).trim_start().len();
+        report.warning(
+            "prose-quoted",
+            source.place(range.start + blank),
+            "the value is not valid YAML without quotes and was read as if it had them".to_owned(),
+            &format!("write `{}`", source.line(line).trim()),
+        );
+    }
+    place_values(source, range.start, end, tree, report)
+}
+
+fn place_values(
+    source: Source,
+    start: usize,
+    end: usize,
+    tree: Tree,
+    report: &mut Report,
+) -> Option<Document> {
+    let before = report.errors();
+    let (mut root, tags) = align(source.text(), start, end, tree);
+    for tag in tags {
+        report.error(
+            "yaml-tag",
+            source.place(tag),
+            "tags such as `!name` have no meaning here".to_owned(),
+            "remove the tag, or quote the value when the `!` belongs to it",
+        );
+    }
+    report_duplicates(&source, &root, report);
+    if report.errors() > before {
+        return None;
+    }
+    let mut budget = MERGED_MAX;
+    if let Err(at) = merge_keys(&mut root, &mut budget) {
+        report.error(
+            "merge-key",
+            source.place(at),
+            "`<<` does not name a map or a list of maps".to_owned(),
+            "write `<<: *anchor` with the anchor on a map",
+        );
+        return None;
+    }
+    Some(Document { source, root })
+}
+
+fn too_deep(text: &str, range: Range<usize>) -> Option<usize> {
+    let mut open: usize = 0;
+    for (at, byte) in text.bytes().enumerate().take(range.end).skip(range.start) {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open > BRACKETS_MAX {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn report_duplicates(source: &Source, node: &Node, report: &mut Report) {
+    match &node.data {
+        Data::Map(entries) => {
+            let mut seen = std::collections::HashMap::with_capacity(entries.len());
+            for entry in entries {
+                if let Some(first) = seen.insert(entry.key.as_str(), entry.start) {
+                    let line = source.place(first).line;
+                    report.error(
+                        "duplicate-key",
+                        source.place(entry.start),
+                        format!("`{}` stands twice, first in line {line}", entry.key),
+                        "keep one of them",
+                    );
+                }
+                report_duplicates(source, &entry.value, report);
+            }
+        }
+        Data::List(items) => {
+            for item in items {
+                report_duplicates(source, item, report);
+            }
+        }
+        Data::Null | Data::Bool(_) | Data::Number(_) | Data::Text(_) => {}
+    }
+}
+
+/// Gives maps with a `<<` key the entries of the maps that it names; own entries win.
+fn merge_keys(node: &mut Node, budget: &mut usize) -> Result<(), usize> {
+    match &mut node.data {
+        Data::List(items) => {
+            for item in items {
+                merge_keys(item, budget)?;
+            }
+        }
+        Data::Map(entries) => {
+            for entry in entries.iter_mut() {
+                merge_keys(&mut entry.value, budget)?;
+            }
+            let Some(at) = entries.iter().position(|entry| entry.key == "<<") else {
+                return Ok(());
+            };
+            let merge = entries.remove(at);
+            let start = merge.start;
+            let sources = match merge.value.data {
+                Data::List(items) => items,
+                _ => vec![merge.value],
+            };
+            for source in sources {
+                let Data::Map(inherited) = source.data else {
+                    return Err(start);
+                };
+                add_inherited(entries, inherited, budget).map_err(|()| start)?;
+            }
+        }
+        Data::Null | Data::Bool(_) | Data::Number(_) | Data::Text(_) => {}
+    }
+    Ok(())
+}
+
+fn add_inherited(
+    entries: &mut Vec<Entry>,
+    inherited: Vec<Entry>,
+    budget: &mut usize,
+) -> Result<(), ()> {
+    for entry in inherited {
+        *budget = budget.checked_sub(1).ok_or(())?;
+        if entries.iter().all(|own| own.key != entry.key) {
+            entries.push(entry);
+        }
+    }
+    Ok(())
+}
+
+fn report_syntax(
+    source: &Source,
+    range: Range<usize>,
+    error: &serde_yaml::Error,
+    report: &mut Report,
+) {
+    let text = error.to_string();
+    let message = [" at line ", " at position "]
+        .iter()
+        .fold(text.as_str(), |text, mark| {
+            text.split(mark).next().unwrap_or(text)
+        })
+        .to_owned();
+    let offset = if message.contains("control characters") {
+        control_character(source, range.clone())
+    } else {
+        error.location().map(|at| {
+            let line = source.line_index(range.start) + at.line().saturating_sub(1);
+            source.offset_of(line, at.column().saturating_sub(1))
+        })
+    };
+    let place = offset.map_or_else(|| source.place(range.start), |at| source.place(at));
+    if message.contains(TOO_MANY_VALUES) || message.contains("repetition limit") {
+        let place = offset
+            .or_else(|| first_alias(source, range))
+            .map_or(place, |at| source.place(at));
+        let message = "aliases expand to too many values".to_owned();
+        report.error("yaml-aliases", place, message, "write the values out");
+    } else if message.contains("recursion limit") {
+        report.error("yaml-nesting", place, message, "nest less deeply");
+    } else if message.contains("more than one document") {
+        let message = "a second document follows".to_owned();
+        let hint = "keep one definition in a file";
+        report.error("multiple-documents", place, message, hint);
+    } else {
+        let line = offset.map_or(0, |at| source.line_index(at));
+        if let Some(at) = unquoted_placeholder(source, line) {
+            report.error(
+                "quote-placeholder",
+                source.place(at),
+                "a value that begins with `{` is read as a map".to_owned(),
+                "quote the placeholder: put the whole value into double quotes",
+            );
+            return;
+        }
+        let hint = syntax_hint(source, offset, &message);
+        report.error("yaml-syntax", place, message, hint);
+    }
+}
+
+/// Offset of a value such as `{month}-report.md` in the line or the one before it.
+fn unquoted_placeholder(source: &Source, line: usize) -> Option<usize> {
+    [line, line.saturating_sub(1)].into_iter().find_map(|line| {
+        let text = source.line(line);
+        let value_at = text.find(": {").map(|at| at + 2).or_else(|| {
+            text.trim_start()
+                .starts_with("- {")
+                .then(|| text.find('{'))?
+        })?;
+        let close = text[value_at..].find('}')? + value_at;
+        let name = &text[value_at + 1..close];
+        let word = !name.is_empty()
+            && name
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"_-. ".contains(&b));
+        let more = !text[close + 1..].trim_start().is_empty();
+        (word && more).then(|| source.line_range(line).start + value_at)
+    })
+}
+
+/// The first character that YAML allows nowhere; the parser tells no place for it.
+fn control_character(source: &Source, range: Range<usize>) -> Option<usize> {
+    let text = source.text().get(range.clone())?;
+    let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{85}') || !c.is_control();
+    let at = text.find(|c| !allowed(c) || matches!(c, '\u{fffe}' | '\u{ffff}'))?;
+    Some(range.start + at)
+}
+
+fn first_alias(source: &Source, range: Range<usize>) -> Option<usize> {
+    let text = source.text().get(range.clone())?;
+    text.find(" *").map(|at| range.start + at + 1)
+}
+
+fn syntax_hint(source: &Source, offset: Option<usize>, message: &str) -> &'static str {
+    let character = offset.and_then(|at| source.text().get(at..)?.chars().next());
+    let line = offset.map_or("", |at| source.line(source.line_index(at)));
+    let indentation = &line[..line.len() - line.trim_start().len()];
+    if indentation.contains('\t') || character == Some('\t') {
+        "indent with spaces: YAML allows no tabs there"
+    } else if message.contains("mapping values are not allowed") {
+        "quote the value when it holds `: `, or check the indentation"
+    } else if matches!(character, Some('@' | '`' | '%')) {
+        "quote values that begin with `@`, `%` or a backtick"
+    } else if message.contains("anchor") || message.contains("alias") {
+        "quote values that begin with `*` or `&`"
+    } else if message.contains("control characters") {
+        "remove the control character"
+    } else {
+        "check indentation, brackets and quotes in this line and the one before"
+    }
+}
+
+/// Place of the first line of a source, for problems of the document as a whole.
+pub(crate) fn start_of(source: &Source) -> Place {
+    source.place(0)
+}

@@ -1,0 +1,144 @@
+//! Who a worker is: the `worker` map, or keys at the top level where people write it flat.
+
+use super::keys::{IDENTITY, report_unknown};
+use super::report::Report;
+use super::tree::Data;
+use super::view::View;
+use crate::model::Place;
+use crate::model::ids::parse_name;
+
+/// Longest id in characters before it is told.
+const ID_CHARS: usize = 64;
+
+/// Who a worker is.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) kind: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) place: Place,
+    /// Whether the id holds a placeholder.
+    pub(crate) template: bool,
+}
+
+/// Reads a worker's identity; `None` when an error was reported.
+pub(crate) fn read(root: View<'_>, report: &mut Report) -> Option<Identity> {
+    let wrapper = root.get("worker").filter(|view| !view.is_null());
+    if let Some(wrapper) = wrapper {
+        if !matches!(wrapper.data(), Data::Map(_)) {
+            wrapper.wrong_type("worker", "a map with `id`", report);
+            return None;
+        }
+        report_unknown(wrapper, IDENTITY, report);
+    }
+    let map = wrapper.unwrap_or(root);
+    let text = |key: &str, report: &mut Report| {
+        map.get(key)
+            .filter(|view| !view.is_null())
+            .and_then(|view| view.filled_text(key, report))
+    };
+    let id_key = if wrapper.is_some() || is_written(map, "id") {
+        "id"
+    } else {
+        "name"
+    };
+    let Some(view) = map.get(id_key).filter(|view| !view.is_null()) else {
+        report.error(
+            "worker-id-missing",
+            wrapper.unwrap_or(root).place(),
+            "the worker has no id".to_owned(),
+            "add `worker: {id: my-worker}`; quote ids such as `null`",
+        );
+        return None;
+    };
+    let id = view.filled_text(id_key, report)?;
+    let before = report.errors();
+    check_id(&id, "worker", &view.place(), report);
+    if wrapper.is_none() {
+        report.warning(
+            "worker-flat",
+            view.key_place(),
+            format!("the worker's keys stand at the top level, `{id_key}` is taken as its id"),
+            "put them below `worker:`",
+        );
+    }
+    let name = text("name", report).unwrap_or_else(|| id.clone());
+    if wrapper.is_some() {
+        check_conflict(root, &id, &name, report);
+    }
+    let template = id.contains('{');
+    if template {
+        report.note(
+            "worker-template",
+            view.place(),
+            format!("`{id}` holds a placeholder: a template is listed and checked, never run"),
+            "copy it under an id of its own to run it",
+        );
+    }
+    let identity = Identity {
+        name,
+        kind: text("type", report),
+        version: text("version", report),
+        description: text("description", report),
+        place: view.place(),
+        template,
+        id,
+    };
+    (report.errors() == before).then_some(identity)
+}
+
+fn is_written(map: View<'_>, key: &str) -> bool {
+    map.get(key).is_some_and(|view| !view.is_null())
+}
+
+/// Keys at the top level must not name another worker than `worker` does.
+fn check_conflict(root: View<'_>, id: &str, name: &str, report: &mut Report) {
+    for key in ["id", "name"] {
+        let Some(view) = root.get(key).filter(|view| !view.is_null()) else {
+            continue;
+        };
+        let other = view.scalar_text().unwrap_or_default();
+        if other != id && other != name {
+            report.error(
+                "worker-id-conflict",
+                view.place(),
+                format!("`worker` says `{id}`, the top level says `{other}`"),
+                "keep one of them",
+            );
+        }
+    }
+}
+
+/// Says what is unusual about an id, and rejects what could leave its directory or forge output.
+pub(crate) fn check_id(id: &str, what: &str, place: &Place, report: &mut Report) {
+    if let Err(error) = parse_name(id) {
+        report.error(
+            "id-invalid",
+            place.clone(),
+            format!(
+                "the {what}'s id is refused: {}",
+                error.to_string().escape_debug()
+            ),
+            "use lower-case letters, digits and dashes",
+        );
+        return;
+    }
+    let usual = id.chars().count() <= ID_CHARS
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_')
+        && !id.starts_with('_');
+    if !usual && !id.contains('{') {
+        report.warning(
+            "id-unusual",
+            place.clone(),
+            format!(
+                "the {what}'s id `{}` is accepted as it is",
+                id.escape_debug()
+            ),
+            "use lower-case letters, digits and dashes, at most 64",
+        );
+    }
+}

@@ -1,0 +1,305 @@
+//! The keys that are known, and what is said about others.
+
+use super::report::Report;
+use super::view::View;
+
+/// Top level of worker.yaml.
+pub(crate) const WORKER_FILE: &[&str] = &[
+    "worker",
+    "id",
+    "name",
+    "type",
+    "version",
+    "company",
+    "description",
+    "team",
+    "status",
+    "execution",
+    "schedule",
+    "cron",
+    "state_machine",
+    "context",
+    "verification",
+    "output",
+    "instructions",
+    "skills",
+    "env",
+    "cwd",
+    "shell",
+    "hooks",
+    "commit",
+    "retry",
+    "timeout",
+    "max_runtime",
+    "agent",
+    "sandbox",
+    "isolation",
+    "mcp",
+    "cli",
+    "reporting",
+    "tasks",
+    "audit",
+    "tags",
+    "external_skills",
+    "identity",
+    "knowledge",
+    "integrations",
+    "exports",
+    "capabilities",
+    "adapters",
+    "metadata",
+];
+
+/// The `worker` map.
+pub(crate) const IDENTITY: &[&str] = &[
+    "id",
+    "name",
+    "type",
+    "version",
+    "description",
+    "team",
+    "status",
+    "company",
+    "visibility",
+    "tags",
+    "created",
+    "author",
+];
+
+/// The `execution` map.
+pub(crate) const EXECUTION: &[&str] = &[
+    "mode",
+    "schedule",
+    "timezone",
+    "max_runtime",
+    "timeout",
+    "retry_attempts",
+    "retry",
+    "model",
+    "sandbox",
+    "isolation",
+    "spawn_method",
+    "codex_model",
+    "codex_flags",
+];
+
+/// The `state_machine` map.
+pub(crate) const STATE_MACHINE: &[&str] = &["enabled", "max_retries", "hooks", "states"];
+
+/// The worker's `verification` map, and a skill's where it is a map.
+pub(crate) const VERIFICATION: &[&str] = &[
+    "pre_execute",
+    "post_execute",
+    "approval_required",
+    "human_checkpoints",
+];
+
+/// An item of a list of checks.
+pub(crate) const CHECK: &[&str] = &[
+    "check",
+    "name",
+    "command",
+    "description",
+    "must_pass",
+    "timeout",
+    "when",
+    "max",
+    "min",
+];
+
+/// A skill, inline or in the frontmatter of a file of its own.
+pub(crate) const SKILL: &[&str] = &[
+    "id",
+    "name",
+    "description",
+    "file",
+    "path",
+    "trigger",
+    "interface",
+    "run",
+    "verification",
+    "mutating",
+    "idempotent",
+    "on_crash",
+    "timeout",
+    "max_runtime",
+    "retry",
+    "cwd",
+    "shell",
+    "env",
+    "hooks",
+    "commit",
+    "instructions",
+    "agent",
+    "model",
+    "sandbox",
+    "isolation",
+    "approval_required",
+    "human_checkpoints",
+    "schedule",
+    "cron",
+    "tags",
+    "version",
+    "metadata",
+    "license",
+    "compatibility",
+    "allowed-tools",
+    "required_tools",
+    "disable-model-invocation",
+    "user-invocable",
+    "argument-hint",
+    "preferred_model",
+    "max_iterations",
+    "input_schema",
+    "toolsets",
+    "files",
+    "context",
+];
+
+/// The `interface` map.
+pub(crate) const INTERFACE: &[&str] = &["inputs", "outputs"];
+
+/// An input.
+pub(crate) const INPUT: &[&str] = &[
+    "name",
+    "type",
+    "required",
+    "default",
+    "description",
+    "enum",
+    "pattern",
+    "min",
+    "max",
+    "integer",
+    "min_length",
+    "max_length",
+    "items",
+    "sensitive",
+    "allow_dash",
+];
+
+/// An output.
+pub(crate) const OUTPUT: &[&str] = &["name", "type", "destination", "description"];
+
+/// `run` as a map.
+pub(crate) const RUN: &[&str] = &["script", "interpreter", "args"];
+
+/// The `retry` map.
+pub(crate) const RETRY: &[&str] = &["max_attempts", "backoff", "on"];
+
+/// The `backoff` map.
+pub(crate) const BACKOFF: &[&str] = &["initial", "factor", "max"];
+
+/// The `hooks` map.
+pub(crate) const HOOKS: &[&str] = &["post_tools", "post_commit"];
+
+/// A hook as a map.
+pub(crate) const HOOK: &[&str] = &["command", "timeout"];
+
+/// The `commit` map of a worker or a skill.
+pub(crate) const COMMIT: &[&str] = &["message"];
+
+/// Top level of workerctl.yaml.
+pub(crate) const CONFIG: &[&str] = &[
+    "timezone",
+    "max_parallel",
+    "queue",
+    "commit",
+    "threads",
+    "metrics",
+    "hooks",
+    "timeout",
+    "grace",
+    "drain_grace",
+    "output_bytes_max",
+    "keep_refs",
+    "models",
+];
+
+/// `commit` of workerctl.yaml.
+pub(crate) const CONFIG_COMMIT: &[&str] = &["author", "message"];
+
+/// `queue` of workerctl.yaml.
+pub(crate) const CONFIG_QUEUE: &[&str] = &["max"];
+
+/// `threads` and `metrics` of workerctl.yaml.
+pub(crate) const CONFIG_DIRECTORY: &[&str] = &["directory"];
+
+/// What people write for another key, though it looks nothing like it.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("command", "run"),
+    ("cmd", "run"),
+    ("inputs", "interface"),
+    ("outputs", "interface"),
+    ("checks", "verification"),
+    ("max_retries", "retry"),
+    ("retries", "retry"),
+    ("secrets", "env"),
+    ("environment", "env"),
+];
+
+/// Says which keys of a map are not known, and which of them look like one that is.
+pub(crate) fn report_unknown(map: View<'_>, known: &[&str], report: &mut Report) {
+    for (key, value) in map.entries() {
+        if known.contains(&key) || key.starts_with("x-") {
+            continue;
+        }
+        if let Some(suggestion) = suggest(key, known) {
+            report.warning(
+                "key-misspelled",
+                value.key_place(),
+                format!("`{key}` is not a known key and has no effect"),
+                &format!("did you mean `{suggestion}`?"),
+            );
+        } else {
+            report.note(
+                "unknown-key",
+                value.key_place(),
+                format!("`{key}` is kept and not evaluated"),
+                "",
+            );
+        }
+    }
+}
+
+/// The known key that `key` most likely means.
+pub(crate) fn suggest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
+    let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
+    let wanted = plain(key);
+    if let Some(same) = known.iter().find(|name| plain(name) == wanted) {
+        return Some(same);
+    }
+    if let Some((_, meant)) = SYNONYMS.iter().find(|(word, _)| plain(word) == wanted) {
+        return known.iter().find(|name| *name == meant).copied();
+    }
+    known
+        .iter()
+        .filter(|name| name.len() >= 4 && wanted.len() >= 4)
+        .map(|name| (strsim::osa_distance(&wanted, &plain(name)), *name))
+        .filter(|(distance, name)| *distance <= if name.len() >= 7 { 2 } else { 1 })
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_misses_are_recognised_and_strangers_are_not() {
+        let table = [
+            ("descriptipn", Some("description")),
+            ("Name", Some("name")),
+            ("allowed_tools", Some("allowed-tools")),
+            ("user-invokable", Some("user-invocable")),
+            ("mutatng", Some("mutating")),
+            ("command", Some("run")),
+            ("persona", None),
+            ("rum", None),
+            ("colour", None),
+        ];
+        for (key, expected) in table {
+            assert_eq!(suggest(key, SKILL), expected, "{key}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Puts the units together: duplicate ids, last good definitions, order.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::open::Root;
+use super::unit::{self, Rejected, Unit};
+use super::walk::{Found, UnitFiles, search};
+use super::{Catalog, Fingerprint, Options, config_file};
+use crate::model::{Config, Place, Problem, Severity, Worker};
+
+/// Threads that read definitions at once.
+const THREADS_MAX: usize = 8;
+
+/// Units below which threads cost more than they give.
+const UNITS_PER_THREAD: usize = 16;
+
+/// Reads everything, taking over what did not change since `previous`.
+pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>) -> Catalog {
+    let opened = match Root::open(root) {
+        Ok(opened) => opened,
+        Err(error) => return unreadable(root, &error, previous),
+    };
+    let found = search(&opened);
+    let (config, config_problems) = config_file::read(&opened);
+    let fingerprint = Fingerprint::of(&found);
+    let Found {
+        units: files,
+        problems,
+        ..
+    } = found;
+    let reusable = previous.filter(|previous| {
+        previous.config == config
+            && previous.root == opened.path()
+            && previous.provides == options.provides
+    });
+    let units = read_units(&files, &opened, options, &config, reusable);
+    let mut assembly = Assembly {
+        problems: config_problems.into_iter().chain(problems).collect(),
+        rejected: Vec::new(),
+        workers: Vec::new(),
+    };
+    assembly.take(&units, previous);
+    let mut catalog = Catalog {
+        root: opened.path().to_path_buf(),
+        workers: assembly.workers,
+        problems: assembly.problems,
+        rejected: assembly.rejected,
+        config,
+        fingerprint,
+        provides: options.provides,
+        units,
+    };
+    tidy(&mut catalog.problems);
+    catalog.workers.sort_by(|a, b| a.id.cmp(&b.id));
+    catalog
+}
+
+/// A workspace that cannot be opened keeps what was known of it.
+fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -> Catalog {
+    let problem = Problem {
+        code: "workspace-unreadable".to_owned(),
+        severity: Severity::Error,
+        place: super::source::whole_file(&root.to_string_lossy()),
+        message: format!("the workspace cannot be read: {error}"),
+        hint: Some("check that the directory exists and its mode".to_owned()),
+        worker: None,
+        skill: None,
+    };
+    Catalog {
+        root: root.to_path_buf(),
+        workers: previous
+            .map(|known| known.workers.clone())
+            .unwrap_or_default(),
+        problems: vec![problem],
+        rejected: Vec::new(),
+        config: previous
+            .map(|known| known.config.clone())
+            .unwrap_or_default(),
+        fingerprint: Fingerprint::default(),
+        provides: previous.map(|known| known.provides).unwrap_or_default(),
+        units: Vec::new(),
+    }
+}
+
+fn read_units(
+    files: &[UnitFiles],
+    root: &Root,
+    options: Options<'_>,
+    config: &Config,
+    previous: Option<&Catalog>,
+) -> Vec<Arc<Unit>> {
+    let known: HashMap<&str, &Arc<Unit>> = previous
+        .map(|previous| previous.units.as_slice())
+        .unwrap_or_default()
+        .iter()
+        .map(|unit| (unit.files.directory.as_str(), unit))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let read_some = || {
+        let mut read = Vec::new();
+        while let Some(files) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let reused = known
+                .get(files.directory.as_str())
+                .filter(|unit| unit.is_current(files, root))
+                .map(|unit| Arc::clone(unit));
+            let unit = reused.unwrap_or_else(|| Arc::new(unit::read(files, root, options, config)));
+            read.push(unit);
+        }
+        read
+    };
+    let wanted = if options.threads == 0 {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    } else {
+        options.threads
+    };
+    let threads = wanted
+        .min(THREADS_MAX)
+        .min(files.len() / UNITS_PER_THREAD + 1);
+    let mut units: Vec<Arc<Unit>> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map_while(|_| {
+                std::thread::Builder::new()
+                    .name("catalog".to_owned())
+                    .spawn_scoped(scope, read_some)
+                    .ok()
+            })
+            .collect();
+        let mut units = read_some();
+        for other in others {
+            units.extend(other.join().unwrap_or_default());
+        }
+        units
+    });
+    complete(&mut units, files);
+    units.sort_by(|a, b| a.files.directory.cmp(&b.files.directory));
+    units
+}
+
+/// A thread that ended without a result must not make its files vanish in silence.
+fn complete(units: &mut Vec<Arc<Unit>>, files: &[UnitFiles]) {
+    if units.len() == files.len() {
+        return;
+    }
+    let read: HashSet<String> = units
+        .iter()
+        .map(|unit| unit.files.directory.clone())
+        .collect();
+    for files in files
+        .iter()
+        .filter(|files| !read.contains(&files.directory))
+    {
+        units.push(Arc::new(Unit::failed(files.clone())));
+    }
+}
+
+struct Assembly {
+    problems: Vec<Problem>,
+    rejected: Vec<Rejected>,
+    workers: Vec<Arc<Worker>>,
+}
+
+impl Assembly {
+    fn take(&mut self, units: &[Arc<Unit>], previous: Option<&Catalog>) {
+        let mut places: BTreeMap<String, Vec<&Place>> = BTreeMap::new();
+        for worker in units.iter().filter_map(|unit| unit.worker.as_ref()) {
+            let entry = places.entry(worker.id.to_lowercase()).or_default();
+            entry.push(&worker.place);
+        }
+        let known: HashMap<&str, &Arc<Worker>> = previous
+            .map(|previous| previous.workers.as_slice())
+            .unwrap_or_default()
+            .iter()
+            .map(|worker| (directory_of(&worker.place.path), worker))
+            .collect();
+        for unit in units {
+            self.problems.extend(unit.problems.iter().cloned());
+            self.rejected.extend(unit.rejected.iter().cloned());
+            let before = known.get(unit.files.directory.as_str()).copied();
+            let Some(worker) = &unit.worker else {
+                // The id may be taken by another file since.
+                let free = before.filter(|last| !places.contains_key(&last.id.to_lowercase()));
+                self.keep_last_good(unit, free);
+                continue;
+            };
+            let twice = places
+                .get(&worker.id.to_lowercase())
+                .filter(|places| places.len() > 1);
+            if let Some(places) = twice {
+                self.report_twice(worker, places);
+                let same = before.filter(|last| last.id.eq_ignore_ascii_case(&worker.id));
+                self.keep_last_good(unit, same);
+                continue;
+            }
+            let worker = self.with_last_good_skills(unit, worker, before);
+            self.workers.push(worker);
+        }
+    }
+
+    fn report_twice(&mut self, worker: &Worker, places: &[&Place]) {
+        let others: Vec<String> = places
+            .iter()
+            .filter(|place| ***place != worker.place)
+            .map(|place| format!("`{place}`"))
+            .collect();
+        self.rejected.push(Rejected {
+            worker: worker.id.clone(),
+            skill: None,
+            place: worker.place.clone(),
+        });
+        self.problems.push(Problem {
+            code: "worker-duplicate".to_owned(),
+            severity: Severity::Error,
+            place: worker.place.clone(),
+            message: format!(
+                "the worker `{}` is also defined at {}",
+                worker.id,
+                others.join(", ")
+            ),
+            hint: Some("give each worker its own id".to_owned()),
+            worker: Some(worker.id.clone()),
+            skill: None,
+        });
+    }
+
+    fn keep_last_good(&mut self, unit: &Unit, last: Option<&Arc<Worker>>) {
+        let Some(last) = last else {
+            return;
+        };
+        self.problems.push(kept_problem(
+            Place {
+                path: unit.files.definition.clone(),
+                line: 0,
+                column: 0,
+            },
+            format!("the last good definition of `{}` stays in use", last.id),
+            &last.id,
+            None,
+        ));
+        self.workers.push(Arc::clone(last));
+    }
+
+    /// Skills that broke keep their last good definition too.
+    fn with_last_good_skills(
+        &mut self,
+        unit: &Unit,
+        worker: &Arc<Worker>,
+        before: Option<&Arc<Worker>>,
+    ) -> Arc<Worker> {
+        let Some(before) = before.filter(|last| last.id == worker.id) else {
+            return Arc::clone(worker);
+        };
+        let mut complete = Arc::clone(worker);
+        for rejected in &unit.rejected {
+            // A broken file may no longer tell its id; its path does.
+            let own_file = rejected.place.path != unit.files.definition;
+            let last = rejected.skill.as_ref().and_then(|id| {
+                before.skills.iter().find(|skill| {
+                    skill.address.skill == *id
+                        || (own_file && skill.place.path == rejected.place.path)
+                })
+            });
+            let Some(last) = last else {
+                continue;
+            };
+            if complete
+                .skills
+                .iter()
+                .any(|skill| skill.address == last.address)
+            {
+                continue;
+            }
+            self.problems.push(kept_problem(
+                rejected.place.clone(),
+                format!(
+                    "the last good definition of `{}` stays in use",
+                    last.address
+                ),
+                &worker.id,
+                Some(&last.address.skill),
+            ));
+            Arc::make_mut(&mut complete).skills.push(Arc::clone(last));
+        }
+        complete
+    }
+}
+
+fn kept_problem(place: Place, message: String, worker: &str, skill: Option<&str>) -> Problem {
+    Problem {
+        code: "kept-last-good".to_owned(),
+        severity: Severity::Warning,
+        place,
+        message,
+        hint: Some("repair the file, then reload".to_owned()),
+        worker: Some(worker.to_owned()),
+        skill: skill.map(ToOwned::to_owned),
+    }
+}
+
+fn directory_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
+/// Orders problems by place and tells an unknown key once for each directory.
+fn tidy(problems: &mut Vec<Problem>) {
+    problems.sort_by(|a, b| a.place.cmp(&b.place).then_with(|| a.code.cmp(&b.code)));
+    let mut told = HashSet::new();
+    let mut seen = HashSet::new();
+    problems.retain(|problem| {
+        let again = problem.code == "unknown-key"
+            && !told.insert((
+                directory_of(&problem.place.path).to_owned(),
+                problem.message.clone(),
+            ));
+        !again
+            && seen.insert((
+                problem.code.clone(),
+                problem.place.clone(),
+                problem.message.clone(),
+                problem.skill.clone(),
+            ))
+    });
+}

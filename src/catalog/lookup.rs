@@ -1,0 +1,128 @@
+//! Finds skills by the names that people give.
+
+use std::sync::Arc;
+
+use super::{Catalog, Rejected};
+use crate::model::{Problem, Skill, Worker};
+
+/// Names that are offered where none fits.
+const CANDIDATES_MAX: usize = 5;
+
+/// What a name leads to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Lookup {
+    /// Exactly one skill.
+    Found(Arc<Worker>, Arc<Skill>),
+    /// Several workers have a skill of this name; their addresses.
+    Ambiguous(Vec<String>),
+    /// Its definition was rejected, for these reasons.
+    Rejected(Rejected, Vec<Problem>),
+    /// Nothing of that name; addresses that look like it, nearest first.
+    Unknown(Vec<String>),
+}
+
+impl Catalog {
+    /// The worker of that id; case does not matter.
+    pub fn worker(&self, id: &str) -> Option<&Arc<Worker>> {
+        self.workers
+            .iter()
+            .find(|worker| worker.id == id)
+            .or_else(|| {
+                self.workers
+                    .iter()
+                    .find(|worker| worker.id.to_lowercase() == id.to_lowercase())
+            })
+    }
+
+    /// All skills with their workers, in the order of ids and definitions.
+    pub fn skills(&self) -> impl Iterator<Item = (&Arc<Worker>, &Arc<Skill>)> {
+        self.workers
+            .iter()
+            .flat_map(|worker| worker.skills.iter().map(move |skill| (worker, skill)))
+    }
+
+    /// Finds `worker/skill`, or a skill's bare name where that is unique; case does not matter.
+    pub fn find(&self, name: &str) -> Lookup {
+        let wanted = name.trim().to_lowercase();
+        let matching: Vec<_> = self
+            .skills()
+            .filter(|(_, skill)| {
+                let address = skill.address.to_string().to_lowercase();
+                address == wanted || skill.address.skill.to_lowercase() == wanted
+            })
+            .collect();
+        match matching.as_slice() {
+            [(worker, skill)] => Lookup::Found(Arc::clone(worker), Arc::clone(skill)),
+            [] => self.find_otherwise(&wanted),
+            several => Lookup::Ambiguous(
+                several
+                    .iter()
+                    .map(|(_, skill)| skill.address.to_string())
+                    .collect(),
+            ),
+        }
+    }
+
+    fn find_otherwise(&self, wanted: &str) -> Lookup {
+        if let Some(rejected) = self.rejected_as(wanted) {
+            let problems = self.problems_of(rejected);
+            return Lookup::Rejected(rejected.clone(), problems);
+        }
+        Lookup::Unknown(self.candidates(wanted))
+    }
+
+    fn rejected_as(&self, wanted: &str) -> Option<&Rejected> {
+        let (worker, skill) = wanted.split_once('/').unwrap_or((wanted, wanted));
+        self.rejected.iter().find(|one| {
+            let same_worker = one.worker.to_lowercase() == worker;
+            match &one.skill {
+                Some(id) => id.to_lowercase() == skill && (same_worker || !wanted.contains('/')),
+                None => same_worker,
+            }
+        })
+    }
+
+    fn problems_of(&self, rejected: &Rejected) -> Vec<Problem> {
+        let mut found: Vec<Problem> = self
+            .problems
+            .iter()
+            .filter(|problem| match &rejected.skill {
+                Some(id) => {
+                    problem.skill.as_ref() == Some(id)
+                        && problem
+                            .worker
+                            .as_ref()
+                            .is_none_or(|worker| *worker == rejected.worker)
+                }
+                None => {
+                    problem.place.path == rejected.place.path
+                        || problem.worker.as_ref() == Some(&rejected.worker)
+                }
+            })
+            .cloned()
+            .collect();
+        // What was left out without an error has a warning that says why.
+        let worst = found.iter().map(|problem| problem.severity).max();
+        found.retain(|problem| Some(problem.severity) == worst);
+        found
+    }
+
+    /// Addresses that look like `wanted`, nearest first.
+    fn candidates(&self, wanted: &str) -> Vec<String> {
+        let mut near: Vec<(usize, String)> = self
+            .skills()
+            .filter_map(|(worker, skill)| {
+                let address = skill.address.to_string();
+                let whole = strsim::osa_distance(wanted, &address.to_lowercase());
+                let bare = strsim::osa_distance(wanted, &skill.address.skill.to_lowercase());
+                let same_worker = worker.id.to_lowercase() == wanted;
+                let distance = if same_worker { 0 } else { whole.min(bare) };
+                let allowed = wanted.chars().count() / 3 + 1;
+                (distance <= allowed).then_some((distance, address))
+            })
+            .collect();
+        near.sort();
+        near.truncate(CANDIDATES_MAX);
+        near.into_iter().map(|(_, address)| address).collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! Reads the definition dialects into one model; partial on errors: one bad file hides nothing.
+//!
+//! [`load()`] finds `workers/**/worker.yaml` with the skills beside it and `workerctl.yaml`, and gives a
+//! [`Catalog`]: what can be used, what was rejected, and every [`Problem`] with its place and remedy.
+//! [`reload`] reads only what changed and keeps the last good definition of what broke.
+
+mod align;
+mod checks;
+mod config_file;
+mod document;
+mod frontmatter;
+mod identity;
+mod interface;
+mod keys;
+mod listing;
+mod load;
+mod lookup;
+mod open;
+mod repair;
+mod report;
+mod restrict;
+mod run;
+pub mod schema;
+mod settings;
+mod skill;
+mod skill_file;
+mod source;
+mod texts;
+mod tree;
+mod unit;
+mod view;
+mod walk;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use lookup::Lookup;
+pub use open::FILE_BYTES_MAX;
+pub use restrict::Provides;
+pub use texts::{TextChecker, TextFinding, TextKind};
+pub use unit::Rejected;
+pub use walk::{DEPTH_MAX, WORKERS_DIR};
+
+use crate::model::{Config, Problem, Worker};
+
+/// How definitions are read.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Looks at placeholders and shell texts; without it texts are taken as they are.
+    pub text_checker: Option<&'a dyn TextChecker>,
+    /// What the engine can give; a skill that asks for more is unavailable.
+    pub provides: Provides,
+    /// Threads to read with; 0: one for each processor, at most 8.
+    pub threads: usize,
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("text_checker", &self.text_checker.is_some())
+            .field("provides", &self.provides)
+            .field("threads", &self.threads)
+            .finish()
+    }
+}
+
+/// Everything that was loaded from one workspace.
+#[derive(Debug)]
+pub struct Catalog {
+    /// The workspace, absolute and without links.
+    pub root: PathBuf,
+    /// Workers that can be used, sorted by id.
+    pub workers: Vec<Arc<Worker>>,
+    /// Everything that was found, sorted by place.
+    pub problems: Vec<Problem>,
+    /// Workers and skills that were rejected.
+    pub rejected: Vec<Rejected>,
+    /// The configuration; values that were rejected have their default.
+    pub config: Config,
+    fingerprint: Fingerprint,
+    provides: Provides,
+    units: Vec<Arc<unit::Unit>>,
+}
+
+/// What changes when any definition file appears, changes or goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    files: Vec<walk::UnitFiles>,
+    config: Option<open::Stamp>,
+}
+
+impl Fingerprint {
+    fn of(found: &walk::Found) -> Fingerprint {
+        Fingerprint {
+            files: found.units.clone(),
+            config: found.config,
+        }
+    }
+
+    /// Looks at the names, sizes, times and inodes of all definition files; reads none of them.
+    pub fn scan(root: &Path) -> std::io::Result<Fingerprint> {
+        Ok(Fingerprint::of(&walk::search(&open::Root::open(root)?)))
+    }
+
+    /// How many definition files it covers.
+    pub fn files(&self) -> usize {
+        self.files.iter().map(|unit| unit.stamps.len()).sum()
+    }
+}
+
+/// Reads a workspace. It never fails: what cannot be read is among the problems.
+pub fn load(root: &Path, options: Options<'_>) -> Catalog {
+    load::load(root, options, None)
+}
+
+/// Reads what changed since `previous`, with the same [`TextChecker`] as then. A worker or skill that broke keeps its last good
+/// definition, which a problem `kept-last-good` says; one whose file is gone goes.
+pub fn reload(previous: &Catalog, options: Options<'_>) -> Catalog {
+    load::load(&previous.root, options, Some(previous))
+}
+
+impl Catalog {
+    /// What it was read from.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    /// Whether a reload would find anything new, scripts that skills name included.
+    pub fn is_stale(&self) -> bool {
+        let Ok(root) = open::Root::open(&self.root) else {
+            return true;
+        };
+        let found = walk::search(&root);
+        let depends_changed = |unit: &Arc<unit::Unit>| {
+            unit.depends
+                .iter()
+                .any(|(path, stamp)| root.stamp(path) != *stamp)
+        };
+        Fingerprint::of(&found) != self.fingerprint || self.units.iter().any(depends_changed)
+    }
+
+    /// Whether anything was rejected.
+    pub fn has_errors(&self) -> bool {
+        self.problems
+            .iter()
+            .any(|problem| problem.severity == crate::model::Severity::Error)
+    }
+
+    /// The line that a problem is about, read again from its file.
+    pub fn source_line(&self, problem: &Problem) -> Option<String> {
+        let line = usize::try_from(problem.place.line).ok()?.checked_sub(1)?;
+        let root = open::Root::open(&self.root).ok()?;
+        let bytes = root.read(&problem.place.path).ok()?;
+        String::from_utf8_lossy(&bytes)
+            .lines()
+            .nth(line)
+            .map(|text| text.trim_start_matches('\u{feff}').to_owned())
+    }
+}

@@ -1,0 +1,100 @@
+//! Keys that restrict what may run: malformed they reject, unsupported they make unavailable.
+//! Nothing is ever run with less protection than it asks for.
+
+use super::report::Report;
+use super::skill::Layers;
+use super::tree::Data;
+use super::view::View;
+use crate::model::definition::Unavailable;
+
+/// What the engine that loads the catalog can give.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent ability of the engine"
+)]
+pub struct Provides {
+    /// Instructions have an executor.
+    pub instructions: bool,
+    /// Runs can wait for a person.
+    pub approval: bool,
+    /// Commands can be kept in a sandbox.
+    pub sandbox: bool,
+    /// Runs can have a work tree of their own.
+    pub isolation: bool,
+}
+
+/// Rejects keys whose restriction cannot be understood.
+pub(crate) fn check(layers: &Layers<'_>, report: &mut Report) {
+    for key in ["disable-model-invocation", "user-invocable"] {
+        if let Some(view) = layers.written(key) {
+            super::checks::restricting_flag(view, key, report);
+        }
+    }
+    for key in ["allowed-tools", "required_tools"] {
+        let Some(view) = layers.written(key) else {
+            continue;
+        };
+        let fits = match view.data() {
+            Data::Text(_) => true,
+            Data::List(_) => view
+                .items()
+                .all(|item| matches!(item.data(), Data::Text(text) if !text.trim().is_empty())),
+            Data::Null | Data::Bool(_) | Data::Number(_) | Data::Map(_) => false,
+        };
+        if !fits {
+            report.error(
+                "restriction-malformed",
+                view.place(),
+                format!(
+                    "`{key}` must be a text or a list of texts, not {}",
+                    view.kind()
+                ),
+                &format!("write `{key}: [Read, Grep]`"),
+            );
+        }
+    }
+}
+
+/// Why a definition may not run: what it asks for and this engine does not give.
+pub(crate) fn reasons<'a>(
+    get: impl Fn(&str) -> Option<View<'a>>,
+    provides: Provides,
+    report: &mut Report,
+) -> Vec<Unavailable> {
+    let mut found = Vec::new();
+    for (key, given, off) in [
+        ("sandbox", provides.sandbox, ["none", "off", "optional"]),
+        ("isolation", provides.isolation, ["none", "off", "in_place"]),
+    ] {
+        let Some(view) = get(key) else {
+            continue;
+        };
+        let text = view.scalar_text();
+        let asked = !matches!(view.data(), Data::Bool(false))
+            && text.as_deref().is_none_or(|text| !off.contains(&text));
+        if asked && !given {
+            let shown = text.unwrap_or_else(|| view.kind().to_owned());
+            let reason = format!("`{key}: {shown}` is asked for and not supported");
+            report.note(
+                &format!("{key}-unsupported"),
+                view.place(),
+                reason.clone(),
+                &format!("remove `{key}`, or wait for a version that supports it"),
+            );
+            found.push(Unavailable {
+                code: key.to_owned(),
+                reason,
+            });
+        }
+    }
+    found
+}
+
+/// Why a definition that asks for approval may not run.
+pub(crate) fn approval(provides: Provides) -> Option<Unavailable> {
+    (!provides.approval).then(|| Unavailable {
+        code: "approval-required".to_owned(),
+        reason: "`approval_required` is set, and nothing can ask for approval".to_owned(),
+    })
+}

@@ -1,0 +1,67 @@
+//! Keys of workerctl.yaml.
+
+use schemars::JsonSchema;
+
+use super::shared::{Hooks, anything, duration};
+
+/// The engine's configuration.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct ConfigFile {
+    /// IANA zone of dates and of displayed times; `UTC` where nothing is said.
+    pub timezone: Option<String>,
+    /// How many runs may be active at once; 0: the number of processors, at least 2.
+    #[schemars(range(min = 0, max = 1_024))]
+    pub max_parallel: Option<u32>,
+    /// The queue.
+    pub queue: Option<Queue>,
+    /// Commits of runs.
+    pub commit: Option<ConfigCommit>,
+    /// Where threads lie.
+    pub threads: Option<Directory>,
+    /// Where metrics lie.
+    pub metrics: Option<Directory>,
+    /// Commands that are told about runs, before those of workers and skills.
+    pub hooks: Option<Hooks>,
+    /// Limit of one attempt where the skill has none.
+    #[schemars(schema_with = "duration")]
+    pub timeout: Option<String>,
+    /// Time between the request to end and the end by force.
+    #[schemars(schema_with = "duration")]
+    pub grace: Option<String>,
+    /// How long a draining engine waits for running commands.
+    #[schemars(schema_with = "duration")]
+    pub drain_grace: Option<String>,
+    /// Bytes of one command's output that are kept.
+    #[schemars(range(min = 1_024, max = 1_073_741_824))]
+    pub output_bytes_max: Option<u64>,
+    /// How long the hidden refs of runs that did not succeed are kept.
+    #[schemars(schema_with = "duration")]
+    pub keep_refs: Option<String>,
+    /// Aliases of models.
+    #[schemars(schema_with = "anything")]
+    pub models: Option<String>,
+}
+
+/// The queue.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct Queue {
+    /// How many runs may wait.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max: Option<u32>,
+}
+
+/// Commits of runs.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct ConfigCommit {
+    /// `Name <mail>` of their author; git's configuration where nothing is said.
+    pub author: Option<String>,
+    /// Template of their message, with `{{ … }}`.
+    pub message: Option<String>,
+}
+
+/// A directory.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct Directory {
+    /// Path relative to the workspace.
+    pub directory: Option<String>,
+}

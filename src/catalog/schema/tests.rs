@@ -1,0 +1,166 @@
+//! The schemas name exactly the keys that the loader knows, and accept what it accepts.
+
+use serde_json::Value;
+
+use crate::catalog::keys;
+use crate::catalog::tests::contract::{EVERY_KEY, INLINE, MUTATING, READ_ONLY, STANDALONE};
+use crate::catalog::tests::yaml_to_json;
+
+fn resolve<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
+    schema
+        .get("$ref")
+        .and_then(Value::as_str)
+        .and_then(|path| root.pointer(path.trim_start_matches('#')))
+        .unwrap_or(schema)
+}
+
+/// Sorted property names of the schema at `pointer`.
+fn properties(root: &Value, pointer: &str) -> Vec<String> {
+    let schema = resolve(root, root.pointer(pointer).expect("a schema"));
+    let map = schema["properties"].as_object().expect("properties");
+    let mut names: Vec<_> = map.keys().cloned().collect();
+    names.sort();
+    names
+}
+
+fn sorted(known: &[&str]) -> Vec<String> {
+    let mut names: Vec<_> = known.iter().map(|key| (*key).to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn schemas_and_loader_know_the_same_keys() {
+    let (worker, config) = (super::worker(), super::config());
+    for (root, pointer, known) in [
+        (&worker, "", keys::WORKER_FILE),
+        (&worker, "/$defs/Identity", keys::IDENTITY),
+        (&worker, "/$defs/Execution", keys::EXECUTION),
+        (&worker, "/$defs/StateMachine", keys::STATE_MACHINE),
+        (&worker, "/$defs/VerificationMap", keys::VERIFICATION),
+        (&worker, "/$defs/Check", keys::CHECK),
+        (&worker, "/$defs/SkillKeys", keys::SKILL),
+        (&worker, "/$defs/Interface", keys::INTERFACE),
+        (&worker, "/$defs/Input", keys::INPUT),
+        (&worker, "/$defs/Output", keys::OUTPUT),
+        (&worker, "/$defs/RunScript", keys::RUN),
+        (&worker, "/$defs/Retry", keys::RETRY),
+        (&worker, "/$defs/Backoff", keys::BACKOFF),
+        (&worker, "/$defs/Hooks", keys::HOOKS),
+        (&worker, "/$defs/Hook", keys::HOOK),
+        (&worker, "/$defs/Commit", keys::COMMIT),
+        (&config, "", keys::CONFIG),
+        (&config, "/$defs/ConfigCommit", keys::CONFIG_COMMIT),
+        (&config, "/$defs/Queue", keys::CONFIG_QUEUE),
+        (&config, "/$defs/Directory", keys::CONFIG_DIRECTORY),
+    ] {
+        assert_eq!(properties(root, pointer), sorted(known), "{pointer}");
+    }
+    assert_eq!(properties(&super::skill(), ""), ["skill"]);
+}
+
+#[test]
+fn every_key_is_explained() {
+    for root in [super::worker(), super::skill(), super::config()] {
+        let definitions = root["$defs"].as_object().into_iter().flatten();
+        for (name, schema) in definitions.chain([(&"top".to_owned(), &root)]) {
+            for (key, property) in schema["properties"].as_object().into_iter().flatten() {
+                assert!(property["description"].is_string(), "{name}.{key}");
+            }
+        }
+    }
+}
+
+/// As much of JSON Schema as these schemas use.
+fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
+    let target = resolve(root, schema);
+    if !std::ptr::eq(target, schema) && !accepts(root, target, value) {
+        return false;
+    }
+    let any_of = schema["anyOf"].as_array();
+    let one_of = schema["oneOf"].as_array();
+    let alternatives = any_of.or(one_of);
+    if alternatives.is_some_and(|all| !all.iter().any(|one| accepts(root, one, value))) {
+        return false;
+    }
+    let listed = schema["enum"].as_array();
+    if listed.is_some_and(|all| !all.contains(value)) {
+        return false;
+    }
+    if schema.get("const").is_some_and(|only| only != value) {
+        return false;
+    }
+    let types: Vec<&str> = match &schema["type"] {
+        Value::String(one) => vec![one],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let fits = types.is_empty()
+        || types.iter().any(|name| match *name {
+            "null" => value.is_null(),
+            "boolean" => value.is_boolean(),
+            "string" => value.is_string(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "array" => value.is_array(),
+            "object" => value.is_object(),
+            other => panic!("unknown type {other}"),
+        });
+    let items = value.as_array().into_iter().flatten().all(|item| {
+        schema
+            .get("items")
+            .is_none_or(|items| accepts(root, items, item))
+    });
+    let members = value.as_object().is_none_or(|map| {
+        let required = schema["required"].as_array().into_iter().flatten();
+        let present = required
+            .filter_map(Value::as_str)
+            .all(|key| map.contains_key(key));
+        present
+            && map.iter().all(|(key, value)| {
+                schema["properties"]
+                    .get(key)
+                    .is_none_or(|property| accepts(root, property, value))
+            })
+    });
+    fits && items && members
+}
+
+#[test]
+fn what_loads_is_accepted() {
+    let worker = super::worker();
+    for text in [EVERY_KEY, INLINE, MUTATING, READ_ONLY] {
+        assert!(accepts(&worker, &worker, &yaml_to_json(text)), "{text}");
+    }
+    for text in [
+        "name: w\nversion: 1.10\n",
+        "worker: {id: w}\nskills: [a, {id: b, run: [x, 1]}, {id: c, run: {script: x, interpreter: [a, b]}}]\n",
+        "worker: {id: w}\nskills: {installed: [a], capabilities: [b]}\n",
+        "worker: {id: w}\nverification: {post_execute: [prose, {check: x, max: 3}]}\nexecution: {max_runtime: 90}\n",
+        "worker: {id: w}\nhooks: {post_tools: x}\nretry: {max_attempts: 2, backoff: 3s, on: execution}\n",
+    ] {
+        assert!(accepts(&worker, &worker, &yaml_to_json(text)), "{text}");
+    }
+    let skill = super::skill();
+    let front = STANDALONE.split("---").nth(1).expect("frontmatter");
+    assert!(accepts(&skill, &skill, &yaml_to_json(front)));
+    let config = super::config();
+    let text = "timezone: UTC\nqueue: {max: 5}\nhooks: {post_commit: {command: x, timeout: 5s}}\n";
+    assert!(accepts(&config, &config, &yaml_to_json(text)));
+}
+
+#[test]
+fn what_is_rejected_is_refused() {
+    let worker = super::worker();
+    for text in [
+        "worker: {name: w}\n",
+        "worker: {id: w}\nexecution: {mode: weekly}\n",
+        "worker: {id: w}\nskills: [{id: a, mutating: maybe}]\n",
+        "worker: {id: w}\nskills: [{id: a, interface: {inputs: [{type: string}]}}]\n",
+        "worker: {id: w}\nskills: [{id: a, interface: {outputs: [{type: pdf}]}}]\n",
+        "worker: {id: w}\nenv: {A: b}\n",
+        "worker: {id: w}\nhooks: {post_tools: [{timeout: 5s}]}\n",
+    ] {
+        assert!(!accepts(&worker, &worker, &yaml_to_json(text)), "{text}");
+    }
+}

@@ -1,0 +1,287 @@
+//! Settings that a worker, a skill and the configuration share: hooks, retry, environment, directory.
+
+use super::keys::{BACKOFF, HOOK, HOOKS, RETRY, report_unknown};
+use super::report::Report;
+use super::texts::{PendingText, TextKind};
+use super::tree::Data;
+use super::view::View;
+use crate::model::definition::{HookText, Shell};
+use crate::model::spec::Retry;
+
+/// Limit of a hook that names none, in milliseconds.
+const HOOK_TIMEOUT_MS: u64 = 60_000;
+
+/// Hooks of one kind.
+const HOOKS_MAX: usize = 50;
+
+/// Attempts that may be asked for.
+pub(crate) const ATTEMPTS_MAX: u64 = 100;
+
+/// Wait before the second attempt where nothing else is said, in milliseconds.
+pub(crate) const BACKOFF_INITIAL_MS: u64 = 1_000;
+
+/// Hooks as read, with their texts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hooks<'a> {
+    /// Hooks that may block.
+    pub(crate) post_tools: Vec<HookText>,
+    /// Hooks after the commit.
+    pub(crate) post_commit: Vec<HookText>,
+    /// Their commands.
+    pub(crate) texts: Vec<PendingText<'a>>,
+}
+
+/// Reads a `hooks` map.
+pub(crate) fn hooks<'a>(view: View<'a>, report: &mut Report) -> Hooks<'a> {
+    let mut found = Hooks::default();
+    if view.is_null() {
+        return found;
+    }
+    if !matches!(view.data(), Data::Map(_)) {
+        view.wrong_type("hooks", "a map with `post_tools` or `post_commit`", report);
+        return found;
+    }
+    report_unknown(view, HOOKS, report);
+    if let Some(list) = view.get("post_tools") {
+        found.post_tools = hook_list(list, "post_tools", &mut found.texts, report);
+    }
+    if let Some(list) = view.get("post_commit") {
+        found.post_commit = hook_list(list, "post_commit", &mut found.texts, report);
+    }
+    found
+}
+
+fn hook_list<'a>(
+    view: View<'a>,
+    key: &str,
+    texts: &mut Vec<PendingText<'a>>,
+    report: &mut Report,
+) -> Vec<HookText> {
+    match view.data() {
+        Data::Null => Vec::new(),
+        Data::List(items) if items.len() > HOOKS_MAX => {
+            let message = format!("more than {HOOKS_MAX} hooks");
+            report.error("too-many", view.place(), message, "call one script");
+            Vec::new()
+        }
+        Data::List(_) => view
+            .items()
+            .filter_map(|item| hook(item, key, texts, report))
+            .collect(),
+        _ => hook(view, key, texts, report).into_iter().collect(),
+    }
+}
+
+fn hook<'a>(
+    view: View<'a>,
+    key: &str,
+    texts: &mut Vec<PendingText<'a>>,
+    report: &mut Report,
+) -> Option<HookText> {
+    let (command_view, timeout_ms) = match view.data() {
+        Data::Text(_) => (view, HOOK_TIMEOUT_MS),
+        Data::Map(_) if view.get("command").is_some() => {
+            report_unknown(view, HOOK, report);
+            let timeout = match view.get("timeout") {
+                Some(timeout) => timeout.millis("timeout", report)?,
+                None => HOOK_TIMEOUT_MS,
+            };
+            (view.get("command")?, timeout)
+        }
+        _ => {
+            view.wrong_type(key, "a command or a map with `command`", report);
+            return None;
+        }
+    };
+    let command = command_view.filled_text(key, report)?;
+    texts.push(PendingText {
+        kind: TextKind::Hook,
+        text: command.clone(),
+        view: command_view,
+    });
+    Some(HookText {
+        command,
+        timeout_ms,
+    })
+}
+
+/// Reads a `retry` map.
+pub(crate) fn retry(view: View<'_>, report: &mut Report) -> Option<Retry> {
+    if !matches!(view.data(), Data::Map(_)) {
+        view.wrong_type("retry", "a map with `max_attempts`", report);
+        return None;
+    }
+    report_unknown(view, RETRY, report);
+    let mut retry = Retry {
+        initial_ms: BACKOFF_INITIAL_MS,
+        ..Retry::ONCE
+    };
+    let Some(attempts) = view.get("max_attempts") else {
+        report.error(
+            "missing-key",
+            view.key_place(),
+            "`retry` says not how many attempts".to_owned(),
+            "add `max_attempts: 3`",
+        );
+        return None;
+    };
+    let attempts = attempts.whole("max_attempts", 1..=ATTEMPTS_MAX, report)?;
+    retry.max_attempts = u32::try_from(attempts).unwrap_or(1);
+    if let Some(wait) = view.get("backoff").filter(|wait| !wait.is_null()) {
+        backoff(wait, &mut retry, report)?;
+    }
+    if let Some(on) = view.get("on").filter(|on| !on.is_null()) {
+        retry_on(on, &mut retry, report)?;
+    }
+    Some(retry)
+}
+
+fn backoff(view: View<'_>, retry: &mut Retry, report: &mut Report) -> Option<()> {
+    if !matches!(view.data(), Data::Map(_)) {
+        retry.initial_ms = view.millis("backoff", report)?;
+        return Some(());
+    }
+    report_unknown(view, BACKOFF, report);
+    if let Some(initial) = view.get("initial") {
+        retry.initial_ms = initial.millis("initial", report)?;
+    }
+    if let Some(max) = view.get("max") {
+        retry.max_ms = max.millis("max", report)?;
+    }
+    if let Some(factor) = view.get("factor") {
+        let number = factor.number("factor", report)?;
+        if !(1.0..=100.0).contains(&number) {
+            let message = "`factor` must be a number from 1 to 100".to_owned();
+            report.error("out-of-range", factor.place(), message, "write `factor: 2`");
+            return None;
+        }
+        retry.factor_percent = hundredths(number);
+    }
+    if retry.max_ms < retry.initial_ms {
+        report.warning(
+            "backoff-order",
+            view.place(),
+            "the longest wait is shorter than the first".to_owned(),
+            "make `max` at least as long as `initial`",
+        );
+    }
+    Some(())
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the caller holds the number between 1 and 100"
+)]
+fn hundredths(number: f64) -> u32 {
+    (number * 100.0).round() as u32
+}
+
+fn retry_on(view: View<'_>, retry: &mut Retry, report: &mut Report) -> Option<()> {
+    let steps = view.texts("on", report)?;
+    (retry.on_execution, retry.on_verification) = (false, false);
+    for step in &steps {
+        match step.as_str() {
+            "execution" => retry.on_execution = true,
+            "verification" => retry.on_verification = true,
+            other => {
+                report.error(
+                    "unknown-value",
+                    view.place(),
+                    format!("`on: {other}` is not a step that can be tried again"),
+                    "write `execution`, `verification` or both",
+                );
+                return None;
+            }
+        }
+    }
+    Some(())
+}
+
+/// Reads `env`: names of variables, never their values.
+pub(crate) fn env(view: View<'_>, report: &mut Report) -> Vec<String> {
+    match view.data() {
+        Data::Null => return Vec::new(),
+        Data::List(_) => {}
+        _ => {
+            report.error(
+                "wrong-type",
+                view.place(),
+                format!("`env` must be a list of names, not {}", view.kind()),
+                "list names only, such as `env: [API_KEY]`: values come from the engine's environment",
+            );
+            return Vec::new();
+        }
+    }
+    let mut names: Vec<String> = Vec::new();
+    for item in view.items() {
+        let Some(name) = item.text("env", report) else {
+            continue;
+        };
+        let first = name.bytes().next().unwrap_or(b'0');
+        let valid = !first.is_ascii_digit()
+            && name.len() <= 128
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let reserved = name.starts_with("WORKERCTL_") || name.starts_with("LD_");
+        if !valid {
+            report.error(
+                "env-name",
+                item.place(),
+                format!("`{name}` is not the name of a variable"),
+                "letters, digits and `_` only; the value does not belong here",
+            );
+        } else if reserved {
+            report.error(
+                "env-name",
+                item.place(),
+                format!("`{name}` is not handed on"),
+                "names that begin with `WORKERCTL_` or `LD_` are set by the engine only",
+            );
+        } else if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Reads `shell`.
+pub(crate) fn shell(view: View<'_>, report: &mut Report) -> Option<Shell> {
+    match view.text("shell", report)?.as_str() {
+        "sh" | "/bin/sh" => Some(Shell::Sh),
+        "bash" | "/bin/bash" | "/usr/bin/bash" => Some(Shell::Bash),
+        other => {
+            report.error(
+                "unknown-value",
+                view.place(),
+                format!("`shell: {other}` is not supported"),
+                "write `sh` or `bash`",
+            );
+            None
+        }
+    }
+}
+
+/// Reads a path that must stay inside the workspace, such as `cwd` or a destination.
+pub(crate) fn inner_path(view: View<'_>, key: &str, report: &mut Report) -> Option<String> {
+    let path = view.filled_text(key, report)?;
+    let outside = path.starts_with('/')
+        || path.starts_with('~')
+        || path.split(['/', '\\']).any(|part| part == "..")
+        || path.chars().any(char::is_control);
+    let inner = path
+        .split('/')
+        .any(|part| part.eq_ignore_ascii_case(".git"));
+    if outside || inner {
+        report.error(
+            "path-outside",
+            view.place(),
+            format!(
+                "`{key}: {}` does not stay inside the workspace",
+                path.escape_debug()
+            ),
+            "write a path relative to the workspace, without `..` and outside of `.git`",
+        );
+        return None;
+    }
+    Some(path)
+}

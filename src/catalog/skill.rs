@@ -1,0 +1,480 @@
+//! Builds one skill from its keys in worker.yaml, its own file and what its worker sets for all.
+
+mod inherit;
+
+use sha2::{Digest, Sha256};
+
+use super::checks;
+use super::identity::check_id;
+use super::keys::{SKILL, report_unknown};
+use super::listing::{FileOf, Files, Item};
+use super::report::Report;
+use super::restrict;
+use super::skill_file::SkillFile;
+use super::texts::PendingText;
+use super::view::View;
+use super::worker::WorkerPart;
+use super::{interface, run};
+use crate::model::definition::{RunText, Unavailable};
+use crate::model::{Place, Skill, SkillRef};
+
+/// Longest description in characters before it is told.
+const DESCRIPTION_CHARS: usize = 1_024;
+
+/// Keys that are evaluated here; all others are kept as data.
+const EVALUATED: &[&str] = &[
+    "id",
+    "name",
+    "description",
+    "file",
+    "path",
+    "interface",
+    "run",
+    "verification",
+    "mutating",
+    "idempotent",
+    "on_crash",
+    "timeout",
+    "max_runtime",
+    "retry",
+    "cwd",
+    "shell",
+    "env",
+    "hooks",
+    "commit",
+    "instructions",
+];
+
+/// The keys of a skill: those in worker.yaml win over those in its own file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layers<'a> {
+    inline: Option<View<'a>>,
+    file: Option<View<'a>>,
+}
+
+impl<'a> Layers<'a> {
+    /// The value of a key, null included.
+    pub(crate) fn written(&self, key: &str) -> Option<View<'a>> {
+        let of = |layer: Option<View<'a>>| layer.and_then(|map| map.get(key));
+        of(self.inline).or_else(|| of(self.file))
+    }
+
+    /// The value of a key where one is written.
+    pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
+        let of = |layer: Option<View<'a>>| {
+            layer
+                .and_then(|map| map.get(key))
+                .filter(|value| !value.is_null())
+        };
+        of(self.inline).or_else(|| of(self.file))
+    }
+
+    /// Whether a value comes from the skill's own file.
+    fn in_file(&self, key: &str) -> bool {
+        self.inline
+            .and_then(|map| map.get(key))
+            .is_none_or(|value| value.is_null())
+    }
+}
+
+/// What building a skill gives.
+pub(crate) struct Built {
+    /// The skill, when nothing rejects it.
+    pub(crate) skill: Option<Skill>,
+    /// Files that it needs besides its definition, relative to the workspace.
+    pub(crate) depends: Vec<String>,
+}
+
+/// Builds a skill; `skill` is `None` when an error was reported or nothing is there to do.
+pub(crate) fn build(
+    item: &Item<'_>,
+    files: &Files,
+    worker: &WorkerPart<'_>,
+    report: &mut Report,
+) -> Built {
+    let before = report.errors();
+    report.set_skill(Some(&item.id));
+    let mut depends = Vec::new();
+    let skill = Builder::new(item, files, worker)
+        .and_then(|builder| builder.build(report, &mut depends))
+        .filter(|_| report.errors() == before);
+    report.set_skill(None);
+    Built { skill, depends }
+}
+
+struct Builder<'a, 'i> {
+    item: &'i Item<'a>,
+    files: &'i Files,
+    worker: &'i WorkerPart<'a>,
+    layers: Layers<'a>,
+    file: Option<&'a SkillFile>,
+    unavailable: Vec<Unavailable>,
+    texts: Vec<PendingText<'a>>,
+}
+
+impl<'a, 'i> Builder<'a, 'i> {
+    /// `None` for a skill whose file is broken: its problems are reported already.
+    fn new(
+        item: &'i Item<'a>,
+        files: &'i Files,
+        worker: &'i WorkerPart<'a>,
+    ) -> Option<Builder<'a, 'i>> {
+        let file = match item.file {
+            FileOf::Broken => return None,
+            FileOf::Read(file) => Some(file),
+            FileOf::None | FileOf::Missing(_) => None,
+        };
+        Some(Builder {
+            item,
+            files,
+            worker,
+            layers: Layers {
+                inline: item.inline,
+                file: file.and_then(SkillFile::keys),
+            },
+            file,
+            unavailable: worker.unavailable.clone(),
+            texts: worker.texts.clone(),
+        })
+    }
+
+    fn build(mut self, report: &mut Report, depends: &mut Vec<String>) -> Option<Skill> {
+        self.report_keys(report);
+        self.check_id(report);
+        let description = self.description(report);
+        let name = self.name(report);
+        let mutating = self.mutating(report);
+        restrict::check(&self.layers, report);
+        let run = self.run(report, depends)?;
+        let instructions = self.instructions(&run, report).ok()?;
+        self.why_unavailable(&run, report);
+        let interface = self
+            .layers
+            .get("interface")
+            .map(|view| interface::read(view, report))
+            .unwrap_or_default();
+        self.texts.extend(interface.texts);
+        let verification = self.verification(report);
+        let hooks = self.hooks(report);
+        let idempotent = self.flag("idempotent", report);
+        let retry = self.retry(mutating, idempotent, report);
+        let run_place = self
+            .layers
+            .get("run")
+            .map_or_else(|| self.place(), |view| view.place());
+        let skill = Skill {
+            address: SkillRef {
+                worker: self.worker.id.clone(),
+                skill: self.item.id.clone(),
+            },
+            name,
+            description,
+            place: self.place(),
+            directory: self.directory("run"),
+            run,
+            run_place,
+            instructions,
+            inputs: interface.inputs,
+            outputs: interface.outputs,
+            pre_checks: join(&self.worker.verification.before, verification.before),
+            checks: join(&self.worker.verification.after, verification.after),
+            mutating,
+            idempotent,
+            on_crash: self.on_crash(report),
+            retry,
+            timeout_ms: self.millis("timeout", self.worker.timeout_ms, report),
+            max_runtime_ms: self.millis("max_runtime", self.worker.max_runtime_ms, report),
+            cwd: self.cwd(report),
+            shell: self.shell(report),
+            env: self.env(report),
+            hooks: join(&self.worker.post_tools, hooks.post_tools),
+            post_commit: join(&self.worker.post_commit, hooks.post_commit),
+            commit_message: self.commit_message(report),
+            unavailable: Vec::new(),
+            digest: self.digest(),
+            kept: self.kept(),
+        };
+        Some(self.finish(skill, report))
+    }
+
+    /// Lets the other room look at every text, then hands the skill out.
+    fn finish(self, mut skill: Skill, report: &mut Report) -> Skill {
+        skill.unavailable = self.unavailable;
+        if let Some(checker) = self.worker.options.text_checker {
+            for text in &self.texts {
+                report.extend(text.problems(checker, &skill));
+            }
+        }
+        skill
+    }
+
+    /// Whether the item names a file, or an id alone, and nothing is there.
+    fn file_is_missing(&self) -> bool {
+        match self.item.file {
+            FileOf::Missing(_) => true,
+            FileOf::None => self.item.inline.is_none(),
+            FileOf::Read(_) | FileOf::Broken => false,
+        }
+    }
+
+    fn place(&self) -> Place {
+        match (self.item.inline, self.file) {
+            (None, Some(file)) => file.place(),
+            _ => self.item.place.clone(),
+        }
+    }
+
+    /// Absolute directory of the file that `key` stands in.
+    fn directory(&self, key: &str) -> String {
+        let relative = self.relative_directory(key);
+        let path = self.worker.root.path().join(relative);
+        path.to_string_lossy().into_owned()
+    }
+
+    fn relative_directory(&self, key: &str) -> &str {
+        match self.file {
+            Some(file) if self.layers.in_file(key) => file
+                .path
+                .rsplit_once('/')
+                .map_or("", |(directory, _)| directory),
+            _ => self.worker.directory,
+        }
+    }
+
+    fn report_keys(&self, report: &mut Report) {
+        if let Some(map) = self.layers.inline {
+            report_unknown(map, SKILL, report);
+        }
+        if let Some(map) = self.layers.file {
+            report_unknown(map, SKILL, report);
+        }
+        if let Some(map) = self.file.and_then(SkillFile::beside) {
+            report_unknown(map, &["skill"], report);
+        }
+        for key in ["schedule", "cron"] {
+            if let Some(view) = self.layers.get(key) {
+                super::worker::report_schedule(view, report);
+            }
+        }
+    }
+
+    fn check_id(&mut self, report: &mut Report) {
+        let id = &self.item.id;
+        check_id(id, "skill", &self.item.place, report);
+        let own = self
+            .layers
+            .file
+            .and_then(|map| map.get("id"))
+            .and_then(|view| Some((view, view.scalar_text()?)));
+        if let Some((view, own)) = own.filter(|(_, own)| !own.eq_ignore_ascii_case(id)) {
+            report.warning(
+                "skill-id-mismatch",
+                view.place(),
+                format!("worker.yaml calls the skill `{id}`, its own file `{own}`"),
+                "make both the same",
+            );
+        }
+        let file = self.file.filter(|_| !self.item.listed);
+        if let Some(file) = file.filter(|file| !file.stem().eq_ignore_ascii_case(id)) {
+            report.warning(
+                "skill-id-mismatch",
+                file.place(),
+                format!(
+                    "the skill is `{id}`, its file is named after `{}`",
+                    file.stem()
+                ),
+                &format!("rename the file, or write `id: {}`", file.stem()),
+            );
+        }
+        if id.contains('{') {
+            self.unavailable.push(Unavailable {
+                code: "template".to_owned(),
+                reason: format!("`{id}` holds a placeholder: it is a template"),
+            });
+        }
+    }
+
+    fn name(&self, report: &mut Report) -> String {
+        let written = self
+            .layers
+            .get("name")
+            .and_then(|view| view.filled_text("name", report));
+        written
+            .or_else(|| self.file.and_then(|file| file.heading.clone()))
+            .unwrap_or_else(|| self.item.id.clone())
+    }
+
+    fn description(&self, report: &mut Report) -> String {
+        let view = self.layers.get("description");
+        let written = view.and_then(|view| view.text("description", report));
+        let found = written
+            .filter(|text| !text.trim().is_empty())
+            .or_else(|| self.file.and_then(|file| file.paragraph.clone()));
+        let Some(text) = found else {
+            // Where the file is missing, that is what has to be told.
+            if self.file_is_missing() {
+                return self.item.id.clone();
+            }
+            report.warning(
+                "description-missing",
+                view.map_or_else(|| self.place(), |view| view.place()),
+                format!("the skill `{}` has no description", self.item.id),
+                "add `description` with one sentence",
+            );
+            return self.item.id.clone();
+        };
+        let characters = text.chars().count();
+        if characters > DESCRIPTION_CHARS {
+            report.warning(
+                "description-long",
+                view.map_or_else(|| self.place(), |view| view.place()),
+                format!("the description has {characters} characters"),
+                &format!("keep it below {DESCRIPTION_CHARS}"),
+            );
+        }
+        text
+    }
+
+    fn mutating(&self, report: &mut Report) -> bool {
+        let plain = self.file.is_some_and(|file| file.keys().is_none());
+        match self.layers.written("mutating") {
+            Some(view) => checks::restricting_flag(view, "mutating", report).unwrap_or(true),
+            None if plain => {
+                report.warning(
+                    "no-frontmatter",
+                    self.file.map_or_else(|| self.place(), SkillFile::place),
+                    "the file has no frontmatter: the skill is taken as not mutating".to_owned(),
+                    "begin it with `---`, `skill:`, `id`, `name`, `description`, `mutating` and `---`",
+                );
+                false
+            }
+            None => false,
+        }
+    }
+
+    fn run(&mut self, report: &mut Report, depends: &mut Vec<String>) -> Option<RunText> {
+        let Some(view) = self.layers.get("run") else {
+            return Some(RunText::Instructions);
+        };
+        let directory = self.relative_directory("run").to_owned();
+        let run = run::read(view, &directory, self.worker.root, report)?;
+        self.texts.extend(run.texts);
+        self.unavailable.extend(run.unavailable);
+        depends.extend(run.depends);
+        Some(run.text)
+    }
+
+    /// Instructions for a model. An unlisted file that holds nothing to do is left out.
+    fn instructions(&self, run: &RunText, report: &mut Report) -> Result<Option<String>, ()> {
+        let written = match self.layers.get("instructions") {
+            Some(view) => view
+                .texts("instructions", report)
+                .map(|texts| texts.join("\n")),
+            None => None,
+        };
+        let body = self
+            .file
+            .map(|file| file.body.clone())
+            .filter(|body| !body.is_empty());
+        let text = match (written, body) {
+            (Some(written), Some(body)) => Some(format!("{written}\n\n{body}")),
+            (written, body) => written.or(body),
+        };
+        let idle = *run == RunText::Instructions && text.is_none();
+        if let (true, Some(file)) = (idle && !self.item.listed, self.file) {
+            report.warning(
+                "empty-instructions",
+                file.place(),
+                format!(
+                    "`{}` has neither `run` nor instructions and is left out",
+                    self.item.id
+                ),
+                "add `run`, or write instructions below the frontmatter",
+            );
+            return Err(());
+        }
+        Ok(text)
+    }
+
+    fn why_unavailable(&mut self, run: &RunText, report: &mut Report) {
+        if let FileOf::Missing(index) = self.item.file {
+            if let Some((_, refusal)) = self.files.missing.get(index) {
+                report.warning(
+                    "skill-file-missing",
+                    self.item.place.clone(),
+                    format!("the skill is unavailable: {refusal}"),
+                    "create the file or correct the path",
+                );
+                self.unavailable.push(run::missing(refusal));
+            }
+        } else if self.item.inline.is_none() && self.file.is_none() {
+            let path = format!("{}/skills/{}.md", self.worker.directory, self.item.id);
+            report.warning(
+                "skill-file-missing",
+                self.item.place.clone(),
+                format!("the skill is unavailable: `{path}` does not exist"),
+                "create the file or remove the item",
+            );
+            self.unavailable.push(Unavailable {
+                code: "file-missing".to_owned(),
+                reason: format!("`{path}` does not exist"),
+            });
+        }
+        let reasons = restrict::reasons(
+            |key| self.layers.get(key),
+            self.worker.options.provides,
+            report,
+        );
+        self.unavailable.extend(reasons);
+        if *run == RunText::Instructions
+            && !self.worker.options.provides.instructions
+            && !self.file_is_missing()
+        {
+            report.note(
+                "no-executor",
+                self.place(),
+                format!(
+                    "`{}` has no `run`: its instructions need a model",
+                    self.item.id
+                ),
+                "add `run`, or configure a model",
+            );
+            self.unavailable.push(Unavailable {
+                code: "no-executor".to_owned(),
+                reason: "it has no `run`, and nothing executes instructions".to_owned(),
+            });
+        }
+    }
+
+    fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        digest.update(self.worker.text.as_bytes());
+        digest.update([0]);
+        digest.update(self.file.map_or("", |file| file.text.as_str()).as_bytes());
+        digest
+            .finalize()
+            .iter()
+            .fold(String::new(), |mut hex, byte| {
+                use std::fmt::Write;
+                // Writing into a string cannot fail.
+                let _ = write!(hex, "{byte:02x}");
+                hex
+            })
+    }
+
+    fn kept(&self) -> serde_json::Map<String, serde_json::Value> {
+        let mut kept = serde_json::Map::new();
+        for layer in [self.layers.file, self.layers.inline].into_iter().flatten() {
+            for (key, value) in layer.entries() {
+                if !EVALUATED.contains(&key) {
+                    kept.insert(key.to_owned(), value.json());
+                }
+            }
+        }
+        kept
+    }
+}
+
+fn join<T: Clone>(first: &[T], second: Vec<T>) -> Vec<T> {
+    first.iter().cloned().chain(second).collect()
+}

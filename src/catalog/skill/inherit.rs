@@ -1,0 +1,151 @@
+//! What a skill sets for itself, and what it takes over from its worker.
+
+use super::Builder;
+use crate::catalog::checks::{self, Verification};
+use crate::catalog::report::Report;
+use crate::catalog::restrict;
+use crate::catalog::settings::{self, Hooks};
+use crate::catalog::texts::TextKind;
+use crate::catalog::worker::{Setting, commit_message};
+use crate::model::definition::Shell;
+use crate::model::spec::{OnCrash, Retry};
+
+impl<'a> Builder<'a, '_> {
+    pub(super) fn verification(&mut self, report: &mut Report) -> Verification<'a> {
+        let mut found = self
+            .layers
+            .get("verification")
+            .map(|view| checks::read(view, report))
+            .unwrap_or_default();
+        if let Some(view) = self.layers.get("human_checkpoints") {
+            found.after.extend(checks::checkpoints(view, report));
+        }
+        let asked = self
+            .layers
+            .written("approval_required")
+            .is_some_and(|view| checks::approval(view, report));
+        if asked || found.approval_required {
+            let reason = restrict::approval(self.worker.options.provides);
+            if !self
+                .unavailable
+                .iter()
+                .any(|known| Some(known) == reason.as_ref())
+            {
+                self.unavailable.extend(reason);
+            }
+        }
+        self.texts.append(&mut found.texts);
+        found
+    }
+
+    pub(super) fn hooks(&mut self, report: &mut Report) -> Hooks<'a> {
+        let mut found = self
+            .layers
+            .get("hooks")
+            .map(|view| settings::hooks(view, report))
+            .unwrap_or_default();
+        self.texts.append(&mut found.texts);
+        found
+    }
+
+    pub(super) fn flag(&self, key: &str, report: &mut Report) -> bool {
+        self.layers
+            .get(key)
+            .and_then(|view| view.flag(key, report))
+            .unwrap_or(false)
+    }
+
+    pub(super) fn millis(
+        &self,
+        key: &str,
+        inherited: Option<u64>,
+        report: &mut Report,
+    ) -> Option<u64> {
+        match self.layers.get(key) {
+            Some(view) => view.millis(key, report),
+            None => inherited,
+        }
+    }
+
+    /// A skill's own `retry` counts before its worker's, and that before what HQ files set. None of
+    /// them applies to a mutating skill unless repeating it does no harm.
+    pub(super) fn retry(&self, mutating: bool, idempotent: bool, report: &mut Report) -> Retry {
+        let own = self.layers.get("retry");
+        let (retry, place) = match (own, &self.worker.retry) {
+            (Some(view), _) => match settings::retry(view, report) {
+                Some(retry) => (retry, view.key_place()),
+                None => return Retry::ONCE,
+            },
+            (None, Setting::Absent) => return Retry::ONCE,
+            (None, Setting::Own(retry)) => (retry.clone(), self.place()),
+            (None, Setting::Inherited(retry, place)) => (retry.clone(), place.clone()),
+        };
+        if retry.max_attempts == 1 || !mutating || idempotent {
+            return retry;
+        }
+        let message = format!("`{}` changes things and is tried once", self.item.id);
+        let hint = "write `idempotent: true` when repeating it does no harm";
+        if own.is_some() {
+            report.warning("retry-not-applied", place, message, hint);
+        } else {
+            report.note("retry-not-applied", place, message, hint);
+        }
+        Retry::ONCE
+    }
+
+    pub(super) fn on_crash(&self, report: &mut Report) -> OnCrash {
+        let Some(view) = self.layers.get("on_crash") else {
+            return OnCrash::default();
+        };
+        match view.text("on_crash", report).as_deref() {
+            Some("restore") => OnCrash::Restore,
+            Some("verify") | None => OnCrash::Verify,
+            Some(other) => {
+                report.error(
+                    "unknown-value",
+                    view.place(),
+                    format!("`on_crash: {other}` is not known"),
+                    "write `verify` or `restore`",
+                );
+                OnCrash::Verify
+            }
+        }
+    }
+
+    pub(super) fn cwd(&self, report: &mut Report) -> String {
+        self.layers
+            .get("cwd")
+            .and_then(|view| settings::inner_path(view, "cwd", report))
+            .unwrap_or_else(|| self.worker.cwd.clone())
+    }
+
+    pub(super) fn shell(&self, report: &mut Report) -> Shell {
+        self.layers
+            .get("shell")
+            .and_then(|view| settings::shell(view, report))
+            .unwrap_or(self.worker.shell)
+    }
+
+    pub(super) fn env(&self, report: &mut Report) -> Vec<String> {
+        let mut names = self.worker.env.clone();
+        if let Some(view) = self.layers.get("env") {
+            for name in settings::env(view, report) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
+    }
+
+    pub(super) fn commit_message(&mut self, report: &mut Report) -> Option<String> {
+        let Some(view) = self.layers.get("commit") else {
+            return self.worker.commit_message.clone();
+        };
+        let (message, text) = commit_message(view, report)?;
+        self.texts
+            .retain(|text| text.kind != TextKind::CommitMessage);
+        self.texts.push(text);
+        Some(message)
+    }
+}

@@ -1,0 +1,236 @@
+//! What a skill declares: interface, command, texts.
+
+use super::super::{Options, TextChecker, TextFinding, TextKind, load};
+use super::skills::ids;
+use super::{ERROR, WARNING, Workspace, check_worker, expect, show};
+use crate::model::Skill;
+use crate::model::definition::{InputKind, RunText};
+use crate::model::spec::OutputKind;
+
+#[test]
+fn interfaces_are_read_in_full() {
+    let yaml = "worker: {id: w}\nskills:\n  - id: a\n    description: d\n    run: date\n    interface:\n      inputs:\n        - {name: n, type: integer, min: 1, max: 52, default: 1}\n        - {name: f, type: number, default: 1.50}\n        - {name: s, enum: [1.10, b], default: 1.10, min_length: 1, max_length: 9, pattern: \"[a-z]+\", sensitive: false, allow_dash: true}\n        - {name: l, type: array, items: {type: number}, required: true}\n        - {name: d, type: date, default: 2026-01-02}\n      outputs:\n        - {name: report, type: markdown, destination: \"workspace/{d}.md\"}\n        - {type: console}\n        - {type: git_commit}\n";
+    let catalog = check_worker(yaml, ("type-spelling", WARNING, 8, 27, "type: number"));
+    assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
+    let skill = &catalog.workers[0].skills[0];
+    let [n, half, s, l, d] = skill.inputs.as_slice() else {
+        panic!("five inputs");
+    };
+    assert!(n.integer && n.kind == InputKind::Number && n.default == Some(1.into()));
+    assert_eq!((n.min, n.max), (Some(1.0), Some(52.0)));
+    assert_eq!(half.default, Some(1.5.into()));
+    assert_eq!(s.allowed, ["1.10", "b"]);
+    assert_eq!(s.default, Some("1.10".into()));
+    assert_eq!(
+        (s.min_length, s.max_length, s.allow_dash),
+        (Some(1), Some(9), true)
+    );
+    assert_eq!((l.items, l.required), (Some(InputKind::Number), true));
+    assert_eq!(d.default, Some("2026-01-02".into()));
+    let outputs: Vec<_> = skill
+        .outputs
+        .iter()
+        .map(|o| (o.name.as_str(), o.kind))
+        .collect();
+    assert_eq!(
+        outputs,
+        [
+            ("report", OutputKind::Markdown),
+            ("console", OutputKind::Console),
+            ("git_commit", OutputKind::GitCommit),
+        ]
+    );
+}
+
+/// A line of an interface, and the code, column and hint of its problem.
+const WRONG_INTERFACES: &[(&str, &str, u32, &str)] = &[
+    ("inputs: {a: b}", "wrong-type", 15, "a list"),
+    ("inputs: [x]", "wrong-type", 16, "a map with `name`"),
+    ("inputs: [{type: string}]", "missing-key", 16, "add `name`"),
+    (
+        "inputs: [{name: 1x}]",
+        "name-invalid",
+        23,
+        "begin with a letter",
+    ),
+    (
+        "inputs: [{name: x, type: date, default: soon}]",
+        "wrong-type",
+        47,
+        "a date",
+    ),
+    (
+        "inputs: [{name: x, type: colour}]",
+        "unknown-value",
+        32,
+        "array, date or path",
+    ),
+    (
+        "inputs: [{name: x, min: 1}]",
+        "bound-not-applicable",
+        26,
+        "correct the type",
+    ),
+    (
+        "inputs: [{name: x, type: number, min: 3, max: 1}]",
+        "out-of-range",
+        16,
+        "swap",
+    ),
+    (
+        "inputs: [{name: x, enum: [a], default: b}]",
+        "default-not-allowed",
+        46,
+        "one of a",
+    ),
+    (
+        "inputs: [{name: x}, {name: x}]",
+        "duplicate-name",
+        34,
+        "its own `name`",
+    ),
+    (
+        "inputs: [{name: x, required: yes}]",
+        "wrong-type",
+        36,
+        "`true` or `false`",
+    ),
+    (
+        "outputs: [{type: pdf}]",
+        "unknown-value",
+        24,
+        "git_commit or console",
+    ),
+    (
+        "outputs: [{type: json, destination: /etc/x}]",
+        "path-outside",
+        43,
+        "relative",
+    ),
+    (
+        "outputs: [{type: json, destination: ../x}]",
+        "path-outside",
+        43,
+        "relative",
+    ),
+    (
+        "outputs: [{type: json, destination: ~/x}]",
+        "path-outside",
+        43,
+        "relative",
+    ),
+    (
+        "outputs: [{type: json, destination: sub/.GIT/config}]",
+        "path-outside",
+        43,
+        ".git",
+    ),
+    (
+        "outputs: [{type: json, destination: {x}}]",
+        "quote-placeholder",
+        43,
+        "quote",
+    ),
+];
+
+#[test]
+fn wrong_interfaces_are_rejected() {
+    for (line, code, column, hint) in WRONG_INTERFACES {
+        let yaml = format!(
+            "worker: {{id: w}}\nskills:\n  - id: a\n    run: date\n    interface:\n      {line}\n"
+        );
+        let catalog = check_worker(&yaml, (code, ERROR, 6, *column, hint));
+        assert!(ids(&catalog).is_empty(), "{line}");
+    }
+    check_worker(
+        "worker: {id: w}\nskills:\n  - {id: a, run: date, interface: {outputs: [{type: markdown}, {type: console, destination: x}]}}\n",
+        ("destination-missing", WARNING, 3, 46, "add `destination`"),
+    );
+}
+
+#[test]
+fn run_in_every_form() {
+    let workspace = Workspace::new(&[(
+        "workers/w/worker.yaml",
+        "worker: {id: w}\nskills:\n  - {id: a, description: d, run: {script: x.py, interpreter: python3 -u, args: [\"{n}\"]}}\n  - {id: b, description: d, run: {script: x.py}}\n  - {id: c, description: d, run: {script: gone.py}}\n",
+    )]);
+    workspace.write("workers/w/x.py", b"print()\n");
+    let catalog = workspace.load();
+    let skills = &catalog.workers[0].skills;
+    assert!(matches!(
+        &skills[0].run,
+        RunText::Script { path, interpreter, args }
+            if path.ends_with("/workers/w/x.py") && interpreter == &["python3", "-u"] && args == &["{n}"]
+    ));
+    assert!(skills[0].is_available());
+    let path = "workers/w/worker.yaml";
+    expect(
+        &catalog,
+        path,
+        &("script-not-executable", WARNING, 4, 43, "add `interpreter`"),
+    );
+    expect(
+        &catalog,
+        path,
+        &("file-missing", WARNING, 5, 43, "correct the path"),
+    );
+    assert_eq!(skills[2].unavailable[0].code, "file-missing");
+    for (run, code, column, hint) in [
+        ("\" \"", "blank", 10, ""),
+        ("[]", "blank", 10, "program first"),
+        ("[\"\"]", "blank", 10, "program first"),
+        ("[[a]]", "wrong-type", 11, "text"),
+        ("{file: x}", "wrong-type", 10, "`script`"),
+        (
+            "{script: /bin/x}",
+            "path-outside",
+            19,
+            "relative to the file",
+        ),
+        ("{topic}", "quote-placeholder", 10, "quote"),
+    ] {
+        let yaml = format!("worker: {{id: w}}\nskills:\n  - id: a\n    run: {run}\n");
+        check_worker(&yaml, (code, ERROR, 4, column, hint));
+    }
+}
+
+struct Refuses;
+
+impl TextChecker for Refuses {
+    fn check(&self, skill: &Skill, kind: TextKind, text: &str) -> Vec<TextFinding> {
+        assert_eq!(skill.address.worker, "w");
+        text.match_indices("BAD")
+            .map(|(offset, _)| TextFinding {
+                code: format!("{kind:?}").to_lowercase(),
+                severity: ERROR,
+                offset,
+                message: "bad".to_owned(),
+                hint: Some("good".to_owned()),
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn what_the_checker_finds_has_its_place_in_the_file() {
+    let yaml = "worker: {id: w}\nverification:\n  post_execute:\n    - command: >\n        one\n        two BAD\nskills:\n  - id: a\n    description: d\n    run: |\n      first\n\n        indented BAD\n    commit: {message: 'it''s BAD'}\n    hooks: {post_tools: [\"\\\"\\u00e4\\\" BAD\"]}\n    interface:\n      inputs: [{name: x, pattern: BAD}]\n      outputs:\n        - destination: plain\n            folded BAD\n  - {id: b, description: d, run: [a, \"x BAD\"]}\n";
+    let workspace = Workspace::of_worker(yaml);
+    let options = Options {
+        text_checker: Some(&Refuses),
+        ..Options::default()
+    };
+    let catalog = load(workspace.path(), options);
+    for (code, line, column) in [
+        ("check", 6, 13),
+        ("run", 13, 18),
+        ("commitmessage", 14, 30),
+        ("hook", 15, 38),
+        ("pattern", 17, 35),
+        ("destination", 20, 20),
+        ("argument", 21, 41),
+    ] {
+        let expected = (code, ERROR, line, column, "good");
+        expect(&catalog, "workers/w/worker.yaml", &expected);
+    }
+    assert!(ids(&catalog).is_empty());
+}

@@ -1,0 +1,189 @@
+//! What a worker sets for its skills, and what a skill sets for itself.
+
+use super::{ERROR, NOTE, WARNING, Workspace, check_worker, codes, expect, show};
+use crate::model::definition::{RunText, Shell};
+use crate::model::spec::OnCrash;
+
+#[test]
+fn spans_of_time_need_a_unit_and_bounds() {
+    let span = |text: &str| {
+        format!(
+            "worker: {{id: w}}\nexecution:\n  max_runtime: {text}\nskills: [{{id: a, description: d, run: date}}]\n"
+        )
+    };
+    for (text, millis) in [("15m", 900_000), ("1h30m", 5_400_000), ("500ms", 500)] {
+        let catalog = Workspace::of_worker(&span(text)).load();
+        assert_eq!(
+            catalog.workers[0].skills[0].max_runtime_ms,
+            Some(millis),
+            "{text}"
+        );
+    }
+    let catalog = check_worker(&span("90"), ("duration-unit", WARNING, 3, 16, "`90s`"));
+    assert_eq!(catalog.workers[0].skills[0].max_runtime_ms, Some(90_000));
+    for text in ["0", "-5m", "0s", "99999999999999999999h", "soon", "1.5h"] {
+        check_worker(&span(text), ("duration-invalid", ERROR, 3, 16, "`1h30m`"));
+    }
+    check_worker(&span("[5m]"), ("wrong-type", ERROR, 3, 16, "a duration"));
+    check_worker(&span("true"), ("wrong-type", ERROR, 3, 16, "a duration"));
+}
+
+#[test]
+fn of_two_retry_sources_the_first_counts() {
+    let yaml = "worker: {id: w}\nexecution: {retry_attempts: 2}\nstate_machine:\n  max_retries: 1\n\
+                skills:\n  - {id: a, description: d, run: date}\n\
+                \x20 - {id: b, description: d, run: date, mutating: true}\n\
+                \x20 - {id: c, description: d, run: date, mutating: true, idempotent: true}\n\
+                \x20 - {id: d, description: d, run: date, retry: {max_attempts: 5, backoff: {initial: 2s, factor: 1.5, max: 1m}, on: execution}}\n\
+                \x20 - {id: e, description: d, run: date, retry: {max_attempts: 5}, mutating: true}\n";
+    let catalog = check_worker(yaml, ("retry-two-sources", WARNING, 4, 16, "max_retries"));
+    expect(
+        &catalog,
+        "workers/w/worker.yaml",
+        &("retry-not-applied", NOTE, 2, 29, "idempotent: true"),
+    );
+    expect(
+        &catalog,
+        "workers/w/worker.yaml",
+        &("retry-not-applied", WARNING, 10, 40, "idempotent: true"),
+    );
+    let skills = &catalog.workers[0].skills;
+    let attempts: Vec<_> = skills
+        .iter()
+        .map(|skill| skill.retry.max_attempts)
+        .collect();
+    assert_eq!(attempts, [3, 1, 3, 5, 1]);
+    let own = &skills[3].retry;
+    assert_eq!(
+        (own.initial_ms, own.factor_percent, own.max_ms),
+        (2_000, 150, 60_000)
+    );
+    assert!(own.on_execution && !own.on_verification);
+    check_worker(
+        "worker: {id: w}\nretry: {max_attempts: 0}\n",
+        ("out-of-range", ERROR, 2, 23, "from 1 to 100"),
+    );
+    check_worker(
+        "worker: {id: w}\nretry: {on: [commit], max_attempts: 2}\n",
+        ("unknown-value", ERROR, 2, 13, "`verification`"),
+    );
+    check_worker(
+        "worker: {id: w}\nretry: {on: execution}\n",
+        ("missing-key", ERROR, 2, 1, "max_attempts"),
+    );
+}
+
+#[test]
+fn only_four_hook_names_are_known() {
+    let yaml = "worker: {id: w}\nstate_machine:\n  enabled: true\n  hooks:\n    post_execute: [auto_checkpoint, notify]\n    on_error:\n      - log_error\n      - checkpoint_error_state\n";
+    let catalog = check_worker(yaml, ("hook-name-unknown", WARNING, 5, 37, "post_tools"));
+    assert_eq!(
+        codes(&catalog)
+            .iter()
+            .filter(|c| **c == "hook-name-unknown")
+            .count(),
+        1
+    );
+    check_worker(
+        "worker: {id: w}\nstate_machine: {enabled: false}\n",
+        ("state-machine-always-on", NOTE, 2, 26, "remove"),
+    );
+}
+
+#[test]
+fn settings_are_inherited_and_merged() {
+    let yaml = "worker: {id: w}\nenv: [STRIPE_KEY]\ncwd: sub\nshell: bash\ntimeout: 5m\nhooks: {post_tools: [./hook], post_commit: {command: push, timeout: 5s}}\ncommit: {message: \"all: {{title}}\"}\nskills:\n  - {id: a, description: d, run: date}\n  - id: b\n    description: d\n    run: [git, log, \"{n}\"]\n    env: [OTHER, STRIPE_KEY]\n    cwd: .\n    shell: sh\n    timeout: 1s\n    on_crash: restore\n    hooks: {post_tools: [{command: x}]}\n    commit: {message: own}\n    idempotent: true\n    mutating: true\n";
+    let workspace = Workspace::of_worker(yaml);
+    workspace.write("workerctl.yaml", b"hooks: {post_tools: first}\n");
+    let catalog = workspace.load();
+    assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
+    let [a, b] = catalog.workers[0].skills.as_slice() else {
+        panic!("two skills");
+    };
+    assert_eq!(
+        (a.cwd.as_str(), a.shell, a.timeout_ms),
+        ("sub", Shell::Bash, Some(300_000))
+    );
+    assert_eq!(
+        (b.cwd.as_str(), b.shell, b.timeout_ms),
+        (".", Shell::Sh, Some(1_000))
+    );
+    assert_eq!(b.env, ["STRIPE_KEY", "OTHER"]);
+    assert_eq!(
+        (a.on_crash, b.on_crash),
+        (OnCrash::Verify, OnCrash::Restore)
+    );
+    let hooks: Vec<_> = b.hooks.iter().map(|hook| hook.command.as_str()).collect();
+    assert_eq!(hooks, ["first", "./hook", "x"]);
+    assert_eq!(
+        (
+            b.post_commit[0].command.as_str(),
+            b.post_commit[0].timeout_ms
+        ),
+        ("push", 5_000)
+    );
+    assert_eq!(a.commit_message.as_deref(), Some("all: {{title}}"));
+    assert_eq!(b.commit_message.as_deref(), Some("own"));
+    assert!(matches!(&b.run, RunText::Argv(argv) if argv == &["git", "log", "{n}"]));
+    assert!(b.mutating && b.idempotent && !a.mutating);
+}
+
+#[test]
+fn bad_settings_reject_with_place_and_remedy() {
+    let table = [
+        ("env: {KEY: value}", "wrong-type", 2, 6, "list names only"),
+        ("env: [\"A=b\"]", "env-name", 2, 7, "letters, digits"),
+        (
+            "env: [WORKERCTL_RUN]",
+            "env-name",
+            2,
+            7,
+            "set by the engine",
+        ),
+        (
+            "cwd: /etc",
+            "path-outside",
+            2,
+            6,
+            "relative to the workspace",
+        ),
+        (
+            "cwd: a/../../b",
+            "path-outside",
+            2,
+            6,
+            "relative to the workspace",
+        ),
+        ("cwd: .git/hooks", "path-outside", 2, 6, "outside of `.git`"),
+        ("shell: fish", "unknown-value", 2, 8, "`sh` or `bash`"),
+        ("hooks: ./x", "wrong-type", 2, 8, "`post_tools`"),
+        (
+            "hooks: {post_tools: [{timeout: 5s}]}",
+            "wrong-type",
+            2,
+            22,
+            "`command`",
+        ),
+        ("commit: text", "wrong-type", 2, 9, "`message`"),
+        ("execution: fast", "wrong-type", 2, 12, "a map"),
+        (
+            "verification: make",
+            "wrong-type",
+            2,
+            15,
+            "a list of checks",
+        ),
+        ("instructions: {a: b}", "wrong-type", 2, 15, "text"),
+        ("skills: word", "wrong-type", 2, 9, "a list"),
+    ];
+    for (line, code, at, column, hint) in table {
+        let catalog = check_worker(
+            &format!("worker: {{id: w}}\n{line}\n"),
+            (code, ERROR, at, column, hint),
+        );
+        assert!(
+            line.starts_with("skills") || catalog.workers.is_empty(),
+            "{line}"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! How another room looks at the texts of a skill while they are loaded.
+
+use super::view::View;
+use crate::model::{Problem, Severity, Skill};
+
+/// What a text is for; what is allowed in it follows from that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextKind {
+    /// `run` as shell text.
+    Run,
+    /// One item of `run` as a list, or of a script's `args`; no shell reads it.
+    Argument,
+    /// A check's command, shell text.
+    Check,
+    /// A `pre_execute` check's command, shell text: outputs do not exist yet.
+    PreCheck,
+    /// A hook's command, shell text without placeholders.
+    Hook,
+    /// Path of an output.
+    Destination,
+    /// Template of the commit message.
+    CommitMessage,
+    /// Regular expression of an input.
+    Pattern,
+}
+
+/// What is wrong with a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextFinding {
+    /// Stable code, lower case with dashes.
+    pub code: String,
+    /// Weight; an error rejects the skill.
+    pub severity: Severity,
+    /// Byte of the text where it stands.
+    pub offset: usize,
+    /// A lower-case fragment.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Looks at the texts of a skill; the catalog turns what is found into problems with places.
+///
+/// It is called from several threads at once, with the skill as it will be handed out.
+pub trait TextChecker: Sync {
+    /// Everything that is wrong with one text of `skill`.
+    fn check(&self, skill: &Skill, kind: TextKind, text: &str) -> Vec<TextFinding>;
+}
+
+/// A text that waits until its skill is complete.
+#[derive(Debug, Clone)]
+pub(crate) struct PendingText<'a> {
+    pub(crate) kind: TextKind,
+    pub(crate) text: String,
+    pub(crate) view: View<'a>,
+}
+
+impl PendingText<'_> {
+    /// The problems that `checker` finds, each at its place in the file.
+    pub(crate) fn problems(&self, checker: &dyn TextChecker, skill: &Skill) -> Vec<Problem> {
+        let findings = checker.check(skill, self.kind, &self.text);
+        findings
+            .into_iter()
+            .map(|finding| Problem {
+                code: finding.code,
+                severity: finding.severity,
+                place: self.view.place_within(finding.offset),
+                message: finding.message,
+                hint: finding.hint,
+                worker: None,
+                skill: None,
+            })
+            .collect()
+    }
+}

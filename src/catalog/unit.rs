@@ -1,0 +1,325 @@
+//! Reads one worker with all its skills.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::document;
+use super::frontmatter::of_worker_file;
+use super::keys::{WORKER_FILE, report_unknown};
+use super::listing::{Files, Item, collect};
+use super::open::{Root, Stamp};
+use super::report::Report;
+use super::source::whole_file;
+use super::tree::Data;
+use super::view::View;
+use super::walk::UnitFiles;
+use super::worker::{Surroundings, WorkerPart};
+use super::{Options, identity, skill, worker};
+use crate::model::{Config, Place, Problem, Worker};
+
+/// Keys of worker.yaml that are evaluated in full; all others are kept as data.
+const EVALUATED: &[&str] = &[
+    "worker",
+    "id",
+    "name",
+    "type",
+    "version",
+    "description",
+    "instructions",
+    "skills",
+    "env",
+    "cwd",
+    "shell",
+    "hooks",
+    "commit",
+    "retry",
+    "timeout",
+    "max_runtime",
+    "verification",
+];
+
+/// Keys of the `worker` map that have a field of their own.
+const IDENTITY_EVALUATED: &[&str] = &["id", "name", "type", "version", "description"];
+
+/// A skill that was rejected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// The worker's id, or its directory where even that is not known.
+    pub worker: String,
+    /// The skill's id; `None` when the whole worker is rejected.
+    pub skill: Option<String>,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// One worker as read.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    /// What it was read from.
+    pub(crate) files: UnitFiles,
+    /// The worker, when nothing rejects it.
+    pub(crate) worker: Option<Arc<Worker>>,
+    /// Everything found.
+    pub(crate) problems: Vec<Problem>,
+    /// What was rejected.
+    pub(crate) rejected: Vec<Rejected>,
+    /// Other files that it depends on, with what they were then.
+    pub(crate) depends: Vec<(String, Option<Stamp>)>,
+}
+
+impl Unit {
+    /// A unit that could not be read at all.
+    pub(crate) fn failed(files: UnitFiles) -> Unit {
+        let mut report = Report::default();
+        report.error(
+            "loader-failed",
+            whole_file(&files.definition),
+            "reading the definition failed for a reason of our own".to_owned(),
+            "report this file as a defect of workerctl",
+        );
+        let whole = whole_file(&files.definition);
+        Unit {
+            rejected: vec![Rejected {
+                worker: files.directory.clone(),
+                skill: None,
+                place: whole.clone(),
+            }],
+            files,
+            worker: None,
+            problems: report.finish(whole),
+            depends: Vec::new(),
+        }
+    }
+
+    /// Whether nothing that it was read from has changed.
+    pub(crate) fn is_current(&self, files: &UnitFiles, root: &Root) -> bool {
+        self.files == *files
+            && self
+                .depends
+                .iter()
+                .all(|(path, stamp)| root.stamp(path) == *stamp)
+    }
+}
+
+/// Reads one worker.
+pub(crate) fn read(files: &UnitFiles, root: &Root, options: Options<'_>, config: &Config) -> Unit {
+    let mut report = Report::default();
+    let mut unit = Unit {
+        files: files.clone(),
+        worker: None,
+        problems: Vec::new(),
+        rejected: Vec::new(),
+        depends: Vec::new(),
+    };
+    let mut reading = Reading {
+        files,
+        root,
+        options,
+        config,
+        unit: &mut unit,
+        report: &mut report,
+    };
+    let worker = reading.worker();
+    unit.worker = worker.map(Arc::new);
+    unit.problems = report.finish(whole_file(&files.definition));
+    unit
+}
+
+struct Reading<'r> {
+    files: &'r UnitFiles,
+    root: &'r Root,
+    options: Options<'r>,
+    config: &'r Config,
+    unit: &'r mut Unit,
+    report: &'r mut Report,
+}
+
+impl Reading<'_> {
+    fn reject(&mut self, worker: &str, skill: Option<&str>, place: Place) {
+        self.unit.rejected.push(Rejected {
+            worker: worker.to_owned(),
+            skill: skill.map(ToOwned::to_owned),
+            place,
+        });
+    }
+
+    fn worker(&mut self) -> Option<Worker> {
+        let directory_name = self
+            .files
+            .directory
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        let worker = self.worker_or_error(&directory_name);
+        if worker.is_none() && self.unit.rejected.iter().all(|one| one.skill.is_some()) {
+            self.reject(&directory_name, None, whole_file(&self.files.definition));
+        }
+        worker
+    }
+
+    fn worker_or_error(&mut self, directory_name: &str) -> Option<Worker> {
+        let source = self.root.source(&self.files.definition, self.report)?;
+        let (yaml, body) = of_worker_file(&source, self.report).ok()?;
+        let document = document::read(source, yaml, self.report)?;
+        let root = View::root(&document.source, &document.root);
+        if !matches!(root.data(), Data::Map(_)) {
+            let message = format!("the definition is {}, not a map of keys", root.kind());
+            let place = document::start_of(&document.source);
+            let hint = "begin it with `worker:` and an `id` below it";
+            self.report.error("definition-shape", place, message, hint);
+            return None;
+        }
+        report_unknown(root, WORKER_FILE, self.report);
+        let before = self.report.errors();
+        let identity = identity::read(root, self.report)?;
+        self.report.set_worker(Some(&identity.id));
+        let around = Surroundings {
+            root: self.root,
+            directory: &self.files.directory,
+            options: self.options,
+            config: self.config,
+            text: document.source.text(),
+        };
+        let part = worker::read(root, &identity, around, self.report);
+        let instructions = instructions(root, body, self.report);
+        if self.report.errors() > before {
+            self.reject(&identity.id, None, identity.place.clone());
+        }
+        let skills = self.skills(root, &part);
+        let rejected = self.unit.rejected.iter().any(|one| one.skill.is_none());
+        if !rejected && !directory_matches(&identity.id, directory_name) {
+            self.report.note(
+                "worker-directory",
+                identity.place.clone(),
+                format!(
+                    "the worker is `{}`, its directory `{directory_name}`",
+                    identity.id
+                ),
+                "",
+            );
+        }
+        (!rejected).then(|| Worker {
+            id: identity.id,
+            name: identity.name,
+            kind: identity.kind,
+            version: identity.version,
+            description: identity.description,
+            mode: part.mode,
+            place: identity.place,
+            template: identity.template,
+            model: part.model.clone(),
+            instructions,
+            scheduled: part.scheduled,
+            kept: kept(root),
+            skills,
+        })
+    }
+
+    fn skills(&mut self, root: View<'_>, part: &WorkerPart<'_>) -> Vec<Arc<crate::model::Skill>> {
+        let before = self.report.errors();
+        let listed = root.get("skills").filter(|view| !view.is_null());
+        let found = &self.files.skills;
+        let directory = &self.files.directory;
+        let files = Files::read(listed, found, directory, self.root, self.report);
+        let items = collect(listed, &files, found, directory, self.report);
+        self.remember(&files.depends);
+        if items.is_empty() && self.report.errors() == before {
+            self.report.warning(
+                "worker-without-skills",
+                listed.map_or_else(|| root.place(), |view| view.key_place()),
+                format!("the worker `{}` has no skills", part.id),
+                "add `skills:`, or files below `skills/`",
+            );
+        }
+        let twice = duplicates(&items);
+        let mut skills = Vec::with_capacity(items.len());
+        for item in &items {
+            let first = twice.get(&item.id.to_lowercase());
+            if let Some(places) = first {
+                self.report_twice(item, places);
+            }
+            let built = skill::build(item, &files, part, self.report);
+            self.remember(&built.depends);
+            match built.skill.filter(|_| first.is_none()) {
+                Some(skill) => skills.push(Arc::new(skill)),
+                None => self.reject(&part.id, Some(&item.id), item.place.clone()),
+            }
+        }
+        skills
+    }
+
+    fn report_twice(&mut self, item: &Item<'_>, places: &[Place]) {
+        let others: Vec<String> = places
+            .iter()
+            .filter(|place| **place != item.place)
+            .map(|place| format!("`{place}`"))
+            .collect();
+        self.report.set_skill(Some(&item.id));
+        self.report.error(
+            "skill-duplicate",
+            item.place.clone(),
+            format!(
+                "the skill `{}` is also defined at {}",
+                item.id,
+                others.join(", ")
+            ),
+            "rename or remove all but one",
+        );
+        self.report.set_skill(None);
+    }
+
+    fn remember(&mut self, paths: &[String]) {
+        for path in paths {
+            let stamp = self.root.stamp(path);
+            self.unit.depends.push((path.clone(), stamp));
+        }
+    }
+}
+
+fn directory_matches(id: &str, directory: &str) -> bool {
+    id.eq_ignore_ascii_case(directory) || id.contains('{')
+}
+
+/// Places of the skills whose ids are taken more than once; case does not tell ids apart.
+fn duplicates(items: &[Item<'_>]) -> HashMap<String, Vec<Place>> {
+    let mut places: HashMap<String, Vec<Place>> = HashMap::new();
+    for item in items {
+        let entry = places.entry(item.id.to_lowercase()).or_default();
+        entry.push(item.place.clone());
+    }
+    places.retain(|_, places| places.len() > 1);
+    places
+}
+
+fn instructions(root: View<'_>, body: Option<String>, report: &mut Report) -> Option<String> {
+    let written = root
+        .get("instructions")
+        .filter(|view| !view.is_null())
+        .and_then(|view| view.texts("instructions", report))
+        .map(|texts| texts.join("\n"));
+    match (written, body) {
+        (Some(written), Some(body)) => Some(format!("{written}\n\n{body}")),
+        (written, body) => written.or(body),
+    }
+}
+
+fn kept(root: View<'_>) -> serde_json::Map<String, serde_json::Value> {
+    let mut kept = serde_json::Map::new();
+    for (key, value) in root.entries() {
+        if !EVALUATED.contains(&key) {
+            kept.insert(key.to_owned(), value.json());
+        }
+    }
+    if let Some(identity) = root.get("worker") {
+        let rest: serde_json::Map<_, _> = identity
+            .entries()
+            .filter(|(key, _)| !IDENTITY_EVALUATED.contains(key))
+            .map(|(key, value)| (key.to_owned(), value.json()))
+            .collect();
+        if !rest.is_empty() {
+            kept.insert("worker".to_owned(), serde_json::Value::Object(rest));
+        }
+    }
+    kept
+}

@@ -1,0 +1,341 @@
+//! Finds definition files below `workers/`: which exist, not what they say.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::open::{Root, Stamp};
+use super::report::Report;
+use super::source::whole_file;
+use crate::model::config::CONFIG_FILE;
+
+/// Directory of workers, relative to the workspace.
+pub const WORKERS_DIR: &str = "workers";
+
+/// How many directories may lie between `workers/` and a worker.yaml.
+pub const DEPTH_MAX: usize = 6;
+
+/// Entries of directories that are looked at before the search gives up.
+const ENTRIES_MAX: usize = 500_000;
+
+/// One worker's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UnitFiles {
+    /// Directory relative to the workspace.
+    pub(crate) directory: String,
+    /// The worker's own file, relative to the workspace.
+    pub(crate) definition: String,
+    /// Skill files beside it that may be skills, relative to the workspace, sorted.
+    pub(crate) skills: Vec<String>,
+    /// Stamp of each, the definition first.
+    pub(crate) stamps: Vec<Option<Stamp>>,
+}
+
+/// What a search found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Workers, sorted by directory.
+    pub(crate) units: Vec<UnitFiles>,
+    /// Stamp of workerctl.yaml.
+    pub(crate) config: Option<Stamp>,
+    /// What stood in the way.
+    pub(crate) problems: Vec<crate::model::Problem>,
+}
+
+/// Searches the workspace.
+pub(crate) fn search(root: &Root) -> Found {
+    let mut search = Search {
+        root,
+        entries: 0,
+        visited: HashSet::new(),
+        links: Vec::new(),
+        units: Vec::new(),
+        report: Report::default(),
+    };
+    if let Some(stamp) = root.stamp(WORKERS_DIR) {
+        match root.resolve(WORKERS_DIR) {
+            Ok(_) => {
+                search.visited.insert(stamp.identity());
+                search.directory(WORKERS_DIR, 0);
+            }
+            Err(refusal) => {
+                super::open::report_refusal(&refusal, WORKERS_DIR, &mut search.report);
+            }
+        }
+    }
+    // Links come last, so that a directory is known by its own path and not by a link to it.
+    while let Some((path, depth)) = search.links.pop() {
+        search.linked_directory(&path, depth);
+    }
+    search.units.sort_by(|a, b| a.directory.cmp(&b.directory));
+    Found {
+        units: search.units,
+        config: root.stamp(CONFIG_FILE),
+        problems: search.report.finish(whole_file(WORKERS_DIR)),
+    }
+}
+
+struct Search<'r> {
+    root: &'r Root,
+    entries: usize,
+    visited: HashSet<(u64, u64)>,
+    links: Vec<(String, usize)>,
+    units: Vec<UnitFiles>,
+    report: Report,
+}
+
+struct Listed {
+    name: String,
+    link: bool,
+    directory: bool,
+}
+
+impl Search<'_> {
+    fn list(&mut self, path: &str) -> Vec<Listed> {
+        let mut listed = Vec::new();
+        let entries = match std::fs::read_dir(self.root.path().join(path)) {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.unreadable(path, &error);
+                return listed;
+            }
+        };
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    self.unreadable(path, &error);
+                    break;
+                }
+            };
+            self.entries += 1;
+            if self.entries > ENTRIES_MAX {
+                if self.entries == ENTRIES_MAX + 1 {
+                    self.report.error(
+                        "tree-too-large",
+                        whole_file(path),
+                        format!("more than {ENTRIES_MAX} entries below `{WORKERS_DIR}/`"),
+                        "keep data outside of the workers' directories",
+                    );
+                }
+                break;
+            }
+            let Ok(name) = entry.file_name().into_string() else {
+                self.report.warning(
+                    "name-not-utf8",
+                    whole_file(path),
+                    format!(
+                        "`{}` is not UTF-8 and is left out",
+                        entry.file_name().display()
+                    ),
+                    "rename it",
+                );
+                continue;
+            };
+            let kind = entry.file_type().ok();
+            listed.push(Listed {
+                name,
+                link: kind.is_some_and(|kind| kind.is_symlink()),
+                directory: kind.is_some_and(|kind| kind.is_dir()),
+            });
+        }
+        listed.sort_by(|a, b| a.name.cmp(&b.name));
+        listed
+    }
+
+    fn unreadable(&mut self, path: &str, error: &std::io::Error) {
+        self.report.error(
+            "directory-unreadable",
+            whole_file(path),
+            format!("the directory cannot be read: {error}"),
+            "check its owner and mode",
+        );
+    }
+
+    fn directory(&mut self, path: &str, depth: usize) {
+        let listed = self.list(path);
+        if depth > DEPTH_MAX {
+            if listed.iter().any(|entry| entry.name == "worker.yaml") {
+                self.report.warning(
+                    "too-deep",
+                    whole_file(&format!("{path}/worker.yaml")),
+                    format!("more than {DEPTH_MAX} directories lie above it, it is not read"),
+                    "move the worker up",
+                );
+            }
+            return;
+        }
+        let definition = self.definition(path, &listed);
+        let is_worker = definition.is_some();
+        if let Some(name) = definition {
+            self.unit(path, &name, &listed);
+        }
+        for entry in listed {
+            let skipped = matches!(entry.name.as_str(), ".git" | "node_modules")
+                || (is_worker && entry.name == "skills");
+            if skipped {
+                continue;
+            }
+            let below = format!("{path}/{}", entry.name);
+            if entry.link {
+                self.link(below, &entry.name, depth);
+            } else if entry.directory && self.visit(&below) {
+                self.directory(&below, depth + 1);
+            }
+        }
+    }
+
+    fn link(&mut self, path: String, name: &str, depth: usize) {
+        match std::fs::metadata(self.root.path().join(&path)) {
+            Ok(target) if target.is_dir() => self.links.push((path, depth + 1)),
+            Ok(_) => {}
+            // A definition that leads nowhere is told when it is read.
+            Err(_) if matches!(name, "worker.yaml" | "worker.yml") => {}
+            Err(error) => self.report.warning(
+                "link-dangling",
+                whole_file(&path),
+                format!("the link cannot be followed: {error}"),
+                "correct or remove it",
+            ),
+        }
+    }
+
+    fn visit(&mut self, path: &str) -> bool {
+        self.root
+            .stamp(path)
+            .is_none_or(|stamp| self.visited.insert(stamp.identity()))
+    }
+
+    fn linked_directory(&mut self, path: &str, depth: usize) {
+        match self.root.resolve(path) {
+            Err(refusal) => super::open::report_refusal(&refusal, path, &mut self.report),
+            Ok(_) if self.visit(path) => self.directory(path, depth),
+            Ok(target) => self.report.note(
+                "link-repeats",
+                whole_file(path),
+                format!("leads to `{}`, which is read already", target.display()),
+                "",
+            ),
+        }
+    }
+
+    /// Name of the worker's file in a directory.
+    fn definition(&mut self, path: &str, listed: &[Listed]) -> Option<String> {
+        let has = |name: &str| listed.iter().any(|entry| entry.name == name);
+        match (has("worker.yaml"), has("worker.yml")) {
+            (true, false) => Some("worker.yaml".to_owned()),
+            (true, true) => {
+                self.report.warning(
+                    "definition-ignored",
+                    whole_file(&format!("{path}/worker.yml")),
+                    "`worker.yaml` stands beside it and is read instead".to_owned(),
+                    "remove one of them",
+                );
+                Some("worker.yaml".to_owned())
+            }
+            (false, true) => {
+                self.report.warning(
+                    "definition-name",
+                    whole_file(&format!("{path}/worker.yml")),
+                    "read as if it were named `worker.yaml`".to_owned(),
+                    "rename it to `worker.yaml`",
+                );
+                Some("worker.yml".to_owned())
+            }
+            (false, false) => None,
+        }
+    }
+
+    fn unit(&mut self, path: &str, name: &str, listed: &[Listed]) {
+        let definition = format!("{path}/{name}");
+        let skills = listed
+            .iter()
+            .find(|entry| entry.name == "skills" && (entry.directory || entry.link))
+            .map(|entry| self.skill_files(&format!("{path}/skills"), entry.link))
+            .unwrap_or_default();
+        let stamps = std::iter::once(&definition)
+            .chain(&skills)
+            .map(|file| self.root.stamp(file))
+            .collect();
+        self.units.push(UnitFiles {
+            directory: path.to_owned(),
+            definition,
+            skills,
+            stamps,
+        });
+    }
+
+    /// Whether a directory may be entered: a link only while it stays inside the workspace.
+    fn may_enter(&mut self, path: &str, link: bool) -> bool {
+        if !link {
+            return true;
+        }
+        match self.root.resolve(path) {
+            Ok(_) => true,
+            Err(refusal) => {
+                super::open::report_refusal(&refusal, path, &mut self.report);
+                false
+            }
+        }
+    }
+
+    fn skill_files(&mut self, path: &str, link: bool) -> Vec<String> {
+        if !self.may_enter(path, link) {
+            return Vec::new();
+        }
+        let mut files = Vec::new();
+        for entry in self.list(path) {
+            let below = format!("{path}/{}", entry.name);
+            let markdown = Path::new(&entry.name)
+                .extension()
+                .is_some_and(|extension| extension.eq_ignore_ascii_case("md"));
+            let is_directory = entry.directory
+                || (entry.link
+                    && std::fs::metadata(self.root.path().join(&below))
+                        .is_ok_and(|target| target.is_dir()));
+            if is_directory {
+                files.extend(self.skill_in_directory(&below, entry.link));
+            } else if markdown && is_page(&entry.name) {
+                self.report.note(
+                    "not-a-skill",
+                    whole_file(&below),
+                    "read by people, not a skill".to_owned(),
+                    "",
+                );
+            } else if markdown {
+                files.push(below);
+            }
+        }
+        files
+    }
+
+    /// The `SKILL.md` of a directory, in another case only where it is the only one.
+    fn skill_in_directory(&mut self, path: &str, link: bool) -> Option<String> {
+        if matches!(path.rsplit('/').next(), Some(".git" | "node_modules")) {
+            return None;
+        }
+        if !self.may_enter(path, link) {
+            return None;
+        }
+        let listed = self.list(path);
+        if listed.iter().any(|entry| entry.name == "SKILL.md") {
+            return Some(format!("{path}/SKILL.md"));
+        }
+        let other = listed
+            .into_iter()
+            .find(|entry| entry.name.eq_ignore_ascii_case("SKILL.md"))?;
+        let file = format!("{path}/{}", other.name);
+        self.report.warning(
+            "file-name-case",
+            whole_file(&file),
+            "read as if it were named `SKILL.md`".to_owned(),
+            "rename it to `SKILL.md`",
+        );
+        Some(file)
+    }
+}
+
+fn is_page(name: &str) -> bool {
+    ["README.md", "INDEX.md", "CHANGELOG.md"]
+        .iter()
+        .any(|page| name.eq_ignore_ascii_case(page))
+}

@@ -1,0 +1,355 @@
+//! What a worker sets for all its skills.
+
+use super::checks::{self, Verification};
+use super::keys::{COMMIT, EXECUTION, STATE_MACHINE, report_unknown};
+use super::open::Root;
+use super::report::Report;
+use super::restrict;
+use super::settings::{self, ATTEMPTS_MAX, BACKOFF_INITIAL_MS};
+use super::texts::{PendingText, TextKind};
+use super::tree::Data;
+use super::view::View;
+use super::{Options, identity::Identity};
+use crate::model::definition::{HookText, Mode, Shell, Unavailable};
+use crate::model::spec::Retry;
+use crate::model::{Config, Place};
+
+/// Hook names of HQ's state machine: what saving and finishing always do.
+const HOOK_NAMES: [(&str, [&str; 2]); 2] = [
+    ("post_execute", ["auto_checkpoint", "log_metrics"]),
+    ("on_error", ["log_error", "checkpoint_error_state"]),
+];
+
+/// A setting and how far it reaches.
+#[derive(Debug, Clone)]
+pub(crate) enum Setting {
+    /// Nothing is set.
+    Absent,
+    /// `retry` of the worker.
+    Own(Retry),
+    /// `retry_attempts` or `max_retries` of HQ files.
+    Inherited(Retry, Place),
+}
+
+/// What a worker sets for all its skills.
+#[derive(Debug)]
+pub(crate) struct WorkerPart<'a> {
+    pub(crate) id: String,
+    pub(crate) root: &'a Root,
+    /// Relative to the workspace.
+    pub(crate) directory: &'a str,
+    pub(crate) options: Options<'a>,
+    /// The whole text of its file, for digests.
+    pub(crate) text: &'a str,
+    pub(crate) mode: Mode,
+    pub(crate) scheduled: bool,
+    pub(crate) model: Option<String>,
+    pub(crate) unavailable: Vec<Unavailable>,
+    pub(crate) texts: Vec<PendingText<'a>>,
+    pub(crate) verification: Verification<'a>,
+    pub(crate) post_tools: Vec<HookText>,
+    pub(crate) post_commit: Vec<HookText>,
+    pub(crate) commit_message: Option<String>,
+    pub(crate) retry: Setting,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) max_runtime_ms: Option<u64>,
+    pub(crate) cwd: String,
+    pub(crate) shell: Shell,
+    pub(crate) env: Vec<String>,
+}
+
+/// Where a worker stands and what it is read with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) root: &'a Root,
+    pub(crate) directory: &'a str,
+    pub(crate) options: Options<'a>,
+    pub(crate) config: &'a Config,
+    pub(crate) text: &'a str,
+}
+
+/// Reads what a worker sets for its skills; errors are reported and reject the worker.
+pub(crate) fn read<'a>(
+    root: View<'a>,
+    identity: &Identity,
+    around: Surroundings<'a>,
+    report: &mut Report,
+) -> WorkerPart<'a> {
+    let execution = map_of(root, "execution", EXECUTION, report);
+    let state_machine = map_of(root, "state_machine", STATE_MACHINE, report);
+    let in_execution = |key: &str| execution.and_then(|map| written(map, key));
+    report_state_machine(state_machine, report);
+    report_dynamic_context(root, report);
+    let (mode, scheduled) = mode(root, execution, report);
+    let own = |key: &str| written(root, key).or_else(|| in_execution(key));
+    let mut part = WorkerPart {
+        id: identity.id.clone(),
+        root: around.root,
+        directory: around.directory,
+        options: around.options,
+        text: around.text,
+        mode,
+        scheduled,
+        model: in_execution("model").and_then(|view| view.text("model", report)),
+        unavailable: restrict::reasons(own, around.options.provides, report),
+        texts: Vec::new(),
+        verification: written(root, "verification")
+            .map(|view| checks::read(view, report))
+            .unwrap_or_default(),
+        post_tools: around.config.post_tools_hooks.clone(),
+        post_commit: around.config.post_commit_hooks.clone(),
+        commit_message: None,
+        retry: retry(own("retry"), execution, state_machine, report),
+        timeout_ms: own("timeout").and_then(|view| view.millis("timeout", report)),
+        max_runtime_ms: own("max_runtime").and_then(|view| view.millis("max_runtime", report)),
+        cwd: written(root, "cwd")
+            .and_then(|view| settings::inner_path(view, "cwd", report))
+            .unwrap_or_else(|| ".".to_owned()),
+        shell: written(root, "shell")
+            .and_then(|view| settings::shell(view, report))
+            .unwrap_or_default(),
+        env: written(root, "env")
+            .map(|view| settings::env(view, report))
+            .unwrap_or_default(),
+    };
+    if part.verification.approval_required {
+        part.unavailable
+            .extend(restrict::approval(around.options.provides));
+    }
+    if identity.template {
+        part.unavailable.push(Unavailable {
+            code: "template".to_owned(),
+            reason: format!("the worker's id `{}` holds a placeholder", identity.id),
+        });
+    }
+    add_texts(root, &mut part, report);
+    part
+}
+
+fn add_texts<'a>(root: View<'a>, part: &mut WorkerPart<'a>, report: &mut Report) {
+    part.texts.append(&mut part.verification.texts);
+    if let Some(view) = written(root, "hooks") {
+        let hooks = settings::hooks(view, report);
+        part.post_tools.extend(hooks.post_tools);
+        part.post_commit.extend(hooks.post_commit);
+        part.texts.extend(hooks.texts);
+    }
+    if let Some(view) = written(root, "commit")
+        && let Some((message, text)) = commit_message(view, report)
+    {
+        part.commit_message = Some(message);
+        part.texts.push(text);
+    }
+}
+
+/// Reads `commit: {message}`.
+pub(crate) fn commit_message<'a>(
+    view: View<'a>,
+    report: &mut Report,
+) -> Option<(String, PendingText<'a>)> {
+    if !matches!(view.data(), Data::Map(_)) {
+        view.wrong_type("commit", "a map with `message`", report);
+        return None;
+    }
+    report_unknown(view, COMMIT, report);
+    let message_view = written(view, "message")?;
+    let message = message_view.filled_text("message", report)?;
+    let text = PendingText {
+        kind: TextKind::CommitMessage,
+        text: message.clone(),
+        view: message_view,
+    };
+    Some((message, text))
+}
+
+fn written<'a>(map: View<'a>, key: &str) -> Option<View<'a>> {
+    map.get(key).filter(|view| !view.is_null())
+}
+
+fn map_of<'a>(root: View<'a>, key: &str, known: &[&str], report: &mut Report) -> Option<View<'a>> {
+    let view = written(root, key)?;
+    if !matches!(view.data(), Data::Map(_)) {
+        view.wrong_type(key, "a map", report);
+        return None;
+    }
+    report_unknown(view, known, report);
+    Some(view)
+}
+
+fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> (Mode, bool) {
+    let schedules = [
+        written(root, "schedule"),
+        written(root, "cron"),
+        execution.and_then(|map| written(map, "schedule")),
+    ];
+    let mut has_schedule = false;
+    for view in schedules.into_iter().flatten() {
+        has_schedule = true;
+        report_schedule(view, report);
+    }
+    let Some(view) = execution.and_then(|map| written(map, "mode")) else {
+        let mode = if has_schedule {
+            Mode::Scheduled
+        } else {
+            Mode::OnDemand
+        };
+        return (mode, has_schedule);
+    };
+    let text = view.text("mode", report).unwrap_or_default();
+    let (mode, usual) = match text.trim().to_lowercase().replace(['-', ' '], "_").as_str() {
+        "on_demand" => (Mode::OnDemand, "on_demand"),
+        "scheduled" => (Mode::Scheduled, "scheduled"),
+        "event_triggered" => (Mode::EventTriggered, "event_triggered"),
+        _ => {
+            report.error(
+                "mode-unknown",
+                view.place(),
+                format!("`mode: {text}` is not known"),
+                "write `on_demand`, `scheduled` or `event_triggered`",
+            );
+            return (Mode::OnDemand, has_schedule);
+        }
+    };
+    if text != usual {
+        report.note(
+            "mode-spelling",
+            view.place(),
+            format!("`mode: {text}` is read as `{usual}`"),
+            &format!("write `mode: {usual}`"),
+        );
+    }
+    if mode == Mode::Scheduled && !has_schedule {
+        report.error(
+            "schedule-missing",
+            view.place(),
+            "the worker is scheduled and names no schedule".to_owned(),
+            "add `schedule: \"0 9 * * 1-5\"` below `execution`, or write `mode: on_demand`",
+        );
+    }
+    if mode == Mode::EventTriggered {
+        report.warning(
+            "event-not-fired",
+            view.place(),
+            "nothing triggers the worker yet; it runs when somebody asks".to_owned(),
+            "start it with `workerctl run`",
+        );
+    }
+    (mode, has_schedule)
+}
+
+/// Says that a schedule is read and nothing fires it.
+pub(crate) fn report_schedule(view: View<'_>, report: &mut Report) {
+    report.warning(
+        "schedule-not-fired",
+        view.key_place(),
+        "the schedule is kept, and nothing fires it yet".to_owned(),
+        "start the skill with `workerctl run`, from a timer of your own if need be",
+    );
+}
+
+fn report_state_machine(map: Option<View<'_>>, report: &mut Report) {
+    let Some(map) = map else {
+        return;
+    };
+    if let Some(view) = written(map, "enabled")
+        && view.flag("enabled", report) == Some(false)
+    {
+        report.note(
+            "state-machine-always-on",
+            view.place(),
+            "the state machine cannot be switched off".to_owned(),
+            "remove the key",
+        );
+    }
+    let Some(hooks) = written(map, "hooks") else {
+        return;
+    };
+    if !matches!(hooks.data(), Data::Map(_)) {
+        hooks.wrong_type("hooks", "a map with `post_execute` and `on_error`", report);
+        return;
+    }
+    report_unknown(hooks, &HOOK_NAMES.map(|(when, _)| when), report);
+    for (when, known) in HOOK_NAMES {
+        let Some(names) = written(hooks, when) else {
+            continue;
+        };
+        for item in names.items() {
+            let name = item.scalar_text().unwrap_or_default();
+            if !known.contains(&name.as_str()) {
+                report.warning(
+                    "hook-name-unknown",
+                    item.place(),
+                    format!("`{name}` is not a name that `{when}` knows, and has no effect"),
+                    &format!(
+                        "known are {}; commands belong into `hooks: {{post_tools: […]}}`",
+                        known.map(|name| format!("`{name}`")).join(" and ")
+                    ),
+                );
+            }
+        }
+    }
+}
+
+/// `context` is data; only its conditions are looked at.
+fn report_dynamic_context(root: View<'_>, report: &mut Report) {
+    let Some(dynamic) = written(root, "context").and_then(|map| map.get("dynamic")) else {
+        return;
+    };
+    for item in dynamic.items() {
+        let Some(view) = item.get("when").filter(|view| !view.is_null()) else {
+            continue;
+        };
+        let text = view.scalar_text().unwrap_or_default();
+        if !matches!(text.as_str(), "always" | "exists") {
+            report.note(
+                "when-not-evaluated",
+                view.place(),
+                format!("`when: {text}` is kept and not evaluated"),
+                "only `always` and `exists` are evaluated",
+            );
+        }
+    }
+}
+
+fn retry(
+    own: Option<View<'_>>,
+    execution: Option<View<'_>>,
+    state_machine: Option<View<'_>>,
+    report: &mut Report,
+) -> Setting {
+    let count = |map: Option<View<'_>>, key: &str, report: &mut Report| {
+        let view = map
+            .and_then(|map| map.get(key))
+            .filter(|view| !view.is_null())?;
+        let retries = view.whole(key, 0..=ATTEMPTS_MAX - 1, report)?;
+        Some((u32::try_from(retries).unwrap_or(0), view.place()))
+    };
+    let attempts = count(execution, "retry_attempts", report);
+    let retries = count(state_machine, "max_retries", report);
+    if let (Some((first, _)), Some((second, place))) = (&attempts, &retries) {
+        let message = format!(
+            "`execution.retry_attempts: {first}` and `state_machine.max_retries: {second}` \
+             both stand, the first counts"
+        );
+        let hint = "remove `max_retries`";
+        if first == second {
+            report.note("retry-two-sources", place.clone(), message, hint);
+        } else {
+            report.warning("retry-two-sources", place.clone(), message, hint);
+        }
+    }
+    if let Some(view) = own {
+        return settings::retry(view, report).map_or(Setting::Absent, Setting::Own);
+    }
+    match attempts.or(retries) {
+        Some((retries, place)) => Setting::Inherited(
+            Retry {
+                max_attempts: retries.saturating_add(1),
+                initial_ms: BACKOFF_INITIAL_MS,
+                ..Retry::ONCE
+            },
+            place,
+        ),
+        None => Setting::Absent,
+    }
+}
