@@ -1,0 +1,463 @@
+//! The interface to an engine in this process.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::definitions::Definitions;
+use super::inbox::Inbox;
+use super::intake::{self, Ready, Surroundings};
+use super::live;
+use super::request::{Answer, Envelope, Request, Submission};
+use super::syntax::Syntax;
+use super::view::{Shown, View};
+use super::work::Effects;
+use super::{Host, lookup, reading, rendering};
+use crate::catalog::Catalog;
+use crate::clock::Clock;
+use crate::git;
+use crate::machine::{CancelKind, Resolution};
+use crate::model::{Diagnostic, Kind, RunId, Severity};
+use crate::protocol::{
+    CancelRequest, Control, LogLine, LogsQuery, ReloadReport, Rendered, ResolveRequest, RunDetail,
+    RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+};
+use crate::store::Store;
+
+/// How many active runs `status` lists.
+const ACTIVE_SHOWN_MAX: usize = 200;
+
+/// Largest patch that `diff` answers, in bytes.
+const DIFF_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Longest idempotency key in bytes.
+const KEY_BYTES_MAX: usize = 255;
+
+/// An engine in this process, as every face of the program sees it.
+pub(super) struct EngineControl {
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) view: Arc<View>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) definitions: Arc<Definitions>,
+    pub(super) workspace: PathBuf,
+    pub(super) state_dir: PathBuf,
+    pub(super) environment: BTreeMap<String, String>,
+    pub(super) host: Host,
+    pub(super) newest: Mutex<Option<RunId>>,
+    pub(super) started_ms: u64,
+    pub(super) effects: Arc<dyn Effects>,
+    pub(super) syntax: Syntax,
+}
+
+impl EngineControl {
+    fn ask(&self, request: Request) -> Result<Answer, Diagnostic> {
+        let (reply, answer) = sync_channel(1);
+        self.inbox
+            .request(Envelope { request, reply })
+            .map_err(|_| {
+                Diagnostic::new(
+                    Kind::Conflict,
+                    "busy",
+                    "too many requests wait for the engine",
+                )
+                .hint("try again in a moment")
+            })?;
+        let ended = || Diagnostic::new(Kind::Unreachable, "ended", "the engine has ended");
+        answer.recv().map_err(|_| ended())?
+    }
+
+    fn next_run(&self) -> Result<RunId, Diagnostic> {
+        let mut random = [0u8; 16];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+            .map_err(|error| Diagnostic::new(Kind::Internal, "random", error.to_string()))?;
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = RunId::following(*newest, self.clock.now(), u128::from_be_bytes(random));
+        *newest = Some(run);
+        Ok(run)
+    }
+
+    fn ready(&self, request: &SubmitRequest, retry_of: Option<RunId>) -> Result<Ready, Diagnostic> {
+        let catalog = self.definitions.current();
+        let skill = lookup::find_skill(&catalog, &request.skill)?;
+        let around = Surroundings {
+            config: &catalog.config,
+            workspace: &self.workspace,
+            state_dir: &self.state_dir,
+            environment: &self.environment,
+            now: self.clock.now(),
+            retry_of,
+            syntax: &self.syntax,
+        };
+        intake::ready(&skill, request, self.next_run()?, &around)
+    }
+
+    fn accept(
+        &self,
+        request: &SubmitRequest,
+        retry_of: Option<RunId>,
+    ) -> Result<Submitted, Diagnostic> {
+        if let Some(key) = &request.key
+            && (key.is_empty() || key.len() > KEY_BYTES_MAX || key.chars().any(char::is_control))
+        {
+            let why = format!("a key has 1 to {KEY_BYTES_MAX} bytes and no control characters");
+            return Err(Diagnostic::new(Kind::Usage, "key", why));
+        }
+        let ready = self.ready(request, retry_of)?;
+        let run = ready.spec.run;
+        super::secrets::keep(&self.state_dir, run, &ready.secrets)?;
+        let needs = live::needs(&ready.spec);
+        let submission = Submission {
+            spec: Arc::new(ready.spec),
+            needs,
+            key: request.key.clone(),
+        };
+        match self.ask(Request::Submit(Box::new(submission))) {
+            Ok(Answer::Submitted(submitted)) => {
+                if submitted.existing {
+                    super::secrets::forget(&self.state_dir, run);
+                }
+                Ok(submitted)
+            }
+            Ok(Answer::Run(_) | Answer::Done) => Err(unexpected()),
+            Err(refused) => {
+                super::secrets::forget(&self.state_dir, run);
+                Err(refused)
+            }
+        }
+    }
+
+    /// The run that a full id, a unique prefix or suffix, or `latest` names.
+    fn resolve_id(&self, text: &str) -> Result<RunId, Diagnostic> {
+        if text == "latest" {
+            return self.latest();
+        }
+        if let Ok(run) = text.parse::<RunId>() {
+            return Ok(run);
+        }
+        let mut found: Vec<RunId> = self
+            .view
+            .runs()
+            .iter()
+            .map(|shown| shown.spec.run)
+            .filter(|run| run.matches(text))
+            .collect();
+        found.extend(
+            self.store
+                .find(text, 10)
+                .map_err(|error| reading::unreadable(&error))?,
+        );
+        found.sort_unstable();
+        found.dedup();
+        match found.as_slice() {
+            [run] => Ok(*run),
+            [] => Err(no_such_run(text)),
+            several => {
+                let mut refused = Diagnostic::new(
+                    Kind::Usage,
+                    "run_ambiguous",
+                    format!("`{text}` names {} runs", several.len()),
+                )
+                .hint("give more of the id");
+                refused.details = several.iter().map(ToString::to_string).collect();
+                Err(refused)
+            }
+        }
+    }
+
+    fn latest(&self) -> Result<RunId, Diagnostic> {
+        if let Some(shown) = self.view.runs().last() {
+            return Ok(shown.spec.run);
+        }
+        let newest = self
+            .store
+            .newest()
+            .map_err(|error| reading::unreadable(&error))?;
+        newest
+            .ok_or_else(|| Diagnostic::new(Kind::NotFound, "run_not_found", "there is no run yet"))
+    }
+
+    /// A run, live or from the store.
+    fn shown(&self, run: RunId) -> Result<Arc<Shown>, Diagnostic> {
+        match self.view.run(run) {
+            Some(shown) => Ok(shown),
+            None => reading::stored(self.store.as_ref(), run)?
+                .map(Arc::new)
+                .ok_or_else(|| no_such_run(&run.to_string())),
+        }
+    }
+}
+
+impl Control for EngineControl {
+    fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic> {
+        self.accept(request, None)
+    }
+
+    fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
+        let ready = self.ready(request, None)?;
+        Ok(rendering::rendered(&ready))
+    }
+
+    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
+        reading::runs(&self.view, self.store.as_ref(), query)
+    }
+
+    fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
+        let shown = self.shown(self.resolve_id(run)?)?;
+        Ok(reading::detail(&shown))
+    }
+
+    fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
+        let run = self.resolve_id(run)?;
+        self.shown(run)?;
+        let kind = if request.now {
+            CancelKind::Now
+        } else {
+            CancelKind::Graceful
+        };
+        let by = request.by.clone().unwrap_or_else(|| "unknown".to_owned());
+        let answer = self.ask(Request::Cancel { run, kind, by })?;
+        summary_of(answer)
+    }
+
+    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
+        let shown = self.shown(self.resolve_id(run)?)?;
+        if !shown.spec.sensitive.is_empty() {
+            return Err(Diagnostic::new(
+                Kind::Usage,
+                "sensitive_inputs",
+                format!(
+                    "{} had sensitive inputs, which are not kept: {}",
+                    shown.spec.run.short(),
+                    shown.spec.sensitive.join(", ")
+                ),
+            )
+            .hint(format!(
+                "run `workerctl run {}` with its inputs",
+                shown.spec.skill
+            )));
+        }
+        let inputs = shown.spec.inputs.iter();
+        let request = SubmitRequest {
+            skill: shown.spec.skill.to_string(),
+            inputs: Some(
+                inputs
+                    .filter(|(_, value)| !matches!(value, crate::model::Value::Unset))
+                    .map(|(name, value)| (name.clone(), value.to_json()))
+                    .collect(),
+            ),
+            by: Some(format!("retry of {}", shown.spec.run.short())),
+            ..SubmitRequest::default()
+        };
+        self.accept(&request, Some(shown.spec.run))
+    }
+
+    fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
+        let run = self.resolve_id(run)?;
+        self.shown(run)?;
+        let resolution = match request.resolution.as_str() {
+            "succeeded" => Resolution::Succeeded,
+            "failed" => Resolution::Failed,
+            other => {
+                return Err(Diagnostic::new(
+                    Kind::Usage,
+                    "resolution",
+                    format!("`{other}` is neither `succeeded` nor `failed`"),
+                ));
+            }
+        };
+        if request.note.trim().is_empty() || request.note.len() > 4_096 {
+            let why = "a note of 1 to 4096 bytes has to say why";
+            return Err(Diagnostic::new(Kind::Usage, "note", why));
+        }
+        let note = request.note.clone();
+        let answer = self.ask(Request::Resolve {
+            run,
+            resolution,
+            note,
+        })?;
+        summary_of(answer)
+    }
+
+    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
+        let shown = self.shown(self.resolve_id(run)?)?;
+        let failed = |error: &dyn std::error::Error| {
+            let message = crate::model::diagnostic::chain(error);
+            Diagnostic::new(Kind::Internal, "diff", message)
+        };
+        let cwd = Path::new(&shown.spec.cwd);
+        let id: git::RunId = shown
+            .spec
+            .run
+            .to_string()
+            .parse()
+            .map_err(|error: git::NameError| failed(&error))?;
+        let patch = match &shown.summary.commit {
+            Some(commit) => {
+                let oid: git::Oid = commit
+                    .parse()
+                    .map_err(|error: git::NameError| failed(&error))?;
+                git::diff_of_commit(cwd, &oid, DIFF_BYTES_MAX).map_err(|error| failed(&error))?
+            }
+            None => git::diff(cwd, &id, DIFF_BYTES_MAX).map_err(|error| failed(&error))?,
+        };
+        let Some(patch) = patch else {
+            return Err(Diagnostic::new(
+                Kind::NotFound,
+                "nothing_kept",
+                format!("nothing that {} changed is kept", shown.spec.run.short()),
+            ));
+        };
+        let note = if patch.truncated {
+            "\n(cut: the patch is larger than 4 MiB)\n"
+        } else {
+            ""
+        };
+        Ok(patch.text + note)
+    }
+
+    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
+        let shown = self.shown(self.resolve_id(run)?)?;
+        self.effects.flush_log(shown.spec.run);
+        reading::lines(&shown.spec, query)
+    }
+
+    fn watch(
+        &self,
+        run: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        let receiver = self.view.watch(run).ok_or_else(|| {
+            Diagnostic::new(Kind::Conflict, "busy", "too many watchers")
+                .hint("end one, or read the thread's log")
+        })?;
+        self.effects.flush_log(run);
+        let shown = self.shown(run)?;
+        if shown.lost {
+            self.ask(Request::Settle)?;
+        }
+        reading::watch(&self.view, &shown, &receiver, callback)
+    }
+
+    fn status(&self) -> Result<Status, Diagnostic> {
+        let catalog = self.definitions.current();
+        let shown = self.view.runs();
+        let open: Vec<&Arc<Shown>> = shown.iter().filter(|one| !one.run.is_finished()).collect();
+        let queued = open.iter().filter(|one| one.run.is_queued()).count();
+        let counters = self.store.counters();
+        let count = |weight: Severity| {
+            to_u32(
+                catalog
+                    .problems
+                    .iter()
+                    .filter(|problem| problem.severity == weight)
+                    .count(),
+            )
+        };
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            host: match self.host {
+                Host::Daemon => "daemon".to_owned(),
+                Host::InProcess => "in_process".to_owned(),
+            },
+            workspace: self.workspace.display().to_string(),
+            state_dir: self.state_dir.display().to_string(),
+            condition: self.view.condition().name().to_owned(),
+            running: to_u32(open.len() - queued),
+            queued: to_u32(queued),
+            active: open
+                .iter()
+                .take(ACTIVE_SHOWN_MAX)
+                .map(|one| one.summary.clone())
+                .collect(),
+            max_parallel: super::parallel_max(&catalog.config),
+            workers: to_u32(catalog.workers.len()),
+            skills: to_u32(
+                catalog
+                    .workers
+                    .iter()
+                    .map(|worker| worker.skills.len())
+                    .sum(),
+            ),
+            errors: count(Severity::Error),
+            warnings: count(Severity::Warning),
+            timezone: catalog.config.timezone.clone(),
+            uptime_ms: self.clock.monotonic_ms().saturating_sub(self.started_ms),
+            syncs: counters.syncs,
+            commits: counters.commits,
+        })
+    }
+
+    fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
+        let catalog = self.definitions.current();
+        let view = |worker: &Arc<crate::model::Worker>| WorkerView::of(worker, &catalog.problems);
+        Ok(catalog.workers.iter().map(view).collect())
+    }
+
+    fn reload(&self) -> Result<ReloadReport, Diagnostic> {
+        let before = self.definitions.current();
+        let catalog = self.definitions.reload();
+        if before.config != catalog.config {
+            self.ask(Request::Limits {
+                parallel_max: super::parallel_max(&catalog.config),
+                waiting_max: catalog.config.queue_max,
+            })?;
+        }
+        Ok(ReloadReport {
+            workers: to_u32(catalog.workers.len()),
+            skills: to_u32(
+                catalog
+                    .workers
+                    .iter()
+                    .map(|worker| worker.skills.len())
+                    .sum(),
+            ),
+            problems: catalog.problems.clone(),
+            reread: reread(&before, &catalog),
+        })
+    }
+
+    fn drain(&self) -> Result<(), Diagnostic> {
+        self.ask(Request::Drain).map(|_| ())
+    }
+}
+
+/// Workers that a reload did not take over as they were.
+fn reread(before: &Catalog, after: &Catalog) -> u32 {
+    let earlier: HashSet<_> = before.workers.iter().map(Arc::as_ptr).collect();
+    to_u32(
+        after
+            .workers
+            .iter()
+            .filter(|worker| !earlier.contains(&Arc::as_ptr(worker)))
+            .count(),
+    )
+}
+
+fn summary_of(answer: Answer) -> Result<RunSummary, Diagnostic> {
+    match answer {
+        Answer::Run(summary) => Ok(*summary),
+        Answer::Submitted(_) | Answer::Done => Err(unexpected()),
+    }
+}
+
+fn no_such_run(text: &str) -> Diagnostic {
+    let shown: String = text.chars().take(64).filter(|c| !c.is_control()).collect();
+    Diagnostic::new(Kind::NotFound, "run_not_found", format!("no run `{shown}`"))
+        .hint("`workerctl runs` lists them")
+}
+
+fn unexpected() -> Diagnostic {
+    Diagnostic::new(
+        Kind::Internal,
+        "internal",
+        "the engine answered something else",
+    )
+}
+
+fn to_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

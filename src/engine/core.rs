@@ -1,0 +1,283 @@
+//! The core loop: drain the inbox, apply everything, commit once, answer, hand out the actions.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::inbox::{Delivery, Inbox, Mail};
+use super::live::Live;
+use super::pool::Pool;
+use super::request::{Answer, Envelope};
+use super::view::{Shown, View};
+use super::work::Effects;
+use crate::clock::Clock;
+use crate::machine::{Admission, Entry, Event, State};
+use crate::model::{Diagnostic, Kind, RunId, Timestamp};
+use crate::queue::Queue;
+use crate::store::{Store, Write};
+
+mod admission;
+mod commit;
+mod dispatch;
+mod drain;
+mod requests;
+#[cfg(test)]
+mod tests;
+mod timers;
+
+/// Longest wait of the loop: then the wall clock is looked at again.
+const TICK: Duration = Duration::from_secs(30);
+
+/// How long more messages are gathered under load before they are committed together.
+const GATHER: Duration = Duration::from_micros(1_500);
+
+/// How long files of threads may be written and not synced.
+const SEAL_AFTER_MS: u64 = 5_000;
+
+/// How many closed runs may wait for that.
+const SEAL_BACKLOG: usize = 512;
+
+pub(crate) use admission::EndOrphans;
+
+/// What the core loop is built from.
+pub(super) struct CoreParts {
+    /// Where journals lie.
+    pub store: Arc<dyn Store>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What readers see.
+    pub view: Arc<View>,
+    /// Where messages arrive.
+    pub inbox: Arc<Inbox>,
+    /// What performs actions.
+    pub effects: Arc<dyn Effects>,
+    /// Who this engine is.
+    pub admission: Admission,
+    /// How many runs may be active.
+    pub parallel_max: u32,
+    /// How many runs may wait.
+    pub waiting_max: u32,
+    /// Whether waiting runs of earlier engines are started.
+    pub starts_queued: bool,
+    /// How long a draining engine waits for running commands, in milliseconds.
+    pub drain_grace_ms: u64,
+}
+
+/// What one turn gathers before it commits.
+#[derive(Default)]
+struct Turn {
+    entries: BTreeMap<RunId, Vec<Entry>>,
+    before: Vec<Write>,
+    after: Vec<Write>,
+    answers: Vec<(Envelope, Reply)>,
+    changed: BTreeSet<RunId>,
+    lazy: Vec<Write>,
+    dropped: Vec<RunId>,
+    keys: HashMap<String, (RunId, Timestamp)>,
+}
+
+enum Reply {
+    Now(Box<Answer>),
+    Summary(RunId),
+}
+
+/// The owner of every run: one plain thread.
+pub(super) struct Core {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    view: Arc<View>,
+    inbox: Arc<Inbox>,
+    pool: Pool,
+    queue: Queue,
+    live: HashMap<RunId, Live>,
+    timed: HashSet<RunId>,
+    outstanding: usize,
+    closing: Vec<(RunId, Entry)>,
+    sealing: bool,
+    sealed_with: usize,
+    sealed_ms: u64,
+    keys_forgotten_ms: u64,
+    unsettled: Option<EndOrphans>,
+    admission: Admission,
+    starts_queued: bool,
+    draining: Option<drain::Draining>,
+    /// Requests to drain, answered when the loop has ended.
+    draining_for: Vec<Envelope>,
+    drain_grace_ms: u64,
+}
+
+impl Core {
+    /// A loop without runs.
+    pub(super) fn new(parts: CoreParts) -> Core {
+        Core {
+            pool: Pool::new(parts.effects, Arc::clone(&parts.inbox)),
+            store: parts.store,
+            clock: parts.clock,
+            view: parts.view,
+            inbox: parts.inbox,
+            queue: Queue::new(parts.parallel_max, parts.waiting_max),
+            live: HashMap::new(),
+            timed: HashSet::new(),
+            outstanding: 0,
+            closing: Vec::new(),
+            sealing: false,
+            sealed_with: 0,
+            sealed_ms: 0,
+            keys_forgotten_ms: 0,
+            unsettled: None,
+            admission: parts.admission,
+            starts_queued: parts.starts_queued,
+            draining: None,
+            draining_for: Vec::new(),
+            drain_grace_ms: parts.drain_grace_ms,
+        }
+    }
+
+    /// Turns until the engine is drained or its store is broken.
+    pub(super) fn run(mut self) -> Result<(), Diagnostic> {
+        let result = loop {
+            if self.is_done() {
+                break Ok(());
+            }
+            self.inbox.wait(self.next_wait());
+            if self.outstanding > 1 {
+                self.inbox.gather(self.outstanding.div_ceil(2), GATHER);
+            }
+            let mail = self.inbox.take();
+            if let Err(error) = self.turn(mail) {
+                break Err(error);
+            }
+        };
+        self.tell_drained(&result);
+        for envelope in self.inbox.take().requests {
+            envelope.answer(Err(Diagnostic::new(
+                Kind::Unreachable,
+                "ended",
+                "the engine has ended",
+            )));
+        }
+        self.pool.close();
+        result
+    }
+
+    /// One turn: everything that has arrived, one commit, all answers, all actions.
+    pub(super) fn turn(&mut self, mail: Mail) -> Result<(), Diagnostic> {
+        self.view.turned(self.clock.monotonic_ms());
+        if mail
+            .requests
+            .iter()
+            .any(|envelope| envelope.request.changes_runs())
+        {
+            self.settle_now()?;
+        }
+        let mut turn = Turn::default();
+        for delivery in mail.deliveries {
+            match delivery {
+                Delivery::Result { run, event } => self.on_result(&mut turn, run, event),
+                Delivery::Sealed => self.on_sealed(&mut turn),
+            }
+        }
+        for envelope in mail.requests {
+            self.on_request(&mut turn, envelope);
+        }
+        self.on_time(&mut turn);
+        self.admit(&mut turn);
+        self.commit(&mut turn)?;
+        self.publish(&mut turn);
+        self.answer(turn.answers);
+        self.dispatch(&turn.changed);
+        self.seal();
+        Ok(())
+    }
+
+    fn on_result(&mut self, turn: &mut Turn, run: RunId, event: Event) {
+        let Some(live) = self.live.get_mut(&run) else {
+            return;
+        };
+        if live.outstanding.take().is_some() {
+            self.outstanding -= 1;
+        }
+        if self
+            .draining
+            .as_ref()
+            .is_some_and(|draining| draining.drops(&live.run))
+        {
+            return;
+        }
+        if let Event::Closed = event {
+            self.on_closed(turn, run);
+        } else {
+            self.record(turn, run, event);
+        }
+    }
+
+    /// Applies an event and puts it into the turn's batch. A refused result would leave the run stuck,
+    /// so such a run is given up and its journal kept.
+    fn record(&mut self, turn: &mut Turn, run: RunId, event: Event) {
+        let now = self.clock.now();
+        let Some(live) = self.live.get_mut(&run) else {
+            return;
+        };
+        let was_finished = live.run.is_finished();
+        let was_queued = live.run.is_queued();
+        let name = event.name();
+        match live.record(now, event) {
+            Ok(entry) => turn.entries.entry(run).or_default().push(entry),
+            Err(refused) => {
+                tracing::error!(%run, event = name, error = %refused, "an event was refused");
+                if live.outstanding.is_none() && live.run.next_action().is_some() {
+                    self.give_up(turn, run, "machine");
+                }
+                return;
+            }
+        }
+        turn.changed.insert(run);
+        match &live.run.state {
+            State::BackingOff { .. } => self.queue.park(run),
+            State::Queued if !was_queued => self.queue.requeue(run),
+            State::Finished { .. } if !was_finished => {
+                let summary = live.summary();
+                turn.after.push(Write::Finished(Box::new(summary)));
+                self.queue.release(run);
+            }
+            State::Finished { .. } => {
+                turn.after.push(Write::Finished(Box::new(live.summary())));
+            }
+            _ => self.queue.unpark(run),
+        }
+        if live.is_timed() {
+            if self.timed.insert(run) || matches!(live.run.state, State::BackingOff { .. }) {
+                live.timer_since_ms = self.clock.monotonic_ms();
+            }
+        } else {
+            self.timed.remove(&run);
+        }
+    }
+
+    fn publish(&mut self, turn: &mut Turn) {
+        let shown = |run: &RunId| (*run, self.live.get(run).map(Live::shown));
+        let mut changes: Vec<(RunId, Option<Arc<Shown>>)> =
+            turn.changed.iter().map(shown).collect();
+        changes.extend(turn.dropped.iter().map(|run| (*run, None)));
+        if !changes.is_empty() {
+            self.view.publish(changes);
+        }
+    }
+
+    fn answer(&self, answers: Vec<(Envelope, Reply)>) {
+        for (envelope, reply) in answers {
+            let answer = match reply {
+                Reply::Now(answer) => Ok(*answer),
+                Reply::Summary(run) => match self.view.run(run) {
+                    Some(shown) => Ok(Answer::Run(Box::new(shown.summary.clone()))),
+                    None => Err(Diagnostic::new(
+                        Kind::NotFound,
+                        "run_not_found",
+                        "no such run",
+                    )),
+                },
+            };
+            envelope.answer(answer);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Admission, recovery's entry, and giving a run up.
+
+use super::super::live::Live;
+use super::{Core, Turn};
+use crate::machine::{Event, State};
+use crate::model::outcome::{Outcome, Phase};
+use crate::model::{Diagnostic, RunId};
+use crate::queue::{Lease, WaitingFor};
+use crate::store::Write;
+
+/// For how many waiting runs the reason is kept up to date.
+const REASONS_MAX: usize = 50;
+
+/// Ends what is left of a run's processes; false: something could not be ended.
+pub(crate) type EndOrphans = Box<dyn Fn(&Live) -> bool + Send>;
+
+impl Core {
+    /// Admits every run that may start, in the same commit as whatever made room for it.
+    pub(super) fn admit(&mut self, turn: &mut Turn) {
+        if self.draining.is_some() {
+            return;
+        }
+        let admitted = self.queue.admit();
+        for run in &admitted {
+            let admission = self.admission.clone();
+            self.record(turn, *run, Event::Admitted { admission });
+        }
+        if !turn.changed.is_empty() {
+            self.explain_waiting(turn);
+        }
+    }
+
+    fn explain_waiting(&mut self, turn: &mut Turn) {
+        let waiting: Vec<RunId> = self.queue.first_waiting(REASONS_MAX);
+        for run in waiting {
+            let reason = self.queue.waiting_for(run).map(|reason| describe(&reason));
+            if let Some(live) = self.live.get_mut(&run)
+                && live.waiting_for != reason
+            {
+                live.waiting_for = reason;
+                turn.changed.insert(run);
+            }
+        }
+    }
+
+    /// Takes in a run of an earlier engine, its processes dead. Its journal is folded already.
+    pub(crate) fn recover(&mut self, live: Live) {
+        let run = live.spec.run;
+        let needs = live.needs();
+        let queued = live.run.is_queued();
+        let finished = live.run.is_finished();
+        self.live.insert(run, live);
+        if queued {
+            self.queue.readmit(run, needs);
+            if !self.starts_queued {
+                self.queue.hold_back(run);
+            }
+        } else if !finished {
+            self.queue.resume(run, needs);
+        }
+    }
+
+    /// Whether a run is held by this loop.
+    pub(crate) fn holds(&self, run: RunId) -> bool {
+        self.live.contains_key(&run)
+    }
+
+    /// Settles what earlier engines lost: now, or where only reading is asked for not before somebody
+    /// asks for more. `end_orphans` ends what is left of a run's processes, or says that it could not.
+    pub(crate) fn settle(
+        &mut self,
+        end_orphans: EndOrphans,
+        at_once: bool,
+    ) -> Result<(), Diagnostic> {
+        self.unsettled = Some(end_orphans);
+        if at_once {
+            return self.settle_now();
+        }
+        let mut turn = Turn::default();
+        for (run, live) in &mut self.live {
+            live.lost = !live.run.is_queued() && !live.run.is_finished();
+            if live.lost {
+                live.waiting_for = Some("an engine to settle it: its owner was lost".to_owned());
+            }
+            turn.changed.insert(*run);
+        }
+        self.explain_waiting(&mut turn);
+        self.publish(&mut turn);
+        Ok(())
+    }
+
+    /// Records for every recovered run that its owner was lost, and goes on from there.
+    pub(super) fn settle_now(&mut self) -> Result<(), Diagnostic> {
+        let Some(end_orphans) = self.unsettled.take() else {
+            return Ok(());
+        };
+        let mut turn = Turn::default();
+        let mut runs: Vec<RunId> = self.live.keys().copied().collect();
+        runs.sort_unstable();
+        for run in runs {
+            let Some(live) = self.live.get_mut(&run) else {
+                continue;
+            };
+            turn.changed.insert(run);
+            if !end_orphans(live) {
+                live.lost = true;
+                live.waiting_for = Some("its own processes, which cannot be ended".to_owned());
+                continue;
+            }
+            live.lost = false;
+            match &live.run.state {
+                State::Queued | State::Finished { .. } => {}
+                State::BackingOff { .. } => {
+                    live.timer_since_ms = self.clock.monotonic_ms();
+                    self.timed.insert(run);
+                    self.queue.park(run);
+                }
+                _ => self.record(&mut turn, run, Event::OwnerLost),
+            }
+        }
+        self.admit(&mut turn);
+        self.commit(&mut turn)?;
+        self.publish(&mut turn);
+        self.dispatch(&turn.changed);
+        Ok(())
+    }
+
+    /// Ends a run whose journal and machine disagree; its journal is kept for a person.
+    pub(super) fn give_up(&mut self, turn: &mut Turn, run: RunId, why: &str) {
+        let Some(live) = self.live.remove(&run) else {
+            return;
+        };
+        let mut summary = live.summary();
+        summary.phase = Phase::Finished;
+        summary.outcome = Some(Outcome::Unknown {
+            why: why.to_owned(),
+        });
+        summary.finished_at = Some(self.clock.now());
+        turn.after.push(Write::Finished(Box::new(summary)));
+        turn.after.push(Write::Closed(run));
+        turn.dropped.push(run);
+        turn.changed.remove(&run);
+        self.timed.remove(&run);
+        self.queue.release(run);
+    }
+}
+
+fn describe(reason: &WaitingFor) -> String {
+    match reason {
+        WaitingFor::Place => "a free place".to_owned(),
+        WaitingFor::Worker(run) => format!("{}, earlier of its worker", run.short()),
+        WaitingFor::Lease(Lease::Repository(_), run) => {
+            format!("{}, which changes the same repository", run.short())
+        }
+        WaitingFor::Lease(Lease::Destination(path), run) => {
+            format!("{}, which writes `{path}` too", run.short())
+        }
+        WaitingFor::Daemon => "a daemon".to_owned(),
+    }
+}

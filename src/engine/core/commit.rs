@@ -1,0 +1,178 @@
+//! The commit of a turn: whole, tried again while the disk is full, run by run where the store refuses it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::super::request::{Answer, Envelope};
+use super::{Core, Reply, Turn};
+use crate::model::diagnostic::chain;
+use crate::model::{Diagnostic, Kind, RunId, Timestamp};
+use crate::store::{Batch, StoreError, Write};
+
+/// How often a full disk is tried again.
+const RETRY_FULL: Duration = Duration::from_secs(5);
+
+/// How often old idempotency keys are forgotten.
+const FORGET_EVERY_MS: u64 = 3_600_000;
+
+impl Core {
+    /// Commits everything that the turn gathered. On return it is durable, or the engine has to end.
+    pub(super) fn commit(&mut self, turn: &mut Turn) -> Result<(), Diagnostic> {
+        let mut writes = std::mem::take(&mut turn.before);
+        for (run, entries) in std::mem::take(&mut turn.entries) {
+            writes.push(Write::Entries { run, entries });
+        }
+        writes.append(&mut turn.after);
+        if writes.is_empty() {
+            return self.commit_lazily(turn);
+        }
+        writes.append(&mut turn.lazy);
+        writes.extend(self.forget_keys());
+        let batch = Batch { writes };
+        match self.commit_batch(&batch) {
+            Err(StoreError::Refused { reason, .. }) => self.commit_apart(turn, batch, &reason),
+            committed => committed.map_err(|error| broken(&error)),
+        }
+    }
+
+    /// Once an hour: idempotency keys that no longer answer anything go.
+    fn forget_keys(&mut self) -> Option<Write> {
+        let now_ms = self.clock.monotonic_ms();
+        if now_ms.saturating_sub(self.keys_forgotten_ms) < FORGET_EVERY_MS {
+            return None;
+        }
+        self.keys_forgotten_ms = now_ms;
+        let kept_ms = i64::try_from(super::requests::KEY_MS).unwrap_or(i64::MAX);
+        let before = self.clock.now().millis().saturating_sub(kept_ms);
+        Some(Write::ForgetKeys(Timestamp::from_millis(before)))
+    }
+
+    /// What may be lost without harm waits for the next sync.
+    fn commit_lazily(&mut self, turn: &mut Turn) -> Result<(), Diagnostic> {
+        if turn.lazy.is_empty() {
+            return Ok(());
+        }
+        let batch = Batch {
+            writes: std::mem::take(&mut turn.lazy),
+        };
+        match self.store.commit_lazily(&batch) {
+            Err(StoreError::Full { .. }) => self.commit_batch(&batch),
+            committed => committed,
+        }
+        .map_err(|error| broken(&error))
+    }
+
+    /// Commits a batch; while the disk is full it is kept and tried again.
+    fn commit_batch(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        self.view
+            .set_committing_since(self.clock.monotonic_ms() + 1);
+        let mut committed = self.store.commit(batch);
+        while let Err(StoreError::Full { path }) = committed {
+            self.view.set_disk_full(true);
+            tracing::error!(
+                path,
+                "the disk is full: nothing is accepted until there is space"
+            );
+            for envelope in self.inbox.take_requests(RETRY_FULL) {
+                envelope.answer(Err(disk_full()));
+            }
+            self.view.turned(self.clock.monotonic_ms());
+            self.view
+                .set_committing_since(self.clock.monotonic_ms() + 1);
+            committed = self.store.reopen().and_then(|()| self.store.commit(batch));
+        }
+        self.view.set_disk_full(false);
+        self.view.set_committing_since(0);
+        committed
+    }
+
+    /// One bad run never stops the engine: each run's part is committed by itself, and a run whose part
+    /// is refused again is given up.
+    fn commit_apart(&mut self, turn: &mut Turn, batch: Batch, why: &str) -> Result<(), Diagnostic> {
+        let mut parts: BTreeMap<Option<RunId>, Vec<Write>> = BTreeMap::new();
+        for write in batch.writes {
+            parts.entry(run_of(&write)).or_default().push(write);
+        }
+        for (run, writes) in parts {
+            let known = !writes.iter().any(|write| matches!(write, Write::Spec(_)));
+            match (self.commit_batch(&Batch { writes }), run) {
+                (Err(StoreError::Refused { reason, .. }), Some(run)) => {
+                    tracing::error!(%run, reason, "what the run recorded cannot be stored");
+                    self.refuse_run(turn, run, known, &reason)?;
+                }
+                (Err(StoreError::Refused { .. }), None) => {
+                    tracing::error!(why, "a record of no run cannot be stored");
+                }
+                (committed, _) => committed.map_err(|error| broken(&error))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_run(
+        &mut self,
+        turn: &mut Turn,
+        run: RunId,
+        known: bool,
+        reason: &str,
+    ) -> Result<(), Diagnostic> {
+        let mut ending = Turn::default();
+        self.give_up(&mut ending, run, "not_storable");
+        turn.changed.remove(&run);
+        turn.dropped.push(run);
+        if known {
+            let batch = Batch {
+                writes: ending.after,
+            };
+            return self.commit_batch(&batch).map_err(|error| broken(&error));
+        }
+        let answers = std::mem::take(&mut turn.answers);
+        for (envelope, reply) in answers {
+            if answers_with(&reply, run) {
+                refuse(envelope, reason);
+            } else {
+                turn.answers.push((envelope, reply));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn answers_with(reply: &Reply, run: RunId) -> bool {
+    match reply {
+        Reply::Summary(other) => *other == run,
+        Reply::Now(answer) => {
+            matches!(answer.as_ref(), Answer::Submitted(submitted) if submitted.run == run)
+        }
+    }
+}
+
+fn refuse(envelope: Envelope, reason: &str) {
+    let message = format!("the run cannot be stored: {reason}");
+    let refused = Diagnostic::new(Kind::Usage, "not_storable", message)
+        .hint("pass large values through a file in the workspace");
+    envelope.answer(Err(refused));
+}
+
+fn run_of(write: &Write) -> Option<RunId> {
+    match write {
+        Write::Spec(spec) => Some(spec.run),
+        Write::Entries { run, .. } | Write::Closed(run) | Write::Key { run, .. } => Some(*run),
+        Write::Finished(summary) => Some(summary.run),
+        Write::ForgetKeys(_) => None,
+    }
+}
+
+fn broken(error: &StoreError) -> Diagnostic {
+    Diagnostic::new(Kind::Internal, "store_broken", chain(error))
+        .hint("start the engine again: it recovers from what was committed")
+}
+
+fn disk_full() -> Diagnostic {
+    Diagnostic::new(
+        Kind::Blocked,
+        "disk_full",
+        "the disk is full: nothing new is accepted",
+    )
+    .hint("free some space; work goes on by itself within seconds")
+}

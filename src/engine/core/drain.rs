@@ -1,0 +1,116 @@
+//! Draining: nothing new starts; what still runs after the grace is ended.
+
+use super::super::request::{Answer, Envelope};
+use super::{Core, Turn};
+use crate::machine::{Action, Event, Run, State};
+use crate::model::{Diagnostic, RunId};
+
+/// An engine that is ending.
+pub(super) struct Draining {
+    since_ms: u64,
+    grace_over: bool,
+}
+
+impl Draining {
+    /// Whether an action is left to the next engine: it runs commands and may be repeated.
+    pub(super) fn holds(&self, action: &Action) -> bool {
+        self.grace_over && is_repeatable(action)
+    }
+
+    /// Whether a result is dropped, because its commands were ended half-way by us.
+    pub(super) fn drops(&self, run: &Run) -> bool {
+        self.grace_over
+            && run
+                .next_action()
+                .is_some_and(|action| is_repeatable(&action))
+    }
+}
+
+/// Actions that run commands other than the skill's own and that recovery performs again.
+fn is_repeatable(action: &Action) -> bool {
+    matches!(
+        action,
+        Action::Validate
+            | Action::Verify { .. }
+            | Action::RunHook { .. }
+            | Action::RunPostCommitHook { .. }
+    )
+}
+
+impl Core {
+    pub(super) fn start_draining(&mut self, asked: Envelope) {
+        self.draining_for.push(asked);
+        if self.draining.is_none() {
+            let since_ms = self.clock.monotonic_ms();
+            self.draining = Some(Draining {
+                since_ms,
+                grace_over: false,
+            });
+            self.view.set_draining();
+        }
+    }
+
+    /// Tells everybody who asked for it that the engine is drained, or why it ended otherwise.
+    pub(super) fn tell_drained(&mut self, ended: &Result<(), Diagnostic>) {
+        for envelope in self.draining_for.drain(..) {
+            envelope.answer(ended.clone().map(|()| Answer::Done));
+        }
+    }
+
+    pub(super) fn drain_on_time(&mut self, turn: &mut Turn) {
+        let Some(draining) = &mut self.draining else {
+            return;
+        };
+        let waited = self.clock.monotonic_ms().saturating_sub(draining.since_ms);
+        if draining.grace_over || waited < self.drain_grace_ms {
+            return;
+        }
+        draining.grace_over = true;
+        let busy: Vec<RunId> = self
+            .live
+            .iter()
+            .filter(|(_, live)| live.outstanding.is_some())
+            .map(|(run, _)| *run)
+            .collect();
+        for run in busy {
+            let Some(live) = self.live.get(&run) else {
+                continue;
+            };
+            if matches!(live.run.state, State::Executing { ending: None, .. }) {
+                self.record(turn, run, Event::Interrupted);
+            } else if let Some(outstanding) = &live.outstanding
+                && is_repeatable(&outstanding.action)
+            {
+                outstanding.stop.stop(crate::process::StopKind::Graceful);
+            }
+        }
+    }
+
+    pub(super) fn drain_wait_ms(&self, wait_ms: u64) -> u64 {
+        match &self.draining {
+            Some(draining) if !draining.grace_over => {
+                let waited = self.clock.monotonic_ms().saturating_sub(draining.since_ms);
+                wait_ms.min(self.drain_grace_ms.saturating_sub(waited))
+            }
+            _ => wait_ms,
+        }
+    }
+
+    /// Whether a draining engine has nothing left to do.
+    pub(super) fn is_done(&self) -> bool {
+        self.draining.is_some()
+            && self.outstanding == 0
+            && self.closing.is_empty()
+            && (self.unsettled.is_some() || self.rests())
+    }
+
+    fn rests(&self) -> bool {
+        self.live
+            .values()
+            .filter(|live| !live.lost)
+            .all(|live| match live.run.next_action() {
+                None => true,
+                Some(action) => self.draining.as_ref().is_some_and(|d| d.holds(&action)),
+            })
+    }
+}

@@ -1,0 +1,258 @@
+//! Requests: each becomes an event, or is refused.
+
+use super::super::live::Live;
+use super::super::request::{Answer, Envelope, Request, Submission};
+use super::super::view::Condition;
+use super::{Core, Reply, Turn};
+use crate::machine::{CancelKind, Event, MACHINE_VERSION, Resolution, Run, State};
+use crate::model::outcome::Outcome;
+use crate::model::{Diagnostic, Kind, RunId};
+use crate::protocol::Submitted;
+use crate::queue::Refused;
+use crate::store::Write;
+
+/// How long an idempotency key answers the same run.
+pub(super) const KEY_MS: u64 = 24 * 3_600_000;
+
+impl Core {
+    pub(super) fn on_request(&mut self, turn: &mut Turn, envelope: Envelope) {
+        let reply = match &envelope.request {
+            Request::Submit(submission) => self.submit(turn, submission),
+            Request::Cancel { run, kind, by } => self.cancel(turn, *run, *kind, by),
+            Request::Resolve {
+                run,
+                resolution,
+                note,
+            } => self.resolve(turn, *run, *resolution, note),
+            Request::Limits {
+                parallel_max,
+                waiting_max,
+            } => {
+                self.queue.set_limits(*parallel_max, *waiting_max);
+                Ok(Reply::Now(Box::new(Answer::Done)))
+            }
+            Request::Settle => Ok(Reply::Now(Box::new(Answer::Done))),
+            // Answered when the loop has ended.
+            Request::Drain => {
+                self.start_draining(envelope);
+                return;
+            }
+        };
+        match reply {
+            Ok(reply) => turn.answers.push((envelope, reply)),
+            Err(refused) => envelope.answer(Err(refused)),
+        }
+    }
+
+    fn submit(&mut self, turn: &mut Turn, submission: &Submission) -> Result<Reply, Diagnostic> {
+        let spec = &submission.spec;
+        if self.view.condition() == Condition::Draining {
+            return Err(
+                Diagnostic::new(Kind::Conflict, "draining", "the engine is ending")
+                    .hint("submit again once it has been started again"),
+            );
+        }
+        if let Some(existing) = self.existing(turn, submission)? {
+            return Ok(existing);
+        }
+        self.queue
+            .submit(spec.run, submission.needs.clone())
+            .map_err(|refused| match refused {
+                Refused::Full(most) => Diagnostic::new(
+                    Kind::Blocked,
+                    "queue_full",
+                    format!("{most} runs are waiting already"),
+                )
+                .hint("raise `queue.max` in workerctl.yaml, or submit later"),
+                Refused::Known => Diagnostic::new(Kind::Conflict, "run_known", refused.to_string()),
+            })?;
+        let event = Event::Submitted {
+            machine: MACHINE_VERSION,
+            plan: spec.plan.clone(),
+        };
+        let run = Run::submitted(&event).map_err(|error| {
+            Diagnostic::new(
+                Kind::Internal,
+                "machine",
+                crate::model::diagnostic::chain(&error),
+            )
+        })?;
+        let entry = crate::machine::Entry {
+            seq: 0,
+            at: spec.submitted_at,
+            event,
+        };
+        let live = Live::new(spec.clone(), run, vec![entry.clone()]);
+        self.live.insert(spec.run, live);
+        turn.before.push(Write::Spec(spec.clone()));
+        turn.entries.entry(spec.run).or_default().push(entry);
+        turn.changed.insert(spec.run);
+        if let Some(key) = &submission.key {
+            let (key, run, at) = (key.clone(), spec.run, spec.submitted_at);
+            turn.keys.insert(key.clone(), (run, at));
+            turn.before.push(Write::Key { key, run, at });
+        }
+        Ok(Reply::Now(Box::new(Answer::Submitted(Submitted {
+            run: spec.run,
+            thread: spec.thread.clone(),
+            existing: false,
+        }))))
+    }
+
+    /// The answer that an earlier submission with the same key was given.
+    fn existing(&self, turn: &Turn, submission: &Submission) -> Result<Option<Reply>, Diagnostic> {
+        let Some(key) = &submission.key else {
+            return Ok(None);
+        };
+        let known = match turn.keys.get(key) {
+            Some(known) => Some(*known),
+            None => self.store.key(key).map_err(|error| unreadable(&error))?,
+        };
+        let Some((run, at)) = known else {
+            return Ok(None);
+        };
+        if submission.spec.submitted_at.millis_since(at) > KEY_MS {
+            return Ok(None);
+        }
+        let earlier = match self.live.get(&run) {
+            Some(live) => Some(live.spec.as_ref().clone()),
+            None => self.store.spec(run).map_err(|error| unreadable(&error))?,
+        };
+        let Some(earlier) = earlier else {
+            return Ok(None);
+        };
+        let spec = &submission.spec;
+        if earlier.skill != spec.skill || earlier.inputs != spec.inputs {
+            return Err(Diagnostic::new(
+                Kind::Conflict,
+                "key_reused",
+                format!("the key `{key}` was used for another skill or other inputs"),
+            )
+            .hint("use a new key for a new request"));
+        }
+        Ok(Some(Reply::Now(Box::new(Answer::Submitted(Submitted {
+            run,
+            thread: earlier.thread,
+            existing: true,
+        })))))
+    }
+
+    fn cancel(
+        &mut self,
+        turn: &mut Turn,
+        run: RunId,
+        kind: CancelKind,
+        by: &str,
+    ) -> Result<Reply, Diagnostic> {
+        let Some(live) = self.live.get(&run) else {
+            return Err(ended(run));
+        };
+        let refused = match &live.run.state {
+            State::Finished { .. } => Some(ended(run)),
+            State::Committing { .. } | State::Publishing { .. } | State::Announcing { .. } => Some(
+                Diagnostic::new(
+                    Kind::Conflict,
+                    "committing",
+                    format!(
+                        "{} is being committed and can no longer be cancelled",
+                        run.short()
+                    ),
+                )
+                .hint("wait for it, then `git revert` its commit"),
+            ),
+            _ => None,
+        };
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        let event = Event::CancelRequested {
+            kind,
+            by: by.to_owned(),
+        };
+        let asked_before = live.entries.iter().any(|entry| match &entry.event {
+            Event::CancelRequested { kind: earlier, .. } => *earlier >= kind,
+            _ => false,
+        });
+        let accepted = live.run.apply(self.clock.now(), &event).is_ok();
+        if accepted && !asked_before {
+            if live.run.is_queued() {
+                self.queue.release(run);
+            }
+            self.record(turn, run, event);
+        }
+        Ok(Reply::Summary(run))
+    }
+
+    fn resolve(
+        &mut self,
+        turn: &mut Turn,
+        run: RunId,
+        resolution: Resolution,
+        note: &str,
+    ) -> Result<Reply, Diagnostic> {
+        self.revive(turn, run)?;
+        let settled = self
+            .live
+            .get(&run)
+            .and_then(|live| live.run.outcome().cloned());
+        if !matches!(settled, Some(Outcome::Unknown { .. })) {
+            return Err(Diagnostic::new(
+                Kind::Conflict,
+                "not_unknown",
+                format!("the outcome of {} is not unknown", run.short()),
+            ));
+        }
+        self.flush_closing(turn, run);
+        self.record(
+            turn,
+            run,
+            Event::Resolved {
+                resolution,
+                note: note.to_owned(),
+            },
+        );
+        Ok(Reply::Summary(run))
+    }
+
+    /// Brings a closed run back from the store, so that an event may be added to it.
+    fn revive(&mut self, turn: &mut Turn, run: RunId) -> Result<(), Diagnostic> {
+        if self.live.contains_key(&run) {
+            return Ok(());
+        }
+        let spec = self.store.spec(run).map_err(|error| unreadable(&error))?;
+        let entries = self
+            .store
+            .journal(run)
+            .map_err(|error| unreadable(&error))?;
+        let (Some(spec), Ok(folded)) = (spec, Run::fold(&entries)) else {
+            return Err(Diagnostic::new(
+                Kind::Conflict,
+                "journal_unreadable",
+                format!(
+                    "the journal of {} cannot be read, so nothing can be added to it",
+                    run.short()
+                ),
+            ));
+        };
+        let spec = std::sync::Arc::new(spec);
+        turn.before.push(Write::Spec(spec.clone()));
+        self.live.insert(run, Live::new(spec, folded, entries));
+        Ok(())
+    }
+}
+
+fn ended(run: RunId) -> Diagnostic {
+    Diagnostic::new(
+        Kind::Conflict,
+        "ended",
+        format!("{} has ended", run.short()),
+    )
+}
+
+fn unreadable(error: &crate::store::StoreError) -> Diagnostic {
+    Diagnostic::new(
+        Kind::Internal,
+        "store_unreadable",
+        crate::model::diagnostic::chain(error),
+    )
+}

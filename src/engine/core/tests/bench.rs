@@ -1,0 +1,304 @@
+//! The loop on a bench: a store in memory, a clock that is set by hand, effects that only pretend.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use crate::clock::FakeClock;
+use crate::engine::core::*;
+use crate::engine::request::{Request, Submission};
+use crate::engine::work::Work;
+use crate::machine::{Action, Run};
+use crate::model::evidence::{CheckRecord, Ended, Execution, Recorded, RestoreReport, Verdict};
+use crate::model::spec::{OnCrash, Plan, Program, Retry, SPEC_VERSION};
+use crate::model::{RunSpec, SkillRef, ThreadId, Timestamp};
+use crate::protocol::RunSummary;
+use crate::queue::Needs;
+use crate::store::MemoryStore;
+
+/// What the fake effects have done to the world; it survives engines.
+#[derive(Default)]
+pub(super) struct World {
+    pub(super) executed: Vec<(RunId, u32)>,
+    pub(super) committed: Vec<RunId>,
+    pub(super) closed: Vec<RunId>,
+    pub(super) out_of_order: Vec<String>,
+    pub(super) execution_code: i32,
+}
+
+pub(super) struct FakeEffects {
+    pub(super) world: Arc<Mutex<World>>,
+    pub(super) store: MemoryStore,
+    /// Actions named here wait until they are stopped.
+    pub(super) hangs: Vec<&'static str>,
+}
+
+impl Effects for FakeEffects {
+    fn perform(&self, work: &Work) -> Event {
+        let run = work.spec.run;
+        let journal = self.store.journal(run).unwrap_or_default();
+        let committed = Run::fold(&journal).ok().and_then(|run| run.next_action());
+        let mut world = self.world.lock().unwrap();
+        if committed.as_ref() != Some(&work.action) && work.action != Action::Close {
+            world
+                .out_of_order
+                .push(format!("{} before its commit", work.action.name()));
+        }
+        if let Action::Execute { attempt } = &work.action {
+            world.executed.push((run, *attempt));
+        }
+        if let Action::PublishCommit { .. } = &work.action
+            && !world.committed.contains(&run)
+        {
+            world.committed.push(run);
+        }
+        if work.action == Action::Close {
+            world.closed.push(run);
+        }
+        let code = world.execution_code;
+        drop(world);
+        let mut stopped = false;
+        if self.hangs.contains(&work.action.name()) {
+            while work.stop.requested().is_none() {
+                std::thread::yield_now();
+            }
+            stopped = true;
+        }
+        result(&work.action, code, stopped)
+    }
+
+    fn sync_files(&self) {}
+
+    fn flush_log(&self, _run: RunId) {}
+}
+
+pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
+    match action {
+        Action::Validate => Event::Validated { checks: Vec::new() },
+        Action::Prepare => Event::Prepared {
+            baseline: serde_json::Value::Null,
+        },
+        Action::Execute { attempt } => Event::ExecutionFinished {
+            attempt: *attempt,
+            execution: Execution {
+                ended: if stopped {
+                    Ended::Stopped
+                } else {
+                    Ended::Exited { code }
+                },
+                duration_ms: 1,
+                stdout_bytes: 0,
+                stderr_bytes: 0,
+                dropped_bytes: 0,
+                survivors_ended: 0,
+                stderr_tail: String::new(),
+            },
+        },
+        Action::Record { attempt } => Event::ResultRecorded {
+            attempt: *attempt,
+            result: Recorded {
+                outputs: Vec::new(),
+                changed: vec!["report.md".to_owned()],
+                changed_count: 1,
+                tree: serde_json::Value::Null,
+            },
+        },
+        Action::Verify { attempt, .. } => Event::ChecksFinished {
+            attempt: *attempt,
+            checks: vec![CheckRecord {
+                description: "holds".to_owned(),
+                command: Some("true".to_owned()),
+                must_pass: true,
+                verdict: Verdict::Passed,
+                ended: Some(Ended::Exited { code: 0 }),
+                message: None,
+                output_tail: String::new(),
+                duration_ms: 1,
+            }],
+            failure: None,
+        },
+        Action::RunHook { index } => Event::HookFinished {
+            index: *index,
+            verdict: crate::machine::HookVerdict::Passed,
+        },
+        Action::Save => Event::Saved,
+        Action::PrepareCommit => Event::CommitPrepared {
+            oid: "c0ffee".to_owned(),
+            parent: None,
+            reference: "refs/heads/main".to_owned(),
+        },
+        Action::PublishCommit { oid, .. } => Event::Committed {
+            oid: oid.clone(),
+            warning: None,
+        },
+        Action::RunPostCommitHook { index } => Event::PostCommitHookFinished {
+            index: *index,
+            verdict: crate::machine::HookVerdict::Passed,
+        },
+        Action::Restore => Event::Restored {
+            report: RestoreReport::default(),
+        },
+        Action::Close => Event::Closed,
+    }
+}
+
+pub(super) fn plan(mutating: bool) -> Plan {
+    Plan {
+        mutating,
+        idempotent: false,
+        validates: mutating,
+        prepares: mutating,
+        verifies: true,
+        on_crash: OnCrash::Verify,
+        retry: Retry::ONCE,
+        hooks: u32::from(mutating),
+        post_commit_hooks: u32::from(mutating),
+        max_runtime_ms: None,
+    }
+}
+
+pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
+    let submitted_at = Timestamp::from_millis(1_800_000_000_000);
+    let run = RunId::following(None, submitted_at, number);
+    let skill = SkillRef {
+        worker: "w".into(),
+        skill: format!("s{number}"),
+    };
+    Arc::new(RunSpec {
+        version: SPEC_VERSION,
+        run,
+        thread: ThreadId::of(run, &skill, submitted_at),
+        skill,
+        title: "Test".into(),
+        definition_digest: String::new(),
+        submitted_at,
+        zone: "UTC".into(),
+        workspace: "/nowhere".into(),
+        cwd: "/nowhere".into(),
+        repository: plan.mutating.then(|| "/nowhere/.git".to_owned()),
+        inputs: BTreeMap::new(),
+        sensitive: Vec::new(),
+        program: Program::Argv {
+            argv: vec!["true".into()],
+        },
+        requires: Vec::new(),
+        environment: Vec::new(),
+        env_names: Vec::new(),
+        outputs: Vec::new(),
+        stdout_to: None,
+        input_paths: Vec::new(),
+        pre_checks: Vec::new(),
+        checks: Vec::new(),
+        hooks: Vec::new(),
+        post_commit: Vec::new(),
+        plan,
+        timeout_ms: None,
+        commit_message: String::new(),
+        commit_author: None,
+        threads_dir: "threads".into(),
+        retry_of: None,
+        submitted_by: "test".into(),
+    })
+}
+
+pub(super) struct Bench {
+    pub(super) core: Core,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) view: Arc<View>,
+    pub(super) clock: Arc<FakeClock>,
+}
+
+pub(super) fn bench(
+    store: &MemoryStore,
+    world: &Arc<Mutex<World>>,
+    hangs: Vec<&'static str>,
+) -> Bench {
+    let (inbox, view) = (Arc::new(Inbox::default()), Arc::new(View::default()));
+    let clock = Arc::new(FakeClock::at(Timestamp::from_millis(1_800_000_000_000)));
+    let effects = FakeEffects {
+        world: Arc::clone(world),
+        store: store.clone(),
+        hangs,
+    };
+    let core = Core::new(CoreParts {
+        store: Arc::new(store.clone()),
+        clock: Arc::clone(&clock) as Arc<dyn Clock>,
+        view: Arc::clone(&view),
+        inbox: Arc::clone(&inbox),
+        effects: Arc::new(effects),
+        admission: Admission {
+            owner: "test".into(),
+            fence: 1,
+        },
+        parallel_max: 2,
+        waiting_max: 3,
+        starts_queued: true,
+        drain_grace_ms: 1_000,
+    });
+    Bench {
+        core,
+        inbox,
+        view,
+        clock,
+    }
+}
+
+pub(super) type Answered = Receiver<Result<Answer, Diagnostic>>;
+
+impl Bench {
+    pub(super) fn ask(&self, request: Request) -> Answered {
+        let (reply, answer) = sync_channel(1);
+        assert!(self.inbox.request(Envelope { request, reply }).is_ok());
+        answer
+    }
+
+    pub(super) fn submit(&self, spec: &Arc<RunSpec>, key: Option<&str>) -> Answered {
+        let needs = Needs {
+            worker: spec.skill.worker.clone(),
+            repository: spec.repository.clone(),
+            destinations: Vec::new(),
+        };
+        let key = key.map(str::to_owned);
+        self.ask(Request::Submit(Box::new(Submission {
+            spec: spec.clone(),
+            needs,
+            key,
+        })))
+    }
+
+    pub(super) fn turn(&mut self) -> Result<(), Diagnostic> {
+        if self.core.outstanding > 0 || self.core.sealing {
+            self.inbox.wait(Duration::from_millis(20));
+        }
+        let mail = self.inbox.take();
+        self.core.turn(mail)
+    }
+
+    /// Turns until the run has been closed and left memory.
+    pub(super) fn settle(&mut self, run: RunId) -> Result<(), Diagnostic> {
+        for _ in 0..10_000 {
+            if !self.core.holds(run) {
+                return Ok(());
+            }
+            self.clock.advance(SEAL_AFTER_MS);
+            self.turn()?;
+        }
+        panic!(
+            "the run is stuck: {:?}",
+            self.view.run(run).map(|shown| shown.run.state.clone())
+        );
+    }
+
+    pub(super) fn recover(&mut self, store: &MemoryStore) -> Result<(), Diagnostic> {
+        for run in store.active().unwrap() {
+            let entries = store.journal(run).unwrap();
+            let spec = Arc::new(store.spec(run).unwrap().unwrap());
+            self.core
+                .recover(Live::new(spec, Run::fold(&entries).unwrap(), entries));
+        }
+        self.core.settle(Box::new(|_| true), true)
+    }
+}
+
+pub(super) fn stored(store: &MemoryStore, run: RunId) -> RunSummary {
+    store.summary(run).unwrap().expect("the run has ended")
+}

@@ -1,0 +1,70 @@
+//! Deadlines: a stepped wall clock can shorten a wait, never prolong it.
+
+use std::time::Duration;
+
+use super::{Core, SEAL_AFTER_MS, TICK, Turn};
+use crate::machine::{Event, State};
+use crate::model::{RunId, Timestamp};
+
+impl Core {
+    /// Records what has become due.
+    pub(super) fn on_time(&mut self, turn: &mut Turn) {
+        let now = self.clock.now();
+        let due: Vec<(RunId, Event)> = self
+            .timed
+            .iter()
+            .filter_map(|run| Some((*run, self.due(*run, now)?)))
+            .collect();
+        for (run, event) in due {
+            self.record(turn, run, event);
+        }
+        self.drain_on_time(turn);
+    }
+
+    fn due(&self, run: RunId, now: Timestamp) -> Option<Event> {
+        let live = self.live.get(&run)?;
+        if let Some(timer) = live.run.runtime_limit()
+            && self.left(timer, live.timer_since_ms, now) == 0
+        {
+            return Some(Event::RuntimeExhausted);
+        }
+        let timer = live.run.backoff()?;
+        match &live.run.state {
+            State::BackingOff { attempt, .. }
+                if self.left(timer, live.timer_since_ms, now) == 0 =>
+            {
+                Some(Event::BackoffElapsed { attempt: *attempt })
+            }
+            _ => None,
+        }
+    }
+
+    /// Milliseconds left of a timer that was set at a wall time and first seen at a monotonic one.
+    fn left(&self, (set, length): (Timestamp, u64), seen_ms: u64, now: Timestamp) -> u64 {
+        let by_wall = now.millis_since(set);
+        let by_monotonic = self.clock.monotonic_ms().saturating_sub(seen_ms);
+        length.saturating_sub(by_wall.max(by_monotonic))
+    }
+
+    /// How long the loop may wait for messages.
+    pub(super) fn next_wait(&self) -> Duration {
+        let now = self.clock.now();
+        let mut wait_ms = u64::try_from(TICK.as_millis()).unwrap_or(u64::MAX);
+        for run in &self.timed {
+            let Some(live) = self.live.get(run) else {
+                continue;
+            };
+            for timer in [live.run.runtime_limit(), live.run.backoff()]
+                .into_iter()
+                .flatten()
+            {
+                wait_ms = wait_ms.min(self.left(timer, live.timer_since_ms, now));
+            }
+        }
+        if self.has_unsynced() && !self.sealing {
+            let waited = self.clock.monotonic_ms().saturating_sub(self.sealed_ms);
+            wait_ms = wait_ms.min(SEAL_AFTER_MS.saturating_sub(waited));
+        }
+        Duration::from_millis(self.drain_wait_ms(wait_ms))
+    }
+}

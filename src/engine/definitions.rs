@@ -1,0 +1,236 @@
+//! The definitions in force, and the check of their texts while they are loaded.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::names;
+use super::syntax::{self, Syntax};
+use crate::catalog::{self, Catalog, Options, TextChecker, TextFinding, TextKind};
+use crate::inputs;
+use crate::model::config::CONFIG_FILE;
+use crate::model::definition::{HookText, RunText};
+use crate::model::{Config, Place, Severity, Skill};
+use crate::template::{
+    ArgvTemplate, Compiled, MessageTemplate, Names, PathTemplate, ShellText, TextProblem,
+};
+
+/// Looks at the texts of a skill with the same code that renders them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Checker;
+
+impl TextChecker for Checker {
+    fn check(&self, skill: &Skill, kind: TextKind, text: &str) -> Vec<TextFinding> {
+        if kind == TextKind::Pattern {
+            return pattern_findings(skill, text);
+        }
+        let names = match names::names(skill) {
+            Ok(names) => names,
+            Err(found) => {
+                let finding = |problem: &crate::template::NamesProblem| TextFinding {
+                    code: "name".to_owned(),
+                    severity: Severity::Error,
+                    offset: 0,
+                    message: problem.to_string(),
+                    hint: Some("rename the input or the output".to_owned()),
+                };
+                return found.iter().map(finding).collect();
+            }
+        };
+        let dialect = names::dialect(skill.shell);
+        match kind {
+            TextKind::Run | TextKind::Check | TextKind::PreCheck => {
+                findings(ShellText::compile(text, &names, dialect))
+            }
+            TextKind::Argument => argument_findings(skill, text, &names),
+            TextKind::Destination => findings(PathTemplate::compile(text, &names)),
+            TextKind::CommitMessage => {
+                let fields = super::intake::texts::message_fields(&skill.name);
+                findings(MessageTemplate::compile(text, &names, &fields))
+            }
+            TextKind::Hook => hook_findings(text, &names, dialect),
+            TextKind::Pattern => Vec::new(),
+        }
+    }
+}
+
+fn findings<T>(compiled: Result<Compiled<T>, Vec<TextProblem>>) -> Vec<TextFinding> {
+    let problems = match compiled {
+        Ok(compiled) => compiled.notes,
+        Err(problems) => problems,
+    };
+    problems.iter().map(finding).collect()
+}
+
+/// An argument is read behind the program that it is given to; a program stands alone.
+fn argument_findings(skill: &Skill, text: &str, names: &Names) -> Vec<TextFinding> {
+    let (argv, place) = match &skill.run {
+        RunText::Argv(argv) if argv.first().is_some_and(|first| first == text) => {
+            (vec![text.to_owned()], 0)
+        }
+        RunText::Argv(argv) => {
+            let program = argv.first().cloned().unwrap_or_default();
+            (vec![program, text.to_owned()], 1)
+        }
+        _ => (vec!["script".to_owned(), text.to_owned()], 1),
+    };
+    match ArgvTemplate::compile(&argv, names) {
+        Ok(compiled) => compiled.notes.iter().map(finding).collect(),
+        Err(found) => {
+            let own = found.iter().filter(|one| one.argument == place);
+            own.map(|one| finding(&one.problem)).collect()
+        }
+    }
+}
+
+fn finding(problem: &TextProblem) -> TextFinding {
+    TextFinding {
+        code: problem.code.replace('_', "-"),
+        severity: match problem.severity {
+            crate::template::Severity::Error => Severity::Error,
+            crate::template::Severity::Warning => Severity::Warning,
+            crate::template::Severity::Note => Severity::Note,
+        },
+        offset: problem.offset.start,
+        message: problem.message.clone(),
+        hint: (!problem.hint.is_empty()).then(|| problem.hint.clone()),
+    }
+}
+
+/// A hook's text is run as it is, so that a placeholder in it would stay one.
+fn hook_findings(text: &str, names: &Names, dialect: crate::template::Dialect) -> Vec<TextFinding> {
+    let Ok(compiled) = ShellText::compile(text, names, dialect) else {
+        return Vec::new();
+    };
+    let uses = compiled.template.uses().iter();
+    uses.map(|used| TextFinding {
+        code: "placeholder-in-hook".to_owned(),
+        severity: Severity::Warning,
+        offset: used.offset.start,
+        message: format!("`{{{}}}` stays as it is in a hook", used.name),
+        hint: Some("read it from the JSON on standard input".to_owned()),
+    })
+    .collect()
+}
+
+fn pattern_findings(skill: &Skill, pattern: &str) -> Vec<TextFinding> {
+    let with_pattern = skill
+        .inputs
+        .iter()
+        .find(|input| input.pattern.as_deref() == Some(pattern));
+    let found = with_pattern
+        .map(inputs::check_declaration)
+        .unwrap_or_default();
+    let finding = |problem: inputs::InputProblem| TextFinding {
+        code: problem.code.name().to_owned(),
+        severity: Severity::Error,
+        offset: 0,
+        message: problem.message,
+        hint: problem.hint,
+    };
+    found.into_iter().map(finding).collect()
+}
+
+/// As [`Checker`], and asks the shells themselves.
+struct Thorough<'a> {
+    syntax: &'a Syntax,
+}
+
+impl TextChecker for Thorough<'_> {
+    fn check(&self, skill: &Skill, kind: TextKind, text: &str) -> Vec<TextFinding> {
+        let mut found = Checker.check(skill, kind, text);
+        let good = |one: &TextFinding| one.severity != Severity::Error;
+        if found.iter().all(good) {
+            found.extend(syntax::findings(self.syntax, skill, kind, text));
+        }
+        found
+    }
+}
+
+/// Reads a workspace with its texts checked, and every shell text read by the shell of the `PATH` in
+/// `environment` that would run it.
+pub fn load_thoroughly(workspace: &Path, environment: &BTreeMap<String, String>) -> Catalog {
+    let syntax = Syntax::new(environment);
+    let thorough = Thorough { syntax: &syntax };
+    let options = Options {
+        text_checker: Some(&thorough),
+        ..Options::default()
+    };
+    let mut catalog = catalog::load(workspace, options);
+    let own = [
+        ("hooks.post_tools", &catalog.config.post_tools_hooks),
+        ("hooks.post_commit", &catalog.config.post_commit_hooks),
+    ];
+    let mut found = Vec::new();
+    for (key, hooks) in own {
+        let place = config_place(&catalog.config, key);
+        let broken = |hook: &HookText| syntax::hook_problem(&syntax, &hook.command, place.clone());
+        found.extend(hooks.iter().filter_map(broken));
+    }
+    catalog.problems.extend(found);
+    // One missing shell is one thing to know of each skill.
+    let mut missing = BTreeSet::new();
+    catalog.problems.retain(|problem| {
+        problem.code != "shell-missing"
+            || missing.insert((problem.worker.clone(), problem.skill.clone()))
+    });
+    catalog
+        .problems
+        .sort_by(|one, other| one.place.cmp(&other.place));
+    catalog
+}
+
+/// Where the configuration says something.
+fn config_place(config: &Config, key: &str) -> Place {
+    let origin = config.origins.get(key);
+    let line = origin.and_then(|origin| origin.rsplit_once(':')?.1.parse().ok());
+    Place {
+        path: CONFIG_FILE.to_owned(),
+        line: line.unwrap_or(0),
+        column: 0,
+    }
+}
+
+/// Reads a workspace with its texts checked.
+pub fn load(workspace: &Path) -> Catalog {
+    catalog::load(workspace, options())
+}
+
+fn options() -> Options<'static> {
+    Options {
+        text_checker: Some(&Checker),
+        ..Options::default()
+    }
+}
+
+/// The definitions in force; replaced whole.
+pub struct Definitions {
+    current: RwLock<Arc<Catalog>>,
+}
+
+impl Definitions {
+    /// Reads a workspace for the first time.
+    pub fn load(workspace: &Path) -> Definitions {
+        Definitions {
+            current: RwLock::new(Arc::new(load(workspace))),
+        }
+    }
+
+    /// The definitions in force.
+    pub fn current(&self) -> Arc<Catalog> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads what changed; `None` when nothing did.
+    pub fn reload_if_stale(&self) -> Option<Arc<Catalog>> {
+        let current = self.current();
+        current.is_stale().then(|| self.reload())
+    }
+
+    /// Reads what changed, keeping the last good definition of what broke.
+    pub fn reload(&self) -> Arc<Catalog> {
+        let fresh = Arc::new(catalog::reload(&self.current(), options()));
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
+        fresh
+    }
+}

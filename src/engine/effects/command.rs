@@ -1,0 +1,293 @@
+//! Commands of a run: their environment, their limits, where their output goes.
+
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::super::work::Work;
+use super::Performer;
+use super::log::RunLog;
+use crate::model::evidence::Ended;
+use crate::model::spec::Program;
+use crate::process::{self, Owner, SpawnError, Stdin};
+use crate::protocol::{LogLine, LogStream};
+
+/// How much of a command's output is kept as evidence, in bytes.
+const TAIL_BYTES_MAX: usize = 4 * 1024;
+
+/// How one command is to be run.
+pub(super) struct Invocation<'a> {
+    /// What runs.
+    pub program: &'a Program,
+    /// What it reads.
+    pub stdin: Stdin,
+    /// Its limit in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// Which attempt it belongs to.
+    pub attempt: u32,
+    /// Under which stream its output is logged; `None`: standard output and error apart.
+    pub logged_as: Option<LogStream>,
+    /// A file that standard output is copied to.
+    pub stdout_file: Option<PathBuf>,
+    /// Whether its process is noted on disk, so that it is found after a crash.
+    pub noted: bool,
+    /// Variables beyond those of the specification.
+    pub more: Vec<(String, String)>,
+}
+
+/// What became of one command.
+pub(super) struct Ran {
+    /// How it ended.
+    pub ended: Ended,
+    /// The rest, when it started.
+    pub finished: Option<process::Finished>,
+    /// The last of both streams, masked.
+    pub tail: String,
+    /// The last of standard error, masked.
+    pub stderr_tail: String,
+}
+
+impl Ran {
+    /// Wall time in milliseconds.
+    pub(super) fn duration_ms(&self) -> u64 {
+        let duration = self.finished.as_ref().map(|finished| finished.duration);
+        duration.map_or(0, |duration| {
+            u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+        })
+    }
+}
+
+impl Performer {
+    /// Runs one command of a run to its end.
+    pub(super) fn command(&self, work: &Work, invocation: Invocation<'_>) -> Ran {
+        let log = self.logs.of(&work.spec);
+        if let Some(why) = log.refusal() {
+            return not_started("secrets_unreadable", why);
+        }
+        let scratch = self.scratch(work.spec.run);
+        if let Err(error) = std::fs::create_dir_all(&scratch) {
+            return not_started(
+                "scratch",
+                &format!("cannot make `{}`: {error}", scratch.display()),
+            );
+        }
+        if let Err(message) = write_input_files(&log) {
+            return not_started("scratch", &message);
+        }
+        let env = self.environment(work, &log, invocation.more);
+        let noted_as = invocation.noted.then(|| self.live_file(work.spec.run));
+        let command = process::Command {
+            program: match invocation.program {
+                Program::Shell { shell, text } => process::Program::Shell {
+                    shell: PathBuf::from(shell),
+                    text: text.clone(),
+                },
+                Program::Argv { argv } => process::Program::Argv(argv.clone()),
+            },
+            cwd: PathBuf::from(&work.spec.cwd),
+            env,
+            stdin: invocation.stdin,
+            stdout_file: invocation.stdout_file,
+            scratch: Some(scratch),
+            limits: process::Limits {
+                timeout: invocation.timeout_ms.map(Duration::from_millis),
+                grace: Duration::from_millis(self.parts.grace_ms),
+                output_bytes_max: self.parts.output_bytes_max,
+                ..process::Limits::default()
+            },
+            owner: Owner {
+                run: work.spec.run.to_string(),
+                attempt: invocation.attempt,
+            },
+        };
+        let mut sink = Sink {
+            log: &log,
+            attempt: invocation.attempt,
+            logged_as: invocation.logged_as,
+            noted_as: noted_as.clone(),
+            tail: Tail::default(),
+            stderr_tail: Tail::default(),
+        };
+        let outcome = process::run(&command, &work.stop, &mut sink);
+        if let Some(noted_as) = noted_as {
+            let _ = std::fs::remove_file(noted_as);
+        }
+        let held_back = log.end_output(invocation.attempt, invocation.logged_as);
+        sink.keep_held_back(&held_back);
+        let (tail, stderr_tail) = (sink.tail.text(), sink.stderr_tail.text());
+        match outcome {
+            Ok(finished) => Ran {
+                ended: ended(&finished),
+                finished: Some(finished),
+                tail,
+                stderr_tail,
+            },
+            Err(error) => refused(&error),
+        }
+    }
+
+    fn environment(
+        &self,
+        work: &Work,
+        log: &RunLog,
+        more: Vec<(String, String)>,
+    ) -> Vec<(String, String)> {
+        let mut env =
+            process::base_environment(&self.parts.environment, &self.scratch(work.spec.run));
+        env.extend(work.spec.environment.iter().cloned());
+        env.extend(log.environment().iter().cloned());
+        env.extend(more);
+        env
+    }
+}
+
+fn ended(finished: &process::Finished) -> Ended {
+    match (finished.ended, finished.status) {
+        (process::Ended::TimedOut, _) => Ended::TimedOut,
+        (process::Ended::Stopped(_), _) => Ended::Stopped,
+        (process::Ended::ByItself, process::ExitStatus::Exited(code)) => Ended::Exited { code },
+        (process::Ended::ByItself, process::ExitStatus::Signalled(signal)) => {
+            Ended::Signalled { signal }
+        }
+    }
+}
+
+fn refused(error: &SpawnError) -> Ran {
+    if let SpawnError::StoppedBeforeStart { .. } = error {
+        return Ran {
+            ended: Ended::Stopped,
+            finished: None,
+            tail: String::new(),
+            stderr_tail: String::new(),
+        };
+    }
+    let code = match error {
+        SpawnError::ProgramNotFound { .. } => "program_not_found",
+        SpawnError::ProgramNotExecutable { .. } => "program_not_executable",
+        SpawnError::WorkingDirectory { .. } => "working_directory",
+        SpawnError::ArgumentTooLong { .. } => "argument_too_long",
+        SpawnError::ResourceExhausted { .. } => "resource_exhausted",
+        SpawnError::Malformed { .. } => "malformed",
+        SpawnError::StoppedBeforeStart { .. } => "stopped",
+        SpawnError::Io { .. } => "io",
+    };
+    not_started(code, &crate::model::diagnostic::chain(error))
+}
+
+fn not_started(code: &str, message: &str) -> Ran {
+    Ran {
+        ended: Ended::NotStarted {
+            code: code.to_owned(),
+            message: message.to_owned(),
+        },
+        finished: None,
+        tail: String::new(),
+        stderr_tail: String::new(),
+    }
+}
+
+/// Writes the files that hold values too large or too secret for the environment.
+fn write_input_files(log: &RunLog) -> Result<(), String> {
+    for (path, content) in log.files() {
+        let path = Path::new(path);
+        if path.exists() {
+            continue;
+        }
+        let written = path
+            .parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| {
+                let mut options = std::fs::OpenOptions::new();
+                options.write(true).create_new(true).mode(0o600);
+                options.open(path)?.write_all(content.as_bytes())
+            });
+        written.map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
+    }
+    Ok(())
+}
+
+struct Sink<'a> {
+    log: &'a RunLog,
+    attempt: u32,
+    logged_as: Option<LogStream>,
+    noted_as: Option<PathBuf>,
+    tail: Tail,
+    stderr_tail: Tail,
+}
+
+impl Sink<'_> {
+    fn keep(&mut self, stream: process::Stream, lines: &[LogLine]) {
+        for line in lines {
+            self.tail.push(&line.text, line.continued);
+            if stream == process::Stream::Stderr {
+                self.stderr_tail.push(&line.text, line.continued);
+            }
+        }
+    }
+
+    fn keep_held_back(&mut self, lines: &[LogLine]) {
+        for line in lines {
+            let stderr = line.stream == LogStream::Stderr;
+            let stream = if stderr {
+                process::Stream::Stderr
+            } else {
+                process::Stream::Stdout
+            };
+            self.keep(stream, std::slice::from_ref(line));
+        }
+    }
+}
+
+impl process::OutputSink for Sink<'_> {
+    fn spawned(&mut self, child: &process::Spawned) {
+        let Some(path) = &self.noted_as else { return };
+        let written = child.live_record().and_then(|record| record.write(path));
+        if let Err(error) = written {
+            tracing::warn!(path = %path.display(), %error, "the live process could not be noted");
+        }
+    }
+
+    fn line(&mut self, stream: process::Stream, bytes: &[u8], more: bool) {
+        let lines = self
+            .log
+            .output(self.attempt, self.logged_as, stream, bytes, more);
+        self.keep(stream, &lines);
+    }
+}
+
+/// The last bytes of a text, cut at a line where one is near.
+#[derive(Default)]
+struct Tail {
+    text: String,
+}
+
+impl Tail {
+    fn push(&mut self, line: &str, more: bool) {
+        let line = line.get(line.ceil_char_boundary(line.len().saturating_sub(TAIL_BYTES_MAX))..);
+        self.text.push_str(line.unwrap_or_default());
+        if !more {
+            self.text.push('\n');
+        }
+        if self.text.len() > 2 * TAIL_BYTES_MAX {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        let from = self.text.len().saturating_sub(TAIL_BYTES_MAX);
+        let from = self.text.ceil_char_boundary(from);
+        let line = self.text[from..]
+            .find('\n')
+            .map_or(from, |offset| from + offset + 1);
+        let from = if line < self.text.len() { line } else { from };
+        self.text.drain(..from);
+    }
+
+    fn text(mut self) -> String {
+        if self.text.len() > TAIL_BYTES_MAX {
+            self.cut();
+        }
+        self.text
+    }
+}

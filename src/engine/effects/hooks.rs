@@ -1,0 +1,108 @@
+//! Hooks: the event as JSON on standard input, in the envelope that agent programs use for PostToolUse.
+
+use serde_json::json;
+
+use super::super::work::Work;
+use super::Performer;
+use super::command::Invocation;
+use crate::machine::{Event, HookVerdict};
+use crate::model::evidence::Ended;
+use crate::model::spec::HookSpec;
+use crate::process::Stdin;
+use crate::protocol::LogStream;
+
+/// Exit code by which a hook blocks the run.
+const BLOCKS: i32 = 2;
+
+impl Performer {
+    pub(super) fn run_hook(&self, work: &Work, index: u32) -> Event {
+        let verdict = match work.spec.hooks.get(index as usize) {
+            Some(hook) => self.hook(work, hook, "PostToolUse"),
+            None => HookVerdict::Passed,
+        };
+        Event::HookFinished { index, verdict }
+    }
+
+    pub(super) fn run_post_commit_hook(&self, work: &Work, index: u32) -> Event {
+        let verdict = match work.spec.post_commit.get(index as usize) {
+            Some(hook) => self.hook(work, hook, "PostCommit"),
+            None => HookVerdict::Passed,
+        };
+        Event::PostCommitHookFinished { index, verdict }
+    }
+
+    fn hook(&self, work: &Work, hook: &HookSpec, name: &str) -> HookVerdict {
+        let mut stdin = envelope(work, name).to_string().into_bytes();
+        stdin.push(b'\n');
+        let ran = self.command(
+            work,
+            Invocation {
+                program: &hook.program,
+                stdin: Stdin::Bytes(stdin),
+                timeout_ms: Some(hook.timeout_ms),
+                attempt: work.facts.attempts.max(1),
+                logged_as: Some(LogStream::Check),
+                stdout_file: None,
+                noted: true,
+                more: Vec::new(),
+            },
+        );
+        let said = ran.stderr_tail.trim().to_owned();
+        match ran.ended {
+            Ended::Exited { code: 0 } => HookVerdict::Passed,
+            Ended::Exited { code: BLOCKS } => HookVerdict::Blocked {
+                message: if said.is_empty() {
+                    "a hook blocked the run".to_owned()
+                } else {
+                    said
+                },
+            },
+            ended => HookVerdict::Warned {
+                message: ended.describe(),
+            },
+        }
+    }
+}
+
+/// The event, with the fields that agent programs give their PostToolUse hooks.
+fn envelope(work: &Work, name: &str) -> serde_json::Value {
+    let spec = &work.spec;
+    let inputs: serde_json::Map<String, serde_json::Value> = spec
+        .inputs
+        .iter()
+        .map(|(name, value)| (name.clone(), value.to_json()))
+        .collect();
+    let (outputs, changed) = work
+        .entries
+        .iter()
+        .rev()
+        .find_map(|entry| match &entry.event {
+            Event::ResultRecorded { result, .. } => {
+                Some((result.outputs.clone(), result.changed.clone()))
+            }
+            _ => None,
+        })
+        .unwrap_or_default();
+    let mut event = json!({
+        "hook_event_name": name,
+        "session_id": spec.thread,
+        "cwd": spec.cwd,
+        "tool_name": spec.skill.to_string(),
+        "tool_input": inputs,
+        "tool_response": {
+            "execution": work.facts.results.execution,
+            "verification": work.facts.results.verification,
+        },
+        "run_id": spec.run,
+        "attempt": work.facts.attempts,
+        "worker": spec.skill.worker,
+        "skill": spec.skill.skill,
+        "mutating": spec.plan.mutating,
+        "outputs": outputs,
+        "files_changed": changed,
+    });
+    if let (Some(commit), Some(object)) = (&work.facts.commit, event.as_object_mut()) {
+        object.insert("commit".to_owned(), json!(commit));
+    }
+    event
+}

@@ -1,0 +1,296 @@
+//! Threads while runs are under way: one log per run, masked before anything leaves this room.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::super::secrets;
+use super::super::view::View;
+use super::super::work::Work;
+use super::{EffectParts, lock};
+use crate::clock::Clock;
+use crate::machine::Entry;
+use crate::model::{RunId, RunSpec};
+use crate::process::Stream;
+use crate::protocol::{LogLine, LogStream};
+use crate::store::metrics_file::MetricsFile;
+use crate::store::secrets::Secrets;
+use crate::store::thread_files::{Directory, FileError, ThreadWriter};
+use crate::thread::line::Source;
+use crate::thread::mask::Masker;
+use crate::thread::metrics::MetricsLine;
+
+/// How long a line of output may stand in memory before it is in the file.
+const HELD_BACK_MS_MAX: u64 = 200;
+
+/// The logs of all runs under way.
+pub(crate) struct Logs {
+    workspace: PathBuf,
+    state_dir: PathBuf,
+    environment: BTreeMap<String, String>,
+    clock: Arc<dyn Clock>,
+    view: Arc<View>,
+    open: Mutex<HashMap<RunId, Arc<RunLog>>>,
+    metrics: MetricsFile,
+}
+
+/// The log of one run.
+pub(crate) struct RunLog {
+    run: RunId,
+    clock: Arc<dyn Clock>,
+    view: Arc<View>,
+    masker: Masker,
+    environment: Vec<(String, String)>,
+    files: Vec<(String, String)>,
+    refusal: Option<String>,
+    writer: Mutex<Option<ThreadWriter>>,
+    flushed_ms: AtomicU64,
+}
+
+impl Logs {
+    /// No logs yet.
+    pub(crate) fn new(parts: &EffectParts) -> Logs {
+        Logs {
+            workspace: parts.workspace.clone(),
+            state_dir: parts.state_dir.clone(),
+            environment: parts.environment.clone(),
+            clock: Arc::clone(&parts.clock),
+            view: Arc::clone(&parts.view),
+            open: Mutex::default(),
+            metrics: MetricsFile::new(&parts.workspace, &parts.metrics_dir),
+        }
+    }
+
+    /// Appends the metrics of a run that has ended.
+    pub(crate) fn measured(&self, line: &MetricsLine) -> Result<(), FileError> {
+        self.metrics.append(line).map(drop)
+    }
+
+    /// The log of a run; opened when it is first asked for.
+    pub(crate) fn of(&self, spec: &RunSpec) -> Arc<RunLog> {
+        if let Some(log) = lock(&self.open).get(&spec.run) {
+            return Arc::clone(log);
+        }
+        let log = Arc::new(self.open_log(spec));
+        let mut open = lock(&self.open);
+        Arc::clone(open.entry(spec.run).or_insert(log))
+    }
+
+    /// Writes the events of a run that its log does not hold yet.
+    pub(crate) fn events(&self, work: &Work) {
+        self.of(&work.spec)
+            .events(&work.entries, work.facts.attempts);
+    }
+
+    /// Closes the log of a run that has ended.
+    pub(crate) fn close(&self, run: RunId) {
+        if let Some(log) = lock(&self.open).remove(&run) {
+            log.flush();
+        }
+    }
+
+    /// Writes out what is held back of a run's log.
+    pub(crate) fn flush(&self, run: RunId) {
+        let log = lock(&self.open).get(&run).cloned();
+        if let Some(log) = log {
+            log.flush();
+        }
+    }
+
+    /// Makes everything that was written so far durable.
+    pub(crate) fn sync(&self) {
+        for log in lock(&self.open).values() {
+            log.flush();
+        }
+        sync_file_system(&self.workspace);
+    }
+
+    fn open_log(&self, spec: &RunSpec) -> RunLog {
+        let (kept, refusal) = match secrets::read(&self.state_dir, spec.run) {
+            Ok(kept) => (kept, None),
+            Err(why) => (Secrets::default(), Some(why)),
+        };
+        let mut environment = secrets::of_environment(&spec.env_names, &self.environment);
+        let named: Vec<(&str, &[u8])> = environment
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_bytes()))
+            .chain(kept.values.iter().map(|value| ("input", value.as_bytes())))
+            .collect();
+        // A secret that cannot be masked was refused at intake; here nothing may be logged unmasked.
+        let masker = Masker::new(named);
+        let writer = match &masker {
+            Ok(masker) => self.open_writer(spec, masker.clone()),
+            Err(error) => {
+                tracing::error!(run = %spec.run, %error, "nothing is logged, for it could not be masked");
+                None
+            }
+        };
+        environment.extend(kept.environment);
+        RunLog {
+            run: spec.run,
+            clock: Arc::clone(&self.clock),
+            view: Arc::clone(&self.view),
+            masker: masker.unwrap_or_default(),
+            environment,
+            files: kept.files,
+            refusal,
+            writer: Mutex::new(writer),
+            flushed_ms: AtomicU64::new(0),
+        }
+    }
+
+    fn open_writer(&self, spec: &RunSpec, masker: Masker) -> Option<ThreadWriter> {
+        let opened = Directory::open(&self.workspace, &spec.threads_dir).and_then(|directory| {
+            directory.ensure_ignored()?;
+            ThreadWriter::open(&directory, spec, masker, spec.submitted_at)
+        });
+        match opened {
+            Ok(writer) => Some(writer),
+            Err(error) => {
+                let why = crate::model::diagnostic::chain(&error);
+                tracing::error!(run = %spec.run, why, "the thread's log cannot be written");
+                None
+            }
+        }
+    }
+}
+
+impl RunLog {
+    /// Variables that hold secrets.
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
+    /// Files that hold values too large or too secret for the environment, with their content.
+    pub(crate) fn files(&self) -> &[(String, String)] {
+        &self.files
+    }
+
+    /// Why no command of the run may be started: its secrets cannot be read.
+    pub(crate) fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
+    /// Hides the run's secrets.
+    pub(crate) fn masker(&self) -> &Masker {
+        &self.masker
+    }
+
+    /// Writes the events that the log does not hold yet.
+    pub(crate) fn events(&self, entries: &[Arc<Entry>], attempt: u32) {
+        let mut writer = lock(&self.writer);
+        let Some(writer) = writer.as_mut() else {
+            return;
+        };
+        let next = writer.next_seq() as usize;
+        let fresh: Vec<Entry> = entries
+            .iter()
+            .skip(next)
+            .map(|entry| entry.as_ref().clone())
+            .collect();
+        if fresh.is_empty() {
+            return;
+        }
+        let written = writer.entries(&fresh, attempt).and_then(|lines| {
+            writer.flush()?;
+            Ok(lines)
+        });
+        match written {
+            Ok(lines) => self.tell(lines),
+            Err(error) => {
+                tracing::warn!(run = %self.run, %error, "events could not be written to the thread");
+            }
+        }
+    }
+
+    /// Writes a line of output, or a part of one; answers what was kept of it, masked.
+    pub(crate) fn output(
+        &self,
+        attempt: u32,
+        logged_as: Option<LogStream>,
+        stream: Stream,
+        bytes: &[u8],
+        more: bool,
+    ) -> Vec<LogLine> {
+        let source = source_of(logged_as, stream);
+        let mut writer = lock(&self.writer);
+        let Some(writer) = writer.as_mut() else {
+            return Vec::new();
+        };
+        let now = self.clock.now();
+        let mut lines = writer.output(now, attempt, source, bytes);
+        if !more {
+            lines.extend(writer.output(now, attempt, source, b"\n"));
+        }
+        let now_ms = self.clock.monotonic_ms();
+        let held_ms = now_ms.saturating_sub(self.flushed_ms.load(Ordering::Relaxed));
+        if held_ms >= HELD_BACK_MS_MAX || self.view.is_watched(self.run) {
+            self.flushed_ms.store(now_ms, Ordering::Relaxed);
+            self.flush_writer(writer);
+        }
+        self.tell(lines.clone());
+        lines
+    }
+
+    /// The command has ended: what was held back of its streams is written.
+    pub(crate) fn end_output(&self, attempt: u32, logged_as: Option<LogStream>) -> Vec<LogLine> {
+        let mut writer = lock(&self.writer);
+        let Some(writer) = writer.as_mut() else {
+            return Vec::new();
+        };
+        let now = self.clock.now();
+        let mut lines = Vec::new();
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            lines.extend(writer.end_output(now, attempt, source_of(logged_as, stream)));
+        }
+        if let Err(error) = writer.flush() {
+            tracing::warn!(run = %self.run, %error, "output could not be written to the thread");
+        }
+        self.tell(lines.clone());
+        lines
+    }
+
+    /// Whether the log could be opened.
+    pub(crate) fn is_open(&self) -> bool {
+        lock(&self.writer).is_some()
+    }
+
+    fn flush(&self) {
+        if let Some(writer) = lock(&self.writer).as_mut() {
+            self.flush_writer(writer);
+        }
+    }
+
+    fn flush_writer(&self, writer: &mut ThreadWriter) {
+        if let Err(error) = writer.flush() {
+            tracing::warn!(run = %self.run, %error, "the thread's log could not be flushed");
+        }
+    }
+
+    fn tell(&self, lines: Vec<LogLine>) {
+        if lines.is_empty() || !self.view.is_watched(self.run) {
+            return;
+        }
+        for line in lines {
+            self.view.line(self.run, line);
+        }
+    }
+}
+
+fn source_of(logged_as: Option<LogStream>, stream: Stream) -> Source {
+    match (logged_as, stream) {
+        (Some(LogStream::Check), _) => Source::Check,
+        (_, Stream::Stdout) => Source::Stdout,
+        (_, Stream::Stderr) => Source::Stderr,
+    }
+}
+
+/// One call makes the files of all runs durable, however many there are.
+fn sync_file_system(workspace: &Path) {
+    let synced = std::fs::File::open(workspace)
+        .and_then(|directory| rustix::fs::syncfs(&directory).map_err(std::io::Error::from));
+    if let Err(error) = synced {
+        tracing::warn!(%error, "the workspace's files could not be synced");
+    }
+}

@@ -1,0 +1,215 @@
+//! What actions do in the world: processes, files, git. One file per step of a run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::outputs::Beneath;
+use super::view::View;
+use super::work::{Effects, Work};
+use crate::clock::Clock;
+use crate::git;
+use crate::machine::{Action, Event};
+use crate::model::outcome::{Failure, Step};
+use crate::model::{RunId, Timestamp};
+
+mod command;
+mod commit;
+mod execute;
+mod hooks;
+mod log;
+mod prepare;
+mod record;
+mod restore;
+mod save;
+mod validate;
+mod verify;
+
+pub(super) use execute::destinations;
+pub(super) use log::Logs;
+
+/// What effects need of the engine.
+pub(super) struct EffectParts {
+    /// Absolute path of the workspace.
+    pub workspace: PathBuf,
+    /// Absolute path of the state directory.
+    pub state_dir: PathBuf,
+    /// The engine's environment, from which commands' base environment is taken.
+    pub environment: BTreeMap<String, String>,
+    /// Name of the engine in leases.
+    pub owner: String,
+    /// Time between TERM and KILL in milliseconds.
+    pub grace_ms: u64,
+    /// Bytes of one command's output that are kept.
+    pub output_bytes_max: u64,
+    /// Directory of metrics relative to the workspace.
+    pub metrics_dir: String,
+    /// How long hidden refs of runs that did not succeed are kept, in milliseconds.
+    pub keep_refs_ms: u64,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What readers see.
+    pub view: Arc<View>,
+}
+
+/// How often expired refs are looked for.
+const SWEEP_MS: u64 = 24 * 3_600_000;
+
+/// Performs actions in the world.
+pub(super) struct Performer {
+    parts: EffectParts,
+    logs: Logs,
+    leases: Mutex<HashMap<RunId, git::RepositoryLease>>,
+    foreign: Mutex<HashMap<RunId, Vec<String>>>,
+    swept: Mutex<Option<Timestamp>>,
+}
+
+impl Performer {
+    /// A performer without leases.
+    pub(super) fn new(parts: EffectParts) -> Performer {
+        Performer {
+            logs: Logs::new(&parts),
+            parts,
+            leases: Mutex::default(),
+            foreign: Mutex::default(),
+            swept: Mutex::default(),
+        }
+    }
+
+    fn beneath(&self) -> Result<Beneath, super::outputs::OutputError> {
+        Beneath::open(&self.parts.workspace)
+    }
+
+    fn scratch(&self, run: RunId) -> PathBuf {
+        self.parts.state_dir.join("scratch").join(run.to_string())
+    }
+
+    fn live_file(&self, run: RunId) -> PathBuf {
+        live_file(&self.parts.state_dir, run)
+    }
+
+    /// Takes the lease on the run's repository unless this run holds it already.
+    fn hold_repository(&self, work: &Work) -> Result<(), git::GitError> {
+        let mut leases = lock(&self.leases);
+        if leases.contains_key(&work.spec.run) {
+            return Ok(());
+        }
+        let facts = git::locate(Path::new(&work.spec.cwd))?;
+        let owner = format!("{} run {}", self.parts.owner, work.spec.run);
+        leases.insert(
+            work.spec.run,
+            git::RepositoryLease::acquire(&facts, &owner)?,
+        );
+        Ok(())
+    }
+
+    fn release_repository(&self, run: RunId) {
+        lock(&self.leases).remove(&run);
+        lock(&self.foreign).remove(&run);
+    }
+
+    /// From now on the destinations of every other run are nobody's change for this one.
+    fn watch_foreign(&self, run: RunId) {
+        let live = self.parts.view.runs();
+        let others = live.iter().filter(|shown| shown.spec.run != run);
+        let destinations = others.flat_map(|shown| destinations(&shown.spec)).collect();
+        self.add_foreign(run, destinations);
+    }
+
+    /// These paths are nobody's change for this run.
+    pub(super) fn add_foreign(&self, run: RunId, destinations: Vec<String>) {
+        lock(&self.foreign)
+            .entry(run)
+            .or_default()
+            .extend(destinations);
+    }
+
+    /// Tells every mutating run under way about the destinations of one that starts.
+    fn announce_destinations(&self, work: &Work) {
+        let destinations = destinations(&work.spec);
+        if destinations.is_empty() {
+            return;
+        }
+        for (run, foreign) in lock(&self.foreign).iter_mut() {
+            if *run != work.spec.run {
+                foreign.extend(destinations.iter().cloned());
+            }
+        }
+    }
+}
+
+impl Performer {
+    /// Once a day: hidden refs of runs that did not succeed go when their time is over.
+    fn sweep_refs(&self) {
+        let now = self.parts.clock.now();
+        let mut swept = lock(&self.swept);
+        if swept.is_some_and(|at| now.millis_since(at) < SWEEP_MS) {
+            return;
+        }
+        *swept = Some(now);
+        drop(swept);
+        let kept_ms = i64::try_from(self.parts.keep_refs_ms).unwrap_or(i64::MAX);
+        let before_s = now.millis().saturating_sub(kept_ms).div_euclid(1_000);
+        let expired = git::expired_refs(&self.parts.workspace, before_s).unwrap_or_default();
+        for run in expired {
+            if let Err(error) = git::drop_refs(&self.parts.workspace, &run) {
+                tracing::warn!(%error, "expired refs could not be dropped");
+            }
+        }
+    }
+}
+
+impl Effects for Performer {
+    fn perform(&self, work: &Work) -> Event {
+        self.logs.events(work);
+        match &work.action {
+            Action::Validate => self.validate(work),
+            Action::Prepare => self.prepare(work),
+            Action::Execute { attempt } => self.execute(work, *attempt),
+            Action::Record { attempt } => self.record(work, *attempt),
+            Action::Verify { attempt, .. } => self.verify(work, *attempt),
+            Action::RunHook { index } => self.run_hook(work, *index),
+            Action::Save => self.save(work),
+            Action::PrepareCommit => self.prepare_commit(work),
+            Action::PublishCommit {
+                oid,
+                parent,
+                reference,
+            } => self.publish_commit(work, oid, parent.as_deref(), reference),
+            Action::RunPostCommitHook { index } => self.run_post_commit_hook(work, *index),
+            Action::Restore => self.restore(work),
+            Action::Close => self.close(work),
+        }
+    }
+
+    fn sync_files(&self) {
+        self.logs.sync();
+        self.sweep_refs();
+    }
+
+    fn flush_log(&self, run: RunId) {
+        self.logs.flush(run);
+    }
+}
+
+/// The file that names the live process of a run.
+pub(super) fn live_file(state_dir: &Path, run: RunId) -> PathBuf {
+    state_dir.join("live").join(run.to_string())
+}
+
+fn failure(step: Step, code: &str, error: &dyn std::error::Error) -> Failure {
+    Failure::new(step, code, crate::model::diagnostic::chain(error))
+}
+
+fn git_failure(step: Step, error: &git::GitError) -> Failure {
+    let mut message = crate::model::diagnostic::chain(error);
+    if let Some(hint) = error.hint() {
+        message.push_str("; ");
+        message.push_str(&hint);
+    }
+    Failure::new(step, error.code(), message)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

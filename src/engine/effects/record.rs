@@ -1,0 +1,103 @@
+//! Recording: what an attempt left, once its last process is dead.
+
+use std::path::Path;
+
+use super::super::groundwork::AttemptTree;
+use super::super::work::Work;
+use super::execute::{stdout_path, temporary_beside};
+use super::prepare::output_paths;
+use super::{Performer, failure, git_failure};
+use crate::git;
+use crate::machine::Event;
+use crate::model::evidence::{CHANGES_SHOWN_MAX, OutputState, Recorded};
+use crate::model::outcome::{Failure, Step, StepResult};
+use crate::model::spec::OutputKind;
+
+impl Performer {
+    pub(super) fn record(&self, work: &Work, attempt: u32) -> Event {
+        match self.result(work) {
+            Ok(result) => Event::ResultRecorded { attempt, result },
+            Err(failure) => Event::RecordingFailed { attempt, failure },
+        }
+    }
+
+    fn result(&self, work: &Work) -> Result<Recorded, Failure> {
+        let refused = |error: &dyn std::error::Error| failure(Step::Verify, "output_path", error);
+        let groundwork = work.groundwork().ok_or_else(no_groundwork)?;
+        let beneath = self.beneath().map_err(|error| refused(&error))?;
+        if let Some(path) = stdout_path(&work.spec) {
+            let temporary = temporary_beside(path, work.spec.run);
+            if work.facts.results.execution == StepResult::Passed {
+                beneath
+                    .publish(&temporary, path)
+                    .map_err(|error| refused(&error))?;
+            } else {
+                beneath
+                    .discard(&temporary)
+                    .map_err(|error| refused(&error))?;
+            }
+        }
+        let mut outputs: Vec<OutputState> = Vec::new();
+        for (place, output) in work.spec.outputs.iter().enumerate() {
+            let before = groundwork.outputs.get(place).copied().flatten();
+            outputs.push(beneath.state(output, before));
+        }
+        let excluded = match &groundwork.repository {
+            Some(_) => self.excluded(work)?,
+            None => git::Exclusions::default(),
+        };
+        let tree = match &groundwork.repository {
+            Some(baseline) => Some(self.result_tree(work, baseline, &excluded)?),
+            None => None,
+        };
+        if let Some(tree) = &tree {
+            for (state, output) in outputs.iter_mut().zip(&work.spec.outputs) {
+                if output.kind == OutputKind::GitCommit {
+                    state.written = !tree.commits_made.is_empty() || !tree.changes.is_empty();
+                    state.problem =
+                        (!state.written).then(|| "nothing was changed or committed".to_owned());
+                }
+            }
+        }
+        let changes = tree.as_ref().map_or(&[][..], |tree| &tree.changes[..]);
+        let shown: Vec<String> = changes
+            .iter()
+            .take(CHANGES_SHOWN_MAX)
+            .map(|change| change.change.path.to_string())
+            .collect();
+        let changed_count = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+        let tree = serde_json::to_value(AttemptTree {
+            repository: tree,
+            excluded,
+        })
+        .map_err(|error| failure(Step::Verify, "internal", &error))?;
+        Ok(Recorded {
+            outputs,
+            changed: shown,
+            changed_count,
+            tree,
+        })
+    }
+
+    fn result_tree(
+        &self,
+        work: &Work,
+        baseline: &git::Baseline,
+        excluded: &git::Exclusions,
+    ) -> Result<git::ResultTree, Failure> {
+        self.hold_repository(work)
+            .map_err(|error| git_failure(Step::Verify, &error))?;
+        let cwd = Path::new(&work.spec.cwd);
+        let outputs = output_paths(work)?;
+        git::result_tree(cwd, baseline, excluded, &git::Limits::default(), &outputs)
+            .map_err(|error| git_failure(Step::Verify, &error))
+    }
+}
+
+fn no_groundwork() -> Failure {
+    Failure::new(
+        Step::Verify,
+        "internal",
+        "the baseline of the run cannot be read",
+    )
+}

@@ -1,0 +1,111 @@
+//! Saving and closing: the thread's summary, metrics, and an end to everything that was temporary.
+
+use super::super::secrets;
+use super::super::work::Work;
+use super::execute::{stdout_path, temporary_beside};
+use super::{Performer, failure};
+use crate::git::Head;
+use crate::machine::{Entry, Event};
+use crate::model::outcome::{Failure, Step};
+use crate::store::thread_files::{Directory, FileError, write_document};
+use crate::thread::document::{GitFacts, document, document_text};
+use crate::thread::metrics::metrics_line;
+
+impl Performer {
+    pub(super) fn save(&self, work: &Work) -> Event {
+        let log = self.logs.of(&work.spec);
+        if !log.is_open() {
+            self.logs.close(work.spec.run);
+            let message = "the thread's log cannot be written";
+            return Event::SaveFailed {
+                failure: Failure::new(Step::Save, "thread", message),
+            };
+        }
+        match self.write_thread(work) {
+            Ok(()) => Event::Saved,
+            Err(error) => {
+                let code = if matches!(error, FileError::Full { .. }) {
+                    "disk_full"
+                } else {
+                    "thread"
+                };
+                Event::SaveFailed {
+                    failure: failure(Step::Save, code, &error),
+                }
+            }
+        }
+    }
+
+    fn write_thread(&self, work: &Work) -> Result<(), FileError> {
+        let log = self.logs.of(&work.spec);
+        let entries: Vec<Entry> = work
+            .entries
+            .iter()
+            .map(|entry| entry.as_ref().clone())
+            .collect();
+        let document = document(&work.spec, &entries, &git_facts(work), log.masker());
+        let directory = Directory::open(&self.parts.workspace, &work.spec.threads_dir)?;
+        write_document(&directory, &work.spec.thread, &document_text(&document))
+    }
+
+    pub(super) fn close(&self, work: &Work) -> Event {
+        let run = work.spec.run;
+        let entries: Vec<Entry> = work
+            .entries
+            .iter()
+            .map(|entry| entry.as_ref().clone())
+            .collect();
+        if let Err(error) = self.write_thread(work) {
+            tracing::warn!(%run, %error, "the thread's summary could not be written again");
+        }
+        let measured = self.logs.measured(&metrics_line(&work.spec, &entries));
+        if let Err(error) = measured {
+            tracing::warn!(%run, %error, "the metrics of the run could not be written");
+        }
+        // A run that lost its engine too often ends without anybody having looked at its output.
+        if let (Some(path), Ok(beneath)) = (stdout_path(&work.spec), self.beneath()) {
+            let _ = beneath.discard(&temporary_beside(path, run));
+        }
+        self.logs.close(run);
+        self.release_repository(run);
+        secrets::forget(&self.parts.state_dir, run);
+        let _ = std::fs::remove_file(self.live_file(run));
+        let _ = std::fs::remove_dir_all(self.scratch(run));
+        Event::Closed
+    }
+}
+
+fn git_facts(work: &Work) -> GitFacts {
+    let Some(baseline) = work
+        .groundwork()
+        .and_then(|groundwork| groundwork.repository)
+    else {
+        return GitFacts::default();
+    };
+    let result = work.attempt_tree().and_then(|tree| tree.repository);
+    let branch = match &baseline.head {
+        Head::Branch { .. } | Head::Unborn { .. } => {
+            let name = baseline.head.refname();
+            Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned())
+        }
+        Head::Detached { .. } => None,
+    };
+    let made = result
+        .as_ref()
+        .map(|tree| tree.commits_made.clone())
+        .unwrap_or_default();
+    let mut commits_made: Vec<String> = made.iter().map(|oid| oid.as_str().to_owned()).collect();
+    commits_made.extend(work.facts.commit.clone());
+    let initial_commit = baseline.head.oid().map(|oid| oid.as_str().to_owned());
+    GitFacts {
+        branch,
+        remote_url: None,
+        current_commit: commits_made
+            .last()
+            .cloned()
+            .or_else(|| initial_commit.clone()),
+        initial_commit,
+        commits_made,
+        dirty: Some(!baseline.dirty.is_empty()),
+    }
+}

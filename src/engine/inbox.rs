@@ -1,0 +1,121 @@
+//! The core loop's one inbox, with two lanes: results are never refused, requests are bounded.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::request::Envelope;
+use crate::machine::Event;
+use crate::model::RunId;
+
+/// Most requests that may wait for the loop; beyond, the engine is busy.
+pub(super) const REQUESTS_MAX: usize = 1_024;
+
+/// What an executor thread hands back.
+#[derive(Debug)]
+pub(super) enum Delivery {
+    /// The result of one action.
+    Result {
+        /// Whose action it was.
+        run: RunId,
+        /// What happened.
+        event: Event,
+    },
+    /// Thread and metrics files written before the request are durable.
+    Sealed,
+}
+
+/// What one turn of the loop takes out.
+#[derive(Default)]
+pub(super) struct Mail {
+    /// Results, oldest first.
+    pub deliveries: Vec<Delivery>,
+    /// Requests, oldest first.
+    pub requests: Vec<Envelope>,
+}
+
+#[derive(Default)]
+struct Lanes {
+    deliveries: VecDeque<Delivery>,
+    requests: VecDeque<Envelope>,
+}
+
+/// The inbox; shared by everyone who talks to the loop.
+#[derive(Default)]
+pub(super) struct Inbox {
+    lanes: Mutex<Lanes>,
+    arrived: Condvar,
+}
+
+impl Inbox {
+    /// Hands in a result; at most one per running action, so this lane needs no bound of its own.
+    pub(super) fn deliver(&self, result: Delivery) {
+        self.lock().deliveries.push_back(result);
+        self.arrived.notify_one();
+    }
+
+    /// Hands in a request, or gives it back when too many wait.
+    pub(super) fn request(&self, envelope: Envelope) -> Result<(), Box<Envelope>> {
+        let mut lanes = self.lock();
+        if lanes.requests.len() >= REQUESTS_MAX {
+            return Err(Box::new(envelope));
+        }
+        lanes.requests.push_back(envelope);
+        drop(lanes);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Waits at most `wait` for anything to arrive.
+    pub(super) fn wait(&self, wait: Duration) {
+        self.gather(1, wait);
+    }
+
+    /// Takes out everything that is there.
+    pub(super) fn take(&self) -> Mail {
+        let mut lanes = self.lock();
+        Mail {
+            deliveries: std::mem::take(&mut lanes.deliveries).into(),
+            requests: std::mem::take(&mut lanes.requests).into(),
+        }
+    }
+
+    /// Lets more arrive until `wanted` messages are there or `window` is over, so that one sync serves them all.
+    pub(super) fn gather(&self, wanted: usize, window: Duration) {
+        let mut lanes = self.lock();
+        let deadline = Instant::now() + window;
+        while lanes.deliveries.len() + lanes.requests.len() < wanted {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            lanes = self
+                .arrived
+                .wait_timeout(lanes, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+
+    /// Takes out requests alone: while the disk is full they are answered, results are kept.
+    pub(super) fn take_requests(&self, wait: Duration) -> Vec<Envelope> {
+        let mut lanes = self.lock();
+        let deadline = Instant::now() + wait;
+        while lanes.requests.is_empty() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            lanes = self
+                .arrived
+                .wait_timeout(lanes, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+        std::mem::take(&mut lanes.requests).into()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Lanes> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,288 @@
+//! Intake: a request and a definition become a frozen specification, or are refused with nothing stored.
+
+mod destinations;
+pub(super) mod texts;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use destinations::stdout_output;
+use texts::{Rendered, definition_error, hooks};
+
+use super::names::{self, Builtins};
+use super::syntax::{self, Syntax};
+use crate::git;
+use crate::inputs::{self, Bound, Given};
+use crate::model::definition::{RunText, Skill};
+use crate::model::spec::{OutputKind, OutputSpec, Plan, Retry, SPEC_VERSION};
+use crate::model::{
+    Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value,
+};
+use crate::protocol::SubmitRequest;
+use crate::store::secrets::Secrets;
+use crate::template::{Names, Use};
+
+/// A request that may be accepted.
+pub(super) struct Ready {
+    /// The frozen specification.
+    pub spec: RunSpec,
+    /// Values of sensitive inputs; empty where there are none.
+    pub secrets: Secrets,
+    /// Every placeholder of the command, for `render`.
+    pub uses: Vec<Use>,
+    /// The command's text as written, where it is shell text.
+    pub written: Option<String>,
+}
+
+/// What intake needs to know of the engine.
+pub(super) struct Surroundings<'a> {
+    /// The configuration.
+    pub config: &'a Config,
+    /// Absolute path of the workspace.
+    pub workspace: &'a Path,
+    /// Absolute path of the state directory.
+    pub state_dir: &'a Path,
+    /// The engine's environment.
+    pub environment: &'a BTreeMap<String, String>,
+    /// The present.
+    pub now: Timestamp,
+    /// The run that this one repeats.
+    pub retry_of: Option<RunId>,
+    /// Who asks shells whether they can read a text.
+    pub syntax: &'a Syntax,
+}
+
+/// Binds, renders and freezes; refused here means that nothing was stored.
+pub(super) fn ready(
+    skill: &Skill,
+    request: &SubmitRequest,
+    run: RunId,
+    around: &Surroundings<'_>,
+) -> Result<Ready, Diagnostic> {
+    refuse_unavailable(skill)?;
+    let given = Given {
+        pairs: request.input.clone(),
+        json: request.inputs.clone(),
+    };
+    let bound = inputs::bind(&skill.inputs, &given).map_err(|found| inputs::refusal(&found))?;
+    let names = names::names(skill).map_err(|found| definition_error(skill, &found))?;
+    let intake = Intake {
+        skill,
+        around,
+        names: &names,
+        bound: &bound,
+    };
+    intake.freeze(request, run)
+}
+
+fn refuse_unavailable(skill: &Skill) -> Result<(), Diagnostic> {
+    let Some(first) = skill.unavailable.first() else {
+        return Ok(());
+    };
+    let mut refused = Diagnostic::new(
+        Kind::Blocked,
+        "unavailable",
+        format!("`{}` is unavailable: {}", skill.address, first.reason),
+    )
+    .hint(format!("its definition is {}", skill.place));
+    refused.details = skill
+        .unavailable
+        .iter()
+        .map(|one| one.reason.clone())
+        .collect();
+    Err(refused)
+}
+
+struct Intake<'a> {
+    skill: &'a Skill,
+    around: &'a Surroundings<'a>,
+    names: &'a Names,
+    bound: &'a Bound,
+}
+
+impl Intake<'_> {
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one literal that names every field of the specification"
+    )]
+    fn freeze(&self, request: &SubmitRequest, run: RunId) -> Result<Ready, Diagnostic> {
+        let (skill, around) = (self.skill, self.around);
+        let workspace = around.workspace.to_string_lossy().into_owned();
+        let cwd = self.cwd()?;
+        let zone: chrono_tz::Tz = around.config.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+        let run_text = run.to_string();
+        let (date, time) = (around.now.date_in(zone), around.now.time_in(zone));
+        let builtins = Builtins {
+            date: &date,
+            time: &time,
+            scheduled_at: &around.now.rfc3339_in(zone),
+            worker: &skill.address.worker,
+            skill: &skill.address.skill,
+            run: &run_text,
+            workspace: &workspace,
+            cwd: &cwd,
+        };
+        let mut values = names::values(self.bound, &skill.inputs, &builtins);
+        let outputs = self.outputs(&values, &date)?;
+        names::add_outputs(&mut values, &outputs, &workspace);
+        self.add_files(&mut values, run);
+
+        let mut rendered = Rendered::default();
+        let mut requires = Vec::new();
+        let (program, named) = self.program(&values, &mut rendered, &mut requires)?;
+        let command_uses = rendered.uses.clone();
+        let pre_checks = self.checks(&skill.pre_checks, &values, &mut rendered)?;
+        let checks = self.checks(&skill.checks, &values, &mut rendered)?;
+        let (environment, secrets) = self.environment(&values, &rendered)?;
+        let stdout_to = stdout_output(skill, &outputs, named);
+        let repository = if skill.mutating {
+            Some(self.repository(&cwd)?)
+        } else {
+            None
+        };
+        let input_paths = self.input_paths();
+        let plan = self.plan(&outputs, !requires.is_empty() || !input_paths.is_empty());
+        let spec = RunSpec {
+            version: SPEC_VERSION,
+            run,
+            thread: ThreadId::of(run, &skill.address, around.now),
+            skill: SkillRef::clone(&skill.address),
+            title: skill.name.clone(),
+            definition_digest: skill.digest.clone(),
+            submitted_at: around.now,
+            zone: zone.name().to_owned(),
+            workspace,
+            cwd,
+            repository,
+            inputs: self.bound.masked(),
+            sensitive: self.bound.secrets.clone(),
+            program,
+            requires,
+            environment,
+            env_names: skill.env.clone(),
+            outputs,
+            stdout_to,
+            input_paths,
+            pre_checks,
+            checks,
+            hooks: hooks(&skill.hooks),
+            post_commit: hooks(&skill.post_commit),
+            plan,
+            timeout_ms: Some(skill.timeout_ms.unwrap_or(around.config.timeout_ms)),
+            commit_message: self.commit_message(&values)?,
+            commit_author: around.config.commit_author.clone(),
+            threads_dir: around.config.threads_dir.clone(),
+            retry_of: around.retry_of,
+            submitted_by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
+        };
+        syntax::refuse_broken(around.syntax, skill, &spec)?;
+        let written = match &skill.run {
+            RunText::Shell(text) => Some(text.clone()),
+            RunText::Argv(_) | RunText::Script { .. } | RunText::Instructions => None,
+        };
+        Ok(Ready {
+            spec,
+            secrets,
+            uses: command_uses,
+            written,
+        })
+    }
+
+    fn cwd(&self) -> Result<String, Diagnostic> {
+        let cwd = match self.skill.cwd.as_str() {
+            "" | "." => self.around.workspace.to_owned(),
+            relative => self.around.workspace.join(relative),
+        };
+        let refused = |why: String| {
+            Diagnostic::new(
+                Kind::Definition,
+                "cwd",
+                format!("`cwd: {}` {why}", self.skill.cwd),
+            )
+            .hint("name a directory inside the workspace")
+        };
+        let real = std::fs::canonicalize(&cwd).map_err(|error| refused(error.to_string()))?;
+        let root = std::fs::canonicalize(self.around.workspace)
+            .map_err(|error| refused(error.to_string()))?;
+        if !real.is_dir() {
+            return Err(refused("is not a directory".to_owned()));
+        }
+        if !real.starts_with(&root) {
+            return Err(refused("leads out of the workspace".to_owned()));
+        }
+        Ok(real.to_string_lossy().into_owned())
+    }
+
+    fn repository(&self, cwd: &str) -> Result<String, Diagnostic> {
+        let facts = git::locate(Path::new(cwd)).map_err(|error| {
+            let message = crate::model::diagnostic::chain(&error);
+            let refused = Diagnostic::new(
+                Kind::Blocked,
+                error.code(),
+                format!(
+                    "`{}` is mutating and needs a git repository: {message}",
+                    self.skill.address
+                ),
+            );
+            match error.hint() {
+                Some(hint) => refused.hint(hint),
+                None => refused.hint("run `git init` in the workspace, or set `mutating: false`"),
+            }
+        })?;
+        git::author(Path::new(cwd), self.around.config.commit_author.as_deref()).map_err(
+            |error| {
+                let refused = Diagnostic::new(Kind::Blocked, error.code(), error.to_string());
+                match error.hint() {
+                    Some(hint) => refused.hint(hint),
+                    None => refused,
+                }
+            },
+        )?;
+        Ok(facts.common_dir.to_string_lossy().into_owned())
+    }
+
+    fn input_paths(&self) -> Vec<String> {
+        self.skill
+            .inputs
+            .iter()
+            .filter(|input| input.kind == crate::model::definition::InputKind::Path)
+            .filter_map(|input| match self.bound.values.get(&input.name) {
+                Some(Value::Text(path)) => Some(path.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn plan(&self, outputs: &[OutputSpec], looks: bool) -> Plan {
+        let skill = self.skill;
+        let repeatable = !skill.mutating || skill.idempotent;
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        Plan {
+            mutating: skill.mutating,
+            idempotent: skill.idempotent,
+            validates: looks || skill.mutating || !skill.pre_checks.is_empty(),
+            prepares: skill.mutating || outputs.iter().any(|output| output.path.is_some()),
+            verifies: !skill.checks.is_empty()
+                || outputs
+                    .iter()
+                    .any(|output| output.kind != OutputKind::Console),
+            on_crash: skill.on_crash,
+            retry: if repeatable {
+                skill.retry.clone()
+            } else {
+                Retry::ONCE
+            },
+            hooks: if skill.mutating {
+                count(skill.hooks.len())
+            } else {
+                0
+            },
+            post_commit_hooks: if skill.mutating {
+                count(skill.post_commit.len())
+            } else {
+                0
+            },
+            max_runtime_ms: skill.max_runtime_ms,
+        }
+    }
+}

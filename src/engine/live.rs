@@ -1,0 +1,132 @@
+//! One run that has not been closed, as the core loop holds it.
+
+use std::sync::Arc;
+
+use crate::machine::{Action, Entry, Event, IllegalEvent, Run, State};
+use crate::model::{RunSpec, Timestamp};
+use crate::process::StopHandle;
+use crate::protocol::RunSummary;
+use crate::queue::Needs;
+use crate::thread::project::SummaryBuilder;
+
+use super::view::Shown;
+
+/// An action that an executor thread is performing.
+pub(super) struct Outstanding {
+    /// Which.
+    pub action: Action,
+    /// Ends its processes.
+    pub stop: StopHandle,
+}
+
+/// One run that has not been closed.
+pub(super) struct Live {
+    /// Its specification.
+    pub spec: Arc<RunSpec>,
+    /// Where it is.
+    pub run: Run,
+    /// Its journal.
+    pub entries: Arc<Vec<Arc<Entry>>>,
+    /// The action under way.
+    pub outstanding: Option<Outstanding>,
+    /// Why it waits.
+    pub waiting_for: Option<String>,
+    /// When its present timer was first seen, in milliseconds of the monotonic clock.
+    pub timer_since_ms: u64,
+    /// Whether its thread has been written after its end.
+    pub settled: bool,
+    /// Whether its owner was lost and this engine has not settled it.
+    pub lost: bool,
+    instants: SummaryBuilder,
+}
+
+impl Live {
+    /// A run whose journal is `entries`.
+    pub(super) fn new(spec: Arc<RunSpec>, run: Run, entries: Vec<Entry>) -> Live {
+        let instants = instants(&entries);
+        Live {
+            spec,
+            run,
+            entries: Arc::new(entries.into_iter().map(Arc::new).collect()),
+            outstanding: None,
+            waiting_for: None,
+            timer_since_ms: 0,
+            settled: false,
+            lost: false,
+            instants,
+        }
+    }
+
+    /// Applies an event and appends it to the journal in memory.
+    pub(super) fn record(&mut self, at: Timestamp, event: Event) -> Result<Entry, IllegalEvent> {
+        self.run = self.run.apply(at, &event)?;
+        let seq = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        let entry = Entry { seq, at, event };
+        self.instants.push(&entry, &self.run);
+        Arc::make_mut(&mut self.entries).push(Arc::new(entry.clone()));
+        Ok(entry)
+    }
+
+    /// What the run needs before it may start.
+    pub(super) fn needs(&self) -> Needs {
+        needs(&self.spec)
+    }
+
+    /// The run as readers see it.
+    pub(super) fn shown(&self) -> Arc<Shown> {
+        Arc::new(Shown {
+            spec: Arc::clone(&self.spec),
+            run: self.run.clone(),
+            entries: Arc::clone(&self.entries),
+            summary: self.summary(),
+            settled: self.settled,
+            lost: self.lost,
+        })
+    }
+
+    /// The run's line in lists.
+    pub(super) fn summary(&self) -> RunSummary {
+        let explained = self.run.is_queued() || self.lost;
+        let waiting_for = self.waiting_for.clone().filter(|_| explained);
+        self.instants.build(&self.spec, &self.run, waiting_for)
+    }
+
+    /// Whether the run waits for time or has a limit that counts.
+    pub(super) fn is_timed(&self) -> bool {
+        matches!(self.run.state, State::BackingOff { .. }) || self.run.runtime_limit().is_some()
+    }
+}
+
+/// What a run needs before it may start.
+pub(super) fn needs(spec: &RunSpec) -> Needs {
+    Needs {
+        worker: spec.skill.worker.clone(),
+        repository: spec
+            .plan
+            .mutating
+            .then(|| spec.repository.clone())
+            .flatten(),
+        destinations: spec
+            .outputs
+            .iter()
+            .filter_map(|output| output.path.clone())
+            .collect(),
+    }
+}
+
+/// The instants that a journal tells of, as far as it folds.
+fn instants(entries: &[Entry]) -> SummaryBuilder {
+    let mut instants = SummaryBuilder::new();
+    let mut run: Option<Run> = None;
+    for entry in entries {
+        run = match run {
+            None => Run::submitted(&entry.event).ok(),
+            Some(run) => run.apply(entry.at, &entry.event).ok(),
+        };
+        match &run {
+            Some(run) => instants.push(entry, run),
+            None => break,
+        }
+    }
+    instants
+}

@@ -1,0 +1,322 @@
+//! Intake, core loop, executor, recovery, hooks: the engine behind [`Control`].
+
+mod control;
+mod core;
+pub mod definitions;
+mod effects;
+mod groundwork;
+mod inbox;
+mod intake;
+mod live;
+mod lookup;
+mod names;
+mod outputs;
+mod pool;
+mod reading;
+mod recovery;
+mod rendering;
+mod request;
+mod secrets;
+mod syntax;
+mod view;
+mod work;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::clock::{Clock, SystemClock};
+use crate::machine::Admission;
+use crate::model::{Config, Diagnostic, Kind};
+use crate::protocol::Control;
+use crate::store::lock::{Holder, Lock, LockError};
+use crate::store::{OpenOptions, SledStore, Store, StoreError};
+
+use control::EngineControl;
+use core::{Core, CoreParts};
+use definitions::Definitions;
+use effects::{EffectParts, Performer};
+use inbox::Inbox;
+use live::Live;
+use recovery::{Recovery, end_orphans};
+use view::View;
+
+/// Who hosts the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host {
+    /// A daemon: starts queued runs, serves until it is drained.
+    Daemon,
+    /// A command: starts no queued run but its own, and settles lost attempts once it changes anything.
+    InProcess,
+}
+
+/// What an engine is started with.
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    /// Absolute path of the workspace.
+    pub workspace: PathBuf,
+    /// Absolute path of the state directory.
+    pub state_dir: PathBuf,
+    /// Absolute path of the socket, recorded in the locks so that others find the engine.
+    pub socket: Option<PathBuf>,
+    /// Who hosts it.
+    pub host: Host,
+    /// The environment that commands' base environment is taken from.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Signs of life of the core loop, for a watchdog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// Milliseconds since the loop last turned.
+    pub turned_ms_ago: u64,
+    /// Milliseconds since the commit that is under way began; `None` when none is.
+    pub committing_for_ms: Option<u64>,
+}
+
+/// A running engine. Its locks go with it.
+pub struct Engine {
+    control: Arc<EngineControl>,
+    thread: JoinHandle<Result<(), Diagnostic>>,
+    _locks: (Lock, Lock),
+}
+
+impl Engine {
+    /// Takes the locks, opens the store, recovers, starts the core loop.
+    pub fn start(options: EngineOptions) -> Result<Engine, Diagnostic> {
+        let workspace = std::fs::canonicalize(&options.workspace).map_err(|error| {
+            let shown = options.workspace.display();
+            Diagnostic::new(Kind::NotFound, "workspace", format!("`{shown}`: {error}"))
+        })?;
+        let locks = take_locks(&workspace, &options)?;
+        keep_out_of_git(&workspace, &options.state_dir);
+        make_directories(&options.state_dir)?;
+        let reading = {
+            let workspace = workspace.clone();
+            std::thread::spawn(move || Definitions::load(&workspace))
+        };
+        let store: Arc<dyn Store> = Arc::new(open_store(&options.state_dir)?);
+        let definitions = Arc::new(reading.join().map_err(|_| {
+            Diagnostic::new(
+                Kind::Internal,
+                "internal",
+                "reading the definitions panicked",
+            )
+        })?);
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+        let parts = Parts {
+            workspace,
+            options,
+            store,
+            definitions,
+            clock,
+        };
+        parts.start(locks)
+    }
+
+    /// The interface to it.
+    pub fn control(&self) -> Arc<dyn Control> {
+        Arc::clone(&self.control) as Arc<dyn Control>
+    }
+
+    /// Reads definitions again if any of them changed; answers whether any did.
+    pub fn reload_if_stale(&self) -> Result<bool, Diagnostic> {
+        if self.control.definitions.current().is_stale() {
+            self.control.reload().map(|_| true)
+        } else {
+            Ok(false)
+        }
+    }
+
+    /// Signs of life of the core loop.
+    pub fn heartbeat(&self) -> Heartbeat {
+        let now = self.control.clock.monotonic_ms();
+        let view = &self.control.view;
+        Heartbeat {
+            turned_ms_ago: now.saturating_sub(view.turned_at_ms()),
+            committing_for_ms: view
+                .committing_since()
+                .map(|since| now.saturating_sub(since)),
+        }
+    }
+
+    /// Whether the core loop has ended: drained, or its store broken.
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Waits until the engine has ended: drained, or its store broken.
+    pub fn join(self) -> Result<(), Diagnostic> {
+        match self.thread.join() {
+            Ok(result) => result,
+            Err(_) => Err(
+                Diagnostic::new(Kind::Internal, "internal", "the core loop panicked")
+                    .hint("start the engine again: it recovers from what was committed"),
+            ),
+        }
+    }
+}
+
+struct Parts {
+    workspace: PathBuf,
+    options: EngineOptions,
+    store: Arc<dyn Store>,
+    definitions: Arc<Definitions>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Parts {
+    fn start(self, locks: (Lock, Lock)) -> Result<Engine, Diagnostic> {
+        let config = self.definitions.current().config.clone();
+        let broken = |error: StoreError| store_diagnostic(&error);
+        let fence = self.store.next_fence().map_err(broken)?;
+        let newest = self.store.newest().map_err(broken)?;
+        let (view, inbox) = (Arc::new(View::default()), Arc::new(Inbox::default()));
+        let owner = format!("engine {fence} pid {}", std::process::id());
+        let performer = Arc::new(Performer::new(EffectParts {
+            workspace: self.workspace.clone(),
+            state_dir: self.options.state_dir.clone(),
+            environment: self.options.environment.clone(),
+            owner: owner.clone(),
+            grace_ms: config.grace_ms,
+            output_bytes_max: config.output_bytes_max,
+            metrics_dir: config.metrics_dir.clone(),
+            keep_refs_ms: config.keep_refs_ms,
+            clock: Arc::clone(&self.clock),
+            view: Arc::clone(&view),
+        }));
+        let effects = Arc::clone(&performer) as Arc<dyn work::Effects>;
+        let mut core = Core::new(CoreParts {
+            store: Arc::clone(&self.store),
+            clock: Arc::clone(&self.clock),
+            view: Arc::clone(&view),
+            inbox: Arc::clone(&inbox),
+            effects: Arc::clone(&effects),
+            admission: Admission { owner, fence },
+            parallel_max: parallel_max(&config),
+            waiting_max: config.queue_max,
+            starts_queued: self.options.host == Host::Daemon,
+            drain_grace_ms: config.drain_grace_ms,
+        });
+        let recovery = Recovery {
+            store: self.store.as_ref(),
+            state_dir: &self.options.state_dir,
+            now: self.clock.now(),
+        };
+        if recovery.recover(&mut core, &performer)? > 0 {
+            let grace = Duration::from_millis(config.grace_ms);
+            let state_dir = self.options.state_dir.clone();
+            let end_orphans = Box::new(move |live: &Live| end_orphans(&state_dir, grace, live));
+            core.settle(end_orphans, self.options.host == Host::Daemon)?;
+        }
+        let control = Arc::new(EngineControl {
+            syntax: syntax::Syntax::new(&self.options.environment),
+            inbox,
+            view,
+            store: self.store,
+            clock: Arc::clone(&self.clock),
+            definitions: self.definitions,
+            workspace: self.workspace,
+            state_dir: self.options.state_dir,
+            environment: self.options.environment,
+            host: self.options.host,
+            newest: Mutex::new(newest),
+            started_ms: self.clock.monotonic_ms(),
+            effects,
+        });
+        let thread = std::thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || core.run())
+            .map_err(|error| Diagnostic::new(Kind::Internal, "thread", error.to_string()))?;
+        Ok(Engine {
+            control,
+            thread,
+            _locks: locks,
+        })
+    }
+}
+
+/// How many runs may be active: as configured, else the number of processors, at least 2.
+fn parallel_max(config: &Config) -> u32 {
+    match config.max_parallel {
+        0 => {
+            let processors = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+            u32::try_from(processors).unwrap_or(2).max(2)
+        }
+        configured => configured,
+    }
+}
+
+fn take_locks(workspace: &Path, options: &EngineOptions) -> Result<(Lock, Lock), Diagnostic> {
+    let mut holder = Holder::this_process(workspace, &options.state_dir);
+    holder.socket = options
+        .socket
+        .as_ref()
+        .map(|socket| socket.display().to_string());
+    let refused = |error: LockError| match error {
+        LockError::Held { .. } => {
+            Diagnostic::new(Kind::Conflict, "engine_running", error.to_string())
+                .hint("use that engine, or end it with `workerctl drain`")
+        }
+        LockError::File(_) => Diagnostic::new(
+            Kind::Internal,
+            "lock",
+            crate::model::diagnostic::chain(&error),
+        ),
+    };
+    let state = Lock::of_state(&options.state_dir, &holder).map_err(refused)?;
+    let workspace = Lock::of_workspace(workspace, &holder).map_err(refused)?;
+    Ok((state, workspace))
+}
+
+fn make_directories(state_dir: &Path) -> Result<(), Diagnostic> {
+    for name in ["live", "scratch", "secrets"] {
+        let path = state_dir.join(name);
+        let mut builder = std::fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| {
+                let shown = path.display();
+                Diagnostic::new(
+                    Kind::Internal,
+                    "state_dir",
+                    format!("cannot make `{shown}`: {error}"),
+                )
+            })?;
+    }
+    Ok(())
+}
+
+/// A state directory inside the workspace is kept out of git.
+fn keep_out_of_git(workspace: &Path, state_dir: &Path) {
+    let ignore = state_dir.join(".gitignore");
+    if state_dir.starts_with(workspace)
+        && !ignore.exists()
+        && let Err(error) = std::fs::write(&ignore, "*\n")
+    {
+        tracing::warn!(%error, path = %ignore.display(), "the state could not be kept out of git");
+    }
+}
+
+fn open_store(state_dir: &Path) -> Result<SledStore, Diagnostic> {
+    SledStore::open(&state_dir.join("store"), OpenOptions::default())
+        .map_err(|error| store_diagnostic(&error))
+}
+
+fn store_diagnostic(error: &StoreError) -> Diagnostic {
+    let message = crate::model::diagnostic::chain(error);
+    match error {
+        StoreError::Full { .. } => Diagnostic::new(Kind::Blocked, "disk_full", message)
+            .hint("free some space and start again"),
+        StoreError::Newer { .. } => Diagnostic::new(Kind::Internal, "store_newer", message)
+            .hint("use the newer program, or another `--state-dir`"),
+        StoreError::Corrupt { .. } => Diagnostic::new(Kind::Internal, "store_corrupt", message)
+            .hint("`workerctl store verify` shows the damage, `workerctl store rebuild` restores from the threads"),
+        _ => Diagnostic::new(Kind::Internal, "store", message),
+    }
+}

@@ -1,0 +1,357 @@
+//! Declared outputs: resolved beneath the workspace without following links, stamped, published, verified.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::model::evidence::OutputState;
+use crate::model::spec::{OutputKind, OutputSpec};
+
+/// Largest output whose content is looked into, in bytes; larger ones are only weighed.
+const CONTENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// What tells whether a file was written since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    inode: u64,
+    bytes: u64,
+    modified_ns: i128,
+    changed_ns: i128,
+}
+
+/// Why a path beneath the workspace cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OutputError {
+    /// A symbolic link stands on the way, or the path leaves the workspace.
+    #[error("`{path}` leaves the workspace or passes a symbolic link")]
+    Escapes {
+        /// The path as declared.
+        path: String,
+    },
+    /// Something other than a regular file stands there.
+    #[error("`{path}` is not a regular file")]
+    NotAFile {
+        /// The path as declared.
+        path: String,
+    },
+    /// The file system refused.
+    #[error("cannot {step} `{path}`")]
+    Io {
+        /// What was being done.
+        step: &'static str,
+        /// The path as declared.
+        path: String,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// A workspace, opened, beneath which every path is resolved anew for each use.
+pub(super) struct Beneath {
+    root: OwnedFd,
+}
+
+impl Beneath {
+    /// Opens the workspace.
+    pub(super) fn open(workspace: &Path) -> Result<Beneath, OutputError> {
+        let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+        let root = rustix::fs::open(workspace, flags, Mode::empty())
+            .map_err(|errno| refused("open", &workspace.to_string_lossy(), errno))?;
+        Ok(Beneath { root })
+    }
+
+    /// Stamps a file; `None` when nothing is there.
+    pub(super) fn stamp(&self, path: &str) -> Result<Option<Stamp>, OutputError> {
+        let file = match self.open_at(path, OFlags::PATH | OFlags::NOFOLLOW) {
+            Ok(file) => file,
+            Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+            Err(errno) => return Err(refused("look at", path, errno)),
+        };
+        let stat = rustix::fs::fstat(&file).map_err(|errno| refused("look at", path, errno))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(OutputError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        let nanos =
+            |seconds: i64, nanos: u64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        Ok(Some(Stamp {
+            inode: stat.st_ino,
+            bytes: stat.st_size.unsigned_abs(),
+            modified_ns: nanos(stat.st_mtime, stat.st_mtime_nsec),
+            changed_ns: nanos(stat.st_ctime, stat.st_ctime_nsec),
+        }))
+    }
+
+    /// Makes the directories that a file needs.
+    pub(super) fn make_parents(&self, path: &str) -> Result<(), OutputError> {
+        let mut made = String::new();
+        let Some(parent) = Path::new(path).parent() else {
+            return Ok(());
+        };
+        for part in parent.components() {
+            let Component::Normal(name) = part else {
+                return Err(OutputError::Escapes {
+                    path: path.to_owned(),
+                });
+            };
+            if !made.is_empty() {
+                made.push('/');
+            }
+            made.push_str(&name.to_string_lossy());
+            match self.open_at(&made, OFlags::DIRECTORY | OFlags::PATH) {
+                Ok(_) => {}
+                Err(Errno::NOENT) => self.make_directory(&made, path)?,
+                Err(errno) => return Err(refused("enter a directory of", path, errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn make_directory(&self, directory: &str, path: &str) -> Result<(), OutputError> {
+        let (parent, name) = split(directory);
+        let parent = self
+            .open_at(parent, OFlags::DIRECTORY | OFlags::PATH)
+            .map_err(|errno| refused("enter a directory of", path, errno))?;
+        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(refused("make a directory for", path, errno)),
+        }
+    }
+
+    /// Puts a finished temporary file in its place, durably; both lie in the same directory.
+    pub(super) fn publish(&self, temporary: &str, path: &str) -> Result<(), OutputError> {
+        let (parent, name) = split(path);
+        let directory = self
+            .open_at(parent, OFlags::DIRECTORY | OFlags::RDONLY)
+            .map_err(|errno| refused("enter the directory of", path, errno))?;
+        match self.open_at(temporary, OFlags::RDONLY | OFlags::NOFOLLOW) {
+            Ok(file) => {
+                rustix::fs::fdatasync(&file).map_err(|errno| refused("sync", path, errno))?;
+            }
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(refused("open", path, errno)),
+        }
+        let (_, temporary_name) = split(temporary);
+        rustix::fs::renameat(&directory, temporary_name, &directory, name)
+            .and_then(|()| rustix::fs::fsync(&directory))
+            .map_err(|errno| refused("publish", path, errno))
+    }
+
+    /// Removes a temporary file of ours, if it is there.
+    pub(super) fn discard(&self, temporary: &str) -> Result<(), OutputError> {
+        let (parent, name) = split(temporary);
+        let directory = match self.open_at(parent, OFlags::DIRECTORY | OFlags::PATH) {
+            Ok(directory) => directory,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(refused("enter the directory of", temporary, errno)),
+        };
+        match rustix::fs::unlinkat(&directory, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(refused("remove", temporary, errno)),
+        }
+    }
+
+    /// Says what became of a declared output.
+    pub(super) fn state(&self, output: &OutputSpec, before: Option<Stamp>) -> OutputState {
+        let mut state = OutputState {
+            name: output.name.clone(),
+            path: output.path.clone(),
+            bytes: None,
+            digest: None,
+            written: false,
+            problem: None,
+        };
+        let Some(path) = &output.path else {
+            return state;
+        };
+        match self.stamp(path) {
+            Err(error) => state.problem = Some(error.to_string()),
+            Ok(None) => state.problem = Some("it was not written".to_owned()),
+            Ok(Some(stamp)) => {
+                state.bytes = Some(stamp.bytes);
+                state.written = before != Some(stamp);
+                if state.written {
+                    self.look_into(output.kind, path, stamp, &mut state);
+                } else {
+                    state.problem = Some("it was not written in this run".to_owned());
+                }
+            }
+        }
+        state
+    }
+
+    fn look_into(&self, kind: OutputKind, path: &str, stamp: Stamp, state: &mut OutputState) {
+        if stamp.bytes > CONTENT_BYTES_MAX {
+            if kind != OutputKind::File {
+                state.problem = Some(format!("it exceeds {CONTENT_BYTES_MAX} bytes"));
+            }
+            return;
+        }
+        match self.read(path) {
+            Ok(content) => {
+                state.digest = Some(hex(&Sha256::digest(&content)));
+                state.problem = content_problem(kind, &content);
+            }
+            Err(error) => {
+                state.problem = Some(crate::model::diagnostic::chain(&error));
+            }
+        }
+    }
+
+    fn read(&self, path: &str) -> Result<Vec<u8>, OutputError> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = self
+            .open_at(path, flags)
+            .map_err(|errno| refused("read", path, errno))?;
+        let mut content = Vec::new();
+        File::from(file)
+            .take(CONTENT_BYTES_MAX + 1)
+            .read_to_end(&mut content)
+            .map_err(|source| OutputError::Io {
+                step: "read",
+                path: path.to_owned(),
+                source,
+            })?;
+        Ok(content)
+    }
+
+    fn open_at(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let path = if path.is_empty() { "." } else { path };
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        rustix::fs::openat2(
+            &self.root,
+            path,
+            flags | OFlags::CLOEXEC,
+            Mode::empty(),
+            resolve,
+        )
+    }
+}
+
+fn content_problem(kind: OutputKind, content: &[u8]) -> Option<String> {
+    match kind {
+        OutputKind::Json => serde_json::from_slice::<serde::de::IgnoredAny>(content)
+            .err()
+            .map(|error| format!("it is not JSON: {error}")),
+        OutputKind::Markdown => match std::str::from_utf8(content) {
+            Err(error) => Some(format!("it is not UTF-8 from byte {}", error.valid_up_to())),
+            Ok(text) if text.trim().is_empty() => Some("it is blank".to_owned()),
+            Ok(_) => None,
+        },
+        OutputKind::File | OutputKind::GitCommit | OutputKind::Console => None,
+    }
+}
+
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+fn refused(step: &'static str, path: &str, errno: Errno) -> OutputError {
+    match errno {
+        Errno::XDEV | Errno::LOOP => OutputError::Escapes {
+            path: path.to_owned(),
+        },
+        _ => OutputError::Io {
+            step,
+            path: path.to_owned(),
+            source: errno.into(),
+        },
+    }
+}
+
+/// Lower-case hexadecimal.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn output(kind: OutputKind, path: &str) -> OutputSpec {
+        OutputSpec {
+            name: "report".into(),
+            kind,
+            path: Some(path.into()),
+        }
+    }
+
+    #[test]
+    fn links_that_lead_out_are_refused_at_every_use() {
+        let outside = tempfile::tempdir().unwrap();
+        let workspace = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("secret"), "x").unwrap();
+        std::os::unix::fs::symlink(outside.path(), workspace.path().join("link")).unwrap();
+        let beneath = Beneath::open(workspace.path()).unwrap();
+        for path in ["link/secret", "../x", "/etc/passwd", "link/new/file.md"] {
+            assert!(
+                matches!(beneath.stamp(path), Err(OutputError::Escapes { .. })),
+                "{path}: {:?}",
+                beneath.stamp(path)
+            );
+            assert!(
+                beneath.make_parents(path).is_err() || !path.contains('/'),
+                "{path}"
+            );
+        }
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn equal_bytes_written_again_count_as_written() {
+        let workspace = tempfile::tempdir().unwrap();
+        let beneath = Beneath::open(workspace.path()).unwrap();
+        let spec = output(OutputKind::Markdown, "a/b/report.md");
+        beneath.make_parents("a/b/report.md").unwrap();
+        let file = workspace.path().join("a/b/report.md");
+        std::fs::write(&file, "same").unwrap();
+        let before = beneath.stamp("a/b/report.md").unwrap();
+        assert!(!beneath.state(&spec, before).written);
+        let fresh = workspace.path().join("a/b/.fresh");
+        std::fs::write(&fresh, "same").unwrap();
+        beneath.publish("a/b/.fresh", "a/b/report.md").unwrap();
+        let state = beneath.state(&spec, before);
+        assert!(state.written && state.problem.is_none(), "{state:?}");
+    }
+
+    #[test]
+    fn content_is_held_to_its_kind() {
+        let workspace = tempfile::tempdir().unwrap();
+        let beneath = Beneath::open(workspace.path()).unwrap();
+        let table: [(OutputKind, &[u8], Option<&str>); 6] = [
+            (OutputKind::Json, b"{\"a\": 1}", None),
+            (OutputKind::Json, b"{", Some("not JSON")),
+            (OutputKind::Markdown, b"# x", None),
+            (OutputKind::Markdown, b" \n", Some("blank")),
+            (OutputKind::Markdown, b"\xff", Some("UTF-8")),
+            (OutputKind::File, b"\xff", None),
+        ];
+        for (kind, content, expected) in table {
+            std::fs::write(workspace.path().join("out"), content).unwrap();
+            let problem = beneath.state(&output(kind, "out"), None).problem;
+            assert_eq!(
+                problem.is_some(),
+                expected.is_some(),
+                "{kind:?} {problem:?}"
+            );
+            assert!(problem.unwrap_or_default().contains(expected.unwrap_or("")));
+        }
+        let missing = beneath.state(&output(OutputKind::File, "none"), None);
+        assert!(missing.problem.is_some());
+    }
+}

@@ -1,0 +1,172 @@
+//! Executor threads: started when needed, kept for the next action, woken by nothing else.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use super::inbox::{Delivery, Inbox};
+use super::work::{Effects, Work, not_performed};
+
+/// Most executor threads; the queue admits far fewer runs than that.
+const THREADS_MAX: usize = 512;
+
+/// Stack of an executor thread in bytes.
+const STACK_BYTES: usize = 512 * 1024;
+
+enum Item {
+    Perform(Box<Work>),
+    Seal,
+}
+
+#[derive(Default)]
+struct Waiting {
+    work: VecDeque<Item>,
+    idle: usize,
+    closed: bool,
+}
+
+struct Shared {
+    waiting: Mutex<Waiting>,
+    arrived: Condvar,
+    effects: Arc<dyn Effects>,
+    inbox: Arc<Inbox>,
+}
+
+/// The executor threads.
+pub(super) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// A pool without threads yet.
+    pub(super) fn new(effects: Arc<dyn Effects>, inbox: Arc<Inbox>) -> Pool {
+        let shared = Shared {
+            waiting: Mutex::default(),
+            arrived: Condvar::new(),
+            effects,
+            inbox,
+        };
+        Pool {
+            shared: Arc::new(shared),
+            threads: Vec::new(),
+        }
+    }
+
+    /// Hands one action to an idle thread, or to a new one.
+    pub(super) fn dispatch(&mut self, work: Work) {
+        self.push(Item::Perform(Box::new(work)));
+    }
+
+    /// Has everything that was written so far synced, off the loop.
+    pub(super) fn seal(&mut self) {
+        self.push(Item::Seal);
+    }
+
+    fn push(&mut self, item: Item) {
+        let mut waiting = self.shared.lock();
+        waiting.work.push_back(item);
+        let starved = waiting.work.len() > waiting.idle;
+        drop(waiting);
+        if starved && self.threads.len() < THREADS_MAX {
+            self.start_thread();
+        }
+        self.shared.arrived.notify_one();
+    }
+
+    fn start_thread(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let name = format!("executor-{}", self.threads.len());
+        let builder = std::thread::Builder::new()
+            .name(name)
+            .stack_size(STACK_BYTES);
+        match builder.spawn(move || shared.serve()) {
+            Ok(thread) => self.threads.push(thread),
+            Err(error) if self.threads.is_empty() => self.shared.refuse_all(&error.to_string()),
+            Err(error) => tracing::warn!(%error, "no further executor thread could be started"),
+        }
+    }
+
+    /// Lets every thread end once the work that waits is done.
+    pub(super) fn close(self) {
+        self.shared.lock().closed = true;
+        self.shared.arrived.notify_all();
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn next(&self) -> Option<Item> {
+        let mut waiting = self.lock();
+        waiting.idle += 1;
+        loop {
+            if let Some(work) = waiting.work.pop_front() {
+                waiting.idle -= 1;
+                return Some(work);
+            }
+            if waiting.closed {
+                return None;
+            }
+            waiting = self
+                .arrived
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn serve(&self) {
+        while let Some(item) = self.next() {
+            let work = match item {
+                Item::Perform(work) => work,
+                Item::Seal => {
+                    let synced = catch_unwind(AssertUnwindSafe(|| self.effects.sync_files()));
+                    if synced.is_err() {
+                        tracing::error!("syncing the thread files panicked");
+                    }
+                    self.inbox.deliver(Delivery::Sealed);
+                    continue;
+                }
+            };
+            let run = work.spec.run;
+            let event = catch_unwind(AssertUnwindSafe(|| self.effects.perform(&work)))
+                .unwrap_or_else(|panic| {
+                    let message = describe_panic(panic.as_ref());
+                    tracing::error!(%run, action = work.action.name(), message, "an action panicked");
+                    not_performed(&work.action, "internal", &message)
+                });
+            drop(work);
+            self.inbox.deliver(Delivery::Result { run, event });
+        }
+    }
+
+    fn refuse_all(&self, message: &str) {
+        let refused: Vec<Item> = self.lock().work.drain(..).collect();
+        for item in refused {
+            self.inbox.deliver(match item {
+                Item::Perform(work) => Delivery::Result {
+                    run: work.spec.run,
+                    event: not_performed(&work.action, "no_thread", message),
+                },
+                Item::Seal => Delivery::Sealed,
+            });
+        }
+    }
+}
+
+fn describe_panic(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    format!(
+        "internal error: {}",
+        text.unwrap_or_else(|| "no message".to_owned())
+    )
+}

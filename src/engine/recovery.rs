@@ -1,0 +1,199 @@
+//! Recovery: every run that was not closed is folded; what is left of its processes is ended.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::core::Core;
+use super::effects::{Performer, destinations, live_file};
+use super::live::Live;
+use crate::machine::{Event, Run, State};
+use crate::model::outcome::{Outcome, Phase};
+use crate::model::{Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp};
+use crate::process::{LiveRecord, Owner, find_and_end_orphans};
+use crate::protocol::RunSummary;
+use crate::store::{Batch, Store, StoreError, Write};
+
+/// How many runs are looked at for those that wrote while a run of a lost engine was under way.
+const SINCE_MAX: usize = 10_000;
+
+/// What recovery needs.
+pub(super) struct Recovery<'a> {
+    /// Where journals lie.
+    pub store: &'a dyn Store,
+    /// Absolute path of the state directory.
+    pub state_dir: &'a Path,
+    /// The present.
+    pub now: Timestamp,
+}
+
+impl Recovery<'_> {
+    /// Hands every run that was not closed to the loop; a run that cannot be read is ended as unknown.
+    pub(super) fn recover(
+        &self,
+        core: &mut Core,
+        performer: &Performer,
+    ) -> Result<usize, Diagnostic> {
+        let active = self
+            .store
+            .active()
+            .map_err(|error| super::reading::unreadable(&error))?;
+        let mut recovered = 0;
+        let (mut writing, mut mutating) = (Vec::new(), Vec::new());
+        for run in active {
+            match self.fold(run) {
+                Ok(live) => {
+                    writing.push((run, destinations(&live.spec)));
+                    mutating.extend(prepared_at(&live).map(|at| (run, at)));
+                    core.recover(live);
+                    recovered += 1;
+                }
+                Err(why) => {
+                    tracing::error!(%run, why, "a run cannot be read and ends as unknown; its journal is kept");
+                    self.give_up(run)?;
+                }
+            }
+        }
+        for (run, at) in mutating {
+            let others = writing.iter().filter(|(other, _)| *other != run);
+            performer.add_foreign(run, others.flat_map(|(_, paths)| paths.clone()).collect());
+            performer.add_foreign(run, self.written_since(at)?);
+        }
+        self.sweep_scratch(core);
+        super::secrets::sweep(self.state_dir, |run| core.holds(run));
+        Ok(recovered)
+    }
+
+    /// Destinations of runs that ended at `at` or later: the lost engine knew that they are no change of
+    /// a run that was under way then.
+    fn written_since(&self, at: Timestamp) -> Result<Vec<String>, Diagnostic> {
+        let unreadable = |error: StoreError| super::reading::unreadable(&error);
+        let (mut ended, mut looked_at) = (Vec::new(), 0);
+        let summaries = self.store.summaries(None, &mut |summary| {
+            looked_at += 1;
+            if summary.finished_at.is_some_and(|finished| finished >= at) {
+                ended.push(summary.run);
+            }
+            if looked_at < SINCE_MAX {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        summaries.map_err(unreadable)?;
+        let mut paths = Vec::new();
+        for run in ended {
+            if let Some(spec) = self.store.spec(run).map_err(unreadable)? {
+                paths.extend(destinations(&spec));
+            }
+        }
+        Ok(paths)
+    }
+
+    fn fold(&self, run: RunId) -> Result<Live, String> {
+        let said = |error: &dyn std::error::Error| crate::model::diagnostic::chain(error);
+        let spec = self.store.spec(run).map_err(|error| said(&error))?;
+        let spec = spec.ok_or_else(|| "its specification is missing".to_owned())?;
+        let entries = self.store.journal(run).map_err(|error| said(&error))?;
+        let folded = Run::fold(&entries).map_err(|error| said(&error))?;
+        Ok(Live::new(Arc::new(spec), folded, entries))
+    }
+
+    fn give_up(&self, run: RunId) -> Result<(), Diagnostic> {
+        let spec = self.store.spec(run).ok().flatten();
+        let summary = unreadable_summary(run, spec.as_ref(), self.now);
+        let writes = vec![Write::Finished(Box::new(summary)), Write::Closed(run)];
+        self.store.commit(&Batch { writes }).map_err(|error| {
+            Diagnostic::new(
+                Kind::Internal,
+                "store_broken",
+                crate::model::diagnostic::chain(&error),
+            )
+        })
+    }
+
+    /// Scratch directories of runs that have ended belong to nobody.
+    fn sweep_scratch(&self, core: &Core) {
+        let Ok(entries) = std::fs::read_dir(self.state_dir.join("scratch")) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let run = entry.file_name().to_string_lossy().parse::<RunId>();
+            if run.is_ok_and(|run| !core.holds(run)) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+/// Ends what is left of the run's processes; false: something could not be ended.
+pub(super) fn end_orphans(state_dir: &Path, grace: Duration, live: &Live) -> bool {
+    let run = live.spec.run;
+    let waits = matches!(
+        live.run.state,
+        State::Queued | State::BackingOff { .. } | State::Finished { .. }
+    );
+    let file = live_file(state_dir, run);
+    if waits && !file.exists() {
+        return true;
+    }
+    let record = LiveRecord::read(&file).ok().flatten();
+    let owner = Owner {
+        run: run.to_string(),
+        attempt: live.run.facts.attempts.max(1),
+    };
+    match find_and_end_orphans(record.as_ref(), &owner, grace) {
+        Ok(found) => {
+            if found.ended > 0 {
+                tracing::warn!(%run, ended = found.ended, "processes of a lost run were ended");
+            }
+            let _ = std::fs::remove_file(file);
+            true
+        }
+        Err(error) => {
+            tracing::error!(%run, %error, "the run is left as it is until its processes are gone");
+            false
+        }
+    }
+}
+
+/// When the baseline of a mutating run was taken that has not ended.
+fn prepared_at(live: &Live) -> Option<Timestamp> {
+    if !live.spec.plan.mutating || live.run.is_finished() {
+        return None;
+    }
+    let prepared = live
+        .entries
+        .iter()
+        .find(|entry| matches!(entry.event, Event::Prepared { .. }));
+    prepared.map(|entry| entry.at)
+}
+
+fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> RunSummary {
+    let nobody = || SkillRef {
+        worker: "unknown".to_owned(),
+        skill: "unknown".to_owned(),
+    };
+    let skill = spec.map_or_else(nobody, |spec| spec.skill.clone());
+    let submitted_at = spec.map_or_else(|| run.timestamp(), |spec| spec.submitted_at);
+    RunSummary {
+        run,
+        phase: Phase::Finished,
+        outcome: Some(Outcome::Unknown {
+            why: "journal".to_owned(),
+        }),
+        unverified: true,
+        reconciled: false,
+        mutating: spec.is_some_and(|spec| spec.plan.mutating),
+        attempts: 0,
+        submitted_at,
+        started_at: None,
+        finished_at: Some(now),
+        commit: None,
+        thread: ThreadId::of(run, &skill, submitted_at),
+        waiting_for: None,
+        retry_of: None,
+        skill,
+    }
+}

@@ -1,0 +1,111 @@
+//! `render`: exactly what would run, and each substitution.
+
+use super::intake::Ready;
+use crate::model::spec::Program;
+use crate::model::value::MASK;
+use crate::protocol::{Rendered, RenderedCheck, Substitution};
+use crate::template::{Scope, Use};
+
+/// What a request would run.
+pub(super) fn rendered(ready: &Ready) -> Rendered {
+    let spec = &ready.spec;
+    let argv = match &spec.program {
+        Program::Shell { shell, text } => vec![shell.clone(), "-c".to_owned(), text.clone()],
+        Program::Argv { argv } => argv.clone(),
+    };
+    let mut environment = spec.environment.clone();
+    let secret = ready.secrets.environment.iter();
+    environment.extend(secret.map(|(name, _)| (name.clone(), MASK.to_owned())));
+    let check = |check: &crate::model::spec::CheckSpec| RenderedCheck {
+        description: check.description.clone(),
+        command: check.program.as_ref().map(Program::show),
+        must_pass: check.must_pass,
+    };
+    Rendered {
+        skill: spec.skill.to_string(),
+        cwd: spec.cwd.clone(),
+        argv,
+        environment,
+        env_names: spec.env_names.clone(),
+        substitutions: ready
+            .uses
+            .iter()
+            .map(|used| substitution(ready, used))
+            .collect(),
+        outputs: spec
+            .outputs
+            .iter()
+            .map(|o| (o.name.clone(), o.path.clone()))
+            .collect(),
+        checks: spec
+            .pre_checks
+            .iter()
+            .chain(&spec.checks)
+            .map(check)
+            .collect(),
+        mutating: spec.plan.mutating,
+        commit_message: spec.plan.mutating.then(|| spec.commit_message.clone()),
+        notes: notes(ready),
+    }
+}
+
+fn substitution(ready: &Ready, used: &Use) -> Substitution {
+    let written = ready.written.as_deref();
+    let placeholder = written
+        .and_then(|text| text.get(used.offset.clone()))
+        .map_or_else(|| format!("{{{}}}", used.name), str::to_owned);
+    let before = written
+        .and_then(|text| text.get(..used.offset.start))
+        .unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    Substitution {
+        placeholder,
+        becomes: used.becomes.clone(),
+        value: value(ready, used),
+        line: u32::try_from(line).unwrap_or(u32::MAX),
+    }
+}
+
+fn value(ready: &Ready, used: &Use) -> String {
+    let stem = match used.scope {
+        Scope::Input => format!("WORKERCTL_INPUT_{}", used.name.replace('-', "_")),
+        Scope::Output => format!("WORKERCTL_OUTPUT_{}", used.name.replace('-', "_")),
+        Scope::Builtin => format!("WORKERCTL_{}", used.name.to_ascii_uppercase()),
+    };
+    if ready
+        .secrets
+        .environment
+        .iter()
+        .any(|(name, _)| *name == stem)
+    {
+        return MASK.to_owned();
+    }
+    let environment = ready.spec.environment.iter();
+    if let Some((_, value)) = environment.clone().find(|(name, _)| *name == stem) {
+        return value.clone();
+    }
+    let items = environment.filter(|(name, _)| {
+        name.strip_prefix(&stem)
+            .and_then(|rest| rest.strip_prefix('_'))
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    items
+        .map(|(_, value)| value.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn notes(ready: &Ready) -> Vec<String> {
+    let spec = &ready.spec;
+    let mut notes = Vec::new();
+    if let Some(output) = spec.stdout_to.and_then(|place| spec.outputs.get(place)) {
+        notes.push(format!(
+            "standard output becomes the output `{}`",
+            output.name
+        ));
+    }
+    if !spec.plan.verifies {
+        notes.push("nothing verifies the result: the run will be shown as unverified".to_owned());
+    }
+    notes
+}

@@ -1,0 +1,93 @@
+//! What others may ask of the core loop, and how they are answered.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use crate::machine::{CancelKind, Resolution};
+use crate::model::{Diagnostic, RunId, RunSpec};
+use crate::protocol::{RunSummary, Submitted};
+use crate::queue::Needs;
+
+/// A run that is ready to be accepted.
+pub(super) struct Submission {
+    /// Its frozen specification; the run id is given by the loop's own generator beforehand.
+    pub spec: Arc<RunSpec>,
+    /// What it needs before it may start.
+    pub needs: Needs,
+    /// Its idempotency key.
+    pub key: Option<String>,
+}
+
+/// A request to the core loop.
+pub(super) enum Request {
+    /// Accept a run.
+    Submit(Box<Submission>),
+    /// End a run.
+    Cancel {
+        /// Which.
+        run: RunId,
+        /// How firmly.
+        kind: CancelKind,
+        /// Who asks.
+        by: String,
+    },
+    /// Settle an unknown outcome.
+    Resolve {
+        /// Which.
+        run: RunId,
+        /// As what.
+        resolution: Resolution,
+        /// Why.
+        note: String,
+    },
+    /// Change the queue's limits.
+    Limits {
+        /// How many runs may be active.
+        parallel_max: u32,
+        /// How many runs may wait.
+        waiting_max: u32,
+    },
+    /// Settle what earlier engines lost.
+    Settle,
+    /// Start nothing new, let what runs end, then end the loop.
+    Drain,
+}
+
+impl Request {
+    /// Whether it needs every run of earlier engines to be settled first.
+    pub(super) fn changes_runs(&self) -> bool {
+        match self {
+            Request::Submit(_)
+            | Request::Cancel { .. }
+            | Request::Resolve { .. }
+            | Request::Settle => true,
+            Request::Limits { .. } | Request::Drain => false,
+        }
+    }
+}
+
+/// The answer to a request, given after the commit that it needed.
+#[derive(Debug, Clone)]
+pub(super) enum Answer {
+    /// A run is durable.
+    Submitted(Submitted),
+    /// A run as it is now.
+    Run(Box<RunSummary>),
+    /// It is done.
+    Done,
+}
+
+/// A request with the way back to who asked.
+pub(super) struct Envelope {
+    /// The request.
+    pub request: Request,
+    /// Takes exactly one answer; nobody may be listening any more.
+    pub reply: SyncSender<Result<Answer, Diagnostic>>,
+}
+
+impl Envelope {
+    /// Answers; a client that has vanished changes nothing.
+    pub(super) fn answer(self, answer: Result<Answer, Diagnostic>) {
+        let _ = self.reply.try_send(answer);
+    }
+}

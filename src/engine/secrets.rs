@@ -1,0 +1,147 @@
+//! Values of sensitive inputs between acceptance and end: a file of mode 0600 per run, never the store.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::model::{Diagnostic, Kind, RunId, diagnostic::chain};
+use crate::store::secrets::{SecretFiles, Secrets, SecretsError};
+
+/// Keeps the values of a run, durable before it is accepted; a run without any has no file.
+pub(super) fn keep(state_dir: &Path, run: RunId, secrets: &Secrets) -> Result<(), Diagnostic> {
+    if secrets.is_empty() {
+        return Ok(());
+    }
+    let refused = |error: SecretsError| {
+        let kind = match &error {
+            SecretsError::TooLarge { .. } => Kind::Usage,
+            SecretsError::File(_) | SecretsError::Damaged { .. } | SecretsError::Newer { .. } => {
+                Kind::Internal
+            }
+        };
+        Diagnostic::new(kind, "secrets", chain(&error))
+    };
+    SecretFiles::of_state(state_dir)
+        .write(run, secrets)
+        .map_err(refused)
+}
+
+/// The values of a run; empty where it has none.
+pub(super) fn read(state_dir: &Path, run: RunId) -> Result<Secrets, String> {
+    let found = SecretFiles::of_state(state_dir).read(run);
+    found
+        .map(Option::unwrap_or_default)
+        .map_err(|error| chain(&error))
+}
+
+/// Forgets the values of a run that has ended.
+pub(super) fn forget(state_dir: &Path, run: RunId) {
+    if let Err(error) = SecretFiles::of_state(state_dir).remove(run) {
+        tracing::warn!(%run, error = chain(&error), "the secrets of an ended run could not be removed");
+    }
+}
+
+/// Forgets the values of every run but those that `is_active` names: a crash between the end of a run
+/// and their removal has left them, or one between their arrival and the run's acceptance.
+pub(super) fn sweep(state_dir: &Path, is_active: impl Fn(RunId) -> bool) {
+    match SecretFiles::of_state(state_dir).sweep(|run| !is_active(run)) {
+        Ok(0) => {}
+        Ok(removed) => tracing::info!(removed, "secrets of runs that are over were removed"),
+        Err(error) => {
+            tracing::warn!(
+                error = chain(&error),
+                "secrets of runs that are over could not be removed"
+            );
+        }
+    }
+}
+
+/// Variables that skills are given by name: from the engine's environment, else from a credential of
+/// the service manager (`$CREDENTIALS_DIRECTORY/<name>`). A name that is nowhere has no entry.
+pub(super) fn of_environment(
+    names: &[String],
+    environment: &BTreeMap<String, String>,
+) -> Vec<(String, String)> {
+    let credential = |name: &str| {
+        let directory = environment.get("CREDENTIALS_DIRECTORY")?;
+        let text = std::fs::read_to_string(Path::new(directory).join(name)).ok()?;
+        Some(text.trim_end_matches('\n').to_owned())
+    };
+    let found = |name: &String| {
+        let value = environment
+            .get(name)
+            .cloned()
+            .or_else(|| credential(name))?;
+        Some((name.clone(), value))
+    };
+    names.iter().filter_map(found).collect()
+}
+
+/// Refuses what could not be kept out of logs, or is not there at all.
+pub(super) fn check(
+    names: &[String],
+    environment: &BTreeMap<String, String>,
+    secrets: &Secrets,
+) -> Result<(), Diagnostic> {
+    let found = of_environment(names, environment);
+    for name in names {
+        let Some((_, value)) = found.iter().find(|(known, _)| known == name) else {
+            return Err(Diagnostic::new(
+                Kind::Blocked,
+                "secret_missing",
+                format!("the variable `{name}` is not set where the engine runs"),
+            )
+            .hint("set it there, for a service with `LoadCredential=` or `EnvironmentFile=`"));
+        };
+        refuse_unmaskable(name, value)?;
+    }
+    secrets
+        .values
+        .iter()
+        .try_for_each(|value| refuse_unmaskable("sensitive input", value))
+}
+
+fn refuse_unmaskable(name: &str, value: &str) -> Result<(), Diagnostic> {
+    crate::thread::mask::check_secret(name, value.as_bytes()).map_err(|error| {
+        Diagnostic::new(Kind::Usage, "secret", error.to_string())
+            .hint("use a longer value: a short one would be masked wherever its letters appear")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_secrets_has_no_file_and_what_is_over_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path();
+        let run: RunId = "01JC0000000000000000000001".parse().unwrap();
+        keep(state, run, &Secrets::default()).unwrap();
+        assert!(!state.join("secrets").exists());
+        let kept = Secrets {
+            values: vec!["a long enough value".to_owned()],
+            ..Secrets::default()
+        };
+        keep(state, run, &kept).unwrap();
+        assert_eq!(read(state, run).unwrap(), kept);
+        sweep(state, |one| one == run);
+        assert_eq!(read(state, run).unwrap(), kept);
+        sweep(state, |_| false);
+        assert_eq!(read(state, run).unwrap(), Secrets::default());
+        forget(state, run);
+    }
+
+    #[test]
+    fn damage_is_told_without_what_it_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let run: RunId = "01JC0000000000000000000001".parse().unwrap();
+        std::fs::create_dir(dir.path().join("secrets")).unwrap();
+        let path = dir.path().join(format!("secrets/{run}.json"));
+        std::fs::write(path, "s3cret").unwrap();
+        let told = read(dir.path(), run).unwrap_err();
+        assert!(
+            told.contains("damaged") && !told.contains("s3cret"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,225 @@
+//! What readers see: runs as of the last commit, and who watches them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use crate::machine::{Entry, Run};
+use crate::model::{RunId, RunSpec};
+use crate::protocol::{LogLine, RunSummary, WatchEvent};
+
+/// Lines and changes that one watcher may be behind.
+const WATCH_BACKLOG_MAX: usize = 4_096;
+
+/// Watchers of all runs together.
+const WATCHERS_MAX: usize = 256;
+
+/// One run as of the last commit.
+#[derive(Clone)]
+pub(super) struct Shown {
+    /// Its specification.
+    pub spec: Arc<RunSpec>,
+    /// Where it is.
+    pub run: Run,
+    /// Its journal.
+    pub entries: Arc<Vec<Arc<Entry>>>,
+    /// Its line in lists.
+    pub summary: RunSummary,
+    /// Whether its thread has been written after its end.
+    pub settled: bool,
+    /// Whether its owner was lost and nobody has settled it.
+    pub lost: bool,
+}
+
+/// In which condition the engine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// Accepting and starting runs.
+    Ready,
+    /// Ending: nothing new starts.
+    Draining,
+    /// Waiting for space on the disk.
+    DiskFull,
+}
+
+impl Condition {
+    /// The condition's name in every interface.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Condition::Ready => "ready",
+            Condition::Draining => "draining",
+            Condition::DiskFull => "disk_full",
+        }
+    }
+}
+
+struct Watcher {
+    channel: SyncSender<WatchEvent>,
+    lost: u64,
+}
+
+/// The published view.
+#[derive(Default)]
+pub(super) struct View {
+    runs: RwLock<BTreeMap<RunId, Arc<Shown>>>,
+    watchers: Mutex<HashMap<RunId, Vec<Watcher>>>,
+    draining: AtomicBool,
+    disk_full: AtomicBool,
+    turned_at_ms: AtomicU64,
+    committing_since_ms: AtomicU64,
+}
+
+impl View {
+    /// Shows runs as they are after a commit; `None` drops one that the store alone holds from now on.
+    pub(super) fn publish(&self, changes: Vec<(RunId, Option<Arc<Shown>>)>) {
+        let mut told = Vec::new();
+        {
+            let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
+            for (run, shown) in changes {
+                match shown {
+                    Some(shown) => {
+                        told.push(Arc::clone(&shown));
+                        runs.insert(run, shown);
+                    }
+                    None => {
+                        runs.remove(&run);
+                    }
+                }
+            }
+        }
+        for shown in told {
+            self.tell(
+                shown.summary.run,
+                &WatchEvent::Changed(Box::new(shown.summary.clone())),
+            );
+            if shown.settled {
+                self.watchers().remove(&shown.summary.run);
+            }
+        }
+    }
+
+    /// One run that the store alone does not hold yet.
+    pub(super) fn run(&self, run: RunId) -> Option<Arc<Shown>> {
+        self.runs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&run)
+            .cloned()
+    }
+
+    /// All such runs, oldest first.
+    pub(super) fn runs(&self) -> Vec<Arc<Shown>> {
+        self.runs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .values()
+            .cloned()
+            .collect()
+    }
+
+    /// Tells the watchers of a run about a line of its log.
+    pub(super) fn line(&self, run: RunId, line: LogLine) {
+        self.tell(run, &WatchEvent::Line(line));
+    }
+
+    /// Whether anybody watches a run.
+    pub(super) fn is_watched(&self, run: RunId) -> bool {
+        self.watchers().contains_key(&run)
+    }
+
+    /// Watches a run; `None` when too many watch already.
+    pub(super) fn watch(&self, run: RunId) -> Option<Receiver<WatchEvent>> {
+        let mut watchers = self.watchers();
+        if watchers.values().map(Vec::len).sum::<usize>() >= WATCHERS_MAX {
+            return None;
+        }
+        let (channel, receiver) = sync_channel(WATCH_BACKLOG_MAX);
+        watchers
+            .entry(run)
+            .or_default()
+            .push(Watcher { channel, lost: 0 });
+        Some(receiver)
+    }
+
+    fn tell(&self, run: RunId, event: &WatchEvent) {
+        let mut watchers = self.watchers();
+        let Some(list) = watchers.get_mut(&run) else {
+            return;
+        };
+        list.retain_mut(|watcher| watcher.tell(event));
+        if list.is_empty() {
+            watchers.remove(&run);
+        }
+    }
+
+    fn watchers(&self) -> MutexGuard<'_, HashMap<RunId, Vec<Watcher>>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// In which condition the engine is.
+    pub(super) fn condition(&self) -> Condition {
+        if self.disk_full.load(Ordering::Relaxed) {
+            Condition::DiskFull
+        } else if self.draining.load(Ordering::Relaxed) {
+            Condition::Draining
+        } else {
+            Condition::Ready
+        }
+    }
+
+    pub(super) fn set_draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_disk_full(&self, full: bool) {
+        self.disk_full.store(full, Ordering::Relaxed);
+    }
+
+    pub(super) fn turned(&self, monotonic_ms: u64) {
+        self.turned_at_ms.store(monotonic_ms, Ordering::Relaxed);
+    }
+
+    pub(super) fn turned_at_ms(&self) -> u64 {
+        self.turned_at_ms.load(Ordering::Relaxed)
+    }
+
+    /// Milliseconds of the monotonic clock plus one when the commit under way began; 0: none is.
+    pub(super) fn set_committing_since(&self, since_ms_plus_1: u64) {
+        self.committing_since_ms
+            .store(since_ms_plus_1, Ordering::Relaxed);
+    }
+
+    pub(super) fn committing_since(&self) -> Option<u64> {
+        self.committing_since_ms
+            .load(Ordering::Relaxed)
+            .checked_sub(1)
+    }
+}
+
+impl Watcher {
+    /// Whether the watcher is still there.
+    fn tell(&mut self, event: &WatchEvent) -> bool {
+        if self.lost > 0 {
+            match self
+                .channel
+                .try_send(WatchEvent::Lagged { lost: self.lost })
+            {
+                Ok(()) => self.lost = 0,
+                Err(TrySendError::Full(_)) => {
+                    self.lost += 1;
+                    return true;
+                }
+                Err(TrySendError::Disconnected(_)) => return false,
+            }
+        }
+        match self.channel.try_send(event.clone()) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => {
+                self.lost += 1;
+                true
+            }
+            Err(TrySendError::Disconnected(_)) => false,
+        }
+    }
+}

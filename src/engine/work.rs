@@ -1,0 +1,96 @@
+//! One action as it is handed to an executor thread, and the port that performs it.
+
+use std::sync::Arc;
+
+use crate::machine::{Action, Entry, Event, Facts};
+use crate::model::outcome::{Failure, Step};
+use crate::model::{RunId, RunSpec};
+use crate::process::StopHandle;
+
+/// One action with everything that it needs.
+#[derive(Clone)]
+pub(super) struct Work {
+    /// The run's specification.
+    pub spec: Arc<RunSpec>,
+    /// Its journal so far, all of it committed.
+    pub entries: Arc<Vec<Arc<Entry>>>,
+    /// What was learnt so far.
+    pub facts: Facts,
+    /// What to do.
+    pub action: Action,
+    /// Ends the action's processes from outside.
+    pub stop: StopHandle,
+}
+
+/// Performs actions; called on many threads at once, bounded in time and bytes.
+pub(super) trait Effects: Send + Sync {
+    /// Performs one action and says what happened.
+    fn perform(&self, work: &Work) -> Event;
+    /// Makes thread and metrics files durable as they are now.
+    fn sync_files(&self);
+    /// Writes out what is held back of a run's log, for somebody who reads the file.
+    fn flush_log(&self, run: RunId);
+}
+
+/// The event that says that `action` could not be performed at all.
+pub(super) fn not_performed(action: &Action, code: &str, message: &str) -> Event {
+    let failure = |step| Failure::new(step, code, message);
+    let warned = || crate::machine::HookVerdict::Warned {
+        message: message.to_owned(),
+    };
+    match action {
+        Action::Validate => Event::ValidationFailed {
+            failure: failure(Step::Validate),
+            checks: Vec::new(),
+        },
+        Action::Prepare => Event::PreparationFailed {
+            failure: failure(Step::Prepare),
+        },
+        Action::Execute { attempt } => Event::ExecutionFinished {
+            attempt: *attempt,
+            execution: crate::model::evidence::Execution {
+                ended: crate::model::evidence::Ended::NotStarted {
+                    code: code.to_owned(),
+                    message: message.to_owned(),
+                },
+                duration_ms: 0,
+                stdout_bytes: 0,
+                stderr_bytes: 0,
+                dropped_bytes: 0,
+                survivors_ended: 0,
+                stderr_tail: String::new(),
+            },
+        },
+        Action::Record { attempt } => Event::RecordingFailed {
+            attempt: *attempt,
+            failure: failure(Step::Verify),
+        },
+        Action::Verify { attempt, .. } => Event::ChecksFinished {
+            attempt: *attempt,
+            checks: Vec::new(),
+            failure: Some(failure(Step::Verify)),
+        },
+        Action::RunHook { index } => Event::HookFinished {
+            index: *index,
+            verdict: warned(),
+        },
+        Action::Save => Event::SaveFailed {
+            failure: failure(Step::Save),
+        },
+        Action::PrepareCommit | Action::PublishCommit { .. } => Event::CommitFailed {
+            failure: failure(Step::Commit),
+        },
+        Action::RunPostCommitHook { index } => Event::PostCommitHookFinished {
+            index: *index,
+            verdict: warned(),
+        },
+        Action::Restore => Event::Restored {
+            report: crate::model::evidence::RestoreReport {
+                put_back: 0,
+                edited_since: Vec::new(),
+                failed: vec![message.to_owned()],
+            },
+        },
+        Action::Close => Event::Closed,
+    }
+}
