@@ -8,6 +8,7 @@ compile_error!("workerctl supervises processes with Linux interfaces and builds 
 
 pub mod catalog;
 pub mod clock;
+pub mod daemon;
 pub mod engine;
 pub mod git;
 pub mod inputs;

@@ -1,0 +1,370 @@
+//! Answers each operation by asking the engine, off the server's thread and within bounds.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodFilter, on};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::events;
+use super::intake::{self, BodyLimits, Checked};
+use super::operation::Operation;
+use super::reply::{self, Refusal};
+use super::server::{Identity, Limits, Notices, Waiting};
+use crate::model::{Diagnostic, Kind};
+use crate::protocol::{
+    API_VERSION, CancelRequest, Control, LogsQuery, ResolveRequest, RunsQuery, SubmitRequest,
+    Submitted,
+};
+
+/// Code of a refusal by an engine that is still recovering.
+pub(super) const STARTING: &str = "starting";
+
+/// Who answers at a socket. Read by clients of every version, so fields are only ever added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub(super) struct VersionReply {
+    /// Always `workerctl`.
+    pub(super) name: String,
+    /// Version of the program.
+    pub(super) version: String,
+    /// Version of the API.
+    pub(super) api: String,
+    /// Absolute path of the workspace that is served.
+    pub(super) workspace: String,
+    /// Process id of the engine.
+    pub(super) pid: u32,
+    /// Whether it has recovered and answers more than this.
+    #[serde(default)]
+    pub(super) ready: bool,
+}
+
+/// A body that holds nothing; anything in it is refused.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+/// What every request needs.
+pub(super) struct Desk {
+    pub(super) identity: Identity,
+    pub(super) limits: Limits,
+    control: OnceLock<Arc<dyn Control>>,
+    reads: Arc<Semaphore>,
+    writes: Arc<Semaphore>,
+    drains: Arc<Semaphore>,
+    pub(super) watchers: Arc<Semaphore>,
+    pub(super) watch_threads: Arc<Semaphore>,
+    notices: Option<Arc<Notices>>,
+}
+
+impl Desk {
+    pub(super) fn new(identity: Identity, limits: Limits, notices: Option<Arc<Notices>>) -> Desk {
+        Desk {
+            identity,
+            control: OnceLock::new(),
+            reads: Arc::new(Semaphore::new(limits.calls)),
+            writes: Arc::new(Semaphore::new(limits.calls)),
+            drains: Arc::new(Semaphore::new(1)),
+            watchers: Arc::new(Semaphore::new(limits.watchers)),
+            // Watchers that left keep their thread until the engine tells it something.
+            watch_threads: Arc::new(Semaphore::new(limits.watchers.saturating_mul(2))),
+            notices,
+            limits,
+        }
+    }
+
+    /// Hands over the engine; until then every request to it is answered with `starting`.
+    pub(super) fn open(&self, control: Arc<dyn Control>) {
+        if self.control.set(control).is_err() {
+            tracing::error!("the API was given a second engine and keeps its first");
+        }
+    }
+
+    pub(super) fn control(&self) -> Result<Arc<dyn Control>, Refusal> {
+        self.control
+            .get()
+            .cloned()
+            .ok_or_else(|| Refusal::from(starting()))
+    }
+
+    /// Tells the host what may be different now, and that the engine has ended where its answer says so.
+    fn tell<T>(&self, operation: Operation, answer: &Result<T, Diagnostic>) {
+        let Some(notices) = &self.notices else { return };
+        match answer {
+            Ok(_) if operation == Operation::Drain => notices.ended.notify_one(),
+            Ok(_) if operation.changes() => notices.changed.notify_one(),
+            Err(error) if error.kind == Kind::Unreachable => notices.ended.notify_one(),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    async fn lane(&self, lane: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+        tokio::time::timeout(self.limits.call_patience, Arc::clone(lane).acquire_owned())
+            .await
+            .ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| Refusal::busy("too many requests are under way"))
+    }
+
+    /// Asks the engine on a thread of its own; what it does goes on when the client has left.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        operation: Operation,
+        question: impl FnOnce(&dyn Control) -> Result<T, Diagnostic> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let control = self.control()?;
+        let lane = match operation {
+            // It may take as long as what runs; it must not take a place from anyone else.
+            Operation::Drain => &self.drains,
+            _ if operation.changes() => &self.writes,
+            _ => &self.reads,
+        };
+        let permit = self.lane(lane).await?;
+        let answer = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            question(control.as_ref())
+        })
+        .await;
+        match answer {
+            Ok(answer) => {
+                self.tell(operation, &answer);
+                Ok(answer?)
+            }
+            Err(error) => {
+                tracing::error!(%error, operation = operation.id(), "a request failed inside");
+                Err(Refusal::from(Diagnostic::new(
+                    Kind::Internal,
+                    "request_failed",
+                    "the engine failed on this request",
+                )))
+            }
+        }
+    }
+
+    fn body_limits(&self) -> BodyLimits {
+        BodyLimits {
+            bytes_max: self.limits.body_bytes_max,
+            patience: self.limits.read_patience,
+        }
+    }
+}
+
+/// The router of all operations.
+pub(super) fn router(desk: &Arc<Desk>) -> Router {
+    let mut router = Router::new();
+    for operation in Operation::ALL {
+        let desk = Arc::clone(desk);
+        let filter = MethodFilter::try_from(operation.method()).unwrap_or(MethodFilter::GET);
+        router = router.route(
+            operation.path(),
+            on(filter, move |request: Request| async move {
+                let answered = answer(operation, &desk, request).await;
+                let response = answered.unwrap_or_else(Refusal::into_response);
+                tracing::debug!(
+                    operation = operation.id(),
+                    status = response.status().as_u16(),
+                    "answered"
+                );
+                response
+            }),
+        );
+    }
+    router
+        .method_not_allowed_fallback(|| async {
+            Refusal::of_transport(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "this path does not take this method".to_owned(),
+            )
+        })
+        .fallback(|| async {
+            Refusal::from(
+                Diagnostic::new(
+                    Kind::NotFound,
+                    "no_such_path",
+                    "nothing is served at this path",
+                )
+                .hint("`GET /v1/openapi.json` lists every path"),
+            )
+        })
+}
+
+async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<Response, Refusal> {
+    let (mut parts, body) = request.into_parts();
+    match operation {
+        Operation::ListRuns | Operation::Logs => {}
+        _ => intake::no_query(&parts.uri)?,
+    }
+    match operation.method() {
+        axum::http::Method::GET => look(operation, desk, &mut parts).await,
+        _ => change(operation, desk, &mut parts, body).await,
+    }
+}
+
+/// Answers what only looks.
+async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Response, Refusal> {
+    let run = if operation.names_run() {
+        intake::run_fragment(parts).await?
+    } else {
+        String::new()
+    };
+    let query = parts.uri.clone();
+    Waiting::answering(parts);
+    match operation {
+        Operation::Version => Ok(reply::json(StatusCode::OK, &version(desk))),
+        Operation::Openapi => Ok(reply::json(StatusCode::OK, &super::openapi::document())),
+        Operation::Status => answered(desk.ask(operation, |control| control.status()).await),
+        Operation::Workers => answered(desk.ask(operation, |control| control.workers()).await),
+        Operation::ListRuns => {
+            let query: RunsQuery = intake::query(&query)?;
+            query.check()?;
+            answered(
+                desk.ask(operation, move |control| control.runs(&query))
+                    .await,
+            )
+        }
+        Operation::ShowRun => answered(desk.ask(operation, move |control| control.run(&run)).await),
+        Operation::Diff => {
+            let patch = desk
+                .ask(operation, move |control| control.diff(&run))
+                .await?;
+            Ok(reply::bytes_of(
+                StatusCode::OK,
+                "text/x-diff; charset=utf-8",
+                Bytes::from(patch),
+            ))
+        }
+        Operation::Logs => {
+            let query: LogsQuery = intake::query(&query)?;
+            answered(
+                desk.ask(operation, move |control| control.logs(&run, &query))
+                    .await,
+            )
+        }
+        Operation::Events => {
+            let from = events::resume_from(&parts.headers)?;
+            events::stream(desk, run, from).await
+        }
+        Operation::SubmitRun
+        | Operation::CancelRun
+        | Operation::RetryRun
+        | Operation::ResolveRun
+        | Operation::Render
+        | Operation::Reload
+        | Operation::Drain => Err(Refusal::bad_request("bad_method", "this changes something")),
+    }
+}
+
+/// Answers what changes something, or takes a body.
+async fn change(
+    operation: Operation,
+    desk: &Desk,
+    parts: &mut Parts,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let run = if operation.names_run() {
+        intake::run_fragment(parts).await?
+    } else {
+        String::new()
+    };
+    let limits = desk.body_limits();
+    match operation {
+        Operation::SubmitRun | Operation::Render => {
+            let mut request: SubmitRequest = intake::body(parts, body, limits, false).await?;
+            intake::idempotency_key(&parts.headers, &mut request)?;
+            request.check()?;
+            Waiting::answering(parts);
+            if operation == Operation::Render {
+                return answered(desk.ask(operation, move |c| c.render(&request)).await);
+            }
+            Ok(submitted(
+                &desk.ask(operation, move |c| c.submit(&request)).await?,
+            ))
+        }
+        Operation::CancelRun => {
+            let request: CancelRequest = intake::body(parts, body, limits, true).await?;
+            request.check()?;
+            Waiting::answering(parts);
+            answered(desk.ask(operation, move |c| c.cancel(&run, &request)).await)
+        }
+        Operation::ResolveRun => {
+            let request: ResolveRequest = intake::body(parts, body, limits, false).await?;
+            request.check()?;
+            Waiting::answering(parts);
+            answered(
+                desk.ask(operation, move |c| c.resolve(&run, &request))
+                    .await,
+            )
+        }
+        Operation::RetryRun => {
+            nothing(parts, body, limits).await?;
+            Ok(submitted(
+                &desk.ask(operation, move |c| c.retry(&run)).await?,
+            ))
+        }
+        Operation::Reload => {
+            nothing(parts, body, limits).await?;
+            answered(desk.ask(operation, |c| c.reload()).await)
+        }
+        Operation::Drain => {
+            nothing(parts, body, limits).await?;
+            desk.ask(operation, |c| c.drain()).await?;
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
+        Operation::Version
+        | Operation::Openapi
+        | Operation::Status
+        | Operation::Workers
+        | Operation::ListRuns
+        | Operation::ShowRun
+        | Operation::Diff
+        | Operation::Logs
+        | Operation::Events => Err(Refusal::bad_request("bad_method", "this changes nothing")),
+    }
+}
+
+/// Reads the body of a request that takes none.
+async fn nothing(parts: &mut Parts, body: Body, limits: BodyLimits) -> Result<(), Refusal> {
+    let Nothing {} = intake::body(parts, body, limits, true).await?;
+    Waiting::answering(parts);
+    Ok(())
+}
+
+/// An engine that does not answer yet.
+pub(super) fn starting() -> Diagnostic {
+    Diagnostic::new(Kind::Conflict, STARTING, "the engine is still recovering")
+        .hint("try again in a second")
+}
+
+fn answered<T: Serialize>(answer: Result<T, Refusal>) -> Result<Response, Refusal> {
+    Ok(reply::json(StatusCode::OK, &answer?))
+}
+
+fn submitted(answer: &Submitted) -> Response {
+    let status = if answer.existing {
+        StatusCode::OK
+    } else {
+        StatusCode::CREATED
+    };
+    let mut response = reply::json(status, answer);
+    if let Ok(location) = HeaderValue::try_from(format!("/{API_VERSION}/runs/{}", answer.run)) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    response
+}
+
+fn version(desk: &Desk) -> VersionReply {
+    VersionReply {
+        name: "workerctl".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        api: API_VERSION.to_owned(),
+        workspace: desk.identity.workspace.to_string_lossy().into_owned(),
+        pid: std::process::id(),
+        ready: desk.control.get().is_some(),
+    }
+}

@@ -1,0 +1,495 @@
+//! The one interface to an engine for commands: over the socket where one answers, else hosted here.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hyper::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::answer::{self, STARTING, VersionReply};
+use super::exchange::{Following, Line, NO_ENGINE, Outgoing, Reply};
+use super::hosted::HostedControl;
+use super::operation::Operation;
+use super::socket::{SocketPlaces, canonical};
+use super::sse::Told;
+use crate::model::{Diagnostic, Kind, RunId};
+use crate::protocol::{
+    API_VERSION, CancelRequest, Control, LogLine, LogsQuery, ReloadReport, Rendered,
+    ResolveRequest, RunDetail, RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent,
+    WorkerView,
+};
+
+/// How long whatever listens may take to say who it is.
+const INTRODUCTION_PATIENCE: Duration = Duration::from_secs(5);
+/// How long an answer may take. Longer than the server's own limits, so that it can tell what is wrong.
+const ANSWER_PATIENCE: Duration = Duration::from_mins(1);
+/// How long a drain may take: it waits for what runs.
+const DRAIN_PATIENCE: Duration = Duration::from_hours(1);
+/// How long a stream may be silent; the server sends a comment every 15 s.
+const SILENCE_PATIENCE: Duration = Duration::from_secs(45);
+/// How often a stream that broke is taken up again without anything new in between.
+const RESUMPTIONS_MAX: u32 = 6;
+/// How often an engine that takes its place or leaves it at this moment is tried again.
+const TRIES_MAX: u32 = 50;
+/// How often an engine that recovers is asked again: for 30 s.
+const RECOVERING_TRIES_MAX: u32 = 300;
+/// The pause between two tries.
+const TRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Which engine a command accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectMode {
+    /// The one that runs; where none runs, one hosted in this process.
+    RunningElseHosted,
+    /// Only one that runs: for what must outlive this process, and for commands about the daemon.
+    RunningOnly,
+}
+
+/// Where to look for an engine, and what to host one with.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    /// Absolute path of the workspace.
+    pub workspace: PathBuf,
+    /// Absolute path of the state directory.
+    pub state_dir: PathBuf,
+    /// The socket that was asked for.
+    pub socket: Option<PathBuf>,
+    /// The process's environment.
+    pub environment: BTreeMap<String, String>,
+    /// Which engine is accepted.
+    pub mode: ConnectMode,
+}
+
+/// Finds the engine of a workspace, or hosts it.
+pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic> {
+    let (mut tries, mut recovering) = (TRIES_MAX, RECOVERING_TRIES_MAX);
+    loop {
+        let nobody = match dial(options) {
+            Ok(control) => return Ok(Box::new(control)),
+            Err(error) if error.code == NO_ENGINE => error,
+            Err(error) if error.code == STARTING && recovering > 0 => {
+                recovering -= 1;
+                std::thread::sleep(TRY_PAUSE);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        match options.mode {
+            ConnectMode::RunningOnly => return Err(nobody),
+            ConnectMode::RunningElseHosted => match HostedControl::start(options) {
+                Ok(hosted) => return Ok(Box::new(hosted)),
+                // Another command became the host in between: it will answer in a moment.
+                Err(error) if settles(&error) && tries > 0 => {
+                    tries -= 1;
+                    std::thread::sleep(TRY_PAUSE);
+                }
+                Err(error) => return Err(error),
+            },
+        }
+    }
+}
+
+/// Whether what kept an engine from starting may be another one that starts or ends at this moment.
+fn settles(error: &Diagnostic) -> bool {
+    error.kind == Kind::Conflict && error.code != "socket_path_taken"
+}
+
+/// Dials the engine that runs. The code `no_engine` says that nobody listens anywhere.
+pub fn dial(options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
+    let places = SocketPlaces {
+        workspace: &options.workspace,
+        state_dir: &options.state_dir,
+        explicit: options.socket.as_deref(),
+        environment: &options.environment,
+    }
+    .of_client()?;
+    let mut nobody = None;
+    for socket in places {
+        match HttpControl::introduced(&socket, options) {
+            Ok(control) => return Ok(control),
+            Err(error) if error.code == NO_ENGINE => nobody = nobody.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(nobody.unwrap_or_else(|| {
+        Diagnostic::new(Kind::Unreachable, NO_ENGINE, "no engine runs")
+            .hint("`workerctl daemon` starts one")
+    }))
+}
+
+/// An engine behind a socket.
+#[derive(Debug)]
+pub struct HttpControl {
+    line: Line,
+}
+
+impl HttpControl {
+    /// Asks whatever listens who it is, and accepts an engine of this API for this workspace only.
+    fn introduced(socket: &Path, options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
+        let line = Line::new(socket, &options.workspace);
+        let reply = line.send(
+            Outgoing::get(Operation::Version.path()),
+            INTRODUCTION_PATIENCE,
+        )?;
+        let control = HttpControl { line };
+        let version: VersionReply = match serde_json::from_slice(&reply.body) {
+            Ok(version) if reply.status.is_success() => version,
+            _ => return Err(control.misunderstood(&reply)),
+        };
+        if version.name != "workerctl" {
+            return Err(control.foreign());
+        }
+        if version.api != API_VERSION {
+            return Err(Diagnostic::new(
+                Kind::Conflict,
+                "version_mismatch",
+                format!(
+                    "the engine is workerctl {} with API {}; this command is {} with API {API_VERSION}",
+                    version.version,
+                    version.api,
+                    env!("CARGO_PKG_VERSION")
+                ),
+            )
+            .hint("restart the daemon, so that both are of one version"));
+        }
+        let served = Path::new(&version.workspace);
+        if options.socket.is_none() && served != canonical(&options.workspace) {
+            return Err(Diagnostic::new(
+                Kind::Conflict,
+                "other_workspace",
+                format!(
+                    "the engine at `{}` serves `{}`, not `{}`",
+                    socket.display(),
+                    served.display(),
+                    options.workspace.display()
+                ),
+            )
+            .hint("name the workspace with `-C`, or this engine with `--socket`"));
+        }
+        if version.ready {
+            Ok(control)
+        } else {
+            Err(answer::starting())
+        }
+    }
+
+    /// The socket at which it answers.
+    pub fn socket(&self) -> &Path {
+        self.line.socket()
+    }
+
+    fn foreign(&self) -> Diagnostic {
+        Diagnostic::new(
+            Kind::Unreachable,
+            "foreign_service",
+            format!(
+                "what listens on `{}` is not a workerctl engine",
+                self.socket().display()
+            ),
+        )
+        .hint("choose the engine's socket with `--socket`")
+    }
+
+    /// What an answer that is no success says.
+    fn misunderstood(&self, reply: &Reply) -> Diagnostic {
+        if reply.status.is_success() {
+            return self.foreign();
+        }
+        match serde_json::from_slice::<Diagnostic>(&reply.body) {
+            Ok(diagnostic) => diagnostic,
+            Err(_) => self.foreign(),
+        }
+    }
+
+    fn understood<T: DeserializeOwned>(&self, reply: &Reply) -> Result<T, Diagnostic> {
+        if !reply.status.is_success() {
+            return Err(self.misunderstood(reply));
+        }
+        serde_json::from_slice(&reply.body).map_err(|error| {
+            self.line
+                .unreachable("bad_answer", "gave an answer of another form", &error)
+                .hint("restart the daemon, so that both are of one version")
+        })
+    }
+
+    fn ask<T: DeserializeOwned>(&self, path: String) -> Result<T, Diagnostic> {
+        let reply = self.line.send(Outgoing::get(path), ANSWER_PATIENCE)?;
+        self.understood(&reply)
+    }
+
+    fn post(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        patience: Duration,
+    ) -> Result<Reply, Diagnostic> {
+        let body = serde_json::to_vec(body).map_err(|error| {
+            Diagnostic::new(
+                Kind::Usage,
+                "bad_request",
+                format!("this cannot be asked over the socket: {error}"),
+            )
+        })?;
+        self.line.send(
+            Outgoing {
+                method: Method::POST,
+                path: path.to_owned(),
+                body: Some(body),
+                last_event_id: None,
+            },
+            patience,
+        )
+    }
+
+    fn change<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Diagnostic> {
+        let reply = self.post(path, body, ANSWER_PATIENCE)?;
+        self.understood(&reply)
+    }
+
+    /// Reads one stream of a run to its end or break.
+    fn follow(
+        &self,
+        following: &mut Following,
+        last_id: &mut Option<String>,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<Stream, Diagnostic> {
+        let mut stream = Stream::Broken { told: false };
+        while let Some(told) = following.next(SILENCE_PATIENCE)? {
+            let (name, id, data) = match told {
+                Told::Quiet => {
+                    if callback(WatchEvent::Lagged { lost: 0 }).is_break() {
+                        return Ok(Stream::Ended);
+                    }
+                    continue;
+                }
+                Told::Event { name, id, data } => (name, id, data),
+            };
+            let unreadable = |error: serde_json::Error| {
+                self.line
+                    .unreachable("bad_answer", "sent an event of another form", &error)
+                    .hint("restart the daemon, so that both are of one version")
+            };
+            match name.as_str() {
+                "line" | "changed" | "lagged" => {
+                    let event = serde_json::from_str(&data).map_err(unreadable)?;
+                    *last_id = id.or(last_id.take());
+                    stream = Stream::Broken { told: true };
+                    if callback(event).is_break() {
+                        return Ok(Stream::Ended);
+                    }
+                }
+                "end" => return Ok(Stream::Ended),
+                "error" => return Err(serde_json::from_str(&data).map_err(unreadable)?),
+                // A later version may tell more.
+                _ => {}
+            }
+        }
+        Ok(stream)
+    }
+}
+
+/// How a stream ended.
+enum Stream {
+    /// There is nothing more to tell.
+    Ended,
+    /// The connection broke, before or after anything was told on it.
+    Broken { told: bool },
+}
+
+impl Control for HttpControl {
+    fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic> {
+        self.change("/v1/runs", request)
+    }
+
+    fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
+        self.change("/v1/render", request)
+    }
+
+    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
+        let mut path = "/v1/runs?".to_owned();
+        let number = |value: Option<i64>| value.map(|value| value.to_string());
+        let parameters = [
+            ("worker", query.worker.clone()),
+            ("skill", query.skill.clone()),
+            ("outcome", query.outcome.clone()),
+            ("since_ms", number(query.since_ms)),
+            ("until_ms", number(query.until_ms)),
+            ("limit", Some(query.limit.to_string())),
+        ];
+        for (name, value) in parameters {
+            if let Some(value) = value {
+                path.push_str(name);
+                path.push('=');
+                path.push_str(&encoded(&value));
+                path.push('&');
+            }
+        }
+        path.pop();
+        self.ask(path)
+    }
+
+    fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
+        self.ask(of_run(run, "")?)
+    }
+
+    fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
+        self.change(&of_run(run, "/cancel")?, request)
+    }
+
+    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
+        self.change(&of_run(run, "/retry")?, &serde_json::json!({}))
+    }
+
+    fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
+        self.change(&of_run(run, "/resolve")?, request)
+    }
+
+    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
+        let reply = self
+            .line
+            .send(Outgoing::get(of_run(run, "/diff")?), ANSWER_PATIENCE)?;
+        if !reply.status.is_success() {
+            return Err(self.misunderstood(&reply));
+        }
+        String::from_utf8(reply.body.to_vec()).map_err(|error| {
+            self.line
+                .unreachable("bad_answer", "gave a patch that is no text", &error)
+        })
+    }
+
+    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
+        self.ask(format!(
+            "{}?from={}&limit={}",
+            of_run(run, "/logs")?,
+            query.from,
+            query.limit
+        ))
+    }
+
+    fn watch(
+        &self,
+        run: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        let (mut last_id, mut broken) = (None, 0_u32);
+        loop {
+            let mut request = Outgoing::get(of_run(&run.to_string(), "/events")?);
+            request.last_event_id.clone_from(&last_id);
+            let lost = match self.line.follow(request, ANSWER_PATIENCE) {
+                Ok(Ok(mut following)) => {
+                    match self.follow(&mut following, &mut last_id, callback)? {
+                        Stream::Ended => return Ok(()),
+                        Stream::Broken { told } => {
+                            broken = if told { 0 } else { broken };
+                            None
+                        }
+                    }
+                }
+                Ok(Err(reply)) => match self.misunderstood(&reply) {
+                    starting if starting.code == STARTING => Some(starting),
+                    refused => return Err(refused),
+                },
+                Err(error) if last_id.is_some() && error.kind == Kind::Unreachable => Some(error),
+                Err(error) => return Err(error),
+            };
+            // A daemon that is restarted takes the run up again; so do we, for a while.
+            if broken == RESUMPTIONS_MAX {
+                return Err(lost.unwrap_or_else(|| self.cut_off(run)));
+            }
+            std::thread::sleep(Duration::from_millis(100 << broken));
+            broken += 1;
+        }
+    }
+
+    fn status(&self) -> Result<Status, Diagnostic> {
+        self.ask("/v1/status".to_owned())
+    }
+
+    fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
+        self.ask("/v1/workers".to_owned())
+    }
+
+    fn reload(&self) -> Result<ReloadReport, Diagnostic> {
+        self.change("/v1/reload", &serde_json::json!({}))
+    }
+
+    fn drain(&self) -> Result<(), Diagnostic> {
+        let reply = self.post("/v1/drain", &serde_json::json!({}), DRAIN_PATIENCE)?;
+        if reply.status.is_success() {
+            Ok(())
+        } else {
+            Err(self.misunderstood(&reply))
+        }
+    }
+}
+
+impl HttpControl {
+    fn cut_off(&self, run: RunId) -> Diagnostic {
+        Diagnostic::new(
+            Kind::Unreachable,
+            "connection_lost",
+            format!(
+                "the engine at `{}` no longer tells of run {}",
+                self.socket().display(),
+                run.short()
+            ),
+        )
+        .hint(
+            "the run is not lost: `workerctl show` and `workerctl wait` answer once an engine runs",
+        )
+    }
+}
+
+/// The path of a run, or of something of it. The same grammar as the server's, so that no text gets further.
+fn of_run(run: &str, rest: &str) -> Result<String, Diagnostic> {
+    if run.is_empty() || run.len() > 26 || !run.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(Diagnostic::new(
+            Kind::Usage,
+            "bad_run_id",
+            "a run is named by 1 to 26 letters and digits of its id",
+        ));
+    }
+    Ok(format!("/{API_VERSION}/runs/{run}{rest}"))
+}
+
+/// A text as a value of a query: everything but letters, digits and `-._~` in percent form.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing into a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_leaves_its_place_in_a_path() {
+        assert_eq!(
+            encoded("a/../b?x#y z\0ü"),
+            "a%2F..%2Fb%3Fx%23y%20z%00%C3%BC"
+        );
+        for hostile in ["", "..", "a/b", "%2e", "a?b", "a\0", "a b", &"A".repeat(27)] {
+            assert!(of_run(hostile, "/logs").is_err(), "{hostile:?}");
+        }
+        assert_eq!(
+            of_run("01ABC", "/logs").as_deref(),
+            Ok("/v1/runs/01ABC/logs")
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! A run as server-sent events: from the first line of its log until it has ended.
+//!
+//! Each event has an `id`: the number of the next line of the log. A client that was cut off sends
+//! it back as `Last-Event-ID` and is told no line twice.
+
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use hyper::body::Frame;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::Sleep;
+
+use super::answer::Desk;
+use super::operation::Operation;
+use super::reply::{self, Refusal};
+use crate::model::{Diagnostic, Kind, RunId};
+use crate::protocol::{Control, WatchEvent};
+
+/// Events that wait for a slow client before the engine's own queue begins to fill.
+const PENDING_EVENTS_MAX: usize = 256;
+/// Stack of a watcher's thread in bytes: it only formats and hands over.
+const WATCHER_STACK_BYTES: usize = 256 * 1024;
+
+/// The first line that the client has not been told yet.
+pub(super) fn resume_from(headers: &HeaderMap) -> Result<u64, Refusal> {
+    match headers.get("last-event-id") {
+        None => Ok(0),
+        Some(id) => id
+            .to_str()
+            .ok()
+            .and_then(|id| id.parse().ok())
+            .ok_or_else(|| {
+                Refusal::bad_request(
+                    "bad_event_id",
+                    "`Last-Event-ID` is not an id of this stream",
+                )
+            }),
+    }
+}
+
+/// Starts the stream. The run is looked up first, so that a wrong id is refused and not streamed.
+pub(super) async fn stream(desk: &Desk, fragment: String, from: u64) -> Result<Response, Refusal> {
+    let too_many = || Refusal::busy("too many runs are being watched");
+    let place = Arc::clone(&desk.watchers)
+        .try_acquire_owned()
+        .map_err(|_| too_many())?;
+    let thread = Arc::clone(&desk.watch_threads)
+        .try_acquire_owned()
+        .map_err(|_| too_many())?;
+    let detail = desk
+        .ask(Operation::ShowRun, move |control| control.run(&fragment))
+        .await?;
+    let run = detail.summary.run;
+    let control = desk.control()?;
+    let (events, receiver) = mpsc::channel(PENDING_EVENTS_MAX);
+    std::thread::Builder::new()
+        .name("watch".to_owned())
+        .stack_size(WATCHER_STACK_BYTES)
+        .spawn(move || {
+            let _thread = thread;
+            tell(control.as_ref(), run, from, &events);
+        })
+        .map_err(|error| {
+            Refusal::busy(format!(
+                "no thread could be started to watch the run: {error}"
+            ))
+        })?;
+    let mut response = reply::bytes_of(StatusCode::OK, "text/event-stream", Bytes::new());
+    *response.body_mut() = Body::new(Told {
+        events: receiver,
+        keep_alive: desk.limits.keep_alive,
+        quiet: Box::pin(tokio::time::sleep(desk.limits.keep_alive)),
+        _place: place,
+    });
+    Ok(response)
+}
+
+/// Watches the run on this thread and hands each event over; ends when the client has left.
+fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Bytes>) {
+    let mut next = from;
+    let ended = control.watch(run, &mut |event| {
+        if events.is_closed() {
+            return ControlFlow::Break(());
+        }
+        let name = match &event {
+            WatchEvent::Line(line) if line.line < from => return ControlFlow::Continue(()),
+            WatchEvent::Line(line) => {
+                next = line.line.saturating_add(1);
+                "line"
+            }
+            WatchEvent::Changed(_) => "changed",
+            // Nothing was lost: the engine only lets us look whether the client is still there.
+            WatchEvent::Lagged { lost: 0 } => return ControlFlow::Continue(()),
+            // The id stays: a stream that is taken up again begins with the lines that were lost.
+            WatchEvent::Lagged { .. } => "lagged",
+        };
+        match events.blocking_send(event_text(name, next, &event)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    });
+    let last = match ended {
+        Ok(()) => event_text("end", next, &serde_json::json!({})),
+        Err(diagnostic) => event_text("error", next, &diagnostic),
+    };
+    // The client may have left; nobody else waits for this.
+    let _ = events.blocking_send(last);
+}
+
+fn event_text<T: serde::Serialize>(name: &str, id: u64, data: &T) -> Bytes {
+    let data = serde_json::to_string(data).unwrap_or_else(|error| {
+        let diagnostic = Diagnostic::new(Kind::Internal, "reply_not_json", error.to_string());
+        serde_json::json!(diagnostic).to_string()
+    });
+    Bytes::from(format!("id: {id}\nevent: {name}\ndata: {data}\n\n"))
+}
+
+/// The body of the stream: events as they come, a comment where nothing came for a while.
+struct Told {
+    events: mpsc::Receiver<Bytes>,
+    keep_alive: Duration,
+    quiet: Pin<Box<Sleep>>,
+    /// The client's place among the watchers; free again when it has left.
+    _place: OwnedSemaphorePermit,
+}
+
+impl HttpBody for Told {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Poll::Ready(event) = self.events.poll_recv(cx) {
+            let keep_alive = self.keep_alive;
+            self.quiet.set(tokio::time::sleep(keep_alive));
+            return Poll::Ready(event.map(|event| Ok(Frame::data(event))));
+        }
+        if self.quiet.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        let keep_alive = self.keep_alive;
+        self.quiet.set(tokio::time::sleep(keep_alive));
+        // The new timer registers itself only when it is polled.
+        let _ = self.quiet.as_mut().poll(cx);
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b": quiet\n\n")))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_run_cannot_forge_an_event() {
+        let text = event_text("line", 3, &"a\n\nevent: end\r\ndata: {}");
+        let text = String::from_utf8(text.to_vec()).expect("UTF-8");
+        assert_eq!(text.matches('\n').count(), 4, "{text}");
+        assert!(text.ends_with("\n\n"));
+    }
+}

@@ -1,0 +1,319 @@
+//! One request over the control socket, blocking, within a time limit.
+//!
+//! Each exchange has a connection and a small runtime of its own, so that calls from several threads
+//! never wait for each other and nothing is left running between them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::HeaderValue;
+use hyper::{Method, Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tokio::runtime::Runtime;
+
+use super::sse::{Assembler, Told};
+use crate::model::diagnostic::chain;
+use crate::model::{Diagnostic, Kind};
+
+/// Code of a diagnostic that says that nobody listens at a socket.
+pub(super) const NO_ENGINE: &str = "no_engine";
+/// Longest answer in bytes.
+const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// How often a socket whose queue of connections is full is tried again, every 50 ms.
+const FULL_QUEUE_TRIES: u32 = 60;
+
+/// One request.
+pub(super) struct Outgoing {
+    pub(super) method: Method,
+    pub(super) path: String,
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) last_event_id: Option<String>,
+}
+
+impl Outgoing {
+    pub(super) fn get(path: impl Into<String>) -> Outgoing {
+        Outgoing {
+            method: Method::GET,
+            path: path.into(),
+            body: None,
+            last_event_id: None,
+        }
+    }
+}
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+}
+
+/// A socket at which an engine may listen.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    socket: PathBuf,
+    /// Users whose engine is believed.
+    trusted: Vec<u32>,
+}
+
+impl Line {
+    /// Engines of this user, of root and of the owner of `workspace` are believed.
+    pub(super) fn new(socket: &Path, workspace: &Path) -> Line {
+        use std::os::unix::fs::MetadataExt;
+        let mut trusted = vec![rustix::process::geteuid().as_raw(), 0];
+        trusted.extend(std::fs::metadata(workspace).ok().map(|found| found.uid()));
+        Line {
+            socket: socket.to_path_buf(),
+            trusted,
+        }
+    }
+
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Sends a request and reads its answer, both within `patience`.
+    pub(super) fn send(&self, request: Outgoing, patience: Duration) -> Result<Reply, Diagnostic> {
+        runtime()?.block_on(async {
+            tokio::time::timeout(patience, async {
+                let response = self.exchange(request).await?;
+                let status = response.status();
+                let body = Limited::new(response.into_body(), REPLY_BYTES_MAX)
+                    .collect()
+                    .await
+                    .map_err(|error| {
+                        self.unreachable("answer_cut_off", "broke off its answer", &*error)
+                    })?;
+                Ok(Reply {
+                    status,
+                    body: body.to_bytes(),
+                })
+            })
+            .await
+            .map_err(|_| self.silent(patience))?
+        })
+    }
+
+    /// Sends a request whose answer is a stream of events.
+    pub(super) fn follow(
+        &self,
+        request: Outgoing,
+        patience: Duration,
+    ) -> Result<Result<Following, Reply>, Diagnostic> {
+        let runtime = runtime()?;
+        let response = runtime.block_on(async {
+            tokio::time::timeout(patience, self.exchange(request))
+                .await
+                .map_err(|_| self.silent(patience))?
+        })?;
+        let streamed = response
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+        if response.status() == StatusCode::OK && streamed {
+            return Ok(Ok(Following {
+                runtime,
+                line: self.clone(),
+                body: response.into_body(),
+                assembler: Assembler::default(),
+            }));
+        }
+        let status = response.status();
+        let body = runtime.block_on(async {
+            tokio::time::timeout(
+                patience,
+                Limited::new(response.into_body(), REPLY_BYTES_MAX).collect(),
+            )
+            .await
+            .map_err(|_| self.silent(patience))?
+            .map_err(|error| self.unreachable("answer_cut_off", "broke off its answer", &*error))
+        })?;
+        Ok(Err(Reply {
+            status,
+            body: body.to_bytes(),
+        }))
+    }
+
+    async fn exchange(&self, outgoing: Outgoing) -> Result<Response<Incoming>, Diagnostic> {
+        let stream = self.connect().await?;
+        let foreign = |error: &hyper::Error| {
+            self.unreachable(
+                "foreign_service",
+                "does not answer as an engine would",
+                error,
+            )
+        };
+        let (mut sender, connection) = http1::Builder::new()
+            .max_buf_size(256 * 1024)
+            .handshake::<_, Full<Bytes>>(TokioIo::new(stream))
+            .await
+            .map_err(|error| foreign(&error))?;
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(%error, "the connection to the engine ended early");
+            }
+        });
+        let mut request = Request::builder()
+            .method(outgoing.method)
+            .uri(outgoing.path)
+            .header(header::HOST, "workerctl")
+            .header(header::ACCEPT, "application/json, text/event-stream");
+        if let Some(id) = outgoing.last_event_id {
+            request = request.header("last-event-id", id);
+        }
+        if outgoing.body.is_some() {
+            request = request.header(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            );
+        }
+        let request = request
+            .body(Full::new(Bytes::from(outgoing.body.unwrap_or_default())))
+            .map_err(|error| {
+                Diagnostic::new(
+                    Kind::Usage,
+                    "bad_request",
+                    format!("this cannot be asked over the socket: {error}"),
+                )
+            })?;
+        sender
+            .send_request(request)
+            .await
+            .map_err(|error| foreign(&error))
+    }
+
+    async fn connect(&self) -> Result<UnixStream, Diagnostic> {
+        let mut tries = FULL_QUEUE_TRIES;
+        let stream = loop {
+            match UnixStream::connect(&self.socket).await {
+                Ok(stream) => break stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && tries > 0 => {
+                    tries -= 1;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => return Err(self.refused(&error)),
+            }
+        };
+        let peer = stream
+            .peer_cred()
+            .map_err(|error| self.refused(&error))?
+            .uid();
+        if self.trusted.contains(&peer) {
+            return Ok(stream);
+        }
+        Err(Diagnostic::new(
+            Kind::Unreachable,
+            "foreign_engine",
+            format!(
+                "what listens on `{}` belongs to user {peer}, who owns neither this process nor the workspace",
+                self.socket.display()
+            ),
+        )
+        .hint("choose your own engine's socket with `--socket`"))
+    }
+
+    fn refused(&self, error: &io::Error) -> Diagnostic {
+        match error.kind() {
+            io::ErrorKind::NotFound
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::NotADirectory => Diagnostic::new(
+                Kind::Unreachable,
+                NO_ENGINE,
+                format!("no engine listens on `{}`", self.socket.display()),
+            )
+            .hint("`workerctl daemon` starts one"),
+            io::ErrorKind::PermissionDenied => self
+                .unreachable("not_permitted", "may not be reached by this user", error)
+                .hint("only the engine's own user and root may; run the command as that user"),
+            _ => self.unreachable("no_connection", "cannot be reached", error),
+        }
+    }
+
+    fn silent(&self, patience: Duration) -> Diagnostic {
+        Diagnostic::new(
+            Kind::Unreachable,
+            "no_answer",
+            format!(
+                "what listens on `{}` did not answer within {} s",
+                self.socket.display(),
+                patience.as_secs()
+            ),
+        )
+        .hint("what was asked may have been done; a submission with `--key` can be repeated safely")
+    }
+
+    pub(super) fn unreachable(
+        &self,
+        code: &str,
+        what: &str,
+        error: &(dyn std::error::Error + 'static),
+    ) -> Diagnostic {
+        Diagnostic::new(
+            Kind::Unreachable,
+            code,
+            format!(
+                "what listens on `{}` {what}: {}",
+                self.socket.display(),
+                chain(error)
+            ),
+        )
+    }
+}
+
+/// A stream of events that is being read.
+pub(super) struct Following {
+    runtime: Runtime,
+    line: Line,
+    body: Incoming,
+    assembler: Assembler,
+}
+
+impl Following {
+    /// What is told next; `None` when the stream has ended. Silence beyond `patience` is an error.
+    pub(super) fn next(&mut self, patience: Duration) -> Result<Option<Told>, Diagnostic> {
+        loop {
+            let told = self.assembler.next().map_err(|error| {
+                self.line
+                    .unreachable("foreign_service", "does not send events", &error)
+            })?;
+            if told.is_some() {
+                return Ok(told);
+            }
+            let body = &mut self.body;
+            let frame = self
+                .runtime
+                .block_on(async { tokio::time::timeout(patience, body.frame()).await })
+                .map_err(|_| self.line.silent(patience))?;
+            match frame {
+                // A connection that broke is the stream's end as well; the caller knows whether it was due.
+                None | Some(Err(_)) => return Ok(None),
+                Some(Ok(frame)) => {
+                    if let Some(piece) = frame.data_ref() {
+                        self.assembler.push(piece).map_err(|error| {
+                            self.line
+                                .unreachable("foreign_service", "does not send events", &error)
+                        })?;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn runtime() -> Result<Runtime, Diagnostic> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Diagnostic::new(
+                Kind::Internal,
+                "client_not_started",
+                format!("the client could not start: {error}"),
+            )
+        })
+}

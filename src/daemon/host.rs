@@ -1,0 +1,295 @@
+//! `workerctl daemon`: starts the engine, serves it, listens to signals, feeds the watchdog, ends in order.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior};
+
+use super::definitions::DefinitionsWatch;
+use super::notices::Announcer;
+use super::server::{Identity, Limits, Notices, Server};
+use super::socket::{Endpoint, SocketPlaces};
+use super::turning::Daemon;
+use crate::engine::{Engine, EngineOptions, Heartbeat, Host};
+use crate::model::{Diagnostic, Kind};
+use crate::protocol::Control;
+
+/// How often the service manager is asked for more time.
+pub(super) const EXTEND_EVERY: Duration = Duration::from_secs(5);
+/// For how much it is asked, beyond the present moment.
+pub(super) const EXTEND_BY: Duration = Duration::from_secs(30);
+/// How often recovery may ask for more time: after an hour it counts as hanging.
+const EXTENSIONS_MAX: u32 = 720;
+
+/// What a daemon is started with.
+#[derive(Debug, Clone)]
+pub struct DaemonOptions {
+    /// Absolute path of the workspace.
+    pub workspace: PathBuf,
+    /// Absolute path of the state directory.
+    pub state_dir: PathBuf,
+    /// The socket that was asked for.
+    pub socket: Option<PathBuf>,
+    /// The process's environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// What a person or the service manager asks of the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostSignal {
+    /// End in order; a second time: end what runs at once.
+    Stop,
+    /// Read the definitions again.
+    Reload,
+}
+
+/// What the daemon needs of an engine.
+pub trait Hosted: Send + Sync {
+    /// The interface to it. Once the engine has ended its answers are `Kind::Unreachable`.
+    fn control(&self) -> Arc<dyn Control>;
+    /// Signs of life of its core loop.
+    fn heartbeat(&self) -> Heartbeat;
+    /// Reads the definitions again if any of them changed; answers whether any did.
+    fn rescan(&self) -> Result<bool, Diagnostic>;
+    /// Whether it has ended, as far as that can be told without waiting.
+    fn has_ended(&self) -> bool {
+        false
+    }
+    /// Waits until it has ended, and says why where that was not in order.
+    fn join(self: Arc<Self>) -> Result<(), Diagnostic>;
+}
+
+impl Hosted for Engine {
+    fn control(&self) -> Arc<dyn Control> {
+        Engine::control(self)
+    }
+
+    fn heartbeat(&self) -> Heartbeat {
+        Engine::heartbeat(self)
+    }
+
+    fn rescan(&self) -> Result<bool, Diagnostic> {
+        self.reload_if_stale()
+    }
+
+    fn has_ended(&self) -> bool {
+        Engine::has_ended(self)
+    }
+
+    fn join(self: Arc<Self>) -> Result<(), Diagnostic> {
+        match Arc::into_inner(self) {
+            Some(engine) => Engine::join(engine),
+            None => Err(Diagnostic::new(
+                Kind::Internal,
+                "engine_in_use",
+                "the engine is still being asked while it ends",
+            )),
+        }
+    }
+}
+
+/// Starts an engine.
+pub type StartEngine = Box<dyn FnOnce() -> Result<Arc<dyn Hosted>, Diagnostic> + Send>;
+
+/// The process's environment; variables that are not UTF-8 are left out, as are those of the service manager's protocol.
+pub fn process_environment() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| {
+            !name.starts_with("LISTEN_")
+                && !name.starts_with("WATCHDOG_")
+                && name != "NOTIFY_SOCKET"
+        })
+        .collect()
+}
+
+/// Runs the daemon until it has been drained by a signal or a client. `Ok`: it ended in order.
+pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
+    let endpoint = match Endpoint::passed()? {
+        Some(endpoint) => endpoint,
+        None => Endpoint::bind(
+            &SocketPlaces {
+                workspace: &options.workspace,
+                state_dir: &options.state_dir,
+                explicit: options.socket.as_deref(),
+                environment: &options.environment,
+            }
+            .of_engine()?,
+        )?,
+    };
+    let engine_options = EngineOptions {
+        workspace: options.workspace.clone(),
+        state_dir: options.state_dir.clone(),
+        socket: endpoint.path().map(PathBuf::from),
+        host: Host::Daemon,
+        environment: options.environment.clone(),
+    };
+    let start: StartEngine = Box::new(move || {
+        Engine::start(engine_options).map(|engine| Arc::new(engine) as Arc<dyn Hosted>)
+    });
+    let (heard, signals) = mpsc::channel(8);
+    let runtime = runtime()?;
+    // Handlers stand before anything is started, so that no signal finds the default.
+    let listening = {
+        let _inside = runtime.enter();
+        listen(&heard)
+    };
+    let workspace = options.workspace.clone();
+    let ended = listening.and_then(|()| {
+        runtime.block_on(host(
+            &endpoint,
+            workspace,
+            Announcer::of_process(),
+            signals,
+            start,
+        ))
+    });
+    // What still blocks must not keep the process alive: the engine has ended.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Runs a daemon around any engine, told what to do through `signals`.
+pub fn serve_daemon(
+    endpoint: &Endpoint,
+    workspace: PathBuf,
+    announcer: Announcer,
+    signals: mpsc::Receiver<HostSignal>,
+    start: StartEngine,
+) -> Result<(), Diagnostic> {
+    let runtime = runtime()?;
+    let ended = runtime.block_on(host(endpoint, workspace, announcer, signals, start));
+    runtime.shutdown_background();
+    ended
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Diagnostic> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| internal("daemon_not_started", "the daemon could not start", &error))
+}
+
+pub(super) fn internal(code: &str, what: &str, error: &dyn std::error::Error) -> Diagnostic {
+    Diagnostic::new(Kind::Internal, code, format!("{what}: {error}"))
+}
+
+/// Turns the process's signals into requests.
+fn listen(heard: &mpsc::Sender<HostSignal>) -> Result<(), Diagnostic> {
+    let kinds = [
+        (SignalKind::terminate(), HostSignal::Stop),
+        (SignalKind::interrupt(), HostSignal::Stop),
+        (SignalKind::hangup(), HostSignal::Reload),
+    ];
+    for (kind, meaning) in kinds {
+        let mut arrived = signal(kind)
+            .map_err(|error| internal("no_signals", "signals cannot be handled", &error))?;
+        let heard = heard.clone();
+        tokio::spawn(async move {
+            while arrived.recv().await.is_some() {
+                if heard.send(meaning).await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn host(
+    endpoint: &Endpoint,
+    workspace: PathBuf,
+    announcer: Announcer,
+    mut signals: mpsc::Receiver<HostSignal>,
+    start: StartEngine,
+) -> Result<(), Diagnostic> {
+    let notices = Arc::new(Notices::default());
+    let server = Server::start(
+        endpoint.listener()?,
+        Identity::of_process(&workspace),
+        Limits::default(),
+        Some(Arc::clone(&notices)),
+    )?;
+    let (engine, stop) = recover(&announcer, &mut signals, start).await?;
+    server.open(engine.control());
+    let (hints, hinted) = mpsc::channel(1);
+    let watched = DefinitionsWatch::start(&workspace, hints);
+    let mut daemon = Daemon::new(engine, announcer, notices);
+    daemon.ready();
+    tracing::info!(
+        workspace = %workspace.display(),
+        socket = %endpoint.path().unwrap_or(std::path::Path::new("")).display(),
+        "ready"
+    );
+    if stop {
+        daemon.stop();
+    }
+    daemon.turn(signals, hinted).await;
+    drop(watched);
+    daemon.end(server).await
+}
+
+/// Starts the engine while the service manager is kept patient. The flag: it is to stop at once.
+async fn recover(
+    announcer: &Announcer,
+    signals: &mut mpsc::Receiver<HostSignal>,
+    start: StartEngine,
+) -> Result<(Arc<dyn Hosted>, bool), Diagnostic> {
+    announcer.status("recovering");
+    let mut starting = tokio::task::spawn_blocking(start);
+    let mut extend = every(EXTEND_EVERY);
+    let (mut extensions, mut stop, mut listening) = (0, false, true);
+    loop {
+        tokio::select! {
+            started = &mut starting => {
+                let engine = started.map_err(|error| {
+                    internal("engine_not_started", "the engine failed while it started", &error)
+                })??;
+                return Ok((engine, stop));
+            }
+            _ = extend.tick(), if extensions < EXTENSIONS_MAX => {
+                extensions += 1;
+                announcer.extend(EXTEND_BY);
+            }
+            asked = signals.recv(), if listening => match asked {
+                Some(HostSignal::Stop) => stop = true,
+                // It reads everything at this moment anyway.
+                Some(HostSignal::Reload) => {}
+                None => listening = false,
+            },
+        }
+    }
+}
+
+pub(super) fn every(period: Duration) -> Interval {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_become_requests() {
+        let runtime = runtime().expect("a runtime");
+        runtime.block_on(async {
+            let (heard, mut signals) = mpsc::channel(8);
+            listen(&heard).expect("handlers");
+            let own = rustix::process::getpid();
+            for (signal, expected) in [
+                (rustix::process::Signal::TERM, HostSignal::Stop),
+                (rustix::process::Signal::INT, HostSignal::Stop),
+                (rustix::process::Signal::HUP, HostSignal::Reload),
+            ] {
+                rustix::process::kill_process(own, signal).expect("sent");
+                assert_eq!(signals.recv().await, Some(expected));
+            }
+        });
+    }
+}

@@ -1,0 +1,135 @@
+//! The engine inside a command: it serves the same socket while it lives, so that others find it.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::client::ConnectOptions;
+use super::server::{Identity, Limits, Server};
+use super::socket::{Endpoint, SocketPlaces};
+use crate::engine::{Engine, EngineOptions, Host};
+use crate::model::{Diagnostic, RunId};
+use crate::protocol::{
+    CancelRequest, Control, LogLine, LogsQuery, ReloadReport, Rendered, ResolveRequest, RunDetail,
+    RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+};
+
+/// An engine that lives in this process. Dropping it drains the engine and gives its locks back.
+pub struct HostedControl {
+    control: Arc<dyn Control>,
+    server: Option<Server>,
+    engine: Option<Engine>,
+    _endpoint: Endpoint,
+}
+
+impl HostedControl {
+    /// Takes the socket, starts the engine, serves.
+    pub(super) fn start(options: &ConnectOptions) -> Result<HostedControl, Diagnostic> {
+        let path = SocketPlaces {
+            workspace: &options.workspace,
+            state_dir: &options.state_dir,
+            explicit: options.socket.as_deref(),
+            environment: &options.environment,
+        }
+        .of_engine()?;
+        let endpoint = Endpoint::bind(&path)?;
+        let server = Server::start(
+            endpoint.listener()?,
+            Identity::of_process(&options.workspace),
+            Limits::default(),
+            None,
+        )?;
+        let engine = Engine::start(EngineOptions {
+            workspace: options.workspace.clone(),
+            state_dir: options.state_dir.clone(),
+            socket: Some(path),
+            host: Host::InProcess,
+            environment: options.environment.clone(),
+        })?;
+        let control = engine.control();
+        server.open(Arc::clone(&control));
+        Ok(HostedControl {
+            control,
+            server: Some(server),
+            engine: Some(engine),
+            _endpoint: endpoint,
+        })
+    }
+}
+
+impl Drop for HostedControl {
+    fn drop(&mut self) {
+        // The server stays until the engine has ended: others are told `draining` and see their runs end.
+        // An engine that was drained on request refuses a second drain; either way it has ended then.
+        if let Err(error) = self.control.drain() {
+            tracing::debug!(%error, "the engine in this process was not drained");
+        }
+        drop(self.server.take());
+        if let Some(engine) = self.engine.take()
+            && let Err(error) = engine.join()
+        {
+            tracing::error!(%error, "the engine in this process ended in disorder");
+        }
+    }
+}
+
+impl Control for HostedControl {
+    fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic> {
+        self.control.submit(request)
+    }
+
+    fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
+        self.control.render(request)
+    }
+
+    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
+        self.control.runs(query)
+    }
+
+    fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
+        self.control.run(run)
+    }
+
+    fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
+        self.control.cancel(run, request)
+    }
+
+    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
+        self.control.retry(run)
+    }
+
+    fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
+        self.control.resolve(run, request)
+    }
+
+    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
+        self.control.diff(run)
+    }
+
+    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
+        self.control.logs(run, query)
+    }
+
+    fn watch(
+        &self,
+        run: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        self.control.watch(run, callback)
+    }
+
+    fn status(&self) -> Result<Status, Diagnostic> {
+        self.control.status()
+    }
+
+    fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
+        self.control.workers()
+    }
+
+    fn reload(&self) -> Result<ReloadReport, Diagnostic> {
+        self.control.reload()
+    }
+
+    fn drain(&self) -> Result<(), Diagnostic> {
+        self.control.drain()
+    }
+}

@@ -1,0 +1,244 @@
+//! Reads what a client sent, within bounds, and refuses the rest in the one JSON form.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Limited};
+use serde::de::DeserializeOwned;
+
+use super::reply::Refusal;
+use crate::protocol::{CancelRequest, ResolveRequest, RunsQuery, SubmitRequest};
+
+/// Longest name, key or filter that is accepted, in bytes.
+const TEXT_BYTES_MAX: usize = 255;
+/// Longest note that is accepted, in bytes.
+const NOTE_BYTES_MAX: usize = 4_096;
+/// Letters of a run id; a fragment of it is never longer.
+const RUN_CHARS_MAX: usize = 26;
+
+/// Texts of a request that are checked before an engine sees them.
+pub(super) trait Checked {
+    /// Refuses what no engine could accept.
+    fn check(&self) -> Result<(), Refusal>;
+}
+
+impl Checked for SubmitRequest {
+    fn check(&self) -> Result<(), Refusal> {
+        text("skill", &self.skill)?;
+        optional("key", self.key.as_deref())?;
+        optional("by", self.by.as_deref())?;
+        if self.key.as_deref() == Some("") {
+            return Err(Refusal::bad_request(
+                "bad_key",
+                "the idempotency key is empty",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Checked for RunsQuery {
+    fn check(&self) -> Result<(), Refusal> {
+        optional("worker", self.worker.as_deref())?;
+        optional("skill", self.skill.as_deref())?;
+        optional("outcome", self.outcome.as_deref())
+    }
+}
+
+impl Checked for CancelRequest {
+    fn check(&self) -> Result<(), Refusal> {
+        optional("by", self.by.as_deref())
+    }
+}
+
+impl Checked for ResolveRequest {
+    fn check(&self) -> Result<(), Refusal> {
+        text("as", &self.resolution)?;
+        if self.note.len() > NOTE_BYTES_MAX || self.note.contains('\0') {
+            return Err(Refusal::bad_request(
+                "bad_note",
+                format!("`note` must not hold NUL or exceed {NOTE_BYTES_MAX} bytes"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn optional(name: &str, value: Option<&str>) -> Result<(), Refusal> {
+    value.map_or(Ok(()), |value| text(name, value))
+}
+
+fn text(name: &str, value: &str) -> Result<(), Refusal> {
+    if value.len() > TEXT_BYTES_MAX || value.chars().any(char::is_control) {
+        return Err(Refusal::bad_request(
+            "bad_text",
+            format!("`{name}` must not hold control characters or exceed {TEXT_BYTES_MAX} bytes"),
+        ));
+    }
+    Ok(())
+}
+
+/// The run that the path names: a fragment of an id, never anything that could be more than that.
+pub(super) async fn run_fragment(parts: &mut Parts) -> Result<String, Refusal> {
+    let params = RawPathParams::from_request_parts(parts, &())
+        .await
+        .map_err(|_| bad_run())?;
+    let fragment = params
+        .iter()
+        .find(|(name, _)| *name == "run")
+        .map_or("", |(_, value)| value);
+    let fits = (1..=RUN_CHARS_MAX).contains(&fragment.len())
+        && fragment.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if fits {
+        Ok(fragment.to_owned())
+    } else {
+        Err(bad_run())
+    }
+}
+
+fn bad_run() -> Refusal {
+    Refusal::bad_request(
+        "bad_run_id",
+        format!("a run is named by 1 to {RUN_CHARS_MAX} letters and digits of its id"),
+    )
+}
+
+/// The query string as `T`; unknown and repeated parameters are refused.
+pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
+    Query::<T>::try_from_uri(uri)
+        .map(|Query(value)| value)
+        .map_err(|rejection| Refusal::bad_request("bad_query", clipped(&rejection.body_text())))
+}
+
+/// Refuses parameters where none are known.
+pub(super) fn no_query(uri: &Uri) -> Result<(), Refusal> {
+    match uri.query() {
+        None | Some("") => Ok(()),
+        Some(_) => Err(Refusal::bad_request(
+            "bad_query",
+            "this request takes no parameters",
+        )),
+    }
+}
+
+/// The idempotency key of the header, merged with that of the body.
+pub(super) fn idempotency_key(
+    headers: &HeaderMap,
+    request: &mut SubmitRequest,
+) -> Result<(), Refusal> {
+    let mut given = headers.get_all("idempotency-key").iter();
+    let Some(first) = given.next() else {
+        return Ok(());
+    };
+    let key = first.to_str().ok().filter(|key| !key.is_empty());
+    let (Some(key), None) = (key, given.next()) else {
+        return Err(Refusal::bad_request(
+            "bad_key",
+            "`Idempotency-Key` must be given once and hold visible ASCII",
+        ));
+    };
+    match &request.key {
+        Some(other) if other != key => Err(Refusal::bad_request(
+            "bad_key",
+            "`Idempotency-Key` and `key` of the body differ",
+        )),
+        _ => {
+            request.key = Some(key.to_owned());
+            Ok(())
+        }
+    }
+}
+
+/// The body as `T`; an empty one is read as `{}` where `optional` allows it.
+pub(super) async fn body<T: DeserializeOwned>(
+    parts: &Parts,
+    body: Body,
+    limits: BodyLimits,
+    optional: bool,
+) -> Result<T, Refusal> {
+    let bytes = read(body, limits).await?;
+    if bytes.is_empty() && optional {
+        return parse(b"{}");
+    }
+    json_expected(&parts.headers)?;
+    parse(&bytes)
+}
+
+/// How much of a body is read, and how long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BodyLimits {
+    pub(super) bytes_max: usize,
+    pub(super) patience: Duration,
+}
+
+async fn read(body: Body, limits: BodyLimits) -> Result<Bytes, Refusal> {
+    let collected = tokio::time::timeout(
+        limits.patience,
+        Limited::new(body, limits.bytes_max).collect(),
+    )
+    .await
+    .map_err(|_| {
+        Refusal::of_transport(
+            StatusCode::REQUEST_TIMEOUT,
+            "body_too_slow",
+            format!(
+                "the body did not arrive within {} s",
+                limits.patience.as_secs()
+            ),
+        )
+    })?;
+    collected
+        .map(http_body_util::Collected::to_bytes)
+        .map_err(|error| {
+            if error.is::<http_body_util::LengthLimitError>() {
+                Refusal::of_transport(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "body_too_large",
+                    format!("the body exceeds {} bytes", limits.bytes_max),
+                )
+            } else {
+                Refusal::bad_request("bad_body", "the body is cut off or not framed as HTTP/1.1")
+            }
+        })
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
+    let refused = |reason: &str| {
+        Refusal::bad_request("bad_body", clipped(reason))
+            .hint("`GET /v1/openapi.json` describes every request")
+    };
+    // A list of values would be read as the fields in order, and `[]` as a request without any.
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(refused("the body is not a JSON object"));
+    }
+    serde_json::from_slice(bytes).map_err(|error| refused(&error.to_string()))
+}
+
+/// Refuses a body that says it is something else than JSON; one that says nothing is taken for JSON.
+fn json_expected(headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(kind) = headers.get(header::CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = kind
+        .to_str()
+        .ok()
+        .and_then(|text| text.split(';').next())
+        .map(str::trim);
+    if essence.is_some_and(|essence| essence.eq_ignore_ascii_case("application/json")) {
+        return Ok(());
+    }
+    Err(Refusal::of_transport(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "not_json",
+        "a body must be `application/json`".to_owned(),
+    )
+    .hint("send the header `Content-Type: application/json`"))
+}
+
+/// What a parser says about hostile input, short enough to show.
+fn clipped(text: &str) -> String {
+    text.chars().take(400).collect()
+}

@@ -1,0 +1,35 @@
+//! Hosts the engine: API server, signals, systemd, locks; dials it as a client.
+//!
+//! Two faces: [`connect`] gives a command the one interface to an engine, wherever it runs, and
+//! [`run_daemon`] is the daemon's main. Between them lies one HTTP/JSON API on a Unix socket.
+
+mod answer;
+mod client;
+mod definitions;
+mod events;
+mod exchange;
+mod host;
+mod hosted;
+mod intake;
+mod logging;
+mod notices;
+mod openapi;
+mod operation;
+mod reply;
+mod server;
+mod socket;
+mod sse;
+mod stalling;
+mod turning;
+
+pub use client::{ConnectMode, ConnectOptions, HttpControl, connect, dial};
+pub use host::{
+    DaemonOptions, HostSignal, Hosted, StartEngine, process_environment, run_daemon, serve_daemon,
+};
+pub use hosted::HostedControl;
+pub use logging::{LogFormat, start_logging};
+pub use notices::Announcer;
+pub use openapi::document as openapi_document;
+pub use operation::Operation;
+pub use server::{Identity, Limits, Notices, Server};
+pub use socket::{Endpoint, SOCKET_PATH_BYTES_MAX, SocketPlaces};

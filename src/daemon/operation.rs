@@ -1,0 +1,180 @@
+//! The routes of the API: one variant each, so that router, document and tests cannot disagree.
+
+use axum::http::Method;
+
+/// One method on one path of the API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Who answers here, and which API it speaks.
+    Version,
+    /// The OpenAPI document.
+    Openapi,
+    /// What the engine does at the moment.
+    Status,
+    /// Workers with their skills.
+    Workers,
+    /// Runs, newest first.
+    ListRuns,
+    /// Accepts a run.
+    SubmitRun,
+    /// One run in full.
+    ShowRun,
+    /// Asks to end a run.
+    CancelRun,
+    /// A new run with the same inputs.
+    RetryRun,
+    /// Settles an unknown outcome.
+    ResolveRun,
+    /// What a run changed.
+    Diff,
+    /// Lines of a run's log.
+    Logs,
+    /// What happens to a run, live.
+    Events,
+    /// Exactly what would run.
+    Render,
+    /// Reads the definitions again.
+    Reload,
+    /// Ends the engine once nothing runs.
+    Drain,
+}
+
+impl Operation {
+    /// Every operation, in the order of the document.
+    pub const ALL: [Operation; 16] = [
+        Operation::Version,
+        Operation::Openapi,
+        Operation::Status,
+        Operation::Workers,
+        Operation::ListRuns,
+        Operation::SubmitRun,
+        Operation::ShowRun,
+        Operation::CancelRun,
+        Operation::RetryRun,
+        Operation::ResolveRun,
+        Operation::Diff,
+        Operation::Logs,
+        Operation::Events,
+        Operation::Render,
+        Operation::Reload,
+        Operation::Drain,
+    ];
+
+    /// Its method.
+    pub fn method(self) -> Method {
+        match self {
+            Operation::Version
+            | Operation::Openapi
+            | Operation::Status
+            | Operation::Workers
+            | Operation::ListRuns
+            | Operation::ShowRun
+            | Operation::Diff
+            | Operation::Logs
+            | Operation::Events => Method::GET,
+            Operation::SubmitRun
+            | Operation::CancelRun
+            | Operation::RetryRun
+            | Operation::ResolveRun
+            | Operation::Render
+            | Operation::Reload
+            | Operation::Drain => Method::POST,
+        }
+    }
+
+    /// Its path; `{run}` stands for a run's id or a unique prefix or suffix of it.
+    pub const fn path(self) -> &'static str {
+        match self {
+            Operation::Version => "/v1/version",
+            Operation::Openapi => "/v1/openapi.json",
+            Operation::Status => "/v1/status",
+            Operation::Workers => "/v1/workers",
+            Operation::ListRuns | Operation::SubmitRun => "/v1/runs",
+            Operation::ShowRun => "/v1/runs/{run}",
+            Operation::CancelRun => "/v1/runs/{run}/cancel",
+            Operation::RetryRun => "/v1/runs/{run}/retry",
+            Operation::ResolveRun => "/v1/runs/{run}/resolve",
+            Operation::Diff => "/v1/runs/{run}/diff",
+            Operation::Logs => "/v1/runs/{run}/logs",
+            Operation::Events => "/v1/runs/{run}/events",
+            Operation::Render => "/v1/render",
+            Operation::Reload => "/v1/reload",
+            Operation::Drain => "/v1/drain",
+        }
+    }
+
+    /// Its name in the document.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Operation::Version => "version",
+            Operation::Openapi => "openapi",
+            Operation::Status => "status",
+            Operation::Workers => "workers",
+            Operation::ListRuns => "list_runs",
+            Operation::SubmitRun => "submit_run",
+            Operation::ShowRun => "show_run",
+            Operation::CancelRun => "cancel_run",
+            Operation::RetryRun => "retry_run",
+            Operation::ResolveRun => "resolve_run",
+            Operation::Diff => "diff",
+            Operation::Logs => "logs",
+            Operation::Events => "events",
+            Operation::Render => "render",
+            Operation::Reload => "reload",
+            Operation::Drain => "drain",
+        }
+    }
+
+    /// One sentence for people.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Operation::Version => "Tell who answers here and which API it speaks",
+            Operation::Openapi => "Give this document",
+            Operation::Status => "Tell what the engine does at the moment",
+            Operation::Workers => "List workers with their skills",
+            Operation::ListRuns => "List runs, newest first",
+            Operation::SubmitRun => "Accept a run; it is durable when the answer arrives",
+            Operation::ShowRun => "Show one run in full",
+            Operation::CancelRun => "Ask to end a run",
+            Operation::RetryRun => {
+                "Accept a new run with the same inputs and the present definition"
+            }
+            Operation::ResolveRun => "Settle a run whose outcome is unknown",
+            Operation::Diff => "Give what a run changed as a patch",
+            Operation::Logs => "Read lines of a run's log",
+            Operation::Events => {
+                "Follow a run from the first line of its log until it has ended, as server-sent events"
+            }
+            Operation::Render => "Check and render everything without accepting anything",
+            Operation::Reload => "Read definitions and configuration again",
+            Operation::Drain => "Start nothing new, wait for what runs, end the engine",
+        }
+    }
+
+    /// Whether its path names a run.
+    pub fn names_run(self) -> bool {
+        self.path().contains("{run}")
+    }
+
+    /// Whether runs or definitions may be different after it.
+    pub(super) const fn changes(self) -> bool {
+        match self {
+            Operation::SubmitRun
+            | Operation::CancelRun
+            | Operation::RetryRun
+            | Operation::ResolveRun
+            | Operation::Reload
+            | Operation::Drain => true,
+            Operation::Version
+            | Operation::Openapi
+            | Operation::Status
+            | Operation::Workers
+            | Operation::ListRuns
+            | Operation::ShowRun
+            | Operation::Diff
+            | Operation::Logs
+            | Operation::Events
+            | Operation::Render => false,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Answers of the API: JSON, and one form for every refusal.
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::model::{Diagnostic, Kind};
+
+/// After how many seconds a request that was refused for now may be sent again.
+pub(super) const RETRY_AFTER_S: &str = "1";
+
+/// A refusal with the status that it is answered with.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) diagnostic: Box<Diagnostic>,
+}
+
+impl Refusal {
+    /// A refusal by the transport itself, before any engine was asked.
+    pub(super) fn of_transport(status: StatusCode, code: &str, message: String) -> Refusal {
+        Refusal {
+            status,
+            diagnostic: Box::new(Diagnostic::new(Kind::Usage, code, message)),
+        }
+    }
+
+    /// A request that is wrong.
+    pub(super) fn bad_request(code: &str, message: impl Into<String>) -> Refusal {
+        Refusal::of_transport(StatusCode::BAD_REQUEST, code, message.into())
+    }
+
+    /// Too much is under way; the same request can succeed later.
+    pub(super) fn busy(message: impl Into<String>) -> Refusal {
+        Refusal::from(
+            Diagnostic::new(Kind::Conflict, "busy", message).hint("try again in a second"),
+        )
+    }
+
+    /// Adds a hint.
+    pub(super) fn hint(mut self, hint: &str) -> Refusal {
+        self.diagnostic.hints.push(hint.to_owned());
+        self
+    }
+}
+
+/// The one map from a refusal to an HTTP status. 503 means that the same request can succeed later.
+pub(super) fn status_of(diagnostic: &Diagnostic) -> StatusCode {
+    match (diagnostic.kind, diagnostic.code.as_str()) {
+        (Kind::Conflict, "busy" | "starting" | "draining")
+        | (Kind::Blocked, "queue_full" | "draining")
+        | (Kind::Unreachable, _) => StatusCode::SERVICE_UNAVAILABLE,
+        (Kind::Blocked, "disk_full") => StatusCode::INSUFFICIENT_STORAGE,
+        (Kind::Usage, _) => StatusCode::BAD_REQUEST,
+        (Kind::NotFound, _) => StatusCode::NOT_FOUND,
+        (Kind::Definition, _) => StatusCode::UNPROCESSABLE_ENTITY,
+        (Kind::Blocked, _) => StatusCode::FORBIDDEN,
+        (Kind::Conflict, _) => StatusCode::CONFLICT,
+        (Kind::Internal, _) => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl From<Diagnostic> for Refusal {
+    fn from(diagnostic: Diagnostic) -> Refusal {
+        Refusal {
+            status: status_of(&diagnostic),
+            diagnostic: Box::new(diagnostic),
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = json(self.status, &*self.diagnostic);
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+        }
+        response
+    }
+}
+
+/// A JSON answer. What cannot be written as JSON is told as our own fault.
+pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => bytes_of(status, "application/json", Bytes::from(bytes)),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written as JSON");
+            bytes_of(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "application/json",
+                Bytes::from_static(
+                    br#"{"kind":"internal","code":"reply_not_json","message":"the answer could not be written as JSON","hints":[]}"#,
+                ),
+            )
+        }
+    }
+}
+
+/// An answer of a given type. Nothing of it may be cached: it is true for this moment only.
+pub(super) fn bytes_of(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response {
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_status() {
+        let table = [
+            (Kind::Usage, "bad_inputs", 400),
+            (Kind::NotFound, "no_such_run", 404),
+            (Kind::Definition, "not_loaded", 422),
+            (Kind::Blocked, "unavailable", 403),
+            (Kind::Blocked, "queue_full", 503),
+            (Kind::Blocked, "disk_full", 507),
+            (Kind::Unreachable, "gone", 503),
+            (Kind::Conflict, "too_late", 409),
+            (Kind::Conflict, "busy", 503),
+            (Kind::Internal, "broken", 500),
+        ];
+        for (kind, code, status) in table {
+            let response = Refusal::from(Diagnostic::new(kind, code, "x")).into_response();
+            assert_eq!(response.status().as_u16(), status, "{kind:?} {code}");
+            assert_eq!(
+                response.headers().contains_key(header::RETRY_AFTER),
+                status == 503
+            );
+        }
+    }
+}

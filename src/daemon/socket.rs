@@ -1,0 +1,483 @@
+//! Where the socket lies, and how it is opened so that nobody else can ever connect to it.
+//!
+//! The length of a socket's path is limited by the kernel; a place that would exceed it is replaced
+//! by one under `/tmp/workerctl-<uid>` named after the workspace.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::Pid;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::model::{Diagnostic, Kind};
+
+/// Longest path of a socket in bytes: `sun_path` of `unix(7)` holds 108 with the final zero.
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// Name of the socket in a directory that belongs to one engine.
+const SOCKET_FILE: &str = "workerctl.sock";
+/// A child of an engine that was killed holds the engine's socket until its own program starts, which on
+/// a busy machine takes a while; so long is waited for it, in all.
+const TRIES: u32 = 200;
+const WAIT: Duration = Duration::from_millis(10);
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+/// Code of the refusal where an engine has the socket.
+const TAKEN: &str = "already_running";
+/// Longest lock file that is read, in bytes.
+const LOCK_BYTES_MAX: u64 = 16 * 1024;
+
+/// Where sockets are looked for and put.
+#[derive(Debug, Clone)]
+pub struct SocketPlaces<'a> {
+    /// Absolute path of the workspace.
+    pub workspace: &'a Path,
+    /// Absolute path of the state directory.
+    pub state_dir: &'a Path,
+    /// The socket that was asked for.
+    pub explicit: Option<&'a Path>,
+    /// The process's environment.
+    pub environment: &'a BTreeMap<String, String>,
+}
+
+/// What an engine wrote into its workspace's lock. Read as data: it may be old or forged.
+#[derive(Debug, Deserialize)]
+struct LockRecord {
+    socket: Option<PathBuf>,
+}
+
+impl SocketPlaces<'_> {
+    /// Where an engine puts its socket.
+    pub fn of_engine(&self) -> Result<PathBuf, Diagnostic> {
+        if let Some(explicit) = self.explicit {
+            return fitting(explicit);
+        }
+        let place = self
+            .in_runtime_directory()
+            .or_else(|| self.in_session())
+            .unwrap_or_else(|| self.in_state());
+        Ok(self.shortened(place))
+    }
+
+    /// Where a client looks, in order, without repetition.
+    pub fn of_client(&self) -> Result<Vec<PathBuf>, Diagnostic> {
+        if let Some(explicit) = self.explicit {
+            return fitting(explicit).map(|socket| vec![socket]);
+        }
+        let mut places: Vec<PathBuf> = Vec::new();
+        let candidates = [
+            self.in_runtime_directory(),
+            self.in_lock(),
+            self.in_session(),
+            Some(self.in_state()),
+        ];
+        for place in candidates.into_iter().flatten() {
+            let place = self.shortened(place);
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        Ok(places)
+    }
+
+    /// systemd's runtime directory; of several the first.
+    fn in_runtime_directory(&self) -> Option<PathBuf> {
+        let first = self
+            .environment
+            .get("RUNTIME_DIRECTORY")?
+            .split(':')
+            .next()?;
+        absolute(first).map(|directory| directory.join(SOCKET_FILE))
+    }
+
+    /// The session's runtime directory, shared by all workspaces of a user.
+    fn in_session(&self) -> Option<PathBuf> {
+        let directory = absolute(self.environment.get("XDG_RUNTIME_DIR")?)?;
+        Some(directory.join("workerctl").join(self.hashed_file()))
+    }
+
+    /// The socket that the engine of this workspace recorded.
+    fn in_lock(&self) -> Option<PathBuf> {
+        let path = self.workspace.join(".workerctl").join("lock");
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+            .open(path)
+            .ok()?;
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > LOCK_BYTES_MAX {
+            return None;
+        }
+        let record: LockRecord = serde_json::from_reader(file.take(LOCK_BYTES_MAX)).ok()?;
+        let socket = record.socket?;
+        (socket.is_absolute() && socket.as_os_str().len() <= SOCKET_PATH_BYTES_MAX)
+            .then_some(socket)
+    }
+
+    /// In a directory of its own, because a group may be allowed to write the state directory.
+    fn in_state(&self) -> PathBuf {
+        self.state_dir.join("run").join(SOCKET_FILE)
+    }
+
+    fn hashed_file(&self) -> String {
+        let digest = Sha256::digest(canonical(self.workspace).as_os_str().as_bytes());
+        // 64 bits tell the workspaces of one user apart.
+        let (name, _) = digest.split_at(8);
+        let number = name
+            .iter()
+            .fold(0_u64, |number, byte| (number << 8) | u64::from(*byte));
+        format!("{number:016x}.sock")
+    }
+
+    fn shortened(&self, place: PathBuf) -> PathBuf {
+        if place.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
+            return place;
+        }
+        let uid = rustix::process::geteuid().as_raw();
+        PathBuf::from(format!("/tmp/workerctl-{uid}")).join(self.hashed_file())
+    }
+}
+
+fn absolute(text: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(text);
+    path.is_absolute().then_some(path)
+}
+
+fn fitting(explicit: &Path) -> Result<PathBuf, Diagnostic> {
+    let socket = std::path::absolute(explicit).map_err(|error| {
+        Diagnostic::new(
+            Kind::Usage,
+            "bad_socket_path",
+            format!("the path of the socket cannot be used: {error}"),
+        )
+    })?;
+    if socket.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
+        return Ok(socket);
+    }
+    Err(Diagnostic::new(
+        Kind::Usage,
+        "socket_path_too_long",
+        format!(
+            "`{}` has more than {SOCKET_PATH_BYTES_MAX} bytes; the kernel allows no more for a socket",
+            socket.display()
+        ),
+    )
+    .hint("choose a shorter path with `--socket`"))
+}
+
+/// The one name of a workspace: two ways to it must not look like two workspaces.
+pub(super) fn canonical(workspace: &Path) -> PathBuf {
+    fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_path_buf())
+}
+
+/// A socket that is being listened to.
+#[derive(Debug)]
+pub struct Endpoint {
+    listener: UnixListener,
+    path: Option<PathBuf>,
+    _ours: Option<Ours>,
+}
+
+/// A socket file that we made and therefore remove.
+#[derive(Debug)]
+struct Ours {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    /// Held as long as the socket file is ours, so that nobody takes it for a stale one.
+    _claim: OwnedFd,
+}
+
+impl Endpoint {
+    /// Takes over the socket that systemd passed, if it passed one.
+    pub fn passed() -> Result<Option<Endpoint>, Diagnostic> {
+        let mut passed = listenfd::ListenFd::from_env();
+        if passed.len() > 1 {
+            return Err(Diagnostic::new(
+                Kind::Usage,
+                "too_many_sockets",
+                format!("{} sockets were passed; one is expected", passed.len()),
+            )
+            .hint("keep one `ListenStream=` in the socket unit"));
+        }
+        let listener = passed.take_unix_listener(0).map_err(|error| {
+            Diagnostic::new(
+                Kind::Usage,
+                "bad_passed_socket",
+                format!("the socket that was passed cannot be used: {error}"),
+            )
+            .hint("the socket unit needs `ListenStream=` with an absolute path")
+        })?;
+        Ok(listener.map(|listener| Endpoint {
+            path: listener
+                .local_addr()
+                .ok()
+                .and_then(|address| address.as_pathname().map(Path::to_path_buf)),
+            listener,
+            _ours: None,
+        }))
+    }
+
+    /// Opens a socket at `path` with mode 0600, which nobody could connect to before it had that mode.
+    ///
+    /// A socket file that nobody answers is replaced; one that somebody answers is a conflict.
+    pub fn bind(path: &Path) -> Result<Endpoint, Diagnostic> {
+        let cannot = |what: &str, error: io::Error| {
+            Diagnostic::new(
+                Kind::Internal,
+                "socket_not_opened",
+                format!(
+                    "the socket `{}` could not be opened: {what}: {error}",
+                    path.display()
+                ),
+            )
+            .hint("choose another place with `--socket`")
+        };
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        private_directory(directory)?;
+        let claim = claim_name(path)?;
+        let socket = rustix::net::socket_with(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(|error| cannot("socket", error.into()))?;
+        let address = SocketAddrUnix::new(path).map_err(|error| cannot("address", error.into()))?;
+        rustix::net::bind(&socket, &address).map_err(|error| cannot("bind", error.into()))?;
+        // Nobody can connect before `listen`, so there is no moment with a wider mode.
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))
+            .map_err(|error| cannot("mode", error))?;
+        let made = fs::symlink_metadata(path).map_err(|error| cannot("stat", error))?;
+        let ours = Ours {
+            path: path.to_path_buf(),
+            device: made.dev(),
+            inode: made.ino(),
+            _claim: claim,
+        };
+        rustix::net::listen(&socket, BACKLOG).map_err(|error| cannot("listen", error.into()))?;
+        Ok(Endpoint {
+            listener: UnixListener::from(socket),
+            path: Some(path.to_path_buf()),
+            _ours: Some(ours),
+        })
+    }
+
+    /// Its path, where it has one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// A second handle to the same socket, for the server.
+    pub fn listener(&self) -> Result<UnixListener, Diagnostic> {
+        self.listener.try_clone().map_err(|error| {
+            Diagnostic::new(
+                Kind::Internal,
+                "socket_not_opened",
+                format!("the socket could not be handed to the server: {error}"),
+            )
+        })
+    }
+}
+
+impl Drop for Ours {
+    fn drop(&mut self) {
+        let still_ours = fs::symlink_metadata(&self.path)
+            .is_ok_and(|found| found.dev() == self.device && found.ino() == self.inode);
+        if still_ours && let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "the socket file was left behind");
+        }
+    }
+}
+
+/// Makes the directory with mode 0700, or checks that nobody else can put files into the one that is there.
+fn private_directory(directory: &Path) -> Result<(), Diagnostic> {
+    let refused = |reason: String| {
+        Diagnostic::new(
+            Kind::Blocked,
+            "socket_directory_unsafe",
+            format!("no socket is opened in `{}`: {reason}", directory.display()),
+        )
+        .hint("choose a directory that only you can write with `--socket`")
+    };
+    if let Err(error) = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+    {
+        return Err(refused(error.to_string()));
+    }
+    let found = fs::metadata(directory).map_err(|error| refused(error.to_string()))?;
+    let uid = rustix::process::geteuid().as_raw();
+    if found.uid() != uid && found.uid() != 0 {
+        return Err(refused(format!("it belongs to user {}", found.uid())));
+    }
+    // Others may write where only owners can remove, as in /tmp. A group may, since many systems give
+    // every user a group alone; both sides look at the other's user id besides.
+    if found.mode() & 0o002 != 0 && found.mode() & 0o1000 == 0 {
+        return Err(refused("others can write it".to_owned()));
+    }
+    Ok(())
+}
+
+/// Claims the name of the socket and makes way; waits a while for what an engine that was killed has left.
+fn claim_name(path: &Path) -> Result<OwnedFd, Diagnostic> {
+    let mut tries = TRIES;
+    loop {
+        match claim(path).and_then(|claim| make_way(path).map(|()| claim)) {
+            Err(error) if error.code == TAKEN && tries > 0 => match listener_of(path) {
+                Listener::Lives(pid) => return Err(taken(path, Some(pid))),
+                Listener::Dead | Listener::Unknown => {
+                    tries -= 1;
+                    std::thread::sleep(WAIT);
+                }
+            },
+            done => return done,
+        }
+    }
+}
+
+fn claim_path(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
+}
+
+/// Claims the name of the socket against other starting engines, and says in the file who it is.
+fn claim(path: &Path) -> Result<OwnedFd, Diagnostic> {
+    let name = claim_path(path);
+    let cannot = |error: io::Error| {
+        Diagnostic::new(
+            Kind::Internal,
+            "socket_not_opened",
+            format!("`{}` could not be locked: {error}", name.display()),
+        )
+    };
+    let file = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .custom_flags(
+            (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
+                .bits()
+                .cast_signed(),
+        )
+        .open(&name)
+        .map_err(cannot)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            let told = format!("{}\n", std::process::id());
+            file.set_len(0)
+                .and_then(|()| (&file).write_all(told.as_bytes()))
+                .map_err(cannot)?;
+            Ok(file.into())
+        }
+        Err(Errno::WOULDBLOCK) => Err(taken(path, None)),
+        Err(error) => Err(cannot(error.into())),
+    }
+}
+
+/// Removes a socket file that nobody answers any more, and nothing else.
+fn make_way(path: &Path) -> Result<(), Diagnostic> {
+    let Ok(found) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !found.file_type().is_socket() {
+        return Err(Diagnostic::new(
+            Kind::Conflict,
+            "socket_path_taken",
+            format!("`{}` exists and is not a socket", path.display()),
+        )
+        .hint("move it away, or choose another place with `--socket`"));
+    }
+    if somebody_listens(path) {
+        return Err(taken(path, None));
+    }
+    tracing::info!(path = %path.display(), "a socket file that nobody answered was removed");
+    fs::remove_file(path).map_err(|error| {
+        Diagnostic::new(
+            Kind::Internal,
+            "socket_not_opened",
+            format!(
+                "the stale socket `{}` could not be removed: {error}",
+                path.display()
+            ),
+        )
+    })
+}
+
+fn taken(path: &Path, pid: Option<Pid>) -> Diagnostic {
+    let who = match pid {
+        Some(pid) => format!("an engine, process {},", pid.as_raw_nonzero()),
+        None => "an engine".to_owned(),
+    };
+    Diagnostic::new(
+        Kind::Conflict,
+        TAKEN,
+        format!("{who} already listens on `{}`", path.display()),
+    )
+    .hint("`workerctl status` shows it; `workerctl drain` ends it")
+}
+
+/// Who listens on a socket.
+enum Listener {
+    Lives(Pid),
+    /// The process that claimed the name has ended; a child of it may hold it still.
+    Dead,
+    /// Nobody yet, or nobody who says so.
+    Unknown,
+}
+
+/// What the process that claimed the name wrote, and whether it lives.
+fn listener_of(path: &Path) -> Listener {
+    let mut text = String::new();
+    let read = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(
+            (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
+                .bits()
+                .cast_signed(),
+        )
+        .open(claim_path(path))
+        .and_then(|file| file.take(32).read_to_string(&mut text));
+    let pid = text.trim().parse().ok().and_then(Pid::from_raw);
+    match (read, pid) {
+        (Ok(_), Some(pid)) if rustix::process::test_kill_process(pid) == Err(Errno::SRCH) => {
+            Listener::Dead
+        }
+        (Ok(_), Some(pid)) => Listener::Lives(pid),
+        _ => Listener::Unknown,
+    }
+}
+
+/// Whether a connection is accepted; everything but a clear refusal counts as somebody.
+fn somebody_listens(path: &Path) -> bool {
+    let Ok(probe) = rustix::net::socket_with(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+        None,
+    ) else {
+        return true;
+    };
+    let Ok(address) = SocketAddrUnix::new(path) else {
+        return true;
+    };
+    !matches!(
+        rustix::net::connect(&probe, &address),
+        Err(Errno::CONNREFUSED | Errno::NOENT)
+    )
+}
+
+#[cfg(test)]
+mod tests;

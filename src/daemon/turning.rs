@@ -1,0 +1,413 @@
+//! The daemon's own loop: signals, ticks, hints and answers, while the engine runs.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::Sleep;
+
+use super::host::{EXTEND_BY, EXTEND_EVERY, HostSignal, Hosted, every, internal};
+use super::notices::Announcer;
+use super::server::{Notices, Server};
+use crate::engine::Heartbeat;
+use crate::model::{Diagnostic, Kind};
+use crate::protocol::{CancelRequest, Control, ReloadReport, Status};
+
+/// How often definitions are looked through, whether or not anything hinted at a change.
+const RESCAN_EVERY: Duration = Duration::from_secs(30);
+/// How long after the last hint definitions are read again.
+const QUIET_AFTER_HINT: Duration = Duration::from_millis(300);
+/// How many hints may put the reading off.
+const HINTS_AT_ONCE_MAX: u32 = 10;
+/// How long the core loop may stand still: it turns at least every 30 s.
+const TURN_MS_MAX: u64 = 45_000;
+/// How long one commit to the store may take before it counts as hanging.
+const COMMIT_MS_MAX: u64 = 60_000;
+/// How long an engine may take to end once it has been drained.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was asked of the engine on the side, with its answer.
+enum Answer {
+    Reloaded(Result<ReloadReport, Diagnostic>),
+    Rescanned(Result<bool, Diagnostic>),
+    Status(Result<Status, Diagnostic>),
+}
+
+/// A question that is asked once at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Question {
+    #[default]
+    Quiet,
+    Asked,
+    /// Wanted again before the answer came, which may not know of the latest change.
+    AskedAgain,
+}
+
+impl Question {
+    /// Whether it is to be asked now.
+    fn ask(&mut self) -> bool {
+        let now = *self == Question::Quiet;
+        *self = if now {
+            Question::Asked
+        } else {
+            Question::AskedAgain
+        };
+        now
+    }
+
+    /// Notes the answer; whether it was wanted again.
+    fn answered(&mut self) -> bool {
+        std::mem::take(self) == Question::AskedAgain
+    }
+}
+
+/// The daemon's own loop. It never waits for the engine: questions are asked on the side.
+pub(super) struct Daemon {
+    engine: Arc<dyn Hosted>,
+    announcer: Announcer,
+    notices: Arc<Notices>,
+    answers: JoinSet<Answer>,
+    reload: Question,
+    rescan: Question,
+    status: Question,
+    /// Set while the engine drains.
+    draining: Option<JoinHandle<Result<(), Diagnostic>>>,
+    /// Time since the last rescan.
+    unscanned: Duration,
+}
+
+impl Daemon {
+    pub(super) fn new(
+        engine: Arc<dyn Hosted>,
+        announcer: Announcer,
+        notices: Arc<Notices>,
+    ) -> Daemon {
+        Daemon {
+            engine,
+            announcer,
+            notices,
+            answers: JoinSet::new(),
+            reload: Question::default(),
+            rescan: Question::default(),
+            status: Question::default(),
+            draining: None,
+            unscanned: Duration::ZERO,
+        }
+    }
+
+    /// Tells the service manager that requests are answered.
+    pub(super) fn ready(&self) {
+        self.announcer.ready("ready");
+    }
+
+    /// Turns until the engine has ended.
+    pub(super) async fn turn(
+        &mut self,
+        mut signals: mpsc::Receiver<HostSignal>,
+        mut hinted: mpsc::Receiver<()>,
+    ) {
+        let period = self
+            .announcer
+            .watchdog()
+            .map_or(RESCAN_EVERY, |watchdog| (watchdog / 2).min(RESCAN_EVERY))
+            .max(Duration::from_millis(1));
+        let mut tick = every(period);
+        // The first tick is due at once and looks for nothing: the definitions have just been read.
+        tick.tick().await;
+        self.feed();
+        self.ask_status();
+        let mut extend = every(EXTEND_EVERY);
+        let mut quiet: Option<Pin<Box<Sleep>>> = None;
+        let (mut hints, mut listening) = (0, true);
+        let notices = Arc::clone(&self.notices);
+        loop {
+            tokio::select! {
+                asked = signals.recv(), if listening => match asked {
+                    Some(HostSignal::Stop) => self.stop(),
+                    Some(HostSignal::Reload) => self.reload(),
+                    None => listening = false,
+                },
+                _ = tick.tick() => {
+                    if self.engine.has_ended() {
+                        return;
+                    }
+                    self.tick(period);
+                }
+                _ = extend.tick(), if self.draining.is_some() => self.announcer.extend(EXTEND_BY),
+                Some(()) = hinted.recv() => if hints < HINTS_AT_ONCE_MAX {
+                    hints += 1;
+                    quiet = Some(Box::pin(tokio::time::sleep(QUIET_AFTER_HINT)));
+                },
+                () = until(&mut quiet) => {
+                    (quiet, hints) = (None, 0);
+                    self.ask_rescan();
+                }
+                () = notices.changed.notified() => self.ask_status(),
+                () = notices.ended.notified() => return,
+                Some(answer) = self.answers.join_next(), if !self.answers.is_empty() => {
+                    if self.hear(answer.ok()) {
+                        return;
+                    }
+                }
+                drained = until_drained(&mut self.draining) => {
+                    if let Err(error) = drained {
+                        tracing::error!(%error, "the engine was not drained in order");
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Feeds the watchdog, where there is one, while the core loop lives.
+    fn feed(&self) {
+        let heartbeat = self.engine.heartbeat();
+        if !lives(heartbeat) {
+            tracing::error!(?heartbeat, "the core loop stands still");
+        } else if self.announcer.watchdog().is_some() {
+            self.announcer.alive();
+        }
+    }
+
+    fn tick(&mut self, period: Duration) {
+        self.feed();
+        self.unscanned += period;
+        if self.unscanned >= RESCAN_EVERY {
+            self.unscanned = Duration::ZERO;
+            self.ask_rescan();
+        }
+        self.ask_status();
+    }
+
+    /// Drains; asked again: ends what runs at once.
+    pub(super) fn stop(&mut self) {
+        let control = self.engine.control();
+        if self.draining.is_some() {
+            tracing::info!("asked to stop again: what runs is ended at once");
+            tokio::task::spawn_blocking(move || end_at_once(control.as_ref()));
+            return;
+        }
+        tracing::info!("stopping: nothing new starts, what runs may end");
+        self.announcer.stopping("draining");
+        self.draining = Some(tokio::task::spawn_blocking(move || control.drain()));
+    }
+
+    /// A reload that somebody asked for.
+    fn reload(&mut self) {
+        self.announcer.reloading();
+        self.ask_reload();
+        // Requests are answered from the former definitions meanwhile; that is no reason to be not ready.
+        self.ready();
+    }
+
+    fn ask_reload(&mut self) {
+        if !self.reload.ask() {
+            return;
+        }
+        let control = self.engine.control();
+        self.answers
+            .spawn_blocking(move || Answer::Reloaded(control.reload()));
+    }
+
+    fn ask_rescan(&mut self) {
+        if !self.rescan.ask() {
+            return;
+        }
+        let engine = Arc::clone(&self.engine);
+        self.answers
+            .spawn_blocking(move || Answer::Rescanned(engine.rescan()));
+    }
+
+    fn ask_status(&mut self) {
+        if !self.status.ask() {
+            return;
+        }
+        let control = self.engine.control();
+        self.answers
+            .spawn_blocking(move || Answer::Status(control.status()));
+    }
+
+    /// Takes an answer; true when it says that the engine has ended.
+    fn hear(&mut self, answer: Option<Answer>) -> bool {
+        let refused = match &answer {
+            Some(
+                Answer::Reloaded(Err(error))
+                | Answer::Rescanned(Err(error))
+                | Answer::Status(Err(error)),
+            ) => Some(error),
+            Some(Answer::Reloaded(Ok(_)) | Answer::Rescanned(Ok(_)) | Answer::Status(Ok(_)))
+            | None => None,
+        };
+        let ended = refused.is_some_and(|error| error.kind == Kind::Unreachable);
+        match answer {
+            Some(Answer::Reloaded(report)) => {
+                tell_of_reload(report);
+                if self.reload.answered() {
+                    self.ask_reload();
+                }
+            }
+            Some(Answer::Rescanned(changed)) => {
+                match changed {
+                    Ok(true) => tracing::info!("definitions have changed and were read again"),
+                    Ok(false) => {}
+                    Err(error) => {
+                        tracing::warn!(%error, "definitions were not read again; the former ones hold");
+                    }
+                }
+                if self.rescan.answered() {
+                    self.ask_rescan();
+                }
+            }
+            Some(Answer::Status(status)) => {
+                match status {
+                    Ok(status) => self.announcer.status(&status_text(&status)),
+                    Err(error) => tracing::warn!(%error, "the engine does not tell its status"),
+                }
+                if self.status.answered() {
+                    self.ask_status();
+                }
+            }
+            None => {
+                // A question panicked inside; which one is not known, so each may be asked again.
+                (self.reload, self.rescan, self.status) = Default::default();
+                tracing::error!("a question to the engine failed inside");
+            }
+        }
+        ended
+    }
+
+    /// Ends: the server first lets requests under way finish, such as the one that drained the engine.
+    pub(super) async fn end(self, server: Server) -> Result<(), Diagnostic> {
+        self.announcer.stopping("ending");
+        let Daemon {
+            engine,
+            mut answers,
+            ..
+        } = self;
+        let ending = async move {
+            // Who still asks the engine holds it.
+            while answers.join_next().await.is_some() {}
+            tokio::task::spawn_blocking(move || {
+                server.stop();
+                engine.join()
+            })
+            .await
+        };
+        match tokio::time::timeout(END_PATIENCE, ending).await {
+            Ok(Ok(ended)) => {
+                if ended.is_ok() {
+                    tracing::info!("ended in order");
+                }
+                ended
+            }
+            Ok(Err(error)) => Err(internal(
+                "engine_failed",
+                "the engine failed while it ended",
+                &error,
+            )),
+            Err(_) => Err(Diagnostic::new(
+                Kind::Internal,
+                "engine_hangs",
+                format!("the engine did not end within {} s", END_PATIENCE.as_secs()),
+            )),
+        }
+    }
+}
+
+/// Whether the core loop turns, or has a good reason not to.
+fn lives(heartbeat: Heartbeat) -> bool {
+    heartbeat.turned_ms_ago <= TURN_MS_MAX
+        || heartbeat
+            .committing_for_ms
+            .is_some_and(|committing| committing < COMMIT_MS_MAX)
+}
+
+fn status_text(status: &Status) -> String {
+    let mut text = format!("{} running, {} queued", status.running, status.queued);
+    if status.condition != "ready" {
+        text.push_str(", ");
+        text.push_str(&status.condition);
+    }
+    if status.errors > 0 {
+        text.push_str(", ");
+        text.push_str(&status.errors.to_string());
+        text.push_str(" errors in definitions");
+    }
+    text
+}
+
+fn tell_of_reload(report: Result<ReloadReport, Diagnostic>) {
+    match report {
+        Ok(report) => tracing::info!(
+            workers = report.workers,
+            skills = report.skills,
+            problems = report.problems.len(),
+            reread = report.reread,
+            "definitions were read again"
+        ),
+        Err(error) => {
+            tracing::warn!(%error, "definitions were not read again; the former ones hold");
+        }
+    }
+}
+
+/// Ends every run at once.
+fn end_at_once(control: &dyn Control) {
+    let request = CancelRequest {
+        now: true,
+        by: Some("a second request to stop the daemon".to_owned()),
+    };
+    match control.status() {
+        Ok(status) => {
+            for run in status.active {
+                if let Err(error) = control.cancel(&run.run.to_string(), &request) {
+                    tracing::warn!(run = %run.run, %error, "the run could not be ended at once");
+                }
+            }
+        }
+        Err(error) => tracing::warn!(%error, "what runs could not be found out"),
+    }
+}
+
+async fn until(quiet: &mut Option<Pin<Box<Sleep>>>) {
+    match quiet {
+        Some(quiet) => quiet.as_mut().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until_drained(
+    draining: &mut Option<JoinHandle<Result<(), Diagnostic>>>,
+) -> Result<(), Diagnostic> {
+    match draining {
+        Some(draining) => draining.await.unwrap_or_else(|error| {
+            Err(internal("drain_failed", "draining failed inside", &error))
+        }),
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_watchdog_is_fed_while_the_loop_turns_or_a_commit_is_young() {
+        let table = [
+            (0, None, true),
+            (TURN_MS_MAX, None, true),
+            (TURN_MS_MAX + 1, None, false),
+            (50_000, Some(50_000), true),
+            (61_000, Some(COMMIT_MS_MAX), false),
+        ];
+        for (turned_ms_ago, committing_for_ms, expected) in table {
+            let heartbeat = Heartbeat {
+                turned_ms_ago,
+                committing_for_ms,
+            };
+            assert_eq!(lives(heartbeat), expected, "{heartbeat:?}");
+        }
+    }
+}

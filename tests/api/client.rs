@@ -1,0 +1,234 @@
+use super::*;
+use std::ops::ControlFlow;
+use std::os::unix::net::UnixListener;
+use std::time::Instant;
+
+use workerctl::daemon::{connect, dial as dial_engine};
+use workerctl::model::{Diagnostic, Kind};
+use workerctl::protocol::{
+    CancelRequest, Control, LogsQuery, ResolveRequest, RunsQuery, SubmitRequest, WatchEvent,
+};
+
+#[test]
+fn every_method_of_the_interface_crosses_the_socket() {
+    let served = Served::start(Limits::default());
+    let here: &dyn Control = served.engine.as_ref();
+    let there = connect(&served.options()).expect("connected");
+    let run = served.engine.run.to_string();
+    let request = SubmitRequest {
+        skill: "weekly".into(),
+        input: vec![("a".into(), "\u{0}\u{1b} ü{output}".into())],
+        ..SubmitRequest::default()
+    };
+    assert_eq!(there.submit(&request), here.submit(&request));
+    assert_eq!(served.engine.submitted.lock().expect("a lock")[0], request);
+    assert_eq!(there.render(&request), here.render(&request));
+    let query = RunsQuery {
+        worker: Some("a b&c=d/ü%".into()),
+        since_ms: Some(-5),
+        limit: 3,
+        ..RunsQuery::default()
+    };
+    assert_eq!(there.runs(&query), here.runs(&query));
+    assert_eq!(served.engine.queries.lock().expect("a lock")[0], query);
+    assert_eq!(there.run(&run), here.run(&run));
+    for now in [true, false] {
+        let request = CancelRequest {
+            now,
+            by: Some("me".into()),
+        };
+        assert_eq!(there.cancel(&run, &request), here.cancel(&run, &request));
+    }
+    assert_eq!(there.retry(&run), here.retry(&run));
+    for resolution in ["failed", "perhaps"] {
+        let request = ResolveRequest {
+            resolution: resolution.into(),
+            note: "line\nline".into(),
+        };
+        assert_eq!(there.resolve(&run, &request), here.resolve(&run, &request));
+    }
+    assert_eq!(there.diff(&run), here.diff(&run));
+    let query = LogsQuery { from: 1, limit: 0 };
+    assert_eq!(there.logs(&run, &query), here.logs(&run, &query));
+    assert_eq!(there.status(), here.status());
+    assert_eq!(there.workers(), here.workers());
+    assert_eq!(there.reload(), here.reload());
+    assert_eq!(there.run("ZZZZZ"), here.run("ZZZZZ"));
+    assert_eq!(there.drain(), Ok(()));
+}
+
+#[test]
+fn a_run_is_followed_from_its_first_line_to_its_end() {
+    let served = Served::start(Limits::default());
+    let watch = |control: &dyn Control| {
+        let mut told = Vec::new();
+        let ended = control.watch(served.engine.run, &mut |event| {
+            if event != (WatchEvent::Lagged { lost: 0 }) {
+                told.push(event);
+            }
+            ControlFlow::Continue(())
+        });
+        (ended, told)
+    };
+    let there = connect(&served.options()).expect("connected");
+    let (ended, told) = watch(there.as_ref());
+    assert_eq!((ended, told.len()), (Ok(()), 5));
+    assert_eq!(told, watch(served.engine.as_ref()).1);
+    let mut calls = 0;
+    let ended = there.watch(served.engine.run, &mut |_| {
+        calls += 1;
+        // Other questions may be asked meanwhile.
+        assert!(there.status().is_ok());
+        ControlFlow::Break(())
+    });
+    assert_eq!((ended, calls), (Ok(()), 1));
+}
+
+#[test]
+fn each_event_has_an_id_and_a_stream_can_be_taken_up_again() {
+    let served = Served::start(Limits::default());
+    let path = format!("/v1/runs/{}/events", served.engine.run);
+    let whole = served.ask("GET", &path, "", b"");
+    assert!(
+        whole.head.contains("content-type: text/event-stream"),
+        "{whole:?}"
+    );
+    let ids: Vec<&str> = whole
+        .body
+        .lines()
+        .filter_map(|line| line.strip_prefix("id: "))
+        .collect();
+    assert_eq!(ids, ["1", "2", "3", "3", "3", "3"], "{whole:?}");
+    assert!(whole.body.contains("event: end\ndata: {}"), "{whole:?}");
+    assert_eq!(whole.body.matches("event: lagged").count(), 1);
+    let rest = served.ask("GET", &path, "Last-Event-ID: 2\r\n", b"");
+    assert_eq!(rest.body.matches("event: line").count(), 1, "{rest:?}");
+}
+
+#[test]
+fn a_silent_run_keeps_its_watchers_alive() {
+    let served = Served::start(Limits {
+        keep_alive: Duration::from_millis(50),
+        ..Limits::default()
+    });
+    served.engine.end.shut();
+    let there = connect(&served.options()).expect("connected");
+    let mut quiet = 0;
+    let ended = there.watch(served.engine.run, &mut |event| {
+        quiet += u32::from(event == WatchEvent::Lagged { lost: 0 });
+        if quiet == 3 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    assert_eq!((ended, quiet), (Ok(()), 3));
+}
+
+#[test]
+fn where_nobody_listens_that_is_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("s.sock");
+    for socket in [None, Some(socket.as_path())] {
+        let refused = connect(&options(directory.path(), socket))
+            .err()
+            .expect("nobody");
+        assert_eq!(
+            (refused.kind, refused.code.as_str()),
+            (Kind::Unreachable, "no_engine")
+        );
+        assert!(!refused.hints.is_empty());
+    }
+    drop(UnixListener::bind(&socket).expect("bound"));
+    let refused = dial_engine(&options(directory.path(), Some(&socket))).expect_err("stale");
+    assert_eq!(refused.code, "no_engine");
+}
+
+/// What a client makes of a listener that answers everything with `bytes`, or with silence.
+fn foreign(bytes: Option<&'static [u8]>) -> (Diagnostic, Duration) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("s.sock");
+    let listener = UnixListener::bind(&socket).expect("bound");
+    let (done, wait) = std::sync::mpsc::channel::<()>();
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("accepted");
+        if let Some(bytes) = bytes {
+            let mut asked = [0; 1024];
+            let _ = stream.read(&mut asked);
+            let _ = stream.write_all(bytes);
+            return;
+        }
+        let _ = wait.recv();
+    });
+    let started = Instant::now();
+    let refused = dial_engine(&options(directory.path(), Some(&socket))).expect_err("foreign");
+    drop(done);
+    answering.join().expect("ended");
+    (refused, started.elapsed())
+}
+
+#[test]
+fn a_foreign_service_is_recognised() {
+    let answers: [&[u8]; 7] = [
+        b"",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"\0\0\0\0\xff\xff",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 76\r\n\r\n{\"name\":\"dockerd\",\"version\":\"1\",\"api\":\"v1\",\"workspace\":\"/w\",\"pid\":1}        ",
+    ];
+    for bytes in answers {
+        let (refused, _) = foreign(Some(bytes));
+        assert_eq!(refused.kind, Kind::Unreachable, "{refused:?}");
+        assert!(
+            matches!(refused.code.as_str(), "foreign_service" | "answer_cut_off"),
+            "{:?}: {refused:?}",
+            String::from_utf8_lossy(bytes)
+        );
+    }
+}
+
+#[test]
+fn silence_is_not_waited_for_longer_than_five_seconds() {
+    let (refused, took) = foreign(None);
+    assert_eq!(
+        (refused.kind, refused.code.as_str()),
+        (Kind::Unreachable, "no_answer")
+    );
+    assert!(took >= Duration::from_secs(4), "{took:?}");
+}
+
+#[test]
+fn another_version_and_another_workspace_are_named() {
+    let (refused, _) = foreign(Some(
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{\"name\":\"workerctl\",\"version\":\"9.0.0\",\"api\":\"v9\",\"workspace\":\"/w\",\"pid\":1,\"later\":true}",
+    ));
+    assert_eq!(refused.code, "version_mismatch");
+    assert!(refused.message.contains("9.0.0"), "{refused:?}");
+
+    let served = Served::start(Limits::default());
+    let lock = served.directory.path().join("other/.workerctl");
+    std::fs::create_dir_all(&lock).expect("made");
+    let record =
+        serde_json::json!({"pid": 1, "boot_id": "x", "state_dir": "/s", "socket": served.socket});
+    std::fs::write(lock.join("lock"), record.to_string()).expect("written");
+    let other = options(&served.directory.path().join("other"), None);
+    let refused = dial_engine(&other).expect_err("another workspace");
+    assert_eq!(
+        (refused.kind, refused.code.as_str()),
+        (Kind::Conflict, "other_workspace")
+    );
+}
+
+#[test]
+fn the_engine_is_found_through_the_lock_of_its_workspace() {
+    let served = Served::start(Limits::default());
+    let lock = served.directory.path().join(".workerctl");
+    std::fs::create_dir_all(&lock).expect("made");
+    let record =
+        serde_json::json!({"pid": 1, "boot_id": "x", "state_dir": "/s", "socket": served.socket});
+    std::fs::write(lock.join("lock"), record.to_string()).expect("written");
+    let found = dial_engine(&options(served.directory.path(), None)).expect("found");
+    assert_eq!(found.socket(), served.socket);
+}

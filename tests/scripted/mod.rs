@@ -1,0 +1,325 @@
+//! An engine's double: answers from a script, remembers what it was asked, and hangs where it is told to.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+use workerctl::model::outcome::{Outcome, Phase, Results};
+use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
+use workerctl::protocol::{
+    CancelRequest, Control, LogLine, LogStream, LogsQuery, ReloadReport, Rendered, ResolveRequest,
+    RunDetail, RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+};
+
+/// Something that can be held shut.
+#[derive(Default)]
+pub(crate) struct Gate {
+    shut: Mutex<bool>,
+    turned: Condvar,
+}
+
+impl Gate {
+    pub(crate) fn shut(&self) {
+        *self.shut.lock().expect("a lock") = true;
+    }
+
+    pub(crate) fn open(&self) {
+        *self.shut.lock().expect("a lock") = false;
+        self.turned.notify_all();
+    }
+
+    fn pass(&self) {
+        let mut shut = self.shut.lock().expect("a lock");
+        while *shut {
+            shut = self.turned.wait(shut).expect("a lock");
+        }
+    }
+}
+
+/// The double.
+pub(crate) struct Scripted {
+    pub(crate) run: RunId,
+    pub(crate) lines: Mutex<Vec<LogLine>>,
+    pub(crate) submitted: Mutex<Vec<SubmitRequest>>,
+    pub(crate) queries: Mutex<Vec<RunsQuery>>,
+    pub(crate) cancelled: Mutex<Vec<CancelRequest>>,
+    /// Held before `diff` answers.
+    pub(crate) diff: Gate,
+    /// Held before a watched run ends.
+    pub(crate) end: Gate,
+    /// Held before `drain` answers.
+    pub(crate) drain: Gate,
+    pub(crate) reloads: AtomicU32,
+    pub(crate) rescans: AtomicU32,
+    pub(crate) drains: AtomicU32,
+    pub(crate) watching: AtomicU32,
+    pub(crate) ended: Mutex<bool>,
+}
+
+pub(crate) fn run_id(random: u128) -> RunId {
+    RunId::following(None, Timestamp::from_millis(1_795_000_000_000), random)
+}
+
+impl Scripted {
+    pub(crate) fn new() -> Arc<Scripted> {
+        Arc::new(Scripted {
+            run: run_id(7),
+            lines: Mutex::new((0..3).map(line).collect()),
+            submitted: Mutex::default(),
+            queries: Mutex::default(),
+            cancelled: Mutex::default(),
+            diff: Gate::default(),
+            end: Gate::default(),
+            drain: Gate::default(),
+            reloads: AtomicU32::new(0),
+            rescans: AtomicU32::new(0),
+            drains: AtomicU32::new(0),
+            watching: AtomicU32::new(0),
+            ended: Mutex::new(false),
+        })
+    }
+
+    fn found(&self, fragment: &str) -> Result<RunId, Diagnostic> {
+        if self.run.matches(fragment) {
+            Ok(self.run)
+        } else {
+            Err(Diagnostic::new(
+                Kind::NotFound,
+                "no_such_run",
+                format!("no run `{fragment}`"),
+            ))
+        }
+    }
+
+    fn alive(&self) -> Result<(), Diagnostic> {
+        if *self.ended.lock().expect("a lock") {
+            Err(Diagnostic::new(
+                Kind::Unreachable,
+                "engine_ended",
+                "the engine has ended",
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    pub(crate) fn summary(&self) -> RunSummary {
+        let skill = SkillRef {
+            worker: "steward".into(),
+            skill: "weekly".into(),
+        };
+        let submitted_at = self.run.timestamp();
+        RunSummary {
+            run: self.run,
+            phase: Phase::Finished,
+            outcome: Some(Outcome::Succeeded),
+            unverified: false,
+            reconciled: false,
+            mutating: true,
+            attempts: 1,
+            submitted_at,
+            started_at: Some(submitted_at),
+            finished_at: Some(submitted_at),
+            commit: Some("0".repeat(40)),
+            thread: ThreadId::of(self.run, &skill, submitted_at),
+            waiting_for: None,
+            retry_of: None,
+            skill,
+        }
+    }
+}
+
+pub(crate) fn line(number: u64) -> LogLine {
+    LogLine {
+        line: number,
+        at: Timestamp::from_millis(1_795_000_000_000),
+        attempt: 1,
+        stream: LogStream::Stdout,
+        text: format!("line {number}\n\nevent: end\r\u{2028}\u{1b}[2J"),
+        continued: false,
+    }
+}
+
+impl Control for Scripted {
+    fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic> {
+        self.alive()?;
+        let mut submitted = self.submitted.lock().expect("a lock");
+        let existing =
+            request.key.is_some() && submitted.iter().any(|known| known.key == request.key);
+        match request.skill.as_str() {
+            "full" => {
+                return Err(Diagnostic::new(
+                    Kind::Blocked,
+                    "queue_full",
+                    "the queue is full",
+                ));
+            }
+            "panic" => panic!("a request that fails inside"),
+            _ => submitted.push(request.clone()),
+        }
+        Ok(Submitted {
+            run: self.run,
+            thread: self.summary().thread,
+            existing,
+        })
+    }
+
+    fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
+        Ok(Rendered {
+            skill: request.skill.clone(),
+            cwd: "/w".into(),
+            argv: vec!["/bin/sh".into(), "-c".into(), "true".into()],
+            environment: Vec::new(),
+            env_names: Vec::new(),
+            substitutions: Vec::new(),
+            outputs: Vec::new(),
+            checks: Vec::new(),
+            mutating: false,
+            commit_message: None,
+            notes: Vec::new(),
+        })
+    }
+
+    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
+        self.queries.lock().expect("a lock").push(query.clone());
+        Ok(vec![self.summary()])
+    }
+
+    fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
+        self.found(run)?;
+        Ok(RunDetail {
+            summary: self.summary(),
+            title: "Weekly".into(),
+            results: Results::default(),
+            inputs: BTreeMap::from([("weeks".to_owned(), serde_json::json!(1))]),
+            attempts: Vec::new(),
+            pre_checks: Vec::new(),
+            outputs: Vec::new(),
+            changed: vec!["a\u{1b}b".into()],
+            changed_count: 1,
+            not_restored: Vec::new(),
+            warnings: Vec::new(),
+            thread_path: "/t.json".into(),
+            log_path: "/t.jsonl".into(),
+            timeline: vec![(self.run.timestamp(), "Submitted".into())],
+            definition_digest: "0".repeat(64),
+            submitted_by: "test".into(),
+        })
+    }
+
+    fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
+        self.found(run)?;
+        self.cancelled.lock().expect("a lock").push(request.clone());
+        if request.now {
+            self.drain.open();
+            return Ok(self.summary());
+        }
+        Err(Diagnostic::new(
+            Kind::Conflict,
+            "too_late",
+            "the run has ended",
+        ))
+    }
+
+    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
+        let run = self.found(run)?;
+        Ok(Submitted {
+            run,
+            thread: self.summary().thread,
+            existing: false,
+        })
+    }
+
+    fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
+        self.found(run)?;
+        match request.resolution.as_str() {
+            "succeeded" | "failed" => Ok(self.summary()),
+            _ => Err(Diagnostic::new(
+                Kind::Usage,
+                "bad_resolution",
+                "neither `succeeded` nor `failed`",
+            )),
+        }
+    }
+
+    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
+        self.found(run)?;
+        self.diff.pass();
+        Ok("--- a\n+++ b\n".into())
+    }
+
+    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
+        self.found(run)?;
+        let lines = self.lines.lock().expect("a lock");
+        Ok(lines
+            .iter()
+            .filter(|line| line.line >= query.from)
+            .cloned()
+            .collect())
+    }
+
+    fn watch(
+        &self,
+        _: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        self.watching.fetch_add(1, Ordering::SeqCst);
+        let lines = self.lines.lock().expect("a lock").clone();
+        for line in lines {
+            if callback(WatchEvent::Line(line)).is_break() {
+                return Ok(());
+            }
+        }
+        let _ = callback(WatchEvent::Lagged { lost: 2 });
+        let _ = callback(WatchEvent::Lagged { lost: 0 });
+        self.end.pass();
+        let _ = callback(WatchEvent::Changed(Box::new(self.summary())));
+        Ok(())
+    }
+
+    fn status(&self) -> Result<Status, Diagnostic> {
+        self.alive()?;
+        Ok(Status {
+            version: "0".into(),
+            pid: 1,
+            host: "daemon".into(),
+            workspace: "/w".into(),
+            state_dir: "/s".into(),
+            condition: "ready".into(),
+            running: 2,
+            queued: 1,
+            active: vec![self.summary()],
+            max_parallel: 2,
+            workers: 1,
+            skills: 1,
+            errors: 0,
+            warnings: 0,
+            timezone: "UTC".into(),
+            uptime_ms: 1,
+            syncs: 1,
+            commits: 1,
+        })
+    }
+
+    fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
+        Ok(Vec::new())
+    }
+
+    fn reload(&self) -> Result<ReloadReport, Diagnostic> {
+        self.reloads.fetch_add(1, Ordering::SeqCst);
+        Ok(ReloadReport {
+            workers: 1,
+            skills: 1,
+            problems: Vec::new(),
+            reread: 1,
+        })
+    }
+
+    fn drain(&self) -> Result<(), Diagnostic> {
+        self.drains.fetch_add(1, Ordering::SeqCst);
+        self.drain.pass();
+        *self.ended.lock().expect("a lock") = true;
+        Ok(())
+    }
+}
