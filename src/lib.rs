@@ -7,6 +7,7 @@
 compile_error!("workerctl supervises processes with Linux interfaces and builds on Linux only");
 
 pub mod catalog;
+pub mod cli;
 pub mod clock;
 pub mod daemon;
 pub mod engine;

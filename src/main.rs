@@ -1,3 +1,5 @@
 //! The `workerctl` binary.
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    workerctl::cli::main()
+}

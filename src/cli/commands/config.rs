@@ -1,0 +1,168 @@
+//! `config`
+
+use serde_json::{Value, json};
+
+use super::check::counted;
+use crate::cli::definitions::{Definitions, Weights};
+use crate::cli::exit::Exit;
+use crate::cli::render::diagnostic;
+use crate::cli::render::line::{DIM, Line};
+use crate::cli::render::table::{Column, Table};
+use crate::cli::session::Session;
+use crate::model::Config;
+use crate::model::Diagnostic;
+use crate::model::config::CONFIG_FILE;
+use crate::model::definition::HookText;
+use crate::model::duration::show_millis;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+/// One value: its key, as people see it, as programs do.
+struct Setting {
+    key: &'static str,
+    shown: String,
+    value: Value,
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let Args {} = args;
+    let site = session.site()?;
+    let definitions = Definitions::load(&site.workspace);
+    let config = definitions.config();
+    let settings = settings(config);
+    let origin = |key: &str| config.origins.get(key).map_or("default", String::as_str);
+    if session.json() {
+        let values: Vec<Value> = settings
+            .iter()
+            .map(|one| json!({"key": one.key, "value": one.value, "origin": origin(one.key)}))
+            .collect();
+        let whole = json!({
+            "workspace": site.workspace.display().to_string(),
+            "state_dir": site.state_dir.display().to_string(),
+            "values": values,
+            "kept": config.kept,
+        });
+        session.print_json(&whole, "config");
+    } else {
+        let mut table = Table::new(&[
+            Column::new("KEY"),
+            Column::new("VALUE").cut(),
+            Column::new("ORIGIN").cut(),
+        ]);
+        for one in &settings {
+            let from = Line::of(DIM, origin(one.key));
+            table.row(vec![one.key.into(), one.shown.as_str().into(), from]);
+        }
+        for key in config.kept.keys() {
+            let value = Line::of(DIM, "kept, not evaluated");
+            table.row(vec![key.as_str().into(), value, Line::of(DIM, CONFIG_FILE)]);
+        }
+        let width = session.io.table_width();
+        table.print(&mut session.io.out, width);
+    }
+    let own = definitions
+        .problems()
+        .iter()
+        .filter(|one| one.place.path == CONFIG_FILE);
+    let weights = Weights::of(own);
+    if weights.errors + weights.warnings > 0 && !session.json() {
+        let text = format!(
+            "`{CONFIG_FILE}` has {} and {}; `workerctl check` shows them",
+            counted(weights.errors, "error"),
+            counted(weights.warnings, "warning")
+        );
+        diagnostic::warning(&mut session.io.err, &text);
+    }
+    Ok(if weights.errors > 0 {
+        Exit::InvalidDefinition
+    } else {
+        Exit::Ok
+    })
+}
+
+fn settings(config: &Config) -> Vec<Setting> {
+    let text = |key, value: &str| Setting {
+        key,
+        shown: value.to_owned(),
+        value: json!(value),
+    };
+    let number = |key, value: u64| Setting {
+        key,
+        shown: value.to_string(),
+        value: json!(value),
+    };
+    let span = |key, millis: u64| Setting {
+        key,
+        shown: show_millis(millis),
+        value: json!(millis),
+    };
+    let hooks = |key, hooks: &[HookText]| Setting {
+        key,
+        shown: match hooks {
+            [] => "none".to_owned(),
+            some => some
+                .iter()
+                .map(|hook| hook.command.as_str())
+                .collect::<Vec<_>>()
+                .join("; "),
+        },
+        value: json!(hooks),
+    };
+    let parallel = Setting {
+        key: "max_parallel",
+        shown: match config.max_parallel {
+            0 => "number of processors, at least 2".to_owned(),
+            some => some.to_string(),
+        },
+        value: json!(config.max_parallel),
+    };
+    let author = Setting {
+        key: "commit.author",
+        shown: config
+            .commit_author
+            .clone()
+            .unwrap_or_else(|| "git's configuration".to_owned()),
+        value: json!(config.commit_author),
+    };
+    vec![
+        text("timezone", &config.timezone),
+        parallel,
+        number("queue.max", u64::from(config.queue_max)),
+        author,
+        text("commit.message", &config.commit_message),
+        text("threads.directory", &config.threads_dir),
+        text("metrics.directory", &config.metrics_dir),
+        hooks("hooks.post_tools", &config.post_tools_hooks),
+        hooks("hooks.post_commit", &config.post_commit_hooks),
+        span("timeout", config.timeout_ms),
+        span("grace", config.grace_ms),
+        span("drain_grace", config.drain_grace_ms),
+        number("output_bytes_max", config.output_bytes_max),
+        span("keep_refs", config.keep_refs_ms),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_with_an_origin_is_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let definitions = Definitions::load(directory.path());
+        let mut known: Vec<&str> = definitions
+            .config()
+            .origins
+            .keys()
+            .map(String::as_str)
+            .collect();
+        let mut shown: Vec<&str> = settings(definitions.config())
+            .iter()
+            .map(|one| one.key)
+            .collect();
+        known.sort_unstable();
+        shown.sort_unstable();
+        assert_eq!(shown, known);
+    }
+}

@@ -1,0 +1,425 @@
+//! `doctor`
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::check::counted;
+use crate::cli::definitions::{Definitions, Weights};
+use crate::cli::exit::Exit;
+use crate::cli::globals::Site;
+use crate::cli::maintenance::Held;
+use crate::cli::render::line::{ACTIVE, BAD, BOLD, CARE, GOOD, Line};
+use crate::cli::render::times;
+use crate::cli::session::{Accept, Session};
+use crate::cli::{maintenance, repository};
+use crate::model::config::CONFIG_FILE;
+use crate::model::{Config, Diagnostic, Kind};
+
+/// Free bytes below which runs and the store are in danger.
+const FREE_BYTES_MIN: u64 = 64 * 1024 * 1024;
+
+/// Free bytes below which somebody should look.
+const FREE_BYTES_LOW: u64 = 1024 * 1024 * 1024;
+
+/// Where units of this program would lie.
+const UNIT_DIRECTORIES: [&str; 4] = [
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+];
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Good,
+    /// It works, and somebody should know.
+    Hint,
+    /// It needs care.
+    Care,
+    /// Runs cannot succeed.
+    Bad,
+}
+
+impl State {
+    const fn name(self) -> &'static str {
+        match self {
+            State::Good => "ok",
+            State::Hint => "hint",
+            State::Care => "care",
+            State::Bad => "bad",
+        }
+    }
+}
+
+struct Finding {
+    name: &'static str,
+    state: State,
+    message: String,
+    hints: Vec<String>,
+}
+
+impl Finding {
+    fn new(name: &'static str, state: State, message: impl Into<String>) -> Finding {
+        Finding {
+            name,
+            state,
+            message: message.into(),
+            hints: Vec::new(),
+        }
+    }
+
+    fn hint(mut self, hint: &str) -> Finding {
+        self.hints.push(hint.to_owned());
+        self
+    }
+
+    fn refused(name: &'static str, state: State, refused: Diagnostic) -> Finding {
+        Finding {
+            name,
+            state,
+            message: refused.message,
+            hints: refused.hints,
+        }
+    }
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let Args {} = args;
+    let site = session.site()?;
+    let definitions = Definitions::load_thoroughly(&site.workspace, session.environment);
+    let mut findings = vec![workspace(&site)];
+    findings.extend(git(&site, &definitions));
+    findings.push(checked(&definitions));
+    findings.push(state_directory(&site));
+    findings.extend(space(&site));
+    findings.push(engine(session, &site));
+    findings.push(store(&site));
+    findings.push(unit(&site, &UNIT_DIRECTORIES));
+    let care = findings
+        .iter()
+        .any(|one| matches!(one.state, State::Care | State::Bad));
+    if session.json() {
+        let shown: Vec<Value> = findings
+            .iter()
+            .map(|one| {
+                json!({
+                    "name": one.name,
+                    "state": one.state.name(),
+                    "message": one.message,
+                    "hints": one.hints,
+                })
+            })
+            .collect();
+        session.print_json(&json!({"healthy": !care, "findings": shown}), "doctor");
+    } else {
+        for one in &findings {
+            print(session, one);
+        }
+    }
+    Ok(if care { Exit::Failed } else { Exit::Ok })
+}
+
+fn print(session: &mut Session<'_>, finding: &Finding) {
+    let (sign, style) = match finding.state {
+        State::Good => ("✓", GOOD),
+        State::Hint => ("–", ACTIVE),
+        State::Care => ("!", CARE),
+        State::Bad => ("✗", BAD),
+    };
+    let out = &mut session.io.out;
+    let mut lines = finding.message.lines();
+    let name = Line::of(style, sign)
+        .text(" ")
+        .styled(BOLD, format!("{:<11} ", finding.name));
+    out.line(name.text(lines.next().unwrap_or_default()));
+    for line in lines {
+        out.line(Line::from(" ".repeat(14)).text(line));
+    }
+    for line in finding.hints.iter().flat_map(|hint| hint.lines()) {
+        out.line(
+            Line::from(" ".repeat(14))
+                .styled(ACTIVE, "hint:")
+                .text(" ")
+                .text(line),
+        );
+    }
+}
+
+fn workspace(site: &Site) -> Finding {
+    let configured = site.workspace.join(CONFIG_FILE).is_file();
+    let with = if configured {
+        format!("with `{CONFIG_FILE}`")
+    } else {
+        "all defaults".to_owned()
+    };
+    Finding::new(
+        "workspace",
+        State::Good,
+        format!("{}, {with}", site.workspace.display()),
+    )
+}
+
+fn git(site: &Site, definitions: &Definitions) -> Vec<Finding> {
+    let needed = definitions
+        .workers()
+        .iter()
+        .any(|worker| worker.skills.iter().any(|skill| skill.mutating));
+    let weight = if needed { State::Bad } else { State::Hint };
+    let config: &Config = definitions.config();
+    let found = match repository::locate(&site.workspace) {
+        Ok(found) => found,
+        Err(refused) => {
+            let finding = Finding::refused("git", weight, refused);
+            return vec![if needed {
+                finding.hint("mutating skills end in a commit and need a repository")
+            } else {
+                finding
+            }];
+        }
+    };
+    let place = format!("{}, on {}", found.workdir, found.branch);
+    let mut findings = vec![if found.detached && needed {
+        Finding::new("git", State::Care, place)
+            .hint("check out a branch: commits on a detached HEAD belong to none")
+    } else {
+        Finding::new("git", State::Good, place)
+    }];
+    findings.push(
+        match repository::author(&site.workspace, config.commit_author.as_deref()) {
+            Ok(author) => Finding::new("author", State::Good, author),
+            Err(refused) => Finding::refused("author", weight, refused).hint(&format!(
+                "or set `commit: {{author: \"Name <mail>\"}}` in `{CONFIG_FILE}`"
+            )),
+        },
+    );
+    findings
+}
+
+fn checked(definitions: &Definitions) -> Finding {
+    let workers = definitions.workers();
+    let skills: usize = workers.iter().map(|worker| worker.skills.len()).sum();
+    let weights = Weights::of(definitions.problems());
+    let size = format!(
+        "{} and {}",
+        counted(workers.len(), "worker"),
+        counted(skills, "skill")
+    );
+    let found = format!(
+        "{size}, {} and {}",
+        counted(weights.errors, "error"),
+        counted(weights.warnings, "warning")
+    );
+    match (weights.errors, weights.warnings, skills) {
+        (0, 0, 0) => Finding::new("definitions", State::Hint, found)
+            .hint("`workerctl new worker ID` writes one to start from"),
+        (0, 0, _) => Finding::new("definitions", State::Good, found),
+        (0, _, _) => {
+            Finding::new("definitions", State::Hint, found).hint("`workerctl check` shows them")
+        }
+        _ => Finding::new("definitions", State::Bad, found).hint("`workerctl check` shows them"),
+    }
+}
+
+fn state_directory(site: &Site) -> Finding {
+    let shown = site.state_dir.display().to_string();
+    let existing = nearest_existing(&site.state_dir);
+    let access = rustix::fs::access(
+        existing,
+        rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
+    );
+    match access {
+        Ok(()) if existing == site.state_dir => Finding::new("state", State::Good, shown),
+        Ok(()) => Finding::new(
+            "state",
+            State::Good,
+            format!("{shown}, made by the first run"),
+        ),
+        Err(error) => Finding::new(
+            "state",
+            State::Bad,
+            format!("{shown} cannot be written: {error}"),
+        )
+        .hint("run as its owner, or name another with `--state-dir`"),
+    }
+}
+
+fn nearest_existing(path: &Path) -> &Path {
+    path.ancestors()
+        .find(|one| one.exists())
+        .unwrap_or(Path::new("/"))
+}
+
+fn space(site: &Site) -> Vec<Finding> {
+    let mut seen = Vec::new();
+    let mut findings = Vec::new();
+    for (name, path) in [
+        ("disk", site.workspace.as_path()),
+        ("state disk", nearest_existing(&site.state_dir)),
+    ] {
+        let found = match rustix::fs::statvfs(path) {
+            Ok(found) => found,
+            Err(error) => {
+                let text = format!("free space of {} is not known: {error}", path.display());
+                findings.push(Finding::new(name, State::Care, text));
+                continue;
+            }
+        };
+        if seen.contains(&found.f_fsid) {
+            continue;
+        }
+        seen.push(found.f_fsid);
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        let text = format!("{} free for {}", times::bytes(free), path.display());
+        findings.push(match free {
+            0..FREE_BYTES_MIN => Finding::new(name, State::Bad, text)
+                .hint("free some space: new runs are refused when it is used up"),
+            FREE_BYTES_MIN..FREE_BYTES_LOW => {
+                Finding::new(name, State::Care, text).hint("free some space")
+            }
+            _ => Finding::new(name, State::Good, text),
+        });
+    }
+    findings
+}
+
+fn engine(session: &Session<'_>, site: &Site) -> Finding {
+    let refused = match session.engines.connect(site, Accept::RunningOnly) {
+        Ok(control) => {
+            return match control.status() {
+                Ok(status) => {
+                    let text = format!(
+                        "{} (process {}), {}: {} running, {} queued",
+                        status.host.replace('_', "-"),
+                        status.pid,
+                        status.condition,
+                        status.running,
+                        status.queued
+                    );
+                    let state = if status.condition == "ready" {
+                        State::Good
+                    } else {
+                        State::Care
+                    };
+                    let own = env!("CARGO_PKG_VERSION");
+                    if status.version == own {
+                        Finding::new("engine", state, text)
+                    } else {
+                        let other =
+                            format!("{text}; its version is {}, ours {own}", status.version);
+                        Finding::new("engine", State::Care, other).hint("restart the daemon")
+                    }
+                }
+                Err(refused) => Finding::refused("engine", State::Bad, refused),
+            };
+        }
+        Err(refused) => refused,
+    };
+    if refused.kind != Kind::Unreachable {
+        return Finding::refused("engine", State::Bad, refused);
+    }
+    match maintenance::holder(&site.workspace) {
+        Ok(Held::Free) => Finding::new(
+            "engine",
+            State::Hint,
+            "none runs; commands do their runs themselves",
+        )
+        .hint("`workerctl daemon` starts what waits, and lets runs outlive a terminal"),
+        Ok(Held::By(pid)) => {
+            let who = pid.map_or_else(
+                || "another process".to_owned(),
+                |pid| format!("process {pid}"),
+            );
+            Finding::new(
+                "engine",
+                State::Bad,
+                format!("{who} holds the workspace and does not answer"),
+            )
+            .hint("give `--socket` if it serves elsewhere; else end that process")
+        }
+        Err(refused) => Finding::refused("engine", State::Bad, refused),
+    }
+}
+
+fn store(site: &Site) -> Finding {
+    let info = match maintenance::info(&site.state_dir) {
+        Ok(info) => info,
+        Err(refused) => return Finding::refused("store", State::Bad, refused),
+    };
+    let Some(bytes) = info.database_bytes else {
+        return match info.aside.last() {
+            Some(aside) => Finding::new(
+                "store",
+                State::Bad,
+                format!("`{aside}` was moved aside as damaged"),
+            )
+            .hint("`workerctl store rebuild` restores what the threads tell"),
+            None => Finding::new("store", State::Good, "none yet, made by the first run"),
+        };
+    };
+    if info
+        .version
+        .is_some_and(|version| version > maintenance::STORE_VERSION)
+    {
+        return Finding::new("store", State::Bad, "a newer program wrote it")
+            .hint("use the newer program, or another `--state-dir`");
+    }
+    let taken = times::bytes(bytes.saturating_add(info.payload_bytes));
+    let commits = info.commits.unwrap_or(0);
+    if info.in_use {
+        return Finding::new(
+            "store",
+            State::Good,
+            format!("{taken}, {commits} commits, in use"),
+        );
+    }
+    match maintenance::verify(&site.state_dir) {
+        Ok(report) if report.fault_count == 0 => Finding::new(
+            "store",
+            State::Good,
+            format!("{taken}, {commits} commits, sound"),
+        ),
+        Ok(report) => Finding::new(
+            "store",
+            State::Bad,
+            format!("{} faults", report.fault_count),
+        )
+        .hint("`workerctl store verify` lists them"),
+        // It was opened by somebody in this moment.
+        Err(refused) if refused.kind == Kind::Conflict => Finding::new(
+            "store",
+            State::Good,
+            format!("{taken}, {commits} commits, in use"),
+        ),
+        Err(refused) => Finding::refused("store", State::Bad, refused),
+    }
+}
+
+fn unit(site: &Site, directories: &[&str]) -> Finding {
+    if !Path::new("/run/systemd/system").is_dir() {
+        return Finding::new("unit", State::Good, "systemd does not run here");
+    }
+    let own = site
+        .environment
+        .get("HOME")
+        .map(|home| format!("{home}/.config/systemd/user"));
+    let installed = directories
+        .iter()
+        .copied()
+        .chain(own.as_deref())
+        .filter_map(|directory| std::fs::read_dir(directory).ok())
+        .flat_map(|entries| entries.filter_map(Result::ok))
+        .find(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("workerctl") && name.ends_with(".service")
+        });
+    match installed {
+        Some(entry) => Finding::new("unit", State::Good, entry.path().display().to_string()),
+        None => Finding::new("unit", State::Hint, "no `workerctl` service is installed")
+            .hint("`systemd/` of the source tree has units to copy"),
+    }
+}

@@ -1,0 +1,264 @@
+//! `init [DIR]`
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::cli::examples::EXAMPLES;
+use crate::cli::exit::Exit;
+use crate::cli::render::diagnostic;
+use crate::cli::render::line::{DIM, GOOD, Line};
+use crate::cli::repository;
+use crate::cli::session::Session;
+use crate::model::config::CONFIG_FILE;
+use crate::model::{Diagnostic, Kind};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Directory of the workspace; it is created where it is missing
+    #[arg(default_value = ".", value_name = "DIR")]
+    directory: PathBuf,
+    /// Write no example workers
+    #[arg(long)]
+    bare: bool,
+    /// Make no git repository where there is none
+    #[arg(long)]
+    no_git: bool,
+}
+
+/// What git is to leave alone.
+const IGNORED: [&str; 4] = [
+    "/workspace/threads/",
+    "/workspace/metrics/",
+    "/state/",
+    "/.workerctl/",
+];
+
+/// Every key with its default, so that the file says what can be said.
+pub(crate) const CONFIG_TEXT: &str = "\
+# Configuration of this workspace. Every value below is the default; remove the `#` to change one.
+# `workerctl config` shows what is in force, and `workerctl schema config` describes this file.
+
+# Zone of dates, schedules and displayed times.
+# timezone: Europe/Berlin
+
+# Runs at once; 0 means the number of processors, at least 2.
+# max_parallel: 0
+
+# Runs that may wait.
+# queue: {max: 10000}
+
+# Author and first line of commits. Without an author git's configuration is used.
+# commit:
+#   author: \"Ada Lovelace <ada@example.com>\"
+#   message: \"{{skill}}: {{title}}\"
+
+# Limit of one attempt where a skill has none, and the time between asking a process to end and ending it.
+# timeout: 1h
+# grace: 5s
+
+# How long a daemon that is told to end waits for what runs.
+# drain_grace: 60s
+
+# Bytes of one command's output that are kept.
+# output_bytes_max: 10485760
+
+# Commands around every mutating run. `post_tools` may block it with exit code 2; `post_commit` is told
+# afterwards and is the place for a push or a notice. The event arrives as JSON on standard input.
+# hooks:
+#   post_tools: [\"./scripts/allowed\"]
+#   post_commit: [\"git push\"]
+";
+
+/// First line of the first commit.
+const FIRST_MESSAGE: &str = "Make a workspace for workers\n";
+
+/// What became of the files of a workspace, paths relative to its root.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    /// Those that were not there.
+    pub(crate) written: Vec<String>,
+    /// Those that were there and stay as they are.
+    pub(crate) kept: Vec<String>,
+}
+
+/// A repository that this command has made.
+struct Made {
+    branch: String,
+    /// The first commit in hex; absent without an author.
+    commit: Option<String>,
+    /// Why there is no commit.
+    unknown: Option<Diagnostic>,
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let root = session.cwd.join(&args.directory);
+    fs::create_dir_all(&root).map_err(|error| unwritable(&root, &error))?;
+    // Where no repository can be made, nothing is written.
+    let repository = if args.no_git {
+        None
+    } else {
+        repository::create(&root)?
+    };
+    let files = write_files(&root, CONFIG_TEXT, !args.bare)?;
+    let made = match repository {
+        Some(made) => Some(begin(session, &root, made.branch, &files)?),
+        None => None,
+    };
+    let missing = missing_lines(&root.join(".gitignore"));
+    if session.json() {
+        let told = json!({
+            "workspace": root.display().to_string(),
+            "written": files.written,
+            "kept": files.kept,
+            "gitignore_lacks": missing,
+            "repository": made.as_ref().map(|made| json!({
+                "branch": made.branch,
+                "commit": made.commit,
+            })),
+        });
+        session.print_json(&told, "init");
+        return Ok(Exit::Ok);
+    }
+    let err = &mut session.io.err;
+    for path in &files.written {
+        err.line(Line::of(GOOD, "  written  ").text(path));
+    }
+    for path in &files.kept {
+        err.line(Line::of(DIM, "  kept     ").text(path));
+    }
+    if let Some(made) = &made {
+        let on = format!("git repository on `{}`", made.branch);
+        err.line(Line::of(GOOD, "  made     ").text(on));
+        if let Some(commit) = &made.commit {
+            let short: String = commit.chars().take(10).collect();
+            err.line(Line::of(GOOD, "  commit   ").text(short));
+        }
+    }
+    advise(session, &root, &missing, made.as_ref());
+    Ok(Exit::Ok)
+}
+
+/// Writes what is missing of a workspace, with or without the example workers.
+pub(crate) fn write_files(root: &Path, config: &str, examples: bool) -> Result<Files, Diagnostic> {
+    let ignored = IGNORED.join("\n") + "\n";
+    let mut texts = vec![(CONFIG_FILE, config), (".gitignore", ignored.as_str())];
+    if examples {
+        texts.extend(EXAMPLES.iter().map(|one| (one.path, one.text)));
+    } else {
+        let directory = root.join("workers");
+        fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
+    }
+    let mut files = Files::default();
+    for (path, text) in texts {
+        if write_new(&root.join(path), text)? {
+            files.written.push(path.to_owned());
+        } else {
+            files.kept.push(path.to_owned());
+        }
+    }
+    Ok(files)
+}
+
+/// Commits what was written, when git knows by whom.
+fn begin(
+    session: &Session<'_>,
+    root: &Path,
+    branch: String,
+    files: &Files,
+) -> Result<Made, Diagnostic> {
+    let mut made = Made {
+        branch,
+        commit: None,
+        unknown: None,
+    };
+    match repository::author(root, None) {
+        Err(unknown) => made.unknown = Some(unknown),
+        Ok(_) if files.written.is_empty() => {}
+        Ok(author) => {
+            let now = session.clock.now();
+            let commit =
+                repository::first_commit(root, &files.written, &author, FIRST_MESSAGE, now)?;
+            made.commit = Some(commit);
+        }
+    }
+    Ok(made)
+}
+
+fn advise(session: &mut Session<'_>, root: &Path, missing: &[&str], made: Option<&Made>) {
+    let located = repository::locate(root);
+    let err = &mut session.io.err;
+    if !missing.is_empty() {
+        let text = format!(
+            "`.gitignore` was there before and lacks {}",
+            quoted(missing)
+        );
+        diagnostic::warning(err, &text);
+    }
+    if let Err(refused) = located {
+        if refused.code == "not_a_repository" {
+            diagnostic::hint(
+                err,
+                "mutating skills need a git repository with a commit: `git init`, then commit",
+            );
+        } else {
+            diagnostic::warning(err, &refused.message);
+            for hint in &refused.hints {
+                diagnostic::hint(err, hint);
+            }
+        }
+    }
+    if let Some(unknown) = made.and_then(|made| made.unknown.as_ref()) {
+        diagnostic::warning(err, &format!("nothing was committed: {}", unknown.message));
+        for line in unknown.hints.iter().flat_map(|hint| hint.lines()) {
+            diagnostic::hint(err, line);
+        }
+    }
+    diagnostic::hint(
+        err,
+        "`workerctl skills` lists what can be run, `workerctl doctor` what is missing",
+    );
+}
+
+fn quoted(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Lines that the file lacks, in any of the forms that mean the same.
+fn missing_lines(path: &Path) -> Vec<&'static str> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let bare = |line: &str| line.trim().trim_matches('/').to_owned();
+    let present: Vec<String> = text.lines().map(bare).collect();
+    IGNORED
+        .into_iter()
+        .filter(|line| !present.contains(&bare(line)))
+        .collect()
+}
+
+/// Writes a file that is not there yet; `false`: something is there, and stays as it is.
+pub(crate) fn write_new(path: &Path, text: &str) -> Result<bool, Diagnostic> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
+    }
+    let created = fs::File::options().write(true).create_new(true).open(path);
+    match created {
+        Ok(mut file) => file
+            .write_all(text.as_bytes())
+            .map(|()| true)
+            .map_err(|error| unwritable(path, &error)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(unwritable(path, &error)),
+    }
+}
+
+/// A file that cannot be written.
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> Diagnostic {
+    let message = format!("`{}` cannot be written: {error}", path.display());
+    Diagnostic::new(Kind::Internal, "not_written", message)
+}

@@ -1,0 +1,245 @@
+//! `new worker ID`, `new skill WORKER ID`
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::init::write_new;
+use crate::cli::definitions::{Definitions, path_of};
+use crate::cli::exit::Exit;
+use crate::cli::render::diagnostic;
+use crate::cli::render::line::{GOOD, Line};
+use crate::cli::session::Session;
+use crate::cli::suggest;
+use crate::model::{Diagnostic, Kind};
+
+/// Longest id of a new worker or skill.
+const ID_CHARS_MAX: usize = 63;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Write a worker with one skill to start from
+    Worker {
+        /// Its id: lower-case letters, digits and dashes
+        #[arg(value_parser = id)]
+        id: String,
+    },
+    /// Write a skill of a worker to start from
+    Skill {
+        /// Id of the worker
+        worker: String,
+        /// Its id: lower-case letters, digits and dashes
+        #[arg(value_parser = id)]
+        id: String,
+        /// It changes things and ends in a commit
+        #[arg(long)]
+        mutating: bool,
+    },
+}
+
+fn id(text: &str) -> Result<String, String> {
+    let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let goes_on = text
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    if begins && goes_on && text.len() <= ID_CHARS_MAX {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "an id has lower-case letters, digits and dashes, begins with one of the former, and has at most {ID_CHARS_MAX}"
+        ))
+    }
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let workspace = session.site()?.workspace;
+    let definitions = Definitions::load(&workspace);
+    let (file, text) = match &args.what {
+        What::Worker { id } => new_worker(&workspace, &definitions, id)?,
+        What::Skill {
+            worker,
+            id,
+            mutating,
+        } => new_skill(&workspace, &definitions, worker, id, *mutating)?,
+    };
+    if !write_new(&file, &text)? {
+        return Err(exists(format!("`{}` is there already", file.display())));
+    }
+    let shown = file
+        .strip_prefix(&workspace)
+        .unwrap_or(&file)
+        .display()
+        .to_string();
+    if session.json() {
+        session.print_json(&json!({"written": [shown]}), "new");
+        return Ok(Exit::Ok);
+    }
+    session.io.err.line(Line::of(GOOD, "written ").text(&shown));
+    if let What::Skill { id, .. } = &args.what
+        && !is_found(&workspace, id, &file)
+    {
+        let text = format!(
+            "the worker lists its skills; add there: `- {{id: {id}, file: skills/{id}.md}}`"
+        );
+        diagnostic::hint(&mut session.io.err, &text);
+    }
+    diagnostic::hint(&mut session.io.err, "`workerctl check` after every edit");
+    Ok(Exit::Ok)
+}
+
+fn exists(message: String) -> Diagnostic {
+    Diagnostic::new(Kind::Conflict, "exists", message)
+}
+
+/// Whether the new file is a skill without any warning about it.
+fn is_found(workspace: &Path, id: &str, file: &Path) -> bool {
+    let loaded = Definitions::load(workspace);
+    let shown = file
+        .strip_prefix(workspace)
+        .unwrap_or(file)
+        .display()
+        .to_string();
+    let listed = loaded.workers().iter().any(|worker| {
+        worker
+            .skills
+            .iter()
+            .any(|skill| skill.address.ends_with(&format!("/{id}")))
+    });
+    listed
+        && !loaded
+            .problems()
+            .iter()
+            .any(|problem| problem.place.path == shown)
+}
+
+fn new_worker(
+    workspace: &Path,
+    definitions: &Definitions,
+    id: &str,
+) -> Result<(PathBuf, String), Diagnostic> {
+    let taken = definitions
+        .workers()
+        .into_iter()
+        .find(|worker| worker.id.eq_ignore_ascii_case(id));
+    if let Some(worker) = taken {
+        return Err(exists(format!(
+            "the worker `{}` is defined at {}",
+            worker.id, worker.defined_at
+        )));
+    }
+    let text = format!(
+        "\
+# What this worker is for, in a sentence.
+
+worker:
+  id: {id}
+  name: \"{title}\"
+  type: OpsWorker
+  version: \"1.0\"
+  description: \"Describe {id} here\"
+
+execution:
+  mode: on_demand
+  max_runtime: 10m
+
+# Skills may also stand in files of their own: without this list, `skills/*.md` are found by looking.
+skills:
+  - id: hello
+    name: \"Hello\"
+    description: \"Greets somebody in a report\"
+    mutating: false
+    timeout: 1m
+    interface:
+      inputs:
+        - {{name: name, type: string, default: world, min_length: 1, description: \"Who is greeted\"}}
+      outputs:
+        - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{id}-hello.md\"}}
+    # Nothing here names the one output, so what is printed becomes the report.
+    run: |
+      printf '# Hello\\n\\nHello, %s!\\n' {{name}}
+    verification:
+      - description: \"somebody is greeted\"
+        command: \"grep -qF -e {{name}} {{report}}\"
+",
+        title = title(id)
+    );
+    Ok((workspace.join("workers").join(id).join("worker.yaml"), text))
+}
+
+fn new_skill(
+    workspace: &Path,
+    definitions: &Definitions,
+    worker: &str,
+    id: &str,
+    mutating: bool,
+) -> Result<(PathBuf, String), Diagnostic> {
+    let workers = definitions.workers();
+    let Some(found) = workers.iter().find(|one| one.id == worker) else {
+        return Err(suggest::unknown_worker(
+            worker,
+            workers.iter().map(|one| one.id.as_str()),
+        ));
+    };
+    let address = format!("{}/{id}", found.id);
+    if let Some(taken) = found
+        .skills
+        .iter()
+        .find(|one| one.address.eq_ignore_ascii_case(&address))
+    {
+        return Err(exists(format!(
+            "the skill `{address}` is defined at {}",
+            taken.defined_at
+        )));
+    }
+    let path = path_of(&found.defined_at);
+    let directory = Path::new(path).parent().unwrap_or(Path::new("workers"));
+    let text = format!(
+        "\
+---
+skill:
+  id: {id}
+  name: \"{title}\"
+  description: \"Describe {id} here\"
+  mutating: {mutating}
+  timeout: 5m
+  interface:
+    outputs:
+      - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{id}.md\"}}
+  # Nothing here names the one output, so what is printed becomes the report.
+  run: |
+    printf '# {title}\\n\\nMade on %s.\\n' {{date}}
+  verification:
+    - description: \"the report says when it was made\"
+      command: \"grep -qF -e {{date}} {{report}}\"
+---
+
+# {title}
+
+What this skill does, for whom, and how its result is checked.
+",
+        title = title(id)
+    );
+    Ok((
+        workspace
+            .join(directory)
+            .join("skills")
+            .join(format!("{id}.md")),
+        text,
+    ))
+}
+
+/// `weekly-report` as `Weekly report`.
+fn title(id: &str) -> String {
+    let words = id.replace('-', " ");
+    let mut chars = words.chars();
+    match chars.next() {
+        Some(first) => first.to_ascii_uppercase().to_string() + chars.as_str(),
+        None => words,
+    }
+}

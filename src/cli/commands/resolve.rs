@@ -1,0 +1,38 @@
+//! `resolve RUN`
+
+use crate::cli::exit::Exit;
+use crate::cli::render::report;
+use crate::cli::session::{Accept, Session, run_named};
+use crate::cli::suggest;
+use crate::model::Diagnostic;
+use crate::protocol::ResolveRequest;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Id of the run, any unique beginning or end of it, or `latest`
+    run: String,
+    /// What it is to count as
+    #[arg(long = "as", value_name = "OUTCOME", value_parser = ["succeeded", "failed"])]
+    resolution: String,
+    /// Why, for whoever reads the thread
+    #[arg(long, value_name = "TEXT")]
+    note: String,
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let control = session.connect(Accept::RunningElseHosted)?;
+    let run = run_named(control.as_ref(), &args.run)?;
+    let request = ResolveRequest {
+        resolution: args.resolution.clone(),
+        note: args.note.clone(),
+    };
+    let summary = control
+        .resolve(&run, &request)
+        .map_err(suggest::run_meant)?;
+    if session.json() {
+        session.print_json(&summary, "run");
+    } else {
+        session.io.err.line(report::headline(&summary));
+    }
+    Ok(Exit::Ok)
+}

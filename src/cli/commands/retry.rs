@@ -1,0 +1,35 @@
+//! `retry RUN`
+
+use super::run::{print_submitted, wait_for_own};
+use crate::cli::exit::Exit;
+use crate::cli::session::{Accept, Session, run_named};
+use crate::cli::suggest;
+use crate::model::Diagnostic;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Id of the run, any unique beginning or end of it, or `latest`
+    run: String,
+    /// Print the new run's id as soon as it is accepted; needs a daemon
+    #[arg(long, conflicts_with = "quiet")]
+    no_wait: bool,
+    /// Show only how it ended
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let accept = if args.no_wait {
+        Accept::RunningOnly
+    } else {
+        Accept::RunningElseHosted
+    };
+    let control = session.connect(accept)?;
+    let run = run_named(control.as_ref(), &args.run)?;
+    let submitted = control.retry(&run).map_err(suggest::run_meant)?;
+    if args.no_wait {
+        print_submitted(session, &submitted);
+        return Ok(Exit::Ok);
+    }
+    wait_for_own(session, &control, &submitted, args.quiet)
+}

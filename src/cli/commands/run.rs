@@ -1,0 +1,226 @@
+//! `run SKILL`
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::render;
+use crate::cli::exit::{Ending, Exit};
+use crate::cli::follow::{Follow, Followed, OnInterrupt, follow};
+use crate::cli::render::line::{BOLD, DIM, Line};
+use crate::cli::render::{diagnostic, report};
+use crate::cli::session::{Accept, Session};
+use crate::cli::suggest;
+use crate::model::{Diagnostic, Kind, Outcome, RunId};
+use crate::protocol::{Control, RunDetail, SubmitRequest, Submitted};
+
+/// Bytes of JSON inputs that are read.
+const INPUTS_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    invocation: Invocation,
+    /// Answer the run of an earlier request with the same key, for 24 hours
+    #[arg(long, value_name = "KEY", conflicts_with = "dry_run")]
+    key: Option<String>,
+    /// Print the run's id as soon as it is accepted; needs a daemon
+    #[arg(long, conflicts_with_all = ["dry_run", "quiet"])]
+    no_wait: bool,
+    /// Check and show everything that would run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Show only how it ended
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// A skill with its inputs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Invocation {
+    /// `worker/skill`, or the skill alone where that is unique
+    pub(crate) skill: String,
+    /// Give an input; repeat a name to make a list
+    #[arg(short, long, value_name = "NAME=VALUE", value_parser = pair)]
+    input: Vec<(String, String)>,
+    /// Read inputs as a JSON object from a file, or from standard input with `-`
+    #[arg(long, value_name = "FILE")]
+    inputs_json: Option<PathBuf>,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write `NAME=VALUE`".to_owned()),
+    }
+}
+
+impl Invocation {
+    /// The request, with its inputs read.
+    pub(crate) fn request(&self, session: &mut Session<'_>) -> Result<SubmitRequest, Diagnostic> {
+        Ok(SubmitRequest {
+            skill: self.skill.clone(),
+            input: self.input.clone(),
+            inputs: self.read_inputs(session)?,
+            by: session.asked_by(),
+            ..SubmitRequest::default()
+        })
+    }
+
+    fn read_inputs(
+        &self,
+        session: &mut Session<'_>,
+    ) -> Result<Option<serde_json::Map<String, serde_json::Value>>, Diagnostic> {
+        let Some(path) = &self.inputs_json else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        let (name, read) = if path.as_os_str() == "-" {
+            let limited = (&mut *session.io.input).take(INPUTS_BYTES_MAX + 1);
+            (
+                "standard input".to_owned(),
+                { limited }.read_to_end(&mut bytes),
+            )
+        } else {
+            let file = std::fs::File::open(session.cwd.join(path));
+            let read =
+                file.and_then(|file| file.take(INPUTS_BYTES_MAX + 1).read_to_end(&mut bytes));
+            (format!("`{}`", path.display()), read)
+        };
+        let refuse = |code, why: String| {
+            Err(Diagnostic::new(
+                Kind::Usage,
+                code,
+                format!("inputs cannot be read from {name}: {why}"),
+            ))
+        };
+        if let Err(error) = read {
+            return refuse("inputs_unreadable", error.to_string());
+        }
+        if u64::try_from(bytes.len()).is_ok_and(|count| count > INPUTS_BYTES_MAX) {
+            return refuse(
+                "inputs_too_large",
+                format!("more than {INPUTS_BYTES_MAX} bytes"),
+            );
+        }
+        match serde_json::from_slice(&bytes) {
+            Ok(serde_json::Value::Object(map)) => Ok(Some(map)),
+            Ok(_) => refuse("inputs_not_object", "it is not a JSON object".to_owned()),
+            Err(error) => refuse("inputs_not_json", error.to_string()),
+        }
+    }
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let mut request = args.invocation.request(session)?;
+    request.key.clone_from(&args.key);
+    if args.dry_run {
+        return render::show(session, &request);
+    }
+    let accept = if args.no_wait {
+        Accept::RunningOnly
+    } else {
+        Accept::RunningElseHosted
+    };
+    let control = session.connect(accept).map_err(|refused| {
+        if args.no_wait && refused.kind == Kind::Unreachable {
+            refused.hint("without `--no-wait` the run is done in this process")
+        } else {
+            refused
+        }
+    })?;
+    let submitted = control
+        .submit(&request)
+        .map_err(|refused| suggest::skill_meant(control.as_ref(), &request.skill, refused))?;
+    if args.no_wait {
+        print_submitted(session, &submitted);
+        return Ok(Exit::Ok);
+    }
+    wait_for_own(session, &control, &submitted, args.quiet)
+}
+
+/// Prints the id, and nothing else, of a run that nobody waits for.
+pub(crate) fn print_submitted(session: &mut Session<'_>, submitted: &Submitted) {
+    if session.json() {
+        session.print_json(submitted, "submitted");
+    } else {
+        session.io.out.line(submitted.run.to_string());
+    }
+}
+
+/// Waits for a run that this command has submitted.
+pub(crate) fn wait_for_own(
+    session: &mut Session<'_>,
+    control: &Arc<dyn Control>,
+    submitted: &Submitted,
+    quiet: bool,
+) -> Result<Exit, Diagnostic> {
+    if !quiet && !session.json() {
+        let err = &mut session.io.err;
+        if submitted.existing {
+            diagnostic::warning(err, "an earlier request with this key had made the run");
+        }
+        let line = Line::of(BOLD, format!("run {}", submitted.run.short()));
+        err.line(line.styled(DIM, format!("  {}", submitted.thread)));
+    }
+    let how = Follow {
+        on_interrupt: OnInterrupt::Cancel,
+        quiet,
+        lines: true,
+        timeout_ms: None,
+    };
+    let followed = follow(session, control, submitted.run, how)?;
+    Ok(conclude(session, followed, submitted.run, quiet))
+}
+
+/// Shows how the waiting ended.
+pub(crate) fn conclude(
+    session: &mut Session<'_>,
+    followed: Followed,
+    run: RunId,
+    quiet: bool,
+) -> Exit {
+    let goes_on = format!("the run goes on: `workerctl wait {}`", run.short());
+    match followed {
+        Followed::Ended {
+            detail,
+            interrupted,
+        } => {
+            print_ending(session, &detail, quiet);
+            exit_of(detail.summary.outcome.as_ref(), interrupted)
+        }
+        Followed::Left => {
+            diagnostic::hint(&mut session.io.err, &goes_on);
+            Exit::Interrupted
+        }
+        Followed::TimedOut => {
+            let late = Diagnostic::new(
+                Kind::Conflict,
+                "wait_timed_out",
+                "the run has not ended in time",
+            )
+            .hint(goes_on);
+            diagnostic::print(&mut session.io.err, &late);
+            Exit::TimedOut
+        }
+    }
+}
+
+fn print_ending(session: &mut Session<'_>, detail: &RunDetail, quiet: bool) {
+    if session.json() {
+        session.print_json(detail, "run");
+    } else if quiet {
+        session.io.out.line(report::headline(&detail.summary));
+    } else {
+        report::ending(&mut session.io.out, detail);
+    }
+}
+
+/// The exit code of a run that has ended; Ctrl-C counts unless the run succeeded or cannot be told.
+pub(crate) fn exit_of(outcome: Option<&Outcome>, interrupted: bool) -> Exit {
+    match outcome.map_or(Exit::Unknown, |outcome| Exit::of(Ending::Outcome(outcome))) {
+        kept @ (Exit::Ok | Exit::Unknown) => kept,
+        _ if interrupted => Exit::Interrupted,
+        own => own,
+    }
+}

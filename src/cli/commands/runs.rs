@@ -1,0 +1,119 @@
+//! `runs`
+
+use chrono_tz::Tz;
+
+use crate::cli::exit::Exit;
+use crate::cli::render::line::{DIM, Line};
+use crate::cli::render::table::{Column, Table};
+use crate::cli::render::{report, times};
+use crate::cli::session::{Accept, Session, zone_of};
+use crate::model::{Diagnostic, Timestamp};
+use crate::protocol::{Control, RunSummary, RunsQuery};
+
+/// Characters of a commit id that are shown.
+const COMMIT_CHARS: usize = 9;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    filter: Filter,
+}
+
+/// Which runs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Filter {
+    /// Only of this worker
+    #[arg(long, value_name = "ID")]
+    worker: Option<String>,
+    /// Only of this skill: `skill` or `worker/skill`
+    #[arg(long)]
+    skill: Option<String>,
+    /// Only with this outcome or in this phase
+    #[arg(long, value_parser = [
+        "succeeded", "failed", "cancelled", "timed_out", "denied", "unknown", "unverified", "active",
+        "queued", "validating", "preparing", "executing", "verifying", "backing_off", "post_hook",
+        "saving", "committing", "restoring", "finished",
+    ], hide_possible_values = true)]
+    outcome: Option<String>,
+    /// Only submitted since then: `2h`, `3d`, `2026-11-20`, `2026-11-20T09:00`
+    #[arg(long, value_name = "WHEN")]
+    since: Option<String>,
+    /// Only submitted before then
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+    /// At most this many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+}
+
+impl Filter {
+    /// The runs, newest first, and the zone to show their times in.
+    pub(crate) fn runs(
+        &self,
+        session: &Session<'_>,
+        control: &dyn Control,
+    ) -> Result<(Vec<RunSummary>, Tz), Diagnostic> {
+        let zone = zone_of(control)?;
+        let now = session.clock.now();
+        let instant = |text: &Option<String>| {
+            let read = text
+                .as_ref()
+                .map(|text| times::parse_instant(text, now, zone));
+            read.transpose().map(|at| at.map(Timestamp::millis))
+        };
+        let query = RunsQuery {
+            worker: self.worker.clone(),
+            skill: self.skill.clone(),
+            outcome: self.outcome.clone(),
+            since_ms: instant(&self.since)?,
+            until_ms: instant(&self.until)?,
+            limit: self.limit,
+        };
+        Ok((control.runs(&query)?, zone))
+    }
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let control = session.connect(Accept::RunningElseHosted)?;
+    let (runs, zone) = args.filter.runs(session, control.as_ref())?;
+    if session.json() {
+        session.print_json(&runs, "runs");
+    } else if runs.is_empty() {
+        session.io.err.line("no runs");
+    } else {
+        let width = session.io.table_width();
+        table(&runs, zone).print(&mut session.io.out, width);
+    }
+    Ok(Exit::Ok)
+}
+
+/// Runs as a table.
+pub(crate) fn table(runs: &[RunSummary], zone: Tz) -> Table {
+    let mut table = Table::new(&[
+        Column::new("RUN"),
+        Column::new("SKILL").cut(),
+        Column::new("OUTCOME").cut(),
+        Column::new("SUBMITTED").optional(),
+        Column::new("TOOK").right().optional(),
+        Column::new("COMMIT").optional(),
+    ]);
+    table.retitle("SUBMITTED", &format!("SUBMITTED ({zone})"));
+    for run in runs {
+        let (_, style, word) = report::state_of(run);
+        let mut state = Line::of(style, word);
+        if let Some(reason) = &run.waiting_for {
+            state = state.styled(DIM, format!(" for {reason}"));
+        }
+        let commit = run.commit.as_deref().unwrap_or_default();
+        table.row(vec![
+            run.run.short().into(),
+            run.skill.to_string().into(),
+            state,
+            times::instant(run.submitted_at, zone).into(),
+            report::took(run).unwrap_or_default().into(),
+            Line::of(DIM, commit.chars().take(COMMIT_CHARS).collect::<String>()),
+        ]);
+    }
+    table
+}

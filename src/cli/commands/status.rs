@@ -1,0 +1,101 @@
+//! `status`
+
+use super::check::counted;
+use super::runs::table;
+use crate::cli::exit::Exit;
+use crate::cli::io::Stream;
+use crate::cli::render::diagnostic;
+use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line};
+use crate::cli::render::times;
+use crate::cli::session::{Accept, Session};
+use crate::model::Diagnostic;
+use crate::model::duration::show_millis;
+use crate::protocol::Status;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let Args {} = args;
+    let control = session.connect(Accept::RunningElseHosted)?;
+    let status = control.status()?;
+    if session.json() {
+        session.print_json(&status, "status");
+        return Ok(Exit::Ok);
+    }
+    let width = session.io.table_width();
+    print(&mut session.io.out, &status, width);
+    if status.pid == std::process::id() {
+        session.io.out.flush();
+        let text = "no daemon runs: runs that wait are started when one does (`workerctl daemon`)";
+        diagnostic::hint(&mut session.io.err, text);
+    }
+    Ok(Exit::Ok)
+}
+
+fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
+    let style = match status.condition.as_str() {
+        "ready" => GOOD,
+        "draining" => CARE,
+        _ => BAD,
+    };
+    let host = match status.host.as_str() {
+        "in_process" => "a command",
+        other => other,
+    };
+    out.line(
+        Line::of(style, &status.condition)
+            .text(format!("  {host}, process {}", status.pid))
+            .styled(
+                DIM,
+                format!(
+                    "  version {}, up {}",
+                    status.version,
+                    show_millis(status.uptime_ms)
+                ),
+            ),
+    );
+    let count =
+        |count: u32, name: &str| counted(usize::try_from(count).unwrap_or(usize::MAX), name);
+    let facts = [
+        ("workspace", status.workspace.clone()),
+        ("state", status.state_dir.clone()),
+        (
+            "runs",
+            format!(
+                "{} running, {} queued, at most {} at once",
+                status.running, status.queued, status.max_parallel
+            ),
+        ),
+        (
+            "catalog",
+            format!(
+                "{} and {}, {} and {}",
+                count(status.workers, "worker"),
+                count(status.skills, "skill"),
+                count(status.errors, "error"),
+                count(status.warnings, "warning")
+            ),
+        ),
+        ("zone", status.timezone.clone()),
+        (
+            "store",
+            format!(
+                "{}, {}",
+                count64(status.commits, "commit"),
+                count64(status.syncs, "sync")
+            ),
+        ),
+    ];
+    for (name, value) in facts {
+        out.line(Line::of(BOLD, format!("{name:<10} ")).text(value));
+    }
+    if !status.active.is_empty() {
+        out.line("");
+        table(&status.active, times::zone(&status.timezone)).print(out, width);
+    }
+}
+
+fn count64(count: u64, name: &str) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), name)
+}

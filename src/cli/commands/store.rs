@@ -1,0 +1,157 @@
+//! `store info|verify|rebuild`
+
+use serde_json::json;
+
+use super::check::counted;
+use crate::cli::definitions::Definitions;
+use crate::cli::exit::Exit;
+use crate::cli::maintenance::{self, Rebuilding, StoreInfo, VerifyReport};
+use crate::cli::render::line::{BAD, CARE, GOOD, Line};
+use crate::cli::render::{diagnostic, times};
+use crate::cli::session::Session;
+use crate::model::Diagnostic;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Show what lies in the store, without opening it
+    Info,
+    /// Read everything and list what is damaged; needs the store to itself
+    Verify,
+    /// Move the store aside and build it again from the threads
+    Rebuild,
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let site = session.site()?;
+    match args.what {
+        What::Info => {
+            let info = maintenance::info(&site.state_dir)?;
+            if session.json() {
+                session.print_json(&info, "store");
+            } else {
+                print_info(session, &info);
+            }
+            Ok(Exit::Ok)
+        }
+        What::Verify => {
+            let report = maintenance::verify(&site.state_dir)?;
+            let sound = report.fault_count == 0;
+            if session.json() {
+                session.print_json(&report, "store");
+            } else {
+                print_verified(session, &report);
+            }
+            Ok(if sound { Exit::Ok } else { Exit::Failed })
+        }
+        What::Rebuild => {
+            let threads = &Definitions::load(&site.workspace)
+                .config()
+                .threads_dir
+                .clone();
+            let threads = site.workspace.join(threads);
+            let done = maintenance::rebuild_from(&site.state_dir, &threads, session.clock.now())?;
+            if session.json() {
+                session.print_json(
+                    &json!({"aside": done.aside, "report": done.report}),
+                    "store",
+                );
+            } else {
+                print_rebuilt(session, &done);
+            }
+            Ok(Exit::Ok)
+        }
+    }
+}
+
+fn print_info(session: &mut Session<'_>, info: &StoreInfo) {
+    let out = &mut session.io.out;
+    let unknown = || "unknown".to_owned();
+    out.line(format!(
+        "version   {}",
+        info.version.map_or_else(unknown, |v| v.to_string())
+    ));
+    out.line(format!(
+        "commits   {}",
+        info.commits.map_or_else(unknown, |c| c.to_string())
+    ));
+    out.line(format!(
+        "in use    {}",
+        if info.in_use { "yes" } else { "no" }
+    ));
+    let database = info
+        .database_bytes
+        .map_or_else(|| "none".to_owned(), times::bytes);
+    out.line(format!("database  {database}"));
+    out.line(format!(
+        "payloads  {} in {} files",
+        times::bytes(info.payload_bytes),
+        info.payload_files
+    ));
+    out.line(format!("reserve   {}", times::bytes(info.reserve_bytes)));
+    for name in &info.aside {
+        out.line(Line::of(CARE, "aside     ").text(name));
+    }
+}
+
+fn print_verified(session: &mut Session<'_>, report: &VerifyReport) {
+    let out = &mut session.io.out;
+    if report.fault_count == 0 {
+        out.line(Line::of(GOOD, "✓").text(format!(
+            " sound: {} records, {} runs ({} active), {} events",
+            report.records, report.runs, report.active, report.events
+        )));
+    } else {
+        let faults = usize::try_from(report.fault_count).unwrap_or(usize::MAX);
+        out.line(Line::of(BAD, "✗").text(format!(" {}", counted(faults, "fault"))));
+        for fault in &report.faults {
+            let run = fault
+                .run
+                .map_or_else(String::new, |run| format!("run {run}: "));
+            out.line(Line::from("  ").text(run).text(&fault.reason));
+        }
+    }
+    if report.orphan_count > 0 {
+        let text = format!(
+            "{} files that no record names; they do no harm",
+            report.orphan_count
+        );
+        out.line(Line::of(CARE, "!").text(" ").text(text));
+    }
+    if report.fault_count > 0 {
+        session.io.out.flush();
+        let text = "`workerctl store rebuild` moves it aside and restores what the threads tell";
+        diagnostic::hint(&mut session.io.err, text);
+    }
+}
+
+fn print_rebuilt(session: &mut Session<'_>, done: &Rebuilding) {
+    let out = &mut session.io.out;
+    let report = &done.report;
+    if let Some(aside) = &done.aside {
+        out.line(Line::from("former store moved to ").text(aside));
+    }
+    let vouches = match report.vouches_until {
+        Some(at) => format!("; complete up to {}", at.rfc3339()),
+        None => String::new(),
+    };
+    out.line(Line::of(GOOD, "✓").text(format!(
+        " {} runs are in the store again{vouches}",
+        report.runs
+    )));
+    for run in &report.unfinished {
+        out.line(
+            Line::of(CARE, "  unknown  ")
+                .text(run.short())
+                .text(" was not over; `workerctl resolve` settles it"),
+        );
+    }
+    for problem in &report.problems {
+        out.line(Line::of(CARE, "  left out  ").text(problem));
+    }
+}

@@ -1,0 +1,238 @@
+//! Commands about definitions, against real files.
+
+use std::fs;
+
+use crate::cli::fake::{Console, Fake};
+
+fn alone() -> Console {
+    let mut fake = Fake::default();
+    fake.daemon = false;
+    Console::new(fake)
+}
+
+#[test]
+fn what_new_writes_passes_check() {
+    let console = alone();
+    assert_eq!(console.perform(&["new", "worker", "greeter"]).code, 0);
+    let left = console.perform(&["check", "--strict"]);
+    assert_eq!(left.code, 0, "{left:?}");
+    assert!(
+        left.err.contains("1 worker and 1 skill: no problems"),
+        "{left:?}"
+    );
+
+    // A worker without a list finds its skills itself.
+    fs::create_dir_all(console.path().join("workers/other")).unwrap();
+    let minimal =
+        "worker: {id: other, name: Other, description: d}\nexecution: {mode: on_demand}\n";
+    fs::write(console.path().join("workers/other/worker.yaml"), minimal).unwrap();
+    for line in [
+        ["new", "skill", "other", "plain"].as_slice(),
+        &["new", "skill", "other", "changing", "--mutating"],
+    ] {
+        let left = console.perform(line);
+        assert!(
+            left.code == 0 && !left.err.contains("lists its skills"),
+            "{left:?}"
+        );
+    }
+    let left = console.perform(&["check", "--strict"]);
+    assert_eq!(left.code, 0, "{left:?}");
+    assert!(
+        left.err.contains("2 workers and 3 skills: no problems"),
+        "{left:?}"
+    );
+
+    let left = console.perform(&["new", "skill", "greeter", "second"]);
+    assert!(
+        left.err
+            .contains("add there: `- {id: second, file: skills/second.md}`"),
+        "{left:?}"
+    );
+    let left = console.perform(&["new", "skill", "greetr", "x"]);
+    assert!(
+        left.code == 3 && left.err.contains("did you mean `greeter`?"),
+        "{left:?}"
+    );
+    assert_eq!(console.perform(&["new", "worker", "greeter"]).code, 8);
+    assert_eq!(console.perform(&["new", "skill", "other", "plain"]).code, 8);
+}
+
+#[test]
+fn init_writes_what_is_missing_and_overwrites_nothing() {
+    let console = alone();
+    let root = console.path();
+    fs::write(root.join(".gitignore"), "/state\n").unwrap();
+    let left = console.perform(&["init"]);
+    assert_eq!(left.code, 0, "{left:?}");
+    assert_eq!(
+        fs::read_to_string(root.join(".gitignore")).unwrap(),
+        "/state\n"
+    );
+    assert!(
+        left.err
+            .contains("lacks `/workspace/threads/`, `/workspace/metrics/`, `/.workerctl/`"),
+        "{left:?}"
+    );
+    assert!(root.join("workers/repo-steward/worker.yaml").is_file());
+    fs::write(root.join("workers/README.md"), "mine").unwrap();
+    let again = console.perform(&["init", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&again.out).unwrap();
+    assert_eq!(told["written"], serde_json::json!([]));
+    assert_eq!(
+        fs::read_to_string(root.join("workers/README.md")).unwrap(),
+        "mine"
+    );
+
+    let elsewhere = console.perform(&["init", "--bare", "sub/new"]);
+    assert_eq!(elsewhere.code, 0, "{elsewhere:?}");
+    let left = console.perform(&["config", "-C", "sub/new"]);
+    assert_eq!(left.code, 0, "{left:?}");
+}
+
+#[test]
+fn the_annotated_configuration_holds_the_defaults() {
+    let console = alone();
+    console.perform(&["init", "--bare"]);
+    let path = console.path().join("workerctl.yaml");
+    let before = console.perform(&["config"]).out;
+    // Without the signs every line that is YAML stands for itself.
+    let text = fs::read_to_string(&path).unwrap();
+    let uncommented: String = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# "))
+        .filter(|line| {
+            let key = line.trim_start().split(':').next().unwrap_or_default();
+            !key.is_empty()
+                && key.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+                && line.contains(':')
+        })
+        .collect::<Vec<_>>()
+        .join("\n");
+    fs::write(&path, &uncommented).unwrap();
+    let left = console.perform(&["config"]);
+    assert!(
+        left.code == 0 && left.err.is_empty(),
+        "{uncommented}\n{left:?}"
+    );
+    let values = |text: &str| {
+        text.lines()
+            .filter(|line| {
+                [
+                    "timeout",
+                    "grace",
+                    "drain",
+                    "queue",
+                    "output",
+                    "max_",
+                    "commit.message",
+                ]
+                .iter()
+                .any(|key| line.starts_with(key))
+            })
+            .map(|line| {
+                line.split("  ")
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty())
+                    .take(2)
+                    .collect::<Vec<_>>()
+                    .join("=")
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(values(&left.out), values(&before));
+}
+
+#[test]
+fn check_shows_the_line_and_exits_4() {
+    let console = alone();
+    fs::create_dir(console.path().join("workers/w")).unwrap();
+    let yaml = "worker: {id: w, name: W, description: d}\nexecution: {mode: sometimes}\n";
+    fs::write(console.path().join("workers/w/worker.yaml"), yaml).unwrap();
+    let left = console.perform(&["check"]);
+    assert_eq!(left.code, 4, "{left:?}");
+    assert!(
+        left.out.contains("--> workers/w/worker.yaml:2:"),
+        "{left:?}"
+    );
+    assert!(
+        left.out.contains("2 | execution: {mode: sometimes}"),
+        "{left:?}"
+    );
+    assert!(left.err.contains("1 error"), "{left:?}");
+    let found: serde_json::Value =
+        serde_json::from_str(&console.perform(&["check", "--json"]).out).unwrap();
+    assert_eq!(
+        (&found["valid"], &found["errors"]),
+        (&false.into(), &1.into())
+    );
+    assert_eq!(console.perform(&["check", "workers/w"]).code, 4);
+    fs::create_dir(console.path().join("workers/v")).unwrap();
+    assert_eq!(console.perform(&["check", "workers/v"]).code, 0);
+    assert_eq!(console.perform(&["check", "workers/nowhere"]).code, 3);
+    assert_eq!(console.perform(&["check", "/"]).code, 2);
+}
+
+#[test]
+fn definitions_are_listed_without_an_engine() {
+    let console = alone();
+    console.perform(&["new", "worker", "greeter"]);
+    assert!(console.perform(&["skills"]).out.contains("greeter/hello"));
+    let left = console.perform(&["workers", "show", "greeter"]);
+    assert!(
+        left.out.contains("in   name: string = \"world\""),
+        "{left:?}"
+    );
+    let left = console.perform(&["workers", "show", "greter"]);
+    assert!(
+        left.code == 3 && left.err.contains("did you mean `greeter`?"),
+        "{left:?}"
+    );
+    assert_eq!(console.perform(&["skills", "--worker", "nobody"]).code, 3);
+}
+
+#[test]
+fn doctor_names_what_is_missing() {
+    let console = alone();
+    console.perform(&["new", "worker", "greeter"]);
+    let left = console.perform(&["doctor", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&left.out).unwrap();
+    let state = |name: &str| {
+        let found = told["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["name"] == name);
+        found.map(|one| one["state"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(state("definitions").as_deref(), Some("ok"), "{told}");
+    assert_eq!(state("engine").as_deref(), Some("hint"), "{told}");
+    assert_eq!(state("store").as_deref(), Some("ok"), "{told}");
+    // Nothing here needs a repository.
+    assert_eq!(state("git").as_deref(), Some("hint"), "{told}");
+    fs::write(
+        console.path().join("workers/greeter/worker.yaml"),
+        "worker: [",
+    )
+    .unwrap();
+    let left = console.perform(&["doctor"]);
+    assert!(
+        left.code == 1 && left.out.contains("✗ definitions"),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn schemas_and_stores_are_told() {
+    let console = alone();
+    for of in ["worker", "skill", "config"] {
+        let left = console.perform(&["schema", of]);
+        let schema: serde_json::Value = serde_json::from_str(&left.out).unwrap();
+        assert!(schema.is_object(), "{of}");
+    }
+    let left = console.perform(&["store", "info", "--json"]);
+    let info: serde_json::Value = serde_json::from_str(&left.out).unwrap();
+    assert_eq!(info["in_use"], false);
+    assert_eq!(console.perform(&["store", "verify"]).code, 1);
+    assert_eq!(console.perform(&["store", "rebuild"]).code, 3);
+}

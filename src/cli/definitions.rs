@@ -1,0 +1,121 @@
+//! Definitions without an engine that runs: the one place of the command line that names the catalog.
+//!
+//! They are loaded as the engine loads them, its check of shell texts included.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::catalog::{Catalog, schema};
+use crate::engine::definitions as loading;
+use crate::model::{Config, Problem, Severity};
+use crate::protocol::WorkerView;
+
+/// Everything that a workspace defines.
+pub(crate) struct Definitions {
+    catalog: Catalog,
+}
+
+/// How many problems of each weight there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Weights {
+    /// Errors.
+    pub(crate) errors: usize,
+    /// Warnings.
+    pub(crate) warnings: usize,
+    /// Notes.
+    pub(crate) notes: usize,
+}
+
+impl Weights {
+    /// Counts.
+    pub(crate) fn of<'a>(problems: impl IntoIterator<Item = &'a Problem>) -> Weights {
+        let mut weights = Weights::default();
+        for problem in problems {
+            match problem.severity {
+                Severity::Error => weights.errors += 1,
+                Severity::Warning => weights.warnings += 1,
+                Severity::Note => weights.notes += 1,
+            }
+        }
+        weights
+    }
+}
+
+impl Definitions {
+    /// Reads a workspace. What cannot be read is among the problems.
+    pub(crate) fn load(workspace: &Path) -> Definitions {
+        Definitions {
+            catalog: loading::load(workspace),
+        }
+    }
+
+    /// As [`Definitions::load`], and every shell text is read by the shell that would run it.
+    pub(crate) fn load_thoroughly(
+        workspace: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Definitions {
+        Definitions {
+            catalog: loading::load_thoroughly(workspace, environment),
+        }
+    }
+
+    /// All problems, sorted by place.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        &self.catalog.problems
+    }
+
+    /// The line that a problem stands on.
+    pub(crate) fn source_line(&self, problem: &Problem) -> Option<String> {
+        self.catalog.source_line(problem)
+    }
+
+    /// Workers as they are listed.
+    pub(crate) fn workers(&self) -> Vec<WorkerView> {
+        self.catalog
+            .workers
+            .iter()
+            .map(|worker| WorkerView::of(worker, &self.catalog.problems))
+            .collect()
+    }
+
+    /// The configuration, every default filled in.
+    pub(crate) fn config(&self) -> &Config {
+        &self.catalog.config
+    }
+}
+
+/// The path of a place that is written `path`, `path:line` or `path:line:column`.
+pub(crate) fn path_of(place: &str) -> &str {
+    let mut path = place;
+    for _ in 0..2 {
+        match path.rsplit_once(':') {
+            Some((before, number))
+                if !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()) =>
+            {
+                path = before;
+            }
+            _ => break,
+        }
+    }
+    path
+}
+
+/// What people write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Written {
+    /// `worker.yaml`
+    Worker,
+    /// The frontmatter of `skills/*.md`
+    Skill,
+    /// `workerctl.yaml`
+    Config,
+}
+
+/// The JSON Schema of what people write.
+pub(crate) fn json_schema(of: Written) -> serde_json::Value {
+    match of {
+        Written::Worker => schema::worker(),
+        Written::Skill => schema::skill(),
+        Written::Config => schema::config(),
+    }
+}

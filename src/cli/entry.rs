@@ -1,0 +1,163 @@
+//! From the process to a command and back to an exit code: the only place that touches the process.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use super::engine::RealEngines;
+use super::exit::{Ending, Exit};
+use super::globals::ColorChoice;
+use super::interrupts::ProcessInterrupts;
+use super::io::{Io, Stream};
+use super::render::diagnostic;
+use super::session::Session;
+use super::{Cli, perform};
+use crate::clock::SystemClock;
+use crate::model::{Diagnostic, Kind};
+
+/// Columns where the terminal does not tell its width.
+const WIDTH: usize = 80;
+
+/// Performs the command line of this process.
+pub fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let environment = crate::daemon::process_environment();
+    let stdout_terminal = io::stdout().is_terminal();
+    let stderr_terminal = io::stderr().is_terminal();
+    let width = terminal_size::terminal_size()
+        .map_or(WIDTH, |(terminal_size::Width(width), _)| usize::from(width));
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut err = io::stderr();
+    let mut input = io::stdin();
+    let exit = {
+        let mut io = Io {
+            out: Stream::new(&mut out, stdout_terminal, false),
+            err: Stream::new(&mut err, stderr_terminal, false),
+            input: &mut input,
+            width,
+        };
+        performed(&args, &environment, &mut io)
+    };
+    // What could not be written was told; a reader that went away needs no more.
+    let _ = out.flush();
+    ExitCode::from(exit.code())
+}
+
+fn performed(args: &[OsString], environment: &BTreeMap<String, String>, io: &mut Io<'_>) -> Exit {
+    let cli = Cli::command()
+        .try_get_matches_from(args)
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match cli {
+        Ok(cli) => cli,
+        Err(told) => return misunderstood(&told, args, environment, io),
+    };
+    io.out.color = wants_color(cli.globals.color, io.out.is_terminal, environment);
+    io.err.color = wants_color(cli.globals.color, io.err.is_terminal, environment);
+    within(&cli, environment, io)
+}
+
+fn within(cli: &Cli, environment: &BTreeMap<String, String>, io: &mut Io<'_>) -> Exit {
+    let cwd = std::env::current_dir();
+    let clock = SystemClock::default();
+    let engines = RealEngines {
+        verbose: cli.globals.verbose,
+    };
+    let mut session = Session {
+        io: Io {
+            out: io.out.reborrow(),
+            err: io.err.reborrow(),
+            input: &mut *io.input,
+            width: io.width,
+        },
+        globals: &cli.globals,
+        environment,
+        cwd: cwd.as_deref().unwrap_or(std::path::Path::new("/")),
+        engines: &engines,
+        interrupts: &ProcessInterrupts,
+        clock: &clock,
+    };
+    if let Err(error) = &cwd {
+        let gone = format!("the working directory cannot be found: {error}");
+        session.print_diagnostic(&Diagnostic::new(Kind::Internal, "no_cwd", gone));
+        return Exit::Failed;
+    }
+    concluded(&mut session, &cli.command)
+}
+
+/// Performs a command and tells what went wrong.
+pub(super) fn concluded(session: &mut Session<'_>, command: &super::Command) -> Exit {
+    let exit = match perform(session, command) {
+        Ok(exit) => exit,
+        Err(refused) => {
+            session.io.out.flush();
+            session.print_diagnostic(&refused);
+            Exit::of(Ending::Refused(refused.kind))
+        }
+    };
+    session.io.out.flush();
+    session.io.err.flush();
+    let Some(error) = session.io.out.failure() else {
+        return exit;
+    };
+    let message = format!("standard output cannot be written: {error}");
+    session.print_diagnostic(&Diagnostic::new(Kind::Internal, "output_failed", message));
+    if exit == Exit::Ok { Exit::Failed } else { exit }
+}
+
+/// Help and version are data; everything else that clap tells is a refusal.
+fn misunderstood(
+    told: &clap::Error,
+    args: &[OsString],
+    environment: &BTreeMap<String, String>,
+    io: &mut Io<'_>,
+) -> Exit {
+    let text = told.render();
+    let styled = |terminal| {
+        if wants_color(ColorChoice::Auto, terminal, environment) {
+            text.ansi().to_string()
+        } else {
+            text.to_string()
+        }
+    };
+    if !told.use_stderr() {
+        let help = styled(io.out.is_terminal);
+        io.out.raw(&help);
+        io.out.flush();
+        return Exit::Ok;
+    }
+    if args
+        .iter()
+        .take_while(|arg| *arg != "--")
+        .any(|arg| arg == "--json")
+    {
+        let message = text.to_string();
+        let message = message.trim().trim_start_matches("error: ");
+        diagnostic::print_json(&mut io.err, &Diagnostic::new(Kind::Usage, "usage", message));
+    } else {
+        let refusal = styled(io.err.is_terminal);
+        io.err.raw(&refusal);
+    }
+    Exit::Usage
+}
+
+/// Whether a stream is to be coloured: what is asked for, else `NO_COLOR`, `TERM` and the terminal.
+pub(super) fn wants_color(
+    asked: ColorChoice,
+    terminal: bool,
+    environment: &BTreeMap<String, String>,
+) -> bool {
+    match asked {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => {
+            let refused = environment
+                .get("NO_COLOR")
+                .is_some_and(|set| !set.is_empty());
+            let dumb = environment.get("TERM").is_some_and(|term| term == "dumb");
+            terminal && !refused && !dumb
+        }
+    }
+}

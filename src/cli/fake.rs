@@ -1,0 +1,290 @@
+//! An engine that says what a test wants, and a command line without a process around it.
+
+mod console;
+mod runs;
+
+use std::ops::ControlFlow;
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+pub(crate) use console::Console;
+use runs::skill;
+pub(crate) use runs::{NOW, detail, failed_detail, log_line, run_id, summary};
+
+use super::interrupts::{Interrupt, Told};
+use crate::model::{Diagnostic, Kind, Phase, RunId};
+use crate::protocol::{
+    CancelRequest, Control, LogLine, LogsQuery, ReloadReport, Rendered, RenderedCheck,
+    ResolveRequest, RunDetail, RunSummary, RunsQuery, SkillView, Status, SubmitRequest, Submitted,
+    WatchEvent, WorkerView,
+};
+
+/// How long a test waits for what has to happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// An engine that says what a test wants.
+pub(crate) struct Fake {
+    /// What there is to tell of the one run.
+    pub(crate) detail: Mutex<RunDetail>,
+    /// Its log.
+    pub(crate) lines: Vec<LogLine>,
+    /// Signals that arrive while it is watched; each is waited for.
+    pub(crate) signals: Vec<Interrupt>,
+    /// What a submission is refused with.
+    pub(crate) refusal: Option<Diagnostic>,
+    /// Whether a daemon hosts it.
+    pub(crate) daemon: bool,
+    /// What was asked.
+    pub(crate) asked: Mutex<Vec<String>>,
+    told: Mutex<Option<Told>>,
+    changed: Condvar,
+}
+
+impl Default for Fake {
+    fn default() -> Fake {
+        Fake {
+            detail: Mutex::new(detail()),
+            lines: Vec::new(),
+            signals: Vec::new(),
+            refusal: None,
+            daemon: true,
+            asked: Mutex::new(Vec::new()),
+            told: Mutex::new(None),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl Fake {
+    /// An engine whose run is this one.
+    pub(crate) fn of(detail: RunDetail) -> Fake {
+        Fake {
+            detail: Mutex::new(detail),
+            ..Fake::default()
+        }
+    }
+
+    fn note(&self, asked: impl Into<String>) {
+        self.asked.lock().unwrap().push(asked.into());
+        self.changed.notify_all();
+    }
+
+    fn is_known(run: &str) -> Result<(), Diagnostic> {
+        if run_id().matches(run) {
+            Ok(())
+        } else {
+            Err(Diagnostic::new(
+                Kind::NotFound,
+                "run_unknown",
+                format!("no run is called `{run}`"),
+            ))
+        }
+    }
+
+    /// Sends a signal; unless it is told to leave, waits until it has led to a request to end the run.
+    fn signal(&self, signal: Interrupt, leaves: bool) {
+        let cancels =
+            |asked: &Vec<String>| asked.iter().filter(|one| one.starts_with("cancel")).count();
+        let before = cancels(&self.asked.lock().unwrap());
+        (self.told.lock().unwrap().as_ref().unwrap())(signal);
+        if leaves {
+            return;
+        }
+        let asked = self.asked.lock().unwrap();
+        let (_asked, waited) = self
+            .changed
+            .wait_timeout_while(asked, PATIENCE, |asked| cancels(asked) == before)
+            .unwrap();
+        assert!(!waited.timed_out(), "no request followed the signal");
+    }
+}
+
+impl Control for Fake {
+    fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic> {
+        self.note(format!(
+            "submit {}",
+            serde_json::to_string(request).unwrap()
+        ));
+        if let Some(refusal) = &self.refusal {
+            return Err(refusal.clone());
+        }
+        let summary = summary();
+        Ok(Submitted {
+            run: summary.run,
+            thread: summary.thread,
+            existing: request.key.is_some(),
+        })
+    }
+
+    fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
+        self.note(format!("render {}", request.skill));
+        Ok(Rendered {
+            skill: skill().to_string(),
+            cwd: "/w".to_owned(),
+            argv: vec![
+                "/bin/sh".to_owned(),
+                "-c".to_owned(),
+                "echo one\necho \"$A\"".to_owned(),
+            ],
+            environment: vec![("A".to_owned(), "x\u{1b}[2J".to_owned())],
+            env_names: vec!["TOKEN".to_owned()],
+            substitutions: Vec::new(),
+            outputs: vec![("report".to_owned(), Some("workspace/r.md".to_owned()))],
+            checks: vec![RenderedCheck {
+                description: "not empty".to_owned(),
+                command: Some("test -s workspace/r.md".to_owned()),
+                must_pass: true,
+            }],
+            mutating: true,
+            commit_message: Some("weekly-changes: Weekly changes".to_owned()),
+            notes: vec!["nothing is run".to_owned()],
+        })
+    }
+
+    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
+        self.note(format!("runs {}", serde_json::to_string(query).unwrap()));
+        Ok(vec![self.detail.lock().unwrap().summary.clone()])
+    }
+
+    fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
+        Fake::is_known(run)?;
+        Ok(self.detail.lock().unwrap().clone())
+    }
+
+    fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
+        Fake::is_known(run)?;
+        self.note(format!("cancel now={}", request.now));
+        Ok(self.detail.lock().unwrap().summary.clone())
+    }
+
+    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
+        Fake::is_known(run)?;
+        self.submit(&SubmitRequest::default())
+    }
+
+    fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
+        Fake::is_known(run)?;
+        self.note(format!("resolve {} {}", request.resolution, request.note));
+        Ok(summary())
+    }
+
+    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
+        Fake::is_known(run)?;
+        Ok("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\u{1b}[2J\r\n".to_owned())
+    }
+
+    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
+        Fake::is_known(run)?;
+        // Pages of two, so that a log has several.
+        Ok(self
+            .lines
+            .iter()
+            .filter(|line| line.line >= query.from)
+            .take(2)
+            .cloned()
+            .collect())
+    }
+
+    fn watch(
+        &self,
+        run: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        assert_eq!(run, run_id());
+        let ended = self.detail.lock().unwrap().summary.clone();
+        let mut going = ended.clone();
+        going.outcome = None;
+        for phase in [Phase::Queued, Phase::Executing] {
+            going.phase = phase;
+            if callback(WatchEvent::Changed(Box::new(going.clone()))).is_break() {
+                return Ok(());
+            }
+        }
+        for (at, signal) in self.signals.iter().enumerate() {
+            let leaves = *signal == Interrupt::Terminated && self.daemon || at == 2;
+            self.signal(*signal, leaves);
+            if leaves {
+                // Nobody listens any more, once the signal has been taken.
+                while callback(WatchEvent::Lagged { lost: 0 }).is_continue() {}
+                return Ok(());
+            }
+        }
+        // Every second line is lost on the way.
+        for line in self.lines.iter().step_by(2) {
+            if callback(WatchEvent::Line(line.clone())).is_break() {
+                return Ok(());
+            }
+        }
+        let _ = callback(WatchEvent::Changed(Box::new(ended)));
+        Ok(())
+    }
+
+    fn status(&self) -> Result<Status, Diagnostic> {
+        let mut active = summary();
+        active.phase = Phase::Queued;
+        active.outcome = None;
+        active.finished_at = None;
+        active.commit = None;
+        active.waiting_for = Some("the repository".to_owned());
+        Ok(Status {
+            version: "0.1.0".to_owned(),
+            pid: if self.daemon { 1 } else { std::process::id() },
+            host: if self.daemon { "daemon" } else { "in_process" }.to_owned(),
+            workspace: "/w".to_owned(),
+            state_dir: "/w/state".to_owned(),
+            condition: "ready".to_owned(),
+            running: 0,
+            queued: 1,
+            active: vec![active],
+            max_parallel: 2,
+            workers: 1,
+            skills: 1,
+            errors: 0,
+            warnings: 1,
+            timezone: "Europe/Berlin".to_owned(),
+            uptime_ms: 61_000,
+            syncs: 3,
+            commits: 2,
+        })
+    }
+
+    fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
+        Ok(vec![WorkerView {
+            id: "repo-steward".to_owned(),
+            name: "Repo Steward".to_owned(),
+            kind: Some("OpsWorker".to_owned()),
+            version: Some("1.10".to_owned()),
+            description: Some("Reports on\u{1b}[2J this repository".to_owned()),
+            defined_at: "workers/repo-steward/worker.yaml:4".to_owned(),
+            template: false,
+            skills: vec![SkillView {
+                address: skill().to_string(),
+                name: "Weekly changes".to_owned(),
+                description: "What changed\nin the last weeks".to_owned(),
+                mutating: true,
+                idempotent: true,
+                defined_at: "workers/repo-steward/worker.yaml:30".to_owned(),
+                inputs: Vec::new(),
+                outputs: Vec::new(),
+                checks: 2,
+                unavailable: Vec::new(),
+            }],
+            kept: serde_json::Map::new(),
+            problems: Vec::new(),
+        }])
+    }
+
+    fn reload(&self) -> Result<ReloadReport, Diagnostic> {
+        Ok(ReloadReport {
+            workers: 1,
+            skills: 2,
+            problems: Vec::new(),
+            reread: 3,
+        })
+    }
+
+    fn drain(&self) -> Result<(), Diagnostic> {
+        self.note("drain");
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! Options of every command, and the places that follow from them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::model::config::CONFIG_FILE;
+use crate::model::{Diagnostic, Kind};
+
+/// Directories upwards that are looked at for a workspace.
+const DEPTH_MAX: usize = 128;
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// On a terminal, unless `NO_COLOR` is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Options of every command; each is also an environment variable.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Globals {
+    /// Work in this workspace instead of the nearest one upwards
+    #[arg(
+        short = 'C',
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "WORKERCTL_WORKSPACE"
+    )]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Keep runs here instead of in `$STATE_DIRECTORY` or `state/` of the workspace
+    #[arg(long, global = true, value_name = "DIR", env = "WORKERCTL_STATE_DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// Reach, or serve, the engine through this socket
+    #[arg(long, global = true, value_name = "PATH", env = "WORKERCTL_SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Print data as JSON, and errors as one JSON object
+    #[arg(long, global = true, env = "WORKERCTL_JSON",
+          value_parser = clap::builder::FalseyValueParser::new())]
+    pub(crate) json: bool,
+    /// Use colours
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        env = "WORKERCTL_COLOR"
+    )]
+    pub(crate) color: ColorChoice,
+    /// Log what the engine in this process does; twice for more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, env = "WORKERCTL_VERBOSE")]
+    pub(crate) verbose: u8,
+}
+
+/// The places that a command works with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Site {
+    /// Absolute path of the workspace, without links.
+    pub(crate) workspace: PathBuf,
+    /// Absolute path of the state directory.
+    pub(crate) state_dir: PathBuf,
+    /// The socket that was asked for.
+    pub(crate) socket: Option<PathBuf>,
+    /// The process's environment.
+    pub(crate) environment: BTreeMap<String, String>,
+}
+
+impl Globals {
+    /// The places for this command, called in `cwd`.
+    pub(crate) fn site(
+        &self,
+        cwd: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Site, Diagnostic> {
+        let workspace = self.find_workspace(cwd)?;
+        let state_dir = match (&self.state_dir, environment.get("STATE_DIRECTORY")) {
+            (Some(asked), _) => cwd.join(asked),
+            // The service manager separates several directories by colons; the first is ours.
+            (None, Some(given)) if !given.is_empty() => {
+                cwd.join(given.split(':').next().unwrap_or(given))
+            }
+            (None, _) => workspace.join("state"),
+        };
+        Ok(Site {
+            workspace,
+            state_dir,
+            socket: self.socket.as_ref().map(|socket| cwd.join(socket)),
+            environment: environment.clone(),
+        })
+    }
+
+    fn find_workspace(&self, cwd: &Path) -> Result<PathBuf, Diagnostic> {
+        if let Some(asked) = &self.workspace {
+            return real(&cwd.join(asked));
+        }
+        workspace_above(cwd).ok_or_else(|| {
+            Diagnostic::new(
+                Kind::NotFound,
+                "no_workspace",
+                format!(
+                    "neither `{}` nor any directory above it holds `workers/` or `{CONFIG_FILE}`",
+                    cwd.display()
+                ),
+            )
+            .hint("`workerctl init` makes a workspace here; `-C DIR` names one elsewhere")
+        })
+    }
+}
+
+/// The nearest directory from `start` upwards that is a workspace.
+pub(crate) fn workspace_above(start: &Path) -> Option<PathBuf> {
+    start
+        .ancestors()
+        .take(DEPTH_MAX)
+        .find(|directory| {
+            directory.join(CONFIG_FILE).is_file() || directory.join("workers").is_dir()
+        })
+        .and_then(|found| found.canonicalize().ok())
+}
+
+/// The directory without links, so that everybody gives the same workspace the same name.
+fn real(directory: &Path) -> Result<PathBuf, Diagnostic> {
+    let refuse = |why: String| {
+        Err(Diagnostic::new(
+            Kind::NotFound,
+            "no_workspace",
+            format!("`{}` is not a workspace: {why}", directory.display()),
+        ))
+    };
+    match directory.canonicalize() {
+        Ok(found) if found.is_dir() => Ok(found),
+        Ok(_) => refuse("it is not a directory".to_owned()),
+        Err(error) => refuse(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn globals() -> Globals {
+        Globals {
+            workspace: None,
+            state_dir: None,
+            socket: None,
+            json: false,
+            color: ColorChoice::Auto,
+            verbose: 0,
+        }
+    }
+
+    #[test]
+    fn the_nearest_workspace_upwards_is_used() {
+        let outer = tempfile::tempdir().unwrap();
+        let root = outer.path().canonicalize().unwrap();
+        let inner = root.join("a/b");
+        std::fs::create_dir_all(&inner).unwrap();
+        let none = BTreeMap::new();
+        let error = globals().site(&inner, &none).unwrap_err();
+        assert_eq!(
+            (error.kind, error.code.as_str()),
+            (Kind::NotFound, "no_workspace")
+        );
+
+        std::fs::create_dir(root.join("workers")).unwrap();
+        assert_eq!(globals().site(&inner, &none).unwrap().workspace, root);
+        std::fs::write(root.join("a").join(CONFIG_FILE), "").unwrap();
+        let site = globals().site(&inner, &none).unwrap();
+        assert_eq!(site.workspace, root.join("a"));
+        assert_eq!(site.state_dir, root.join("a/state"));
+    }
+
+    #[test]
+    fn what_is_asked_for_wins() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let asked = Globals {
+            workspace: Some(PathBuf::from(".")),
+            socket: Some(PathBuf::from("s")),
+            ..globals()
+        };
+        let systemd = BTreeMap::from([("STATE_DIRECTORY".to_owned(), "/var/lib/a:/b".to_owned())]);
+        let site = asked.site(&root, &systemd).unwrap();
+        assert_eq!(site.workspace, root);
+        assert_eq!(site.state_dir, Path::new("/var/lib/a"));
+        assert_eq!(site.socket, Some(root.join("s")));
+        let explicit = Globals {
+            state_dir: Some(PathBuf::from("st")),
+            ..asked
+        };
+        assert_eq!(
+            explicit.site(&root, &systemd).unwrap().state_dir,
+            root.join("st")
+        );
+        let missing = Globals {
+            workspace: Some(PathBuf::from("nowhere")),
+            ..globals()
+        };
+        assert_eq!(
+            missing.site(&root, &systemd).unwrap_err().kind,
+            Kind::NotFound
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Where a command writes: two streams that know whether a person reads them.
+
+use std::io::{self, Read, Write};
+
+use super::render::line::Line;
+
+/// One stream of output. The first failure is kept; what is written after it goes nowhere.
+pub(crate) struct Stream<'a> {
+    writer: &'a mut dyn Write,
+    /// Whether a terminal shows it.
+    pub(crate) is_terminal: bool,
+    /// Whether colours are wanted.
+    pub(crate) color: bool,
+    failure: Option<io::Error>,
+}
+
+impl<'a> Stream<'a> {
+    /// A stream that nothing has been written to.
+    pub(crate) fn new(writer: &'a mut dyn Write, is_terminal: bool, color: bool) -> Stream<'a> {
+        Stream {
+            writer,
+            is_terminal,
+            color,
+            failure: None,
+        }
+    }
+
+    /// The same stream for a part of its life.
+    pub(crate) fn reborrow(&mut self) -> Stream<'_> {
+        Stream::new(&mut *self.writer, self.is_terminal, self.color)
+    }
+
+    /// Writes one line; control characters in it are escaped.
+    pub(crate) fn line(&mut self, line: impl Into<Line>) {
+        let mut text = line.into().paint(self.color);
+        text.push('\n');
+        self.raw(&text);
+    }
+
+    /// Writes text as it is: for what was escaped before, and for data that another program reads.
+    pub(crate) fn raw(&mut self, text: &str) {
+        if self.failure.is_none()
+            && let Err(error) = self.writer.write_all(text.as_bytes())
+        {
+            self.failure = Some(error);
+        }
+    }
+
+    /// Hands on what is buffered.
+    pub(crate) fn flush(&mut self) {
+        if self.failure.is_none()
+            && let Err(error) = self.writer.flush()
+        {
+            self.failure = Some(error);
+        }
+    }
+
+    /// Whether writing on is pointless, such as after `| head`.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// The failure, unless the reader merely went away.
+    pub(crate) fn failure(&self) -> Option<&io::Error> {
+        self.failure
+            .as_ref()
+            .filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// All that a command reads from and writes to.
+pub(crate) struct Io<'a> {
+    /// Data.
+    pub(crate) out: Stream<'a>,
+    /// Everything else.
+    pub(crate) err: Stream<'a>,
+    /// Standard input, for `-`.
+    pub(crate) input: &'a mut dyn Read,
+    /// Columns of the terminal.
+    pub(crate) width: usize,
+}
+
+impl Io<'_> {
+    /// Columns that a table on standard output may take; `None` where no terminal shows it.
+    pub(crate) fn table_width(&self) -> Option<usize> {
+        self.out.is_terminal.then_some(self.width)
+    }
+}

@@ -1,0 +1,198 @@
+//! The store without an engine, and the versions of formats: the one place of the command line that
+//! names the store, the machine and the thread room.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use crate::machine::Run;
+use crate::model::diagnostic::chain;
+use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::store::lock::{self, Found};
+use crate::store::rebuild::{RestoredRun, ThreadSource, rebuild};
+use crate::store::{OpenOptions, StoreError, maintenance};
+use crate::thread::line::RECORD_BYTES_MAX;
+use crate::thread::project;
+use crate::thread::rebuild::Rebuilder;
+
+pub(crate) use crate::store::maintenance::{StoreInfo, VerifyReport};
+pub(crate) use crate::store::rebuild::RebuildReport;
+
+/// Version of what is stored.
+pub(crate) const STORE_VERSION: u32 = crate::store::STORE_VERSION;
+
+/// Version of the rules that journals are folded by.
+pub(crate) const MACHINE_VERSION: u32 = crate::machine::MACHINE_VERSION;
+
+/// Where the store lies in a state directory.
+fn directory(state_dir: &Path) -> PathBuf {
+    state_dir.join("store")
+}
+
+/// What lies in the store, as far as files tell; also beside an engine that runs.
+pub(crate) fn info(state_dir: &Path) -> Result<StoreInfo, Diagnostic> {
+    maintenance::info(&directory(state_dir)).map_err(|error| told(&error))
+}
+
+/// Reads everything in the store and tells what is wrong with it.
+pub(crate) fn verify(state_dir: &Path) -> Result<VerifyReport, Diagnostic> {
+    maintenance::verify(&directory(state_dir)).map_err(|error| told(&error))
+}
+
+/// What rebuilding did.
+#[derive(Debug, serde::Serialize)]
+pub(crate) struct Rebuilding {
+    /// Where the former store lies now.
+    pub(crate) aside: Option<String>,
+    /// What is in the new one.
+    pub(crate) report: RebuildReport,
+}
+
+/// Moves the store aside and builds it again from the threads.
+pub(crate) fn rebuild_from(
+    state_dir: &Path,
+    threads: &Path,
+    now: Timestamp,
+) -> Result<Rebuilding, Diagnostic> {
+    let directory = directory(state_dir);
+    // Threads are looked for first: nothing is moved for a place that cannot be read.
+    let mut source = Threads::below(threads)?;
+    let present = info(state_dir)?;
+    let aside = if present.database_bytes.is_some() || present.commits.is_some() {
+        Some(maintenance::quarantine(&directory, now).map_err(|error| told(&error))?)
+    } else {
+        None
+    };
+    let report =
+        rebuild(&directory, OpenOptions::default(), &mut source).map_err(|error| told(&error))?;
+    Ok(Rebuilding {
+        aside: aside.map(|path| path.display().to_string()),
+        report,
+    })
+}
+
+/// Who holds a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// Nobody.
+    Free,
+    /// A process, with its number where the lock tells it.
+    By(Option<u32>),
+}
+
+/// Who holds the lock of a workspace.
+pub(crate) fn holder(workspace: &Path) -> Result<Held, Diagnostic> {
+    match lock::look_at_workspace(workspace) {
+        Ok(Found::Free) => Ok(Held::Free),
+        Ok(found) => Ok(Held::By(found.holder().map(|holder| holder.pid))),
+        Err(error) => Err(Diagnostic::new(
+            Kind::Internal,
+            "lock_unreadable",
+            chain(&error),
+        )),
+    }
+}
+
+fn told(error: &StoreError) -> Diagnostic {
+    let message = chain(error);
+    match error {
+        StoreError::Full { .. } => Diagnostic::new(Kind::Blocked, "disk_full", message)
+            .hint("free some space and try again"),
+        StoreError::Busy { .. } => Diagnostic::new(Kind::Conflict, "store_busy", message)
+            .hint("`workerctl drain` ends the daemon that uses it"),
+        StoreError::Newer { .. } => Diagnostic::new(Kind::Internal, "store_newer", message)
+            .hint("use the newer program, or another `--state-dir`"),
+        StoreError::Corrupt { .. } => Diagnostic::new(Kind::Internal, "store_corrupt", message)
+            .hint("`workerctl store rebuild` moves it aside and restores what the threads tell"),
+        StoreError::Broken { .. } | StoreError::Refused { .. } => {
+            Diagnostic::new(Kind::Internal, "store", message)
+        }
+    }
+}
+
+/// The threads of a workspace, oldest first.
+struct Threads {
+    logs: std::vec::IntoIter<PathBuf>,
+}
+
+impl Threads {
+    fn below(directory: &Path) -> Result<Threads, Diagnostic> {
+        let unreadable = |error: std::io::Error| {
+            let message = format!(
+                "threads in `{}` cannot be read: {error}",
+                directory.display()
+            );
+            Diagnostic::new(Kind::NotFound, "threads_unreadable", message)
+        };
+        let mut logs = Vec::new();
+        for entry in fs::read_dir(directory).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            let log = path
+                .extension()
+                .is_some_and(|extension| extension == "jsonl");
+            if log && stem.is_some_and(|stem| stem.starts_with("T-")) {
+                logs.push(path);
+            }
+        }
+        logs.sort();
+        Ok(Threads {
+            logs: logs.into_iter(),
+        })
+    }
+}
+
+impl ThreadSource for Threads {
+    fn next_run(&mut self) -> Option<Result<RestoredRun, String>> {
+        let log = self.logs.next()?;
+        Some(restored(&log).map_err(|why| format!("`{}`: {why}", log.display())))
+    }
+}
+
+fn restored(log: &Path) -> Result<RestoredRun, String> {
+    let thread = log
+        .file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default();
+    // A skill could have put a link or a pipe there.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(log)
+        .map_err(|error| error.to_string())?;
+    if !file.metadata().is_ok_and(|found| found.is_file()) {
+        return Err("it is not a regular file".to_owned());
+    }
+    let mut reader = BufReader::new(file);
+    let mut rebuilder = Rebuilder::new(thread);
+    let line_bytes_max = u64::try_from(RECORD_BYTES_MAX)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = (&mut reader)
+            .take(line_bytes_max)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| error.to_string())?;
+        if read == 0 {
+            break;
+        }
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        rebuilder.push(&line).map_err(|error| chain(&error))?;
+    }
+    let rebuilt = rebuilder.finish().map_err(|error| chain(&error))?;
+    let run = Run::fold(&rebuilt.entries).map_err(|error| chain(&error))?;
+    let summary = project::summary(&rebuilt.spec, &run, &rebuilt.entries);
+    Ok(RestoredRun {
+        spec: Some(rebuilt.spec),
+        entries: rebuilt.entries,
+        summary,
+    })
+}

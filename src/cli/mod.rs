@@ -1,0 +1,149 @@
+//! The command line: one file per command, rendering, exit codes.
+//!
+//! Commands see an engine only as [`Control`](crate::protocol::Control); what they need of other rooms
+//! goes through one file each: `engine` (daemon), `definitions` (catalog), `maintenance` (store),
+//! `repository` (git). Data goes to standard output, everything else to standard error.
+
+mod commands;
+mod definitions;
+mod engine;
+mod entry;
+mod examples;
+mod exit;
+#[cfg(test)]
+mod fake;
+mod follow;
+mod globals;
+mod interrupts;
+mod io;
+mod maintenance;
+mod render;
+mod repository;
+mod session;
+mod suggest;
+
+pub use entry::main;
+
+use clap::{Parser, Subcommand};
+
+use commands::{
+    cancel, check, completions, config, daemon, demo, diff, doctor, drain, init, logs, new, reload,
+    render as rendering, resolve, retry, run, runs, schema, show, skills, status, store, threads,
+    version, wait, workers,
+};
+use exit::Exit;
+use globals::Globals;
+use session::Session;
+
+use crate::model::Diagnostic;
+
+/// Run workers kept in a git repository: validated, verified, committed exactly once
+#[derive(Debug, Parser)]
+#[command(
+    name = "workerctl",
+    version,
+    max_term_width = 100,
+    propagate_version = true
+)]
+#[command(
+    after_help = "Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 invalid definition, \
+    5 verification failed, 6 blocked, 7 unreachable, 8 conflict or busy, 9 outcome unknown, \
+    124 timed out, 130 interrupted"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a workspace with example workers
+    Init(init::Args),
+    /// Make a workspace of its own, run an example in it and show the commit
+    Demo(demo::Args),
+    /// Write a worker or a skill to start from
+    New(new::Args),
+    /// Read all definitions and list what is wrong with them
+    Check(check::Args),
+    /// Show the configuration, each value with its origin
+    Config(config::Args),
+    /// Show exactly what a run would execute
+    Render(rendering::Args),
+    /// Run a skill and show what happens
+    Run(run::Args),
+    /// List runs, newest first
+    Runs(runs::Args),
+    /// Show one run in full
+    Show(show::Args),
+    /// Print the log of a run
+    Logs(logs::Args),
+    /// List the threads of runs, newest first
+    Threads(threads::Args),
+    /// End a run
+    Cancel(cancel::Args),
+    /// Run again what a run did, with the same inputs
+    Retry(retry::Args),
+    /// Settle a run whose outcome is unknown
+    Resolve(resolve::Args),
+    /// Wait for a run to end
+    Wait(wait::Args),
+    /// Show what a run changed
+    Diff(diff::Args),
+    /// List workers, or show one
+    Workers(workers::Args),
+    /// List skills
+    Skills(skills::Args),
+    /// Show what the engine does
+    Status(status::Args),
+    /// Look for what would keep runs from succeeding
+    Doctor(doctor::Args),
+    /// Be the daemon of the workspace, in the foreground
+    Daemon(daemon::Args),
+    /// Make the daemon read definitions again
+    Reload(reload::Args),
+    /// Let the daemon finish what runs, then end it
+    Drain(drain::Args),
+    /// Look after the store
+    Store(store::Args),
+    /// Print a shell's completions
+    Completions(completions::Args),
+    /// Print the JSON Schema of what people write
+    Schema(schema::Args),
+    /// Print the versions of the program and of its formats
+    Version(version::Args),
+}
+
+/// Performs a command.
+fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnostic> {
+    match command {
+        Command::Init(args) => init::perform(session, args),
+        Command::Demo(args) => demo::perform(session, args),
+        Command::New(args) => new::perform(session, args),
+        Command::Check(args) => check::perform(session, args),
+        Command::Config(args) => config::perform(session, args),
+        Command::Render(args) => rendering::perform(session, args),
+        Command::Run(args) => run::perform(session, args),
+        Command::Runs(args) => runs::perform(session, args),
+        Command::Show(args) => show::perform(session, args),
+        Command::Logs(args) => logs::perform(session, args),
+        Command::Threads(args) => threads::perform(session, args),
+        Command::Cancel(args) => cancel::perform(session, args),
+        Command::Retry(args) => retry::perform(session, args),
+        Command::Resolve(args) => resolve::perform(session, args),
+        Command::Wait(args) => wait::perform(session, args),
+        Command::Diff(args) => diff::perform(session, args),
+        Command::Workers(args) => workers::perform(session, args),
+        Command::Skills(args) => skills::perform(session, args),
+        Command::Status(args) => status::perform(session, args),
+        Command::Doctor(args) => doctor::perform(session, args),
+        Command::Daemon(args) => daemon::perform(session, args),
+        Command::Reload(args) => reload::perform(session, args),
+        Command::Drain(args) => drain::perform(session, args),
+        Command::Store(args) => store::perform(session, args),
+        Command::Completions(args) => Ok(completions::perform(session, args)),
+        Command::Schema(args) => schema::perform(session, args),
+        Command::Version(args) => Ok(version::perform(session, args)),
+    }
+}

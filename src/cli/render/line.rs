@@ -1,0 +1,221 @@
+//! One line of output: styled pieces whose control characters cannot reach a terminal.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// No style.
+pub(crate) const PLAIN: Style = Style::new();
+/// Names that matter.
+pub(crate) const BOLD: Style = Style::new().bold();
+/// What is there only for completeness.
+pub(crate) const DIM: Style = Style::new().dimmed();
+/// As it should be.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// Not as it should be.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+/// To be looked at.
+pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
+/// What to do, and what is going on.
+pub(crate) const ACTIVE: Style = AnsiColor::Cyan.on_default();
+
+/// A line, or a part of one, in pieces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Line {
+    pieces: Vec<(Style, String)>,
+}
+
+impl Line {
+    /// An empty line.
+    pub(crate) fn new() -> Line {
+        Line::default()
+    }
+
+    /// A line of one styled piece.
+    pub(crate) fn of(style: Style, text: impl AsRef<str>) -> Line {
+        Line::new().styled(style, text)
+    }
+
+    /// Adds text as it is, control characters escaped.
+    #[must_use]
+    pub(crate) fn text(self, text: impl AsRef<str>) -> Line {
+        self.styled(PLAIN, text)
+    }
+
+    /// Adds styled text, control characters escaped.
+    #[must_use]
+    pub(crate) fn styled(mut self, style: Style, text: impl AsRef<str>) -> Line {
+        self.pieces
+            .push((style, legible(text.as_ref()).into_owned()));
+        self
+    }
+
+    /// Adds all pieces of another line.
+    #[must_use]
+    pub(crate) fn then(mut self, other: Line) -> Line {
+        self.pieces.extend(other.pieces);
+        self
+    }
+
+    /// Columns that it takes on a terminal.
+    pub(crate) fn width(&self) -> usize {
+        self.pieces.iter().map(|(_, text)| text.width()).sum()
+    }
+
+    /// The line with a blank for each tab, so that its width does not depend on where it stands.
+    #[must_use]
+    pub(crate) fn on_one_column_each(mut self) -> Line {
+        for (_, text) in &mut self.pieces {
+            if text.contains('\t') {
+                *text = text.replace('\t', " ");
+            }
+        }
+        self
+    }
+
+    /// The line cut to `width` columns, the last of them `…` when something was cut.
+    #[must_use]
+    pub(crate) fn cut(self, width: usize) -> Line {
+        if self.width() <= width {
+            return self;
+        }
+        let mut left = width.saturating_sub(1);
+        let mut kept = Line::new();
+        for (style, text) in self.pieces {
+            let fits = prefix(&text, left);
+            left = left.saturating_sub(fits.width());
+            let complete = fits.len() == text.len();
+            kept.pieces.push((style, fits.to_owned()));
+            if !complete {
+                break;
+            }
+        }
+        if width > 0 {
+            kept.pieces.push((PLAIN, "…".to_owned()));
+        }
+        kept
+    }
+
+    /// The text, with the escape sequences of its styles when `color` is set.
+    pub(crate) fn paint(&self, color: bool) -> String {
+        let mut painted = String::new();
+        for (style, text) in &self.pieces {
+            if color && *style != PLAIN && !text.is_empty() {
+                // Writing to a string does not fail.
+                let _ = write!(painted, "{style}{text}{style:#}");
+            } else {
+                painted.push_str(text);
+            }
+        }
+        painted
+    }
+}
+
+impl From<&str> for Line {
+    fn from(text: &str) -> Line {
+        Line::new().text(text)
+    }
+}
+
+impl From<String> for Line {
+    fn from(text: String) -> Line {
+        Line::new().text(text)
+    }
+}
+
+/// As much of `text` from its beginning as fits into `width` columns.
+fn prefix(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(0);
+        if used > width {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+/// Whether a terminal would do something else with `c` than show it where it stands.
+pub(crate) fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            // Line and paragraph separators, zero-width characters that hide text, directions
+            // that reorder it, and invisible tags. Joiners stay: scripts and emoji need them.
+            '\u{2028}' | '\u{2029}' | '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{061c}'
+            | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// `text` with everything escaped that a terminal would obey instead of showing; tabs stay.
+pub(crate) fn legible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(|c| is_hidden(c) && c != '\t') {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\t' => shown.push('\t'),
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            c if is_hidden(c) && u32::from(c) < 0x100 => {
+                let _ = write!(shown, "\\x{:02x}", u32::from(c));
+            }
+            c if is_hidden(c) => {
+                let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
+            }
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_gets_through() {
+        let table = [
+            ("plain äß 日本 👩‍💻\tend", "plain äß 日本 👩‍💻\tend"),
+            ("\u{1b}]0;title\u{7}", r"\x1b]0;title\x07"),
+            ("\u{1b}[2J\u{1b}[H", r"\x1b[2J\x1b[H"),
+            ("\u{1b}]52;c;ZXZpbA==\u{7}", r"\x1b]52;c;ZXZpbA==\x07"),
+            ("a\rb", r"a\rb"),
+            ("abc\u{8}\u{8}\u{8}", r"abc\x08\x08\x08"),
+            ("a\nb", r"a\nb"),
+            ("a\u{2028}b", r"a\u{2028}b"),
+            ("\u{202e}txt.exe", r"\u{202e}txt.exe"),
+            ("\u{9b}31m", r"\x9b31m"),
+            ("\u{fffd}", "\u{fffd}"),
+            ("::add-mask::x", "::add-mask::x"),
+            ("-\u{200b}x", r"-\u{200b}x"),
+        ];
+        for (text, shown) in table {
+            assert_eq!(legible(text), shown, "{text:?}");
+            let painted = Line::of(BAD, text).paint(false);
+            assert!(
+                !painted.chars().any(|c| c.is_control() && c != '\t'),
+                "{painted:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn colour_is_only_where_it_is_wanted() {
+        let line = Line::of(GOOD, "done").text(" in 3s");
+        assert_eq!(line.paint(false), "done in 3s");
+        assert_eq!(line.paint(true), "\u{1b}[32mdone\u{1b}[0m in 3s");
+    }
+
+    #[test]
+    fn cutting_counts_columns_not_bytes() {
+        assert_eq!(Line::from("日本語です").cut(7).paint(false), "日本語…");
+        assert_eq!(Line::from("日本語です").cut(6).paint(false), "日本…");
+        assert_eq!(Line::from("abc").cut(3).paint(false), "abc");
+        assert_eq!(Line::from("abcd").cut(3).paint(false), "ab…");
+        assert_eq!(Line::from("abcd").cut(1).paint(false), "…");
+        assert_eq!(Line::from("abcd").cut(0).paint(false), "");
+    }
+}

@@ -1,0 +1,414 @@
+//! What happened in a run: the end of `run`, and all of `show`.
+
+use chrono_tz::Tz;
+
+use super::line::{ACTIVE, BAD, BOLD, CARE, DIM, GOOD, Line, PLAIN};
+use super::times;
+use crate::cli::io::Stream;
+use crate::model::duration::show_millis;
+use crate::model::evidence::{CheckRecord, Ended, OutputState, Verdict};
+use crate::model::{Outcome, StepResult};
+use crate::protocol::{AttemptView, RunDetail, RunSummary};
+
+/// Lines of a failed command's output that are shown.
+const TAIL_LINES_MAX: usize = 20;
+
+/// Changed paths that are shown.
+const PATHS_SHOWN_MAX: usize = 20;
+
+/// The sign, style and word of a run's state.
+pub(crate) fn state_of(summary: &RunSummary) -> (&'static str, anstyle::Style, String) {
+    match &summary.outcome {
+        None => ("…", ACTIVE, summary.phase.name().to_owned()),
+        Some(Outcome::Succeeded) if summary.unverified => {
+            ("✓", CARE, "succeeded, unverified".to_owned())
+        }
+        Some(Outcome::Succeeded) if summary.reconciled => {
+            ("✓", GOOD, "succeeded, reconciled".to_owned())
+        }
+        Some(Outcome::Succeeded) => ("✓", GOOD, "succeeded".to_owned()),
+        Some(Outcome::Failed { failure }) => ("✗", BAD, format!("failed ({})", failure.step)),
+        Some(Outcome::Cancelled) => ("✗", CARE, "cancelled".to_owned()),
+        Some(Outcome::TimedOut { .. }) => ("✗", BAD, "timed out".to_owned()),
+        Some(Outcome::Denied { .. }) => ("✗", BAD, "denied".to_owned()),
+        Some(Outcome::Unknown { .. }) => ("?", CARE, "unknown".to_owned()),
+    }
+}
+
+/// How long a run took, from its submission, once it has ended.
+pub(crate) fn took(summary: &RunSummary) -> Option<String> {
+    let finished = summary.finished_at?;
+    let began = summary.started_at.unwrap_or(summary.submitted_at);
+    Some(show_millis(finished.millis_since(began)))
+}
+
+/// One line: which skill, how it ended, how long it took, which run.
+pub(crate) fn headline(summary: &RunSummary) -> Line {
+    let (sign, style, word) = state_of(summary);
+    let mut line = Line::of(style, sign)
+        .text(" ")
+        .styled(BOLD, summary.skill.to_string())
+        .text(" ")
+        .styled(style, word);
+    if let Some(took) = took(summary) {
+        line = line.text(format!(" in {took}"));
+    }
+    line.styled(DIM, format!("  run {}", summary.run.short()))
+}
+
+/// What `run` ends with: outcome, checks, files, commit, thread.
+pub(crate) fn ending(out: &mut Stream<'_>, detail: &RunDetail) {
+    let summary = &detail.summary;
+    out.line(headline(summary));
+    outcome_detail(out, detail);
+    checks(out, detail);
+    files(out, detail);
+    commit(out, detail);
+    for path in &detail.not_restored {
+        out.line(Line::of(BAD, "  not restored  ").text(path));
+    }
+    for warning in &detail.warnings {
+        out.line(Line::of(CARE, "  warning  ").text(warning));
+    }
+    field(out, "thread", &detail.thread_path);
+}
+
+/// How a run ended and what proves it.
+pub(crate) fn proved(out: &mut Stream<'_>, detail: &RunDetail) {
+    out.line(headline(&detail.summary));
+    outcome_detail(out, detail);
+    checks(out, detail);
+    for warning in &detail.warnings {
+        out.line(Line::of(CARE, "  warning  ").text(warning));
+    }
+}
+
+/// Everything that is known of a run.
+pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Tz) {
+    ending(out, detail);
+    let summary = &detail.summary;
+    field(out, "log", &detail.log_path);
+    field(out, "run", &summary.run.to_string());
+    field(out, "title", &detail.title);
+    field(out, "by", &detail.submitted_by);
+    if let Some(before) = summary.retry_of {
+        field(out, "retry of", &before.to_string());
+    }
+    if let Some(reason) = &summary.waiting_for {
+        field(out, "waits for", reason);
+    }
+    field(out, "definition", &detail.definition_digest);
+    if !detail.inputs.is_empty() {
+        out.line(Line::of(BOLD, "  inputs"));
+        for (name, value) in &detail.inputs {
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
+            out.line(Line::from("    ").text(name).text(" = ").text(value));
+        }
+    }
+    results(out, detail);
+    attempts(out, detail, zone);
+    if !detail.timeline.is_empty() {
+        out.line(Line::of(BOLD, format!("  timeline ({zone})")));
+        for (at, event) in &detail.timeline {
+            let at = times::clock_time(*at, zone);
+            out.line(Line::of(DIM, format!("    {at}  ")).text(event));
+        }
+    }
+}
+
+fn field(out: &mut Stream<'_>, name: &str, value: &str) {
+    if !value.is_empty() {
+        out.line(Line::of(DIM, format!("  {name:<10} ")).text(value));
+    }
+}
+
+fn outcome_detail(out: &mut Stream<'_>, detail: &RunDetail) {
+    let summary = &detail.summary;
+    match &summary.outcome {
+        Some(Outcome::Unknown { why }) => {
+            out.line(Line::of(
+                CARE,
+                format!("  what it did cannot be told ({why})"),
+            ));
+            hint(
+                out,
+                &format!(
+                    "look at its changes, then `workerctl resolve {} --as succeeded|failed --note …`",
+                    summary.run.short()
+                ),
+            );
+        }
+        Some(outcome) => {
+            if let Some(text) = outcome.detail() {
+                for line in text.lines() {
+                    out.line(Line::from("  ").styled(BAD, line));
+                }
+            }
+            if matches!(outcome, Outcome::Succeeded) && summary.unverified {
+                out.line(Line::of(
+                    CARE,
+                    "  unverified: no check that has to pass was run",
+                ));
+            }
+        }
+        None => {}
+    }
+    let failed_execution = detail
+        .attempts
+        .last()
+        .filter(|attempt| attempt.failure.is_some())
+        .and_then(|attempt| attempt.execution.as_ref())
+        .filter(|execution| !execution.ended.is_success());
+    if let Some(execution) = failed_execution {
+        tail(out, &execution.stderr_tail);
+        if !execution.stderr_tail.is_empty() || execution.stdout_bytes > 0 {
+            hint(
+                out,
+                &format!(
+                    "`workerctl logs {}` has all of its output",
+                    summary.run.short()
+                ),
+            );
+        }
+    }
+}
+
+fn hint(out: &mut Stream<'_>, text: &str) {
+    out.line(Line::of(ACTIVE, "  hint:").text(" ").text(text));
+}
+
+fn tail(out: &mut Stream<'_>, text: &str) {
+    let lines: Vec<&str> = text.lines().collect();
+    let skipped = lines.len().saturating_sub(TAIL_LINES_MAX);
+    if skipped > 0 {
+        out.line(Line::of(DIM, format!("      │ ({skipped} lines before)")));
+    }
+    for line in lines.iter().skip(skipped) {
+        out.line(Line::of(DIM, "      │ ").text(line));
+    }
+}
+
+fn checks(out: &mut Stream<'_>, detail: &RunDetail) {
+    let newest = detail
+        .attempts
+        .last()
+        .map(|attempt| attempt.checks.as_slice());
+    let all: Vec<&CheckRecord> = detail
+        .pre_checks
+        .iter()
+        .chain(newest.unwrap_or_default())
+        .collect();
+    if all.is_empty() {
+        return;
+    }
+    out.line(Line::of(BOLD, "  checks"));
+    let mut failed = false;
+    for check in all {
+        failed |= check.verdict == Verdict::Failed;
+        one_check(out, check);
+    }
+    if failed {
+        let run = detail.summary.run.short();
+        hint(
+            out,
+            &format!("`workerctl logs {run} --stream check` has all of their output"),
+        );
+    }
+}
+
+fn one_check(out: &mut Stream<'_>, check: &CheckRecord) {
+    let (sign, style) = match check.verdict {
+        Verdict::Passed => ("✓", GOOD),
+        Verdict::Failed => ("✗", BAD),
+        Verdict::Warned => ("!", CARE),
+        Verdict::NotRun => ("–", DIM),
+    };
+    let mut line = Line::from("    ")
+        .styled(style, sign)
+        .text(" ")
+        .text(&check.description);
+    match check.verdict {
+        Verdict::Passed if check.duration_ms > 0 => {
+            line = line.styled(DIM, format!("  {}", show_millis(check.duration_ms)));
+        }
+        Verdict::NotRun => {
+            let why = check.message.as_deref().unwrap_or("not run");
+            line = line.styled(DIM, format!("  {why}"));
+        }
+        Verdict::Passed | Verdict::Failed | Verdict::Warned => {}
+    }
+    out.line(line);
+    if !matches!(check.verdict, Verdict::Failed | Verdict::Warned) {
+        return;
+    }
+    for text in check.command.iter().flat_map(|command| command.lines()) {
+        out.line(Line::of(DIM, "      $ ").text(text));
+    }
+    let ended = check.ended.as_ref().map(Ended::describe);
+    for text in ended.iter().chain(&check.message) {
+        out.line(Line::from("      ").styled(style, text));
+    }
+    tail(out, &check.output_tail);
+}
+
+fn files(out: &mut Stream<'_>, detail: &RunDetail) {
+    let written: Vec<&OutputState> = detail
+        .outputs
+        .iter()
+        .filter(|output| output.path.is_some())
+        .collect();
+    if !written.is_empty() {
+        out.line(Line::of(BOLD, "  outputs"));
+    }
+    for output in &written {
+        let path = output.path.as_deref().unwrap_or_default();
+        let mut line = Line::from("    ").text(path);
+        if let Some(bytes) = output.bytes {
+            line = line.styled(DIM, format!("  {}", times::bytes(bytes)));
+        }
+        if let Some(problem) = &output.problem {
+            line = line.styled(BAD, format!("  {problem}"));
+        } else if !output.written {
+            line = line.styled(DIM, "  not written");
+        }
+        out.line(line);
+    }
+    let others: Vec<&String> = detail
+        .changed
+        .iter()
+        .filter(|path| {
+            !written
+                .iter()
+                .any(|output| output.path.as_ref() == Some(path))
+        })
+        .collect();
+    if others.is_empty() {
+        return;
+    }
+    out.line(Line::of(
+        BOLD,
+        format!("  changed ({})", detail.changed_count),
+    ));
+    for path in others.iter().take(PATHS_SHOWN_MAX) {
+        out.line(Line::from("    ").text(path));
+    }
+    let more = others.len().saturating_sub(PATHS_SHOWN_MAX);
+    if more > 0 {
+        let run = detail.summary.run.short();
+        out.line(Line::of(
+            DIM,
+            format!("    and {more} more: `workerctl diff {run}`"),
+        ));
+    }
+}
+
+fn commit(out: &mut Stream<'_>, detail: &RunDetail) {
+    let summary = &detail.summary;
+    if let Some(commit) = &summary.commit {
+        return field(out, "commit", commit);
+    }
+    let succeeded = matches!(summary.outcome, Some(Outcome::Succeeded));
+    match &detail.results.commit {
+        StepResult::Skipped { why } if succeeded && summary.mutating => {
+            field(out, "commit", &format!("none: {}", why.replace('_', " ")));
+        }
+        StepResult::Pending | StepResult::Passed | StepResult::Skipped { .. }
+            if succeeded && !summary.mutating && detail.outputs.iter().any(|o| o.written) =>
+        {
+            field(
+                out,
+                "commit",
+                "none: the skill is not mutating, its outputs stay in the work tree",
+            );
+        }
+        StepResult::Pending
+        | StepResult::Passed
+        | StepResult::Failed { .. }
+        | StepResult::Skipped { .. }
+        | StepResult::Unknown { .. } => {}
+    }
+}
+
+fn results(out: &mut Stream<'_>, detail: &RunDetail) {
+    out.line(Line::of(BOLD, "  results"));
+    let results = &detail.results;
+    let named = [
+        ("execution", &results.execution),
+        ("verification", &results.verification),
+        ("hook", &results.hook),
+        ("save", &results.save),
+        ("commit", &results.commit),
+    ];
+    for (name, result) in named {
+        let (style, why) = match result {
+            StepResult::Pending => (PLAIN, None),
+            StepResult::Passed => (GOOD, None),
+            StepResult::Failed { message } => (BAD, Some(message)),
+            StepResult::Skipped { why } => (DIM, Some(why)),
+            StepResult::Unknown { why } => (CARE, Some(why)),
+        };
+        let mut line = Line::of(DIM, format!("    {name:<13} ")).styled(style, result.name());
+        if let Some(why) = why {
+            line = line.styled(DIM, format!("  {why}"));
+        }
+        out.line(line);
+    }
+}
+
+fn attempts(out: &mut Stream<'_>, detail: &RunDetail, zone: Tz) {
+    if !detail.attempts.is_empty() {
+        out.line(Line::of(BOLD, format!("  attempts ({zone})")));
+    }
+    for attempt in &detail.attempts {
+        out.line(attempt_line(attempt, zone));
+        if let Some(failure) = &attempt.failure {
+            out.line(Line::from("       ").styled(BAD, failure.to_string()));
+        }
+    }
+}
+
+fn attempt_line(attempt: &AttemptView, zone: Tz) -> Line {
+    let began = times::instant(attempt.started_at, zone);
+    let line = Line::from(format!("    {:>2} ", attempt.attempt)).styled(DIM, began);
+    let Some(execution) = &attempt.execution else {
+        return line.styled(CARE, "  nobody saw its end");
+    };
+    let style = if execution.ended.is_success() {
+        GOOD
+    } else {
+        BAD
+    };
+    let mut line = line
+        .text("  ")
+        .styled(style, execution.ended.describe())
+        .styled(DIM, format!("  {}", show_millis(execution.duration_ms)))
+        .styled(
+            DIM,
+            format!(
+                "  stdout {}, stderr {}",
+                times::bytes(execution.stdout_bytes),
+                times::bytes(execution.stderr_bytes)
+            ),
+        );
+    if execution.dropped_bytes > 0 {
+        line = line.styled(
+            CARE,
+            format!("  {} not kept", times::bytes(execution.dropped_bytes)),
+        );
+    }
+    if execution.survivors_ended > 0 {
+        line = line.styled(
+            CARE,
+            format!(
+                "  {} processes left behind were ended",
+                execution.survivors_ended
+            ),
+        );
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Instants, spans and sizes for people, and instants as people write them.
+
+use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
+use chrono_tz::Tz;
+
+use crate::model::duration::parse_millis;
+use crate::model::{Diagnostic, Kind, Timestamp};
+
+/// `2026-11-20 20:18:03` in `zone`; the zone itself stands in the title or beside it.
+pub(crate) fn instant(at: Timestamp, zone: Tz) -> String {
+    let time = at.time_in(zone);
+    match (time.get(..2), time.get(2..4), time.get(4..)) {
+        (Some(hours), Some(minutes), Some(seconds)) => {
+            format!("{} {hours}:{minutes}:{seconds}", at.date_in(zone))
+        }
+        _ => at.rfc3339(),
+    }
+}
+
+/// `20:18:03.120` in `zone`.
+pub(crate) fn clock_time(at: Timestamp, zone: Tz) -> String {
+    let full = instant(at, zone);
+    let time = full.split_once(' ').map_or(full.as_str(), |(_, time)| time);
+    format!("{time}.{:03}", at.millis().rem_euclid(1_000))
+}
+
+/// `512 B`, `1.2 KiB`, `3.0 GiB`.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if count < 1_024 {
+        return format!("{count} B");
+    }
+    let mut unit = 0;
+    // Tenths, so that no floating point is needed.
+    let mut tenths = u128::from(count) * 10 / 1_024;
+    while tenths >= 10_240 && unit + 1 < UNITS.len() {
+        tenths /= 1_024;
+        unit += 1;
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}
+
+/// The zone of that name, UTC where there is none.
+pub(crate) fn zone(name: &str) -> Tz {
+    name.parse().unwrap_or(Tz::UTC)
+}
+
+/// Reads `2h` (so long ago), `2026-11-20`, `2026-11-20T09:00` (in `zone`) or RFC 3339.
+pub(crate) fn parse_instant(text: &str, now: Timestamp, zone: Tz) -> Result<Timestamp, Diagnostic> {
+    if let Ok((millis, _)) = parse_millis(text) {
+        let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+        return Ok(Timestamp::from_millis(now.millis().saturating_sub(millis)));
+    }
+    if let Some(local) = parse_local(text) {
+        // In the hour that a zone skips there is no such local time: take it as it would have been.
+        let instant = zone.from_local_datetime(&local).earliest().map_or_else(
+            || local.and_utc().timestamp_millis(),
+            |found| found.timestamp_millis(),
+        );
+        return Ok(Timestamp::from_millis(instant));
+    }
+    chrono::DateTime::parse_from_rfc3339(text)
+        .map(|full| Timestamp::from_millis(full.timestamp_millis()))
+        .map_err(|_| {
+            Diagnostic::new(
+                Kind::Usage,
+                "bad_instant",
+                format!("`{text}` is neither a span of time nor an instant"),
+            )
+            .hint("examples: `2h`, `3d`, `2026-11-20`, `2026-11-20T09:00`, `2026-11-20T09:00:00Z`")
+        })
+}
+
+fn parse_local(text: &str) -> Option<NaiveDateTime> {
+    [
+        "%Y-%m-%dT%H:%M:%S",
+        "%Y-%m-%d %H:%M:%S",
+        "%Y-%m-%dT%H:%M",
+        "%Y-%m-%d %H:%M",
+    ]
+    .iter()
+    .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())
+    .or_else(|| {
+        let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+        Some(date.and_time(NaiveTime::MIN))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_read_as_people_write_them() {
+        let now = Timestamp::from_millis(1_795_000_000_000);
+        let berlin = Tz::Europe__Berlin;
+        let table = [
+            ("2h", "2026-11-18T09:06:40.000Z"),
+            ("3d", "2026-11-15T11:06:40.000Z"),
+            ("2026-11-01", "2026-10-31T23:00:00.000Z"),
+            ("2026-07-01T09:00", "2026-07-01T07:00:00.000Z"),
+            ("2026-07-01 09:00:30", "2026-07-01T07:00:30.000Z"),
+            ("2026-07-01T09:00:00Z", "2026-07-01T09:00:00.000Z"),
+            ("2026-03-29T02:30", "2026-03-29T02:30:00.000Z"),
+            ("2026-10-25T02:30", "2026-10-25T00:30:00.000Z"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(
+                parse_instant(text, now, berlin).unwrap().rfc3339(),
+                expected,
+                "{text}"
+            );
+        }
+        for bad in ["", "yesterday", "2026-13-01", "-2h", "2026-11-20T25:00"] {
+            assert_eq!(
+                parse_instant(bad, now, berlin).unwrap_err().kind,
+                Kind::Usage,
+                "{bad}"
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_and_instants_are_short() {
+        let table = [
+            (0, "0 B"),
+            (1_023, "1023 B"),
+            (1_024, "1.0 KiB"),
+            (1_300, "1.2 KiB"),
+            (1_048_575, "1023.9 KiB"),
+            (1_048_576, "1.0 MiB"),
+            (u64::MAX, "15.9 EiB"),
+        ];
+        for (count, shown) in table {
+            assert_eq!(bytes(count), shown);
+        }
+        let at = Timestamp::from_millis(1_795_000_000_123);
+        assert_eq!(instant(at, Tz::Europe__Berlin), "2026-11-18 12:06:40");
+        assert_eq!(clock_time(at, Tz::UTC), "11:06:40.123");
+        for millis in [i64::MIN, i64::MAX] {
+            assert!(!instant(Timestamp::from_millis(millis), Tz::UTC).is_empty());
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Git repositories: the one place of the command line that names the git room.
+
+use std::path::Path;
+
+use crate::git::{self, FirstCommit, GitError, Head, RepoPath};
+use crate::model::{Diagnostic, Kind, Timestamp};
+
+/// What commands want to know of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Repository {
+    /// Root of its work tree.
+    pub(crate) workdir: String,
+    /// `main` or `a detached HEAD`.
+    pub(crate) branch: String,
+    /// Whether commits would move HEAD itself.
+    pub(crate) detached: bool,
+}
+
+/// The repository that a directory lies in.
+pub(crate) fn locate(directory: &Path) -> Result<Repository, Diagnostic> {
+    git::locate(directory)
+        .map(|facts| told(&facts))
+        .map_err(|error| refused(&error))
+}
+
+/// Makes a repository where there is none; `None`: the directory lies in one, however broken.
+pub(crate) fn create(directory: &Path) -> Result<Option<Repository>, Diagnostic> {
+    match git::locate(directory) {
+        Err(GitError::NotARepository(_)) => git::create_repository(directory)
+            .map(|facts| Some(told(&facts)))
+            .map_err(|error| refused(&error)),
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+/// Makes the first commit of a repository from files given relative to its root, as `Name <mail>`.
+/// Answers the commit in hex.
+pub(crate) fn first_commit(
+    root: &Path,
+    files: &[String],
+    author: &str,
+    message: &str,
+    now: Timestamp,
+) -> Result<String, Diagnostic> {
+    let who = git::author(root, Some(author)).map_err(|error| {
+        let told = Diagnostic::new(Kind::Blocked, error.code(), error.to_string());
+        hinted(told, error.hint())
+    })?;
+    let paths: Result<Vec<RepoPath>, git::NameError> = files
+        .iter()
+        .map(|file| RepoPath::from_bytes(file.as_bytes()))
+        .collect();
+    let paths = paths.map_err(|error| refused(&error.into()))?;
+    let how = FirstCommit {
+        author: &who,
+        message,
+        time_s: now.millis().div_euclid(1_000),
+        offset_min: 0,
+    };
+    git::first_commit(root, &paths, &how)
+        .map(|oid| oid.as_str().to_owned())
+        .map_err(|error| refused(&error))
+}
+
+fn refused(error: &GitError) -> Diagnostic {
+    let told = Diagnostic::new(Kind::Blocked, error.code(), error.to_string());
+    hinted(told, error.hint())
+}
+
+fn hinted(told: Diagnostic, hint: Option<String>) -> Diagnostic {
+    match hint {
+        Some(hint) => told.hint(hint),
+        None => told,
+    }
+}
+
+fn told(facts: &git::Facts) -> Repository {
+    let detached = matches!(facts.head, Head::Detached { .. });
+    let branch = if detached {
+        "a detached HEAD".to_owned()
+    } else {
+        let name = facts.head.refname();
+        name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()
+    };
+    Repository {
+        workdir: facts.workdir.display().to_string(),
+        branch,
+        detached,
+    }
+}
+
+/// A commit for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Commit {
+    /// Its id in hex.
+    pub(crate) oid: String,
+    /// `Name <mail>`.
+    pub(crate) author: String,
+    /// When it was made.
+    pub(crate) at: Timestamp,
+    /// The whole message.
+    pub(crate) message: String,
+    /// Its files, one line each with how many lines came and went.
+    pub(crate) files: Vec<String>,
+    /// How many files are not listed.
+    pub(crate) files_more: u64,
+}
+
+/// Most bytes of a commit's message that are shown.
+const MESSAGE_BYTES_MAX: usize = 16 * 1024;
+
+/// Most files of a commit that are listed.
+const FILES_MAX: usize = 100;
+
+/// A commit of a repository, given in hex; `None` when it is gone.
+pub(crate) fn commit(root: &Path, commit: &str) -> Result<Option<Commit>, Diagnostic> {
+    let oid = commit
+        .parse()
+        .map_err(|error: git::NameError| refused(&error.into()))?;
+    let found = git::show_commit(root, &oid, MESSAGE_BYTES_MAX, FILES_MAX)
+        .map_err(|error| refused(&error))?;
+    Ok(found.map(|shown| Commit {
+        oid: shown.oid.as_str().to_owned(),
+        author: shown.author,
+        at: Timestamp::from_millis(shown.time_s.saturating_mul(1_000)),
+        message: shown.message,
+        files_more: shown.files_count.saturating_sub(shown.files.len() as u64),
+        files: shown.files.iter().map(file_line).collect(),
+    }))
+}
+
+fn file_line(file: &git::ShownFile) -> String {
+    match file.lines {
+        Some((came, went)) => format!("{} | +{came} -{went}", file.path),
+        None => format!("{} | not text", file.path),
+    }
+}
+
+/// Who commits would be by: `Name <mail>`.
+pub(crate) fn author(directory: &Path, configured: Option<&str>) -> Result<String, Diagnostic> {
+    match git::author(directory, configured) {
+        Ok(author) => Ok(format!("{} <{}>", author.name, author.email)),
+        Err(error) => {
+            let told = Diagnostic::new(Kind::Blocked, error.code(), error.to_string());
+            Err(hinted(told, error.hint()))
+        }
+    }
+}

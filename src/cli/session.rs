@@ -1,0 +1,120 @@
+//! What every command is given: streams, places, engines, clocks, signals.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono_tz::Tz;
+use serde::Serialize;
+
+use super::globals::{Globals, Site};
+use super::interrupts::Interrupts;
+use super::io::Io;
+use super::render::{diagnostic, json, times};
+use crate::clock::Clock;
+use crate::model::Diagnostic;
+use crate::protocol::{Control, RunsQuery};
+
+/// Which engine a command accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accept {
+    /// The one that runs; where none runs, one hosted in this process.
+    RunningElseHosted,
+    /// Only one that runs.
+    RunningOnly,
+}
+
+/// Where engines come from.
+pub(crate) trait Engines {
+    /// Finds the engine of a workspace, or hosts it.
+    fn connect(&self, site: &Site, accept: Accept) -> Result<Arc<dyn Control>, Diagnostic>;
+    /// Is the daemon of a workspace until it has been drained.
+    fn serve(&self, site: &Site) -> Result<(), Diagnostic>;
+}
+
+/// All that a command works with; nothing else of the process is touched.
+pub(crate) struct Session<'a> {
+    /// Streams.
+    pub(crate) io: Io<'a>,
+    /// Options of every command.
+    pub(crate) globals: &'a Globals,
+    /// The process's environment.
+    pub(crate) environment: &'a BTreeMap<String, String>,
+    /// Absolute path of the working directory.
+    pub(crate) cwd: &'a Path,
+    /// Where engines come from.
+    pub(crate) engines: &'a dyn Engines,
+    /// Where signals come from.
+    pub(crate) interrupts: &'a dyn Interrupts,
+    /// Clocks.
+    pub(crate) clock: &'a dyn Clock,
+}
+
+impl Session<'_> {
+    /// The places for this command.
+    pub(crate) fn site(&self) -> Result<Site, Diagnostic> {
+        self.globals.site(self.cwd, self.environment)
+    }
+
+    /// Finds the engine of the workspace, or hosts it.
+    pub(crate) fn connect(&self, accept: Accept) -> Result<Arc<dyn Control>, Diagnostic> {
+        self.engines.connect(&self.site()?, accept)
+    }
+
+    /// Whether data is wanted as JSON.
+    pub(crate) fn json(&self) -> bool {
+        self.globals.json
+    }
+
+    /// Writes data as JSON; what is no object stands under `under`.
+    pub(crate) fn print_json<T: Serialize>(&mut self, value: &T, under: &str) {
+        let text = json::document(value, under);
+        self.io.out.raw(&text);
+    }
+
+    /// Writes a diagnostic in the form that is wanted.
+    pub(crate) fn print_diagnostic(&mut self, told: &Diagnostic) {
+        if self.json() {
+            diagnostic::print_json(&mut self.io.err, told);
+        } else {
+            diagnostic::print(&mut self.io.err, told);
+        }
+    }
+
+    /// Who asks, for people.
+    pub(crate) fn asked_by(&self) -> Option<String> {
+        ["USER", "LOGNAME"]
+            .iter()
+            .find_map(|name| self.environment.get(*name))
+            .filter(|user| !user.is_empty())
+            .cloned()
+            .or_else(|| Some(format!("uid {}", rustix::process::getuid().as_raw())))
+    }
+}
+
+/// The zone of displayed times.
+pub(crate) fn zone_of(control: &dyn Control) -> Result<Tz, Diagnostic> {
+    Ok(times::zone(&control.status()?.timezone))
+}
+
+/// The run that an argument means: `latest`, else what was given.
+pub(crate) fn run_named(control: &dyn Control, given: &str) -> Result<String, Diagnostic> {
+    if given != "latest" {
+        return Ok(given.to_owned());
+    }
+    let newest = control.runs(&RunsQuery {
+        limit: 1,
+        ..RunsQuery::default()
+    })?;
+    newest
+        .first()
+        .map(|run| run.run.to_string())
+        .ok_or_else(|| {
+            Diagnostic::new(
+                crate::model::Kind::NotFound,
+                "no_runs",
+                "there are no runs yet",
+            )
+            .hint("`workerctl skills` lists what can be run")
+        })
+}

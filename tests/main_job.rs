@@ -1,0 +1,20 @@
+//! What the program is for, end to end with the real program: skills that succeed, fail, are cut off,
+//! are put back, are committed once; every exit code; what belongs to the person stays as it is.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "what prepares a test fails by panicking, and says when it skips"
+)]
+
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod workspace;
+
+#[path = "main_job/commits.rs"]
+mod commits;
+#[path = "main_job/exit_codes.rs"]
+mod exit_codes;
+#[path = "main_job/outputs.rs"]
+mod outputs;
+#[path = "main_job/secrets.rs"]
+mod secrets;

@@ -1,0 +1,178 @@
+//! What a run commits, what it puts back, and what it never touches.
+
+use serde_json::Value;
+
+use crate::workspace::Workspace;
+
+const SKILLS: &str = r#"
+  - id: note
+    description: d
+    mutating: true
+    interface:
+      inputs: [{name: text, type: string, default: "a note"}]
+      outputs: [{name: note, type: markdown, destination: "workspace/notes/{run}.md"}]
+    run: "printf '# %s\n' {text} > {note}"
+    verification: [{command: "test -s {note}"}]
+    hooks:
+      post_commit: ["cat >> \"$HOME/committed\"; echo >> \"$HOME/committed\""]
+  - id: havoc
+    description: d
+    mutating: true
+    run: |
+      echo changed >> tracked.txt
+      rm gone.txt
+      chmod +x plain.sh
+      mkdir -p new/deep && echo new > new/deep/file
+      ln -s tracked.txt link
+    verification: [{command: "false", description: "never"}]
+  - id: blocked
+    description: d
+    mutating: true
+    run: "echo changed >> tracked.txt; echo new > new.txt"
+    hooks: {post_tools: ["cat > \"$HOME/told\"; echo no >&2; exit 2"]}
+  - id: warned
+    description: d
+    mutating: true
+    run: "echo changed >> tracked.txt"
+    hooks: {post_tools: ["exit 1"]}
+  - {id: touch-tracked, description: d, mutating: true, run: "echo changed >> tracked.txt"}
+  - {id: idle, description: d, mutating: true, run: "true"}
+"#;
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.write("gone.txt", "still here\n");
+    workspace.write("plain.sh", "#!/bin/sh\n");
+    workspace.commit_all("more");
+    workspace
+}
+
+fn summary(done: &Value) -> &Value {
+    &done["summary"]
+}
+
+#[test]
+fn a_mutating_run_ends_in_exactly_one_commit_of_its_own_change() {
+    let workspace = workspace();
+    let before = workspace.git(&["rev-parse", "HEAD"]);
+    let done = workspace.run(&["run", "note", "-i", "text=It's $(so) \"done\"", "--json"]);
+    let detail = done.expect_code(0).value();
+    let run = summary(&detail)["run"].as_str().unwrap();
+    let commit = summary(&detail)["commit"].as_str().unwrap();
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]).trim(), commit);
+    assert_eq!(workspace.git(&["rev-parse", "HEAD~1"]), before);
+    assert_eq!(workspace.committed_runs(), [run]);
+    let path = format!("workspace/notes/{run}.md");
+    assert_eq!(
+        workspace
+            .git(&["show", "--name-only", "--format=", "HEAD"])
+            .trim(),
+        path
+    );
+    let text = workspace.git(&["show", &format!("HEAD:{path}")]);
+    assert_eq!(text, "# It's $(so) \"done\"\n");
+    assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+    workspace.git(&["fsck", "--strict"]);
+
+    // The hook was told once, after the commit.
+    let told = std::fs::read_to_string(workspace.home.join("committed")).unwrap();
+    let told: Value = serde_json::from_str(told.trim()).unwrap();
+    assert_eq!(told["commit"], *commit);
+    assert_eq!(told["run_id"], *run);
+    workspace.expect_no_process();
+}
+
+#[test]
+fn a_failing_check_puts_everything_back() {
+    let workspace = workspace();
+    let (before, index) = (workspace.tree(), workspace.git(&["ls-files", "-s"]));
+    let done = workspace.run(&["run", "havoc", "--json"]).expect_code(5);
+    let detail = done.value();
+    assert_eq!(detail["not_restored"], serde_json::json!([]));
+    assert_eq!(workspace.tree(), before);
+    assert!(!workspace.root.join("new").exists());
+    assert!(workspace.root.join("link").symlink_metadata().is_err());
+    assert_eq!(workspace.git(&["ls-files", "-s"]), index);
+    assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+    assert!(workspace.committed_runs().is_empty());
+    let run = summary(&detail)["run"].as_str().unwrap();
+    let kept = workspace.run(&["diff", run]).expect_code(0).stdout;
+    assert!(kept.contains("new/deep/file"), "{kept}");
+}
+
+#[test]
+fn a_hook_that_blocks_puts_everything_back_and_one_that_fails_warns() {
+    let workspace = workspace();
+    let before = workspace.tree();
+    let done = workspace.run(&["run", "blocked", "--json"]).expect_code(1);
+    let detail = done.value();
+    let failure = &summary(&detail)["outcome"]["failure"];
+    assert_eq!(failure["code"], "hook_blocked", "{failure}");
+    assert_eq!(workspace.tree(), before);
+    let told = std::fs::read_to_string(workspace.home.join("told")).unwrap();
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["hook_event_name"], "PostToolUse");
+    assert_eq!(told["mutating"], true);
+
+    let detail = workspace
+        .run(&["run", "warned", "--json"])
+        .expect_code(0)
+        .value();
+    assert_ne!(detail["warnings"], serde_json::json!([]), "{detail}");
+    assert_eq!(workspace.committed_runs().len(), 1);
+}
+
+#[test]
+fn what_a_person_has_staged_and_changed_stays_as_it_is() {
+    let workspace = workspace();
+    workspace.write("staged.txt", "staged\n");
+    workspace.git(&["add", "staged.txt"]);
+    workspace.write("staged.txt", "staged, then changed\n");
+    workspace.write("gone.txt", "changed, not staged\n");
+    workspace.write("untracked.txt", "mine\n");
+    let look = || {
+        (
+            workspace.git(&["diff", "--cached"]),
+            workspace.git(&["diff"]),
+            workspace.git(&["status", "--porcelain"]),
+        )
+    };
+    let before = look();
+    workspace.run(&["run", "note"]).expect_code(0);
+    assert_eq!(look(), before);
+    workspace.run(&["run", "blocked"]).expect_code(1);
+    assert_eq!(look(), before);
+    let named = workspace.git(&["show", "--name-only", "--format=", "HEAD"]);
+    assert!(named.trim().starts_with("workspace/notes/"), "{named}");
+}
+
+#[test]
+fn a_path_that_a_person_had_changed_is_not_committed() {
+    let workspace = workspace();
+    workspace.write("tracked.txt", "a person's work\n");
+    let done = workspace
+        .run(&["run", "touch-tracked", "--json"])
+        .expect_code(1);
+    let detail = done.value();
+    let failure = &summary(&detail)["outcome"]["failure"];
+    assert_eq!(failure["code"], "path_was_dirty", "{failure}");
+    assert_eq!(workspace.read("tracked.txt").unwrap(), "a person's work\n");
+    assert!(workspace.committed_runs().is_empty());
+}
+
+#[test]
+fn nothing_changed_is_no_commit() {
+    let workspace = workspace();
+    let head = workspace.git(&["rev-parse", "HEAD"]);
+    let detail = workspace
+        .run(&["run", "idle", "--json"])
+        .expect_code(0)
+        .value();
+    assert!(summary(&detail)["commit"].is_null());
+    assert_eq!(
+        detail["results"]["commit"]["is"], "skipped",
+        "{}",
+        detail["results"]
+    );
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), head);
+}

@@ -1,0 +1,125 @@
+//! Outputs, attempts and the examples that `init` writes.
+
+use std::fs;
+
+use crate::workspace::Workspace;
+
+const SKILLS: &str = r#"
+  - id: printed
+    description: d
+    interface: {outputs: [{name: r, type: markdown, destination: "workspace/reports/r.md"}]}
+    run: "echo '# printed'"
+  - id: not-json
+    description: d
+    interface: {outputs: [{name: r, type: json, destination: "workspace/reports/r.json"}]}
+    run: "echo '{not json'"
+  - id: not-written
+    description: d
+    interface: {outputs: [{name: r, type: file, destination: "workspace/reports/r.bin"}]}
+    run: "test -n {r}"
+  - id: third-time
+    description: d
+    retry: {max_attempts: 3, backoff: {initial: 1ms}}
+    run: |
+      echo "[$WORKERCTL_LAST_FAILURE]" >> "$HOME/attempts"
+      test "$(wc -l < "$HOME/attempts")" -ge 3
+  - id: once
+    description: d
+    mutating: true
+    retry: {max_attempts: 3, backoff: {initial: 1ms}}
+    run: "echo x >> \"$HOME/once\"; exit 1"
+  - id: again
+    description: d
+    mutating: true
+    idempotent: true
+    retry: {max_attempts: 3, backoff: {initial: 1ms}}
+    run: |
+      echo x >> "$HOME/again"; echo x >> tracked.txt
+      test "$(wc -l < "$HOME/again")" -ge 2
+"#;
+
+#[test]
+fn what_is_printed_becomes_the_one_output() {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.run(&["run", "printed"]).expect_code(0);
+    assert_eq!(
+        workspace.read("workspace/reports/r.md").unwrap(),
+        "# printed\n"
+    );
+    assert!(workspace.committed_runs().is_empty());
+}
+
+#[test]
+fn outputs_that_are_not_what_they_were_declared_fail() {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.write("workspace/reports/r.bin", "of an earlier time\n");
+    workspace.commit_all("an earlier output");
+    for skill in ["not-json", "not-written"] {
+        let done = workspace.run(&["run", skill, "--json"]).expect_code(5);
+        assert_eq!(
+            done.value()["summary"]["outcome"]["failure"]["step"],
+            "verify"
+        );
+    }
+}
+
+#[test]
+fn a_further_attempt_is_told_why_the_last_one_failed() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let detail = workspace
+        .run(&["run", "third-time", "--json"])
+        .expect_code(0)
+        .value();
+    assert_eq!(detail["summary"]["attempts"], 3);
+    let told = fs::read_to_string(workspace.home.join("attempts")).unwrap();
+    let told: Vec<&str> = told.lines().collect();
+    assert_eq!(told[0], "[]");
+    assert!(told[1].len() > 4 && told[2].len() > 4, "{told:?}");
+}
+
+#[test]
+fn a_mutating_skill_is_tried_again_only_if_it_is_idempotent() {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.run(&["run", "once"]).expect_code(1);
+    assert_eq!(
+        fs::read_to_string(workspace.home.join("once")).unwrap(),
+        "x\n"
+    );
+    workspace.run(&["run", "again"]).expect_code(0);
+    assert_eq!(
+        fs::read_to_string(workspace.home.join("again")).unwrap(),
+        "x\nx\n"
+    );
+    // The tree was put back before the second attempt.
+    assert_eq!(workspace.read("tracked.txt").unwrap(), "as committed\nx\n");
+}
+
+#[test]
+fn the_examples_run_from_the_first_minute() {
+    let workspace = Workspace::new();
+    workspace.run(&["init"]).expect_code(0);
+    workspace.commit_all("workers");
+    let head = || workspace.git(&["rev-parse", "HEAD"]);
+    let before = head();
+    let detail = workspace
+        .run(&["run", "weekly-changes", "--json"])
+        .expect_code(0)
+        .value();
+    let report = detail["outputs"][0]["path"].as_str().unwrap().to_owned();
+    assert!(workspace.read(&report).unwrap().starts_with("# Changes"));
+    assert_ne!(head(), before);
+    assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+
+    let skills = workspace.json(&["skills"]);
+    let watching = skills["skills"].as_array().unwrap().iter().find(|skill| {
+        let address = skill["address"].as_str().unwrap_or_default();
+        address.starts_with("host-watch/") && skill["mutating"] == false
+    });
+    let watching = watching.unwrap_or_else(|| panic!("{skills}"));
+    let before = head();
+    workspace
+        .run(&["run", watching["address"].as_str().unwrap()])
+        .expect_code(0);
+    assert_eq!(head(), before);
+    workspace.expect_no_process();
+}

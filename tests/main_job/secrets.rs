@@ -1,0 +1,95 @@
+//! Secrets of the environment and of sensitive inputs: nowhere but in the skill.
+
+use std::fs;
+
+use crate::workspace::Workspace;
+use crate::workspace::daemon::Daemon;
+use crate::workspace::gate::Gate;
+use crate::workspace::observed::{contains, files_below};
+
+const OF_ENVIRONMENT: &str = "Kanarie-1-4f8e2b7c9d";
+const OF_INPUT: &str = "Kanarie-2-1a6d3e5f0b";
+/// Both in base64, as `base64` writes them without what depends on the end.
+const ENCODED: [&str; 2] = ["S2FuYXJpZS0xLTRmOGUyYjdjOW", "S2FuYXJpZS0yLTFhNmQzZTVmMG"];
+
+const SKILLS: &str = r#"
+  - id: loud
+    description: d
+    mutating: true
+    env: [API_KEY]
+    interface: {inputs: [{name: token, type: string, sensitive: true}]}
+    run: |
+      printf '%s' "$API_KEY" > "$HOME/seen"; printf '%s' {token} >> "$HOME/seen"
+      echo "key $API_KEY"; echo "token" {token} >&2
+      printf '%s' "$API_KEY" | base64; printf '%s' {token} | base64 >&2
+      echo changed >> tracked.txt
+      GATE
+    verification: [{command: "echo {token}; echo \"$API_KEY\"; true", description: loud}]
+    hooks: {post_tools: ["cat; echo \"$API_KEY\"; exit 1"], post_commit: ["cat; echo \"$API_KEY\"; exit 1"]}
+"#;
+
+fn forms() -> Vec<&'static [u8]> {
+    [OF_ENVIRONMENT, OF_INPUT]
+        .iter()
+        .chain(&ENCODED)
+        .map(|form| form.as_bytes())
+        .collect()
+}
+
+fn expect_no_secret(what: &str, bytes: &[u8]) {
+    for form in forms() {
+        let shown = String::from_utf8_lossy(form);
+        assert!(!contains(bytes, form), "{what} holds `{shown}`");
+    }
+}
+
+fn command_lines() -> Vec<u8> {
+    let lines = fs::read_dir("/proc").unwrap().flatten();
+    lines
+        .filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+        .flat_map(|line| [line, b"\n".to_vec()].concat())
+        .collect()
+}
+
+#[test]
+fn secrets_are_nowhere_but_in_the_skill() {
+    let workspace = Workspace::with_skills(&SKILLS.replace("GATE", &Gate::text("loud")));
+    let mut gate = Gate::new(&workspace, "loud");
+    let daemon = Daemon::start_with(&workspace, &[("API_KEY", OF_ENVIRONMENT)]);
+    let inputs = workspace.home.join("inputs.json");
+    fs::write(&inputs, format!("{{\"token\": \"{OF_INPUT}\"}}")).unwrap();
+    let arguments = ["run", "loud", "--inputs-json", inputs.to_str().unwrap()];
+    let started = workspace.start(&mut workspace.workerctl(&arguments));
+    let (run, _) = gate.reached();
+    expect_no_secret("a command line", &command_lines());
+    gate.pass();
+    let done = started.end().expect_code(0);
+    expect_no_secret("what `run` shows", (done.stdout + &done.stderr).as_bytes());
+    let seen = fs::read_to_string(workspace.home.join("seen")).unwrap();
+    assert_eq!(seen, format!("{OF_ENVIRONMENT}{OF_INPUT}"));
+
+    for arguments in [
+        vec!["show", &run],
+        vec!["show", &run, "--json"],
+        vec!["logs", &run],
+        vec!["logs", &run, "--json"],
+        vec!["runs", "--json"],
+        vec!["diff", &run],
+        vec!["threads", "--json"],
+    ] {
+        let done = workspace.run(&arguments);
+        let shown = format!("{arguments:?}");
+        expect_no_secret(&shown, (done.stdout + &done.stderr).as_bytes());
+    }
+    expect_no_secret("the daemon's log", daemon.log().as_bytes());
+    daemon.stop();
+    expect_no_secret("git", workspace.git(&["log", "--all", "-p"]).as_bytes());
+    for directory in [workspace.root.as_path(), workspace.state()] {
+        for path in files_below(directory, &|_| true) {
+            expect_no_secret(&path.display().to_string(), &fs::read(&path).unwrap());
+        }
+    }
+    // Masked, not lost: the log says that there was something.
+    let logs = workspace.run(&["logs", &run]).expect_code(0).stdout;
+    assert!(logs.contains("key ***"), "{logs}");
+}

@@ -1,0 +1,139 @@
+//! What can be seen from outside: files, processes, runs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{Workspace, eventually};
+
+/// All files below a directory, sorted; `enter` says which paths are looked at.
+pub(crate) fn files_below(directory: &Path, enter: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![directory.to_path_buf()];
+    while let Some(directory) = open.pop() {
+        // What goes while it is looked at was not there.
+        let Ok(entries) = fs::read_dir(&directory) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            let path = entry.path();
+            if !enter(&path) {
+                continue;
+            }
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => open.push(path),
+                Ok(kind) if kind.is_file() => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Processes whose environment holds these bytes: id and command line.
+pub(crate) fn processes_with(needle: &[u8]) -> Vec<(u32, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let Ok(environment) = fs::read(entry.path().join("environ")) else {
+            continue;
+        };
+        if contains(&environment, needle) {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            found.push((pid, String::from_utf8_lossy(&line).replace('\0', " ")));
+        }
+    }
+    found
+}
+
+/// Whether bytes hold others.
+pub(crate) fn contains(hay: &[u8], needle: &[u8]) -> bool {
+    hay.windows(needle.len()).any(|window| window == needle)
+}
+
+impl Workspace {
+    /// Processes that this test has left, the daemon included.
+    pub(crate) fn processes(&self) -> Vec<(u32, String)> {
+        let home = [b"HOME=", self.home.as_os_str().as_bytes(), b"\0"].concat();
+        processes_with(&home)
+    }
+
+    /// Ends every process of this test.
+    pub(crate) fn end_processes(&self) {
+        eventually("the processes of this test end", || {
+            let left = self.processes();
+            for (pid, _) in &left {
+                let pid = Pid::from_raw(pid.cast_signed()).unwrap();
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            left.is_empty().then_some(())
+        });
+    }
+
+    /// Asserts that none of its processes is left.
+    pub(crate) fn expect_no_process(&self) {
+        let left = self.processes();
+        assert!(left.is_empty(), "processes are left: {left:?}");
+    }
+
+    /// All runs by id, as `runs` lists them.
+    pub(crate) fn runs(&self) -> BTreeMap<String, Value> {
+        let listed = self.json(&["runs", "-n", "10000"]);
+        let runs = listed["runs"].as_array().unwrap().iter();
+        runs.map(|run| (run["run"].as_str().unwrap().to_owned(), run.clone()))
+            .collect()
+    }
+
+    /// One run in full.
+    pub(crate) fn show(&self, run: &str) -> Value {
+        self.json(&["show", run])
+    }
+
+    /// Submits a run to the daemon and answers its id.
+    pub(crate) fn submit(&self, arguments: &[&str]) -> String {
+        let done = self.run(&[&["run", "--no-wait"], arguments].concat());
+        assert_eq!(done.code, 0, "{arguments:?}: {done:?}");
+        done.stdout.trim().to_owned()
+    }
+
+    /// Waits for the end of a run; answers the exit code of `wait` and the run.
+    pub(crate) fn wait(&self, run: &str) -> (i32, Value) {
+        let done = self.run(&["wait", run, "--json"]);
+        (done.code, done.value())
+    }
+
+    /// Waits until a run is in this phase.
+    pub(crate) fn wait_for_phase(&self, run: &str, phase: &str) {
+        eventually(&format!("{run} is {phase}"), || {
+            (self.show(run)["summary"]["phase"] == phase).then_some(())
+        });
+    }
+
+    /// Waits until nothing runs and nothing waits.
+    pub(crate) fn wait_until_idle(&self) {
+        let mut last = Value::Null;
+        let end = std::time::Instant::now() + super::PATIENCE * 5;
+        loop {
+            let done = self.run(&["status", "--json"]);
+            if done.code == 0 {
+                last = done.value();
+                if last["running"] == 0 && last["queued"] == 0 {
+                    return;
+                }
+            }
+            assert!(std::time::Instant::now() < end, "not idle: {last}");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+}
