@@ -1,0 +1,157 @@
+//! The HTTP API of a real daemon with a real engine behind it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "what prepares a test fails by panicking, and says when it skips"
+)]
+
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod workspace;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use workspace::daemon::Daemon;
+use workspace::gate::Gate;
+use workspace::{PATIENCE, Workspace};
+
+const SKILLS: &str = r"
+  - id: gated
+    description: d
+    interface: {inputs: [{name: n, type: number, default: 1}]}
+    run: 'echo before; GATE; echo after'
+  - {id: broken, description: d, run: [1, {a: b}]}
+";
+
+struct Api(PathBuf);
+
+struct Answer {
+    status: u16,
+    body: String,
+}
+
+impl Answer {
+    fn value(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// Status, kind and code of a refusal, which has all of its fields.
+    fn refusal(&self) -> (u16, String) {
+        let value = self.value();
+        assert!(
+            value["kind"].is_string() && value["message"].is_string(),
+            "{value}"
+        );
+        assert!(value["hints"].is_array(), "{value}");
+        (self.status, value["code"].as_str().unwrap().to_owned())
+    }
+}
+
+impl Api {
+    fn of(workspace: &Workspace) -> Api {
+        let lock = workspace.read(".workerctl/lock").unwrap();
+        let lock: Value = serde_json::from_str(&lock).unwrap();
+        Api(PathBuf::from(lock["socket"].as_str().unwrap()))
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> UnixStream {
+        let mut stream = UnixStream::connect(&self.0).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+        stream
+    }
+
+    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+        let mut text = String::new();
+        let mut stream = self.send(method, path, headers, body);
+        stream.read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = body.to_owned();
+        Answer { status, body }
+    }
+}
+
+fn bed() -> (Workspace, Gate, Daemon, Api) {
+    let workspace = Workspace::with_skills(&SKILLS.replace("GATE", &Gate::text("gate")));
+    let gate = Gate::new(&workspace, "gate");
+    let daemon = Daemon::start(&workspace);
+    let api = Api::of(&workspace);
+    (workspace, gate, daemon, api)
+}
+
+#[test]
+fn a_key_makes_one_run_and_its_events_are_told_until_its_end() {
+    let (workspace, mut gate, daemon, api) = bed();
+    let body = json!({"skill": "w/gated", "inputs": {"n": 7}}).to_string();
+    let submit = || api.ask("POST", "/v1/runs", "Idempotency-Key: k 1\r\n", &body);
+    let (first, second) = (submit(), submit());
+    assert_eq!(
+        (first.status, first.value()["existing"].clone()),
+        (201, json!(false))
+    );
+    assert_eq!(second.value()["existing"], true);
+    assert!(
+        second.status == 200 || second.status == 201,
+        "{}",
+        second.body
+    );
+    let run = first.value()["run"].as_str().unwrap().to_owned();
+    assert_eq!(second.value()["run"], *run);
+    let other = json!({"skill": "w/gated", "inputs": {"n": 8}}).to_string();
+    let reused = api.ask("POST", "/v1/runs", "Idempotency-Key: k 1\r\n", &other);
+    assert_eq!(reused.refusal(), (409, "key_reused".to_owned()));
+
+    assert_eq!(gate.reached().0, run);
+    let stream = api.send("GET", &format!("/v1/runs/{run}/events"), "", "");
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    lines.find(|line| line.contains("\"before\"")).unwrap();
+    gate.pass();
+    let told: Vec<String> = lines.collect();
+    assert!(
+        told.iter().any(|line| line.contains("\"after\"")),
+        "{told:?}"
+    );
+    assert!(told.iter().any(|line| line == "event: end"), "{told:?}");
+    let detail = api.ask("GET", &format!("/v1/runs/{run}"), "", "").value();
+    assert_eq!(detail["summary"]["outcome"]["kind"], "succeeded");
+    assert_eq!(detail["inputs"]["n"], 7);
+    assert_eq!(workspace.runs().len(), 1);
+    daemon.stop();
+}
+
+#[test]
+fn refusals_have_one_form() {
+    let (workspace, _gate, daemon, api) = bed();
+    let submit = |body: Value| api.ask("POST", "/v1/runs", "", &body.to_string()).refusal();
+    let status = |refusal: (u16, String)| refusal.0;
+    assert_eq!(api.ask("DELETE", "/v1/runs", "", "").refusal().0, 405);
+    assert_eq!(api.ask("GET", "/v1/nothing", "", "").refusal().0, 404);
+    assert_eq!(
+        api.ask("GET", "/v1/runs/zzzzzz", "", "").refusal(),
+        (404, "run_not_found".to_owned())
+    );
+    assert_eq!(status(submit(json!({"skill": "no-such-skill"}))), 404);
+    assert_eq!(status(submit(json!({"skill": "w/broken"}))), 422);
+    assert_eq!(
+        status(submit(json!({"skill": "w/gated", "inputs": {"n": "x"}}))),
+        400
+    );
+    assert_eq!(
+        status(submit(json!({"skill": "w/gated", "unknown": 1}))),
+        400
+    );
+    let drained = api.ask("POST", "/v1/drain", "", "{}");
+    assert!((200..300).contains(&drained.status), "{}", drained.body);
+    daemon.ended();
+    assert!(workspace.runs().is_empty());
+    workspace.expect_no_process();
+}

@@ -1,0 +1,135 @@
+//! A full disk under repository and state while runs are under way: the daemon stays, refuses new work and
+//! says why, goes on by itself once there is space, and has lost nothing.
+//!
+//! `WORKERCTL_TEST_ROUNDS=<n>` sets how often the disk fills up (2 by default). Without root this says
+//! `SKIPPED`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "what prepares a test fails by panicking, and says when it skips"
+)]
+
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod workspace;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use workspace::daemon::Daemon;
+use workspace::disk::Small;
+use workspace::gate::Gate;
+use workspace::{Done, Started, Workspace, eventually, rounds};
+
+const SKILLS: &str = r#"
+  - {id: read, description: d, run: "echo read"}
+  - id: gated
+    description: d
+    mutating: true
+    run: 'echo x >> tracked.txt; GATE'
+"#;
+
+/// What came of filling the disk.
+#[derive(Default)]
+struct Filling {
+    acknowledged: BTreeSet<String>,
+    /// Requests that were being stored when the disk became full: they wait for space.
+    waiting: Vec<Started>,
+}
+
+impl Filling {
+    fn note(&mut self, done: &Done) {
+        let run = done.value()["run"].as_str().unwrap().to_owned();
+        self.acknowledged.insert(run);
+    }
+
+    /// Fills the disk again and again until a request is refused for it.
+    fn until_refused(&mut self, workspace: &Workspace, small: &Small) -> Done {
+        eventually("a request is refused because the disk is full", || {
+            // What the store kept in reserve is given back first, and is taken here as well.
+            small.fill();
+            let mut command = workspace.workerctl(&["run", "--no-wait", "read", "--json"]);
+            let mut started = workspace.start(&mut command);
+            if !started.ends_within(Duration::from_secs(3)) {
+                self.waiting.push(started);
+                return None;
+            }
+            let done = started.end();
+            if done.code == 0 {
+                self.note(&done);
+                return None;
+            }
+            Some(done)
+        })
+    }
+
+    /// There is space again: what waited is accepted after all.
+    fn accepted(&mut self) {
+        for started in std::mem::take(&mut self.waiting) {
+            let done = started.end().expect_code(0);
+            self.note(&done);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_work_and_loses_nothing() {
+    let Some(small) = Small::create(96) else {
+        return;
+    };
+    let workspace = Workspace::on(small.path());
+    workspace.furnish(&SKILLS.replace("GATE", &Gate::text("gate")));
+    let mut gate = Gate::new(&workspace, "gate");
+    let mut daemon = Daemon::start(&workspace);
+    let mut filling = Filling::default();
+    for round in 0..rounds(2) {
+        let gated = workspace.submit(&["gated"]);
+        assert_eq!(gate.reached().0, gated);
+        let done = filling.until_refused(&workspace, &small);
+        assert_eq!(
+            (done.code, done.refusal().as_str()),
+            (6, "disk_full"),
+            "round {round}: {done:?}"
+        );
+        assert!(daemon.lives(), "{}", daemon.log());
+        // What stands at the gate ends while there is no space.
+        gate.pass();
+        let again = filling.until_refused(&workspace, &small);
+        assert_eq!(again.code, 6, "{again:?}: {}", daemon.log());
+
+        small.free();
+        eventually("the daemon takes work again", || {
+            (workspace.json(&["status"])["condition"] == "ready").then_some(())
+        });
+        filling.accepted();
+        filling.acknowledged.insert(workspace.submit(&["read"]));
+        let (code, detail) = workspace.wait(&gated);
+        let kind = detail["summary"]["outcome"]["kind"].as_str().unwrap();
+        assert!(["succeeded", "failed"].contains(&kind), "{code}: {detail}");
+        let committed = workspace.committed_runs().contains(&gated);
+        assert_eq!(committed, kind == "succeeded", "{detail}");
+        if detail["not_restored"] != serde_json::json!([]) {
+            // Putting back needs space too; that it could not be done is told.
+            assert_eq!(kind, "failed", "{detail}");
+            workspace.git(&["checkout", "-q", "tracked.txt"]);
+        }
+        assert_eq!(workspace.git(&["status", "--porcelain"]), "", "{detail}");
+        filling.acknowledged.insert(gated);
+    }
+    workspace.wait_until_idle();
+    let runs = workspace.runs();
+    let lost: Vec<_> = filling
+        .acknowledged
+        .iter()
+        .filter(|run| !runs.contains_key(*run))
+        .collect();
+    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}");
+    workspace.git(&["fsck", "--strict"]);
+    assert!(daemon.lives());
+    daemon.stop();
+    workspace.expect_no_process();
+    // The next one finds everything as well.
+    let daemon = Daemon::start(&workspace);
+    assert_eq!(workspace.runs().len(), runs.len());
+    daemon.stop();
+}

@@ -1,0 +1,54 @@
+//! Clients that leave, and those that say what is to become of the run.
+
+use rustix::process::Signal;
+
+use crate::workspace::daemon::Daemon;
+use crate::workspace::eventually;
+use crate::{bed, expect_committed, rest};
+
+#[test]
+fn a_client_that_vanishes_cancels_nothing() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    for signal in [Signal::KILL, Signal::TERM, Signal::HUP] {
+        let client = workspace.start(&mut workspace.workerctl(&["run", "executing"]));
+        let (run, _) = gate.reached();
+        client.signal(signal);
+        client.end();
+        gate.pass();
+        assert_eq!(workspace.wait(&run).0, 0, "{signal:?}");
+    }
+    let client = workspace.start(&mut workspace.workerctl(&["run", "repeatable"]));
+    let (run, _) = gate.reached();
+    client.signal(Signal::KILL);
+    client.end();
+    gate.pass();
+    expect_committed(&workspace, &run);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn the_first_ctrl_c_cancels_and_the_second_ends_at_once() {
+    for with_daemon in [true, false] {
+        let (workspace, mut gate) = bed();
+        workspace.write("workerctl.yaml", "grace: 10m\n");
+        workspace.commit_all("patient with commands");
+        let daemon = with_daemon.then(|| Daemon::start(&workspace));
+        let client = workspace.start(&mut workspace.workerctl(&["run", "stubborn"]));
+        let (run, _) = gate.reached();
+        client.signal(Signal::INT);
+        eventually("the first Ctrl-C is understood", || {
+            client.stderr().contains("cancelling").then_some(())
+        });
+        assert_ne!(workspace.show(&run)["summary"]["phase"], "finished");
+        client.signal(Signal::INT);
+        let done = client.end().expect_code(130);
+        assert!(done.stderr.contains("once more"), "{done:?}");
+        let (code, detail) = workspace.wait(&run);
+        assert_eq!(code, 130, "{detail}");
+        if let Some(daemon) = daemon {
+            rest(&workspace, daemon);
+        }
+        workspace.expect_no_process();
+    }
+}

@@ -1,0 +1,77 @@
+//! One engine for a state directory, and one for a workspace.
+
+use std::process::Command;
+
+use crate::workspace::daemon::Daemon;
+use crate::workspace::{Started, Workspace, eventually};
+use crate::{bed, rest};
+
+/// A daemon on any directories, with a socket of its own.
+fn foreign(workspace: &Workspace, root: &std::path::Path, state: &std::path::Path) -> Command {
+    let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
+    let socket = workspace.home.join("other.sock");
+    command.arg("-C").arg(root).arg("--state-dir").arg(state);
+    command.arg("--socket").arg(socket).arg("daemon");
+    command
+}
+
+#[test]
+fn a_second_engine_is_refused_and_told_of_the_first() {
+    let (workspace, _gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let other = workspace.home.join("other");
+    std::fs::create_dir_all(other.join("workers")).unwrap();
+    let commands = [
+        workspace.workerctl(&["daemon"]),
+        foreign(&workspace, &workspace.root, &workspace.home.join("state")),
+        foreign(&workspace, &other, workspace.state()),
+    ];
+    let pid = daemon.pid().as_raw_nonzero().to_string();
+    for mut command in commands {
+        let done = workspace.start(&mut command).end().expect_code(8);
+        assert!(done.stderr.contains(&pid), "{command:?}: {done:?}");
+    }
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn of_twenty_that_start_at_once_exactly_one_wins() {
+    let (workspace, _gate) = bed();
+    let mut starting: Vec<Started> = (0..20)
+        .map(|_| workspace.start(&mut workspace.workerctl(&["daemon"])))
+        .collect();
+    let mut refused = 0;
+    eventually("all but one have ended", || {
+        starting.retain_mut(|started| {
+            let Some(status) = started.ended() else {
+                return true;
+            };
+            assert_eq!(status.code(), Some(8), "{}", started.stderr());
+            refused += 1;
+            false
+        });
+        (starting.len() <= 1).then_some(())
+    });
+    assert_eq!((starting.len(), refused), (1, 19));
+    let winner = starting.pop().unwrap();
+    let pid = winner.pid().as_raw_nonzero().get();
+    eventually("the winner answers", || {
+        let done = workspace.run(&["status", "--json"]);
+        (done.code == 0 && done.value()["pid"] == pid).then_some(())
+    });
+    winner.signal(rustix::process::Signal::TERM);
+    winner.end().expect_code(0);
+    workspace.expect_no_process();
+}
+
+#[test]
+fn an_engine_in_a_command_and_a_daemon_never_meet() {
+    let (workspace, mut gate) = bed();
+    let hosting = workspace.start(&mut workspace.workerctl(&["run", "executing"]));
+    gate.reached();
+    workspace.run(&["daemon"]).expect_code(8);
+    // Another command finds the engine of the first.
+    assert_eq!(workspace.json(&["status"])["host"], "in_process");
+    gate.pass();
+    hosting.end().expect_code(0);
+}

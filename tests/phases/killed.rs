@@ -1,0 +1,162 @@
+//! `kill -9` of the daemon in each phase, then another one.
+
+use crate::workspace::Workspace;
+use crate::workspace::daemon::Daemon;
+use crate::{bed, count, expect_committed, expect_restored, failure, rest, standing};
+
+/// Kills the daemon and starts another, which ends what the first has left.
+fn again(workspace: &Workspace, daemon: Daemon) -> Daemon {
+    daemon.kill();
+    Daemon::start(workspace)
+}
+
+#[test]
+fn queued_stays_queued() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let first = standing(&workspace, &mut gate, "changing");
+    let second = workspace.submit(&["repeatable"]);
+    assert_eq!(workspace.show(&second)["summary"]["phase"], "queued");
+    let daemon = again(&workspace, daemon);
+    assert_eq!(workspace.wait(&first).0, 9);
+    assert_eq!(gate.reached(), (second.clone(), 1));
+    gate.pass();
+    expect_committed(&workspace, &second);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn validating_begins_again() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "validating");
+    let daemon = again(&workspace, daemon);
+    assert_eq!(gate.reached().0, run);
+    gate.pass();
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!((code, count(&workspace, "validating")), (0, 1), "{detail}");
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn executing_what_changes_nothing_is_a_new_attempt_and_not_for_ever() {
+    let (workspace, mut gate) = bed();
+    let mut daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "printing");
+    for attempt in 2..=3 {
+        daemon = again(&workspace, daemon);
+        assert_eq!(gate.reached(), (run.clone(), attempt));
+    }
+    daemon = again(&workspace, daemon);
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!((code, failure(&detail)), (1, "crash_loop"));
+    expect_restored(&workspace);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn executing_what_changes_things_is_unknown_and_put_back() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "changing");
+    let daemon = again(&workspace, daemon);
+    assert_eq!(workspace.wait(&run).0, 9);
+    assert_eq!(count(&workspace, "changing"), 1);
+    expect_restored(&workspace);
+    let kept = workspace.run(&["diff", &run]).expect_code(0).stdout;
+    assert!(kept.contains("tracked.txt"), "{kept}");
+    let resolve = ["resolve", &run, "--as", "failed", "--note", "seen"];
+    workspace.run(&resolve).expect_code(0);
+    assert_eq!(workspace.wait(&run).0, 1);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn executing_what_left_verified_outputs_is_reconciled() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "writing");
+    let daemon = again(&workspace, daemon);
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!(code, 0, "{detail}");
+    assert_eq!(detail["summary"]["reconciled"], true);
+    assert_eq!(detail["results"]["execution"]["is"], "unknown");
+    assert_eq!(workspace.committed_runs(), [run]);
+    let named = workspace.git(&["show", "--format=", "--name-only", "HEAD"]);
+    assert_eq!(named.trim(), "notes/n.md");
+    assert_eq!(count(&workspace, "writing"), 1);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn executing_what_may_be_repeated_is_a_new_attempt_on_the_restored_tree() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "repeatable");
+    let daemon = again(&workspace, daemon);
+    assert_eq!(gate.reached(), (run.clone(), 2));
+    gate.pass();
+    expect_committed(&workspace, &run);
+    assert_eq!(workspace.read("tracked.txt").unwrap(), "as committed\nx\n");
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn verifying_runs_all_checks_again_and_nothing_else() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "verifying");
+    let daemon = again(&workspace, daemon);
+    assert_eq!(gate.reached().0, run);
+    gate.pass();
+    expect_committed(&workspace, &run);
+    assert_eq!(count(&workspace, "checked"), 2);
+    assert_eq!(count(&workspace, "verifying"), 1);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn hooks_that_have_finished_are_not_run_again() {
+    for (skill, first) in [("hooked", "first-hook"), ("announcing", "first-notice")] {
+        let (workspace, mut gate) = bed();
+        let daemon = Daemon::start(&workspace);
+        let run = standing(&workspace, &mut gate, skill);
+        let daemon = again(&workspace, daemon);
+        assert_eq!(gate.reached().0, run);
+        gate.pass();
+        expect_committed(&workspace, &run);
+        assert_eq!(count(&workspace, first), 1, "{skill}");
+        rest(&workspace, daemon);
+    }
+}
+
+#[test]
+fn backing_off_stays_and_can_be_cancelled() {
+    let (workspace, _gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = workspace.submit(&["backing-off"]);
+    workspace.wait_for_phase(&run, "backing_off");
+    let daemon = again(&workspace, daemon);
+    workspace.wait_for_phase(&run, "backing_off");
+    workspace.run(&["cancel", &run]).expect_code(0);
+    assert_eq!(workspace.wait(&run).0, 130);
+    assert_eq!(count(&workspace, "tried"), 1);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn finished_stays_finished() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "repeatable");
+    gate.pass();
+    let before = expect_committed(&workspace, &run);
+    let daemon = again(&workspace, daemon);
+    let after = expect_committed(&workspace, &run);
+    assert_eq!(before["summary"], after["summary"]);
+    let thread = before["thread_path"].as_str().unwrap();
+    let thread = std::fs::read_to_string(thread).unwrap();
+    let thread: serde_json::Value = serde_json::from_str(&thread).unwrap();
+    assert_eq!(thread["worker"]["state"], "completed");
+    rest(&workspace, daemon);
+}

@@ -1,0 +1,282 @@
+//! Who may name whom.
+
+use std::collections::BTreeSet;
+
+use crate::paths::paths;
+use crate::source::{Rust, rust_files};
+use crate::{Violations, places};
+
+/// The rooms, from the left to the right. A room imports rooms of layers to its left, and no others.
+const LAYERS: [&[&str]; 8] = [
+    &["model"],
+    &[
+        "machine", "queue", "schedule", "inputs", "template", "protocol",
+    ],
+    &["thread"], // a projection of the machine's journal into what the protocol shows
+    &["store", "process", "git", "agent", "catalog", "clock"],
+    &["engine"],
+    &["mcp"],
+    &["daemon"],
+    &["cli"],
+];
+
+/// Rooms that compute and do nothing else.
+const PURE: [&str; 8] = [
+    "model", "machine", "queue", "schedule", "inputs", "template", "thread", "protocol",
+];
+
+/// What a pure room does not name.
+const IMPURE: [&str; 16] = [
+    "std::fs",
+    "std::process",
+    "std::thread",
+    "std::env",
+    "std::net",
+    "std::os",
+    "std::sync::Mutex",
+    "std::sync::RwLock",
+    "std::sync::Condvar",
+    "std::time::Instant",
+    "std::time::SystemTime",
+    "rand",
+    "rustix",
+    "tracing",
+    "ulid::Ulid::new",
+    "ulid::Generator",
+];
+
+/// A package, and the rooms that alone may name it.
+const NAMED_ONLY_IN: [(&str, &[&str]); 10] = [
+    ("cron", &["schedule"]),
+    ("handlebars", &["template"]),
+    ("serde_yaml", &["catalog"]),
+    ("sled", &["store"]),
+    ("duct", &["process"]),
+    ("git2", &["git"]),
+    ("tokio", &["agent", "daemon", "mcp"]),
+    ("axum", &["daemon"]),
+    ("hyper", &["daemon"]),
+    ("clap", &["cli"]),
+];
+
+/// Which files of `cli` may name a room beside the protocol, its words and its data.
+const CLI_DOORS: [(&str, &[&str]); 5] = [
+    ("catalog", &["src/cli/definitions.rs"]),
+    ("daemon", &["src/cli/engine.rs", "src/cli/entry.rs"]),
+    ("engine", &["src/cli/definitions.rs", "src/cli/engine.rs"]),
+    ("store", &["src/cli/maintenance.rs"]),
+    ("git", &["src/cli/repository.rs"]),
+];
+
+/// Where clocks are read, and why there.
+const CLOCK_READERS: [(&str, &str); 4] = [
+    ("src/clock/", "the room whose work it is"),
+    (
+        "src/process/",
+        "deadlines of one command, measured where it is watched",
+    ),
+    (
+        "src/engine/inbox.rs",
+        "a wait on a condition variable returns early and needs to know what is left",
+    ),
+    (
+        "src/engine/effects/prepare.rs",
+        "bounds the wait for the lock of a repository, off the engine's thread",
+    ),
+];
+
+fn layer(room: &str) -> Option<usize> {
+    LAYERS.iter().position(|rooms| rooms.contains(&room))
+}
+
+#[test]
+fn a_room_imports_only_rooms_to_its_left() {
+    let mut violations = Violations::default();
+    for file in rust_files() {
+        let Some(room) = file.room() else { continue };
+        let Some(own) = layer(room) else {
+            violations.add(
+                &file.path,
+                1,
+                format_args!("the room `{room}` has no layer"),
+            );
+            continue;
+        };
+        // One `super` for each level below `src` leads to the root of the crate.
+        let levels =
+            file.path.split('/').count() - if file.path.ends_with("/mod.rs") { 2 } else { 1 };
+        for path in paths(&file.shipped) {
+            let supers = path
+                .segments
+                .iter()
+                .take_while(|one| *one == "super")
+                .count();
+            if supers >= levels {
+                violations.add(
+                    &file.path,
+                    path.line,
+                    format_args!("`{}` leaves the room; write `crate::`", path.text()),
+                );
+            }
+            let Some(other) = path.segments.get(1).filter(|_| path.segments[0] == "crate") else {
+                continue;
+            };
+            let allowed = other == room || layer(other).is_some_and(|other| other < own);
+            if !allowed {
+                violations.add(
+                    &file.path,
+                    path.line,
+                    format_args!("`{room}` may not import `{other}`"),
+                );
+            }
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn every_room_is_declared_and_has_its_folder() {
+    let rust = rust_files();
+    let library = rust.iter().find(|file| file.path == "src/lib.rs").unwrap();
+    let declared: BTreeSet<&str> = library
+        .all
+        .windows(2)
+        .filter(|pair| pair[0].text == "mod")
+        .map(|pair| pair[1].text.as_str())
+        .collect();
+    let folders: BTreeSet<&str> = rust.iter().filter_map(Rust::room).collect();
+    assert_eq!(declared, folders);
+    for room in declared {
+        assert!(layer(room).is_some(), "the room `{room}` has no layer");
+    }
+}
+
+#[test]
+fn pure_rooms_touch_nothing_outside_them() {
+    let mut violations = Violations::default();
+    for file in rust_files() {
+        let Some(room) = file.room().filter(|room| PURE.contains(room)) else {
+            continue;
+        };
+        for path in paths(&file.shipped) {
+            for banned in IMPURE.iter().filter(|banned| path.is_below(banned)) {
+                violations.add(
+                    &file.path,
+                    path.line,
+                    format_args!("the pure room `{room}` names `{banned}`"),
+                );
+            }
+        }
+        for word in ["async", "await", "unsafe", "Mutex", "RwLock"] {
+            for line in places(&file.shipped, &[word]) {
+                violations.add(
+                    &file.path,
+                    line,
+                    format_args!("the pure room `{room}` names `{word}`"),
+                );
+            }
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn packages_are_named_in_their_room_only() {
+    let mut violations = Violations::default();
+    for file in rust_files() {
+        let Some(room) = file.room() else { continue };
+        for path in paths(&file.shipped) {
+            for (package, rooms) in NAMED_ONLY_IN {
+                if path.segments[0] == package && !rooms.contains(&room) {
+                    violations.add(
+                        &file.path,
+                        path.line,
+                        format_args!("only {rooms:?} may name `{package}`"),
+                    );
+                }
+            }
+        }
+        if !["agent", "daemon", "mcp"].contains(&room) {
+            for line in places(&file.shipped, &["async"]) {
+                violations.add(&file.path, line, format_args!("`{room}` is synchronous"));
+            }
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn commands_see_an_engine_only_through_its_protocol() {
+    let mut violations = Violations::default();
+    for file in rust_files() {
+        if file.room() != Some("cli") {
+            continue;
+        }
+        for path in paths(&file.shipped) {
+            for (room, doors) in CLI_DOORS {
+                if path.is_below(&format!("crate::{room}")) && !doors.contains(&file.path.as_str())
+                {
+                    violations.add(
+                        &file.path,
+                        path.line,
+                        format_args!("only {doors:?} may name `{room}`"),
+                    );
+                }
+            }
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn only_the_command_line_prints_and_only_main_exits() {
+    let mut violations = Violations::default();
+    for file in rust_files() {
+        for name in ["print", "println", "eprint", "eprintln", "dbg"] {
+            for line in places(&file.shipped, &[name, "!"]) {
+                if file.room() != Some("cli") || name == "dbg" {
+                    violations.add(&file.path, line, format_args!("`{name}!` outside `cli`"));
+                }
+            }
+        }
+        for path in paths(&file.shipped) {
+            let output = path.is_below("std::io::stdout") || path.is_below("io::stdout");
+            if output && file.room() != Some("cli") {
+                violations.add(&file.path, path.line, "standard output belongs to `cli`");
+            }
+            let exit = path.is_below("std::process::exit") || path.is_below("process::exit");
+            if exit && file.path != "src/main.rs" {
+                violations.add(&file.path, path.line, "`exit` outside `main.rs`");
+            }
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn clocks_are_read_in_named_places_only() {
+    let mut violations = Violations::default();
+    for file in rust_files() {
+        if CLOCK_READERS
+            .iter()
+            .any(|(place, _)| file.path.starts_with(place))
+        {
+            continue;
+        }
+        for path in paths(&file.shipped) {
+            let read = path.segments.windows(2).any(|pair| {
+                pair[1] == "now"
+                    && ["Instant", "SystemTime", "Utc", "Local"].contains(&pair[0].as_str())
+            });
+            // tokio's clock drives the timers of the server and nothing that is recorded.
+            if read && !path.is_below("tokio::time") {
+                violations.add(
+                    &file.path,
+                    path.line,
+                    format_args!("`{}` reads a clock", path.text()),
+                );
+            }
+        }
+    }
+    violations.none();
+}

@@ -1,0 +1,258 @@
+//! What stands in the tree, and where its pages lead.
+
+use std::collections::BTreeSet;
+
+use crate::Violations;
+use crate::source::{files, root, rust_files};
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    const MARKS: [&str; 4] = ["TODO", "FIXME", "XXX", "HACK"];
+    let mut violations = Violations::default();
+    for file in rust_files() {
+        for comment in &file.comments {
+            if words(&comment.text).any(|word| MARKS.contains(&word)) {
+                violations.add(&file.path, comment.line, comment.text.trim());
+            }
+        }
+    }
+    // `workers/` holds a skill that looks for such marks, and the README shows what it finds.
+    let others = [
+        ".md", ".toml", ".sh", ".yaml", ".yml", ".service", ".socket",
+    ];
+    for path in files() {
+        if path.starts_with("workers/") || !others.iter().any(|end| path.ends_with(end)) {
+            continue;
+        }
+        let text = std::fs::read_to_string(root().join(&path)).unwrap();
+        for (at, line) in text.lines().enumerate() {
+            if MARKS.iter().any(|mark| line.contains(&format!("{mark}:"))) {
+                violations.add(&path, at + 1, line.trim());
+            }
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn the_tree_names_no_place_outside_it() {
+    // Written in two parts so that this file does not hold what it looks for.
+    let places: Vec<String> = [
+        ("/work/", "main"),
+        ("/work/", "shared"),
+        ("/tmp/", "wt/"),
+        ("/tmp/", "bash_jobs"),
+        ("crates", ".io/"),
+        ("registry.npm", "js.org"),
+        ("pypi", ".org"),
+        ("proxy.golang", ".org"),
+        ("deb.debian", ".org"),
+        ("static.crates", ".io"),
+    ]
+    .iter()
+    .map(|(left, right)| format!("{left}{right}"))
+    .collect();
+    let mut violations = Violations::default();
+    for path in files() {
+        let Ok(text) = std::fs::read_to_string(root().join(&path)) else {
+            continue;
+        };
+        for (at, line) in text.lines().enumerate() {
+            if let Some(place) = places.iter().find(|place| line.contains(place.as_str())) {
+                violations.add(&path, at + 1, format_args!("names `{place}`"));
+            }
+            let source = path == "Cargo.lock" && line.starts_with("source = ");
+            if source
+                && line != r#"source = "registry+https://github.com/rust-lang/crates.io-index""#
+            {
+                violations.add(&path, at + 1, line);
+            }
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn the_top_level_is_what_the_map_says() {
+    const TOP: [&str; 19] = [
+        ".ci",
+        ".config",
+        ".gitattributes",
+        ".gitignore",
+        "CHANGELOG.md",
+        "Cargo.lock",
+        "Cargo.toml",
+        "LICENSE-APACHE",
+        "LICENSE-MIT",
+        "README.md",
+        "benches",
+        "clippy.toml",
+        "docs",
+        "rustfmt.toml",
+        "src",
+        "state",
+        "systemd",
+        "tests",
+        "workers",
+    ];
+    let mut violations = Violations::default();
+    for path in files() {
+        let top = path.split('/').next().unwrap_or(&path);
+        if !TOP.contains(&top) {
+            violations.add(
+                &path,
+                1,
+                "stands at the top level without a place in the map",
+            );
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut violations = Violations::default();
+    for path in files().into_iter().filter(|path| path.ends_with(".md")) {
+        let text = std::fs::read_to_string(root().join(&path)).unwrap();
+        let folder = root().join(&path).parent().unwrap().to_path_buf();
+        let mut fenced = false;
+        for (at, line) in text.lines().enumerate() {
+            fenced ^= line.trim_start().starts_with("```");
+            if fenced {
+                continue;
+            }
+            for link in line
+                .split("](")
+                .skip(1)
+                .filter_map(|rest| rest.split(')').next())
+            {
+                if link.contains("://") || link.starts_with("mailto:") {
+                    continue;
+                }
+                let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+                let target = if file.is_empty() {
+                    root().join(&path)
+                } else {
+                    folder.join(file)
+                };
+                if !target.exists() {
+                    violations.add(&path, at + 1, format_args!("`{link}` leads nowhere"));
+                } else if !anchor.is_empty() && !anchors(&target).contains(anchor) {
+                    violations.add(
+                        &path,
+                        at + 1,
+                        format_args!("`{link}` names no heading there"),
+                    );
+                }
+            }
+        }
+    }
+    violations.none();
+}
+
+/// The anchors of a page's headings, as code hosts make them.
+fn anchors(page: &std::path::Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(page).unwrap_or_default();
+    text.lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| {
+            line.trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .chars()
+                .filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c))
+                .map(|c| if c == ' ' { '-' } else { c })
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn documented_problem_codes_are_those_of_the_code() {
+    let sources: String = files()
+        .iter()
+        .filter(|path| path.starts_with("src/") && path.ends_with(".rs"))
+        .map(|path| std::fs::read_to_string(root().join(path)).unwrap())
+        .collect();
+    // The catalog writes dashes, the template room underscores; two codes are put together there.
+    let exists = |code: &str| {
+        let found = |code: &str| sources.contains(&format!("\"{code}\""));
+        found(code)
+            || found(&code.replace('-', "_"))
+            || (code.ends_with("-unsupported") && sources.contains("{key}-unsupported"))
+    };
+    let page = std::fs::read_to_string(root().join("docs/definitions.md")).unwrap();
+    let (_, problems) = page.split_once("\n## Problems\n").unwrap();
+    let mut violations = Violations::default();
+    let before = page.lines().count() - problems.lines().count();
+    let mut count = 0;
+    for (at, line) in problems.lines().enumerate() {
+        let Some(cell) = line
+            .strip_prefix("| `")
+            .and_then(|rest| rest.split(" |").next())
+        else {
+            continue;
+        };
+        for code in cell.split(',').map(|code| code.trim().trim_matches('`')) {
+            count += 1;
+            if !exists(code) {
+                violations.add(
+                    "docs/definitions.md",
+                    before + at + 1,
+                    format_args!("nothing reports `{code}`"),
+                );
+            }
+        }
+    }
+    assert!(count > 100, "only {count} codes were found");
+    violations.none();
+}
+
+#[test]
+fn every_key_that_is_evaluated_is_documented() {
+    let page = std::fs::read_to_string(root().join("docs/definitions.md")).unwrap();
+    let configuration = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let keys = std::fs::read_to_string(root().join("src/catalog/keys.rs")).unwrap();
+    let mut violations = Violations::default();
+    let mut list = "";
+    for (at, line) in keys.lines().enumerate() {
+        if let Some(name) = line.strip_prefix("pub(crate) const ") {
+            list = name.split(':').next().unwrap_or(name);
+        }
+        // Of whole files many keys are kept and not evaluated; those of the parts all count.
+        if [
+            "WORKER_FILE",
+            "IDENTITY",
+            "EXECUTION",
+            "SKILL",
+            "SYNONYMS",
+            "",
+        ]
+        .contains(&list)
+        {
+            continue;
+        }
+        let place = if list.starts_with("CONFIG") {
+            &configuration
+        } else {
+            &page
+        };
+        for key in line.split('"').skip(1).step_by(2) {
+            if !place.contains(key) {
+                violations.add(
+                    "src/catalog/keys.rs",
+                    at + 1,
+                    format_args!("`{key}` of {list} is not documented"),
+                );
+            }
+        }
+        if line.ends_with("];") {
+            list = "";
+        }
+    }
+    violations.none();
+}
