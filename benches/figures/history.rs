@@ -1,0 +1,102 @@
+//! A store that has been in use for long: copies of one real run, written through the store's own interface.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use workerctl::machine::Entry;
+use workerctl::model::{RunId, RunSpec, ThreadId, Timestamp};
+use workerctl::protocol::RunSummary;
+use workerctl::store::{Batch, OpenOptions, SledStore, Store, Write};
+
+use crate::workspace::{Workspace, settle, submit};
+
+/// Runs of one commit while a store is filled.
+const RUNS_PER_COMMIT: u64 = 200;
+
+/// Time between two runs of the past in milliseconds.
+const APART_MS: u64 = 60_000;
+
+/// One real run as it is stored.
+struct Sample {
+    spec: RunSpec,
+    journal: Vec<Entry>,
+    summary: RunSummary,
+}
+
+/// A workspace of trivial skills whose store holds so many finished runs.
+pub(crate) fn filled(runs: u64) -> Workspace {
+    let workspace = Workspace::of_trivial_skills(2);
+    let engine = workspace.engine();
+    let run = submit(engine.control.as_ref(), 0);
+    settle(engine.control.as_ref());
+    engine.end();
+    let begun = Instant::now();
+    let store = SledStore::open(&workspace.state().join("store"), OpenOptions::default()).unwrap();
+    let sample = Sample {
+        spec: store.spec(run).unwrap().unwrap(),
+        journal: store.journal(run).unwrap(),
+        summary: store.summary(run).unwrap().unwrap(),
+    };
+    let mut newest = None;
+    let mut number = 0;
+    while number < runs {
+        let until = (number + RUNS_PER_COMMIT).min(runs);
+        let mut writes = Vec::new();
+        for number in number..until {
+            let ago = (runs - number).saturating_mul(APART_MS);
+            newest = Some(sample.copy(newest, ago, number, &mut writes));
+        }
+        store.commit(&Batch { writes }).unwrap();
+        number = until;
+    }
+    eprintln!(
+        "  filled a store with {runs} runs in {:.1} s",
+        begun.elapsed().as_secs_f64()
+    );
+    workspace
+}
+
+impl Sample {
+    /// The same run, `ago_ms` before the sample.
+    fn copy(
+        &self,
+        newest: Option<RunId>,
+        ago_ms: u64,
+        number: u64,
+        writes: &mut Vec<Write>,
+    ) -> RunId {
+        let ago = i64::try_from(ago_ms).unwrap();
+        let moved = |at: Timestamp| Timestamp::from_millis(at.millis() - ago);
+        let at = moved(self.spec.submitted_at);
+        let random = u128::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        let run = RunId::following(newest, at, random);
+        let mut spec = self.spec.clone();
+        (spec.run, spec.submitted_at) = (run, at);
+        spec.thread = ThreadId::of(run, &spec.skill, at);
+        let mut summary = self.summary.clone();
+        (summary.run, summary.submitted_at) = (run, at);
+        summary.thread = spec.thread.clone();
+        summary.started_at = summary.started_at.map(moved);
+        summary.finished_at = summary.finished_at.map(moved);
+        let entries = self.journal.iter().cloned().map(|entry| Entry {
+            at: moved(entry.at),
+            ..entry
+        });
+        writes.push(Write::Spec(Arc::new(spec)));
+        writes.push(Write::Entries {
+            run,
+            entries: entries.collect(),
+        });
+        writes.push(Write::Finished(Box::new(summary)));
+        writes.push(Write::Closed(run));
+        run
+    }
+}
+
+/// Changes how many runs may be active, for the next engine.
+pub(crate) fn set_parallelism(workspace: &Workspace, parallelism: u64) {
+    workspace.write(
+        "workerctl.yaml",
+        &format!("max_parallel: {parallelism}\nqueue: {{max: 100000}}\n"),
+    );
+}

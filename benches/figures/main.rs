@@ -1,0 +1,112 @@
+//! Figures of the whole program, each next to what this machine can do at best in the same minute.
+//!
+//! `cargo bench` measures everything, `cargo bench -- throughput start` only what is named.
+//! `WORKERCTL_BENCH_QUICK=1` takes small numbers, for a smoke test; with `WORKERCTL_BENCH_STRICT=1` a
+//! missed figure makes the exit code 1. `docs/benchmarks.md` explains each figure.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::cast_precision_loss,
+    reason = "a benchmark that cannot go on ends, and what it finds is printed"
+)]
+
+mod history;
+mod idle;
+mod latency;
+mod limits;
+mod mutating;
+mod report;
+mod start;
+mod syncs;
+mod throughput;
+mod workspace;
+
+use std::process::ExitCode;
+
+use report::Report;
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    /// Runs of one round.
+    pub runs: u64,
+    /// Rounds; the middle one counts.
+    pub rounds: usize,
+    /// Samples of what takes a moment.
+    pub samples: usize,
+    /// Finished runs of a store that has been in use for long.
+    pub history_runs: u64,
+    /// Definition files of a large workspace.
+    pub definition_files: usize,
+    /// Files of a small and of a large repository.
+    pub repository_files: [usize; 2],
+    /// Skills that an idle daemon has loaded.
+    pub skills: usize,
+    /// For how many seconds an idle daemon is watched.
+    pub idle_seconds: u64,
+}
+
+const FULL: Scale = Scale {
+    runs: 1_000,
+    rounds: 5,
+    samples: 100,
+    history_runs: 100_000,
+    definition_files: 10_000,
+    repository_files: [1_000, 50_000],
+    skills: 1_000,
+    idle_seconds: 35,
+};
+
+const QUICK: Scale = Scale {
+    runs: 100,
+    rounds: 1,
+    samples: 10,
+    history_runs: 1_000,
+    definition_files: 200,
+    repository_files: [100, 1_000],
+    skills: 100,
+    idle_seconds: 3,
+};
+
+/// A benchmark with the name by which it is chosen.
+type Benchmark = (&'static str, fn(Scale, &mut Report));
+
+const BENCHMARKS: [Benchmark; 6] = [
+    ("throughput", throughput::measure),
+    ("latency", latency::measure),
+    ("syncs", syncs::measure),
+    ("start", start::measure),
+    ("idle", idle::measure),
+    ("mutating", mutating::measure),
+];
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+fn main() -> ExitCode {
+    let scale = if is_set("WORKERCTL_BENCH_QUICK") {
+        QUICK
+    } else {
+        FULL
+    };
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let mut report = Report::default();
+    for (name, measure) in BENCHMARKS {
+        if wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())) {
+            eprintln!("measuring {name} (load {})", limits::load());
+            measure(scale, &mut report);
+        }
+    }
+    report.print();
+    if report.missed() > 0 && is_set("WORKERCTL_BENCH_STRICT") {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
