@@ -98,7 +98,8 @@ impl Handle {
         }
         let mut raw_tree = None;
         if !raw.is_empty() {
-            raw_tree = Some(self.write_tree(None, &raw, &mut objects)?);
+            let durable = Handle::open_durable(self.workdir())?;
+            raw_tree = Some(durable.write_tree(None, &raw, &mut objects)?);
         }
         self.sync_objects(&objects)?;
         self.keep(run, Kept::Baseline, &commit)?;

@@ -128,6 +128,12 @@ impl Written {
         &self.path
     }
 
+    /// Syncs what something else has written under its name.
+    pub(super) fn sync(&self) -> Result<(), GitError> {
+        let open = File::open(&self.path).map_err(io_at("open", &self.path))?;
+        open.sync_all().map_err(io_at("sync", &self.path))
+    }
+
     /// Gives the file its final name, replacing what had it, and syncs the directory.
     pub(super) fn publish(self, to: &Path) -> Result<(), GitError> {
         fs::rename(&self.path, to).map_err(io_at("write", to))?;

@@ -67,16 +67,19 @@ impl Handle {
         parents: &[&Oid],
     ) -> Result<Oid, GitError> {
         let fail = git_write("write a commit in", self.repo.commondir());
+        // Synced before it gets its name: what a power cut leaves of it otherwise is an empty object, which
+        // stands in the way of making it again.
+        let durable = Handle::open_durable(self.workdir())?;
         let time = git2::Time::new(run.accepted_at_s(), 0);
         let who = git2::Signature::new("workerctl", "workerctl@localhost", &time).map_err(&fail)?;
-        let tree = self.tree(tree)?;
+        let tree = durable.tree(tree)?;
         let mut found = Vec::new();
         for parent in parents {
-            found.push(self.repo.find_commit(parent.raw()).map_err(&fail)?);
+            found.push(durable.repo.find_commit(parent.raw()).map_err(&fail)?);
         }
         let parents: Vec<_> = found.iter().collect();
         let message = format!("{what} of run {run}\n");
-        let oid = self
+        let oid = durable
             .repo
             .commit(None, &who, &who, &message, &tree, &parents);
         oid.map(Oid::from).map_err(fail)

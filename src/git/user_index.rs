@@ -106,6 +106,8 @@ fn try_refresh(handle: &Handle, updates: &[IndexUpdate]) -> Result<Vec<RepoPath>
             let mode = fs::Permissions::from_mode(old.mode() & 0o777);
             fs::set_permissions(copy.path(), mode).map_err(io_at("set the mode of", &path))?;
         }
+        // After a power cut an index without its content would make every use of git fail.
+        copy.sync()?;
         copy.publish(&path)?;
     }
     Ok(left)
