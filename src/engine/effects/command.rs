@@ -175,7 +175,8 @@ fn refused(error: &SpawnError) -> Ran {
     not_started(code, &crate::model::diagnostic::chain(error))
 }
 
-fn not_started(code: &str, message: &str) -> Ran {
+/// A command that never ran.
+pub(super) fn not_started(code: &str, message: &str) -> Ran {
     Ran {
         ended: Ended::NotStarted {
             code: code.to_owned(),

@@ -1,8 +1,12 @@
 //! Executing: the skill's own command.
 
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
 use super::super::work::Work;
 use super::Performer;
-use super::command::{Invocation, Ran};
+use super::command::{Invocation, Ran, not_started};
 use crate::machine::Event;
 use crate::model::evidence::{Ended, Execution};
 use crate::model::{RunId, RunSpec};
@@ -32,19 +36,40 @@ impl Performer {
                         more,
                     },
                 );
-                execution(ran)
+                execution(self.synced(work, ran))
             }
-            Err(message) => execution(Ran {
-                ended: Ended::NotStarted {
-                    code: "output_path".to_owned(),
-                    message,
-                },
-                finished: None,
-                tail: String::new(),
-                stderr_tail: String::new(),
-            }),
+            Err(message) => execution(not_started("output_path", &message)),
         };
         Event::ExecutionFinished { attempt, execution }
+    }
+
+    /// A command has succeeded only once what it wrote is on disk: after a power cut the next engine
+    /// would take files without their content for its result.
+    fn synced(&self, work: &Work, ran: Ran) -> Ran {
+        let writes =
+            work.spec.plan.mutating || work.spec.outputs.iter().any(|output| output.path.is_some());
+        if !writes || !ran.ended.is_success() {
+            return ran;
+        }
+        let sync = |place: &Path| -> std::io::Result<()> {
+            rustix::fs::syncfs(File::open(place)?)?;
+            Ok(())
+        };
+        let places = [self.parts.workspace.as_path(), Path::new(&work.spec.cwd)];
+        let device = |place: &Path| std::fs::metadata(place).map(|found| found.dev()).ok();
+        let apart = device(places[0]) != device(places[1]);
+        let synced = sync(places[0]).and_then(|()| if apart { sync(places[1]) } else { Ok(()) });
+        match synced {
+            Ok(()) => ran,
+            Err(error) => {
+                let message = format!("what it wrote could not be synced: {error}");
+                let code = "output_not_kept".to_owned();
+                Ran {
+                    ended: Ended::NotStarted { code, message },
+                    ..ran
+                }
+            }
+        }
     }
 
     /// Makes the directories of declared outputs; names the file that standard output becomes.
