@@ -99,11 +99,23 @@ fn check(workspace: &Workspace, acknowledged: &BTreeSet<String>) {
         if let Some(commit) = summary["commit"].as_str() {
             workspace.git(&["cat-file", "-e", commit]);
             assert!(commits.contains(run), "not reachable: {summary}");
+            check_content(workspace, run, summary, commit);
         } else {
             assert!(!commits.contains(run), "committed unknown to it: {summary}");
         }
     }
     workspace.git(&["fsck", "--strict"]);
+}
+
+/// Asserts that a commit holds what its run wrote, not what the power cut left of it.
+fn check_content(workspace: &Workspace, run: &str, summary: &serde_json::Value, commit: &str) {
+    if summary["skill"]["skill"] == "write" {
+        let note = workspace.git(&["show", &format!("{commit}:notes/{run}.md")]);
+        assert_eq!(note, format!("# {run}\n"), "{summary}");
+    } else {
+        let lines = workspace.git(&["show", &format!("{commit}:tracked.txt")]);
+        assert_eq!(lines.lines().last(), Some(run), "{summary}");
+    }
 }
 
 #[test]
