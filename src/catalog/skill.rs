@@ -11,7 +11,7 @@ use super::listing::{FileOf, Files, Item};
 use super::report::Report;
 use super::restrict;
 use super::skill_file::SkillFile;
-use super::texts::PendingText;
+use super::texts::{self, PendingText};
 use super::view::View;
 use super::worker::WorkerPart;
 use super::{interface, run};
@@ -201,9 +201,7 @@ impl<'a, 'i> Builder<'a, 'i> {
     fn finish(self, mut skill: Skill, report: &mut Report) -> Skill {
         skill.unavailable = self.unavailable;
         if let Some(checker) = self.worker.options.text_checker {
-            for text in &self.texts {
-                report.extend(text.problems(checker, &skill));
-            }
+            report.extend(texts::problems(checker, &skill, &self.texts));
         }
         skill
     }

@@ -43,8 +43,8 @@ pub struct TextFinding {
 ///
 /// It is called from several threads at once, with the skill as it will be handed out.
 pub trait TextChecker: Sync {
-    /// Everything that is wrong with one text of `skill`.
-    fn check(&self, skill: &Skill, kind: TextKind, text: &str) -> Vec<TextFinding>;
+    /// Everything that is wrong with each text of `skill`, text by text.
+    fn check(&self, skill: &Skill, texts: &[(TextKind, &str)]) -> Vec<Vec<TextFinding>>;
 }
 
 /// A text that waits until its skill is complete.
@@ -55,21 +55,34 @@ pub(crate) struct PendingText<'a> {
     pub(crate) view: View<'a>,
 }
 
+/// The problems that `checker` finds in the texts of a skill, each at its place in the file.
+pub(crate) fn problems(
+    checker: &dyn TextChecker,
+    skill: &Skill,
+    pending: &[PendingText<'_>],
+) -> Vec<Problem> {
+    let texts: Vec<(TextKind, &str)> = pending
+        .iter()
+        .map(|text| (text.kind, text.text.as_str()))
+        .collect();
+    let found = checker.check(skill, &texts);
+    pending
+        .iter()
+        .zip(found)
+        .flat_map(|(text, findings)| findings.into_iter().map(|finding| text.problem(finding)))
+        .collect()
+}
+
 impl PendingText<'_> {
-    /// The problems that `checker` finds, each at its place in the file.
-    pub(crate) fn problems(&self, checker: &dyn TextChecker, skill: &Skill) -> Vec<Problem> {
-        let findings = checker.check(skill, self.kind, &self.text);
-        findings
-            .into_iter()
-            .map(|finding| Problem {
-                code: finding.code,
-                severity: finding.severity,
-                place: self.view.place_within(finding.offset),
-                message: finding.message,
-                hint: finding.hint,
-                worker: None,
-                skill: None,
-            })
-            .collect()
+    fn problem(&self, finding: TextFinding) -> Problem {
+        Problem {
+            code: finding.code,
+            severity: finding.severity,
+            place: self.view.place_within(finding.offset),
+            message: finding.message,
+            hint: finding.hint,
+            worker: None,
+            skill: None,
+        }
     }
 }

@@ -12,7 +12,8 @@ use crate::model::config::CONFIG_FILE;
 use crate::model::definition::{HookText, RunText};
 use crate::model::{Config, Place, Severity, Skill};
 use crate::template::{
-    ArgvTemplate, Compiled, MessageTemplate, Names, PathTemplate, ShellText, TextProblem,
+    ArgvTemplate, Compiled, MessageTemplate, Names, NamesProblem, PathTemplate, ShellText,
+    TextProblem,
 };
 
 /// Looks at the texts of a skill with the same code that renders them.
@@ -20,37 +21,41 @@ use crate::template::{
 pub struct Checker;
 
 impl TextChecker for Checker {
-    fn check(&self, skill: &Skill, kind: TextKind, text: &str) -> Vec<TextFinding> {
-        if kind == TextKind::Pattern {
-            return pattern_findings(skill, text);
-        }
-        let names = match names::names(skill) {
-            Ok(names) => names,
-            Err(found) => {
-                let finding = |problem: &crate::template::NamesProblem| TextFinding {
-                    code: "name".to_owned(),
-                    severity: Severity::Error,
-                    offset: 0,
-                    message: problem.to_string(),
-                    hint: Some("rename the input or the output".to_owned()),
-                };
-                return found.iter().map(finding).collect();
-            }
+    fn check(&self, skill: &Skill, texts: &[(TextKind, &str)]) -> Vec<Vec<TextFinding>> {
+        let names = names::names(skill);
+        let check = |(kind, text): &(TextKind, &str)| match (kind, &names) {
+            (TextKind::Pattern, _) => pattern_findings(skill, text),
+            (_, Ok(names)) => text_findings(skill, names, *kind, text),
+            (_, Err(problems)) => problems.iter().map(name_finding).collect(),
         };
-        let dialect = names::dialect(skill.shell);
-        match kind {
-            TextKind::Run | TextKind::Check | TextKind::PreCheck => {
-                findings(ShellText::compile(text, &names, dialect))
-            }
-            TextKind::Argument => argument_findings(skill, text, &names),
-            TextKind::Destination => findings(PathTemplate::compile(text, &names)),
-            TextKind::CommitMessage => {
-                let fields = super::intake::texts::message_fields(&skill.name);
-                findings(MessageTemplate::compile(text, &names, &fields))
-            }
-            TextKind::Hook => hook_findings(text, &names, dialect),
-            TextKind::Pattern => Vec::new(),
+        texts.iter().map(check).collect()
+    }
+}
+
+fn text_findings(skill: &Skill, names: &Names, kind: TextKind, text: &str) -> Vec<TextFinding> {
+    let dialect = names::dialect(skill.shell);
+    match kind {
+        TextKind::Run | TextKind::Check | TextKind::PreCheck => {
+            findings(ShellText::compile(text, names, dialect))
         }
+        TextKind::Argument => argument_findings(skill, text, names),
+        TextKind::Destination => findings(PathTemplate::compile(text, names)),
+        TextKind::CommitMessage => {
+            let fields = super::intake::texts::message_fields(&skill.name);
+            findings(MessageTemplate::compile(text, names, &fields))
+        }
+        TextKind::Hook => hook_findings(text, names, dialect),
+        TextKind::Pattern => Vec::new(),
+    }
+}
+
+fn name_finding(problem: &NamesProblem) -> TextFinding {
+    TextFinding {
+        code: "name".to_owned(),
+        severity: Severity::Error,
+        offset: 0,
+        message: problem.to_string(),
+        hint: Some("rename the input or the output".to_owned()),
     }
 }
 
@@ -137,11 +142,13 @@ struct Thorough<'a> {
 }
 
 impl TextChecker for Thorough<'_> {
-    fn check(&self, skill: &Skill, kind: TextKind, text: &str) -> Vec<TextFinding> {
-        let mut found = Checker.check(skill, kind, text);
+    fn check(&self, skill: &Skill, texts: &[(TextKind, &str)]) -> Vec<Vec<TextFinding>> {
+        let mut found = Checker.check(skill, texts);
         let good = |one: &TextFinding| one.severity != Severity::Error;
-        if found.iter().all(good) {
-            found.extend(syntax::findings(self.syntax, skill, kind, text));
+        for (findings, (kind, text)) in found.iter_mut().zip(texts) {
+            if findings.iter().all(good) {
+                findings.extend(syntax::findings(self.syntax, skill, *kind, text));
+            }
         }
         found
     }

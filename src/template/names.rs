@@ -399,12 +399,12 @@ impl Names {
                 }
             }
         }
-        for (index, stem) in stems.iter().enumerate() {
-            for (other, longer) in stems.iter().enumerate() {
-                let rest = longer
-                    .strip_prefix(stem.as_str())
-                    .and_then(|r| r.strip_prefix('_'));
-                if rest.is_some_and(|rest| derives(&self.entries[index], rest)) {
+        for (other, longer) in stems.iter().enumerate() {
+            for (at, _) in longer.match_indices('_') {
+                let (stem, rest) = (&longer[..at], &longer[at + 1..]);
+                if let Some(&index) = taken.get(stem)
+                    && derives(&self.entries[index], rest)
+                {
                     clash(index, other, longer);
                 }
             }

@@ -197,17 +197,19 @@ fn run_in_every_form() {
 struct Refuses;
 
 impl TextChecker for Refuses {
-    fn check(&self, skill: &Skill, kind: TextKind, text: &str) -> Vec<TextFinding> {
+    fn check(&self, skill: &Skill, texts: &[(TextKind, &str)]) -> Vec<Vec<TextFinding>> {
         assert_eq!(skill.address.worker, "w");
-        text.match_indices("BAD")
-            .map(|(offset, _)| TextFinding {
+        let bad = |(kind, text): &(TextKind, &str)| {
+            let finding = |(offset, _)| TextFinding {
                 code: format!("{kind:?}").to_lowercase(),
                 severity: ERROR,
                 offset,
                 message: "bad".to_owned(),
                 hint: Some("good".to_owned()),
-            })
-            .collect()
+            };
+            text.match_indices("BAD").map(finding).collect()
+        };
+        texts.iter().map(bad).collect()
     }
 }
 
