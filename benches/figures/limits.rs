@@ -17,6 +17,17 @@ pub(crate) fn load() -> String {
     text.split(' ').next().unwrap_or_default().to_owned()
 }
 
+/// Seconds of processor time that this process and its ended children have used.
+pub(crate) fn processor_seconds() -> [f64; 2] {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = text.rsplit_once(')').unwrap().1.split(' ').collect();
+    let ticks = |places: [usize; 2]| -> f64 {
+        let [user, system] = places.map(|place| fields[place].parse::<f64>().unwrap());
+        (user + system) / 100.0
+    };
+    [ticks([12, 13]), ticks([14, 15])]
+}
+
 /// The middle of some samples.
 pub(crate) fn median(mut samples: Vec<f64>) -> f64 {
     samples.sort_by(f64::total_cmp);

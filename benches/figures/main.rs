@@ -1,8 +1,9 @@
 //! Figures of the whole program, each next to what this machine can do at best in the same minute.
 //!
-//! `cargo bench` measures everything, `cargo bench -- throughput start` only what is named.
+//! `cargo bench` measures everything, `cargo bench -- throughput start` only what is named, and
+//! `cargo bench -- profile` runs the durable loop alone, for a profiler to look at.
 //! `WORKERCTL_BENCH_QUICK=1` takes small numbers, for a smoke test; with `WORKERCTL_BENCH_STRICT=1` a
-//! missed figure makes the exit code 1. `docs/benchmarks.md` explains each figure.
+//! missed figure makes the exit code 1. `WORKERCTL_BENCH_DIR` names a directory on the disk to measure. `docs/benchmarks.md` explains each figure.
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -73,6 +74,9 @@ const QUICK: Scale = Scale {
 /// A benchmark with the name by which it is chosen.
 type Benchmark = (&'static str, fn(Scale, &mut Report));
 
+/// Measured only when it is named.
+const PROFILE: Benchmark = ("profile", throughput::profile);
+
 const BENCHMARKS: [Benchmark; 6] = [
     ("throughput", throughput::measure),
     ("latency", latency::measure),
@@ -97,12 +101,18 @@ fn main() -> ExitCode {
         .filter(|word| !word.starts_with('-'))
         .collect();
     let mut report = Report::default();
+    if wanted.iter().any(|word| word == PROFILE.0) {
+        PROFILE.1(scale, &mut report);
+        workspace::remove_all();
+        return ExitCode::SUCCESS;
+    }
     for (name, measure) in BENCHMARKS {
         if wanted.is_empty() || wanted.iter().any(|word| name.contains(word.as_str())) {
             eprintln!("measuring {name} (load {})", limits::load());
             measure(scale, &mut report);
         }
     }
+    workspace::remove_all();
     report.print();
     if report.missed() > 0 && is_set("WORKERCTL_BENCH_STRICT") {
         ExitCode::FAILURE

@@ -7,7 +7,7 @@ use workerctl::protocol::Control;
 
 use crate::Scale;
 use crate::history;
-use crate::limits::{Bound, median};
+use crate::limits::{self, Bound, median};
 use crate::report::{Report, Target};
 use crate::workspace::{Workspace, settle, submit};
 
@@ -59,6 +59,24 @@ fn by_socket(
     let share = rounds(scale, report, workspace, parallelism, &name, &control);
     daemon.end();
     share
+}
+
+/// Rounds of the engine in this process with nothing measured beside it but its own processor time.
+pub(crate) fn profile(scale: Scale, _report: &mut Report) {
+    let workspace = Workspace::of_trivial_skills(8);
+    let engine = workspace.engine();
+    round(engine.control.as_ref(), 8, scale.runs.min(100));
+    for _ in 0..scale.rounds {
+        let before = limits::processor_seconds();
+        let rate = round(engine.control.as_ref(), 8, scale.runs);
+        let [own, children] = limits::processor_seconds();
+        println!(
+            "{rate:.0} runs/s; processor time of a run: {:.0} us of ours, {:.0} us of its process",
+            (own - before[0]) * 1e6 / scale.runs as f64,
+            (children - before[1]) * 1e6 / scale.runs as f64
+        );
+    }
+    engine.end();
 }
 
 /// Rounds between measurements of the bound; answers the share of it that was reached.

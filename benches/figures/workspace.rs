@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -25,16 +25,31 @@ const FAREWELL: &str = "BENCH_OVER";
 /// Longest wait for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
+/// Every workspace's directory. They go at the very end: after many files were removed, ext4 looks long
+/// for a free inode, and what is measured next would pay for that.
+static MADE: Mutex<Vec<tempfile::TempDir>> = Mutex::new(Vec::new());
+
+/// Removes the directories of all workspaces.
+pub(crate) fn remove_all() {
+    MADE.lock().unwrap().clear();
+}
+
 /// A directory with a workspace, its state and its socket.
 pub(crate) struct Workspace {
-    directory: tempfile::TempDir,
+    directory: PathBuf,
 }
 
 impl Workspace {
-    /// An empty workspace where at most `parallelism` runs are active, on the disk that holds `target/`.
+    /// An empty workspace where at most `parallelism` runs are active, below `WORKERCTL_BENCH_DIR` or
+    /// else on the disk that holds `target/`.
     pub(crate) fn new(parallelism: u64) -> Workspace {
-        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let this = Workspace { directory };
+        let place = std::env::var_os("WORKERCTL_BENCH_DIR");
+        let place = place.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+        let directory = tempfile::tempdir_in(place).unwrap();
+        let this = Workspace {
+            directory: directory.path().to_owned(),
+        };
+        MADE.lock().unwrap().push(directory);
         std::fs::create_dir_all(this.root().join("workers")).unwrap();
         std::fs::create_dir_all(this.home()).unwrap();
         this.write(
@@ -75,7 +90,7 @@ impl Workspace {
 
     /// Everything of it lies here.
     pub(crate) fn directory(&self) -> &Path {
-        self.directory.path()
+        &self.directory
     }
 
     pub(crate) fn root(&self) -> PathBuf {
