@@ -343,9 +343,7 @@ impl Control for EngineControl {
 
     fn status(&self) -> Result<Status, Diagnostic> {
         let catalog = self.definitions.current();
-        let shown = self.view.runs();
-        let open: Vec<&Arc<Shown>> = shown.iter().filter(|one| !one.run.is_finished()).collect();
-        let queued = open.iter().filter(|one| one.run.is_queued()).count();
+        let open = self.view.open(ACTIVE_SHOWN_MAX);
         let counters = self.store.counters();
         let count = |weight: Severity| {
             to_u32(
@@ -366,13 +364,9 @@ impl Control for EngineControl {
             workspace: self.workspace.display().to_string(),
             state_dir: self.state_dir.display().to_string(),
             condition: self.view.condition().name().to_owned(),
-            running: to_u32(open.len() - queued),
-            queued: to_u32(queued),
-            active: open
-                .iter()
-                .take(ACTIVE_SHOWN_MAX)
-                .map(|one| one.summary.clone())
-                .collect(),
+            running: to_u32(open.running),
+            queued: to_u32(open.queued),
+            active: open.first,
             max_parallel: super::parallel_max(&catalog.config),
             workers: to_u32(catalog.workers.len()),
             skills: to_u32(

@@ -38,7 +38,7 @@ use crate::store::{OpenOptions, SledStore, Store, StoreError};
 use control::EngineControl;
 use core::{Core, CoreParts};
 use definitions::Definitions;
-use effects::{EffectParts, Performer};
+use effects::{EffectParts, Performer, notes};
 use inbox::Inbox;
 use live::Live;
 use recovery::{Recovery, end_orphans};
@@ -206,10 +206,11 @@ impl Parts {
             state_dir: &self.options.state_dir,
             now: self.clock.now(),
         };
-        if recovery.recover(&mut core, &performer)? > 0 {
+        let recovered = recovery.recover(&mut core, &performer)?;
+        let notes = notes::read(&self.options.state_dir, |run| core.holds(run));
+        if recovered > 0 {
             let grace = Duration::from_millis(config.grace_ms);
-            let state_dir = self.options.state_dir.clone();
-            let end_orphans = Box::new(move |live: &Live| end_orphans(&state_dir, grace, live));
+            let end_orphans = Box::new(move |live: &Live| end_orphans(&notes, grace, live));
             core.settle(end_orphans, self.options.host == Host::Daemon)?;
         }
         let control = Arc::new(EngineControl {

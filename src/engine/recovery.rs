@@ -1,17 +1,19 @@
 //! Recovery: every run that was not closed is folded; what is left of its processes is ended.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::Core;
-use super::effects::{Performer, destinations, live_file};
+use super::effects::notes::Noted;
+use super::effects::{Performer, destinations};
 use super::live::Live;
 use crate::machine::{Event, Run, State};
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp};
-use crate::process::{LiveRecord, Owner, find_and_end_orphans};
+use crate::process::{Owner, find_and_end_orphans};
 use crate::protocol::RunSummary;
 use crate::store::{Batch, Store, StoreError, Write};
 
@@ -128,27 +130,28 @@ impl Recovery<'_> {
 }
 
 /// Ends what is left of the run's processes; false: something could not be ended.
-pub(super) fn end_orphans(state_dir: &Path, grace: Duration, live: &Live) -> bool {
+pub(super) fn end_orphans(notes: &BTreeMap<RunId, Noted>, grace: Duration, live: &Live) -> bool {
     let run = live.spec.run;
     let waits = matches!(
         live.run.state,
         State::Queued | State::BackingOff { .. } | State::Finished { .. }
     );
-    let file = live_file(state_dir, run);
-    if waits && !file.exists() {
+    let noted = notes.get(&run);
+    if waits && noted.is_none() {
         return true;
     }
-    let record = LiveRecord::read(&file).ok().flatten();
     let owner = Owner {
         run: run.to_string(),
         attempt: live.run.facts.attempts.max(1),
     };
-    match find_and_end_orphans(record.as_ref(), &owner, grace) {
+    match find_and_end_orphans(noted.map(|noted| &noted.record), &owner, grace) {
         Ok(found) => {
             if found.ended > 0 {
                 tracing::warn!(%run, ended = found.ended, "processes of a lost run were ended");
             }
-            let _ = std::fs::remove_file(file);
+            if let Some(noted) = noted {
+                let _ = std::fs::remove_file(&noted.path);
+            }
             true
         }
         Err(error) => {

@@ -118,10 +118,7 @@ impl Syntax {
                 attempt: self.asked.fetch_add(1, Ordering::Relaxed),
             },
         };
-        let stop = match process::StopHandle::new() {
-            Ok(stop) => stop,
-            Err(error) => return Answer::Unknown(error.to_string()),
-        };
+        let stop = process::StopHandle::new();
         let mut said = Said::default();
         match process::run(&command, &stop, &mut said) {
             Err(SpawnError::ProgramNotFound { .. } | SpawnError::ProgramNotExecutable { .. }) => {

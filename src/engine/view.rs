@@ -32,6 +32,17 @@ pub(super) struct Shown {
     pub lost: bool,
 }
 
+/// The runs that have not ended, counted.
+#[derive(Default)]
+pub(super) struct Open {
+    /// Waiting for their turn.
+    pub queued: usize,
+    /// Under way.
+    pub running: usize,
+    /// The oldest of all.
+    pub first: Vec<RunSummary>,
+}
+
 /// In which condition the engine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Condition {
@@ -116,6 +127,23 @@ impl View {
             .values()
             .cloned()
             .collect()
+    }
+
+    /// How many runs have not ended, and the lines of the oldest `shown_max` of them.
+    pub(super) fn open(&self, shown_max: usize) -> Open {
+        let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
+        let mut open = Open::default();
+        for shown in runs.values().filter(|shown| !shown.run.is_finished()) {
+            if shown.run.is_queued() {
+                open.queued += 1;
+            } else {
+                open.running += 1;
+            }
+            if open.first.len() < shown_max {
+                open.first.push(shown.summary.clone());
+            }
+        }
+        open
     }
 
     /// Tells the watchers of a run about a line of its log.

@@ -74,7 +74,7 @@ pub(super) fn not_performed(action: &Action, code: &str, message: &str) -> Event
             index: *index,
             verdict: warned(),
         },
-        Action::Save => Event::SaveFailed {
+        Action::Save { .. } => Event::SaveFailed {
             failure: failure(Step::Save),
         },
         Action::PrepareCommit | Action::PublishCommit { .. } => Event::CommitFailed {

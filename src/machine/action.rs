@@ -1,6 +1,6 @@
 //! Requests for effects, derived from the state: at most one is outstanding for a run.
 
-use super::state::{Run, State};
+use super::state::{AfterSave, Run, State};
 use crate::model::Timestamp;
 
 /// A request for an effect, imperative.
@@ -33,7 +33,10 @@ pub enum Action {
         index: u32,
     },
     /// Write the thread.
-    Save,
+    Save {
+        /// Whether nothing but the run's end follows, so that `Close` writes the summary in a moment.
+        last: bool,
+    },
     /// Build the commit's objects.
     PrepareCommit,
     /// Move the branch, or find that it has been moved.
@@ -66,7 +69,7 @@ impl Action {
             Action::Record { .. } => "record",
             Action::Verify { .. } => "verify",
             Action::RunHook { .. } => "run_hook",
-            Action::Save => "save",
+            Action::Save { .. } => "save",
             Action::PrepareCommit => "prepare_commit",
             Action::PublishCommit { .. } => "publish_commit",
             Action::RunPostCommitHook { .. } => "run_post_commit_hook",
@@ -105,7 +108,9 @@ impl Run {
                 reconciling: *reconciling,
             },
             State::PostHook { index, .. } => Action::RunHook { index: *index },
-            State::Saving { .. } => Action::Save,
+            State::Saving { next, .. } => Action::Save {
+                last: matches!(next, AfterSave::Finish(_)),
+            },
             State::Committing { .. } => Action::PrepareCommit,
             State::Publishing {
                 oid,

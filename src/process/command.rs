@@ -164,7 +164,7 @@ pub struct Spawned {
     /// Process id, which is also the id of its process group.
     pub pid: u32,
     pub(super) tag: Option<u64>,
-    pub(super) attempt: u32,
+    pub(super) owner: Owner,
 }
 
 impl Spawned {
@@ -173,7 +173,7 @@ impl Spawned {
     /// # Errors
     /// `/proc` cannot be read.
     pub fn live_record(&self) -> io::Result<LiveRecord> {
-        LiveRecord::of(self.pid, self.attempt, self.tag)
+        LiveRecord::of(self.pid, &self.owner, self.tag)
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use super::{procfs, tag};
+use super::{Owner, procfs, tag};
 
 /// First line of a live file; a reader knows no other version yet.
 const HEADING: &str = "workerctl live 1";
@@ -19,6 +19,8 @@ const FILE_BYTES_MAX: u64 = 4096;
 /// Names the first process of an attempt for as long as the machine stays up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveRecord {
+    /// The run; the first version had it in the file's name only.
+    pub run: Option<String>,
     /// Process id, also the id of its process group.
     pub pid: u32,
     /// Field 22 of `/proc/<pid>/stat`: start time in clock ticks since boot.
@@ -35,15 +37,16 @@ pub struct LiveRecord {
 }
 
 impl LiveRecord {
-    pub(super) fn of(pid: u32, attempt: u32, tag: Option<u64>) -> io::Result<Self> {
+    pub(super) fn of(pid: u32, owner: &Owner, tag: Option<u64>) -> io::Result<Self> {
         let process = procfs::stat(pid)
             .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}")))?;
         let boot_id = procfs::boot_id()?;
         Ok(Self {
+            run: Some(owner.run.clone()),
             pid,
             start_time: process.start,
             boot_id,
-            attempt,
+            attempt: owner.attempt,
             tag,
             engine_tag: tag::own(),
         })
@@ -52,6 +55,7 @@ impl LiveRecord {
     /// The content of a live file.
     pub fn encode(&self) -> String {
         let Self {
+            run,
             pid,
             start_time,
             boot_id,
@@ -62,6 +66,9 @@ impl LiveRecord {
         let mut text = format!(
             "{HEADING}\npid {pid}\nstart_time {start_time}\nboot_id {boot_id}\nattempt {attempt}\n"
         );
+        if let Some(run) = run {
+            let _ = writeln!(text, "run {run}");
+        }
         if let Some(tag) = tag {
             let _ = writeln!(text, "tag {tag}");
         }
@@ -85,6 +92,7 @@ impl LiveRecord {
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
         };
         Some(Self {
+            run: field("run").map(str::to_owned),
             pid: field("pid")?.parse().ok().filter(|pid| *pid > 1)?,
             start_time: field("start_time")?.parse().ok()?,
             boot_id: field("boot_id")?.to_owned(),
@@ -102,14 +110,22 @@ impl LiveRecord {
     /// The file cannot be written, or is a symbolic link.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let flags = OFlags::NOFOLLOW.bits().cast_signed();
-        let mut file: File = OpenOptions::new()
+        let file: File = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .mode(0o600)
             .custom_flags(flags)
             .open(path)?;
-        file.write_all(self.encode().as_bytes())
+        self.write_over(&file)
+    }
+
+    /// As [`LiveRecord::write`], into a file that is open already.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_over(&self, file: &File) -> io::Result<()> {
+        file.write_all_at(self.encode().as_bytes(), 0)
     }
 
     /// Reads the record at `path`; `None` if there is no file or no readable record in it.
@@ -135,6 +151,7 @@ mod tests {
 
     fn record(tag: Option<u64>) -> LiveRecord {
         LiveRecord {
+            run: tag.map(|tag| format!("R{tag}")),
             pid: 77,
             start_time: 123_456,
             boot_id: "b-1".into(),

@@ -41,7 +41,22 @@ impl Stat {
 
 /// The process `pid`, if there is one.
 pub(super) fn stat(pid: u32) -> Option<Stat> {
-    parse_stat(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+    parse_stat(pid, &read(&format!("/proc/{pid}/stat"))?)
+}
+
+/// A short file of the kernel. The standard library would ask for its length first, which such a
+/// file has not, and then read it in small pieces.
+fn read(path: &str) -> Option<Vec<u8>> {
+    let mut file = fs::File::open(path).ok()?;
+    let (mut bytes, mut piece) = (Vec::new(), [0_u8; 4096]);
+    loop {
+        match file.read(&mut piece) {
+            Ok(0) => return Some(bytes),
+            Ok(length) => bytes.extend_from_slice(&piece[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
 }
 
 fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
@@ -135,7 +150,7 @@ impl Families {
 }
 
 fn read_children(path: &str) -> Option<Vec<u32>> {
-    let text = fs::read_to_string(path).ok()?;
+    let text = String::from_utf8(read(path)?).ok()?;
     Some(
         text.split_ascii_whitespace()
             .filter_map(|number| number.parse().ok())

@@ -1,5 +1,6 @@
 //! Watches over one command from its start until no process of it is left.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,6 +35,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// round instead.
 const FREEZE_ROUNDS_MAX: usize = 8;
 
+thread_local! {
+    /// What was read last; kept, for a thread that runs one command runs many.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
 /// Runs `command` until no process of it is left, and tells `sink` what it writes.
 ///
 /// Blocks the calling thread; many threads may do so at once. The first process leads a process
@@ -54,20 +60,25 @@ pub fn run(
     }
     registry::become_subreaper()
         .map_err(|source| SpawnError::of_step("adopt orphaned processes", source))?;
+    stop.prepare()
+        .map_err(|source| SpawnError::of_step("make a descriptor to stop it by", source))?;
     let started_at = Instant::now();
     let (child, pipes) = spawn::start(command)?;
     let mut watch = Watch::new(child, pipes, command, stop, started_at);
     sink.spawned(&Spawned {
         pid: watch.child.pid.as_raw_nonzero().get().cast_unsigned(),
         tag: watch.child.tag,
-        attempt: command.owner.attempt,
+        owner: command.owner.clone(),
     });
-    let mut buffer = vec![0; READ_BYTES];
-    while watch.advance() {
-        watch
-            .wait(&mut buffer, sink)
-            .map_err(|source| SpawnError::of_step("watch the command", source))?;
-    }
+    BUFFER.with_borrow_mut(|buffer| {
+        buffer.resize(READ_BYTES, 0);
+        while watch.advance() {
+            watch
+                .wait(buffer, sink)
+                .map_err(|source| SpawnError::of_step("watch the command", source))?;
+        }
+        Ok(())
+    })?;
     watch.stdout.close(sink);
     watch.stderr.close(sink);
     watch.finish()

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering, fence};
+use std::sync::{Arc, OnceLock};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -20,36 +20,50 @@ pub enum StopKind {
 ///
 /// What was asked for stays asked for: a command that is started later with the same handle does
 /// not start, and several commands may share one handle.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct StopHandle {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shared {
     asked: AtomicU8,
-    /// Readable from the first request of any kind on. Never read from, so that every command
-    /// that shares the handle wakes up.
-    any: OwnedFd,
+    /// Readable from the first request of any kind on; made when a command first waits for it.
+    any: Bell,
     /// Readable from the first request to stop now on.
-    now: OwnedFd,
+    now: Bell,
+}
+
+/// A descriptor that is never read from, so that every command that shares it wakes up.
+#[derive(Debug, Default)]
+struct Bell(OnceLock<OwnedFd>);
+
+impl Bell {
+    fn ring(&self) {
+        if let Some(descriptor) = self.0.get() {
+            // Adding one to a counter of 64 bits fails only when it would overflow, and then the
+            // descriptor is readable already.
+            let _ = rustix::io::write(descriptor, &1_u64.to_ne_bytes());
+        }
+    }
+
+    fn descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        if self.0.get().is_none() {
+            let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            // Another command of the same handle may have been quicker; then its own is used.
+            let _ = self.0.set(made);
+        }
+        let descriptor = self.0.get().map(AsFd::as_fd);
+        descriptor.ok_or_else(|| io::Error::other("no descriptor to wait on"))
+    }
 }
 
 impl StopHandle {
     /// A handle with which nothing has been asked for.
-    ///
-    /// # Errors
-    /// No file descriptor is to be had.
-    pub fn new() -> io::Result<Self> {
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let shared = Shared {
-            asked: AtomicU8::new(0),
-            any: eventfd(0, flags)?,
-            now: eventfd(0, flags)?,
-        };
-        Ok(Self {
-            shared: Arc::new(shared),
-        })
+    pub fn new() -> Self {
+        Self {
+            shared: Arc::default(),
+        }
     }
 
     /// Asks for the end; a later, weaker request changes nothing.
@@ -59,12 +73,11 @@ impl StopHandle {
             StopKind::Now => 2,
         };
         self.shared.asked.fetch_max(level, Ordering::SeqCst);
-        // Adding one to a counter of 64 bits fails only when it would overflow, and then the
-        // descriptor is readable already.
-        let one = 1_u64.to_ne_bytes();
-        let _ = rustix::io::write(&self.shared.any, &one);
+        // Whoever makes a bell looks at `asked` after that: one of the two sees the other.
+        fence(Ordering::SeqCst);
+        self.shared.any.ring();
         if kind == StopKind::Now {
-            let _ = rustix::io::write(&self.shared.now, &one);
+            self.shared.now.ring();
         }
     }
 
@@ -77,12 +90,28 @@ impl StopHandle {
         }
     }
 
-    /// The descriptor that becomes readable when something stronger than `seen` is asked for.
+    /// Makes what a command that is about to start has to wait on.
+    ///
+    /// # Errors
+    /// No file descriptor is to be had.
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        self.shared.any.descriptor().map(drop)
+    }
+
+    /// The descriptor that becomes readable when something stronger than `seen` is asked for. `None`:
+    /// there is nothing stronger, or no descriptor to be had; then it is noticed at the end of the
+    /// grace period.
     pub(super) fn wakes(&self, seen: Option<StopKind>) -> Option<BorrowedFd<'_>> {
-        match seen {
-            None => Some(self.shared.any.as_fd()),
-            Some(StopKind::Graceful) => Some(self.shared.now.as_fd()),
-            Some(StopKind::Now) => None,
+        let bell = match seen {
+            None => &self.shared.any,
+            Some(StopKind::Graceful) => &self.shared.now,
+            Some(StopKind::Now) => return None,
+        };
+        let descriptor = bell.descriptor().ok()?;
+        fence(Ordering::SeqCst);
+        if self.requested() > seen {
+            bell.ring();
         }
+        Some(descriptor)
     }
 }

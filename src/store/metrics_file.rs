@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::OFlags;
 
-use super::thread_files::{Directory, FileError};
+use super::thread_files::{Directories, Directory, FileError};
 use crate::model::RunId;
 use crate::thread::metrics::MetricsLine;
 
@@ -33,7 +32,7 @@ const RUNS_KNOWN_MAX: usize = 8_192;
 /// line costs one write as long as nobody else touches the file.
 #[derive(Debug)]
 pub struct MetricsFile {
-    workspace: PathBuf,
+    directories: Arc<Directories>,
     relative: String,
     bytes_max: u64,
     known: Mutex<Known>,
@@ -57,10 +56,10 @@ impl Known {
 }
 
 impl MetricsFile {
-    /// The metrics in the directory `relative` below `workspace`; nothing is opened yet.
-    pub fn new(workspace: &Path, relative: &str) -> MetricsFile {
+    /// The metrics in the directory `relative` below the workspace; nothing is opened yet.
+    pub fn new(directories: Arc<Directories>, relative: &str) -> MetricsFile {
         MetricsFile {
-            workspace: workspace.to_owned(),
+            directories,
             relative: relative.to_owned(),
             bytes_max: METRICS_BYTES_MAX,
             known: Mutex::default(),
@@ -74,7 +73,7 @@ impl MetricsFile {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken out, so that after a failure the file is looked at again.
         let remembered = known.file.take();
-        let dir = Directory::open(&self.workspace, &self.relative)?;
+        let dir = self.directories.get(&self.relative)?;
         dir.ensure_ignored()?;
         let path = dir.path().join(METRICS_FILE);
         let failed = |doing| {
@@ -180,8 +179,14 @@ fn gather(bytes: &[u8], runs: &mut BTreeSet<RunId>) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::model::Timestamp;
+
+    fn metrics_of(workspace: &Path) -> MetricsFile {
+        MetricsFile::new(Arc::new(Directories::new(workspace)), "m")
+    }
 
     fn line(number: u128) -> MetricsLine {
         let run = RunId::following(None, Timestamp::from_millis(1_795_000_000_000), number);
@@ -223,7 +228,7 @@ mod tests {
     fn a_run_leaves_one_line_however_often_it_is_closed() {
         let dir = tempfile::tempdir().unwrap();
         for _ in 0..3 {
-            let metrics = MetricsFile::new(dir.path(), "m");
+            let metrics = metrics_of(dir.path());
             for number in 1..=4 {
                 metrics.append(&line(number)).unwrap();
             }
@@ -234,7 +239,7 @@ mod tests {
     #[test]
     fn a_torn_line_is_cut_and_written_anew() {
         let dir = tempfile::tempdir().unwrap();
-        let metrics = MetricsFile::new(dir.path(), "m");
+        let metrics = metrics_of(dir.path());
         metrics.append(&line(1)).unwrap();
         metrics.append(&line(2)).unwrap();
         let path = dir.path().join("m").join(METRICS_FILE);
@@ -247,11 +252,11 @@ mod tests {
     #[test]
     fn what_others_do_to_the_file_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
-        let metrics = MetricsFile::new(dir.path(), "m");
+        let metrics = metrics_of(dir.path());
         let path = dir.path().join("m").join(METRICS_FILE);
         assert!(metrics.append(&line(1)).unwrap());
         // Another engine wrote a line in between.
-        assert!(MetricsFile::new(dir.path(), "m").append(&line(2)).unwrap());
+        assert!(metrics_of(dir.path()).append(&line(2)).unwrap());
         assert!(!metrics.append(&line(2)).unwrap());
         // Somebody moved the file away, then the whole directory.
         std::fs::rename(&path, dir.path().join("m/kept")).unwrap();
@@ -264,7 +269,7 @@ mod tests {
     #[test]
     fn a_full_file_is_put_aside_and_still_looked_at() {
         let dir = tempfile::tempdir().unwrap();
-        let mut metrics = MetricsFile::new(dir.path(), "m");
+        let mut metrics = metrics_of(dir.path());
         metrics.bytes_max = 1;
         assert!(metrics.append(&line(1)).unwrap());
         assert!(metrics.append(&line(2)).unwrap());

@@ -6,10 +6,12 @@
 mod reader;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -99,6 +101,36 @@ pub struct Directory {
     handle: OwnedFd,
 }
 
+/// Directories below one workspace that stay open: every run needs the same few.
+#[derive(Debug)]
+pub struct Directories {
+    workspace: PathBuf,
+    open: Mutex<BTreeMap<String, Arc<Directory>>>,
+}
+
+impl Directories {
+    /// Nothing is opened yet.
+    pub fn new(workspace: &Path) -> Directories {
+        Directories {
+            workspace: workspace.to_owned(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// As [`Directory::open`]; opened again when another directory stands there by now.
+    pub fn get(&self, relative: &str) -> Result<Arc<Directory>, FileError> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(directory) = open.get(relative)
+            && directory.is_in_place()
+        {
+            return Ok(Arc::clone(directory));
+        }
+        let directory = Arc::new(Directory::open(&self.workspace, relative)?);
+        open.insert(relative.to_owned(), Arc::clone(&directory));
+        Ok(directory)
+    }
+}
+
 impl Directory {
     /// Opens `relative` below `workspace`, step by step without following links; makes what is missing.
     /// What is made is durable with the next sync of the file system.
@@ -131,6 +163,14 @@ impl Directory {
             handle = opened.map_err(|errno| FileError::errno("open", &path, errno))?;
         }
         Ok(Directory { path, handle })
+    }
+
+    /// Whether its path still leads to it, and not through a link in the last place.
+    fn is_in_place(&self) -> bool {
+        let there = rustix::fs::lstat(&self.path);
+        let held = rustix::fs::fstat(&self.handle);
+        matches!((there, held), (Ok(there), Ok(held))
+            if (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino))
     }
 
     /// Where it lies.

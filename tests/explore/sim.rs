@@ -169,7 +169,7 @@ impl Engine {
                 index,
                 verdict: self.verdict(wrong),
             },
-            Action::Save
+            Action::Save { .. }
             | Action::PrepareCommit
             | Action::PublishCommit { .. }
             | Action::RunPostCommitHook { .. }
@@ -181,10 +181,10 @@ impl Engine {
     fn conclude(&mut self, action: &Action, wrong: bool) -> Event {
         let failure = |step| Failure::new(step, "trouble", "it went wrong");
         match *action {
-            Action::Save if wrong => Event::SaveFailed {
+            Action::Save { .. } if wrong => Event::SaveFailed {
                 failure: failure(Step::Save),
             },
-            Action::Save => Event::Saved,
+            Action::Save { .. } => Event::Saved,
             Action::PrepareCommit if wrong && self.random.one_in(2) => Event::CommitFailed {
                 failure: failure(Step::Commit),
             },

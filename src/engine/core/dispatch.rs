@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::live::Outstanding;
-use super::super::work::{Work, not_performed};
+use super::super::work::Work;
 use super::{Core, SEAL_AFTER_MS, SEAL_BACKLOG, Turn};
 use crate::machine::{Entry, Event, StopKind};
 use crate::model::RunId;
@@ -41,15 +41,7 @@ impl Core {
             {
                 continue;
             }
-            let stop = match StopHandle::new() {
-                Ok(stop) => stop,
-                Err(error) => {
-                    let event = not_performed(&action, "resource_exhausted", &error.to_string());
-                    self.inbox
-                        .deliver(super::Delivery::Result { run: *run, event });
-                    continue;
-                }
-            };
+            let stop = StopHandle::new();
             live.outstanding = Some(Outstanding {
                 action: action.clone(),
                 stop: stop.clone(),

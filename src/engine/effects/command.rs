@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::super::work::Work;
 use super::Performer;
 use super::log::RunLog;
+use super::notes::Note;
 use crate::model::evidence::Ended;
 use crate::model::spec::Program;
 use crate::process::{self, Owner, SpawnError, Stdin};
@@ -65,18 +66,15 @@ impl Performer {
         if let Some(why) = log.refusal() {
             return not_started("secrets_unreadable", why);
         }
-        let scratch = self.scratch(work.spec.run);
-        if let Err(error) = std::fs::create_dir_all(&scratch) {
-            return not_started(
-                "scratch",
-                &format!("cannot make `{}`: {error}", scratch.display()),
-            );
-        }
+        let scratch = match self.scratch.of(work.spec.run) {
+            Ok(scratch) => scratch,
+            Err(message) => return not_started("scratch", &message),
+        };
         if let Err(message) = write_input_files(&log) {
             return not_started("scratch", &message);
         }
-        let env = self.environment(work, &log, invocation.more);
-        let noted_as = invocation.noted.then(|| self.live_file(work.spec.run));
+        let env = self.environment(work, &log, &scratch, invocation.more);
+        let note = invocation.noted.then(|| self.notes.take());
         let command = process::Command {
             program: match invocation.program {
                 Program::Shell { shell, text } => process::Program::Shell {
@@ -105,14 +103,11 @@ impl Performer {
             log: &log,
             attempt: invocation.attempt,
             logged_as: invocation.logged_as,
-            noted_as: noted_as.clone(),
+            note,
             tail: Tail::default(),
             stderr_tail: Tail::default(),
         };
         let outcome = process::run(&command, &work.stop, &mut sink);
-        if let Some(noted_as) = noted_as {
-            let _ = std::fs::remove_file(noted_as);
-        }
         let held_back = log.end_output(invocation.attempt, invocation.logged_as);
         sink.keep_held_back(&held_back);
         let (tail, stderr_tail) = (sink.tail.text(), sink.stderr_tail.text());
@@ -131,10 +126,10 @@ impl Performer {
         &self,
         work: &Work,
         log: &RunLog,
+        scratch: &Path,
         more: Vec<(String, String)>,
     ) -> Vec<(String, String)> {
-        let mut env =
-            process::base_environment(&self.parts.environment, &self.scratch(work.spec.run));
+        let mut env = process::base_environment(&self.parts.environment, scratch);
         env.extend(work.spec.environment.iter().cloned());
         env.extend(log.environment().iter().cloned());
         env.extend(more);
@@ -212,7 +207,7 @@ struct Sink<'a> {
     log: &'a RunLog,
     attempt: u32,
     logged_as: Option<LogStream>,
-    noted_as: Option<PathBuf>,
+    note: Option<std::io::Result<Note<'a>>>,
     tail: Tail,
     stderr_tail: Tail,
 }
@@ -242,10 +237,13 @@ impl Sink<'_> {
 
 impl process::OutputSink for Sink<'_> {
     fn spawned(&mut self, child: &process::Spawned) {
-        let Some(path) = &self.noted_as else { return };
-        let written = child.live_record().and_then(|record| record.write(path));
+        let written = match &self.note {
+            None => return,
+            Some(Ok(note)) => child.live_record().and_then(|record| note.write(&record)),
+            Some(Err(error)) => Err(error.kind().into()),
+        };
         if let Err(error) = written {
-            tracing::warn!(path = %path.display(), %error, "the live process could not be noted");
+            tracing::warn!(%error, "the live process could not be noted");
         }
     }
 

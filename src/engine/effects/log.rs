@@ -16,7 +16,7 @@ use crate::process::Stream;
 use crate::protocol::{LogLine, LogStream};
 use crate::store::metrics_file::MetricsFile;
 use crate::store::secrets::Secrets;
-use crate::store::thread_files::{Directory, FileError, ThreadWriter};
+use crate::store::thread_files::{Directories, Directory, FileError, ThreadWriter};
 use crate::thread::line::Source;
 use crate::thread::mask::Masker;
 use crate::thread::metrics::MetricsLine;
@@ -32,6 +32,7 @@ pub(crate) struct Logs {
     clock: Arc<dyn Clock>,
     view: Arc<View>,
     open: Mutex<HashMap<RunId, Arc<RunLog>>>,
+    directories: Arc<Directories>,
     metrics: MetricsFile,
 }
 
@@ -51,6 +52,7 @@ pub(crate) struct RunLog {
 impl Logs {
     /// No logs yet.
     pub(crate) fn new(parts: &EffectParts) -> Logs {
+        let directories = Arc::new(Directories::new(&parts.workspace));
         Logs {
             workspace: parts.workspace.clone(),
             state_dir: parts.state_dir.clone(),
@@ -58,8 +60,14 @@ impl Logs {
             clock: Arc::clone(&parts.clock),
             view: Arc::clone(&parts.view),
             open: Mutex::default(),
-            metrics: MetricsFile::new(&parts.workspace, &parts.metrics_dir),
+            metrics: MetricsFile::new(Arc::clone(&directories), &parts.metrics_dir),
+            directories,
         }
+    }
+
+    /// The directory that holds the threads, as it stands there now.
+    pub(super) fn directory(&self, relative: &str) -> Result<Arc<Directory>, FileError> {
+        self.directories.get(relative)
     }
 
     /// Appends the metrics of a run that has ended.
@@ -141,7 +149,7 @@ impl Logs {
     }
 
     fn open_writer(&self, spec: &RunSpec, masker: Masker) -> Option<ThreadWriter> {
-        let opened = Directory::open(&self.workspace, &spec.threads_dir).and_then(|directory| {
+        let opened = self.directory(&spec.threads_dir).and_then(|directory| {
             directory.ensure_ignored()?;
             ThreadWriter::open(&directory, spec, masker, spec.submitted_at)
         });
@@ -184,15 +192,11 @@ impl RunLog {
             return;
         };
         let next = writer.next_seq() as usize;
-        let fresh: Vec<Entry> = entries
-            .iter()
-            .skip(next)
-            .map(|entry| entry.as_ref().clone())
-            .collect();
-        if fresh.is_empty() {
+        let Some(fresh) = entries.get(next..).filter(|fresh| !fresh.is_empty()) else {
             return;
-        }
-        let written = writer.entries(&fresh, attempt).and_then(|lines| {
+        };
+        let fresh = fresh.iter().map(AsRef::as_ref);
+        let written = writer.entries(fresh, attempt).and_then(|lines| {
             writer.flush()?;
             Ok(lines)
         });
@@ -249,6 +253,14 @@ impl RunLog {
         }
         self.tell(lines.clone());
         lines
+    }
+
+    /// Writes what is pending; an error says that the log is not whole.
+    pub(crate) fn written(&self) -> Result<(), FileError> {
+        match lock(&self.writer).as_mut() {
+            Some(writer) => writer.flush(),
+            None => Ok(()),
+        }
     }
 
     /// Whether the log could be opened.

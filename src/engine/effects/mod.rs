@@ -18,15 +18,19 @@ mod commit;
 mod execute;
 mod hooks;
 mod log;
+pub(super) mod notes;
 mod prepare;
 mod record;
 mod restore;
 mod save;
+mod scratch;
 mod validate;
 mod verify;
 
 pub(super) use execute::destinations;
 pub(super) use log::Logs;
+use notes::Notes;
+use scratch::Scratch;
 
 /// What effects need of the engine.
 pub(super) struct EffectParts {
@@ -59,6 +63,8 @@ const SWEEP_MS: u64 = 24 * 3_600_000;
 pub(super) struct Performer {
     parts: EffectParts,
     logs: Logs,
+    notes: Notes,
+    scratch: Scratch,
     leases: Mutex<HashMap<RunId, git::RepositoryLease>>,
     foreign: Mutex<HashMap<RunId, Vec<String>>>,
     swept: Mutex<Option<Timestamp>>,
@@ -69,6 +75,8 @@ impl Performer {
     pub(super) fn new(parts: EffectParts) -> Performer {
         Performer {
             logs: Logs::new(&parts),
+            notes: Notes::new(&parts.state_dir),
+            scratch: Scratch::new(&parts.state_dir),
             parts,
             leases: Mutex::default(),
             foreign: Mutex::default(),
@@ -78,14 +86,6 @@ impl Performer {
 
     fn beneath(&self) -> Result<Beneath, super::outputs::OutputError> {
         Beneath::open(&self.parts.workspace)
-    }
-
-    fn scratch(&self, run: RunId) -> PathBuf {
-        self.parts.state_dir.join("scratch").join(run.to_string())
-    }
-
-    fn live_file(&self, run: RunId) -> PathBuf {
-        live_file(&self.parts.state_dir, run)
     }
 
     /// Takes the lease on the run's repository unless this run holds it already.
@@ -169,7 +169,7 @@ impl Effects for Performer {
             Action::Record { attempt } => self.record(work, *attempt),
             Action::Verify { attempt, .. } => self.verify(work, *attempt),
             Action::RunHook { index } => self.run_hook(work, *index),
-            Action::Save => self.save(work),
+            Action::Save { last } => self.save(work, *last),
             Action::PrepareCommit => self.prepare_commit(work),
             Action::PublishCommit {
                 oid,
@@ -190,11 +190,6 @@ impl Effects for Performer {
     fn flush_log(&self, run: RunId) {
         self.logs.flush(run);
     }
-}
-
-/// The file that names the live process of a run.
-pub(super) fn live_file(state_dir: &Path, run: RunId) -> PathBuf {
-    state_dir.join("live").join(run.to_string())
 }
 
 fn failure(step: Step, code: &str, error: &dyn std::error::Error) -> Failure {

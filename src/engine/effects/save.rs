@@ -7,12 +7,14 @@ use super::{Performer, failure};
 use crate::git::Head;
 use crate::machine::{Entry, Event};
 use crate::model::outcome::{Failure, Step};
-use crate::store::thread_files::{Directory, FileError, write_document};
+use crate::store::thread_files::{FileError, write_document};
 use crate::thread::document::{GitFacts, document, document_text};
 use crate::thread::metrics::metrics_line;
 
 impl Performer {
-    pub(super) fn save(&self, work: &Work) -> Event {
+    /// The log is whole on return. Its summary is written now only where something follows that may
+    /// look at it, or may fail; else `close` writes it, once and with the run's end.
+    pub(super) fn save(&self, work: &Work, last: bool) -> Event {
         let log = self.logs.of(&work.spec);
         if !log.is_open() {
             self.logs.close(work.spec.run);
@@ -21,7 +23,14 @@ impl Performer {
                 failure: Failure::new(Step::Save, "thread", message),
             };
         }
-        match self.write_thread(work) {
+        let saved = log.written().and_then(|()| {
+            if last {
+                Ok(())
+            } else {
+                self.write_thread(work)
+            }
+        });
+        match saved {
             Ok(()) => Event::Saved,
             Err(error) => {
                 let code = if matches!(error, FileError::Full { .. }) {
@@ -38,27 +47,20 @@ impl Performer {
 
     fn write_thread(&self, work: &Work) -> Result<(), FileError> {
         let log = self.logs.of(&work.spec);
-        let entries: Vec<Entry> = work
-            .entries
-            .iter()
-            .map(|entry| entry.as_ref().clone())
-            .collect();
+        let entries = entries(work);
         let document = document(&work.spec, &entries, &git_facts(work), log.masker());
-        let directory = Directory::open(&self.parts.workspace, &work.spec.threads_dir)?;
+        let directory = self.logs.directory(&work.spec.threads_dir)?;
         write_document(&directory, &work.spec.thread, &document_text(&document))
     }
 
     pub(super) fn close(&self, work: &Work) -> Event {
         let run = work.spec.run;
-        let entries: Vec<Entry> = work
-            .entries
-            .iter()
-            .map(|entry| entry.as_ref().clone())
-            .collect();
         if let Err(error) = self.write_thread(work) {
             tracing::warn!(%run, %error, "the thread's summary could not be written again");
         }
-        let measured = self.logs.measured(&metrics_line(&work.spec, &entries));
+        let measured = self
+            .logs
+            .measured(&metrics_line(&work.spec, &entries(work)));
         if let Err(error) = measured {
             tracing::warn!(%run, %error, "the metrics of the run could not be written");
         }
@@ -69,10 +71,14 @@ impl Performer {
         self.logs.close(run);
         self.release_repository(run);
         secrets::forget(&self.parts.state_dir, run);
-        let _ = std::fs::remove_file(self.live_file(run));
-        let _ = std::fs::remove_dir_all(self.scratch(run));
+        self.scratch.give_back(run);
         Event::Closed
     }
+}
+
+fn entries(work: &Work) -> Vec<Entry> {
+    let entries = work.entries.iter();
+    entries.map(|entry| entry.as_ref().clone()).collect()
 }
 
 fn git_facts(work: &Work) -> GitFacts {

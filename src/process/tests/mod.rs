@@ -121,7 +121,7 @@ fn sh(text: &str) -> Command {
 }
 
 fn never() -> StopHandle {
-    StopHandle::new().unwrap()
+    StopHandle::new()
 }
 
 fn run_kept(command: &Command) -> (Finished, Kept) {

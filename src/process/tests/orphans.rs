@@ -165,7 +165,7 @@ fn a_record_of_another_boot_or_process_names_nobody() {
         run: format!("nobody-{}", unique()),
         attempt: 1,
     };
-    let record = LiveRecord::of(bystander.id(), 1, None).unwrap();
+    let record = LiveRecord::of(bystander.id(), &owner, None).unwrap();
     let other_boot = LiveRecord {
         boot_id: "other".to_owned(),
         ..record.clone()

@@ -228,3 +228,23 @@ fn the_summary_is_replaced_and_the_directory_ignored() {
     }
     assert_eq!(std::fs::read_dir(place.dir.path()).unwrap().count(), 2);
 }
+
+#[test]
+fn a_directory_that_was_moved_away_is_made_anew() {
+    let root = tempfile::tempdir().unwrap();
+    let directories = Directories::new(root.path());
+    let first = directories.get("a/b").unwrap();
+    assert!(Arc::ptr_eq(&first, &directories.get("a/b").unwrap()));
+    std::fs::rename(root.path().join("a"), root.path().join("kept")).unwrap();
+    let second = directories.get("a/b").unwrap();
+    second
+        .replace("x", b"x", Mode::from_raw_mode(0o600))
+        .unwrap();
+    assert!(root.path().join("a/b/x").exists());
+    std::fs::remove_dir_all(root.path().join("a/b")).unwrap();
+    symlink(root.path(), root.path().join("a/b")).unwrap();
+    assert!(matches!(
+        directories.get("a/b"),
+        Err(FileError::Foreign { .. })
+    ));
+}

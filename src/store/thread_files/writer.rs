@@ -79,7 +79,9 @@ impl ThreadWriter {
             lost: 0,
             damage: None,
         };
-        writer.recover()?;
+        if !is_empty(&writer.file) {
+            writer.recover()?;
+        }
         if writer.chain.next_line() == 0 {
             writer.append(at, 0, Content::Spec(Box::new(spec.clone())))?;
             writer.flush()?;
@@ -150,7 +152,11 @@ impl ThreadWriter {
     ///
     /// While writes fail and [`PENDING_BYTES_MAX`] is reached, the rest is left out: the caller gives
     /// the journal again from [`ThreadWriter::next_seq`] on, at the latest when the run ends.
-    pub fn entries(&mut self, entries: &[Entry], attempt: u32) -> Result<Vec<LogLine>, FileError> {
+    pub fn entries<'a>(
+        &mut self,
+        entries: impl IntoIterator<Item = &'a Entry>,
+        attempt: u32,
+    ) -> Result<Vec<LogLine>, FileError> {
         let mut lines = Vec::new();
         for entry in entries {
             if entry.seq < self.next_seq {
@@ -310,6 +316,11 @@ impl ThreadWriter {
     pub fn lost_lines(&self) -> u64 {
         self.lost
     }
+}
+
+/// Whether there is nothing to recover, as in a log that has just begun.
+fn is_empty(file: &File) -> bool {
+    file.metadata().is_ok_and(|found| found.len() == 0)
 }
 
 fn place(source: Source) -> usize {

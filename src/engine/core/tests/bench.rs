@@ -120,7 +120,7 @@ pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
             index: *index,
             verdict: crate::machine::HookVerdict::Passed,
         },
-        Action::Save => Event::Saved,
+        Action::Save { .. } => Event::Saved,
         Action::PrepareCommit => Event::CommitPrepared {
             oid: "c0ffee".to_owned(),
             parent: None,

@@ -1,0 +1,204 @@
+//! Notes of the processes under way, for the engine that comes after a crash.
+//!
+//! A file serves one command after the other and is written over, never removed: a note that is out of
+//! date names a process that is gone, which its start time tells. So a command costs one small write.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+
+use rustix::fs::OFlags;
+
+use super::lock;
+use crate::model::RunId;
+use crate::process::LiveRecord;
+
+/// The files of the commands under way.
+pub(in crate::engine) struct Notes {
+    directory: PathBuf,
+    files: Mutex<Files>,
+}
+
+struct Files {
+    free: Vec<File>,
+    next: u32,
+}
+
+/// A file that one command may write over; free for another when this is dropped.
+pub(super) struct Note<'a> {
+    notes: &'a Notes,
+    file: Option<File>,
+}
+
+/// What an earlier engine noted of a run.
+#[derive(Debug, Clone)]
+pub(in crate::engine) struct Noted {
+    /// The note's file.
+    pub path: PathBuf,
+    /// What stands in it.
+    pub record: LiveRecord,
+}
+
+impl Notes {
+    /// Numbers its files behind those of earlier engines, whose notes may still be needed.
+    pub(super) fn new(state_dir: &Path) -> Notes {
+        let directory = state_dir.join("live");
+        let numbers = names(&directory).filter_map(|name| name.parse::<u32>().ok());
+        let next = numbers.max().map_or(0, |last| last.saturating_add(1));
+        Notes {
+            directory,
+            files: Mutex::new(Files {
+                free: Vec::new(),
+                next,
+            }),
+        }
+    }
+
+    /// A file for one command.
+    pub(super) fn take(&self) -> io::Result<Note<'_>> {
+        let number = {
+            let mut files = self.files();
+            if let Some(file) = files.free.pop() {
+                return Ok(self.note(file));
+            }
+            files.next = files.next.saturating_add(1);
+            files.next - 1
+        };
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+            .open(self.directory.join(number.to_string()))?;
+        Ok(self.note(file))
+    }
+
+    fn note(&self, file: File) -> Note<'_> {
+        Note {
+            notes: self,
+            file: Some(file),
+        }
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        lock(&self.files)
+    }
+}
+
+impl Note<'_> {
+    /// Writes `record` over what stood there.
+    pub(super) fn write(&self, record: &LiveRecord) -> io::Result<()> {
+        match &self.file {
+            Some(file) => record.write_over(file),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Note<'_> {
+    fn drop(&mut self) {
+        self.notes.files().free.extend(self.file.take());
+    }
+}
+
+/// The notes of earlier engines that `wanted` asks for, by run; all others are removed.
+pub(in crate::engine) fn read(
+    state_dir: &Path,
+    wanted: impl Fn(RunId) -> bool,
+) -> BTreeMap<RunId, Noted> {
+    let directory = state_dir.join("live");
+    let mut noted = BTreeMap::new();
+    for name in names(&directory) {
+        let path = directory.join(&name);
+        match LiveRecord::read(&path) {
+            Ok(Some(record)) => {
+                // A file of the first version has the run as its name and not in its text.
+                let run = record.run.as_deref().unwrap_or(&name).parse().ok();
+                if let Some(run) = run.filter(|run| wanted(*run)) {
+                    noted.insert(run, Noted { path, record });
+                    continue;
+                }
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a note of a process cannot be read");
+                continue;
+            }
+        }
+        let _ = fs::remove_file(path);
+    }
+    noted
+}
+
+fn names(directory: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Timestamp;
+
+    fn run(number: u128) -> RunId {
+        RunId::following(None, Timestamp::from_millis(1_795_000_000_000), number)
+    }
+
+    fn record(run: Option<RunId>) -> LiveRecord {
+        LiveRecord {
+            run: run.map(|run| run.to_string()),
+            pid: 77,
+            start_time: 5,
+            boot_id: "b".into(),
+            attempt: 1,
+            tag: None,
+            engine_tag: None,
+        }
+    }
+
+    fn state() -> tempfile::TempDir {
+        let state = tempfile::tempdir().unwrap();
+        fs::create_dir(state.path().join("live")).unwrap();
+        state
+    }
+
+    #[test]
+    fn a_file_serves_one_command_after_the_other() {
+        let state = state();
+        let notes = Notes::new(state.path());
+        for number in 1..4 {
+            let note = notes.take().unwrap();
+            note.write(&record(Some(run(number)))).unwrap();
+        }
+        assert_eq!(names(&state.path().join("live")).count(), 1);
+        let found = read(state.path(), |_| true);
+        assert_eq!(found.keys().copied().collect::<Vec<_>>(), [run(3)]);
+        let (_one, _two) = (notes.take().unwrap(), notes.take().unwrap());
+        assert_eq!(names(&state.path().join("live")).count(), 2);
+    }
+
+    #[test]
+    fn notes_that_are_needed_are_kept_and_not_written_over() {
+        let state = state();
+        for number in 1..3 {
+            let notes = Notes::new(state.path());
+            let note = notes.take().unwrap();
+            note.write(&record(Some(run(number)))).unwrap();
+        }
+        let found = read(state.path(), |asked| asked == run(2));
+        assert_eq!(found[&run(2)].record, record(Some(run(2))));
+        assert_eq!(found.len(), 1);
+        assert_eq!(names(&state.path().join("live")).count(), 1);
+    }
+
+    #[test]
+    fn a_note_of_the_first_version_is_found_by_its_name() {
+        let state = state();
+        let path = state.path().join("live").join(run(1).to_string());
+        record(None).write(&path).unwrap();
+        assert_eq!(read(state.path(), |_| true)[&run(1)].path, path);
+    }
+}
