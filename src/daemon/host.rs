@@ -134,20 +134,13 @@ pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
     let (heard, signals) = mpsc::channel(8);
     let runtime = runtime()?;
     // Handlers stand before anything is started, so that no signal finds the default.
-    let listening = {
+    let (listening, announcer) = {
         let _inside = runtime.enter();
-        listen(&heard)
+        (listen(&heard), Announcer::of_process())
     };
     let workspace = options.workspace.clone();
-    let ended = listening.and_then(|()| {
-        runtime.block_on(host(
-            &endpoint,
-            workspace,
-            Announcer::of_process(),
-            signals,
-            start,
-        ))
-    });
+    let ended = listening
+        .and_then(|()| runtime.block_on(host(&endpoint, workspace, announcer, signals, start)));
     // What still blocks must not keep the process alive: the engine has ended.
     runtime.shutdown_background();
     ended

@@ -129,7 +129,7 @@ impl Daemon {
     }
 }
 
-/// Takes every notice at once, as a service manager does: a daemon whose notices nobody takes stands still.
+/// Takes every notice at once, as a service manager does.
 fn listen(notices: UnixDatagram) -> (Receiver<String>, Arc<AtomicBool>) {
     let (sender, receiver) = channel();
     let over = Arc::new(AtomicBool::new(false));
