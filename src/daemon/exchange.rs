@@ -141,18 +141,11 @@ impl Line {
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Response<Incoming>, Diagnostic> {
         let stream = self.connect().await?;
-        let foreign = |error: &hyper::Error| {
-            self.unreachable(
-                "foreign_service",
-                "does not answer as an engine would",
-                error,
-            )
-        };
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(256 * 1024)
             .handshake::<_, Full<Bytes>>(TokioIo::new(stream))
             .await
-            .map_err(|error| foreign(&error))?;
+            .map_err(|error| self.unanswered(&error))?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "the connection to the engine ended early");
@@ -184,7 +177,7 @@ impl Line {
         sender
             .send_request(request)
             .await
-            .map_err(|error| foreign(&error))
+            .map_err(|error| self.unanswered(&error))
     }
 
     async fn connect(&self) -> Result<UnixStream, Diagnostic> {
@@ -234,6 +227,17 @@ impl Line {
         }
     }
 
+    /// No answer came: what listens ended before it gave one, or does not speak our language.
+    fn unanswered(&self, error: &hyper::Error) -> Diagnostic {
+        if !broke_off(error) {
+            let what = "does not answer as an engine would";
+            return self.unreachable("foreign_service", what, error);
+        }
+        self.unreachable("answer_cut_off", "ended the connection before it answered", error)
+            .hint("an engine that has just ended does so; its log says why: `journalctl -u workerctl`, or what `workerctl daemon` printed")
+            .hint("what was asked may have been done; a submission with `--key` can be repeated safely")
+    }
+
     fn silent(&self, patience: Duration) -> Diagnostic {
         Diagnostic::new(
             Kind::Unreachable,
@@ -263,6 +267,23 @@ impl Line {
             ),
         )
     }
+}
+
+/// Whether the other side ended the connection without a word.
+fn broke_off(error: &hyper::Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(inner) = source {
+        if let Some(error) = inner.downcast_ref::<io::Error>() {
+            return matches!(
+                error.kind(),
+                io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::BrokenPipe
+                    | io::ErrorKind::UnexpectedEof
+            );
+        }
+        source = inner.source();
+    }
+    error.is_incomplete_message() || error.is_canceled() || error.is_closed()
 }
 
 /// A stream of events that is being read.

@@ -190,6 +190,35 @@ fn a_foreign_service_is_recognised() {
 }
 
 #[test]
+fn an_engine_that_ends_before_it_answers_is_not_taken_for_something_else() {
+    // With the request read the connection is closed, without it is reset.
+    for read_first in [true, false] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let socket = directory.path().join("s.sock");
+        let listener = UnixListener::bind(&socket).expect("bound");
+        let ending = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("accepted");
+            let mut asked = [0; 1024];
+            let count = if read_first {
+                stream.read(&mut asked)
+            } else {
+                // One byte is there as soon as the request is.
+                stream.read(&mut asked[..1])
+            };
+            count.expect("asked");
+        });
+        let refused = dial_engine(&options(directory.path(), Some(&socket))).expect_err("ended");
+        ending.join().expect("ended");
+        assert_eq!(
+            (refused.kind, refused.code.as_str()),
+            (Kind::Unreachable, "answer_cut_off"),
+            "{refused:?}"
+        );
+        assert!(refused.hints[0].contains("journalctl"), "{refused:?}");
+    }
+}
+
+#[test]
 fn silence_is_not_waited_for_longer_than_five_seconds() {
     let (refused, took) = foreign(None);
     assert_eq!(
