@@ -136,20 +136,20 @@ pub(super) fn end_orphans(notes: &BTreeMap<RunId, Noted>, grace: Duration, live:
         live.run.state,
         State::Queued | State::BackingOff { .. } | State::Finished { .. }
     );
-    let noted = notes.get(&run);
-    if waits && noted.is_none() {
+    let of_run = notes.get(&run);
+    if waits && of_run.is_none() {
         return true;
     }
     let owner = Owner {
         run: run.to_string(),
         attempt: live.run.facts.attempts.max(1),
     };
-    match find_and_end_orphans(noted.map(|noted| &noted.record), &owner, grace) {
+    match find_and_end_orphans(of_run.map(|noted| &noted.record), &owner, grace) {
         Ok(found) => {
             if found.ended > 0 {
                 tracing::warn!(%run, ended = found.ended, "processes of a lost run were ended");
             }
-            if let Some(noted) = noted {
+            if let Some(noted) = of_run {
                 let _ = std::fs::remove_file(&noted.path);
             }
             true
