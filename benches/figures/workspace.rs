@@ -285,9 +285,10 @@ pub(crate) fn submit(control: &dyn Control, number: u64) -> workerctl::model::Ru
     control.submit(&request).unwrap().run
 }
 
-/// Waits until no run is left that has not ended.
+/// Waits until no run is left that has not ended. Looks seldom: each look costs what is measured.
 pub(crate) fn settle(control: &dyn Control) {
     wait_until("the runs", PATIENCE, || {
+        std::thread::sleep(Duration::from_millis(6));
         let status = control.status().unwrap();
         status.running + status.queued == 0
     });

@@ -6,7 +6,7 @@ use crate::machine::{Action, Entry, Event, IllegalEvent, Run, State};
 use crate::model::{RunSpec, Timestamp};
 use crate::process::StopHandle;
 use crate::protocol::RunSummary;
-use crate::queue::Needs;
+use crate::queue::{Needs, WaitingFor};
 use crate::thread::project::SummaryBuilder;
 
 use super::view::Shown;
@@ -29,8 +29,10 @@ pub(super) struct Live {
     pub entries: Arc<Vec<Arc<Entry>>>,
     /// The action under way.
     pub outstanding: Option<Outstanding>,
-    /// Why it waits.
+    /// Why it waits, in words.
     pub waiting_for: Option<String>,
+    /// Why the queue holds it back, as of the last look.
+    pub waits_in_queue_for: Option<WaitingFor>,
     /// When its present timer was first seen, in milliseconds of the monotonic clock.
     pub timer_since_ms: u64,
     /// Whether its thread has been written after its end.
@@ -50,6 +52,7 @@ impl Live {
             entries: Arc::new(entries.into_iter().map(Arc::new).collect()),
             outstanding: None,
             waiting_for: None,
+            waits_in_queue_for: None,
             timer_since_ms: 0,
             settled: false,
             lost: false,

@@ -33,11 +33,12 @@ impl Core {
     fn explain_waiting(&mut self, turn: &mut Turn) {
         let waiting: Vec<RunId> = self.queue.first_waiting(REASONS_MAX);
         for run in waiting {
-            let reason = self.queue.waiting_for(run).map(|reason| describe(&reason));
+            let reason = self.queue.waiting_for(run);
             if let Some(live) = self.live.get_mut(&run)
-                && live.waiting_for != reason
+                && live.waits_in_queue_for != reason
             {
-                live.waiting_for = reason;
+                live.waiting_for = reason.as_ref().map(describe);
+                live.waits_in_queue_for = reason;
                 turn.changed.insert(run);
             }
         }
