@@ -13,7 +13,9 @@ use super::definitions::DefinitionsWatch;
 use super::notices::Announcer;
 use super::server::{Identity, Limits, Notices, Server};
 use super::socket::{Endpoint, SocketPlaces};
+use super::succession::Succession;
 use super::turning::Daemon;
+use crate::clock::SystemClock;
 use crate::engine::{Engine, EngineOptions, Heartbeat, Host};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
@@ -109,17 +111,19 @@ pub fn process_environment() -> BTreeMap<String, String> {
 
 /// Runs the daemon until it has been drained by a signal or a client. `Ok`: it ended in order.
 pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
-    let endpoint = match Endpoint::passed()? {
-        Some(endpoint) => endpoint,
-        None => Endpoint::bind(
-            &SocketPlaces {
-                workspace: &options.workspace,
-                state_dir: &options.state_dir,
-                explicit: options.socket.as_deref(),
-                environment: &options.environment,
-            }
-            .of_engine()?,
-        )?,
+    let clock = Arc::new(SystemClock::default());
+    let succession = Succession::new(clock, &options.workspace, &options.state_dir);
+    let endpoint = if let Some(endpoint) = Endpoint::passed()? {
+        endpoint
+    } else {
+        let path = SocketPlaces {
+            workspace: &options.workspace,
+            state_dir: &options.state_dir,
+            explicit: options.socket.as_deref(),
+            environment: &options.environment,
+        }
+        .of_engine()?;
+        succession.take_over(Some(&path), || Endpoint::bind(&path))?
     };
     let engine_options = EngineOptions {
         workspace: options.workspace.clone(),
@@ -129,7 +133,8 @@ pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
         environment: options.environment.clone(),
     };
     let start: StartEngine = Box::new(move || {
-        Engine::start(engine_options).map(|engine| Arc::new(engine) as Arc<dyn Hosted>)
+        let engine = succession.take_over(None, || Engine::start(engine_options.clone()))?;
+        Ok(Arc::new(engine) as Arc<dyn Hosted>)
     });
     let (heard, signals) = mpsc::channel(8);
     let runtime = runtime()?;

@@ -31,7 +31,7 @@ impl HostedControl {
             environment: &options.environment,
         }
         .of_engine()?;
-        let endpoint = Endpoint::bind(&path)?;
+        let endpoint = Endpoint::bind_as(&path, Host::InProcess)?;
         let server = Server::start(
             endpoint.listener()?,
             Identity::of_process(&options.workspace),

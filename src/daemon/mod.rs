@@ -20,6 +20,7 @@ mod server;
 mod socket;
 mod sse;
 mod stalling;
+mod succession;
 mod turning;
 
 pub use client::{ConnectMode, ConnectOptions, HttpControl, connect, dial};

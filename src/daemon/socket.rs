@@ -5,35 +5,30 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::process::Pid;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use crate::engine::Host;
 use crate::model::{Diagnostic, Kind};
+
+mod claim;
+
+pub(super) use claim::{Listener, TAKEN, listener_of};
 
 /// Longest path of a socket in bytes: `sun_path` of `unix(7)` holds 108 with the final zero.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Name of the socket in a directory that belongs to one engine.
 const SOCKET_FILE: &str = "workerctl.sock";
-/// A child of an engine that was killed holds the engine's socket until its own program starts, which on
-/// a busy machine takes a while; so long is waited for it, in all.
-const TRIES: u32 = 200;
-const WAIT: Duration = Duration::from_millis(10);
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
-/// Code of the refusal where an engine has the socket.
-const TAKEN: &str = "already_running";
 /// Longest lock file that is read, in bytes.
 const LOCK_BYTES_MAX: u64 = 16 * 1024;
 
@@ -228,10 +223,16 @@ impl Endpoint {
         }))
     }
 
-    /// Opens a socket at `path` with mode 0600, which nobody could connect to before it had that mode.
+    /// Opens the socket of a daemon at `path` with mode 0600, which nobody could connect to before it had
+    /// that mode.
     ///
     /// A socket file that nobody answers is replaced; one that somebody answers is a conflict.
     pub fn bind(path: &Path) -> Result<Endpoint, Diagnostic> {
+        Endpoint::bind_as(path, Host::Daemon)
+    }
+
+    /// The same for an engine of any host; who it is stands beside the socket.
+    pub(super) fn bind_as(path: &Path, host: Host) -> Result<Endpoint, Diagnostic> {
         let cannot = |what: &str, error: io::Error| {
             Diagnostic::new(
                 Kind::Internal,
@@ -245,7 +246,7 @@ impl Endpoint {
         };
         let directory = path.parent().unwrap_or(Path::new("/"));
         private_directory(directory)?;
-        let claim = claim_name(path)?;
+        let claim = claim::claim_name(path, host)?;
         let socket = rustix::net::socket_with(
             AddressFamily::UNIX,
             SocketType::STREAM,
@@ -328,155 +329,6 @@ fn private_directory(directory: &Path) -> Result<(), Diagnostic> {
         return Err(refused("others can write it".to_owned()));
     }
     Ok(())
-}
-
-/// Claims the name of the socket and makes way; waits a while for what an engine that was killed has left.
-fn claim_name(path: &Path) -> Result<OwnedFd, Diagnostic> {
-    let mut tries = TRIES;
-    loop {
-        match claim(path).and_then(|claim| make_way(path).map(|()| claim)) {
-            Err(error) if error.code == TAKEN && tries > 0 => match listener_of(path) {
-                Listener::Lives(pid) => return Err(taken(path, Some(pid))),
-                Listener::Dead | Listener::Unknown => {
-                    tries -= 1;
-                    std::thread::sleep(WAIT);
-                }
-            },
-            done => return done,
-        }
-    }
-}
-
-fn claim_path(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    PathBuf::from(name)
-}
-
-/// Claims the name of the socket against other starting engines, and says in the file who it is.
-fn claim(path: &Path) -> Result<OwnedFd, Diagnostic> {
-    let name = claim_path(path);
-    let cannot = |error: io::Error| {
-        Diagnostic::new(
-            Kind::Internal,
-            "socket_not_opened",
-            format!("`{}` could not be locked: {error}", name.display()),
-        )
-    };
-    let file = fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .custom_flags(
-            (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
-                .bits()
-                .cast_signed(),
-        )
-        .open(&name)
-        .map_err(cannot)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {
-            let told = format!("{}\n", std::process::id());
-            file.set_len(0)
-                .and_then(|()| (&file).write_all(told.as_bytes()))
-                .map_err(cannot)?;
-            Ok(file.into())
-        }
-        Err(Errno::WOULDBLOCK) => Err(taken(path, None)),
-        Err(error) => Err(cannot(error.into())),
-    }
-}
-
-/// Removes a socket file that nobody answers any more, and nothing else.
-fn make_way(path: &Path) -> Result<(), Diagnostic> {
-    let Ok(found) = fs::symlink_metadata(path) else {
-        return Ok(());
-    };
-    if !found.file_type().is_socket() {
-        return Err(Diagnostic::new(
-            Kind::Conflict,
-            "socket_path_taken",
-            format!("`{}` exists and is not a socket", path.display()),
-        )
-        .hint("move it away, or choose another place with `--socket`"));
-    }
-    if somebody_listens(path) {
-        return Err(taken(path, None));
-    }
-    tracing::info!(path = %path.display(), "a socket file that nobody answered was removed");
-    fs::remove_file(path).map_err(|error| {
-        Diagnostic::new(
-            Kind::Internal,
-            "socket_not_opened",
-            format!(
-                "the stale socket `{}` could not be removed: {error}",
-                path.display()
-            ),
-        )
-    })
-}
-
-fn taken(path: &Path, pid: Option<Pid>) -> Diagnostic {
-    let who = match pid {
-        Some(pid) => format!("an engine, process {},", pid.as_raw_nonzero()),
-        None => "an engine".to_owned(),
-    };
-    Diagnostic::new(
-        Kind::Conflict,
-        TAKEN,
-        format!("{who} already listens on `{}`", path.display()),
-    )
-    .hint("`workerctl status` shows it; `workerctl drain` ends it")
-}
-
-/// Who listens on a socket.
-enum Listener {
-    Lives(Pid),
-    /// The process that claimed the name has ended; a child of it may hold it still.
-    Dead,
-    /// Nobody yet, or nobody who says so.
-    Unknown,
-}
-
-/// What the process that claimed the name wrote, and whether it lives.
-fn listener_of(path: &Path) -> Listener {
-    let mut text = String::new();
-    let read = fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(
-            (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
-                .bits()
-                .cast_signed(),
-        )
-        .open(claim_path(path))
-        .and_then(|file| file.take(32).read_to_string(&mut text));
-    let pid = text.trim().parse().ok().and_then(Pid::from_raw);
-    match (read, pid) {
-        (Ok(_), Some(pid)) if rustix::process::test_kill_process(pid) == Err(Errno::SRCH) => {
-            Listener::Dead
-        }
-        (Ok(_), Some(pid)) => Listener::Lives(pid),
-        _ => Listener::Unknown,
-    }
-}
-
-/// Whether a connection is accepted; everything but a clear refusal counts as somebody.
-fn somebody_listens(path: &Path) -> bool {
-    let Ok(probe) = rustix::net::socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
-        None,
-    ) else {
-        return true;
-    };
-    let Ok(address) = SocketAddrUnix::new(path) else {
-        return true;
-    };
-    !matches!(
-        rustix::net::connect(&probe, &address),
-        Err(Errno::CONNREFUSED | Errno::NOENT)
-    )
 }
 
 #[cfg(test)]

@@ -357,10 +357,7 @@ impl Control for EngineControl {
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            host: match self.host {
-                Host::Daemon => "daemon".to_owned(),
-                Host::InProcess => "in_process".to_owned(),
-            },
+            host: self.host.name().to_owned(),
             workspace: self.workspace.display().to_string(),
             state_dir: self.state_dir.display().to_string(),
             condition: self.view.condition().name().to_owned(),

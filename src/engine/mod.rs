@@ -44,6 +44,9 @@ use live::Live;
 use recovery::{Recovery, end_orphans};
 use view::View;
 
+/// Code of the refusal where another engine has the workspace or the state directory.
+pub const ENGINE_RUNNING: &str = "engine_running";
+
 /// Who hosts the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
@@ -51,6 +54,16 @@ pub enum Host {
     Daemon,
     /// A command: starts no queued run but its own, and settles lost attempts once it changes anything.
     InProcess,
+}
+
+impl Host {
+    /// Its name in every interface and in the locks.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Host::Daemon => "daemon",
+            Host::InProcess => "in_process",
+        }
+    }
 }
 
 /// What an engine is started with.
@@ -253,13 +266,14 @@ fn parallel_max(config: &Config) -> u32 {
 
 fn take_locks(workspace: &Path, options: &EngineOptions) -> Result<(Lock, Lock), Diagnostic> {
     let mut holder = Holder::this_process(workspace, &options.state_dir);
+    options.host.name().clone_into(&mut holder.host);
     holder.socket = options
         .socket
         .as_ref()
         .map(|socket| socket.display().to_string());
     let refused = |error: LockError| match error {
         LockError::Held { .. } => {
-            Diagnostic::new(Kind::Conflict, "engine_running", error.to_string())
+            Diagnostic::new(Kind::Conflict, ENGINE_RUNNING, error.to_string())
                 .hint("use that engine, or end it with `workerctl drain`")
         }
         LockError::File(_) => Diagnostic::new(

@@ -47,6 +47,9 @@ pub struct Holder {
     /// Absolute path of its socket, once there is one.
     #[serde(default)]
     pub socket: Option<String>,
+    /// Who hosts it, `daemon` or `in_process`; empty where it does not say so.
+    #[serde(default)]
+    pub host: String,
 }
 
 impl Holder {
@@ -58,11 +61,12 @@ impl Holder {
             workspace: workspace.display().to_string(),
             state_dir: state_dir.display().to_string(),
             socket: None,
+            host: String::new(),
         }
     }
 
     /// Whether its process has ended for certain.
-    fn is_dead(&self) -> bool {
+    pub fn is_dead(&self) -> bool {
         use rustix::process::{Pid, test_kill_process};
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         self.boot_id == boot_id()

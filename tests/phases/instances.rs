@@ -30,6 +30,7 @@ fn a_second_engine_is_refused_and_told_of_the_first() {
     for mut command in commands {
         let done = workspace.start(&mut command).end().expect_code(8);
         assert!(done.stderr.contains(&pid), "{command:?}: {done:?}");
+        assert!(!done.stderr.contains("waiting"), "{command:?}: {done:?}");
     }
     rest(&workspace, daemon);
 }
@@ -65,13 +66,51 @@ fn of_twenty_that_start_at_once_exactly_one_wins() {
 }
 
 #[test]
-fn an_engine_in_a_command_and_a_daemon_never_meet() {
+fn a_daemon_takes_over_from_a_command() {
+    let (workspace, mut gate) = bed();
+    let hosting = workspace.start(&mut workspace.workerctl(&["run", "executing"]));
+    let (run, _) = gate.reached();
+    // One that would use the same socket, and one that has a socket of its own.
+    let mut waiting = [
+        workspace.workerctl(&["daemon"]),
+        foreign(&workspace, &workspace.root, workspace.state()),
+    ]
+    .map(|mut command| workspace.start(&mut command));
+    for started in &waiting {
+        eventually("the daemon waits for the command", || {
+            started
+                .stderr()
+                .contains("waiting for its end")
+                .then_some(())
+        });
+    }
+    // Another command finds the engine of the first.
+    assert_eq!(workspace.json(&["status"])["host"], "in_process");
+    gate.pass();
+    hosting.end().expect_code(0);
+    let status = eventually("one of the daemons answers", || {
+        let done = workspace.run(&["status", "--json"]);
+        (done.code == 0 && done.value()["host"] == "daemon").then(|| done.value())
+    });
+    assert_eq!(workspace.wait(&run).0, 0);
+    let pid = |started: &Started| started.pid().as_raw_nonzero().get();
+    waiting.sort_by_key(|started| status["pid"] != pid(started));
+    let [winner, other] = waiting;
+    let done = other.end().expect_code(8);
+    assert!(done.stderr.contains(&status["pid"].to_string()), "{done:?}");
+    winner.signal(rustix::process::Signal::TERM);
+    winner.end().expect_code(0);
+    workspace.expect_no_process();
+}
+
+#[test]
+fn a_daemon_does_not_wait_for_a_command_without_end() {
     let (workspace, mut gate) = bed();
     let hosting = workspace.start(&mut workspace.workerctl(&["run", "executing"]));
     gate.reached();
-    workspace.run(&["daemon"]).expect_code(8);
-    // Another command finds the engine of the first.
-    assert_eq!(workspace.json(&["status"])["host"], "in_process");
+    let done = workspace.run(&["daemon"]).expect_code(8);
+    let pid = hosting.pid().as_raw_nonzero().to_string();
+    assert!(done.stderr.contains(&pid), "{done:?}");
     gate.pass();
     hosting.end().expect_code(0);
 }

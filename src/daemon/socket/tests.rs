@@ -118,6 +118,9 @@ fn only_a_stale_socket_gives_way() {
     let foreign = UnixListener::bind(&path).expect("bound");
     let refused = Endpoint::bind(&path).expect_err("somebody listens");
     assert_eq!(refused.code, "already_running");
+    // It made no claim, so nothing says which process it is; least of all that it is this one.
+    let own = std::process::id().to_string();
+    assert!(!refused.message.contains(&format!("process {own}")));
     drop(foreign);
     fs::remove_file(&path).expect("removed");
     fs::write(&path, "precious").expect("written");
