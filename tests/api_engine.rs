@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use workspace::daemon::Daemon;
 use workspace::gate::Gate;
-use workspace::{PATIENCE, Workspace};
+use workspace::{PATIENCE, Workspace, eventually};
 
 const SKILLS: &str = r"
   - id: gated
@@ -154,4 +154,33 @@ fn refusals_have_one_form() {
     daemon.ended();
     assert!(workspace.runs().is_empty());
     workspace.expect_no_process();
+}
+
+/// Clients at once that the server lets watch, and more of them one after the other than any bound.
+const WATCHERS: usize = 64;
+const GENERATIONS: usize = 6;
+
+#[test]
+fn watchers_that_leave_a_silent_run_leave_nothing_behind() {
+    let (workspace, mut gate, daemon, api) = bed();
+    let run = workspace.submit(&["w/gated"]);
+    assert_eq!(gate.reached().0, run);
+    let path = format!("/v1/runs/{run}/events");
+    for _ in 0..GENERATIONS {
+        let watching: Vec<UnixStream> = (0..WATCHERS)
+            .map(|_| {
+                eventually("there is a place for a watcher", || {
+                    let stream = api.send("GET", &path, "", "");
+                    let mut first = String::new();
+                    let mut lines = BufReader::new(stream.try_clone().unwrap());
+                    lines.read_line(&mut first).unwrap();
+                    first.contains(" 200 ").then_some(stream)
+                })
+            })
+            .collect();
+        drop(watching);
+    }
+    gate.pass();
+    assert_eq!(workspace.wait(&run).0, 0);
+    daemon.stop();
 }

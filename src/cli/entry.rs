@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -29,12 +30,13 @@ pub fn main() -> ExitCode {
     let stderr_terminal = io::stderr().is_terminal();
     let width = terminal_size::terminal_size()
         .map_or(WIDTH, |(terminal_size::Width(width), _)| usize::from(width));
-    let mut out = BufWriter::new(io::stdout().lock());
+    let stdout = io::stdout();
+    let mut out = BufWriter::new(stdout.lock());
     let mut err = io::stderr();
     let mut input = io::stdin();
     let exit = {
         let mut io = Io {
-            out: Stream::new(&mut out, stdout_terminal, false),
+            out: Stream::new(&mut out, stdout_terminal, false).on(stdout.as_fd()),
             err: Stream::new(&mut err, stderr_terminal, false),
             input: &mut input,
             width,

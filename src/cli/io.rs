@@ -1,12 +1,17 @@
 //! Where a command writes: two streams that know whether a person reads them.
 
 use std::io::{self, Read, Write};
+use std::os::fd::BorrowedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::render::line::Line;
 
 /// One stream of output. The first failure is kept; what is written after it goes nowhere.
 pub(crate) struct Stream<'a> {
     writer: &'a mut dyn Write,
+    /// What lies below, where it is known.
+    descriptor: Option<BorrowedFd<'a>>,
     /// Whether a terminal shows it.
     pub(crate) is_terminal: bool,
     /// Whether colours are wanted.
@@ -19,15 +24,27 @@ impl<'a> Stream<'a> {
     pub(crate) fn new(writer: &'a mut dyn Write, is_terminal: bool, color: bool) -> Stream<'a> {
         Stream {
             writer,
+            descriptor: None,
             is_terminal,
             color,
             failure: None,
         }
     }
 
+    /// The same stream, known to end in a descriptor.
+    pub(crate) fn on(self, descriptor: BorrowedFd<'a>) -> Stream<'a> {
+        Stream {
+            descriptor: Some(descriptor),
+            ..self
+        }
+    }
+
     /// The same stream for a part of its life.
     pub(crate) fn reborrow(&mut self) -> Stream<'_> {
-        Stream::new(&mut *self.writer, self.is_terminal, self.color)
+        Stream {
+            descriptor: self.descriptor,
+            ..Stream::new(&mut *self.writer, self.is_terminal, self.color)
+        }
     }
 
     /// Writes one line; control characters in it are escaped.
@@ -60,6 +77,16 @@ impl<'a> Stream<'a> {
         self.failure.is_some()
     }
 
+    /// Whether its reader has left, as far as that can be told without writing anything.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.descriptor.is_some_and(|descriptor| {
+            let mut asked = [PollFd::from_borrowed_fd(descriptor, PollFlags::empty())];
+            let gone = PollFlags::ERR | PollFlags::HUP;
+            poll(&mut asked, Some(&Timespec::default())).is_ok()
+                && asked.iter().any(|one| one.revents().intersects(gone))
+        })
+    }
+
     /// The failure, unless the reader merely went away.
     pub(crate) fn failure(&self) -> Option<&io::Error> {
         self.failure
@@ -84,5 +111,25 @@ impl Io<'_> {
     /// Columns that a table on standard output may take; `None` where no terminal shows it.
     pub(crate) fn table_width(&self) -> Option<usize> {
         self.out.is_terminal.then_some(self.width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    #[test]
+    fn a_reader_that_has_left_is_noticed_without_a_word() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let descriptor = writer.as_fd().try_clone_to_owned().unwrap();
+        let mut stream = Stream::new(&mut writer, false, false).on(descriptor.as_fd());
+        assert!(!stream.reborrow().is_abandoned());
+        drop(reader);
+        assert!(stream.reborrow().is_abandoned());
+        assert!(!stream.is_closed());
+        let mut nowhere = Vec::new();
+        assert!(!Stream::new(&mut nowhere, false, false).is_abandoned());
     }
 }

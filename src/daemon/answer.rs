@@ -71,7 +71,7 @@ impl Desk {
             writes: Arc::new(Semaphore::new(limits.calls)),
             drains: Arc::new(Semaphore::new(1)),
             watchers: Arc::new(Semaphore::new(limits.watchers)),
-            // Watchers that left keep their thread until the engine tells it something.
+            // A watcher that left keeps its thread until the engine asks whether it is still there.
             watch_threads: Arc::new(Semaphore::new(limits.watchers.saturating_mul(2))),
             notices,
             limits,

@@ -329,7 +329,7 @@ impl Control for EngineControl {
         run: RunId,
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic> {
-        let receiver = self.view.watch(run).ok_or_else(|| {
+        let watching = self.view.watch(run).ok_or_else(|| {
             Diagnostic::new(Kind::Conflict, "busy", "too many watchers")
                 .hint("end one, or read the thread's log")
         })?;
@@ -338,7 +338,7 @@ impl Control for EngineControl {
         if shown.lost {
             self.ask(Request::Settle)?;
         }
-        reading::watch(&self.view, &shown, &receiver, callback)
+        reading::watch(&self.view, &shown, &watching, callback)
     }
 
     fn status(&self) -> Result<Status, Diagnostic> {

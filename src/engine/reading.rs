@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use super::view::{Shown, View};
+use super::view::{Shown, View, Watching};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec};
 use crate::protocol::{LogLine, LogsQuery, RunDetail, RunSummary, RunsQuery, WatchEvent};
@@ -23,7 +23,8 @@ const LIMIT_MAX: usize = 10_000;
 /// How many lines of a log are read where the query says nothing, and at most.
 const LINES_MAX: usize = 10_000;
 
-/// How often a watcher looks whether its run has left the view without a word.
+/// How often a watcher of a silent run looks whether its run has left the view without a word, and is asked
+/// whether anybody still listens to it.
 const WATCH_LOOK: Duration = Duration::from_secs(1);
 
 /// A store that cannot be read, as the rim tells it.
@@ -219,7 +220,7 @@ fn read_lines(spec: &RunSpec, from: u64, limit: usize) -> Result<Vec<LogLine>, D
 pub(super) fn watch(
     view: &View,
     shown: &Shown,
-    receiver: &Receiver<WatchEvent>,
+    watching: &Watching,
     callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
 ) -> Result<(), Diagnostic> {
     let spec = &shown.spec;
@@ -233,7 +234,7 @@ pub(super) fn watch(
     }
     let mut settled = shown.settled;
     while !settled {
-        match receiver.recv_timeout(WATCH_LOOK) {
+        match watching.events.recv_timeout(WATCH_LOOK) {
             Ok(WatchEvent::Changed(summary)) => {
                 settled = summary.outcome.is_some() && is_settled(view, spec.run);
                 if settled && told.catch_up()?.is_break() {
@@ -253,7 +254,12 @@ pub(super) fn watch(
                     return Ok(());
                 }
             }
-            Err(RecvTimeoutError::Timeout) => settled = is_settled(view, spec.run),
+            Err(RecvTimeoutError::Timeout) => {
+                if (told.callback)(WatchEvent::Lagged { lost: 0 }).is_break() {
+                    return Ok(());
+                }
+                settled = is_settled(view, spec.run);
+            }
             Err(RecvTimeoutError::Disconnected) => settled = true,
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use crate::machine::{Entry, Run};
 use crate::model::{RunId, RunSpec};
@@ -68,6 +68,15 @@ impl Condition {
 struct Watcher {
     channel: SyncSender<WatchEvent>,
     lost: u64,
+    /// Lives as long as the other end.
+    there: Weak<()>,
+}
+
+/// The other end of a watcher; dropping it frees its place.
+pub(super) struct Watching {
+    /// What happens to the run.
+    pub events: Receiver<WatchEvent>,
+    _there: Arc<()>,
 }
 
 /// The published view.
@@ -157,17 +166,27 @@ impl View {
     }
 
     /// Watches a run; `None` when too many watch already.
-    pub(super) fn watch(&self, run: RunId) -> Option<Receiver<WatchEvent>> {
+    pub(super) fn watch(&self, run: RunId) -> Option<Watching> {
         let mut watchers = self.watchers();
+        // Those that left a silent run have not been told anything since, and so still stand there.
+        watchers.retain(|_, list| {
+            list.retain(|watcher| watcher.there.strong_count() > 0);
+            !list.is_empty()
+        });
         if watchers.values().map(Vec::len).sum::<usize>() >= WATCHERS_MAX {
             return None;
         }
-        let (channel, receiver) = sync_channel(WATCH_BACKLOG_MAX);
-        watchers
-            .entry(run)
-            .or_default()
-            .push(Watcher { channel, lost: 0 });
-        Some(receiver)
+        let (channel, events) = sync_channel(WATCH_BACKLOG_MAX);
+        let there = Arc::new(());
+        watchers.entry(run).or_default().push(Watcher {
+            channel,
+            lost: 0,
+            there: Arc::downgrade(&there),
+        });
+        Some(Watching {
+            events,
+            _there: there,
+        })
     }
 
     fn tell(&self, run: RunId, event: &WatchEvent) {
@@ -249,5 +268,22 @@ impl Watcher {
             }
             Err(TrySendError::Disconnected(_)) => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_left_a_silent_run_takes_no_place() {
+        let view = View::default();
+        let run: RunId = "01JC0000000000000000000001".parse().unwrap();
+        let all: Vec<Watching> = (0..WATCHERS_MAX).filter_map(|_| view.watch(run)).collect();
+        assert_eq!(all.len(), WATCHERS_MAX);
+        assert!(view.watch(run).is_none());
+        drop(all);
+        let again = view.watch(run);
+        assert!(again.is_some() && view.is_watched(run));
     }
 }

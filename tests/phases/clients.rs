@@ -1,10 +1,13 @@
 //! Clients that leave, and those that say what is to become of the run.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
 use rustix::process::Signal;
 
 use crate::workspace::daemon::Daemon;
-use crate::workspace::eventually;
-use crate::{bed, expect_committed, rest};
+use crate::workspace::{PATIENCE, eventually, wait_for};
+use crate::{bed, expect_committed, rest, standing};
 
 #[test]
 fn a_client_that_vanishes_cancels_nothing() {
@@ -51,4 +54,24 @@ fn the_first_ctrl_c_cancels_and_the_second_ends_at_once() {
         }
         workspace.expect_no_process();
     }
+}
+
+#[test]
+fn a_follower_whose_reader_has_left_does_not_stay() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "executing");
+    let mut command = workspace.workerctl(&["logs", "--follow", &run]);
+    let mut following = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap());
+    let mut first = String::new();
+    lines.read_line(&mut first).unwrap();
+    assert!(first.contains("event"), "{first}");
+    drop(lines);
+    // The run stays silent all the time.
+    let status = wait_for(&mut following, PATIENCE).expect("it ends by itself");
+    assert!(status.success(), "{status}");
+    gate.pass();
+    assert_eq!(workspace.wait(&run).0, 0);
+    rest(&workspace, daemon);
 }

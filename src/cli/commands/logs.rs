@@ -195,6 +195,8 @@ fn following(
     }
     let out = &mut session.io.out;
     control.watch(detail.summary.run, &mut |event| {
+        // While nothing happens nothing is written, which would tell that the reader has left.
+        let abandoned = event == WatchEvent::Lagged { lost: 0 } && out.is_abandoned();
         if let WatchEvent::Line(line) = event
             && line.line >= next
         {
@@ -208,7 +210,7 @@ fn following(
             }
             out.flush();
         }
-        if out.is_closed() {
+        if abandoned || out.is_closed() {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
