@@ -63,13 +63,28 @@ impl Filling {
         })
     }
 
-    /// There is space again: what waited is accepted after all.
-    fn accepted(&mut self) {
+    /// There is space again: what waited is accepted after all, or was told how to find out.
+    fn accepted(&mut self, workspace: &Workspace) {
         for started in std::mem::take(&mut self.waiting) {
-            let done = started.end().expect_code(0);
-            self.note(&done);
+            let done = repeated(workspace, started.end());
+            self.note(&done.expect_code(0));
         }
     }
+}
+
+/// Repeats a submission of which nothing was known with its key, as its hint says.
+fn repeated(workspace: &Workspace, done: Done) -> Done {
+    if done.code == 0 {
+        return done;
+    }
+    assert_eq!(
+        (done.code, done.refusal().as_str()),
+        (9, "disk_full_open"),
+        "{done:?}"
+    );
+    let (_, rest) = done.stderr.split_once("--key ").unwrap();
+    let key = rest.split_once('`').unwrap().0;
+    workspace.run(&["run", "--no-wait", "read", "--json", "--key", key])
 }
 
 #[test]
@@ -101,7 +116,7 @@ fn a_full_disk_refuses_work_and_loses_nothing() {
         eventually("the daemon takes work again", || {
             (workspace.json(&["status"])["condition"] == "ready").then_some(())
         });
-        filling.accepted();
+        filling.accepted(&workspace);
         filling.acknowledged.insert(workspace.submit(&["read"]));
         let (code, detail) = workspace.wait(&gated);
         let kind = detail["summary"]["outcome"]["kind"].as_str().unwrap();
@@ -132,4 +147,60 @@ fn a_full_disk_refuses_work_and_loses_nothing() {
     let daemon = Daemon::start(&workspace);
     assert_eq!(workspace.runs().len(), runs.len());
     daemon.stop();
+}
+
+#[test]
+fn a_submission_that_meets_the_full_disk_is_told_so_and_repeated_makes_no_second_run() {
+    let Some(small) = Small::create(96) else {
+        return;
+    };
+    let workspace = Workspace::on(small.path());
+    workspace.furnish(&SKILLS.replace("GATE", &Gate::text("gate")));
+    // While one run stands at the gate nothing but submissions is stored.
+    workspace.write("workerctl.yaml", "max_parallel: 1\n");
+    let mut gate = Gate::new(&workspace, "gate");
+    let mut daemon = Daemon::start(&workspace);
+    let gated = workspace.submit(&["gated"]);
+    assert_eq!(gate.reached().0, gated);
+    let mut acknowledged = 0;
+    let open = eventually("a submission is not stored", || {
+        small.fill();
+        let done = workspace.run(&["run", "--no-wait", "read", "--json"]);
+        acknowledged += usize::from(done.code == 0);
+        (done.code != 0).then_some(done)
+    });
+    assert!(open.stderr.contains("workerctl runs"), "{open:?}");
+    assert!(daemon.lives(), "{}", daemon.log());
+    small.free();
+    eventually("the daemon takes work again", || {
+        (workspace.json(&["status"])["condition"] == "ready").then_some(())
+    });
+    let done = repeated(&workspace, open).expect_code(0);
+    assert_eq!(done.value()["existing"], true, "{done:?}");
+    gate.pass();
+    workspace.wait_until_idle();
+    assert_eq!(workspace.runs().len(), 1 + acknowledged + 1);
+    daemon.stop();
+}
+
+#[test]
+fn a_command_that_hosts_the_engine_does_not_stay_with_the_full_disk() {
+    let Some(small) = Small::create(96) else {
+        return;
+    };
+    let workspace = Workspace::on(small.path());
+    workspace.furnish(SKILLS);
+    workspace.run(&["run", "read"]).expect_code(0);
+    // The store has no reserve, and so meets the full disk with its first record.
+    small.fill();
+    let done = eventually("the store has given its reserve back", || {
+        small.fill();
+        let done = workspace.run(&["run", "read", "--json"]);
+        (done.code != 0).then_some(done)
+    });
+    assert!([6, 9].contains(&done.code), "{done:?}");
+    assert!(done.refusal().starts_with("disk_full"), "{done:?}");
+    small.free();
+    workspace.run(&["run", "read"]).expect_code(0);
+    workspace.expect_no_process();
 }

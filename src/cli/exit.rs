@@ -23,7 +23,7 @@ pub(crate) enum Exit {
     Unreachable,
     /// Someone else holds it, or it is too late.
     Conflict,
-    /// What happened cannot be told.
+    /// What happened, or whether anything did, cannot be told.
     Unknown,
     /// A limit of time was reached.
     TimedOut,
@@ -76,7 +76,7 @@ impl Exit {
             Ending::Outcome(Outcome::Denied { .. }) | Ending::Refused(Kind::Blocked) => {
                 Exit::Blocked
             }
-            Ending::Outcome(Outcome::Unknown { .. }) => Exit::Unknown,
+            Ending::Outcome(Outcome::Unknown { .. }) | Ending::Refused(Kind::Open) => Exit::Unknown,
             Ending::Refused(Kind::Usage) => Exit::Usage,
             Ending::Refused(Kind::NotFound) => Exit::NotFound,
             Ending::Refused(Kind::Definition) => Exit::InvalidDefinition,
@@ -177,6 +177,7 @@ mod tests {
             (Kind::Blocked, 6),
             (Kind::Unreachable, 7),
             (Kind::Conflict, 8),
+            (Kind::Open, 9),
         ];
         for (kind, code) in kinds {
             assert_eq!(Exit::of(Ending::Refused(kind)).code(), code, "{kind:?}");

@@ -34,6 +34,8 @@ pub(crate) struct Fake {
     pub(crate) refusal: Option<Diagnostic>,
     /// Whether a daemon hosts it.
     pub(crate) daemon: bool,
+    /// In which condition the engine is.
+    pub(crate) condition: &'static str,
     /// What was asked.
     pub(crate) asked: Mutex<Vec<String>>,
     told: Mutex<Option<Told>>,
@@ -48,6 +50,7 @@ impl Default for Fake {
             signals: Vec::new(),
             refusal: None,
             daemon: true,
+            condition: "ready",
             asked: Mutex::new(Vec::new()),
             told: Mutex::new(None),
             changed: Condvar::new(),
@@ -101,10 +104,11 @@ impl Fake {
 
 impl Control for Fake {
     fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic> {
-        self.note(format!(
-            "submit {}",
-            serde_json::to_string(request).unwrap()
-        ));
+        let mut shown = request.clone();
+        let given = shown.key.take_if(|key| !key.starts_with("once-"));
+        shown.key = given.or(shown.key.map(|_| "once".to_owned()));
+        let existing = shown.key.as_deref() != Some("once");
+        self.note(format!("submit {}", serde_json::to_string(&shown).unwrap()));
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
         }
@@ -112,7 +116,7 @@ impl Control for Fake {
         Ok(Submitted {
             run: summary.run,
             thread: summary.thread,
-            existing: request.key.is_some(),
+            existing,
         })
     }
 
@@ -209,6 +213,12 @@ impl Control for Fake {
                 return Ok(());
             }
         }
+        // Nothing happens for a while.
+        for _ in 0..2 {
+            if callback(WatchEvent::Lagged { lost: 0 }).is_break() {
+                return Ok(());
+            }
+        }
         // Every second line is lost on the way.
         for line in self.lines.iter().step_by(2) {
             if callback(WatchEvent::Line(line.clone())).is_break() {
@@ -232,7 +242,7 @@ impl Control for Fake {
             host: if self.daemon { "daemon" } else { "in_process" }.to_owned(),
             workspace: "/w".to_owned(),
             state_dir: "/w/state".to_owned(),
-            condition: "ready".to_owned(),
+            condition: self.condition.to_owned(),
             running: 0,
             queued: 1,
             active: vec![active],

@@ -58,6 +58,8 @@ pub(crate) enum Followed {
 
 enum Incoming {
     Happened(WatchEvent),
+    /// The run cannot go on before there is space.
+    DiskFull,
     Signal(Interrupt),
     Cancelled(Result<(), Diagnostic>),
     Ended(Result<(), Diagnostic>),
@@ -125,17 +127,29 @@ fn watch(
     Builder::new()
         .name("watch".to_owned())
         .spawn(move || {
-            let ended = control.watch(
-                run,
-                &mut |event| match sender.send(Incoming::Happened(event)) {
+            let mut told_full = false;
+            let ended = control.watch(run, &mut |event| {
+                let is_silent = event == WatchEvent::Lagged { lost: 0 };
+                let mut sent = sender.send(Incoming::Happened(event));
+                if is_silent && !told_full && is_disk_full(control.as_ref()) {
+                    told_full = true;
+                    sent = sender.send(Incoming::DiskFull);
+                }
+                match sent {
                     Ok(()) => ControlFlow::Continue(()),
                     Err(_) => ControlFlow::Break(()),
-                },
-            );
+                }
+            });
             // Nobody may be waiting any more.
             let _ = sender.send(Incoming::Ended(ended));
         })
         .map_err(|error| internal("thread_unavailable", &error))
+}
+
+fn is_disk_full(control: &dyn Control) -> bool {
+    control
+        .status()
+        .is_ok_and(|status| status.condition == "disk_full")
 }
 
 fn internal(code: &str, error: &std::io::Error) -> Diagnostic {
@@ -205,6 +219,12 @@ impl Waiting<'_> {
                     self.progress.changed(err, &summary, now_ms);
                 }
                 Incoming::Happened(WatchEvent::Lagged { lost }) => self.progress.lagged(err, lost),
+                Incoming::DiskFull if self.how.quiet || session.globals.json => {}
+                Incoming::DiskFull => {
+                    self.progress.clear(err);
+                    let text = "the disk is full: the run goes on once there is space";
+                    super::render::diagnostic::warning(err, text);
+                }
                 Incoming::Signal(signal) => {
                     if self.signalled(session, signal).is_break() {
                         return Ok(Over::Left);

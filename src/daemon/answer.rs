@@ -17,6 +17,7 @@ use super::intake::{self, BodyLimits, Checked};
 use super::operation::Operation;
 use super::reply::{self, Refusal};
 use super::server::{Identity, Limits, Notices, Waiting};
+use crate::engine::ENDED_OPEN;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{
     API_VERSION, CancelRequest, Control, LogsQuery, ResolveRequest, RunsQuery, SubmitRequest,
@@ -98,7 +99,9 @@ impl Desk {
         match answer {
             Ok(_) if operation == Operation::Drain => notices.ended.notify_one(),
             Ok(_) if operation.changes() => notices.changed.notify_one(),
-            Err(error) if error.kind == Kind::Unreachable => notices.ended.notify_one(),
+            Err(error) if error.kind == Kind::Unreachable || error.code == ENDED_OPEN => {
+                notices.ended.notify_one();
+            }
             Ok(_) | Err(_) => {}
         }
     }

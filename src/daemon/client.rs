@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::answer::{self, STARTING, VersionReply};
-use super::exchange::{Following, Line, NO_ENGINE, Outgoing, Reply};
+use super::exchange::{Following, Line, NO_ENGINE, Outgoing, Reply, open};
 use super::hosted::HostedControl;
 use super::operation::Operation;
 use super::socket::{SocketPlaces, canonical};
@@ -245,12 +245,13 @@ impl HttpControl {
         )
     }
 
+    /// Asks for a change. Where no answer arrives it may have been made or not.
     fn change<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, Diagnostic> {
-        let reply = self.post(path, body, ANSWER_PATIENCE)?;
+        let reply = self.post(path, body, ANSWER_PATIENCE).map_err(open)?;
         self.understood(&reply)
     }
 
@@ -310,7 +311,8 @@ impl Control for HttpControl {
     }
 
     fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
-        self.change("/v1/render", request)
+        let reply = self.post("/v1/render", request, ANSWER_PATIENCE)?;
+        self.understood(&reply)
     }
 
     fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {

@@ -22,6 +22,11 @@ use crate::model::{Diagnostic, Kind};
 
 /// Code of a diagnostic that says that nobody listens at a socket.
 pub(super) const NO_ENGINE: &str = "no_engine";
+/// Codes of diagnostics that say that a request was sent and no answer arrived.
+const UNANSWERED: [&str; 3] = [SILENT, CUT_OFF, FOREIGN];
+const SILENT: &str = "no_answer";
+const CUT_OFF: &str = "answer_cut_off";
+const FOREIGN: &str = "foreign_service";
 /// Longest answer in bytes.
 const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How often a socket whose queue of connections is full is tried again, every 50 ms.
@@ -86,9 +91,7 @@ impl Line {
                 let body = Limited::new(response.into_body(), REPLY_BYTES_MAX)
                     .collect()
                     .await
-                    .map_err(|error| {
-                        self.unreachable("answer_cut_off", "broke off its answer", &*error)
-                    })?;
+                    .map_err(|error| self.unreachable(CUT_OFF, "broke off its answer", &*error))?;
                 Ok(Reply {
                     status,
                     body: body.to_bytes(),
@@ -131,7 +134,7 @@ impl Line {
             )
             .await
             .map_err(|_| self.silent(patience))?
-            .map_err(|error| self.unreachable("answer_cut_off", "broke off its answer", &*error))
+            .map_err(|error| self.unreachable(CUT_OFF, "broke off its answer", &*error))
         })?;
         Ok(Err(Reply {
             status,
@@ -231,24 +234,23 @@ impl Line {
     fn unanswered(&self, error: &hyper::Error) -> Diagnostic {
         if !broke_off(error) {
             let what = "does not answer as an engine would";
-            return self.unreachable("foreign_service", what, error);
+            return self.unreachable(FOREIGN, what, error);
         }
-        self.unreachable("answer_cut_off", "ended the connection before it answered", error)
+        self.unreachable(CUT_OFF, "ended the connection before it answered", error)
             .hint("an engine that has just ended does so; its log says why: `journalctl -u workerctl`, or what `workerctl daemon` printed")
-            .hint("what was asked may have been done; a submission with `--key` can be repeated safely")
     }
 
     fn silent(&self, patience: Duration) -> Diagnostic {
         Diagnostic::new(
             Kind::Unreachable,
-            "no_answer",
+            SILENT,
             format!(
                 "what listens on `{}` did not answer within {} s",
                 self.socket.display(),
                 patience.as_secs()
             ),
         )
-        .hint("what was asked may have been done; a submission with `--key` can be repeated safely")
+        .hint("its log tells more; try again in a while")
     }
 
     pub(super) fn unreachable(
@@ -300,7 +302,7 @@ impl Following {
         loop {
             let told = self.assembler.next().map_err(|error| {
                 self.line
-                    .unreachable("foreign_service", "does not send events", &error)
+                    .unreachable(FOREIGN, "does not send events", &error)
             })?;
             if told.is_some() {
                 return Ok(told);
@@ -317,13 +319,24 @@ impl Following {
                     if let Some(piece) = frame.data_ref() {
                         self.assembler.push(piece).map_err(|error| {
                             self.line
-                                .unreachable("foreign_service", "does not send events", &error)
+                                .unreachable(FOREIGN, "does not send events", &error)
                         })?;
                     }
                 }
             }
         }
     }
+}
+
+/// What a request for a change that was sent and not answered is told.
+pub(super) fn open(error: Diagnostic) -> Diagnostic {
+    if !UNANSWERED.contains(&error.code.as_str()) {
+        return error;
+    }
+    let message = format!("whether this was done is open: {}", error.message);
+    Diagnostic::new(Kind::Open, "answer_lost", message)
+        .hint("look once an engine answers: `workerctl runs`, `workerctl show`")
+        .hint("a submission with an idempotency key can be repeated safely with the same key")
 }
 
 fn runtime() -> Result<Runtime, Diagnostic> {

@@ -57,6 +57,7 @@ pub(super) fn status_of(diagnostic: &Diagnostic) -> StatusCode {
         (Kind::Definition, _) => StatusCode::UNPROCESSABLE_ENTITY,
         (Kind::Blocked, _) => StatusCode::FORBIDDEN,
         (Kind::Conflict, _) => StatusCode::CONFLICT,
+        (Kind::Open, _) => StatusCode::GATEWAY_TIMEOUT,
         (Kind::Internal, _) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -125,6 +126,7 @@ mod tests {
             (Kind::Unreachable, "gone", 503),
             (Kind::Conflict, "too_late", 409),
             (Kind::Conflict, "busy", 503),
+            (Kind::Open, "disk_full_open", 504),
             (Kind::Internal, "broken", 500),
         ];
         for (kind, code, status) in table {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::definitions::Definitions;
 use super::inbox::Inbox;
@@ -12,7 +13,7 @@ use super::intake::{self, Ready, Surroundings};
 use super::live;
 use super::request::{Answer, Envelope, Request, Submission};
 use super::syntax::Syntax;
-use super::view::{Shown, View};
+use super::view::{Condition, Shown, View};
 use super::work::Effects;
 use super::{Host, lookup, reading, rendering};
 use crate::catalog::Catalog;
@@ -31,6 +32,9 @@ const ACTIVE_SHOWN_MAX: usize = 200;
 
 /// Largest patch that `diff` answers, in bytes.
 const DIFF_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How long a request may wait to become durable on a disk that is full: the engine tries every 5 s.
+const DURABLE_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Longest idempotency key in bytes.
 const KEY_BYTES_MAX: usize = 255;
@@ -54,6 +58,7 @@ pub(super) struct EngineControl {
 
 impl EngineControl {
     fn ask(&self, request: Request) -> Result<Answer, Diagnostic> {
+        let changes = request.changes_runs();
         let (reply, answer) = sync_channel(1);
         self.inbox
             .request(Envelope { request, reply })
@@ -65,8 +70,17 @@ impl EngineControl {
                 )
                 .hint("try again in a moment")
             })?;
-        let ended = || Diagnostic::new(Kind::Unreachable, "ended", "the engine has ended");
-        answer.recv().map_err(|_| ended())?
+        loop {
+            match answer.recv_timeout(DURABLE_PATIENCE) {
+                Ok(answer) => return answer,
+                Err(RecvTimeoutError::Disconnected) => return Err(ended(changes)),
+                Err(RecvTimeoutError::Timeout) => {
+                    if changes && self.view.condition() == Condition::DiskFull {
+                        return Err(open());
+                    }
+                }
+            }
+        }
     }
 
     fn next_run(&self) -> Result<RunId, Diagnostic> {
@@ -123,7 +137,10 @@ impl EngineControl {
             }
             Ok(Answer::Run(_) | Answer::Done) => Err(unexpected()),
             Err(refused) => {
-                super::secrets::forget(&self.state_dir, run);
+                // A run that may still be accepted needs them; if it never is, the next start forgets them.
+                if refused.kind != Kind::Open {
+                    super::secrets::forget(&self.state_dir, run);
+                }
                 Err(refused)
             }
         }
@@ -439,6 +456,26 @@ fn no_such_run(text: &str) -> Diagnostic {
     let shown: String = text.chars().take(64).filter(|c| !c.is_control()).collect();
     Diagnostic::new(Kind::NotFound, "run_not_found", format!("no run `{shown}`"))
         .hint("`workerctl runs` lists them")
+}
+
+/// The loop is gone without an answer; a change may have been stored before.
+fn ended(changes: bool) -> Diagnostic {
+    if changes {
+        let message = "whether this was accepted is open: the engine has ended";
+        return Diagnostic::new(Kind::Open, super::ENDED_OPEN, message);
+    }
+    Diagnostic::new(Kind::Unreachable, "ended", "the engine has ended")
+}
+
+/// A request that is applied and cannot be stored: it will be once there is space, unless the engine ends before.
+fn open() -> Diagnostic {
+    Diagnostic::new(
+        Kind::Open,
+        "disk_full_open",
+        "the disk is full: whether this is accepted is open",
+    )
+    .hint("free some space, then look: `workerctl runs`")
+    .hint("a submission with an idempotency key can be repeated safely with the same key")
 }
 
 fn unexpected() -> Diagnostic {

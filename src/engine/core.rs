@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::inbox::{Delivery, Inbox, Mail};
 use super::live::Live;
 use super::pool::Pool;
-use super::request::{Answer, Envelope};
+use super::request::{Answer, ENDED_OPEN, Envelope};
 use super::view::{Shown, View};
 use super::work::Effects;
 use crate::clock::Clock;
@@ -182,7 +182,12 @@ impl Core {
         }
         self.on_time(&mut turn);
         self.admit(&mut turn);
-        self.commit(&mut turn)?;
+        if let Err(error) = self.commit(&mut turn) {
+            for (envelope, _) in turn.answers {
+                envelope.answer(Err(open(&error)));
+            }
+            return Err(error);
+        }
         self.publish(&mut turn);
         self.answer(turn.answers);
         self.dispatch(&turn.changed);
@@ -280,4 +285,12 @@ impl Core {
             envelope.answer(answer);
         }
     }
+}
+
+/// What a request is told that was being stored when the engine had to end: after a restart it is there or not.
+fn open(ended: &Diagnostic) -> Diagnostic {
+    let message = format!("whether this was accepted is open: {}", ended.message);
+    let mut open = Diagnostic::new(Kind::Open, ENDED_OPEN, message);
+    open.hints.clone_from(&ended.hints);
+    open
 }

@@ -44,6 +44,8 @@ use live::Live;
 use recovery::{Recovery, end_orphans};
 use view::View;
 
+pub use request::ENDED_OPEN;
+
 /// Code of the refusal where another engine has the workspace or the state directory.
 pub const ENGINE_RUNNING: &str = "engine_running";
 

@@ -8,6 +8,9 @@ use crate::model::{Diagnostic, RunId, RunSpec};
 use crate::protocol::{RunSummary, Submitted};
 use crate::queue::Needs;
 
+/// Code of the answer to a request that was being stored when the engine had to end.
+pub const ENDED_OPEN: &str = "engine_ended_open";
+
 /// A run that is ready to be accepted.
 pub(super) struct Submission {
     /// Its frozen specification; the run id is given by the loop's own generator beforehand.

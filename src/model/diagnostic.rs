@@ -18,6 +18,8 @@ pub enum Kind {
     Unreachable,
     /// Someone else holds it, or it is too late.
     Conflict,
+    /// Whether it was done cannot be told.
+    Open,
     /// Our own fault or the machine's.
     Internal,
 }

@@ -189,6 +189,47 @@ fn a_foreign_service_is_recognised() {
     }
 }
 
+/// Says who it is to the first client, and to every later one nothing: it hangs up once it was asked.
+fn hangs_up(listener: &UnixListener, clients: usize) {
+    let version =
+        r#"{"name":"workerctl","version":"1","api":"v1","workspace":"/w","pid":1,"ready":true}"#;
+    for client in 0..clients {
+        let (mut stream, _) = listener.accept().expect("accepted");
+        let mut asked = [0; 4096];
+        assert!(stream.read(&mut asked).expect("asked") > 0);
+        if client == 0 {
+            let length = version.len();
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{version}");
+            stream.write_all(answer.as_bytes()).expect("answered");
+        }
+    }
+}
+
+#[test]
+fn a_change_that_was_sent_and_not_answered_is_open() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("s.sock");
+    let listener = UnixListener::bind(&socket).expect("bound");
+    let engine = std::thread::spawn(move || hangs_up(&listener, 4));
+    let there = connect(&options(directory.path(), Some(&socket))).expect("connected");
+    let code = |refused: Diagnostic| (refused.kind, refused.code);
+    let open = (Kind::Open, "answer_lost".to_owned());
+    let submitted = there.submit(&SubmitRequest::default());
+    assert_eq!(submitted.map_err(code), Err(open.clone()));
+    let retried = there.retry("01JC");
+    assert_eq!(retried.map_err(code), Err(open));
+    // What only looks has changed nothing.
+    let refused = there.status().expect_err("hung up");
+    assert_eq!(refused.kind, Kind::Unreachable, "{refused:?}");
+    engine.join().expect("ended");
+    // Nobody listens any more: nothing was sent.
+    let unsent = there.submit(&SubmitRequest::default());
+    assert_eq!(
+        unsent.map_err(code),
+        Err((Kind::Unreachable, "no_engine".to_owned()))
+    );
+}
+
 #[test]
 fn an_engine_that_ends_before_it_answers_is_not_taken_for_something_else() {
     // With the request read the connection is closed, without it is reset.

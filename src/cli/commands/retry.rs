@@ -1,6 +1,6 @@
 //! `retry RUN`
 
-use super::run::{print_submitted, wait_for_own};
+use super::run::{open, print_submitted, wait_for_own};
 use crate::cli::exit::Exit;
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
@@ -26,7 +26,9 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     };
     let control = session.connect(accept)?;
     let run = run_named(control.as_ref(), &args.run)?;
-    let submitted = control.retry(&run).map_err(suggest::run_meant)?;
+    let submitted = control
+        .retry(&run)
+        .map_err(|refused| open(suggest::run_meant(refused), None))?;
     if args.no_wait {
         print_submitted(session, &submitted);
         return Ok(Exit::Ok);

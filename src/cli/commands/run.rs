@@ -113,10 +113,10 @@ impl Invocation {
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let mut request = args.invocation.request(session)?;
-    request.key.clone_from(&args.key);
     if args.dry_run {
         return render::show(session, &request);
     }
+    request.key = args.key.clone().or_else(fresh_key);
     let accept = if args.no_wait {
         Accept::RunningOnly
     } else {
@@ -129,14 +129,39 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             refused
         }
     })?;
-    let submitted = control
-        .submit(&request)
-        .map_err(|refused| suggest::skill_meant(control.as_ref(), &request.skill, refused))?;
+    let submitted = control.submit(&request).map_err(|refused| {
+        let refused = open(refused, request.key.as_deref());
+        suggest::skill_meant(control.as_ref(), &request.skill, refused)
+    })?;
     if args.no_wait {
         print_submitted(session, &submitted);
         return Ok(Exit::Ok);
     }
     wait_for_own(session, &control, &submitted, args.quiet)
+}
+
+/// A key that no other submission has, so that this one can be repeated when nobody knows what became of it.
+fn fresh_key() -> Option<String> {
+    let mut random = [0_u8; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty()).ok()?;
+    Some(format!("once-{:016x}", u64::from_be_bytes(random)))
+}
+
+/// Says how to find out what became of a submission of which that is not known, and how to repeat it.
+pub(crate) fn open(refused: Diagnostic, key: Option<&str>) -> Diagnostic {
+    if refused.kind != Kind::Open {
+        return refused;
+    }
+    let look = "`workerctl runs` shows whether the run was accepted".to_owned();
+    let repeat = key.map(|key| {
+        format!(
+            "the same command with `--key {key}` can be repeated safely: it makes no second run"
+        )
+    });
+    Diagnostic {
+        hints: std::iter::once(look).chain(repeat).collect(),
+        ..refused
+    }
 }
 
 /// Prints the id, and nothing else, of a run that nobody waits for.

@@ -36,7 +36,7 @@ fn run_waits_shows_and_ends_with_the_code_of_the_outcome() {
     executing
       │ hello\x1b[2J
     "#);
-    insta::assert_snapshot!(console.asked()[0], @r#"submit {"skill":"weekly-changes","input":[["weeks","2"],["weeks","3"]],"inputs":null,"key":null,"by":"ada"}"#);
+    insta::assert_snapshot!(console.asked()[0], @r#"submit {"skill":"weekly-changes","input":[["weeks","2"],["weeks","3"]],"inputs":null,"key":"once","by":"ada"}"#);
 
     let left = Console::new(Fake::of(failed_detail())).perform(&["run", "x", "--quiet"]);
     assert_eq!(
@@ -44,6 +44,52 @@ fn run_waits_shows_and_ends_with_the_code_of_the_outcome() {
         (5, 1, ""),
         "{left:?}"
     );
+}
+
+#[test]
+fn a_submission_of_which_nothing_is_known_can_be_repeated_with_its_key() {
+    let mut fake = Fake::default();
+    fake.refusal = Some(
+        Diagnostic::new(Kind::Open, "answer_lost", "whether this was done is open")
+            .hint("a hint for programs"),
+    );
+    let console = Console::new(fake);
+    let left = console.perform(&["run", "weekly-changes", "--key", "mine", "--no-wait"]);
+    assert_eq!((left.code, left.out.as_str()), (9, ""));
+    insta::assert_snapshot!(left.err, @r"
+    error: whether this was done is open
+    hint: `workerctl runs` shows whether the run was accepted
+    hint: the same command with `--key mine` can be repeated safely: it makes no second run
+    ");
+    // Each submission has a key of its own, unless one was given.
+    let keys: Vec<String> = (0..2)
+        .map(|_| {
+            let left = console.perform(&["run", "weekly-changes"]);
+            assert_eq!(left.code, 9, "{left:?}");
+            let (_, rest) = left.err.split_once("--key once-").unwrap();
+            rest.split_once('`').unwrap().0.to_owned()
+        })
+        .collect();
+    assert!(keys[0] != keys[1] && keys[0].len() == 16, "{keys:?}");
+    let left = console.perform(&["retry", "latest"]);
+    assert_eq!(left.code, 9);
+    insta::assert_snapshot!(left.err, @r"
+    error: whether this was done is open
+    hint: `workerctl runs` shows whether the run was accepted
+    ");
+}
+
+#[test]
+fn who_waits_on_a_full_disk_is_told_once() {
+    let mut fake = Fake::default();
+    fake.condition = "disk_full";
+    let console = Console::new(fake);
+    let left = console.perform(&["run", "weekly-changes"]);
+    assert_eq!(left.err.matches("the disk is full").count(), 1, "{left:?}");
+    for quiet in ["--quiet", "--json"] {
+        let left = console.perform(&["run", "weekly-changes", quiet]);
+        assert_eq!((left.code, left.err.as_str()), (0, ""), "{left:?}");
+    }
 }
 
 #[test]

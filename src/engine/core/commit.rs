@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::request::{Answer, Envelope};
+use super::super::request::{Answer, Envelope, Request};
 use super::{Core, Reply, Turn};
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
@@ -68,13 +68,19 @@ impl Core {
             .set_committing_since(self.clock.monotonic_ms() + 1);
         let mut committed = self.store.commit(batch);
         while let Err(StoreError::Full { path }) = committed {
+            if self.gives_up(holds_new_runs_only(batch)) {
+                return Err(StoreError::Full { path });
+            }
             self.view.set_disk_full(true);
             tracing::error!(
                 path,
                 "the disk is full: nothing is accepted until there is space"
             );
             for envelope in self.inbox.take_requests(RETRY_FULL) {
-                envelope.answer(Err(disk_full()));
+                match envelope.request {
+                    Request::Drain => self.start_draining(envelope),
+                    _ => envelope.answer(Err(disk_full())),
+                }
             }
             self.view.turned(self.clock.monotonic_ms());
             self.view
@@ -154,6 +160,15 @@ fn refuse(envelope: Envelope, reason: &str) {
     envelope.answer(Err(refused));
 }
 
+/// Whether nothing but requests led to it.
+fn holds_new_runs_only(batch: &Batch) -> bool {
+    let is_new = |run| {
+        let spec_of = |write: &Write| matches!(write, Write::Spec(spec) if spec.run == run);
+        batch.writes.iter().any(spec_of)
+    };
+    batch.writes.iter().filter_map(run_of).all(is_new)
+}
+
 fn run_of(write: &Write) -> Option<RunId> {
     match write {
         Write::Spec(spec) => Some(spec.run),
@@ -164,6 +179,11 @@ fn run_of(write: &Write) -> Option<RunId> {
 }
 
 fn broken(error: &StoreError) -> Diagnostic {
+    if let StoreError::Full { .. } = error {
+        return Diagnostic::new(Kind::Blocked, "disk_full", chain(error)).hint(
+            "free some space and start the engine again: it recovers from what was committed",
+        );
+    }
     Diagnostic::new(Kind::Internal, "store_broken", chain(error))
         .hint("start the engine again: it recovers from what was committed")
 }

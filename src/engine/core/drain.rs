@@ -96,6 +96,16 @@ impl Core {
         }
     }
 
+    /// Whether a draining engine does not wait for space on a full disk any more: its grace is over, or nothing
+    /// that happened would be lost. What it could not store was told to nobody; the next engine recovers from
+    /// what it could.
+    pub(super) fn gives_up(&self, holds_new_runs_only: bool) -> bool {
+        self.draining.as_ref().is_some_and(|draining| {
+            let waited = self.clock.monotonic_ms().saturating_sub(draining.since_ms);
+            waited >= self.drain_grace_ms || (holds_new_runs_only && self.outstanding == 0)
+        })
+    }
+
     /// Whether a draining engine has nothing left to do.
     pub(super) fn is_done(&self) -> bool {
         self.draining.is_some()

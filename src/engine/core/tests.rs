@@ -1,6 +1,7 @@
 //! The loop over the store in memory, with a fake world: crashes at every commit, full disks, drains.
 
 mod bench;
+mod ending;
 
 use std::sync::Mutex;
 use std::sync::mpsc::sync_channel;
