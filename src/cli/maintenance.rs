@@ -75,19 +75,27 @@ pub(crate) fn rebuild_from(
 }
 
 /// Who holds a workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Held {
     /// Nobody.
     Free,
-    /// A process, with its number where the lock tells it.
-    By(Option<u32>),
+    /// A process, with what the lock tells of it.
+    By {
+        /// Its number.
+        pid: Option<u32>,
+        /// Its state directory.
+        state_dir: Option<String>,
+    },
 }
 
 /// Who holds the lock of a workspace.
 pub(crate) fn holder(workspace: &Path) -> Result<Held, Diagnostic> {
     match lock::look_at_workspace(workspace) {
         Ok(Found::Free) => Ok(Held::Free),
-        Ok(found) => Ok(Held::By(found.holder().map(|holder| holder.pid))),
+        Ok(found) => Ok(Held::By {
+            pid: found.holder().map(|holder| holder.pid),
+            state_dir: found.holder().map(|holder| holder.state_dir.clone()),
+        }),
         Err(error) => Err(Diagnostic::new(
             Kind::Internal,
             "lock_unreadable",

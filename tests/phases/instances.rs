@@ -114,3 +114,34 @@ fn a_daemon_does_not_wait_for_a_command_without_end() {
     gate.pass();
     hosting.end().expect_code(0);
 }
+
+#[test]
+fn doctor_tells_of_a_daemon_that_keeps_runs_elsewhere() {
+    let (workspace, _gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let told = |state: &std::path::Path| {
+        let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
+        command.arg("-C").arg(&workspace.root).arg("--state-dir");
+        command.arg(state).args(["doctor", "--json"]);
+        let done = workspace.start(&mut command).end();
+        let findings = done.value()["findings"].as_array().unwrap().clone();
+        let of_state = |found: &serde_json::Value| found["name"] == "state";
+        findings.into_iter().filter(of_state).collect::<Vec<_>>()
+    };
+    let same = told(workspace.state());
+    assert_eq!(
+        (same.len(), &same[0]["state"]),
+        (1, &"ok".into()),
+        "{same:?}"
+    );
+    let other = told(&workspace.home.join("state"));
+    let care: Vec<_> = other.iter().filter(|one| one["state"] == "care").collect();
+    let shown = workspace.state().display().to_string();
+    assert_eq!(care.len(), 1, "{other:?}");
+    let hint = care[0]["hints"][0].as_str().unwrap();
+    assert!(
+        hint.contains(&format!("WORKERCTL_STATE_DIR={shown}")),
+        "{hint}"
+    );
+    rest(&workspace, daemon);
+}

@@ -1,5 +1,7 @@
 //! `doctor`
 
+mod unit;
+
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -15,20 +17,13 @@ use crate::cli::session::{Accept, Session};
 use crate::cli::{maintenance, repository};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Config, Diagnostic, Kind};
+use crate::protocol::Status;
 
 /// Free bytes below which runs and the store are in danger.
 const FREE_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
 /// Free bytes below which somebody should look.
 const FREE_BYTES_LOW: u64 = 1024 * 1024 * 1024;
-
-/// Where units of this program would lie.
-const UNIT_DIRECTORIES: [&str; 4] = [
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -96,9 +91,9 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     findings.push(checked(&definitions));
     findings.push(state_directory(&site));
     findings.extend(space(&site));
-    findings.push(engine(session, &site));
+    findings.extend(engine(session, &site));
     findings.push(store(&site));
-    findings.push(unit(&site, &UNIT_DIRECTORIES));
+    findings.push(unit::installed(&site));
     let care = findings
         .iter()
         .any(|one| matches!(one.state, State::Care | State::Bad));
@@ -286,62 +281,82 @@ fn space(site: &Site) -> Vec<Finding> {
     findings
 }
 
-fn engine(session: &Session<'_>, site: &Site) -> Finding {
-    let refused = match session.engines.connect(site, Accept::RunningOnly) {
-        Ok(control) => {
-            return match control.status() {
-                Ok(status) => {
-                    let text = format!(
-                        "{} (process {}), {}: {} running, {} queued",
-                        status.host.replace('_', "-"),
-                        status.pid,
-                        status.condition,
-                        status.running,
-                        status.queued
-                    );
-                    let state = if status.condition == "ready" {
-                        State::Good
-                    } else {
-                        State::Care
-                    };
-                    let own = env!("CARGO_PKG_VERSION");
-                    if status.version == own {
-                        Finding::new("engine", state, text)
-                    } else {
-                        let other =
-                            format!("{text}; its version is {}, ours {own}", status.version);
-                        Finding::new("engine", State::Care, other).hint("restart the daemon")
-                    }
-                }
-                Err(refused) => Finding::refused("engine", State::Bad, refused),
-            };
-        }
-        Err(refused) => refused,
+/// The engine that runs, and whether it keeps runs where this command would.
+fn engine(session: &Session<'_>, site: &Site) -> Vec<Finding> {
+    match session.engines.connect(site, Accept::RunningOnly) {
+        Ok(control) => match control.status() {
+            Ok(status) => {
+                let elsewhere = kept_elsewhere(site, "the engine", &status.state_dir);
+                std::iter::once(answering(&status))
+                    .chain(elsewhere)
+                    .collect()
+            }
+            Err(refused) => vec![Finding::refused("engine", State::Bad, refused)],
+        },
+        Err(refused) if refused.kind == Kind::Unreachable => silent(site),
+        Err(refused) => vec![Finding::refused("engine", State::Bad, refused)],
+    }
+}
+
+fn answering(status: &Status) -> Finding {
+    let text = format!(
+        "{} (process {}), {}: {} running, {} queued",
+        status.host.replace('_', "-"),
+        status.pid,
+        status.condition,
+        status.running,
+        status.queued
+    );
+    let own = env!("CARGO_PKG_VERSION");
+    if status.version != own {
+        let other = format!("{text}; its version is {}, ours {own}", status.version);
+        return Finding::new("engine", State::Care, other).hint("restart the daemon");
+    }
+    let state = if status.condition == "ready" {
+        State::Good
+    } else {
+        State::Care
     };
-    if refused.kind != Kind::Unreachable {
-        return Finding::refused("engine", State::Bad, refused);
-    }
-    match maintenance::holder(&site.workspace) {
-        Ok(Held::Free) => Finding::new(
-            "engine",
-            State::Hint,
-            "none runs; commands do their runs themselves",
-        )
-        .hint("`workerctl daemon` starts what waits, and lets runs outlive a terminal"),
-        Ok(Held::By(pid)) => {
-            let who = pid.map_or_else(
-                || "another process".to_owned(),
-                |pid| format!("process {pid}"),
-            );
-            Finding::new(
-                "engine",
-                State::Bad,
-                format!("{who} holds the workspace and does not answer"),
-            )
-            .hint("give `--socket` if it serves elsewhere; else end that process")
+    Finding::new("engine", state, text)
+}
+
+/// No engine answers: none runs, or one that cannot be reached.
+fn silent(site: &Site) -> Vec<Finding> {
+    let (pid, state_dir) = match maintenance::holder(&site.workspace) {
+        Ok(Held::Free) => {
+            let text = "none runs; commands do their runs themselves";
+            let finding = Finding::new("engine", State::Hint, text)
+                .hint("`workerctl daemon` starts what waits, and lets runs outlive a terminal");
+            return vec![finding];
         }
-        Err(refused) => Finding::refused("engine", State::Bad, refused),
+        Ok(Held::By { pid, state_dir }) => (pid, state_dir),
+        Err(refused) => return vec![Finding::refused("engine", State::Bad, refused)],
+    };
+    let who = pid.map_or_else(
+        || "another process".to_owned(),
+        |pid| format!("process {pid}"),
+    );
+    let text = format!("{who} holds the workspace and does not answer");
+    let finding = Finding::new("engine", State::Bad, text)
+        .hint("give `--socket` if it serves elsewhere; else end that process");
+    let elsewhere = state_dir.and_then(|place| kept_elsewhere(site, "the engine", &place));
+    std::iter::once(finding).chain(elsewhere).collect()
+}
+
+/// Two stores for one workspace: each knows nothing of the other's runs.
+fn kept_elsewhere(site: &Site, who: &str, state_dir: &str) -> Option<Finding> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    if state_dir.is_empty() || real(Path::new(state_dir)) == real(&site.state_dir) {
+        return None;
     }
+    let text = format!(
+        "{who} keeps runs in {state_dir}, and a command that finds no engine would in {}",
+        site.state_dir.display()
+    );
+    let hint = format!(
+        "set `WORKERCTL_STATE_DIR={state_dir}` for the shells that use this workspace, or give `--state-dir`"
+    );
+    Some(Finding::new("state", State::Care, text).hint(&hint))
 }
 
 fn store(site: &Site) -> Finding {
@@ -395,31 +410,5 @@ fn store(site: &Site) -> Finding {
             format!("{taken}, {commits} commits, in use"),
         ),
         Err(refused) => Finding::refused("store", State::Bad, refused),
-    }
-}
-
-fn unit(site: &Site, directories: &[&str]) -> Finding {
-    if !Path::new("/run/systemd/system").is_dir() {
-        return Finding::new("unit", State::Good, "systemd does not run here");
-    }
-    let own = site
-        .environment
-        .get("HOME")
-        .map(|home| format!("{home}/.config/systemd/user"));
-    let installed = directories
-        .iter()
-        .copied()
-        .chain(own.as_deref())
-        .filter_map(|directory| std::fs::read_dir(directory).ok())
-        .flat_map(|entries| entries.filter_map(Result::ok))
-        .find(|entry| {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            name.starts_with("workerctl") && name.ends_with(".service")
-        });
-    match installed {
-        Some(entry) => Finding::new("unit", State::Good, entry.path().display().to_string()),
-        None => Finding::new("unit", State::Hint, "no `workerctl` service is installed")
-            .hint("`systemd/` of the source tree has units to copy"),
     }
 }
