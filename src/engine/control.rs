@@ -121,7 +121,7 @@ impl EngineControl {
         }
         let ready = self.ready(request, retry_of)?;
         let run = ready.spec.run;
-        super::secrets::keep(&self.state_dir, run, &ready.secrets)?;
+        super::secrets::keep(&self.state_dir, run, &ready.spec.sensitive, &ready.secrets)?;
         let needs = live::needs(&ready.spec);
         let submission = Submission {
             spec: Arc::new(ready.spec),

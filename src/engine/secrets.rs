@@ -6,9 +6,15 @@ use std::path::Path;
 use crate::model::{Diagnostic, Kind, RunId, diagnostic::chain};
 use crate::store::secrets::{SecretFiles, Secrets, SecretsError};
 
-/// Keeps the values of a run, durable before it is accepted; a run without any has no file.
-pub(super) fn keep(state_dir: &Path, run: RunId, secrets: &Secrets) -> Result<(), Diagnostic> {
-    if secrets.is_empty() {
+/// Keeps the values of a run, durable before it is accepted. A run without any has no file; one with
+/// sensitive inputs always has one, so that a file that is gone is noticed.
+pub(super) fn keep(
+    state_dir: &Path,
+    run: RunId,
+    sensitive: &[String],
+    secrets: &Secrets,
+) -> Result<(), Diagnostic> {
+    if secrets.is_empty() && sensitive.is_empty() {
         return Ok(());
     }
     let refused = |error: SecretsError| {
@@ -26,11 +32,15 @@ pub(super) fn keep(state_dir: &Path, run: RunId, secrets: &Secrets) -> Result<()
 }
 
 /// The values of a run; empty where it has none.
-pub(super) fn read(state_dir: &Path, run: RunId) -> Result<Secrets, String> {
-    let found = SecretFiles::of_state(state_dir).read(run);
-    found
-        .map(Option::unwrap_or_default)
-        .map_err(|error| chain(&error))
+pub(super) fn read(state_dir: &Path, run: RunId, sensitive: &[String]) -> Result<Secrets, String> {
+    match SecretFiles::of_state(state_dir).read(run) {
+        Ok(None) if !sensitive.is_empty() => Err(format!(
+            "the values of its sensitive inputs are gone: {}",
+            sensitive.join(", ")
+        )),
+        Ok(found) => Ok(found.unwrap_or_default()),
+        Err(error) => Err(chain(&error)),
+    }
 }
 
 /// Forgets the values of a run that has ended.
@@ -116,18 +126,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path();
         let run: RunId = "01JC0000000000000000000001".parse().unwrap();
-        keep(state, run, &Secrets::default()).unwrap();
+        keep(state, run, &[], &Secrets::default()).unwrap();
         assert!(!state.join("secrets").exists());
         let kept = Secrets {
             values: vec!["a long enough value".to_owned()],
             ..Secrets::default()
         };
-        keep(state, run, &kept).unwrap();
-        assert_eq!(read(state, run).unwrap(), kept);
+        let token = ["token".to_owned()];
+        keep(state, run, &token, &kept).unwrap();
+        assert_eq!(read(state, run, &token).unwrap(), kept);
         sweep(state, |one| one == run);
-        assert_eq!(read(state, run).unwrap(), kept);
+        assert_eq!(read(state, run, &token).unwrap(), kept);
         sweep(state, |_| false);
-        assert_eq!(read(state, run).unwrap(), Secrets::default());
+        assert_eq!(read(state, run, &[]).unwrap(), Secrets::default());
+        // What a run needs and is gone is no empty value.
+        assert!(read(state, run, &token).unwrap_err().contains("token"));
+        keep(state, run, &token, &Secrets::default()).unwrap();
+        assert_eq!(read(state, run, &token).unwrap(), Secrets::default());
         forget(state, run);
     }
 
@@ -138,7 +153,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("secrets")).unwrap();
         let path = dir.path().join(format!("secrets/{run}.json"));
         std::fs::write(path, "s3cret").unwrap();
-        let told = read(dir.path(), run).unwrap_err();
+        let told = read(dir.path(), run, &[]).unwrap_err();
         assert!(
             told.contains("damaged") && !told.contains("s3cret"),
             "{told}"

@@ -93,3 +93,48 @@ fn secrets_are_nowhere_but_in_the_skill() {
     let logs = workspace.run(&["logs", &run]).expect_code(0).stdout;
     assert!(logs.contains("key ***"), "{logs}");
 }
+
+#[test]
+fn a_run_whose_secrets_cannot_be_read_is_not_started() {
+    let skills = r#"
+  - {id: gated, description: d, run: 'GATE'}
+  - id: secretive
+    description: d
+    interface: {inputs: [{name: token, type: string, sensitive: true}]}
+    run: 'echo x >> "$HOME/started"; echo {token}'
+"#;
+    let workspace = Workspace::with_skills(&skills.replace("GATE", &Gate::text("gate")));
+    workspace.write("workerctl.yaml", "max_parallel: 1\n");
+    let mut gate = Gate::new(&workspace, "gate");
+    let daemon = Daemon::start(&workspace);
+    let gated = workspace.submit(&["gated"]);
+    assert_eq!(gate.reached().0, gated);
+    let input = format!("token={OF_INPUT}");
+    // All of them wait behind the one at the gate.
+    let runs: Vec<String> = (0..4)
+        .map(|_| workspace.submit(&["secretive", "-i", &input]))
+        .collect();
+    let file = |run: &str| workspace.state().join(format!("secrets/{run}.json"));
+    let [whole, damaged, newer, gone] = runs.as_slice() else {
+        panic!("four runs");
+    };
+    fs::write(file(damaged), &OF_INPUT[..9]).unwrap();
+    fs::write(file(newer), r#"{"version": 999}"#).unwrap();
+    fs::remove_file(file(gone)).unwrap();
+    gate.pass();
+    assert_eq!(workspace.wait(whole).0, 0);
+    for run in [damaged, newer, gone] {
+        let (code, detail) = workspace.wait(run);
+        let failure = &detail["summary"]["outcome"]["failure"];
+        assert_eq!(
+            (code, &failure["code"]),
+            (1, &"secrets_unreadable".into()),
+            "{detail}"
+        );
+        expect_no_secret("what is told of it", detail.to_string().as_bytes());
+    }
+    let started = fs::read_to_string(workspace.home.join("started")).unwrap();
+    assert_eq!(started.lines().count(), 1, "only the whole one was started");
+    daemon.stop();
+    assert!(runs.iter().all(|run| !file(run).exists()));
+}

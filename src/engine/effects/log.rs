@@ -115,7 +115,7 @@ impl Logs {
     }
 
     fn open_log(&self, spec: &RunSpec) -> RunLog {
-        let (kept, refusal) = match secrets::read(&self.state_dir, spec.run) {
+        let (kept, refusal) = match secrets::read(&self.state_dir, spec.run, &spec.sensitive) {
             Ok(kept) => (kept, None),
             Err(why) => (Secrets::default(), Some(why)),
         };
