@@ -239,7 +239,7 @@ impl Waiting<'_> {
                     return match ended {
                         Ok(()) => Ok(Over::Run),
                         Err(error) => Err(error.hint(format!(
-                            "the run goes on: `workerctl wait {}`",
+                            "the run is not forgotten: `workerctl wait {}` once an engine runs",
                             self.run.short()
                         ))),
                     };

@@ -149,13 +149,7 @@ impl Core {
             }
         };
         self.tell_drained(&result);
-        for envelope in self.inbox.take().requests {
-            envelope.answer(Err(Diagnostic::new(
-                Kind::Unreachable,
-                "ended",
-                "the engine has ended",
-            )));
-        }
+        self.inbox.close();
         self.pool.close();
         result
     }

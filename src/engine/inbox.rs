@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::request::Envelope;
 use crate::machine::Event;
-use crate::model::RunId;
+use crate::model::{Diagnostic, Kind, RunId};
 
 /// Most requests that may wait for the loop; beyond, the engine is busy.
 pub(super) const REQUESTS_MAX: usize = 1_024;
@@ -38,6 +38,7 @@ pub(super) struct Mail {
 struct Lanes {
     deliveries: VecDeque<Delivery>,
     requests: VecDeque<Envelope>,
+    closed: bool,
 }
 
 /// The inbox; shared by everyone who talks to the loop.
@@ -54,9 +55,14 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Hands in a request, or gives it back when too many wait.
+    /// Hands in a request, or gives it back when too many wait. Once the loop has ended it is told so.
     pub(super) fn request(&self, envelope: Envelope) -> Result<(), Box<Envelope>> {
         let mut lanes = self.lock();
+        if lanes.closed {
+            drop(lanes);
+            envelope.answer(Err(ended()));
+            return Ok(());
+        }
         if lanes.requests.len() >= REQUESTS_MAX {
             return Err(Box::new(envelope));
         }
@@ -115,7 +121,24 @@ impl Inbox {
         std::mem::take(&mut lanes.requests).into()
     }
 
+    /// The loop has ended: whoever waits for it, or asks from now on, is told so.
+    pub(super) fn close(&self) {
+        let left = {
+            let mut lanes = self.lock();
+            lanes.closed = true;
+            std::mem::take(&mut lanes.requests)
+        };
+        for envelope in left {
+            envelope.answer(Err(ended()));
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Lanes> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Nobody turns the loop any more.
+fn ended() -> Diagnostic {
+    Diagnostic::new(Kind::Unreachable, "ended", "the engine has ended")
 }

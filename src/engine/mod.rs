@@ -1,5 +1,6 @@
 //! Intake, core loop, executor, recovery, hooks: the engine behind [`Control`].
 
+mod at_end;
 mod control;
 mod core;
 pub mod definitions;
@@ -35,6 +36,7 @@ use crate::protocol::Control;
 use crate::store::lock::{Holder, Lock, LockError};
 use crate::store::{OpenOptions, SledStore, Store, StoreError};
 
+use at_end::AtEnd;
 use control::EngineControl;
 use core::{Core, CoreParts};
 use definitions::Definitions;
@@ -167,10 +169,7 @@ impl Engine {
     pub fn join(self) -> Result<(), Diagnostic> {
         match self.thread.join() {
             Ok(result) => result,
-            Err(_) => Err(
-                Diagnostic::new(Kind::Internal, "internal", "the core loop panicked")
-                    .hint("start the engine again: it recovers from what was committed"),
-            ),
+            Err(_) => Err(at_end::panicked()),
         }
     }
 }
@@ -228,6 +227,7 @@ impl Parts {
             let end_orphans = Box::new(move |live: &Live| end_orphans(&notes, grace, live));
             core.settle(end_orphans, self.options.host == Host::Daemon)?;
         }
+        let at_end = AtEnd::of(&inbox, &view);
         let control = Arc::new(EngineControl {
             syntax: syntax::Syntax::new(&self.options.environment),
             inbox,
@@ -245,7 +245,7 @@ impl Parts {
         });
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
-            .spawn(move || core.run())
+            .spawn(move || at_end.tell(core.run()))
             .map_err(|error| Diagnostic::new(Kind::Internal, "thread", error.to_string()))?;
         Ok(Engine {
             control,

@@ -216,7 +216,8 @@ fn read_lines(spec: &RunSpec, from: u64, limit: usize) -> Result<Vec<LogLine>, D
     Ok(lines)
 }
 
-/// Tells what happens to a run: its log from the first line, then what follows, until it has ended.
+/// Tells what happens to a run: its log from the first line, then what follows, until it has ended, or the
+/// engine has. An engine that did not end in order is an error.
 pub(super) fn watch(
     view: &View,
     shown: &Shown,
@@ -258,7 +259,7 @@ pub(super) fn watch(
                 if (told.callback)(WatchEvent::Lagged { lost: 0 }).is_break() {
                     return Ok(());
                 }
-                settled = is_settled(view, spec.run);
+                settled = is_settled(view, spec.run) || view.ended().is_some();
             }
             Err(RecvTimeoutError::Disconnected) => settled = true,
         }
@@ -268,7 +269,10 @@ pub(super) fn watch(
     {
         return Ok(());
     }
-    Ok(())
+    match view.ended() {
+        Some(Err(broken)) if !is_settled(view, spec.run) => Err(broken.clone()),
+        _ => Ok(()),
+    }
 }
 
 fn is_settled(view: &View, run: RunId) -> bool {

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use crate::machine::{Entry, Run};
-use crate::model::{RunId, RunSpec};
+use crate::model::{Diagnostic, RunId, RunSpec};
 use crate::protocol::{LogLine, RunSummary, WatchEvent};
 
 /// Lines and changes that one watcher may be behind.
@@ -88,6 +88,7 @@ pub(super) struct View {
     disk_full: AtomicBool,
     turned_at_ms: AtomicU64,
     committing_since_ms: AtomicU64,
+    ended: OnceLock<Result<(), Diagnostic>>,
 }
 
 impl View {
@@ -187,6 +188,18 @@ impl View {
             events,
             _there: there,
         })
+    }
+
+    /// Nothing is published any more: every watcher is let go.
+    pub(super) fn end(&self, ended: Result<(), Diagnostic>) {
+        // What was told first holds.
+        let _ = self.ended.set(ended);
+        self.watchers().clear();
+    }
+
+    /// How the engine has ended, if it has.
+    pub(super) fn ended(&self) -> Option<&Result<(), Diagnostic>> {
+        self.ended.get()
     }
 
     fn tell(&self, run: RunId, event: &WatchEvent) {

@@ -1,6 +1,6 @@
 use super::*;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -14,6 +14,7 @@ use workerctl::protocol::Control;
 struct Engine {
     double: Arc<Scripted>,
     turned_ms_ago: Arc<AtomicU64>,
+    gone: Arc<AtomicBool>,
     end: Result<(), Diagnostic>,
 }
 
@@ -34,6 +35,10 @@ impl Hosted for Engine {
         Ok(true)
     }
 
+    fn has_ended(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
+    }
+
     fn join(self: Arc<Self>) -> Result<(), Diagnostic> {
         self.end.clone()
     }
@@ -43,6 +48,7 @@ impl Hosted for Engine {
 struct Daemon {
     double: Arc<Scripted>,
     turned_ms_ago: Arc<AtomicU64>,
+    gone: Arc<AtomicBool>,
     heard: Arc<Mutex<Vec<String>>>,
     signals: mpsc::Sender<HostSignal>,
     ended: JoinHandle<Result<(), Diagnostic>>,
@@ -57,6 +63,7 @@ impl Daemon {
         let socket = workspace.path().join("run/s.sock");
         let double = Scripted::new();
         let turned_ms_ago = Arc::new(AtomicU64::new(0));
+        let gone = Arc::new(AtomicBool::new(false));
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (signals, arriving) = mpsc::channel(8);
         let endpoint = Endpoint::bind(&socket).expect("bound");
@@ -69,6 +76,7 @@ impl Daemon {
         let engine = Engine {
             double: Arc::clone(&double),
             turned_ms_ago: Arc::clone(&turned_ms_ago),
+            gone: Arc::clone(&gone),
             end,
         };
         let served = workspace.path().to_path_buf();
@@ -79,6 +87,7 @@ impl Daemon {
         let daemon = Daemon {
             double,
             turned_ms_ago,
+            gone,
             heard,
             signals,
             ended,
@@ -170,6 +179,15 @@ fn an_engine_that_ends_by_itself_ends_the_daemon_with_its_reason() {
     let there =
         connect(&options(daemon.workspace.path(), Some(&daemon.socket))).expect("connected");
     assert_eq!(there.status().expect_err("ended").kind, Kind::Unreachable);
+    assert_eq!(daemon.end(), Err(broken));
+}
+
+#[test]
+fn an_engine_that_ends_while_nobody_asks_is_missed_at_the_next_tick() {
+    let broken = Diagnostic::new(Kind::Internal, "store_broken", "the store could not write");
+    let daemon = Daemon::start(Some(Duration::from_millis(20)), Err(broken.clone()));
+    daemon.await_heard("WATCHDOG=1", 2);
+    daemon.gone.store(true, Ordering::SeqCst);
     assert_eq!(daemon.end(), Err(broken));
 }
 

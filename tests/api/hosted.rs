@@ -4,6 +4,7 @@ use workerctl::daemon::{
     Announcer, HostSignal, Hosted, connect, dial as dial_engine, serve_daemon,
 };
 use workerctl::engine::{Engine, EngineOptions, Host};
+use workerctl::model::Kind;
 use workerctl::protocol::Control;
 
 fn hosting(workspace: &Path) -> ConnectOptions {
@@ -71,6 +72,41 @@ fn commands_that_start_at_once_share_one_engine() {
             });
         }
     });
+}
+
+#[test]
+fn an_engine_has_ended_when_it_is_drained_and_not_before() {
+    let workspace = tempfile::tempdir().expect("a directory");
+    let options = hosting(workspace.path());
+    let start = || {
+        Engine::start(EngineOptions {
+            workspace: options.workspace.clone(),
+            state_dir: options.state_dir.clone(),
+            socket: None,
+            host: Host::InProcess,
+            environment: BTreeMap::new(),
+        })
+    };
+    let engine = start().expect("started");
+    let control = engine.control();
+    assert!(control.status().is_ok());
+    assert!(!engine.has_ended());
+    assert_eq!(control.drain(), Ok(()));
+    // The answer comes from the loop's last moment; its end follows by itself.
+    while !engine.has_ended() {
+        std::thread::yield_now();
+    }
+    let refused = control.drain().map_err(|refused| refused.kind);
+    assert_eq!(
+        refused,
+        Err(Kind::Unreachable),
+        "it answers, and says that it has ended"
+    );
+    assert_eq!(engine.join(), Ok(()));
+    drop(control);
+    let again = start().expect("its locks went with it");
+    assert_eq!(again.control().drain(), Ok(()));
+    assert_eq!(again.join(), Ok(()));
 }
 
 #[test]

@@ -75,3 +75,16 @@ fn a_follower_whose_reader_has_left_does_not_stay() {
     assert_eq!(workspace.wait(&run).0, 0);
     rest(&workspace, daemon);
 }
+
+#[test]
+fn a_command_whose_engine_is_drained_by_another_ends() {
+    let (workspace, mut gate) = bed();
+    let hosting = workspace.start(&mut workspace.workerctl(&["run", "executing"]));
+    gate.reached();
+    let draining = workspace.start(&mut workspace.workerctl(&["drain"]));
+    // The grace ends the command at the gate, and the run goes back to the queue.
+    draining.end().expect_code(0);
+    let done = hosting.end().expect_code(7);
+    assert!(done.stderr.contains("is not forgotten"), "{done:?}");
+    workspace.expect_no_process();
+}
