@@ -417,11 +417,23 @@ impl<'a> Watch<'a> {
         })
     }
 
+    /// The exit status. Whoever traces the command, such as a debugger of the engine, is told of its end first.
+    fn awaited_status(&self) -> io::Result<Option<&std::process::Output>> {
+        let patience = self.exited_at.map_or(Duration::ZERO, |_| KILLED_WAIT);
+        let until = after(Instant::now(), patience);
+        loop {
+            match self.child.handle.try_wait()? {
+                None if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
+                waited => return Ok(waited),
+            }
+        }
+    }
+
     /// Takes the exit status. This frees the process id, so it comes after the last signal.
     fn reap(&mut self) -> Result<ExitStatus, SpawnError> {
         let step = "end the command";
         self.reaped = true;
-        let waited = self.child.handle.try_wait();
+        let waited = self.awaited_status();
         let output = waited.map_err(|source| SpawnError::Io { step, source })?;
         let Some(output) = output else {
             let source = io::Error::new(io::ErrorKind::TimedOut, "it does not react to KILL");
