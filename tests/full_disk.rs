@@ -27,6 +27,10 @@ const SKILLS: &str = r#"
     description: d
     mutating: true
     run: 'echo x >> tracked.txt; GATE'
+  - id: fails
+    description: d
+    mutating: true
+    run: 'echo x >> tracked.txt; echo new > new.txt; GATE; false'
 "#;
 
 /// What came of filling the disk.
@@ -123,11 +127,8 @@ fn a_full_disk_refuses_work_and_loses_nothing() {
         assert!(["succeeded", "failed"].contains(&kind), "{code}: {detail}");
         let committed = workspace.committed_runs().contains(&gated);
         assert_eq!(committed, kind == "succeeded", "{detail}");
-        if detail["not_restored"] != serde_json::json!([]) {
-            // Putting back needs space too; that it could not be done is told.
-            assert_eq!(kind, "failed", "{detail}");
-            workspace.git(&["checkout", "-q", "tracked.txt"]);
-        }
+        // Putting back needs space too, and waits for it.
+        assert_eq!(detail["not_restored"], serde_json::json!([]), "{detail}");
         assert_eq!(workspace.git(&["status", "--porcelain"]), "", "{detail}");
         filling.acknowledged.insert(gated);
     }
@@ -203,4 +204,66 @@ fn a_command_that_hosts_the_engine_does_not_stay_with_the_full_disk() {
     small.free();
     workspace.run(&["run", "read"]).expect_code(0);
     workspace.expect_no_process();
+}
+
+/// What happens to the daemon while a restore waits for space.
+#[derive(Debug, Clone, Copy)]
+enum Meanwhile {
+    Nothing,
+    Killed,
+    ToldToEnd,
+}
+
+#[test]
+fn what_cannot_be_put_back_for_want_of_space_is_put_back_when_there_is_some() {
+    let Some(small) = Small::create(16) else {
+        return;
+    };
+    let workspace = Workspace::with_repository_on(small.path());
+    workspace.furnish(&SKILLS.replace("GATE", &Gate::text("gate")));
+    workspace.write("workerctl.yaml", "drain_grace: 1s\n");
+    workspace.commit_all("impatient");
+    let before = workspace.tree();
+    let mut gate = Gate::new(&workspace, "gate");
+    for meanwhile in [Meanwhile::Nothing, Meanwhile::Killed, Meanwhile::ToldToEnd] {
+        let mut daemon = Daemon::start(&workspace);
+        let said = daemon.log().len();
+        let run = workspace.submit(&["fails"]);
+        assert_eq!(gate.reached().0, run);
+        small.fill();
+        gate.pass();
+        let waits = |daemon: &Daemon, said: usize| {
+            eventually("the restore waits for space", || {
+                daemon.log()[said..]
+                    .contains("no space to put back")
+                    .then_some(())
+            });
+        };
+        waits(&daemon, said);
+        assert_eq!(workspace.show(&run)["summary"]["phase"], "restoring");
+        let said = daemon.log().len();
+        match meanwhile {
+            Meanwhile::Nothing => {}
+            Meanwhile::Killed => {
+                daemon.kill();
+                daemon = Daemon::start(&workspace);
+                waits(&daemon, said);
+            }
+            Meanwhile::ToldToEnd => {
+                daemon.stop();
+                daemon = Daemon::start(&workspace);
+                waits(&daemon, said);
+            }
+        }
+        small.free();
+        let (code, detail) = workspace.wait(&run);
+        assert_eq!(code, 1, "{meanwhile:?}: {detail}");
+        assert_eq!(detail["not_restored"], serde_json::json!([]), "{detail}");
+        assert_eq!(workspace.git(&["status", "--porcelain"]), "", "{detail}");
+        assert_eq!(workspace.tree(), before, "{meanwhile:?}: {detail}");
+        assert!(workspace.committed_runs().is_empty());
+        workspace.git(&["fsck", "--strict"]);
+        daemon.stop();
+        workspace.expect_no_process();
+    }
 }

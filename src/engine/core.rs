@@ -196,6 +196,11 @@ impl Core {
         if live.outstanding.take().is_some() {
             self.outstanding -= 1;
         }
+        // Only an engine that ends gives up waiting for space: the next one goes on.
+        if matches!(&event, Event::Restored { report } if report.out_of_space) {
+            live.lost = true;
+            return;
+        }
         if self
             .draining
             .as_ref()

@@ -86,9 +86,8 @@ pub(super) fn not_performed(action: &Action, code: &str, message: &str) -> Event
         },
         Action::Restore => Event::Restored {
             report: crate::model::evidence::RestoreReport {
-                put_back: 0,
-                edited_since: Vec::new(),
                 failed: vec![message.to_owned()],
+                ..Default::default()
             },
         },
         Action::Close => Event::Closed,

@@ -49,7 +49,7 @@ pub use lock::{Holder, RepositoryLease};
 pub use open::{Facts, Head, locate};
 pub use preflight::{Author, AuthorError, Policy, Refusal, author, preflight};
 pub use refs::{drop_refs, expired_refs};
-pub use restore::{Restored, restore};
+pub use restore::{NotRestored, Restored, restore};
 pub use show::{ShownCommit, ShownFile, show_commit};
 pub use snapshot::{DirtyPath, Limits, UnkeptFile};
 pub use tree::{

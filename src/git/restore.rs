@@ -1,5 +1,6 @@
 //! Putting back what a run changed, path by path, without touching what anybody else did.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -7,17 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, PathChange, ResultTree, result_tree};
 use super::beneath::{Content, Observed, Worktree};
-use super::branch::{LogLine, Swap};
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
-use super::ids::{Oid, RepoPath};
-use super::open::{Handle, Head};
-use super::preflight::Author;
+use super::ids::RepoPath;
+use super::open::Handle;
 use super::refs::Kept;
-use super::snapshot::Limits;
+use super::snapshot::{Limits, dirty_paths};
 use super::tree::{MODE_EXECUTABLE, MODE_LINK, MODE_SUBMODULE, TreeEntry, entry_at};
-use super::user_index::{IndexRefresh, IndexUpdate, refresh};
+use super::user_index::{IndexRefresh, IndexUpdate, update};
 use super::worktree_form::{Forms, exact_bytes};
+
+mod branch;
+
+use branch::BranchState;
 
 /// What became of each path that a run had changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +37,8 @@ pub struct Restored {
     pub branch_kept: Option<String>,
     /// What became of the user's index.
     pub index: IndexRefresh,
+    /// Whether something failed for want of space on the disk, so that it succeeds once there is some.
+    pub out_of_space: bool,
 }
 
 impl Restored {
@@ -43,7 +48,17 @@ impl Restored {
     }
 }
 
-/// Puts back what the run changed, and may be repeated after a crash at any point.
+/// A restore that could not begin: nothing was put back.
+#[derive(Debug, thiserror::Error)]
+#[error("{source}")]
+pub struct NotRestored {
+    /// Why.
+    pub source: GitError,
+    /// The paths that the run had changed, as far as they can be told.
+    pub paths: Vec<RepoPath>,
+}
+
+/// Puts back what the run changed, and may be repeated after a crash or a failure at any point.
 ///
 /// What the run had done is kept under `refs/workerctl/runs/<run>/discarded` first. A path is
 /// put back only where it still holds what the result tree holds. The branch goes back only when
@@ -55,30 +70,21 @@ pub fn restore(
     result: Option<&ResultTree>,
     exclusions: &Exclusions,
     limits: &Limits,
-) -> Result<Restored, GitError> {
-    let handle = Handle::open(cwd)?;
-    let found;
-    let (result, recorded) = if let Some(result) = result {
-        (result, true)
-    } else {
-        found = handle.unrecorded(cwd, baseline, exclusions, limits)?;
-        (&found, false)
-    };
-    handle.keep_discarded(baseline, result)?;
-    let branch = if recorded {
-        handle.put_branch_back(baseline, result)?
-    } else {
-        BranchState::unrecorded(baseline, &handle.head()?)
-    };
+) -> Result<Restored, NotRestored> {
+    let begun = begin(cwd, baseline, result, exclusions, limits);
+    let (result, branch, work) = begun.map_err(|source| NotRestored {
+        source,
+        paths: concerned(cwd, baseline, result, exclusions),
+    })?;
     let mut restored = Restored {
         put_back: Vec::new(),
         edited_since: Vec::new(),
         failed: Vec::new(),
         branch_reset: branch.reset,
         branch_kept: branch.kept,
-        index: IndexRefresh::Done { left: Vec::new() },
+        index: IndexRefresh::NotOurs,
+        out_of_space: false,
     };
-    let work = Restoring::begin(cwd, baseline, result)?;
     for change in ordered(&result.changes) {
         work.path(change, &mut restored);
     }
@@ -92,8 +98,58 @@ pub fn restore(
         let why = "it is a repository of its own, which is never entered".to_owned();
         restored.failed.push((path.clone(), why));
     }
-    restored.index = work.index(&restored)?;
+    restored.index = work.index(&result, &restored).unwrap_or_else(|error| {
+        restored.out_of_space |= error.is_out_of_space();
+        IndexRefresh::Skipped {
+            why: error.to_string(),
+        }
+    });
     Ok(restored)
+}
+
+/// Everything that has to be done before the first path is put back.
+fn begin<'a>(
+    cwd: &Path,
+    baseline: &'a Baseline,
+    result: Option<&'a ResultTree>,
+    exclusions: &Exclusions,
+    limits: &Limits,
+) -> Result<(Cow<'a, ResultTree>, BranchState, Restoring<'a>), GitError> {
+    let handle = Handle::open(cwd)?;
+    let recorded = result.is_some();
+    let result = match result {
+        Some(result) => Cow::Borrowed(result),
+        None => Cow::Owned(handle.unrecorded(cwd, baseline, exclusions, limits)?),
+    };
+    handle.keep_discarded(baseline, &result)?;
+    let branch = if recorded {
+        handle.put_branch_back(baseline, &result)?
+    } else {
+        BranchState::unrecorded(baseline, &handle.head()?)
+    };
+    Ok((result, branch, Restoring::begin(cwd, baseline)?))
+}
+
+/// The paths that a restore which could not begin has left.
+fn concerned(
+    cwd: &Path,
+    baseline: &Baseline,
+    result: Option<&ResultTree>,
+    exclusions: &Exclusions,
+) -> Vec<RepoPath> {
+    match result {
+        Some(result) => result
+            .changes
+            .iter()
+            .map(|c| c.change.path.clone())
+            .collect(),
+        // Only what can be looked at without writing: what was dirty before may have been left as it was.
+        None => dirty_paths(cwd, exclusions)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|path| baseline.dirty_at(path).is_none())
+            .collect(),
+    }
 }
 
 impl Handle {
@@ -140,123 +196,6 @@ impl Handle {
         self.sync_objects(&[result.tree.clone(), commit.clone()])?;
         self.keep(run, Kept::Discarded, &commit)
     }
-
-    fn put_branch_back(
-        &self,
-        baseline: &Baseline,
-        result: &ResultTree,
-    ) -> Result<BranchState, GitError> {
-        let (then, end) = (&baseline.head, &result.head);
-        if then == end {
-            return Ok(BranchState::default());
-        }
-        if then.refname() != end.refname() {
-            return self.put_head_back(then, end);
-        }
-        let refname = then.refname();
-        let moved = match (end.oid(), then.oid()) {
-            (Some(from), Some(to)) => self.swap_back(baseline, refname, from, to)?,
-            (Some(from), None) => self.delete_back(refname, from)?,
-            (None, _) => Some("it was deleted by the run".to_owned()),
-        };
-        Ok(match moved {
-            None => BranchState {
-                reset: true,
-                kept: None,
-            },
-            Some(kept) => BranchState {
-                reset: false,
-                kept: Some(kept),
-            },
-        })
-    }
-
-    /// `None` when the branch is back, else why it is not.
-    fn swap_back(
-        &self,
-        baseline: &Baseline,
-        refname: &str,
-        from: &Oid,
-        to: &Oid,
-    ) -> Result<Option<String>, GitError> {
-        let author = Author {
-            name: "workerctl".to_owned(),
-            email: "workerctl@localhost".to_owned(),
-        };
-        let log = LogLine {
-            author: &author,
-            time_s: baseline.run.accepted_at_s(),
-            offset_min: 0,
-            message: "workerctl: the run failed and was taken back",
-        };
-        Ok(match self.swap_ref(refname, Some(from), to, &log)? {
-            Swap::Moved => None,
-            Swap::Tip(Some(tip)) if tip == *to => None,
-            Swap::Tip(Some(tip)) => Some(format!("`{refname}` has moved on to {tip}")),
-            Swap::Tip(None) => Some(format!("`{refname}` is gone")),
-        })
-    }
-
-    fn delete_back(&self, refname: &str, from: &Oid) -> Result<Option<String>, GitError> {
-        match self.repo.find_reference(refname) {
-            Err(e) if e.code() == git2::ErrorCode::NotFound => Ok(None),
-            Err(e) => Err(git("read a reference")(e)),
-            Ok(mut found) if found.target() == Some(from.raw()) => {
-                // Deleting compares with the value that was just read, under git's lock.
-                found.delete().map_err(git("delete a reference"))?;
-                Ok(None)
-            }
-            Ok(_) => Ok(Some(format!("`{refname}` has moved on"))),
-        }
-    }
-
-    fn put_head_back(&self, then: &Head, end: &Head) -> Result<BranchState, GitError> {
-        let now = self.head()?;
-        if now.refname() == then.refname() {
-            return Ok(BranchState {
-                reset: now.oid() == then.oid(),
-                kept: (now.oid() != then.oid())
-                    .then(|| format!("`{}` has moved during the run", then.refname())),
-            });
-        }
-        if now != *end {
-            let kept = Some("`HEAD` has been switched again since the run".to_owned());
-            return Ok(BranchState { reset: false, kept });
-        }
-        let fail = git("put `HEAD` back");
-        match then {
-            Head::Branch { refname, oid } => {
-                if self.tip(refname)?.as_ref() != Some(oid) {
-                    let kept = Some(format!("`{refname}` has moved during the run"));
-                    return Ok(BranchState { reset: false, kept });
-                }
-                self.repo.set_head(refname).map_err(fail)?;
-            }
-            Head::Unborn { refname } => self.repo.set_head(refname).map_err(fail)?,
-            Head::Detached { oid } => self.repo.set_head_detached(oid.raw()).map_err(fail)?,
-        }
-        Ok(BranchState {
-            reset: true,
-            kept: None,
-        })
-    }
-}
-
-#[derive(Default)]
-struct BranchState {
-    reset: bool,
-    kept: Option<String>,
-}
-
-impl BranchState {
-    /// Whose commits they are is not known, so none is taken back.
-    fn unrecorded(baseline: &Baseline, now: &Head) -> Self {
-        let kept = (*now != baseline.head).then(|| {
-            "it moved, and the end of the run was not seen: a commit may be somebody else's"
-                .to_owned()
-        });
-        Self { reset: false, kept }
-    }
 }
 
 /// Files that must go come first, the deepest of them first, so that directories are empty when
@@ -275,14 +214,13 @@ struct Restoring<'a> {
     handle: Handle,
     worktree: Worktree,
     baseline: &'a Baseline,
-    result: &'a ResultTree,
     forms: Forms,
     temporary: String,
     head_is_back: bool,
 }
 
 impl<'a> Restoring<'a> {
-    fn begin(cwd: &Path, baseline: &'a Baseline, result: &'a ResultTree) -> Result<Self, GitError> {
+    fn begin(cwd: &Path, baseline: &'a Baseline) -> Result<Self, GitError> {
         let handle = Handle::open(cwd)?;
         Ok(Self {
             worktree: Worktree::open(handle.workdir())?,
@@ -291,7 +229,6 @@ impl<'a> Restoring<'a> {
             head_is_back: handle.head()? == baseline.head,
             handle,
             baseline,
-            result,
         })
     }
 
@@ -301,7 +238,10 @@ impl<'a> Restoring<'a> {
             Ok(Outcome::PutBack) => restored.put_back.push(path),
             Ok(Outcome::Edited) => restored.edited_since.push(path),
             Ok(Outcome::Refused(why)) => restored.failed.push((path, why.to_owned())),
-            Err(error) => restored.failed.push((path, error.to_string())),
+            Err(error) => {
+                restored.out_of_space |= error.is_out_of_space();
+                restored.failed.push((path, error.to_string()));
+            }
         }
     }
 
@@ -420,13 +360,13 @@ impl<'a> Restoring<'a> {
 
     /// Entries of the index that the run staged go back to what the branch holds; those of paths
     /// that were dirty before the run are the user's.
-    fn index(&self, restored: &Restored) -> Result<IndexRefresh, GitError> {
+    fn index(&self, result: &ResultTree, restored: &Restored) -> Result<IndexRefresh, GitError> {
         if self.handle.head()? != self.baseline.head {
             return Ok(IndexRefresh::NotOurs);
         }
         let then = self.handle.tree_of(self.baseline.head.oid())?;
-        let end = self.handle.tree_of(self.result.head.oid())?;
-        let result = self.handle.tree(&self.result.tree)?;
+        let end = self.handle.tree_of(result.head.oid())?;
+        let result = self.handle.tree(&result.tree)?;
         let mut paths: BTreeSet<RepoPath> = restored.put_back.iter().cloned().collect();
         for change in self.handle.differences(then.as_ref(), end.as_ref())? {
             paths.insert(change.path);
@@ -441,7 +381,8 @@ impl<'a> Restoring<'a> {
             let to = entry_at(then.as_ref(), &path)?;
             updates.push(IndexUpdate { path, expected, to });
         }
-        Ok(refresh(&self.handle, &updates))
+        let left = update(&self.handle, &updates)?;
+        Ok(IndexRefresh::Done { left })
     }
 }
 

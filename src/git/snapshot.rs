@@ -4,6 +4,8 @@
 //! path is exactly what `HEAD` holds. So the tree is that of `HEAD` with those paths read from
 //! the work tree, whatever the index says of them, and two such trees compare by id.
 
+use std::path::Path;
+
 use git2::{Status, StatusEntry, StatusOptions, StatusShow};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
@@ -167,6 +169,14 @@ pub(super) fn take(
         .handle
         .write_tree(base.as_ref(), &overlay, &mut snapshot.written)?;
     Ok(snapshot)
+}
+
+/// The paths that differ from `HEAD` now; nothing is written.
+pub(super) fn dirty_paths(cwd: &Path, exclusions: &Exclusions) -> Result<Vec<RepoPath>, GitError> {
+    let handle = Handle::open(cwd)?;
+    let worktree = Worktree::open(handle.workdir())?;
+    let scan = scan(&handle, &worktree, exclusions)?;
+    Ok(scan.candidates.into_iter().map(|c| c.path).collect())
 }
 
 fn scan(handle: &Handle, worktree: &Worktree, exclusions: &Exclusions) -> Result<Scan, GitError> {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::beneath::{Observed, Worktree};
 use super::durable::Written;
-use super::error::{GitError, git, io_at};
+use super::error::{GitError, git, git_write, io_at};
 use super::ids::RepoPath;
 use super::lock::GitLock;
 use super::open::Handle;
@@ -51,10 +51,7 @@ const EXTENDED_SKIP_WORKTREE: u16 = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.
 
 /// Applies the updates, best effort: whatever fails leaves the index as it was.
 pub(super) fn refresh(handle: &Handle, updates: &[IndexUpdate]) -> IndexRefresh {
-    if updates.is_empty() {
-        return IndexRefresh::Done { left: Vec::new() };
-    }
-    match try_refresh(handle, updates) {
+    match update(handle, updates) {
         Ok(left) => IndexRefresh::Done { left },
         Err(error) => IndexRefresh::Skipped {
             why: error.to_string(),
@@ -62,9 +59,13 @@ pub(super) fn refresh(handle: &Handle, updates: &[IndexUpdate]) -> IndexRefresh 
     }
 }
 
-fn try_refresh(handle: &Handle, updates: &[IndexUpdate]) -> Result<Vec<RepoPath>, GitError> {
-    let fail = git("update the index");
+/// Applies the updates; answers entries that hold something of the user's and were left as they are.
+pub(super) fn update(handle: &Handle, updates: &[IndexUpdate]) -> Result<Vec<RepoPath>, GitError> {
+    if updates.is_empty() {
+        return Ok(Vec::new());
+    }
     let git_dir = handle.repo.path();
+    let fail = git_write("update the index in", git_dir);
     let path = git_dir.join("index");
     let _lock = GitLock::take(&path, git_dir)?;
     let copy = Written::reserve(git_dir);

@@ -216,8 +216,8 @@ impl Engine {
                 };
                 let report = RestoreReport {
                     put_back: 1,
-                    edited_since: vec![],
                     failed,
+                    ..RestoreReport::default()
                 };
                 Event::Restored { report }
             }

@@ -65,21 +65,25 @@ pub(crate) struct Workspace {
 impl Workspace {
     /// A workspace in a directory of its own.
     pub(crate) fn new() -> Workspace {
-        Workspace::make(None)
+        Workspace::make(None, None)
     }
 
     /// A workspace whose repository and state lie on another file system.
     pub(crate) fn on(place: &Path) -> Workspace {
-        Workspace::make(Some(place))
+        Workspace::make(Some(place), Some(place))
     }
 
-    fn make(place: Option<&Path>) -> Workspace {
+    /// A workspace whose repository alone lies on another file system.
+    pub(crate) fn with_repository_on(place: &Path) -> Workspace {
+        Workspace::make(Some(place), None)
+    }
+
+    fn make(repository: Option<&Path>, state: Option<&Path>) -> Workspace {
         let directory = tempfile::Builder::new()
             .prefix("workspace-")
             .tempdir()
             .unwrap();
         let base = directory.path().canonicalize().unwrap();
-        let place = place.map_or(base.clone(), Path::to_path_buf);
         let made = |path: PathBuf| {
             fs::create_dir_all(&path).unwrap();
             path
@@ -87,9 +91,9 @@ impl Workspace {
         let runtime = made(base.join("run"));
         fs::set_permissions(&runtime, fs::Permissions::from_mode(0o700)).unwrap();
         let workspace = Workspace {
-            root: made(place.join("repository")),
+            root: made(repository.unwrap_or(&base).join("repository")),
             home: made(base.join("home")),
-            state: place.join("state"),
+            state: state.unwrap_or(&base).join("state"),
             runtime,
             outputs: made(base.join("outputs")),
             serial: AtomicU64::new(0),

@@ -42,6 +42,9 @@ impl Core {
                 continue;
             }
             let stop = StopHandle::new();
+            if self.draining.as_ref().is_some_and(|d| d.hurries(&action)) {
+                stop.stop(crate::process::StopKind::Graceful);
+            }
             live.outstanding = Some(Outstanding {
                 action: action.clone(),
                 stop: stop.clone(),

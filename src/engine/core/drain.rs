@@ -17,6 +17,11 @@ impl Draining {
         self.grace_over && is_repeatable(action)
     }
 
+    /// Whether an action is told to end from its start: a restore is then tried once and does not wait.
+    pub(super) fn hurries(&self, action: &Action) -> bool {
+        self.grace_over && *action == Action::Restore
+    }
+
     /// Whether a result is dropped, because its commands were ended half-way by us.
     pub(super) fn drops(&self, run: &Run) -> bool {
         self.grace_over
@@ -79,7 +84,7 @@ impl Core {
             if matches!(live.run.state, State::Executing { ending: None, .. }) {
                 self.record(turn, run, Event::Interrupted);
             } else if let Some(outstanding) = &live.outstanding
-                && is_repeatable(&outstanding.action)
+                && (is_repeatable(&outstanding.action) || outstanding.action == Action::Restore)
             {
                 outstanding.stop.stop(crate::process::StopKind::Graceful);
             }

@@ -1,61 +1,113 @@
 //! Restoring: puts back what the run changed, path by path, only where nobody edited since.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::super::work::Work;
 use super::Performer;
 use super::execute::{stdout_path, temporary_beside};
-use crate::git;
+use crate::git::{self, GitError, RepoPath};
 use crate::machine::Event;
 use crate::model::evidence::RestoreReport;
 
+/// How often a restore is tried again that failed for want of space, as the store does.
+const RETRY_FULL: Duration = Duration::from_secs(5);
+
+/// How often it is looked meanwhile whether the engine ends.
+const LOOK: Duration = Duration::from_millis(100);
+
 impl Performer {
+    /// Puts back, and again until there is space for it or the engine ends: then the next one goes on.
     pub(super) fn restore(&self, work: &Work) -> Event {
         if let (Some(path), Ok(beneath)) = (stdout_path(&work.spec), self.beneath()) {
             let _ = beneath.discard(&temporary_beside(path, work.spec.run));
         }
-        let report = match self.put_back(work) {
-            Ok(report) => report,
-            Err(message) => RestoreReport {
-                failed: vec![message],
-                ..RestoreReport::default()
-            },
-        };
-        Event::Restored { report }
+        loop {
+            let report = self.put_back(work);
+            if !report.out_of_space || !waits(work) {
+                return Event::Restored { report };
+            }
+        }
     }
 
-    fn put_back(&self, work: &Work) -> Result<RestoreReport, String> {
+    fn put_back(&self, work: &Work) -> RestoreReport {
         let Some(baseline) = work
             .groundwork()
             .and_then(|groundwork| groundwork.repository)
         else {
-            return Ok(RestoreReport::default());
+            return RestoreReport::default();
         };
-        let said = |error: git::GitError| crate::model::diagnostic::chain(&error);
-        self.hold_repository(work).map_err(said)?;
         let tree = work.attempt_tree();
+        let result = tree.as_ref().and_then(|tree| tree.repository.as_ref());
+        let changed = || {
+            let changes = result.map_or(&[][..], |result| &result.changes[..]);
+            changes.iter().map(|change| change.change.path.clone())
+        };
+        if let Err(error) = self.hold_repository(work) {
+            return nothing(&error, changed());
+        }
         let excluded = match &tree {
             Some(tree) => tree.excluded.clone(),
-            None => self.excluded(work).map_err(|failure| failure.message)?,
+            None => match self.excluded(work) {
+                Ok(excluded) => excluded,
+                Err(failure) => return left(failure.message, changed()),
+            },
         };
-        let result = tree.as_ref().and_then(|tree| tree.repository.as_ref());
         let cwd = Path::new(&work.spec.cwd);
-        let restored = git::restore(cwd, &baseline, result, &excluded, &git::Limits::default())
-            .map_err(said)?;
-        let mut failed: Vec<String> = restored
-            .failed
-            .iter()
-            .map(|(path, why)| format!("{path}: {why}"))
-            .collect();
-        failed.extend(restored.branch_kept);
-        Ok(RestoreReport {
-            put_back: u64::try_from(restored.put_back.len()).unwrap_or(u64::MAX),
-            edited_since: restored
-                .edited_since
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-            failed,
-        })
+        match git::restore(cwd, &baseline, result, &excluded, &git::Limits::default()) {
+            Ok(restored) => report(restored),
+            Err(error) => nothing(&error.source, error.paths.into_iter()),
+        }
+    }
+}
+
+/// Waits until it is worth trying again; false: the engine ends.
+fn waits(work: &Work) -> bool {
+    tracing::error!(
+        run = %work.spec.run,
+        repository = work.spec.cwd,
+        "there is no space to put back what the run changed: it is tried again until there is"
+    );
+    for _ in 0..RETRY_FULL.as_millis() / LOOK.as_millis() {
+        if work.stop.requested().is_some() {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+    true
+}
+
+fn report(restored: git::Restored) -> RestoreReport {
+    let mut failed: Vec<String> = restored
+        .failed
+        .iter()
+        .map(|(path, why)| format!("{path}: {why}"))
+        .collect();
+    failed.extend(restored.branch_kept);
+    let edited = restored.edited_since.iter();
+    RestoreReport {
+        put_back: u64::try_from(restored.put_back.len()).unwrap_or(u64::MAX),
+        edited_since: edited.map(ToString::to_string).collect(),
+        failed,
+        out_of_space: restored.out_of_space,
+    }
+}
+
+/// Nothing was put back for this reason.
+fn nothing(error: &GitError, paths: impl Iterator<Item = RepoPath>) -> RestoreReport {
+    let mut report = left(crate::model::diagnostic::chain(error), paths);
+    report.out_of_space = error.is_out_of_space();
+    report
+}
+
+/// Each path that is left, with the reason; the reason alone where no path is known.
+fn left(why: String, paths: impl Iterator<Item = RepoPath>) -> RestoreReport {
+    let mut failed: Vec<String> = paths.map(|path| format!("{path}: {why}")).collect();
+    if failed.is_empty() {
+        failed.push(why);
+    }
+    RestoreReport {
+        failed,
+        ..RestoreReport::default()
     }
 }

@@ -227,3 +227,36 @@ fn old_runs_are_found_by_their_id() {
     drop_refs(&bed.path(), &run()).unwrap();
     assert_eq!(expired_refs(&bed.path(), at + 1).unwrap(), []);
 }
+
+#[test]
+fn a_restore_that_cannot_begin_names_the_paths_that_are_left() {
+    for recorded in [true, false] {
+        let bed = dirty_bed();
+        let baseline = bed.baseline();
+        bed.write("a.txt", "changed\n");
+        bed.write("out/x", "x\n");
+        let result = bed.result(&baseline);
+        let kept = bed
+            .path()
+            .join(".git/refs/workerctl/runs")
+            .join(run().as_str());
+        fs::remove_dir_all(&kept).unwrap();
+        fs::write(&kept, "in the way").unwrap();
+        let failed = restore(
+            &bed.path(),
+            &baseline,
+            recorded.then_some(&result),
+            &none(),
+            &Limits::default(),
+        )
+        .unwrap_err();
+        let paths: Vec<String> = failed.paths.iter().map(ToString::to_string).collect();
+        assert_eq!(paths, ["a.txt", "out/x"], "recorded: {recorded}");
+        assert!(!failed.source.is_out_of_space());
+        assert_eq!(bed.read("a.txt"), "changed\n");
+        fs::remove_file(&kept).unwrap();
+        let again = bed.restore(&baseline, recorded.then_some(&result));
+        assert!(again.is_complete(), "{again:?}");
+        assert_eq!(bed.read("a.txt"), "a\n");
+    }
+}

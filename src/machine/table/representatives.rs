@@ -247,8 +247,8 @@ fn with_variants(run: &Run) -> Vec<Event> {
     for failed in [Vec::new(), vec!["path: denied".to_owned()]] {
         let report = RestoreReport {
             put_back: 1,
-            edited_since: Vec::new(),
             failed,
+            ..RestoreReport::default()
         };
         events.push(Event::Restored { report });
     }

@@ -92,9 +92,8 @@ pub(super) fn checked(attempt: u32, verdict: Verdict) -> Event {
 pub(super) fn restored(complete: bool) -> Event {
     let edited_since = if complete { vec![] } else { vec!["x".into()] };
     let report = RestoreReport {
-        put_back: 0,
         edited_since,
-        failed: vec![],
+        ..RestoreReport::default()
     };
     Event::Restored { report }
 }

@@ -80,7 +80,7 @@ fn a_failed_check_says_how_to_look() {
     let report = RestoreReport {
         put_back: 1,
         edited_since: vec!["x.txt".into()],
-        failed: vec![],
+        ..RestoreReport::default()
     };
     events.extend([
         samples::executed(1, 0),

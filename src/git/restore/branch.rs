@@ -1,0 +1,131 @@
+//! Taking back the commits that a run made, and `HEAD` where the run switched it.
+
+use super::super::baseline::{Baseline, ResultTree};
+use super::super::branch::{LogLine, Swap};
+use super::super::error::{GitError, git};
+use super::super::ids::Oid;
+use super::super::open::{Handle, Head};
+use super::super::preflight::Author;
+
+/// What became of the branch.
+#[derive(Default)]
+pub(super) struct BranchState {
+    /// Whether commits of the run are no longer in it.
+    pub(super) reset: bool,
+    /// Why it was left where it is although it moved.
+    pub(super) kept: Option<String>,
+}
+
+impl BranchState {
+    /// Whose commits they are is not known, so none is taken back.
+    pub(super) fn unrecorded(baseline: &Baseline, now: &Head) -> Self {
+        let kept = (*now != baseline.head).then(|| {
+            "it moved, and the end of the run was not seen: a commit may be somebody else's"
+                .to_owned()
+        });
+        Self { reset: false, kept }
+    }
+}
+
+impl Handle {
+    /// Takes the run's commits back, only while the branch still points at the last of them.
+    pub(super) fn put_branch_back(
+        &self,
+        baseline: &Baseline,
+        result: &ResultTree,
+    ) -> Result<BranchState, GitError> {
+        let (then, end) = (&baseline.head, &result.head);
+        if then == end {
+            return Ok(BranchState::default());
+        }
+        if then.refname() != end.refname() {
+            return self.put_head_back(then, end);
+        }
+        let refname = then.refname();
+        let moved = match (end.oid(), then.oid()) {
+            (Some(from), Some(to)) => self.swap_back(baseline, refname, from, to)?,
+            (Some(from), None) => self.delete_back(refname, from)?,
+            (None, _) => Some("it was deleted by the run".to_owned()),
+        };
+        Ok(match moved {
+            None => BranchState {
+                reset: true,
+                kept: None,
+            },
+            Some(kept) => BranchState {
+                reset: false,
+                kept: Some(kept),
+            },
+        })
+    }
+
+    /// `None` when the branch is back, else why it is not.
+    fn swap_back(
+        &self,
+        baseline: &Baseline,
+        refname: &str,
+        from: &Oid,
+        to: &Oid,
+    ) -> Result<Option<String>, GitError> {
+        let author = Author {
+            name: "workerctl".to_owned(),
+            email: "workerctl@localhost".to_owned(),
+        };
+        let log = LogLine {
+            author: &author,
+            time_s: baseline.run.accepted_at_s(),
+            offset_min: 0,
+            message: "workerctl: the run failed and was taken back",
+        };
+        Ok(match self.swap_ref(refname, Some(from), to, &log)? {
+            Swap::Moved => None,
+            Swap::Tip(Some(tip)) if tip == *to => None,
+            Swap::Tip(Some(tip)) => Some(format!("`{refname}` has moved on to {tip}")),
+            Swap::Tip(None) => Some(format!("`{refname}` is gone")),
+        })
+    }
+
+    fn delete_back(&self, refname: &str, from: &Oid) -> Result<Option<String>, GitError> {
+        match self.repo.find_reference(refname) {
+            Err(e) if e.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(e) => Err(git("read a reference")(e)),
+            Ok(mut found) if found.target() == Some(from.raw()) => {
+                // Deleting compares with the value that was just read, under git's lock.
+                found.delete().map_err(git("delete a reference"))?;
+                Ok(None)
+            }
+            Ok(_) => Ok(Some(format!("`{refname}` has moved on"))),
+        }
+    }
+
+    fn put_head_back(&self, then: &Head, end: &Head) -> Result<BranchState, GitError> {
+        let now = self.head()?;
+        if now.refname() == then.refname() {
+            return Ok(BranchState {
+                reset: now.oid() == then.oid(),
+                kept: (now.oid() != then.oid())
+                    .then(|| format!("`{}` has moved during the run", then.refname())),
+            });
+        }
+        if now != *end {
+            let kept = Some("`HEAD` has been switched again since the run".to_owned());
+            return Ok(BranchState { reset: false, kept });
+        }
+        let fail = git("put `HEAD` back");
+        match then {
+            Head::Branch { refname, oid } => {
+                if self.tip(refname)?.as_ref() != Some(oid) {
+                    let kept = Some(format!("`{refname}` has moved during the run"));
+                    return Ok(BranchState { reset: false, kept });
+                }
+                self.repo.set_head(refname).map_err(fail)?;
+            }
+            Head::Unborn { refname } => self.repo.set_head(refname).map_err(fail)?,
+            Head::Detached { oid } => self.repo.set_head_detached(oid.raw()).map_err(fail)?,
+        }
+        Ok(BranchState {
+            reset: true,
+            kept: None,
+        })
+    }
+}
