@@ -10,6 +10,7 @@
     reason = "a test stops at the first surprise and says what it skips"
 )]
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,6 +24,9 @@ use workerctl::git::{
 
 const RUN: &str = "01JC0000000000000000000000";
 const PLACE: &str = "WORKERCTL_TEST_CRASH_PLACE";
+
+/// More files than have their objects synced one by one.
+const BULK: usize = 100;
 
 /// The system calls that change something durable, at each of which the commit is killed.
 const CALLS: [&str; 7] = [
@@ -55,7 +59,7 @@ fn done(root: &Path, args: &[&str]) -> String {
 #[derive(Serialize, Deserialize)]
 struct Journal {
     baseline: Baseline,
-    result: ResultTree,
+    result: Option<ResultTree>,
     prepared: Option<PreparedCommit>,
 }
 
@@ -84,6 +88,34 @@ fn ada() -> Author {
 
 /// A repository in which a run has ended and its commit has not begun.
 fn template(place: &Path) {
+    let before = begun(place);
+    let root = place.join("repo");
+    fs::write(root.join("a.txt"), "run\n").unwrap();
+    fs::create_dir_all(root.join("out/deep")).unwrap();
+    fs::write(root.join("out/deep/x.md"), "x\n").unwrap();
+    fs::remove_file(root.join("dir/c.txt")).unwrap();
+    ended(place, before);
+}
+
+/// A repository in which a run has changed so much that its objects are not synced one by one, and
+/// nothing of that is recorded.
+fn bulky_template(place: &Path) {
+    let before = begun(place);
+    let bulk = place.join("repo/bulk");
+    for n in 0..BULK {
+        let directory = bulk.join(format!("{}", n % 10));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join(format!("{n}.txt")), format!("{n}\n")).unwrap();
+    }
+    let journal = Journal {
+        baseline: before,
+        result: None,
+        prepared: None,
+    };
+    journal.write(place);
+}
+
+fn begun(place: &Path) -> Baseline {
     let root = place.join("repo");
     fs::create_dir_all(root.join("dir")).unwrap();
     done(&root, &["init", "-q", "-b", "main", "."]);
@@ -95,30 +127,34 @@ fn template(place: &Path) {
         &root,
         &[&who[..], &["commit", "-q", "-m", "first"]].concat(),
     );
-    let (exclusions, limits) = (Exclusions::default(), Limits::default());
-    let before = baseline(&root, &exclusions, &limits, &run()).unwrap();
-    fs::write(root.join("a.txt"), "run\n").unwrap();
-    fs::create_dir_all(root.join("out/deep")).unwrap();
-    fs::write(root.join("out/deep/x.md"), "x\n").unwrap();
-    fs::remove_file(root.join("dir/c.txt")).unwrap();
-    let result = result_tree(&root, &before, &exclusions, &limits, &[]).unwrap();
+    baseline(&root, &Exclusions::default(), &Limits::default(), &run()).unwrap()
+}
+
+fn ended(place: &Path, before: Baseline) {
+    let result = recorded(place, &before);
     let journal = Journal {
         baseline: before,
-        result,
+        result: Some(result),
         prepared: None,
     };
     journal.write(place);
 }
 
+fn recorded(place: &Path, before: &Baseline) -> ResultTree {
+    let (exclusions, limits) = (Exclusions::default(), Limits::default());
+    result_tree(&place.join("repo"), before, &exclusions, &limits, &[]).unwrap()
+}
+
 fn prepare(place: &Path, journal: &mut Journal) -> PreparedCommit {
-    let paths = attribute(&journal.baseline, &journal.result, None)
+    let result = journal.result.as_ref().unwrap();
+    let paths = attribute(&journal.baseline, result, None)
         .unwrap()
         .commit_paths;
     let message = message_with_trailers("out", &[("Run-Id", RUN)]);
     let request = CommitRequest {
         refname: journal.baseline.head.refname(),
         baseline: &journal.baseline,
-        result: &journal.result,
+        result,
         paths: &paths,
         message: &message,
         author: &ada(),
@@ -138,6 +174,10 @@ fn commit(place: &Path) {
     let facts = locate(&root).unwrap();
     let _lease = RepositoryLease::acquire(&facts, "test").unwrap();
     let mut journal = Journal::read(place);
+    if journal.result.is_none() {
+        journal.result = Some(recorded(place, &journal.baseline));
+        journal.write(place);
+    }
     let commit = match journal.prepared.clone() {
         Some(commit) => commit,
         None => prepare(place, &mut journal),
@@ -161,7 +201,7 @@ fn put_back(place: &Path) {
     let root = place.join("repo");
     let facts = locate(&root).unwrap();
     let _lease = RepositoryLease::acquire(&facts, "test").unwrap();
-    let result = Some(&journal.result);
+    let result = journal.result.as_ref();
     let back = restore(&root, &journal.baseline, result, &exclusions, &limits).unwrap();
     assert!(back.is_complete(), "{back:?}");
 }
@@ -217,6 +257,18 @@ fn copy(from: &Path, to: &Path) {
 
 /// Kills `inner` at every call that changes something, then lets `recover` finish and `check`.
 fn kill_everywhere(inner: &str, recover: fn(&Path), check: fn(&Path)) {
+    kill_at(&CALLS, 1, template, inner, recover, check);
+}
+
+/// Kills `inner` at every so many of these calls.
+fn kill_at(
+    calls: &[&str],
+    step: usize,
+    template: fn(&Path),
+    inner: &str,
+    recover: fn(&Path),
+    check: fn(&Path),
+) {
     if !strace_works() {
         return;
     }
@@ -224,8 +276,8 @@ fn kill_everywhere(inner: &str, recover: fn(&Path), check: fn(&Path)) {
     let origin = dir.path().join("origin");
     template(&origin);
     let mut points = 0;
-    for call in CALLS {
-        for nth in 1..200 {
+    for call in calls {
+        for nth in (1..2_000).step_by(step) {
             let place = dir.path().join(format!("{call}-{nth}"));
             copy(&origin, &place);
             let trace = format!("trace={call}");
@@ -244,7 +296,7 @@ fn kill_everywhere(inner: &str, recover: fn(&Path), check: fn(&Path)) {
             points += 1;
         }
     }
-    assert!(points > 10, "only {points} points");
+    assert!(points >= 10, "only {points} points");
     eprintln!("{inner}: killed at {points} points");
 }
 
@@ -253,12 +305,11 @@ fn leftovers(dir: &Path) -> Vec<PathBuf> {
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if path.is_dir() && !path.is_symlink() {
-            found.extend(leftovers(&path));
-        } else if name.contains("workerctl-")
-            || (path.extension().is_some_and(|e| e == "lock") && name != "workerctl.lock")
-        {
+        let lock = path.extension().is_some_and(|e| e == "lock") && name != "workerctl.lock";
+        if name.contains("workerctl-") || lock {
             found.push(path);
+        } else if path.is_dir() && !path.is_symlink() {
+            found.extend(leftovers(&path));
         }
     }
     found
@@ -276,6 +327,26 @@ fn a_commit_killed_anywhere_is_finished_once() {
         let reflog = done(&root, &["reflog", "show", "main"]);
         assert!(reflog.lines().count() <= 2, "{reflog}");
     });
+}
+
+#[test]
+fn a_commit_of_many_files_killed_anywhere_is_finished_once() {
+    let calls = ["syncfs", "rename", "link", "unlink", "fsync", "mkdir"];
+    kill_at(
+        &calls,
+        29,
+        bulky_template,
+        "inner_commit",
+        commit,
+        |place| {
+            let root = place.join("repo");
+            drop_refs(&root, &run()).unwrap();
+            assert_eq!(done(&root, &["log", "--format=%s"]), "out\nfirst");
+            assert_eq!(done(&root, &["status", "--porcelain"]), "");
+            done(&root, &["fsck", "--no-dangling"]);
+            assert_eq!(leftovers(&root), Vec::<PathBuf>::new());
+        },
+    );
 }
 
 #[test]
@@ -359,4 +430,49 @@ fn everything_that_a_commit_needs_is_synced_before_the_branch_moves() {
 fn a_path_with_a_percent_sign_survives_the_journal() {
     let path = RepoPath::literal("50%.md").unwrap();
     assert_eq!(serde_json::to_string(&path).unwrap(), "\"50%25.md\"");
+}
+
+/// What strace shows between two quotes, in order.
+fn quoted(line: &str) -> Vec<&str> {
+    line.split('"').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn no_object_has_its_name_before_its_content_is_synced() {
+    if !strace_works() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("place");
+    bulky_template(&place);
+    let root = place.join("repo");
+    let log = dir.path().join("trace");
+    let log_name = log.to_str().unwrap();
+    let calls = "trace=fsync,fdatasync,syncfs,rename,renameat,renameat2,link,linkat";
+    assert!(traced(
+        &place,
+        &["-y", "-s", "4096", "-o", log_name, "-e", calls],
+        "inner_commit"
+    ));
+    let text = fs::read_to_string(&log).unwrap();
+    let store = format!("{}/", root.join(".git/objects").display());
+    // Since when a file is under its name, and whether its content is synced.
+    let mut named: HashMap<String, bool> = HashMap::new();
+    let mut stored = 0;
+    for line in text.lines().filter(|line| line.ends_with("= 0")) {
+        if line.contains("syncfs(") {
+            named.values_mut().for_each(|synced| *synced = true);
+        } else if line.contains("sync(") {
+            let path = line.split(['<', '>']).nth(1).unwrap();
+            named.insert(path.to_owned(), true);
+        } else if let [from, to] = quoted(line)[..] {
+            let synced = named.get(from).copied().unwrap_or(false);
+            let object = to.strip_prefix(&store).is_some_and(|rest| rest.len() == 41);
+            assert!(synced || !object, "not synced: {line}");
+            stored += usize::from(object);
+            named.insert(to.to_owned(), synced);
+        }
+    }
+    assert!(stored >= BULK, "only {stored} objects were stored");
+    done(&root, &["fsck", "--no-dangling"]);
 }

@@ -18,12 +18,17 @@
 mod workspace;
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use workerctl::git::{Exclusions, Limits, RunId, baseline, result_tree};
 use workspace::daemon::Daemon;
 use workspace::disk::Disk;
+use workspace::observed::files_below;
 use workspace::{Dice, Workspace, rounds};
 
 /// Runs of one round at most.
@@ -115,6 +120,63 @@ fn check_content(workspace: &Workspace, run: &str, summary: &serde_json::Value, 
     } else {
         let lines = workspace.git(&["show", &format!("{commit}:tracked.txt")]);
         assert_eq!(lines.lines().last(), Some(run), "{summary}");
+    }
+}
+
+/// Files that one run changes, many more than have their objects synced one by one.
+const BULK: usize = 1_500;
+
+/// Records a run that changed many files until the power is cut, while something else on the same disk
+/// makes the file system write its journal: so names become durable before content does.
+fn record_and_cut(root: &Path, disk: &Disk, run: &RunId, after: Duration) {
+    let (exclusions, limits) = (Exclusions::default(), Limits::default());
+    let before = baseline(root, &exclusions, &limits, run).unwrap();
+    let bulk = root.join("bulk");
+    std::fs::create_dir_all(&bulk).unwrap();
+    for n in 0..BULK {
+        std::fs::write(bulk.join(format!("{n}.txt")), format!("{run} {n}\n")).unwrap();
+    }
+    let noise = File::create(disk.path().join("noise")).unwrap();
+    let cut = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !cut.load(Ordering::SeqCst) {
+                // After the cut this fails, or succeeds without doing anything.
+                let _ = (&noise).write_all(b"x").and_then(|()| noise.sync_all());
+            }
+        });
+        scope.spawn(|| result_tree(root, &before, &exclusions, &limits, &[]).is_ok());
+        std::thread::sleep(after);
+        disk.cut();
+        cut.store(true, Ordering::SeqCst);
+    });
+    drop(noise);
+    assert!(disk.unmount() && disk.mount(), "the disk cannot be mounted");
+}
+
+#[test]
+fn a_power_cut_leaves_no_object_without_content() {
+    let Some(disk) = Disk::create(512) else {
+        return;
+    };
+    let workspace = Workspace::on(disk.path());
+    workspace.furnish(SKILLS);
+    rustix::fs::sync();
+    let mut dice = Dice(31);
+    let cuts = rounds(4);
+    for round in 0..cuts {
+        let run: RunId = format!("01JC000000000000000000{round:04}").parse().unwrap();
+        let after = Duration::from_micros(dice.below(400_000));
+        record_and_cut(&workspace.root, &disk, &run, after);
+        let objects = workspace.root.join(".git/objects");
+        let empty: Vec<_> = files_below(&objects, &|_| true)
+            .into_iter()
+            .filter(|file| file.metadata().unwrap().len() == 0)
+            .collect();
+        assert!(empty.is_empty(), "after {after:?}: {empty:?}");
+        // What a reference names is whole.
+        workspace.git(&["fsck", "--strict"]);
+        workspace.git(&["clean", "-fdq"]);
     }
 }
 

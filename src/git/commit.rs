@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use super::attribution::list;
 use super::baseline::{Baseline, ResultTree};
 use super::branch::{LogLine, Swap};
-use super::durable::OBJECTS_SYNCED_SINGLY_MAX;
 use super::error::{GitError, git, git_write};
 use super::ids::{NameError, Oid, RepoPath, RunId, checked_refname};
 use super::open::{Handle, Head};
 use super::preflight::Author;
+use super::quarantine::Writing;
 use super::tree::{MODE_SUBMODULE, Overlay, entry_at};
 use super::user_index::{IndexRefresh, IndexUpdate, refresh};
 
@@ -105,17 +105,14 @@ impl From<NameError> for PrepareError {
 pub fn prepare_commit(cwd: &Path, request: &CommitRequest<'_>) -> Result<Prepared, PrepareError> {
     let refname = checked_refname(request.refname)?;
     checked_message(request)?;
-    let handle = if request.paths.len() <= OBJECTS_SYNCED_SINGLY_MAX {
-        Handle::open_durable(cwd)?
-    } else {
-        Handle::open(cwd)?
-    };
+    let writing = Writing::about(cwd, request.paths.len())?;
+    let handle = writing.handle();
     let tip = handle.tip_or_detached(refname)?;
     if tip.is_none() && !matches!(request.baseline.head, Head::Unborn { .. }) {
         return Err(PrepareError::BranchGone(refname.to_owned()));
     }
     let tip_tree = handle.tree_of(tip.as_ref())?;
-    let overlay = overlay(&handle, request, tip_tree.as_ref())?;
+    let overlay = overlay(handle, request, tip_tree.as_ref())?;
     let mut objects = Vec::new();
     let tree = handle.write_tree(tip_tree.as_ref(), &overlay, &mut objects)?;
     let unchanged = match &tip_tree {
@@ -125,7 +122,7 @@ pub fn prepare_commit(cwd: &Path, request: &CommitRequest<'_>) -> Result<Prepare
     if unchanged {
         return Ok(Prepared::Nothing);
     }
-    let commit = write_commit(&handle, request, tip.as_ref(), &tree)?;
+    let commit = write_commit(handle, request, tip.as_ref(), &tree)?;
     objects.push(commit.clone());
     // The commit of a submodule lives in the submodule.
     let blobs = overlay
@@ -133,6 +130,7 @@ pub fn prepare_commit(cwd: &Path, request: &CommitRequest<'_>) -> Result<Prepare
         .flatten()
         .filter(|e| e.mode != MODE_SUBMODULE);
     objects.extend(blobs.map(|e| e.oid.clone()));
+    writing.release()?;
     handle.sync_objects(&objects)?;
     Ok(Prepared::Commit(PreparedCommit {
         refname: refname.to_owned(),

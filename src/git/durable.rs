@@ -93,6 +93,14 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), GitError> {
     open.sync_all().map_err(io_at("sync", path))
 }
 
+/// A name in `dir` that nothing else has; swept with the next lease if this process is killed.
+pub(super) fn temporary_name(dir: &Path) -> PathBuf {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let pid = std::process::id();
+    dir.join(format!("{TEMPORARY_PREFIX}{pid}-{count}"))
+}
+
 /// A file of ours that has its whole content and is synced, but not yet its final name.
 pub(super) struct Written {
     path: PathBuf,
@@ -116,11 +124,8 @@ impl Written {
 
     /// A name of its own in `dir`, for a file that something else will write.
     pub(super) fn reserve(dir: &Path) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let pid = std::process::id();
         Self {
-            path: dir.join(format!("{TEMPORARY_PREFIX}{pid}-{count}")),
+            path: temporary_name(dir),
         }
     }
 

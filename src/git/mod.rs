@@ -22,6 +22,7 @@ mod ids;
 mod lock;
 mod open;
 mod preflight;
+mod quarantine;
 mod record;
 mod refs;
 mod restore;

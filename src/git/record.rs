@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsRawFd;
 
 use git2::{AttrCheckFlags, AttrValue};
 use rustix::fs::Stat;
@@ -156,6 +157,21 @@ impl Handle {
         } else {
             self.exact_blob(source)
         }
+    }
+
+    /// The id that [`Self::normal_blob`] gives; written only where that takes a conversion.
+    pub(super) fn normal_id(
+        &self,
+        source: &mut File,
+        path: &RepoPath,
+        forms: &Forms,
+    ) -> Result<git2::Oid, GitError> {
+        if forms.may_convert(self, path)? {
+            return self.streamed_blob(source, Some(path));
+        }
+        // Opened once more through its descriptor, so that no link that took its place is followed.
+        let opened = format!("/proc/self/fd/{}", source.as_raw_fd());
+        git2::Oid::hash_file(git2::ObjectType::Blob, opened).map_err(git("read a file"))
     }
 
     /// Writes the content of a file as a blob, byte for byte.

@@ -221,7 +221,8 @@ struct Restoring<'a> {
 
 impl<'a> Restoring<'a> {
     fn begin(cwd: &Path, baseline: &'a Baseline) -> Result<Self, GitError> {
-        let handle = Handle::open(cwd)?;
+        // What is compared in its normal form is written, and must not become an empty object.
+        let handle = Handle::open_durable(cwd)?;
         Ok(Self {
             worktree: Worktree::open(handle.workdir())?,
             forms: Forms::new(&handle),
@@ -306,10 +307,7 @@ impl<'a> Restoring<'a> {
             Observed::File(_) => match self.worktree.read(path)? {
                 None => None,
                 Some((mut file, stat)) => Some(TreeEntry {
-                    oid: self
-                        .handle
-                        .normal_blob(&mut file, path, &self.forms)?
-                        .into(),
+                    oid: self.handle.normal_id(&mut file, path, &self.forms)?.into(),
                     mode: self.forms.mode(stat.st_mode),
                 }),
             },

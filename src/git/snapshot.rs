@@ -11,11 +11,11 @@ use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
 use super::beneath::{Observed, Worktree};
-use super::durable::OBJECTS_SYNCED_SINGLY_MAX;
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::ids::{Oid, RepoPath};
 use super::open::{Handle, Head};
+use super::quarantine::Writing;
 use super::record::Recorder;
 use super::tree::{MODE_SUBMODULE, Overlay, TreeEntry};
 use super::worktree_form::Forms;
@@ -129,14 +129,14 @@ pub(super) fn take(
     let worktree = Worktree::open(handle.workdir())?;
     let scan = scan(handle, &worktree, exclusions)?;
     within_limits(&scan.candidates, limits, purpose)?;
-    let few = scan.candidates.len() <= OBJECTS_SYNCED_SINGLY_MAX;
-    let durable = if few && !scan.candidates.is_empty() {
-        Some(Handle::open_durable(handle.workdir())?)
+    let changes = scan.candidates.len() + scan.submodules.len();
+    let writing = if changes > 0 || head.oid().is_none() {
+        Some(Writing::about(handle.workdir(), changes)?)
     } else {
         None
     };
     let writer = Recorder {
-        handle: durable.as_ref().unwrap_or(handle),
+        handle: writing.as_ref().map_or(handle, Writing::handle),
         worktree: &worktree,
         limits,
         purpose,
@@ -168,6 +168,7 @@ pub(super) fn take(
     snapshot.tree = writer
         .handle
         .write_tree(base.as_ref(), &overlay, &mut snapshot.written)?;
+    writing.map_or(Ok(()), |writing| writing.release())?;
     Ok(snapshot)
 }
 
