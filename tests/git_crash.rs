@@ -17,9 +17,9 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 use workerctl::git::{
-    Author, Baseline, CommitRequest, Exclusions, Found, Limits, Moved, Prepared, PreparedCommit,
-    RepoPath, RepositoryLease, ResultTree, RunId, attribute, baseline, drop_refs, find_commit,
-    locate, message_with_trailers, move_ref, prepare_commit, restore, result_tree,
+    Author, Baseline, CommitRequest, Deadline, Exclusions, Found, Limits, Moved, Prepared,
+    PreparedCommit, RepoPath, RepositoryLease, ResultTree, RunId, attribute, baseline, drop_refs,
+    find_commit, locate, message_with_trailers, move_ref, prepare_commit, restore, result_tree,
 };
 
 const RUN: &str = "01JC0000000000000000000000";
@@ -127,7 +127,14 @@ fn begun(place: &Path) -> Baseline {
         &root,
         &[&who[..], &["commit", "-q", "-m", "first"]].concat(),
     );
-    baseline(&root, &Exclusions::default(), &Limits::default(), &run()).unwrap()
+    baseline(
+        &root,
+        &Exclusions::default(),
+        &Limits::default(),
+        &run(),
+        Deadline::NONE,
+    )
+    .unwrap()
 }
 
 fn ended(place: &Path, before: Baseline) {
@@ -161,7 +168,9 @@ fn prepare(place: &Path, journal: &mut Journal) -> PreparedCommit {
         time_s: 1_800_000_000,
         offset_min: 0,
     };
-    let Prepared::Commit(commit) = prepare_commit(&place.join("repo"), &request).unwrap() else {
+    let Prepared::Commit(commit) =
+        prepare_commit(&place.join("repo"), &request, Deadline::NONE).unwrap()
+    else {
         panic!("there is something to commit");
     };
     journal.prepared = Some(commit.clone());

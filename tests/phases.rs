@@ -1,5 +1,5 @@
-//! A real daemon that is killed, told to end, or asked to cancel while a run stands in each phase; a
-//! second instance; clients that leave.
+//! A real daemon that is killed, told to end, or asked to cancel while a run stands in each phase, or that
+//! meets each limit of time; a second instance; clients that leave.
 //!
 //! Commands stand at gates, so that each phase is met for certain and not by luck.
 #![expect(
@@ -12,6 +12,8 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
+#[path = "phases/at_work.rs"]
+mod at_work;
 #[path = "phases/cancelled.rs"]
 mod cancelled;
 #[path = "phases/clients.rs"]
@@ -20,6 +22,8 @@ mod clients;
 mod instances;
 #[path = "phases/killed.rs"]
 mod killed;
+#[path = "phases/limits.rs"]
+mod limits;
 #[path = "phases/told_to_end.rs"]
 mod told_to_end;
 

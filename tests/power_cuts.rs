@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use workerctl::git::{Exclusions, Limits, RunId, baseline, result_tree};
+use workerctl::git::{Deadline, Exclusions, Limits, RunId, baseline, result_tree};
 use workspace::daemon::Daemon;
 use workspace::disk::Disk;
 use workspace::observed::files_below;
@@ -130,7 +130,7 @@ const BULK: usize = 1_500;
 /// makes the file system write its journal: so names become durable before content does.
 fn record_and_cut(root: &Path, disk: &Disk, run: &RunId, after: Duration) {
     let (exclusions, limits) = (Exclusions::default(), Limits::default());
-    let before = baseline(root, &exclusions, &limits, run).unwrap();
+    let before = baseline(root, &exclusions, &limits, run, Deadline::NONE).unwrap();
     let bulk = root.join("bulk");
     std::fs::create_dir_all(&bulk).unwrap();
     for n in 0..BULK {

@@ -40,6 +40,7 @@ use at_end::AtEnd;
 use control::EngineControl;
 use core::{Core, CoreParts};
 use definitions::Definitions;
+pub use effects::StepLimits;
 use effects::{EffectParts, Performer, notes};
 use inbox::Inbox;
 use live::Live;
@@ -104,6 +105,14 @@ pub struct Engine {
 impl Engine {
     /// Takes the locks, opens the store, recovers, starts the core loop.
     pub fn start(options: EngineOptions) -> Result<Engine, Diagnostic> {
+        Engine::start_with_limits(options, StepLimits::default())
+    }
+
+    /// The same with other limits of the steps that run no command.
+    pub fn start_with_limits(
+        options: EngineOptions,
+        step_limits: StepLimits,
+    ) -> Result<Engine, Diagnostic> {
         let workspace = std::fs::canonicalize(&options.workspace).map_err(|error| {
             let shown = options.workspace.display();
             Diagnostic::new(Kind::NotFound, "workspace", format!("`{shown}`: {error}"))
@@ -127,6 +136,7 @@ impl Engine {
         let parts = Parts {
             workspace,
             options,
+            step_limits,
             store,
             definitions,
             clock,
@@ -177,6 +187,7 @@ impl Engine {
 struct Parts {
     workspace: PathBuf,
     options: EngineOptions,
+    step_limits: StepLimits,
     store: Arc<dyn Store>,
     definitions: Arc<Definitions>,
     clock: Arc<dyn Clock>,
@@ -198,6 +209,7 @@ impl Parts {
             grace_ms: config.grace_ms,
             output_bytes_max: config.output_bytes_max,
             metrics_dir: config.metrics_dir.clone(),
+            step_limits: self.step_limits,
             keep_refs_ms: config.keep_refs_ms,
             clock: Arc::clone(&self.clock),
             view: Arc::clone(&view),

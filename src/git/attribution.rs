@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, ResultTree};
 use super::beneath::{Observed, Worktree, directory_of};
+use super::deadline::Deadline;
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::ids::RepoPath;
@@ -201,6 +202,7 @@ pub fn check_unchanged(
         exclusions,
         limits,
         &Purpose::Result(&baseline.unkept),
+        Deadline::NONE,
     )?;
     let old = handle.tree(&result.tree)?;
     let new = handle.tree(&taken.tree)?;

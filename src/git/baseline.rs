@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::beneath::Worktree;
+use super::deadline::Deadline;
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::ids::{Oid, RepoPath, RunId};
@@ -54,17 +55,19 @@ impl Baseline {
 
 /// Records the baseline of a run and keeps it alive by `refs/workerctl/runs/<run>/…`.
 ///
-/// On a clean tree no object is written. Recording it again replaces the first record.
+/// On a clean tree no object is written. Recording it again replaces the first record. Once the time
+/// is up it fails, and no reference was written.
 pub fn baseline(
     cwd: &Path,
     exclusions: &Exclusions,
     limits: &Limits,
     run: &RunId,
+    deadline: Deadline<'_>,
 ) -> Result<Baseline, GitError> {
     let handle = Handle::open(cwd)?;
-    let mut taken = take(&handle, exclusions, limits, &Purpose::Baseline)?;
+    let mut taken = take(&handle, exclusions, limits, &Purpose::Baseline, deadline)?;
     taken.dirty.sort_by(|a, b| a.path.cmp(&b.path));
-    handle.keep_baseline(run, &taken)?;
+    handle.keep_baseline(run, &taken, deadline)?;
     Ok(Baseline {
         run: run.clone(),
         head: taken.head,
@@ -77,7 +80,12 @@ pub fn baseline(
 }
 
 impl Handle {
-    fn keep_baseline(&self, run: &RunId, taken: &Snapshot) -> Result<(), GitError> {
+    fn keep_baseline(
+        &self,
+        run: &RunId,
+        taken: &Snapshot,
+        deadline: Deadline<'_>,
+    ) -> Result<(), GitError> {
         if taken.written.is_empty() {
             return match taken.head.oid() {
                 Some(commit) => self.keep(run, Kept::Baseline, commit),
@@ -99,9 +107,9 @@ impl Handle {
         let mut raw_tree = None;
         if !raw.is_empty() {
             let durable = Handle::open_durable(self.workdir())?;
-            raw_tree = Some(durable.write_tree(None, &raw, &mut objects)?);
+            raw_tree = Some(durable.write_tree(None, &raw, &mut objects, deadline)?);
         }
-        self.sync_objects(&objects)?;
+        self.sync_objects(&objects, deadline)?;
         self.keep(run, Kept::Baseline, &commit)?;
         raw_tree.map_or(Ok(()), |tree| self.keep(run, Kept::Raw, &tree))
     }
@@ -161,12 +169,13 @@ pub fn result_tree(
         exclusions,
         limits,
         &Purpose::Result(&baseline.unkept),
+        Deadline::NONE,
     )?;
     let mut objects = taken.written.clone();
     let parents: Vec<_> = taken.head.oid().into_iter().collect();
     let commit = handle.holding_commit(&baseline.run, "result", &taken.tree, &parents)?;
     objects.push(commit.clone());
-    handle.sync_objects(&objects)?;
+    handle.sync_objects(&objects, Deadline::NONE)?;
     handle.keep(&baseline.run, Kept::Result, &commit)?;
 
     let (commits_made, rewritten) = handle.commits_since(baseline.head.oid(), taken.head.oid())?;
@@ -218,7 +227,7 @@ impl Handle {
         }
         let worktree = Worktree::open(self.workdir())?;
         for before in &baseline.unkept {
-            let now = digest(&worktree, &before.path)?;
+            let now = digest(&worktree, &before.path, Deadline::NONE)?;
             if now.as_ref() == Some(before) {
                 continue;
             }

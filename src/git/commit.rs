@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::attribution::list;
 use super::baseline::{Baseline, ResultTree};
 use super::branch::{LogLine, Swap};
+use super::deadline::Deadline;
 use super::error::{GitError, git, git_write};
 use super::ids::{NameError, Oid, RepoPath, RunId, checked_refname};
 use super::open::{Handle, Head};
@@ -101,8 +102,13 @@ impl From<NameError> for PrepareError {
 /// Builds the run's commit on the present tip of the reference and makes its objects durable.
 ///
 /// The tree is that of the tip with the run's paths laid over it; the user's index plays no
-/// part. A path that the tip holds otherwise than the run saw it is a conflict.
-pub fn prepare_commit(cwd: &Path, request: &CommitRequest<'_>) -> Result<Prepared, PrepareError> {
+/// part. A path that the tip holds otherwise than the run saw it is a conflict. Once the time is up it
+/// fails, and no branch was moved.
+pub fn prepare_commit(
+    cwd: &Path,
+    request: &CommitRequest<'_>,
+    deadline: Deadline<'_>,
+) -> Result<Prepared, PrepareError> {
     let refname = checked_refname(request.refname)?;
     checked_message(request)?;
     let writing = Writing::about(cwd, request.paths.len())?;
@@ -112,9 +118,9 @@ pub fn prepare_commit(cwd: &Path, request: &CommitRequest<'_>) -> Result<Prepare
         return Err(PrepareError::BranchGone(refname.to_owned()));
     }
     let tip_tree = handle.tree_of(tip.as_ref())?;
-    let overlay = overlay(handle, request, tip_tree.as_ref())?;
+    let overlay = overlay(handle, request, tip_tree.as_ref(), deadline)?;
     let mut objects = Vec::new();
-    let tree = handle.write_tree(tip_tree.as_ref(), &overlay, &mut objects)?;
+    let tree = handle.write_tree(tip_tree.as_ref(), &overlay, &mut objects, deadline)?;
     let unchanged = match &tip_tree {
         Some(before) => before.id() == tree.raw(),
         None => handle.tree(&tree)?.is_empty(),
@@ -131,7 +137,7 @@ pub fn prepare_commit(cwd: &Path, request: &CommitRequest<'_>) -> Result<Prepare
         .filter(|e| e.mode != MODE_SUBMODULE);
     objects.extend(blobs.map(|e| e.oid.clone()));
     writing.release()?;
-    handle.sync_objects(&objects)?;
+    handle.sync_objects(&objects, deadline)?;
     Ok(Prepared::Commit(PreparedCommit {
         refname: refname.to_owned(),
         oid: commit,
@@ -157,12 +163,14 @@ fn overlay(
     handle: &Handle,
     request: &CommitRequest<'_>,
     tip: Option<&git2::Tree<'_>>,
+    deadline: Deadline<'_>,
 ) -> Result<Overlay, PrepareError> {
     let result = handle.tree(&request.result.tree)?;
     let seen = handle.tree_of(request.result.head.oid())?;
     let mut overlay = Overlay::new();
     let mut conflicts = Vec::new();
     for path in request.paths {
+        deadline.check()?;
         let wanted = entry_at(Some(&result), path)?;
         let there = entry_at(tip, path)?;
         if there == wanted {

@@ -10,6 +10,7 @@ use git2::{Config, ErrorCode, Reference, Repository, RepositoryInitOptions, Repo
 use super::beneath::{Observed, Worktree};
 use super::branch::{LogLine, Swap};
 use super::commit::{PreparedCommit, refresh_after};
+use super::deadline::{Deadline, Paced};
 use super::error::{GitError, git, git_write, io_at};
 use super::ids::{Oid, RepoPath};
 use super::open::{Facts, Handle, locate};
@@ -121,7 +122,7 @@ pub fn first_commit(
         objects.push(entry.oid.clone());
         overlay.insert(path.clone(), Some(entry));
     }
-    let tree = handle.write_tree(None, &overlay, &mut objects)?;
+    let tree = handle.write_tree(None, &overlay, &mut objects, Deadline::NONE)?;
     let fail = git_write("write the commit in", handle.repo.commondir());
     let time = git2::Time::new(how.time_s, how.offset_min);
     let Author { name, email } = how.author;
@@ -132,7 +133,7 @@ pub fn first_commit(
         .commit(None, &who, &who, how.message, &tree, &[]);
     let oid = Oid::from(oid.map_err(fail)?);
     objects.push(oid.clone());
-    handle.sync_objects(&objects)?;
+    handle.sync_objects(&objects, Deadline::NONE)?;
     let log = LogLine {
         author: how.author,
         time_s: how.time_s,
@@ -179,7 +180,8 @@ fn entry_of(
             Err(refused(io::ErrorKind::InvalidInput, why))
         }
         Observed::File(_) => {
-            let (mut file, stat) = worktree.read(path)?.ok_or_else(gone)?;
+            let (file, stat) = worktree.read(path)?.ok_or_else(gone)?;
+            let mut file = Paced::new(file, Deadline::NONE);
             Ok(TreeEntry {
                 oid: handle.normal_blob(&mut file, path, forms)?.into(),
                 mode: forms.mode(stat.st_mode),

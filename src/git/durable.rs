@@ -13,6 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::deadline::Deadline;
 use super::error::{GitError, git_write, io_at};
 use super::ids::Oid;
 use super::open::Handle;
@@ -28,7 +29,11 @@ pub(super) const TEMPORARY_PREFIX: &str = "workerctl-tmp-";
 
 impl Handle {
     /// Syncs these objects and the directories that name them, and reads each back.
-    pub(super) fn sync_objects(&self, oids: &[Oid]) -> Result<(), GitError> {
+    pub(super) fn sync_objects(
+        &self,
+        oids: &[Oid],
+        deadline: Deadline<'_>,
+    ) -> Result<(), GitError> {
         if oids.is_empty() {
             return Ok(());
         }
@@ -37,6 +42,7 @@ impl Handle {
         let singly = wanted.len() <= OBJECTS_SYNCED_SINGLY_MAX;
         let mut directories = BTreeSet::from([objects.clone()]);
         for oid in &wanted {
+            deadline.check()?;
             let (fan, rest) = oid.as_str().split_at(2);
             let file = objects.join(fan).join(rest);
             match File::open(&file) {

@@ -38,6 +38,9 @@ pub enum GitError {
         /// The limit.
         limit: u64,
     },
+    /// The time for it was up; nothing is half done.
+    #[error("there was no time left for it")]
+    OutOfTime,
     /// A system call on a file failed, or a name is not usable as one.
     #[error("cannot {doing} `{}`: {source}", path.display())]
     Io {
@@ -68,6 +71,7 @@ impl GitError {
             Self::UnsupportedFormat(_) => "unsupported_format",
             Self::Locked { .. } => "locked",
             Self::TooMuch { .. } => "too_much_uncommitted",
+            Self::OutOfTime => "time_limit",
             Self::Io { source, .. } if is_full(source) => "disk_full",
             Self::Io { source, .. } if is_read_only(source) => "read_only",
             Self::Io { .. } => "io",
@@ -108,7 +112,7 @@ impl GitError {
             Self::Git { source, .. } if is_damage(source) => {
                 "run `git fsck`; the repository seems to be damaged".into()
             }
-            Self::Io { .. } | Self::Git { .. } => return None,
+            Self::OutOfTime | Self::Io { .. } | Self::Git { .. } => return None,
         })
     }
 }

@@ -14,6 +14,7 @@ mod beneath;
 mod branch;
 mod commit;
 mod create;
+mod deadline;
 mod diff;
 mod durable;
 mod error;
@@ -42,6 +43,7 @@ pub use commit::{
     RUN_TRAILER, find_commit, move_ref, prepare_commit, refresh_index,
 };
 pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};
+pub use deadline::Deadline;
 pub use diff::{Patch, diff, diff_of_commit};
 pub use error::GitError;
 pub use exclusions::Exclusions;

@@ -1,14 +1,14 @@
 //! Writing what the work tree holds at a path as objects.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 use git2::{AttrCheckFlags, AttrValue};
 use rustix::fs::Stat;
 use sha2::{Digest, Sha256};
 
 use super::beneath::{Observed, Worktree};
+use super::deadline::{Deadline, Paced};
 use super::error::{GitError, git, git_write, io_at};
 use super::ids::{Oid, RepoPath};
 use super::open::Handle;
@@ -24,10 +24,22 @@ pub(super) struct Recorder<'a> {
     pub(super) purpose: &'a Purpose<'a>,
     pub(super) forms: Forms,
     pub(super) has_links: bool,
+    pub(super) deadline: Deadline<'a>,
 }
 
 impl Recorder<'_> {
     pub(super) fn record(
+        &self,
+        candidate: &Candidate,
+        snapshot: &mut Snapshot,
+        overlay: &mut Overlay,
+    ) -> Result<(), GitError> {
+        self.deadline.check()?;
+        self.deadline
+            .explain(self.record_in_time(candidate, snapshot, overlay))
+    }
+
+    fn record_in_time(
         &self,
         candidate: &Candidate,
         snapshot: &mut Snapshot,
@@ -58,7 +70,9 @@ impl Recorder<'_> {
                     snapshot.filtered.push(path.clone());
                 }
                 if let Purpose::Baseline = self.purpose {
-                    snapshot.unkept.extend(digest(self.worktree, &path)?);
+                    snapshot
+                        .unkept
+                        .extend(digest(self.worktree, &path, self.deadline)?);
                     snapshot.dirty.push(dirty);
                 }
                 return Ok(());
@@ -105,9 +119,10 @@ impl Recorder<'_> {
         path: &RepoPath,
         written: &mut Vec<Oid>,
     ) -> Result<Option<StoredFile>, GitError> {
-        let Some((mut file, stat)) = self.worktree.read(path)? else {
+        let Some((file, stat)) = self.worktree.read(path)? else {
             return Ok(None);
         };
+        let mut file = Paced::new(file, self.deadline);
         let oid = self.handle.normal_blob(&mut file, path, &self.forms)?;
         let odb = self.handle.repo.odb().map_err(git("open the objects"))?;
         let (stored, _) = odb.read_header(oid).map_err(git("read an object"))?;
@@ -116,8 +131,9 @@ impl Recorder<'_> {
         let mut raw = None;
         if converted
             && matches!(self.purpose, Purpose::Baseline)
-            && let Some((mut file, _)) = self.worktree.read(path)?
+            && let Some((file, _)) = self.worktree.read(path)?
         {
+            let mut file = Paced::new(file, self.deadline);
             let exact = Oid::from(self.handle.exact_blob(&mut file)?);
             written.push(exact.clone());
             raw = Some(exact);
@@ -148,7 +164,7 @@ impl Handle {
     /// gives it.
     pub(super) fn normal_blob(
         &self,
-        source: &mut File,
+        source: &mut Paced<'_>,
         path: &RepoPath,
         forms: &Forms,
     ) -> Result<git2::Oid, GitError> {
@@ -162,7 +178,7 @@ impl Handle {
     /// The id that [`Self::normal_blob`] gives; written only where that takes a conversion.
     pub(super) fn normal_id(
         &self,
-        source: &mut File,
+        source: &mut Paced<'_>,
         path: &RepoPath,
         forms: &Forms,
     ) -> Result<git2::Oid, GitError> {
@@ -170,12 +186,12 @@ impl Handle {
             return self.streamed_blob(source, Some(path));
         }
         // Opened once more through its descriptor, so that no link that took its place is followed.
-        let opened = format!("/proc/self/fd/{}", source.as_raw_fd());
+        let opened = format!("/proc/self/fd/{}", source.as_fd().as_raw_fd());
         git2::Oid::hash_file(git2::ObjectType::Blob, opened).map_err(git("read a file"))
     }
 
     /// Writes the content of a file as a blob, byte for byte.
-    fn exact_blob(&self, source: &mut File) -> Result<git2::Oid, GitError> {
+    fn exact_blob(&self, source: &mut Paced<'_>) -> Result<git2::Oid, GitError> {
         let mut bytes = Vec::new();
         let shown = self.workdir();
         let fail = || io_at("read a file in", shown);
@@ -191,7 +207,7 @@ impl Handle {
 
     fn streamed_blob(
         &self,
-        source: &mut File,
+        source: &mut Paced<'_>,
         path: Option<&RepoPath>,
     ) -> Result<git2::Oid, GitError> {
         let fail = git_write("write an object in", self.repo.commondir());
@@ -224,10 +240,15 @@ impl Handle {
 }
 
 /// The digest of a regular file; `None` when it is not one any more.
-pub(super) fn digest(worktree: &Worktree, path: &RepoPath) -> Result<Option<UnkeptFile>, GitError> {
-    let Some((mut file, _)) = worktree.read(path)? else {
+pub(super) fn digest(
+    worktree: &Worktree,
+    path: &RepoPath,
+    deadline: Deadline<'_>,
+) -> Result<Option<UnkeptFile>, GitError> {
+    let Some((file, _)) = worktree.read(path)? else {
         return Ok(None);
     };
+    let mut file = Paced::new(file, deadline);
     let mut hash = Sha256::new();
     let bytes = io::copy(&mut file, &mut hash).map_err(io_at("read", path.as_path()))?;
     Ok(Some(UnkeptFile {

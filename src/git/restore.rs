@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, PathChange, ResultTree, result_tree};
 use super::beneath::{Content, Observed, Worktree};
+use super::deadline::{Deadline, Paced};
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::ids::RepoPath;
@@ -193,7 +194,7 @@ impl Handle {
             return Ok(());
         }
         let commit = self.holding_commit(run, "discarded", &result.tree, &parents)?;
-        self.sync_objects(&[result.tree.clone(), commit.clone()])?;
+        self.sync_objects(&[result.tree.clone(), commit.clone()], Deadline::NONE)?;
         self.keep(run, Kept::Discarded, &commit)
     }
 }
@@ -306,10 +307,13 @@ impl<'a> Restoring<'a> {
             }
             Observed::File(_) => match self.worktree.read(path)? {
                 None => None,
-                Some((mut file, stat)) => Some(TreeEntry {
-                    oid: self.handle.normal_id(&mut file, path, &self.forms)?.into(),
-                    mode: self.forms.mode(stat.st_mode),
-                }),
+                Some((file, stat)) => {
+                    let mut file = Paced::new(file, Deadline::NONE);
+                    Some(TreeEntry {
+                        oid: self.handle.normal_id(&mut file, path, &self.forms)?.into(),
+                        mode: self.forms.mode(stat.st_mode),
+                    })
+                }
             },
         })
     }

@@ -11,6 +11,7 @@ use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
 use super::beneath::{Observed, Worktree};
+use super::deadline::Deadline;
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::ids::{Oid, RepoPath};
@@ -124,10 +125,12 @@ pub(super) fn take(
     exclusions: &Exclusions,
     limits: &Limits,
     purpose: &Purpose<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<Snapshot, GitError> {
     let head = handle.head()?;
     let worktree = Worktree::open(handle.workdir())?;
-    let scan = scan(handle, &worktree, exclusions)?;
+    deadline.check()?;
+    let scan = scan(handle, &worktree, exclusions, deadline)?;
     within_limits(&scan.candidates, limits, purpose)?;
     let changes = scan.candidates.len() + scan.submodules.len();
     let writing = if changes > 0 || head.oid().is_none() {
@@ -142,6 +145,7 @@ pub(super) fn take(
         purpose,
         forms: Forms::new(handle),
         has_links: handle.setting("core.symlinks", true),
+        deadline,
     };
     let mut snapshot = Snapshot {
         tree: Oid::from(git2::Oid::ZERO_SHA1),
@@ -165,9 +169,11 @@ pub(super) fn take(
         overlay.extend(entry.map(|entry| (path, Some(entry))));
     }
     let base = handle.tree_of(snapshot.head.oid())?;
-    snapshot.tree = writer
-        .handle
-        .write_tree(base.as_ref(), &overlay, &mut snapshot.written)?;
+    snapshot.tree =
+        writer
+            .handle
+            .write_tree(base.as_ref(), &overlay, &mut snapshot.written, deadline)?;
+    deadline.check()?;
     writing.map_or(Ok(()), |writing| writing.release())?;
     Ok(snapshot)
 }
@@ -176,11 +182,16 @@ pub(super) fn take(
 pub(super) fn dirty_paths(cwd: &Path, exclusions: &Exclusions) -> Result<Vec<RepoPath>, GitError> {
     let handle = Handle::open(cwd)?;
     let worktree = Worktree::open(handle.workdir())?;
-    let scan = scan(&handle, &worktree, exclusions)?;
+    let scan = scan(&handle, &worktree, exclusions, Deadline::NONE)?;
     Ok(scan.candidates.into_iter().map(|c| c.path).collect())
 }
 
-fn scan(handle: &Handle, worktree: &Worktree, exclusions: &Exclusions) -> Result<Scan, GitError> {
+fn scan(
+    handle: &Handle,
+    worktree: &Worktree,
+    exclusions: &Exclusions,
+    deadline: Deadline<'_>,
+) -> Result<Scan, GitError> {
     let mut options = StatusOptions::new();
     options
         .show(StatusShow::IndexAndWorkdir)
@@ -204,6 +215,7 @@ fn scan(handle: &Handle, worktree: &Worktree, exclusions: &Exclusions) -> Result
         unmerged: Vec::new(),
     };
     for entry in statuses.iter() {
+        deadline.check()?;
         let bytes = entry.path_bytes();
         let (bytes, is_directory) = match bytes.strip_suffix(b"/") {
             Some(directory) => (directory, true),

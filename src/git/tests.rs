@@ -9,6 +9,7 @@ use super::*;
 
 mod committing;
 mod creating;
+mod deadlines;
 mod locking;
 mod restoring;
 
@@ -96,7 +97,14 @@ impl Bed {
     }
 
     fn baseline(&self) -> Baseline {
-        baseline(&self.path(), &none(), &Limits::default(), &run()).unwrap()
+        baseline(
+            &self.path(),
+            &none(),
+            &Limits::default(),
+            &run(),
+            Deadline::NONE,
+        )
+        .unwrap()
     }
 
     fn result(&self, baseline: &Baseline) -> ResultTree {
@@ -108,6 +116,15 @@ impl Bed {
     }
 
     fn prepare(&self, baseline: &Baseline, result: &ResultTree) -> Result<Prepared, PrepareError> {
+        self.prepare_until(baseline, result, Deadline::NONE)
+    }
+
+    fn prepare_until(
+        &self,
+        baseline: &Baseline,
+        result: &ResultTree,
+        deadline: Deadline<'_>,
+    ) -> Result<Prepared, PrepareError> {
         let attribution = attribute(baseline, result, None).unwrap();
         let request = CommitRequest {
             refname: baseline.head.refname(),
@@ -119,7 +136,7 @@ impl Bed {
             time_s: 1_800_000_000,
             offset_min: 60,
         };
-        prepare_commit(&self.path(), &request)
+        prepare_commit(&self.path(), &request, deadline)
     }
 
     fn prepared(&self, baseline: &Baseline, result: &ResultTree) -> PreparedCommit {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use git2::{DiffOptions, Tree};
 use serde::{Deserialize, Serialize};
 
+use super::deadline::Deadline;
 use super::error::{GitError, git, git_write};
 use super::ids::{Oid, RepoPath};
 use super::open::Handle;
@@ -119,6 +120,7 @@ impl Handle {
         base: Option<&Tree<'_>>,
         overlay: &Overlay,
         written: &mut Vec<Oid>,
+        deadline: Deadline<'_>,
     ) -> Result<Oid, GitError> {
         if let (Some(base), true) = (base, overlay.is_empty()) {
             return Ok(base.id().into());
@@ -127,7 +129,7 @@ impl Handle {
             .iter()
             .map(|(path, entry)| (path.as_bytes(), entry.as_ref()))
             .collect();
-        let (oid, _) = self.write_level(base, &edits, written)?;
+        let (oid, _) = self.write_level(base, &edits, written, deadline)?;
         Ok(oid.into())
     }
 
@@ -138,7 +140,9 @@ impl Handle {
         base: Option<&Tree<'_>>,
         edits: &[Edit<'_>],
         written: &mut Vec<Oid>,
+        deadline: Deadline<'_>,
     ) -> Result<(git2::Oid, usize), GitError> {
+        deadline.check()?;
         let fail = git_write("write a tree in", self.repo.commondir());
         let mut builder = self.repo.treebuilder(base).map_err(&fail)?;
         for (name, (here, beneath)) in grouped(edits) {
@@ -161,7 +165,7 @@ impl Handle {
                 _ if only_removals => continue,
                 _ => None,
             };
-            let (oid, count) = self.write_level(subtree.as_ref(), &beneath, written)?;
+            let (oid, count) = self.write_level(subtree.as_ref(), &beneath, written, deadline)?;
             remove_entry(&mut builder, name)?;
             if count > 0 {
                 builder.insert(name, oid, 0o040_000).map_err(&fail)?;

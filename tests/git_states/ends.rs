@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use workerctl::git::{
-    AuthorError, CommitRequest, Exclusions, Limits, Moved, Policy, Prepared, author, baseline,
-    declared_dirty, locate, message_with_trailers, move_ref, preflight, prepare_commit,
+    AuthorError, CommitRequest, Deadline, Exclusions, Limits, Moved, Policy, Prepared, author,
+    baseline, declared_dirty, locate, message_with_trailers, move_ref, preflight, prepare_commit,
     result_tree,
 };
 
@@ -72,7 +72,7 @@ fn a_detached_head_is_moved_where_that_is_allowed() {
     assert!(preflight(&bed.root, &policy, None).is_ok());
     let main = bed.git(&["rev-parse", "main"]);
     let (exclusions, limits) = (Exclusions::default(), Limits::default());
-    let before = baseline(&bed.root, &exclusions, &limits, &run()).unwrap();
+    let before = baseline(&bed.root, &exclusions, &limits, &run(), Deadline::NONE).unwrap();
     out(&bed);
     let result = result_tree(&bed.root, &before, &exclusions, &limits, &[]).unwrap();
     let message = message_with_trailers("out", &[("Run-Id", RUN)]);
@@ -86,7 +86,8 @@ fn a_detached_head_is_moved_where_that_is_allowed() {
         time_s: 0,
         offset_min: 0,
     };
-    let Prepared::Commit(commit) = prepare_commit(&bed.root, &request).unwrap() else {
+    let Prepared::Commit(commit) = prepare_commit(&bed.root, &request, Deadline::NONE).unwrap()
+    else {
         panic!("there is something to commit");
     };
     bed.git(&["switch", "-q", "main"]);
@@ -135,7 +136,7 @@ fn outputs_that_cannot_be_committed_are_named_before_anything_is_spent() {
     bed.git(&["init", "-q", "inside"]);
     bed.write("inside/x", "x");
     let (exclusions, limits) = (Exclusions::default(), Limits::default());
-    let before = baseline(&bed.root, &exclusions, &limits, &run()).unwrap();
+    let before = baseline(&bed.root, &exclusions, &limits, &run(), Deadline::NONE).unwrap();
     let outputs = [
         "ignored/r.md",
         "x.bin",

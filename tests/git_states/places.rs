@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use workerctl::git::{Exclusions, Limits, Moved, Policy, baseline, preflight, result_tree};
+use workerctl::git::{
+    Deadline, Exclusions, Limits, Moved, Policy, baseline, preflight, result_tree,
+};
 
 use crate::bed::{Bed, git_in, run};
 use crate::runs::{End, one_run, out};
@@ -101,7 +103,7 @@ fn inner_read_only() {
     let (exclusions, limits) = (Exclusions::default(), Limits::default());
     out(&bed);
     modes(0o555);
-    let error = baseline(&bed.root, &exclusions, &limits, &run()).unwrap_err();
+    let error = baseline(&bed.root, &exclusions, &limits, &run(), Deadline::NONE).unwrap_err();
     assert_eq!(error.code(), "read_only", "{error}");
     modes(0o755);
 }
@@ -139,7 +141,7 @@ fn inner_full_disk() {
         root.to_str().unwrap(),
     ]);
     let (exclusions, limits) = (Exclusions::default(), Limits::default());
-    let before = baseline(&root, &exclusions, &limits, &run()).unwrap();
+    let before = baseline(&root, &exclusions, &limits, &run(), Deadline::NONE).unwrap();
     let noise: Vec<u8> = (0..300_000_u32)
         .map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()[1])
         .collect();

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use workerctl::git::{
-    Baseline, CommitRequest, Exclusions, IndexRefresh, Limits, Moved, Policy, Prepared, ResultTree,
-    attribute, baseline, drop_refs, message_with_trailers, move_ref, preflight, prepare_commit,
-    restore, result_tree,
+    Baseline, CommitRequest, Deadline, Exclusions, IndexRefresh, Limits, Moved, Policy, Prepared,
+    ResultTree, attribute, baseline, drop_refs, message_with_trailers, move_ref, preflight,
+    prepare_commit, restore, result_tree,
 };
 
 use crate::bed::{Bed, RUN, ada, run};
@@ -45,7 +45,7 @@ pub(crate) fn one_run(root: &Path, change: impl FnOnce(), after_result: impl FnO
         return End::Refused(refusal.code);
     }
     let (exclusions, limits) = (Exclusions::default(), Limits::default());
-    let before = baseline(root, &exclusions, &limits, &run()).unwrap();
+    let before = baseline(root, &exclusions, &limits, &run(), Deadline::NONE).unwrap();
     change();
     let result = result_tree(root, &before, &exclusions, &limits, &[]).unwrap();
     after_result();
@@ -67,7 +67,7 @@ pub(crate) fn one_run(root: &Path, change: impl FnOnce(), after_result: impl FnO
         time_s: 1_800_000_000,
         offset_min: 0,
     };
-    let commit = match prepare_commit(root, &request).unwrap() {
+    let commit = match prepare_commit(root, &request, Deadline::NONE).unwrap() {
         Prepared::Nothing => {
             drop_refs(root, &run()).unwrap();
             return End::Nothing;

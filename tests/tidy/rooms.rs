@@ -69,7 +69,7 @@ const CLI_DOORS: [(&str, &[&str]); 5] = [
 ];
 
 /// Where clocks are read, and why there.
-const CLOCK_READERS: [(&str, &str); 4] = [
+const CLOCK_READERS: [(&str, &str); 3] = [
     ("src/clock/", "the room whose work it is"),
     (
         "src/process/",
@@ -78,10 +78,6 @@ const CLOCK_READERS: [(&str, &str); 4] = [
     (
         "src/engine/inbox.rs",
         "a wait on a condition variable returns early and needs to know what is left",
-    ),
-    (
-        "src/engine/effects/prepare.rs",
-        "bounds the wait for the lock of a repository, off the engine's thread",
     ),
 ];
 

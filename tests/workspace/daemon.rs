@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -34,6 +34,13 @@ impl Daemon {
 
     /// Starts a daemon with more variables and waits until it is ready.
     pub(crate) fn start_with(workspace: &Workspace, more: &[(&str, &str)]) -> Daemon {
+        let mut command = workspace.workerctl(&["-v", "daemon"]);
+        command.envs(more.iter().copied());
+        Daemon::start_by(workspace, command)
+    }
+
+    /// Starts a daemon by a command that ends up in it, and waits until it is ready.
+    pub(crate) fn start_by(workspace: &Workspace, mut command: Command) -> Daemon {
         let log = workspace.outputs.join("daemon.log");
         let address = workspace.runtime.join("notify");
         let _ = std::fs::remove_file(&address);
@@ -44,10 +51,8 @@ impl Daemon {
             .append(true)
             .open(&log)
             .unwrap();
-        let mut command = workspace.workerctl(&["-v", "daemon"]);
         command
             .env("NOTIFY_SOCKET", &address)
-            .envs(more.iter().copied())
             .stdout(written.try_clone().unwrap())
             .stderr(written);
         let began = Instant::now();
@@ -108,6 +113,13 @@ impl Daemon {
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Waits until something has killed it.
+    pub(crate) fn killed(mut self) {
+        let status = wait_for(&mut self.child, PATIENCE)
+            .unwrap_or_else(|| panic!("the daemon was not killed: {}", self.log()));
+        assert!(!status.success(), "{status}: {}", self.log());
     }
 
     /// Waits until it has ended by itself, which must be in order.

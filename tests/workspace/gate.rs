@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
@@ -76,6 +76,58 @@ impl Gate {
     /// Lets one command pass.
     pub(crate) fn pass(&mut self) {
         self.pass.write_all(b"\n").unwrap();
+    }
+}
+
+/// A file that the engine itself reads or writes, where a FIFO takes its place: there it stands still.
+pub(crate) struct Obstacle {
+    path: PathBuf,
+    aside: PathBuf,
+}
+
+impl Obstacle {
+    /// At a file that git's configuration includes, so that the next use of the repository stands still.
+    pub(crate) fn configuration(workspace: &Workspace) -> Obstacle {
+        let config = workspace.home.join(".gitconfig");
+        let mut config = OpenOptions::new().append(true).open(config).unwrap();
+        config.write_all(b"[include]\n\tpath = included\n").unwrap();
+        Obstacle::at(workspace, workspace.home.join("included"))
+    }
+
+    /// At this file, which exists or is made.
+    pub(crate) fn at(workspace: &Workspace, path: PathBuf) -> Obstacle {
+        let aside = workspace.home.join("aside");
+        OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&path)
+            .unwrap();
+        Obstacle { path, aside }
+    }
+
+    /// Shell text that puts the obstacle in its place.
+    pub(crate) fn text(&self) -> String {
+        let (path, aside) = (self.path.display(), self.aside.display());
+        format!("mv {path} {aside} && mkfifo {path}")
+    }
+
+    /// Takes the obstacle away: what comes later finds the file.
+    pub(crate) fn remove(&self) {
+        let fifo = self.aside.with_extension("fifo");
+        std::fs::hard_link(&self.path, &fifo).unwrap();
+        std::fs::rename(&self.aside, &self.path).unwrap();
+    }
+
+    /// Lets whoever reads at the obstacle go on, with nothing read; false: nobody does.
+    pub(crate) fn let_read(&self) -> bool {
+        let fifo = self.aside.with_extension("fifo");
+        let path = if fifo.exists() { &fifo } else { &self.path };
+        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+        let opened = OpenOptions::new()
+            .write(true)
+            .custom_flags(nonblocking)
+            .open(path);
+        opened.is_ok()
     }
 }
 

@@ -120,6 +120,15 @@ impl Workspace {
         });
     }
 
+    /// Waits until a run has recorded this event.
+    pub(crate) fn wait_for_event(&self, run: &str, event: &str) {
+        eventually(&format!("{run} has recorded `{event}`"), || {
+            let detail = self.show(run);
+            let timeline = detail["timeline"].as_array().unwrap();
+            timeline.iter().any(|one| one[1] == event).then_some(())
+        });
+    }
+
     /// Waits until nothing runs and nothing waits.
     pub(crate) fn wait_until_idle(&self) {
         let mut last = Value::Null;

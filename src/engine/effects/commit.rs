@@ -62,8 +62,13 @@ impl Performer {
             time_s: at.millis().div_euclid(1_000),
             offset_min,
         };
-        git::prepare_commit(cwd, &request)
-            .map_err(|error| failure(Step::Commit, error.code(), &error))
+        let time = self.time_to_commit(work);
+        let is_over = || time.is_over();
+        let deadline = git::Deadline::when(&is_over);
+        git::prepare_commit(cwd, &request, deadline).map_err(|error| match &error {
+            git::PrepareError::Git(error) => time.failure(Step::Commit, error),
+            _ => failure(Step::Commit, error.code(), &error),
+        })
     }
 
     pub(super) fn publish_commit(
@@ -114,6 +119,11 @@ impl Performer {
             Found::Absent { .. } => return Ok(Event::CommitOvertaken),
             Found::BranchGone => return Err(branch_gone(reference)),
             Found::AtParent => {}
+        }
+        // The last moment at which it can be given up: from here on the branch may have moved.
+        let time = self.time_to_commit(work);
+        if time.is_over() {
+            return Err(time.exceeded(Step::Commit));
         }
         let (at, offset) = recorded_time(work);
         let author = author(work)?;

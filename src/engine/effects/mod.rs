@@ -24,6 +24,7 @@ mod record;
 mod restore;
 mod save;
 mod scratch;
+mod step_limit;
 mod validate;
 mod verify;
 
@@ -31,6 +32,7 @@ pub(super) use execute::destinations;
 pub(super) use log::Logs;
 use notes::Notes;
 use scratch::Scratch;
+pub use step_limit::StepLimits;
 
 /// What effects need of the engine.
 pub(super) struct EffectParts {
@@ -48,6 +50,8 @@ pub(super) struct EffectParts {
     pub output_bytes_max: u64,
     /// Directory of metrics relative to the workspace.
     pub metrics_dir: String,
+    /// How long steps may take that run no command.
+    pub step_limits: StepLimits,
     /// How long hidden refs of runs that did not succeed are kept, in milliseconds.
     pub keep_refs_ms: u64,
     /// The time.

@@ -1,17 +1,15 @@
 //! Preparing: takes the lease on the repository, records the baseline and the outputs as they were.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::super::groundwork::Groundwork;
 use super::super::work::Work;
+use super::step_limit::TimeLeft;
 use super::{Performer, failure, git_failure, lock};
 use crate::git::{self, GitError, RepoPath};
 use crate::machine::Event;
 use crate::model::outcome::{Failure, Step};
-
-/// How long another engine's lease on the repository is waited for.
-const LEASE_WAIT: Duration = Duration::from_mins(1);
 
 /// How often the lease is tried while another engine holds it.
 const LEASE_RETRY: Duration = Duration::from_millis(100);
@@ -57,14 +55,17 @@ impl Performer {
     }
 
     fn baseline(&self, work: &Work) -> Result<git::Baseline, Failure> {
-        self.wait_for_repository(work)?;
+        let time = self.time_to_prepare(work);
+        self.wait_for_repository(work, &time)?;
         self.watch_foreign(work.spec.run);
         let cwd = Path::new(&work.spec.cwd);
-        let refused = |error: GitError| git_failure(Step::Prepare, &error);
+        let refused = |error: GitError| time.failure(Step::Prepare, &error);
         let run = git_run(work)?;
         let excluded = self.excluded(work)?;
-        let baseline =
-            git::baseline(cwd, &excluded, &git::Limits::default(), &run).map_err(refused)?;
+        let is_over = || time.is_over();
+        let deadline = git::Deadline::when(&is_over);
+        let baseline = git::baseline(cwd, &excluded, &git::Limits::default(), &run, deadline)
+            .map_err(refused)?;
         let outputs = output_paths(work)?;
         let obstacles = git::declared_dirty(cwd, &baseline, &outputs).map_err(refused)?;
         if let Some((path, obstacle)) = obstacles.first() {
@@ -73,13 +74,12 @@ impl Performer {
         Ok(baseline)
     }
 
-    fn wait_for_repository(&self, work: &Work) -> Result<(), Failure> {
-        let begun = Instant::now();
+    fn wait_for_repository(&self, work: &Work, time: &TimeLeft<'_>) -> Result<(), Failure> {
         loop {
             match self.hold_repository(work) {
                 Ok(()) => return Ok(()),
                 Err(error @ GitError::Locked { .. }) => {
-                    if begun.elapsed() >= LEASE_WAIT || work.stop.requested().is_some() {
+                    if time.is_over() {
                         return Err(git_failure(Step::Prepare, &error));
                     }
                     std::thread::sleep(LEASE_RETRY);

@@ -312,7 +312,7 @@ fn exclusions_are_never_part_of_anything() {
     let exclusions = Exclusions::new([path("state"), path("dir/c.txt")]);
     let limits = Limits::default();
     bed.write("state/db", "1");
-    let baseline = baseline(&bed.path(), &exclusions, &limits, &run()).unwrap();
+    let baseline = baseline(&bed.path(), &exclusions, &limits, &run(), Deadline::NONE).unwrap();
     assert!(baseline.dirty.is_empty());
     bed.write("state/db", "2");
     bed.write("dir/c.txt", "another run's\n");
@@ -340,7 +340,7 @@ fn limits_refuse_with_what_was_found() {
         untracked_files_max: 2,
         ..Limits::default()
     };
-    let record = || baseline(&bed.path(), &none(), &limits, &run());
+    let record = || baseline(&bed.path(), &none(), &limits, &run(), Deadline::NONE);
     bed.write("big", "more than four");
     let large = record().unwrap();
     assert_eq!(large.unkept[0].path, path("big"));

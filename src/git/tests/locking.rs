@@ -112,7 +112,7 @@ fn one_leased_run(root: &Path, worker: u32, n: u32) {
         std::thread::yield_now();
     };
     let (limits, exclusions) = (Limits::default(), none());
-    let baseline = baseline(root, &exclusions, &limits, &run).unwrap();
+    let baseline = baseline(root, &exclusions, &limits, &run, Deadline::NONE).unwrap();
     fs::write(root.join(format!("w{worker}.txt")), format!("{n}\n")).unwrap();
     let result = result_tree(root, &baseline, &exclusions, &limits, &[]).unwrap();
     let attribution = attribute(&baseline, &result, None).unwrap();
@@ -126,7 +126,7 @@ fn one_leased_run(root: &Path, worker: u32, n: u32) {
         time_s: 0,
         offset_min: 0,
     };
-    let Prepared::Commit(commit) = prepare_commit(root, &request).unwrap() else {
+    let Prepared::Commit(commit) = prepare_commit(root, &request, Deadline::NONE).unwrap() else {
         panic!("there is something to commit");
     };
     let moved = move_ref(root, &commit, &ada(), 0, 0, "run").unwrap();
