@@ -245,6 +245,8 @@ fn content_problem(kind: OutputKind, content: &[u8]) -> Option<String> {
         OutputKind::Markdown => match std::str::from_utf8(content) {
             Err(error) => Some(format!("it is not UTF-8 from byte {}", error.valid_up_to())),
             Ok(text) if text.trim().is_empty() => Some("it is blank".to_owned()),
+            // A power cut leaves them where content did not reach the disk.
+            Ok(text) if text.contains('\0') => Some("it holds NUL bytes".to_owned()),
             Ok(_) => None,
         },
         OutputKind::File | OutputKind::GitCommit | OutputKind::Console => None,
@@ -333,12 +335,13 @@ mod tests {
     fn content_is_held_to_its_kind() {
         let workspace = tempfile::tempdir().unwrap();
         let beneath = Beneath::open(workspace.path()).unwrap();
-        let table: [(OutputKind, &[u8], Option<&str>); 6] = [
+        let table: [(OutputKind, &[u8], Option<&str>); 7] = [
             (OutputKind::Json, b"{\"a\": 1}", None),
             (OutputKind::Json, b"{", Some("not JSON")),
             (OutputKind::Markdown, b"# x", None),
             (OutputKind::Markdown, b" \n", Some("blank")),
             (OutputKind::Markdown, b"\xff", Some("UTF-8")),
+            (OutputKind::Markdown, b"# a\n\0\0\n", Some("NUL")),
             (OutputKind::File, b"\xff", None),
         ];
         for (kind, content, expected) in table {
