@@ -18,3 +18,5 @@ mod exit_codes;
 mod outputs;
 #[path = "main_job/secrets.rs"]
 mod secrets;
+#[path = "main_job/surroundings.rs"]
+mod surroundings;

@@ -24,9 +24,38 @@ pub enum Program {
     },
     /// A program with its arguments, no shell between.
     Argv {
-        /// Program first.
+        /// Program first, as in the first attempt.
         argv: Vec<String>,
+        /// Where the number of the attempt stands in them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attempt_at: Vec<AttemptPlace>,
     },
+}
+
+/// Where the number of the attempt stands in an argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptPlace {
+    /// Which argument, the program being 0.
+    pub argument: usize,
+    /// From which byte on; that of the first attempt has one.
+    pub offset: usize,
+}
+
+/// The arguments of an attempt, from those of the first.
+pub fn arguments_in(argv: &[String], attempt_at: &[AttemptPlace], attempt: u32) -> Vec<String> {
+    let mut arguments = argv.to_vec();
+    let number = attempt.to_string();
+    // From the last on, so that no place moves before its turn.
+    for place in attempt_at.iter().rev() {
+        if let Some(argument) = arguments.get_mut(place.argument)
+            && argument
+                .get(place.offset..)
+                .is_some_and(|rest| rest.starts_with('1'))
+        {
+            argument.replace_range(place.offset..=place.offset, &number);
+        }
+    }
+    arguments
 }
 
 impl Program {
@@ -34,7 +63,7 @@ impl Program {
     pub fn show(&self) -> String {
         match self {
             Program::Shell { text, .. } => text.clone(),
-            Program::Argv { argv } => argv.join(" "),
+            Program::Argv { argv, .. } => argv.join(" "),
         }
     }
 }

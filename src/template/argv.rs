@@ -34,6 +34,17 @@ struct Slot {
     name: String,
     kind: Kind,
     projection: Projection,
+    is_attempt: bool,
+}
+
+/// The arguments to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arguments {
+    /// Each word, the program first.
+    pub words: Vec<String>,
+    /// Where the value of `{attempt}` stands, which differs from one attempt to the next: number of the
+    /// word and first byte.
+    pub attempt_at: Vec<(usize, usize)>,
 }
 
 /// A command as a list of arguments, with placeholders.
@@ -111,8 +122,9 @@ impl ArgvTemplate {
     ///
     /// # Errors
     /// Every value that cannot be an argument.
-    pub fn render(&self, values: &Values) -> Result<Vec<String>, Vec<ValueProblem>> {
+    pub fn render(&self, values: &Values) -> Result<Arguments, Vec<ValueProblem>> {
         let mut rendered = Vec::new();
+        let mut attempt_at = Vec::new();
         let mut problems = Vec::new();
         let mut sum = 0;
         let mut largest = (0, String::new());
@@ -141,6 +153,9 @@ impl ArgvTemplate {
                             if text.len() > largest.0 {
                                 largest = (text.len(), slot.name.clone());
                             }
+                            if slot.is_attempt {
+                                attempt_at.push((rendered.len(), argument.len()));
+                            }
                             argument.push_str(&text);
                         }
                         Err(problem) => problems.push(problem),
@@ -160,7 +175,10 @@ impl ArgvTemplate {
             });
         }
         if problems.is_empty() {
-            Ok(rendered)
+            Ok(Arguments {
+                words: rendered,
+                attempt_at,
+            })
         } else {
             Err(problems)
         }
@@ -269,6 +287,7 @@ fn slot(reference: Reference, names: &Names) -> Slot {
         name: name.name.clone(),
         kind,
         projection,
+        is_attempt: name.is_attempt(),
     }
 }
 
@@ -302,7 +321,8 @@ mod tests {
                 Value::List(vec!["a b".into(), String::new()]),
             )
             .set(Scope::Input, "source", Value::text("-rf"))
-            .set(Scope::Output, "report", Value::text("/w/r.md"));
+            .set(Scope::Output, "report", Value::text("/w/r.md"))
+            .set(Scope::Builtin, "attempt", Value::text("1"));
         values
     }
 
@@ -313,6 +333,7 @@ mod tests {
             .template
             .render(&values())
             .unwrap()
+            .words
     }
 
     fn codes(arguments: &[&str]) -> Vec<(usize, &'static str)> {
@@ -344,6 +365,22 @@ mod tests {
             ["tool", "{x}", "\\5", "${x}", "{other}", "{a,b}"]
         );
         assert_eq!(render(&["sh", "-c", "f \"$1\"", "sh", "{x}"])[4], x);
+    }
+
+    #[test]
+    fn the_places_of_the_attempt_are_known() {
+        let arguments = [
+            "f",
+            "{attempt}",
+            "{list}",
+            "ä{n}-{attempt}.{builtin.attempt}",
+            "{x}",
+        ];
+        let arguments: Vec<_> = arguments.iter().map(|a| (*a).to_owned()).collect();
+        let compiled = ArgvTemplate::compile(&arguments, &names()).unwrap();
+        let rendered = compiled.template.render(&values()).unwrap();
+        assert_eq!(rendered.words[4], "ä5-1.1");
+        assert_eq!(rendered.attempt_at, [(1, 0), (4, 4), (4, 6)]);
     }
 
     #[test]

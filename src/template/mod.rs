@@ -15,6 +15,7 @@ mod pattern;
 mod problem;
 mod segment;
 mod shell;
+mod tag;
 mod text;
 mod token;
 mod value;
@@ -22,7 +23,7 @@ mod value;
 #[cfg(test)]
 mod text_tests;
 
-pub use argv::{ARGUMENTS_MAX, ArgumentProblem, ArgvTemplate};
+pub use argv::{ARGUMENTS_MAX, ArgumentProblem, Arguments, ArgvTemplate};
 pub use environment::{
     LIST_ITEMS_MAX, VALUE_BYTES_MAX, VALUES_BYTES_MAX, ValueProblem, dash_refusals, environment,
     file_content,

@@ -91,6 +91,11 @@ impl Name {
             pattern,
         }
     }
+
+    /// Whether its value differs from one attempt to the next.
+    pub(super) fn is_attempt(&self) -> bool {
+        self.scope == Scope::Builtin && self.name == "attempt"
+    }
 }
 
 /// What part of a value a placeholder asks for.

@@ -8,6 +8,7 @@ use super::handlebars_guard;
 use super::names::{Kind, Name, Names, Projection, Reference, Scope};
 use super::problem::{Compiled, TextProblem, verdict};
 use super::segment::{Segment, Setting, is_list, list_needs_a_word, segments};
+use super::tag::{attempt_in_text, mentions, names_the_attempt};
 use super::value::{Value, Values};
 use handlebars::{RenderError, RenderErrorReason, Template};
 use serde_json::{Map, Value as Json};
@@ -92,7 +93,7 @@ impl TextTemplate {
         let mut pieces = Vec::new();
         let mut library = String::new();
         let mut mentioned = Vec::new();
-        let mut tags = false;
+        let (mut tags, mut attempt) = (false, false);
         for segment in &cut {
             match segment {
                 Segment::Text(plain) => {
@@ -112,6 +113,7 @@ impl TextTemplate {
                 }
                 Segment::Handlebars(tag) => {
                     tags = true;
+                    attempt |= names_the_attempt(tag, names);
                     library.push_str(tag);
                     mentioned.extend(mentions(tag, names));
                 }
@@ -130,7 +132,11 @@ impl TextTemplate {
                 Err(error) => found.push(syntax(text, &error)),
             }
             found.extend(template.secrets(text));
-            found.extend(template.trial(text, fields));
+            if attempt {
+                found.push(attempt_in_text(0..text.len()));
+            } else {
+                found.extend(template.trial(text, fields));
+            }
         }
         verdict(template, found)
     }
@@ -228,13 +234,13 @@ impl TextTemplate {
                 .names
                 .entries()
                 .iter()
-                .filter(|n| n.scope == scope && !n.secret);
+                .filter(|n| n.scope == scope && !n.secret && !n.is_attempt());
             let entries = of_scope.map(|n| (n.name.clone(), json(n, values.get(n.scope, &n.name))));
             top.insert(list.to_owned(), Json::Object(entries.collect()));
         }
         for (name, index) in self.names.unambiguous() {
             let entry = &self.names.entries()[index];
-            if !entry.secret {
+            if !entry.secret && !entry.is_attempt() {
                 top.insert(
                     name.to_owned(),
                     json(entry, values.get(entry.scope, &entry.name)),
@@ -329,6 +335,9 @@ fn misuse(
     if name.secret {
         return Some(secret_in_text(range.clone(), &name.name));
     }
+    if name.is_attempt() {
+        return Some(attempt_in_text(range.clone()));
+    }
     if is_list(names, reference) {
         return Some(list_needs_a_word(range.clone(), written));
     }
@@ -351,32 +360,6 @@ fn secret_in_text(range: Range<usize>, name: &str) -> TextProblem {
         format!("`{name}` is a secret, and this text can be read by everyone"),
         "leave it out",
     )
-}
-
-/// The names that the inside of a tag may mean.
-fn mentions(tag: &str, names: &Names) -> Vec<usize> {
-    let words: Vec<&str> = tag
-        .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
-        .filter(|w| !w.is_empty())
-        .collect();
-    let used = |n: &Name| words.contains(&n.name.as_str());
-    let mut found: Vec<usize> = names
-        .entries()
-        .iter()
-        .enumerate()
-        .filter(|(_, n)| used(n))
-        .map(|(i, _)| i)
-        .collect();
-    // A lookup by a computed name, or a loop over a whole scope, may reach any of them.
-    if ["inputs", "outputs", "builtins", "lookup", "root"]
-        .iter()
-        .any(|w| words.contains(w))
-    {
-        found = (0..names.entries().len())
-            .filter(|i| !names.entries()[*i].secret)
-            .collect();
-    }
-    found
 }
 
 fn json(name: &Name, value: Option<&Value>) -> Json {

@@ -126,6 +126,24 @@ fn mistakes_are_found_before_a_run() {
     assert_eq!(codes("{list}"), ["list_needs_a_word"]);
     assert_eq!(codes("{x.file}"), ["projection_in_text"]);
     assert_eq!(codes("{key}"), ["secret_in_text"]);
+    for text in [
+        "{attempt}",
+        "{builtin.attempt}",
+        "{{attempt}}",
+        "{{#if builtins.attempt}}x{{/if}}",
+    ] {
+        assert_eq!(codes(text), ["attempt_in_text"], "{text}");
+        assert_eq!(
+            PathTemplate::compile(text, &names()).unwrap_err()[0].code,
+            "attempt_in_text"
+        );
+    }
+    let quoted = "{{default unset \"attempt\"}}{{!-- attempt --}}";
+    assert_eq!(message(quoted), "attempt");
+    assert_eq!(
+        message("{{builtins.date}} {{skill}}"),
+        "2026-11-20 weekly-report"
+    );
     assert!(codes("{{key}}").contains(&"secret_in_text"));
     assert_eq!(codes("a\0"), ["nul_byte"]);
     let at =

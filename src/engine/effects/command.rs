@@ -10,7 +10,7 @@ use super::Performer;
 use super::log::RunLog;
 use super::notes::Note;
 use crate::model::evidence::Ended;
-use crate::model::spec::Program;
+use crate::model::spec::{Program, arguments_in};
 use crate::process::{self, Owner, SpawnError, Stdin};
 use crate::protocol::{LogLine, LogStream};
 
@@ -81,7 +81,9 @@ impl Performer {
                     shell: PathBuf::from(shell),
                     text: text.clone(),
                 },
-                Program::Argv { argv } => process::Program::Argv(argv.clone()),
+                Program::Argv { argv, attempt_at } => {
+                    process::Program::Argv(arguments_in(argv, attempt_at, invocation.attempt))
+                }
             },
             cwd: PathBuf::from(&work.spec.cwd),
             env,

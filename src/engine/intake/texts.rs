@@ -6,7 +6,7 @@ use super::super::outputs::hex;
 use super::super::{names, secrets};
 use super::Intake;
 use crate::model::definition::{CheckText, HookText, RunText, Shell, Skill};
-use crate::model::spec::{CheckSpec, HookSpec, Program};
+use crate::model::spec::{AttemptPlace, CheckSpec, HookSpec, Program};
 use crate::model::{Diagnostic, Kind, Value};
 use crate::store::secrets::Secrets;
 use crate::template::{
@@ -36,9 +36,9 @@ impl Intake<'_> {
                 Ok((program, named))
             }
             RunText::Argv(argv) => {
-                let argv = self.argv(argv, values, rendered)?;
+                let (argv, attempt_at) = self.argv(argv, values, rendered)?;
                 let named = rendered.uses.iter().any(|used| used.scope == Scope::Output);
-                Ok((Program::Argv { argv }, named))
+                Ok((Program::Argv { argv, attempt_at }, named))
             }
             RunText::Script {
                 path,
@@ -57,13 +57,14 @@ impl Intake<'_> {
                 argv.push(path.clone());
                 let mut with_script = vec!["script".to_owned()];
                 with_script.extend(args.iter().cloned());
-                argv.extend(
-                    self.argv(&with_script, values, rendered)?
-                        .into_iter()
-                        .skip(1),
-                );
+                let (arguments, mut attempt_at) = self.argv(&with_script, values, rendered)?;
+                // The script stands in the place of the word before its arguments.
+                for place in &mut attempt_at {
+                    place.argument += argv.len() - 1;
+                }
+                argv.extend(arguments.into_iter().skip(1));
                 let named = rendered.uses.iter().any(|used| used.scope == Scope::Output);
-                Ok((Program::Argv { argv }, named))
+                Ok((Program::Argv { argv, attempt_at }, named))
             }
             RunText::Instructions => Err(Diagnostic::new(
                 Kind::Blocked,
@@ -79,7 +80,7 @@ impl Intake<'_> {
         argv: &[String],
         values: &Values,
         rendered: &mut Rendered,
-    ) -> Result<Vec<String>, Diagnostic> {
+    ) -> Result<(Vec<String>, Vec<AttemptPlace>), Diagnostic> {
         let compiled = ArgvTemplate::compile(argv, self.names).map_err(|found| {
             let problems: Vec<TextProblem> = found.into_iter().map(|one| one.problem).collect();
             definition_error(self.skill, &problems)
@@ -90,9 +91,12 @@ impl Intake<'_> {
             values,
         ));
         rendered.uses.extend(compiled.uses().iter().cloned());
-        compiled
+        let arguments = compiled
             .render(values)
-            .map_err(|found| refused_values(&found))
+            .map_err(|found| refused_values(&found))?;
+        let place = |&(argument, offset): &(usize, usize)| AttemptPlace { argument, offset };
+        let attempt_at = arguments.attempt_at.iter().map(place).collect();
+        Ok((arguments.words, attempt_at))
     }
 
     pub(super) fn shell(

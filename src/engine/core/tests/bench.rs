@@ -178,6 +178,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         inputs: BTreeMap::new(),
         sensitive: Vec::new(),
         program: Program::Argv {
+            attempt_at: Vec::new(),
             argv: vec!["true".into()],
         },
         requires: Vec::new(),
