@@ -133,7 +133,9 @@ impl Intake<'_> {
         let command_uses = rendered.uses.clone();
         let pre_checks = self.checks(&skill.pre_checks, &values, &mut rendered)?;
         let checks = self.checks(&skill.checks, &values, &mut rendered)?;
-        let (environment, secrets) = self.environment(&values, &rendered)?;
+        let (mut environment, secrets) = self.environment(&values, &rendered)?;
+        // What a command takes for today is what `{date}` says.
+        environment.push(("TZ".to_owned(), zone.name().to_owned()));
         let stdout_to = stdout_output(skill, &outputs, named);
         let repository = if skill.mutating {
             Some(self.repository(&cwd)?)

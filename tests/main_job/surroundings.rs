@@ -15,6 +15,10 @@ const SKILLS: &str = r#"
     description: d
     retry: {max_attempts: 2, backoff: 10ms}
     run: 'echo {attempt} >> "$HOME/seen"; test {attempt} = 2'
+  - id: today
+    description: d
+    run: 'echo "$(date +%F) {date} $TZ"'
+    verification: [{command: 'test "$(date +%F)" = {date}'}]
 "#;
 
 fn workspace() -> Workspace {
@@ -51,4 +55,18 @@ fn what_serves_all_attempts_does_not_name_one() {
     );
     let done = workspace.run(&["check", "--json"]).expect_code(4);
     assert!(done.stdout.contains("attempt-in-text"), "{done:?}");
+}
+
+#[test]
+fn the_zone_of_a_command_is_that_of_its_date() {
+    // Of these two zones at least one has another date than the machine, at any time of the day.
+    for zone in ["Pacific/Kiritimati", "Pacific/Pago_Pago"] {
+        let workspace = workspace();
+        workspace.write("workerctl.yaml", &format!("timezone: {zone}\n"));
+        let mut command = workspace.workerctl(&["run", "today", "--json"]);
+        let done = workspace.start(command.env("TZ", "UTC")).end();
+        let detail = done.expect_code(0).value();
+        let log = workspace.run(&["logs", "--stream", "stdout"]).stdout;
+        assert!(log.contains(zone), "{log}: {detail}");
+    }
 }
