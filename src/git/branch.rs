@@ -10,12 +10,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::author::Author;
 use super::durable::{Written, make_directories, sync_directory};
 use super::error::{GitError, git, io_at};
 use super::ids::Oid;
 use super::lock::GitLock;
 use super::open::{Handle, Head};
-use super::preflight::Author;
 
 /// How a compare-and-swap ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::attribution::list;
+use super::author::Author;
 use super::baseline::{Baseline, ResultTree};
 use super::branch::{LogLine, Swap};
 use super::deadline::Deadline;
 use super::error::{GitError, git, git_write};
 use super::ids::{NameError, Oid, RepoPath, RunId, checked_refname};
 use super::open::{Handle, Head};
-use super::preflight::Author;
 use super::quarantine::Writing;
 use super::tree::{MODE_SUBMODULE, Overlay, entry_at};
 use super::user_index::{IndexRefresh, IndexUpdate, refresh};

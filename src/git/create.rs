@@ -7,6 +7,7 @@ use std::path::Path;
 
 use git2::{Config, ErrorCode, Reference, Repository, RepositoryInitOptions, RepositoryOpenFlags};
 
+use super::author::Author;
 use super::beneath::{Observed, Worktree};
 use super::branch::{LogLine, Swap};
 use super::commit::{PreparedCommit, refresh_after};
@@ -14,7 +15,6 @@ use super::deadline::{Deadline, Paced};
 use super::error::{GitError, git, git_write, io_at};
 use super::ids::{Oid, RepoPath};
 use super::open::{Facts, Handle, locate};
-use super::preflight::Author;
 use super::tree::{MODE_LINK, Overlay, TreeEntry};
 use super::worktree_form::Forms;
 

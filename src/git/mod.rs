@@ -9,6 +9,7 @@
 //! - Whatever a returned value names is durable before it is returned.
 
 mod attribution;
+mod author;
 mod baseline;
 mod beneath;
 mod branch;
@@ -37,6 +38,7 @@ pub use attribution::{
     Attribution, AttributionError, Drift, OutputObstacle, attribute, check_unchanged,
     declared_dirty, message_with_trailers,
 };
+pub use author::{Author, AuthorError, author};
 pub use baseline::{Baseline, COMMITS_LISTED_MAX, PathChange, ResultTree, baseline, result_tree};
 pub use commit::{
     COMMITS_SEARCHED_MAX, CommitRequest, Found, Moved, PrepareError, Prepared, PreparedCommit,
@@ -50,7 +52,7 @@ pub use exclusions::Exclusions;
 pub use ids::{NameError, Oid, PATH_BYTES_MAX, PATH_COMPONENTS_MAX, RepoPath, RunId};
 pub use lock::{Holder, RepositoryLease};
 pub use open::{Facts, Head, locate};
-pub use preflight::{Author, AuthorError, Policy, Refusal, author, preflight};
+pub use preflight::{Policy, Refusal, preflight};
 pub use refs::{drop_refs, expired_refs};
 pub use restore::{NotRestored, Restored, restore};
 pub use show::{ShownCommit, ShownFile, show_commit};

@@ -6,6 +6,7 @@ use git2::RepositoryState;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
+use super::author::{AuthorError, author};
 use super::error::{GitError, git};
 use super::open::{Facts, Handle, Head};
 
@@ -172,119 +173,4 @@ fn no_old_lock(facts: &Facts) -> Result<(), Refusal> {
         }
     }
     Ok(())
-}
-
-/// Who a commit is by.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Author {
-    /// The name.
-    pub name: String,
-    /// The mail address.
-    pub email: String,
-}
-
-/// Why there is no usable author.
-#[derive(Debug, thiserror::Error)]
-pub enum AuthorError {
-    /// Neither configured here nor in git.
-    #[error("no commit author is known: git has no `{missing}`")]
-    Unset {
-        /// The missing setting.
-        missing: &'static str,
-    },
-    /// A value that would corrupt the commit.
-    #[error("the commit author's {what} `{value}` is not usable: {why}")]
-    Invalid {
-        /// `name` or `mail address`.
-        what: &'static str,
-        /// The value, escaped.
-        value: String,
-        /// What is wrong with it.
-        why: &'static str,
-    },
-    /// The configuration cannot be read.
-    #[error(transparent)]
-    Git(#[from] GitError),
-}
-
-impl AuthorError {
-    /// A stable code for journals and views.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::Unset { .. } => "author_unset",
-            Self::Invalid { .. } => "author_invalid",
-            Self::Git(error) => error.code(),
-        }
-    }
-
-    /// What a person can do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Unset { .. } => Some(
-                "git config --global user.name 'Your Name'\n\
-                 git config --global user.email 'you@example.com'"
-                    .to_owned(),
-            ),
-            Self::Invalid { .. } => Some("write it as `Your Name <you@example.com>`".to_owned()),
-            Self::Git(error) => error.hint(),
-        }
-    }
-}
-
-/// The author of a run's commit: `configured` (`Name <mail>`, from `commit.author`), else
-/// `author.*` of git's configuration, else `user.*`.
-pub fn author(cwd: &Path, configured: Option<&str>) -> Result<Author, AuthorError> {
-    if let Some(text) = configured {
-        let invalid = || AuthorError::Invalid {
-            what: "form",
-            value: text.escape_debug().to_string(),
-            why: "it is not `Name <mail>`",
-        };
-        let (name, rest) = text.split_once('<').ok_or_else(invalid)?;
-        let email = rest.trim_end().strip_suffix('>').ok_or_else(invalid)?;
-        return checked(name.trim(), email.trim());
-    }
-    let handle = Handle::open(cwd)?;
-    let fail = git("read the configuration");
-    let config = handle
-        .repo
-        .config()
-        .and_then(|mut c| c.snapshot())
-        .map_err(&fail)?;
-    let get = |keys: [&'static str; 2]| {
-        let found = keys.iter().find_map(|key| config.get_string(key).ok());
-        found
-            .filter(|v| !v.trim().is_empty())
-            .ok_or(AuthorError::Unset { missing: keys[1] })
-    };
-    let name = get(["author.name", "user.name"])?;
-    let email = get(["author.email", "user.email"])?;
-    checked(name.trim(), email.trim())
-}
-
-fn checked(name: &str, email: &str) -> Result<Author, AuthorError> {
-    for (what, value) in [("name", name), ("mail address", email)] {
-        let why = if value.is_empty() {
-            "it is empty"
-        } else if value.len() > 256 {
-            "it is longer than 256 bytes"
-        } else if value.chars().any(char::is_control) {
-            "it has a line end or another control character"
-        } else if value.contains(['<', '>']) {
-            "it has an angle bracket"
-        } else if value.chars().all(|c| ".,:;\"' \\".contains(c)) {
-            "git would drop all of it"
-        } else {
-            continue;
-        };
-        return Err(AuthorError::Invalid {
-            what,
-            value: value.escape_debug().to_string(),
-            why,
-        });
-    }
-    Ok(Author {
-        name: name.to_owned(),
-        email: email.to_owned(),
-    })
 }

@@ -1,4 +1,7 @@
-//! What commands see of where, when and for which time they run.
+//! What commands see of where, when and for which time they run; who their commits are by.
+
+use std::path::Path;
+use std::process::Command;
 
 use crate::workspace::Workspace;
 
@@ -19,6 +22,7 @@ const SKILLS: &str = r#"
     description: d
     run: 'echo "$(date +%F) {date} $TZ"'
     verification: [{command: 'test "$(date +%F)" = {date}'}]
+  - {id: commits, description: d, mutating: true, run: "echo x >> tracked.txt"}
 "#;
 
 fn workspace() -> Workspace {
@@ -69,4 +73,91 @@ fn the_zone_of_a_command_is_that_of_its_date() {
         let log = workspace.run(&["logs", "--stream", "stdout"]).stdout;
         assert!(log.contains(zone), "{log}: {detail}");
     }
+}
+
+/// A file with a person in it.
+fn person(workspace: &Workspace, path: &str, name: &str) -> String {
+    let file = workspace.home.join(path);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let text = format!("[user]\n\tname = {name}\n\temail = {name}@example.com\n");
+    std::fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+fn with(mut command: Command, variables: &[(&str, &str)]) -> Command {
+    command
+        .env_remove("GIT_CONFIG_GLOBAL")
+        .env_remove("GIT_CONFIG_NOSYSTEM")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .envs(variables.iter().copied());
+    command
+}
+
+/// Asserts that a run's commit is by whom git itself would commit as, if by anybody.
+fn expect_as_git(workspace: &Workspace, variables: &[(&str, &str)], expected: Option<&str>) {
+    let mut git = with(workspace.program("git"), variables);
+    let said = git.args(["config", "user.name"]).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let by_git = Some(said.trim()).filter(|name| !name.is_empty());
+    assert_eq!(by_git, expected, "{variables:?}: git itself");
+    let mut command = with(workspace.workerctl(&["run", "commits"]), variables);
+    let done = workspace.start(&mut command).end();
+    match expected {
+        Some(name) => {
+            assert_eq!(done.code, 0, "{variables:?}: {done:?}");
+            let author = workspace.git(&["log", "-1", "--format=%an <%ae>"]);
+            assert_eq!(author.trim(), format!("{name} <{name}@example.com>"));
+        }
+        None => {
+            assert_eq!(done.code, 6, "{variables:?}: {done:?}");
+            assert!(done.stderr.contains("user.name"), "{done:?}");
+        }
+    }
+}
+
+#[test]
+fn the_author_is_whom_git_would_find() {
+    let workspace = workspace();
+    person(&workspace, ".gitconfig", "home");
+    let other = person(&workspace, "other", "other");
+    let system = person(&workspace, "system", "system");
+    let nobody = "/dev/null";
+    let case = |variables: &[(&str, &str)], expected: Option<&str>| {
+        expect_as_git(&workspace, variables, expected);
+    };
+    case(&[], Some("home"));
+    case(&[("GIT_CONFIG_GLOBAL", &other)], Some("other"));
+    case(&[("GIT_CONFIG_GLOBAL", nobody)], None);
+    case(&[("GIT_CONFIG_GLOBAL", "")], None);
+    case(&[("GIT_CONFIG_SYSTEM", &system)], Some("home"));
+    let both = [
+        ("GIT_CONFIG_GLOBAL", nobody),
+        ("GIT_CONFIG_SYSTEM", &*system),
+    ];
+    case(&both, Some("system"));
+    let none = [both[0], both[1], ("GIT_CONFIG_NOSYSTEM", "1")];
+    case(&none, None);
+    // The other file of a person is replaced as well.
+    person(&workspace, ".config/git/config", "xdg");
+    case(&[("GIT_CONFIG_GLOBAL", nobody)], None);
+    std::fs::remove_file(workspace.home.join(".gitconfig")).unwrap();
+    case(&[], Some("xdg"));
+    // Variables that would lead to another index or repository are not for us.
+    let astray = [
+        ("GIT_CONFIG_GLOBAL", &*other),
+        ("GIT_INDEX_FILE", "/nonexistent/index"),
+        ("GIT_OBJECT_DIRECTORY", "/nonexistent/objects"),
+    ];
+    case(&astray, Some("other"));
+    // What a condition includes counts, as git has it.
+    let deep = person(&workspace, "deep", "deep");
+    let root = workspace.root.display();
+    let text = format!("[includeIf \"gitdir:{root}/\"]\n\tpath = {deep}\n");
+    std::fs::write(workspace.home.join("conditional"), text).unwrap();
+    let conditional = workspace.home.join("conditional").display().to_string();
+    assert!(Path::new(&conditional).exists());
+    case(&[("GIT_CONFIG_GLOBAL", &conditional)], Some("deep"));
+    workspace.git(&["config", "user.name", "local"]);
+    workspace.git(&["config", "user.email", "local@example.com"]);
+    case(&[("GIT_CONFIG_GLOBAL", &other)], Some("local"));
 }

@@ -1,11 +1,11 @@
 //! Taking back the commits that a run made, and `HEAD` where the run switched it.
 
+use super::super::author::Author;
 use super::super::baseline::{Baseline, ResultTree};
 use super::super::branch::{LogLine, Swap};
 use super::super::error::{GitError, git};
 use super::super::ids::Oid;
 use super::super::open::{Handle, Head};
-use super::super::preflight::Author;
 
 /// What became of the branch.
 #[derive(Default)]
