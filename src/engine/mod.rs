@@ -5,6 +5,7 @@ mod control;
 mod core;
 pub mod definitions;
 mod effects;
+mod given_up;
 mod groundwork;
 mod inbox;
 mod intake;
@@ -44,7 +45,7 @@ pub use effects::StepLimits;
 use effects::{EffectParts, Performer, notes};
 use inbox::Inbox;
 use live::Live;
-use recovery::{Recovery, end_orphans};
+use recovery::{Recovery, end_left_behind, end_orphans};
 use view::View;
 
 pub use request::ENDED_OPEN;
@@ -233,10 +234,15 @@ impl Parts {
             now: self.clock.now(),
         };
         let recovered = recovery.recover(&mut core, &performer)?;
-        let notes = notes::read(&self.options.state_dir, |run| core.holds(run));
-        if recovered > 0 {
+        let (notes, left_behind) = notes::read(&self.options.state_dir)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(run, _)| core.holds(*run));
+        if recovered > 0 || !left_behind.is_empty() {
             let grace = Duration::from_millis(config.grace_ms);
-            let end_orphans = Box::new(move |live: &Live| end_orphans(&notes, grace, live));
+            let end_orphans = Box::new(move |live: Option<&Live>| match live {
+                Some(live) => end_orphans(&notes, grace, live),
+                None => end_left_behind(&left_behind, grace),
+            });
             core.settle(end_orphans, self.options.host == Host::Daemon)?;
         }
         let at_end = AtEnd::of(&inbox, &view);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use super::given_up::missing_end;
 use super::view::{Shown, View, Watching};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec};
@@ -42,8 +43,8 @@ pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<Shown>, Dia
     let Some(spec) = store.spec(run).map_err(|error| unreadable(&error))? else {
         return Ok(None);
     };
-    let entries = store.journal(run).map_err(|error| unreadable(&error))?;
-    let folded = Run::fold(&entries).map_err(|error| {
+    let mut entries = store.journal(run).map_err(|error| unreadable(&error))?;
+    let mut folded = Run::fold(&entries).map_err(|error| {
         Diagnostic::new(
             Kind::Internal,
             "journal_unreadable",
@@ -52,6 +53,7 @@ pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<Shown>, Dia
         .hint("the thread's log still tells what happened")
     })?;
     let stored = store.summary(run).map_err(|error| unreadable(&error))?;
+    entries.extend(missing_end(&mut folded, &entries, stored.as_ref()));
     let summary = stored.unwrap_or_else(|| project::summary(&spec, &folded, &entries));
     Ok(Some(Shown {
         spec: Arc::new(spec),

@@ -140,9 +140,21 @@ pub(super) fn end_orphans(notes: &BTreeMap<RunId, Noted>, grace: Duration, live:
     if waits && of_run.is_none() {
         return true;
     }
+    end_processes(of_run, run, live.run.facts.attempts.max(1), grace)
+}
+
+/// Ends what is left of the processes of runs that nobody holds, because the store that knew them was
+/// lost; false: something could not be ended.
+pub(super) fn end_left_behind(notes: &BTreeMap<RunId, Noted>, grace: Duration) -> bool {
+    let end = |(run, noted): (&RunId, &Noted)| end_processes(Some(noted), *run, 1, grace);
+    // Each of them, also after one that could not be ended.
+    notes.iter().fold(true, |ended, noted| end(noted) && ended)
+}
+
+fn end_processes(of_run: Option<&Noted>, run: RunId, attempt: u32, grace: Duration) -> bool {
     let owner = Owner {
         run: run.to_string(),
-        attempt: live.run.facts.attempts.max(1),
+        attempt,
     };
     match find_and_end_orphans(of_run.map(|noted| &noted.record), &owner, grace) {
         Ok(found) => {

@@ -98,6 +98,12 @@ impl Run {
             });
             return Ok(run);
         }
+        if let Event::GivenUp { why } = event
+            && !run.is_finished()
+        {
+            run.finish(Outcome::Unknown { why: why.clone() });
+            return Ok(run);
+        }
         // A request that is repeated without end must not grow the journal without end.
         if matches!(event, Event::CancelRequested { .. }) && run.facts.events > JOURNAL_EVENTS_MAX {
             return Err(self.refuses(event));

@@ -202,6 +202,11 @@ pub enum Event {
     Interrupted,
     /// An engine found the run without its owner; every process of it is dead.
     OwnerLost,
+    /// Nobody can tell how far it got, and nothing goes on with it: its outcome is unknown.
+    GivenUp {
+        /// Stable code.
+        why: String,
+    },
     /// A person settled an unknown outcome.
     Resolved {
         /// As what.
@@ -242,6 +247,7 @@ impl Event {
             Event::RuntimeExhausted => "runtime_exhausted",
             Event::Interrupted => "interrupted",
             Event::OwnerLost => "owner_lost",
+            Event::GivenUp { .. } => "given_up",
             Event::Resolved { .. } => "resolved",
             Event::Closed => "closed",
         }

@@ -34,7 +34,7 @@ pub const STATES: [&str; 14] = [
 ];
 
 /// Names of the events in the order of a run.
-pub const EVENTS: [&str; 27] = [
+pub const EVENTS: [&str; 28] = [
     "submitted",
     "admitted",
     "validated",
@@ -60,6 +60,7 @@ pub const EVENTS: [&str; 27] = [
     "runtime_exhausted",
     "interrupted",
     "owner_lost",
+    "given_up",
     "resolved",
     "closed",
 ];

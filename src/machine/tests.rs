@@ -358,6 +358,31 @@ fn only_an_unknown_outcome_is_settled_and_only_once() {
 }
 
 #[test]
+fn a_run_is_given_up_wherever_it_is_and_can_be_settled_then() {
+    let give_up = Event::GivenUp {
+        why: "store_rebuilt".into(),
+    };
+    let settle = Event::Resolved {
+        resolution: Resolution::Failed,
+        note: "looked".into(),
+    };
+    for event in ["submitted", "execution_finished", "saved", "committed"] {
+        let run = after(&mutating(), &way(event));
+        let Ok(given_up) = run.apply(AT, &give_up) else {
+            assert!(run.is_finished(), "{event}");
+            continue;
+        };
+        assert_eq!(
+            label(&given_up.state),
+            "`finished` → unknown(store_rebuilt)",
+            "{event}"
+        );
+        assert!(given_up.apply(AT, &give_up).is_err());
+        assert!(given_up.apply(AT, &settle).is_ok());
+    }
+}
+
+#[test]
 fn a_full_journal_ends_the_run_and_takes_no_more_wishes() {
     let mut run = after(&mutating(), &way("execution_finished"));
     run.facts.events = JOURNAL_EVENTS_MAX;

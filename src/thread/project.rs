@@ -290,6 +290,7 @@ impl<'a> Story<'a> {
             | Event::CancelRequested { .. }
             | Event::RuntimeExhausted
             | Event::Interrupted
+            | Event::GivenUp { .. }
             | Event::Closed => {}
         }
         self.begin_attempt(before, entry.at);

@@ -64,6 +64,7 @@ pub fn event(event: &Event) -> String {
             CancelKind::Graceful => format!("by {by}"),
             CancelKind::Now => format!("by {by}, at once"),
         },
+        Event::GivenUp { why } => why.clone(),
         Event::Resolved { resolution, note } => match resolution {
             Resolution::Succeeded => format!("as succeeded: {note}"),
             Resolution::Failed => format!("as failed: {note}"),

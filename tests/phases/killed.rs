@@ -160,3 +160,58 @@ fn finished_stays_finished() {
     assert_eq!(thread["worker"]["state"], "completed");
     rest(&workspace, daemon);
 }
+
+#[test]
+fn what_was_under_way_when_the_store_was_lost_is_settled_by_a_person() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "changing");
+    let told = || {
+        let log = workspace.show(&run)["log_path"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        std::fs::read_to_string(log).unwrap().contains("prepared")
+    };
+    assert!(told(), "the thread tells of the run");
+    daemon.kill();
+    workspace.run(&["store", "rebuild"]).expect_code(0);
+    let daemon = Daemon::start(&workspace);
+    // It is not gone on with, what it left is ended, and every view says so.
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!(code, 9, "{detail}");
+    assert_eq!(detail["summary"]["outcome"]["why"], "store_rebuilt");
+    assert_eq!(
+        workspace.runs()[&run]["outcome"],
+        detail["summary"]["outcome"]
+    );
+    assert_eq!(count(&workspace, "changing"), 1);
+    let resolve = ["resolve", &run, "--as", "failed", "--note", "the disk died"];
+    workspace.run(&resolve).expect_code(0);
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!((code, failure(&detail)), (1, "resolved_failed"));
+    let again = workspace.run(&[&resolve[..], &["--json"]].concat());
+    assert_eq!(again.expect_code(8).refusal(), "not_unknown");
+    // Neither the settling nor what was refused brings it back to life.
+    let daemon = self::again(&workspace, daemon);
+    assert_eq!(workspace.show(&run)["summary"], detail["summary"]);
+    assert_eq!(count(&workspace, "changing"), 1);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn what_is_known_is_not_settled_and_not_revived() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "repeatable");
+    gate.pass();
+    let before = expect_committed(&workspace, &run);
+    let daemon = again(&workspace, daemon);
+    let resolve = ["resolve", &run, "--as", "failed", "--note", "no", "--json"];
+    let refused = workspace.run(&resolve).expect_code(8);
+    assert_eq!(refused.refusal(), "not_unknown");
+    let daemon = again(&workspace, daemon);
+    let after = expect_committed(&workspace, &run);
+    assert_eq!(before["summary"], after["summary"]);
+    rest(&workspace, daemon);
+}

@@ -11,8 +11,9 @@ use crate::store::Write;
 /// For how many waiting runs the reason is kept up to date.
 const REASONS_MAX: usize = 50;
 
-/// Ends what is left of a run's processes; false: something could not be ended.
-pub(crate) type EndOrphans = Box<dyn Fn(&Live) -> bool + Send>;
+/// Ends what is left of a run's processes, or of those of runs that have ended (`None`); false: something
+/// could not be ended.
+pub(crate) type EndOrphans = Box<dyn Fn(Option<&Live>) -> bool + Send>;
 
 impl Core {
     /// Admits every run that may start, in the same commit as whatever made room for it.
@@ -95,6 +96,7 @@ impl Core {
         let Some(end_orphans) = self.unsettled.take() else {
             return Ok(());
         };
+        end_orphans(None);
         let mut turn = Turn::default();
         let mut runs: Vec<RunId> = self.live.keys().copied().collect();
         runs.sort_unstable();
@@ -103,7 +105,7 @@ impl Core {
                 continue;
             };
             turn.changed.insert(run);
-            if !end_orphans(live) {
+            if !end_orphans(Some(live)) {
                 live.lost = true;
                 live.waiting_for = Some("its own processes, which cannot be ended".to_owned());
                 continue;

@@ -1,15 +1,16 @@
 //! Requests: each becomes an event, or is refused.
 
+use super::super::given_up::missing_end;
 use super::super::live::Live;
 use super::super::request::{Answer, Envelope, Request, Submission};
 use super::super::view::Condition;
 use super::{Core, Reply, Turn};
-use crate::machine::{CancelKind, Event, MACHINE_VERSION, Resolution, Run, State};
+use crate::machine::{CancelKind, Entry, Event, MACHINE_VERSION, Resolution, Run, State};
 use crate::model::outcome::Outcome;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::Submitted;
 use crate::queue::Refused;
-use crate::store::Write;
+use crate::store::{StoreError, Write};
 
 /// How long an idempotency key answers the same run.
 pub(super) const KEY_MS: u64 = 24 * 3_600_000;
@@ -77,7 +78,7 @@ impl Core {
                 crate::model::diagnostic::chain(&error),
             )
         })?;
-        let entry = crate::machine::Entry {
+        let entry = Entry {
             seq: 0,
             at: spec.submitted_at,
             event,
@@ -190,17 +191,23 @@ impl Core {
         resolution: Resolution,
         note: &str,
     ) -> Result<Reply, Diagnostic> {
-        self.revive(turn, run)?;
-        let settled = self
-            .live
-            .get(&run)
-            .and_then(|live| live.run.outcome().cloned());
+        let revived = match self.live.get(&run) {
+            Some(_) => None,
+            None => Some(self.revived(run)?),
+        };
+        let known = revived.as_ref().map(|(live, _)| live);
+        let settled = known.or(self.live.get(&run)).and_then(|l| l.run.outcome());
         if !matches!(settled, Some(Outcome::Unknown { .. })) {
             return Err(Diagnostic::new(
                 Kind::Conflict,
                 "not_unknown",
                 format!("the outcome of {} is not unknown", run.short()),
             ));
+        }
+        if let Some((live, missing)) = revived {
+            turn.before.push(Write::Spec(live.spec.clone()));
+            turn.entries.entry(run).or_default().extend(missing);
+            self.live.insert(run, live);
         }
         self.flush_closing(turn, run);
         self.record(
@@ -214,17 +221,13 @@ impl Core {
         Ok(Reply::Summary(run))
     }
 
-    /// Brings a closed run back from the store, so that an event may be added to it.
-    fn revive(&mut self, turn: &mut Turn, run: RunId) -> Result<(), Diagnostic> {
-        if self.live.contains_key(&run) {
-            return Ok(());
-        }
-        let spec = self.store.spec(run).map_err(|error| unreadable(&error))?;
-        let entries = self
-            .store
-            .journal(run)
-            .map_err(|error| unreadable(&error))?;
-        let (Some(spec), Ok(folded)) = (spec, Run::fold(&entries)) else {
+    /// A closed run from the store, so that an event may be added to it; and the end that its journal
+    /// lacks if it was given up.
+    fn revived(&self, run: RunId) -> Result<(Live, Option<Entry>), Diagnostic> {
+        let read = |error: StoreError| unreadable(&error);
+        let spec = self.store.spec(run).map_err(read)?;
+        let mut entries = self.store.journal(run).map_err(read)?;
+        let (Some(spec), Ok(mut folded)) = (spec, Run::fold(&entries)) else {
             return Err(Diagnostic::new(
                 Kind::Conflict,
                 "journal_unreadable",
@@ -234,10 +237,11 @@ impl Core {
                 ),
             ));
         };
-        let spec = std::sync::Arc::new(spec);
-        turn.before.push(Write::Spec(spec.clone()));
-        self.live.insert(run, Live::new(spec, folded, entries));
-        Ok(())
+        let summary = self.store.summary(run).map_err(read)?;
+        let missing = missing_end(&mut folded, &entries, summary.as_ref());
+        entries.extend(missing.clone());
+        let live = Live::new(std::sync::Arc::new(spec), folded, entries);
+        Ok((live, missing))
     }
 }
 
@@ -249,7 +253,7 @@ fn ended(run: RunId) -> Diagnostic {
     )
 }
 
-fn unreadable(error: &crate::store::StoreError) -> Diagnostic {
+fn unreadable(error: &StoreError) -> Diagnostic {
     Diagnostic::new(
         Kind::Internal,
         "store_unreadable",

@@ -23,14 +23,14 @@ pub(in crate::engine) struct Notes {
 }
 
 struct Files {
-    free: Vec<File>,
+    free: Vec<(u32, File)>,
     next: u32,
 }
 
 /// A file that one command may write over; free for another when this is dropped.
 pub(super) struct Note<'a> {
     notes: &'a Notes,
-    file: Option<File>,
+    file: Option<(u32, File)>,
 }
 
 /// What an earlier engine noted of a run.
@@ -62,7 +62,10 @@ impl Notes {
         let number = {
             let mut files = self.files();
             if let Some(file) = files.free.pop() {
-                return Ok(self.note(file));
+                return Ok(Note {
+                    notes: self,
+                    file: Some(file),
+                });
             }
             files.next = files.next.saturating_add(1);
             files.next - 1
@@ -72,15 +75,15 @@ impl Notes {
             .create_new(true)
             .mode(0o600)
             .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-            .open(self.directory.join(number.to_string()))?;
-        Ok(self.note(file))
+            .open(self.path(number))?;
+        Ok(Note {
+            notes: self,
+            file: Some((number, file)),
+        })
     }
 
-    fn note(&self, file: File) -> Note<'_> {
-        Note {
-            notes: self,
-            file: Some(file),
-        }
+    fn path(&self, number: u32) -> PathBuf {
+        self.directory.join(number.to_string())
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
@@ -88,11 +91,20 @@ impl Notes {
     }
 }
 
+impl Drop for Notes {
+    fn drop(&mut self) {
+        let free = std::mem::take(&mut self.files().free);
+        for (number, _) in free {
+            let _ = fs::remove_file(self.path(number));
+        }
+    }
+}
+
 impl Note<'_> {
     /// Writes `record` over what stood there.
     pub(super) fn write(&self, record: &LiveRecord) -> io::Result<()> {
         match &self.file {
-            Some(file) => record.write_over(file),
+            Some((_, file)) => record.write_over(file),
             None => Ok(()),
         }
     }
@@ -104,11 +116,8 @@ impl Drop for Note<'_> {
     }
 }
 
-/// The notes of earlier engines that `wanted` asks for, by run; all others are removed.
-pub(in crate::engine) fn read(
-    state_dir: &Path,
-    wanted: impl Fn(RunId) -> bool,
-) -> BTreeMap<RunId, Noted> {
+/// The notes that earlier engines left, by run. One that ended in order left none.
+pub(in crate::engine) fn read(state_dir: &Path) -> BTreeMap<RunId, Noted> {
     let directory = state_dir.join("live");
     let mut noted = BTreeMap::new();
     for name in names(&directory) {
@@ -117,8 +126,8 @@ pub(in crate::engine) fn read(
             Ok(Some(record)) => {
                 // A file of the first version has the run as its name and not in its text.
                 let run = record.run.as_deref().unwrap_or(&name).parse().ok();
-                if let Some(run) = run.filter(|run| wanted(*run)) {
-                    noted.insert(run, Noted { path, record });
+                if let Some(run) = run {
+                    keep_newest(&mut noted, run, Noted { path, record });
                     continue;
                 }
             }
@@ -131,6 +140,19 @@ pub(in crate::engine) fn read(
         let _ = fs::remove_file(path);
     }
     noted
+}
+
+/// An earlier attempt of the same run had ended before the newest began.
+fn keep_newest(noted: &mut BTreeMap<RunId, Noted>, run: RunId, found: Noted) {
+    let older = match noted.get_mut(&run) {
+        Some(known) if known.record.attempt >= found.record.attempt => found,
+        Some(known) => std::mem::replace(known, found),
+        None => {
+            noted.insert(run, found);
+            return;
+        }
+    };
+    let _ = fs::remove_file(older.path);
 }
 
 fn names(directory: &Path) -> impl Iterator<Item = String> {
@@ -174,24 +196,44 @@ mod tests {
             note.write(&record(Some(run(number)))).unwrap();
         }
         assert_eq!(names(&state.path().join("live")).count(), 1);
-        let found = read(state.path(), |_| true);
+        let found = read(state.path());
         assert_eq!(found.keys().copied().collect::<Vec<_>>(), [run(3)]);
-        let (_one, _two) = (notes.take().unwrap(), notes.take().unwrap());
+        let two = (notes.take().unwrap(), notes.take().unwrap());
         assert_eq!(names(&state.path().join("live")).count(), 2);
+        drop(two);
+        drop(notes);
+        assert_eq!(names(&state.path().join("live")).count(), 0);
     }
 
     #[test]
-    fn notes_that_are_needed_are_kept_and_not_written_over() {
+    fn notes_of_lost_engines_are_kept_and_not_written_over() {
         let state = state();
         for number in 1..3 {
             let notes = Notes::new(state.path());
             let note = notes.take().unwrap();
             note.write(&record(Some(run(number)))).unwrap();
+            std::mem::forget(note);
         }
-        let found = read(state.path(), |asked| asked == run(2));
+        let found = read(state.path());
         assert_eq!(found[&run(2)].record, record(Some(run(2))));
-        assert_eq!(found.len(), 1);
-        assert_eq!(names(&state.path().join("live")).count(), 1);
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn of_two_notes_of_a_run_the_one_of_its_newest_attempt_counts() {
+        for attempts in [[1, 2], [2, 1]] {
+            let state = state();
+            for (number, attempt) in attempts.into_iter().enumerate() {
+                let path = state.path().join("live").join(number.to_string());
+                let of_attempt = LiveRecord {
+                    attempt,
+                    ..record(Some(run(1)))
+                };
+                of_attempt.write(&path).unwrap();
+            }
+            assert_eq!(read(state.path())[&run(1)].record.attempt, 2);
+            assert_eq!(names(&state.path().join("live")).count(), 1);
+        }
     }
 
     #[test]
@@ -199,6 +241,6 @@ mod tests {
         let state = state();
         let path = state.path().join("live").join(run(1).to_string());
         record(None).write(&path).unwrap();
-        assert_eq!(read(state.path(), |_| true)[&run(1)].path, path);
+        assert_eq!(read(state.path())[&run(1)].path, path);
     }
 }

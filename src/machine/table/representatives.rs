@@ -220,6 +220,9 @@ fn of_run(run: &Run) -> Vec<Event> {
         Event::RuntimeExhausted,
         Event::Interrupted,
         Event::OwnerLost,
+        Event::GivenUp {
+            why: "store_rebuilt".to_owned(),
+        },
         Event::Closed,
     ]
 }
