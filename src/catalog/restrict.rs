@@ -71,6 +71,15 @@ pub(crate) fn reasons<'a>(
             continue;
         };
         let text = view.scalar_text();
+        if key == "sandbox" && text.as_deref() == Some("optional") && !given {
+            report.warning(
+                "sandbox-absent",
+                view.place(),
+                "`sandbox: optional`: this version has no sandbox, so commands run without one"
+                    .to_owned(),
+                "write `sandbox: required` where they must not, or leave it out",
+            );
+        }
         let asked = !matches!(view.data(), Data::Bool(false))
             && text.as_deref().is_none_or(|text| !off.contains(&text));
         if asked && !given {

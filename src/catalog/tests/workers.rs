@@ -218,6 +218,27 @@ fn what_asks_for_more_protection_is_unavailable() {
 }
 
 #[test]
+fn an_optional_sandbox_is_no_obstacle_and_its_absence_is_told() {
+    let yaml =
+        "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, sandbox: optional}\n";
+    let catalog = check_worker(
+        yaml,
+        ("sandbox-absent", WARNING, 3, 49, "sandbox: required"),
+    );
+    assert!(catalog.workers[0].skills[0].unavailable.is_empty());
+    let provides = Provides {
+        sandbox: true,
+        ..Provides::default()
+    };
+    let options = Options {
+        provides,
+        ..Options::default()
+    };
+    let catalog = load(Workspace::of_worker(yaml).path(), options);
+    assert!(catalog.problems.is_empty(), "{:?}", catalog.problems);
+}
+
+#[test]
 fn malformed_restrictions_reject_what_they_stand_in() {
     let catalog = check_worker(
         "worker: {id: w}\nverification:\n  approval_required: yes please\nskills: [{id: a, run: date}]\n",
