@@ -470,7 +470,9 @@ fn no_object_has_its_name_before_its_content_is_synced() {
     let mut stored = 0;
     for line in text.lines().filter(|line| line.ends_with("= 0")) {
         if line.contains("syncfs(") {
-            named.values_mut().for_each(|synced| *synced = true);
+            for synced in named.values_mut() {
+                *synced = true;
+            }
         } else if line.contains("sync(") {
             let path = line.split(['<', '>']).nth(1).unwrap();
             named.insert(path.to_owned(), true);

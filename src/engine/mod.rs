@@ -228,23 +228,7 @@ impl Parts {
             starts_queued: self.options.host == Host::Daemon,
             drain_grace_ms: config.drain_grace_ms,
         });
-        let recovery = Recovery {
-            store: self.store.as_ref(),
-            state_dir: &self.options.state_dir,
-            now: self.clock.now(),
-        };
-        let recovered = recovery.recover(&mut core, &performer)?;
-        let (notes, left_behind) = notes::read(&self.options.state_dir)
-            .into_iter()
-            .partition::<BTreeMap<_, _>, _>(|(run, _)| core.holds(*run));
-        if recovered > 0 || !left_behind.is_empty() {
-            let grace = Duration::from_millis(config.grace_ms);
-            let end_orphans = Box::new(move |live: Option<&Live>| match live {
-                Some(live) => end_orphans(&notes, grace, live),
-                None => end_left_behind(&left_behind, grace),
-            });
-            core.settle(end_orphans, self.options.host == Host::Daemon)?;
-        }
+        self.recover(&mut core, &performer, config.grace_ms)?;
         let at_end = AtEnd::of(&inbox, &view);
         let control = Arc::new(EngineControl {
             syntax: syntax::Syntax::new(&self.options.environment),
@@ -270,6 +254,35 @@ impl Parts {
             thread,
             _locks: locks,
         })
+    }
+}
+
+impl Parts {
+    /// Hands what earlier engines left to the loop, and has it settled.
+    fn recover(
+        &self,
+        core: &mut Core,
+        performer: &Performer,
+        grace_ms: u64,
+    ) -> Result<(), Diagnostic> {
+        let recovery = Recovery {
+            store: self.store.as_ref(),
+            state_dir: &self.options.state_dir,
+            now: self.clock.now(),
+        };
+        let recovered = recovery.recover(core, performer)?;
+        let (notes, left_behind) = notes::read(&self.options.state_dir)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(run, _)| core.holds(*run));
+        if recovered == 0 && left_behind.is_empty() {
+            return Ok(());
+        }
+        let grace = Duration::from_millis(grace_ms);
+        let end = Box::new(move |live: Option<&Live>| match live {
+            Some(live) => end_orphans(&notes, grace, live),
+            None => end_left_behind(&left_behind, grace),
+        });
+        core.settle(end, self.options.host == Host::Daemon)
     }
 }
 

@@ -148,7 +148,7 @@ pub(super) fn end_orphans(notes: &BTreeMap<RunId, Noted>, grace: Duration, live:
 pub(super) fn end_left_behind(notes: &BTreeMap<RunId, Noted>, grace: Duration) -> bool {
     let end = |(run, noted): (&RunId, &Noted)| end_processes(Some(noted), *run, 1, grace);
     // Each of them, also after one that could not be ended.
-    notes.iter().fold(true, |ended, noted| end(noted) && ended)
+    notes.iter().filter(|noted| !end(*noted)).count() == 0
 }
 
 fn end_processes(of_run: Option<&Noted>, run: RunId, attempt: u32, grace: Duration) -> bool {

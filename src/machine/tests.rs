@@ -368,17 +368,17 @@ fn a_run_is_given_up_wherever_it_is_and_can_be_settled_then() {
     };
     for event in ["submitted", "execution_finished", "saved", "committed"] {
         let run = after(&mutating(), &way(event));
-        let Ok(given_up) = run.apply(AT, &give_up) else {
+        let Ok(ended) = run.apply(AT, &give_up) else {
             assert!(run.is_finished(), "{event}");
             continue;
         };
         assert_eq!(
-            label(&given_up.state),
+            label(&ended.state),
             "`finished` → unknown(store_rebuilt)",
             "{event}"
         );
-        assert!(given_up.apply(AT, &give_up).is_err());
-        assert!(given_up.apply(AT, &settle).is_ok());
+        assert!(ended.apply(AT, &give_up).is_err());
+        assert!(ended.apply(AT, &settle).is_ok());
     }
 }
 

@@ -102,16 +102,13 @@ fn expect_as_git(workspace: &Workspace, variables: &[(&str, &str)], expected: Op
     assert_eq!(by_git, expected, "{variables:?}: git itself");
     let mut command = with(workspace.workerctl(&["run", "commits"]), variables);
     let done = workspace.start(&mut command).end();
-    match expected {
-        Some(name) => {
-            assert_eq!(done.code, 0, "{variables:?}: {done:?}");
-            let author = workspace.git(&["log", "-1", "--format=%an <%ae>"]);
-            assert_eq!(author.trim(), format!("{name} <{name}@example.com>"));
-        }
-        None => {
-            assert_eq!(done.code, 6, "{variables:?}: {done:?}");
-            assert!(done.stderr.contains("user.name"), "{done:?}");
-        }
+    if let Some(name) = expected {
+        assert_eq!(done.code, 0, "{variables:?}: {done:?}");
+        let author = workspace.git(&["log", "-1", "--format=%an <%ae>"]);
+        assert_eq!(author.trim(), format!("{name} <{name}@example.com>"));
+    } else {
+        assert_eq!(done.code, 6, "{variables:?}: {done:?}");
+        assert!(done.stderr.contains("user.name"), "{done:?}");
     }
 }
 

@@ -150,6 +150,8 @@ fn saving_begins_again() {
     let workspace = Workspace::with_skills(&SKILLS.replace("STOP", "true"));
     let threads = workspace.root.join("workspace/threads");
     std::fs::create_dir_all(&threads).unwrap();
+    // Else the first name that is given there is its own.
+    std::fs::write(threads.join(".gitignore"), "*\n").unwrap();
     let traced = |command: &mut Command| {
         command.args(["-f", "-o", "/dev/null", "-e", "trace=renameat"]);
         command.arg("-P").arg(&threads);
