@@ -4,8 +4,12 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use super::skip;
+
+/// How often a disk is unmounted that is in use, every 50 ms.
+const UNMOUNT_TRIES: u32 = 100;
 
 /// An ext4 file system on a loop device; unmounted in the end.
 pub(crate) struct Disk {
@@ -51,9 +55,15 @@ impl Disk {
         tool("mount", &["-o", "loop", image, mount])
     }
 
-    /// Unmounts it.
+    /// Unmounts it. A process that another test is just starting holds copies of our descriptors until
+    /// it executes its program, so a disk that is in use is tried again.
     pub(crate) fn unmount(&self) -> bool {
-        tool("umount", &[self.mount.to_str().unwrap()])
+        (0..UNMOUNT_TRIES).any(|again| {
+            if again > 0 {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            tool("umount", &[self.mount.to_str().unwrap()])
+        })
     }
 
     /// Nothing reaches the disk from here on, the journal included.
