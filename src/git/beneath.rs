@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -44,7 +44,8 @@ pub(super) enum Content<'a> {
     Link(&'a [u8]),
 }
 
-const DIRECTORY: OFlags = OFlags::RDONLY
+/// How a directory on the way is opened.
+pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
@@ -79,6 +80,11 @@ impl Worktree {
             };
         }
         Ok(Some(dir))
+    }
+
+    /// The root, to be listed.
+    pub(super) fn root(&self) -> BorrowedFd<'_> {
+        self.root.as_fd()
     }
 
     /// Looks at a path without following a link at its end or on the way.

@@ -23,6 +23,7 @@ mod exclusions;
 mod ids;
 mod lock;
 mod open;
+mod overlooked;
 mod preflight;
 mod quarantine;
 mod record;

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use git2::{Status, StatusEntry, StatusOptions, StatusShow};
+use git2::{Status, StatusEntry, StatusOptions, StatusShow, Statuses};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,7 @@ use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::ids::{Oid, RepoPath};
 use super::open::{Handle, Head};
+use super::overlooked::Listing;
 use super::quarantine::Writing;
 use super::record::Recorder;
 use super::tree::{MODE_SUBMODULE, Overlay, TreeEntry};
@@ -203,11 +204,8 @@ fn scan(
         .renames_head_to_index(false)
         .renames_index_to_workdir(false)
         .update_index(false);
-    let statuses = handle
-        .repo
-        .statuses(Some(&mut options))
-        .map_err(git("read the status"))?;
     let index = handle.repo.index().map_err(git("read the index"))?;
+    let statuses = complete(handle, worktree, exclusions, &index, &mut options)?;
     let mut scan = Scan {
         candidates: Vec::new(),
         submodules: Vec::new(),
@@ -251,6 +249,34 @@ fn scan(
         });
     }
     Ok(scan)
+}
+
+/// The status, taken a second time where the first one has overlooked something.
+fn complete<'a>(
+    handle: &'a Handle,
+    worktree: &Worktree,
+    exclusions: &Exclusions,
+    index: &git2::Index,
+    options: &mut StatusOptions,
+) -> Result<Statuses<'a>, GitError> {
+    let take = |options: &mut StatusOptions| {
+        let statuses = handle.repo.statuses(Some(options));
+        statuses.map_err(git("read the status"))
+    };
+    let statuses = take(options)?;
+    let named = statuses.iter().map(|entry| entry.path_bytes().to_vec());
+    let listing = Listing {
+        handle,
+        worktree,
+        exclusions,
+        index,
+        named: &named.collect(),
+    };
+    // It may also have come up since; what cannot be read at all is an error here.
+    match listing.overlooked()? {
+        Some(_) => take(options),
+        None => Ok(statuses),
+    }
 }
 
 const STAGED: Status = Status::INDEX_NEW
