@@ -17,6 +17,7 @@
 mod batch;
 mod delegate;
 mod files;
+mod flushing;
 mod guard;
 mod keyed;
 mod keys;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 
 use super::files::{FileError, create_private_directory, remove_if_there, sync_directory};
+use super::flushing::FlushGuard;
 use super::guard;
 use super::keyed::{Keyed, Table};
 use super::maintenance::ASIDE_PREFIX;
@@ -145,7 +146,7 @@ pub(super) fn open_database(
     options: OpenOptions,
 ) -> Result<Open, StoreError> {
     let opened = open_raw(path, shown, options)?;
-    let flushed = guard::calmly(|| opened.database.flush());
+    let flushed = guard::calmly(|| FlushGuard::start().flush(&opened.database));
     match flushed {
         Ok(result) => result.map_err(|e| from_sled(shown, e))?,
         Err(panic) => return Err(corrupt(shown, format!("sled: {panic}"))),

@@ -20,6 +20,7 @@ use rustix::fs::FallocateFlags;
 use super::StoreError;
 use super::batch::Rows;
 use super::files::{FileError, is_full, remove_if_there};
+use super::flushing::FlushGuard;
 use super::guard;
 use super::keyed::{Row, Table};
 use super::keys::KeyRange;
@@ -56,6 +57,7 @@ pub(super) struct SledTable {
     /// Absent while the store is not yet, or only looked at.
     witness: Option<Witness>,
     syncs: AtomicU64,
+    flushes: FlushGuard,
     /// Locked for as long as the store is open; whoever has it detached holds the lock.
     locked: Option<File>,
 }
@@ -92,6 +94,7 @@ impl SledTable {
             payloads: PayloadFiles::of(directory),
             witness: None,
             syncs: AtomicU64::new(0),
+            flushes: FlushGuard::start(),
             locked: None,
         }
     }
@@ -121,6 +124,13 @@ impl SledTable {
     fn close(&self) {
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         let closed = open.take();
+        // sled flushes what is left when it goes; nobody could look after that.
+        let flushed = closed
+            .as_ref()
+            .map(|open| guard::calmly(|| self.flushes.flush(&open.database)));
+        if let Some(Ok(Err(error))) = flushed {
+            tracing::warn!(%error, "what may be lost was not written when the store was closed");
+        }
         if let Err(panic) = guard::calmly(|| drop(closed)) {
             tracing::warn!(%panic, "sled failed while it was closed");
         }
@@ -231,7 +241,7 @@ impl Table for SledTable {
     }
 
     fn sync(&self, commits: u64) -> Result<(), StoreError> {
-        self.with(|open| open.database.flush())?;
+        self.with(|open| self.flushes.flush(&open.database))?;
         self.with(|open| open.data.sync_data().map_err(sled::Error::Io))?;
         self.syncs.fetch_add(1, Ordering::Relaxed);
         // Nothing depends on the witness now; it only finds out about damage later.
