@@ -61,6 +61,10 @@ pub trait Hosted: Send + Sync {
     fn has_ended(&self) -> bool {
         false
     }
+    /// Does this once it has ended, so that nobody has to look.
+    fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
+        drop(told);
+    }
     /// Waits until it has ended, and says why where that was not in order.
     fn join(self: Arc<Self>) -> Result<(), Diagnostic>;
 }
@@ -80,6 +84,10 @@ impl Hosted for Engine {
 
     fn has_ended(&self) -> bool {
         Engine::has_ended(self)
+    }
+
+    fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
+        Engine::on_end(self, told);
     }
 
     fn join(self: Arc<Self>) -> Result<(), Diagnostic> {
@@ -214,6 +222,8 @@ async fn host(
     )?;
     let (engine, stop) = recover(&announcer, &mut signals, start).await?;
     server.open(engine.control());
+    let told = Arc::clone(&notices);
+    engine.on_end(Box::new(move || told.ended.notify_one()));
     let (hints, hinted) = mpsc::channel(1);
     let watched = DefinitionsWatch::start(&workspace, hints);
     let mut daemon = Daemon::new(engine, announcer, notices);

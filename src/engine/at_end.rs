@@ -61,8 +61,14 @@ mod tests {
         };
         let run = "01JC0000000000000000000001".parse().unwrap();
         let watching = view.watch(run).unwrap();
+        let (told, hears) = sync_channel(2);
+        let again = told.clone();
+        view.on_end(Box::new(move || told.send("waited").unwrap()));
         let before = ask();
+        assert!(hears.try_recv().is_err());
         drop(at_end);
+        view.on_end(Box::new(move || again.send("came late").unwrap()));
+        assert_eq!(hears.iter().collect::<Vec<_>>(), ["waited", "came late"]);
         for answer in [before, ask()] {
             let refused = answer.recv().unwrap().unwrap_err();
             assert_eq!(refused.kind, Kind::Unreachable);

@@ -176,6 +176,11 @@ impl Engine {
         self.thread.is_finished()
     }
 
+    /// Does this, briefly, once the core loop ends; at once, if it has already.
+    pub fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
+        self.control.view.on_end(told);
+    }
+
     /// Waits until the engine has ended: drained, or its store broken.
     pub fn join(self) -> Result<(), Diagnostic> {
         match self.thread.join() {

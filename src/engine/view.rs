@@ -89,7 +89,11 @@ pub(super) struct View {
     turned_at_ms: AtomicU64,
     committing_since_ms: AtomicU64,
     ended: OnceLock<Result<(), Diagnostic>>,
+    at_end: Mutex<Vec<AtEnd>>,
 }
+
+/// What is done once the engine has ended.
+type AtEnd = Box<dyn FnOnce() + Send>;
 
 impl View {
     /// Shows runs as they are after a commit; `None` drops one that the store alone holds from now on.
@@ -195,6 +199,22 @@ impl View {
         // What was told first holds.
         let _ = self.ended.set(ended);
         self.watchers().clear();
+        let waiting = std::mem::take(&mut *self.at_end());
+        for told in waiting {
+            told();
+        }
+    }
+
+    /// Does this once the engine has ended; at once, if it has already.
+    pub(super) fn on_end(&self, told: AtEnd) {
+        self.at_end().push(told);
+        if let Some(ended) = self.ended() {
+            self.end(ended.clone());
+        }
+    }
+
+    fn at_end(&self) -> MutexGuard<'_, Vec<AtEnd>> {
+        self.at_end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How the engine has ended, if it has.

@@ -15,8 +15,12 @@ struct Engine {
     double: Arc<Scripted>,
     turned_ms_ago: Arc<AtomicU64>,
     gone: Arc<AtomicBool>,
+    told: Told,
     end: Result<(), Diagnostic>,
 }
+
+/// What the daemon wants to be done once its engine has ended.
+type Told = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 impl Hosted for Engine {
     fn control(&self) -> Arc<dyn Control> {
@@ -39,6 +43,10 @@ impl Hosted for Engine {
         self.gone.load(Ordering::SeqCst)
     }
 
+    fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
+        *self.told.lock().expect("a lock") = Some(told);
+    }
+
     fn join(self: Arc<Self>) -> Result<(), Diagnostic> {
         self.end.clone()
     }
@@ -49,6 +57,7 @@ struct Daemon {
     double: Arc<Scripted>,
     turned_ms_ago: Arc<AtomicU64>,
     gone: Arc<AtomicBool>,
+    told: Told,
     heard: Arc<Mutex<Vec<String>>>,
     signals: mpsc::Sender<HostSignal>,
     ended: JoinHandle<Result<(), Diagnostic>>,
@@ -64,6 +73,7 @@ impl Daemon {
         let double = Scripted::new();
         let turned_ms_ago = Arc::new(AtomicU64::new(0));
         let gone = Arc::new(AtomicBool::new(false));
+        let told = Told::default();
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (signals, arriving) = mpsc::channel(8);
         let endpoint = Endpoint::bind(&socket).expect("bound");
@@ -77,6 +87,7 @@ impl Daemon {
             double: Arc::clone(&double),
             turned_ms_ago: Arc::clone(&turned_ms_ago),
             gone: Arc::clone(&gone),
+            told: Arc::clone(&told),
             end,
         };
         let served = workspace.path().to_path_buf();
@@ -88,6 +99,7 @@ impl Daemon {
             double,
             turned_ms_ago,
             gone,
+            told,
             heard,
             signals,
             ended,
@@ -188,6 +200,16 @@ fn an_engine_that_ends_while_nobody_asks_is_missed_at_the_next_tick() {
     let daemon = Daemon::start(Some(Duration::from_millis(20)), Err(broken.clone()));
     daemon.await_heard("WATCHDOG=1", 2);
     daemon.gone.store(true, Ordering::SeqCst);
+    assert_eq!(daemon.end(), Err(broken));
+}
+
+#[test]
+fn an_engine_that_ends_while_nobody_asks_takes_the_daemon_with_it() {
+    let broken = Diagnostic::new(Kind::Internal, "store_broken", "the store could not write");
+    let daemon = Daemon::start(None, Err(broken.clone()));
+    // The next tick, at which it would be missed, is half a minute away and never comes.
+    let told = daemon.told.lock().expect("a lock").take();
+    told.expect("the daemon wants to be told")();
     assert_eq!(daemon.end(), Err(broken));
 }
 
