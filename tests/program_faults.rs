@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use workspace::daemon::Daemon;
-use workspace::{Done, Workspace, rounds, skip};
+use workspace::{Done, PATIENCE, Workspace, eventually, rounds, skip};
 
 /// A run with everything that writes: an output, a changed file, checks, hooks, a commit.
 const SKILLS: &str = r##"
@@ -56,7 +56,9 @@ fn traces() -> bool {
 /// The real program under `strace`, which notes one kind of call and makes what is asked of it.
 fn traced(workspace: &Workspace, log: &Path, call: &str, inject: Option<&str>) -> Command {
     let mut command = workspace.program("strace");
-    command.args(["-f", "-qq", "--seccomp-bpf", "-o"]).arg(log);
+    command
+        .args(["-f", "-y", "-qq", "--seccomp-bpf", "-o"])
+        .arg(log);
     command.args(["-e", &format!("trace={call}"), "-e", "signal=none"]);
     if let Some(inject) = inject {
         command.args(["-e", &format!("inject={call}:{inject}")]);
@@ -105,7 +107,7 @@ struct Came {
 impl Came {
     /// Whether the failing call was to tell something.
     fn lost_its_voice(&self) -> bool {
-        let told = |line: &String| line.contains("write(1,") || line.contains("write(2,");
+        let told = |line: &String| line.contains("write(1<") || line.contains("write(2<");
         self.failed.iter().any(told)
     }
 
@@ -134,14 +136,29 @@ impl Came {
 fn fail(place: &Place<'_>) -> bool {
     let workspace = Workspace::with_skills(SKILLS);
     let log: PathBuf = workspace.home.join("trace");
-    let inject = format!("{}:when={}", place.failure, place.number);
+    // A failure takes its time, so that whoever waits for the call does so already.
+    let (failure, number) = (place.failure, place.number);
+    let inject = format!("{failure}:delay_enter=20000:when={number}");
     let mut command = traced(&workspace, &log, place.call, Some(&inject));
-    let done = workspace.start(command.args(["run", "change"])).end();
+    let mut running = workspace.start(command.args(["run", "change"]));
+    let ends = running.ends_within(PATIENCE);
     let text = fs::read_to_string(&log).unwrap();
     let failed = text.lines().filter(|line| line.contains("(INJECTED)"));
+    let failed: Vec<String> = failed.map(str::to_owned).collect();
+    // A thread that wakes another one has no disk behind it: such a call cannot fail.
+    let is_impossible = failed.iter().any(|line| line.contains("[eventfd]"));
+    if is_impossible || !ends {
+        workspace.end_processes();
+        assert!(
+            is_impossible,
+            "{place:?} hangs: {}: {failed:#?}",
+            running.stderr()
+        );
+        return false;
+    }
     let came = Came {
-        done,
-        failed: failed.map(str::to_owned).collect(),
+        done: running.end(),
+        failed,
     };
     let what = format!("{place:?}: {:?}: {:#?}", came.done, came.failed);
     came.check(&what);
@@ -159,18 +176,20 @@ fn recovers(workspace: &Workspace, came: &Came, what: &str) {
     assert!(runs.len() <= 1, "{what}: {runs:?}");
     assert!(runs.len() == 1 || !came.acknowledges(), "lost: {what}");
     let commits = workspace.committed_runs();
-    let mut is_clean = true;
+    let (mut is_clean, mut what) = (true, what.to_owned());
     if let Some(run) = runs.keys().next() {
         let detail = workspace.show(run);
-        let what = format!("{what}: {detail}");
+        what = format!("{what}: {detail}");
         let kind = detail["summary"]["outcome"]["kind"].as_str().unwrap();
         match kind {
-            "succeeded" => assert_eq!(commits, [run.clone()], "{what}"),
+            "succeeded" => assert_eq!(commits, std::slice::from_ref(run), "{what}"),
             "unknown" => assert!(commits.len() <= 1, "{what}"),
             _ => assert!(commits.is_empty(), "{what}"),
         }
         assert!(came.done.code != 0 || kind == "succeeded", "{what}");
-        is_clean = kind != "unknown" && detail["not_restored"] == serde_json::json!([]);
+        // Where nobody saw the command's end, only declared outputs are committed; the rest stays.
+        let is_sure = kind != "unknown" && detail["summary"]["reconciled"] == false;
+        is_clean = is_sure && detail["not_restored"] == serde_json::json!([]);
         if detail["warnings"].to_string().contains("`git reset`") {
             workspace.git(&["reset", "-q"]);
         }
@@ -249,4 +268,70 @@ fn a_failing_removal_is_a_named_error_and_loses_nothing() {
 #[test]
 fn a_file_that_cannot_be_opened_is_a_named_error_and_loses_nothing() {
     fail_each(&["openat", "open", "fchmod", "copy_file_range"]);
+}
+
+#[test]
+fn a_write_that_fails_while_its_batch_is_waited_for_stops_nobody() {
+    if !traces() {
+        return;
+    }
+    // Among the threads that write for the store, one writes the head of a batch by itself.
+    for (failure, number) in [("error=EIO", 5), ("error=ENOSPC", 6)] {
+        let call = "pwrite64";
+        assert!(fail(&Place {
+            call,
+            failure,
+            number
+        }));
+    }
+}
+
+#[test]
+fn a_daemon_whose_store_breaks_says_why_and_ends() {
+    if !traces() {
+        return;
+    }
+    let workspace = Workspace::with_skills(SKILLS);
+    let log = workspace.home.join("trace");
+    let mut command = traced(&workspace, &log, "fdatasync", Some("error=EIO:when=12+"));
+    let daemon = workspace.start(command.arg("daemon"));
+    eventually("the daemon answers", || {
+        (workspace.run(&["status"]).code == 0).then_some(())
+    });
+    let mut acknowledged = Vec::new();
+    let failed = eventually("the store breaks", || {
+        let done = workspace.run(&["run", "change"]);
+        let accepted = done
+            .stderr
+            .lines()
+            .find_map(|line| line.strip_prefix("run "));
+        acknowledged.extend(accepted.map(|rest| rest.split(' ').next().unwrap().to_owned()));
+        (done.code != 0).then_some(done)
+    });
+    // The reason where it was told; else the engine was gone before the command could ask it.
+    assert!([1, 7, 9].contains(&failed.code), "{failed:?}");
+    assert!(failed.stderr.contains("error: "), "{failed:?}");
+    let ended = daemon.end().expect_code(1);
+    assert!(
+        ended.stderr.contains("could not read or write"),
+        "{ended:?}"
+    );
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+
+    let daemon = Daemon::start(&workspace);
+    workspace.wait_until_idle();
+    let runs = workspace.runs();
+    for short in &acknowledged {
+        assert!(
+            runs.keys().any(|run| run.to_lowercase().ends_with(short)),
+            "{short} is lost"
+        );
+    }
+    let commits = workspace.committed_runs();
+    let once = commits.iter().collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(once.len(), commits.len(), "{commits:?}");
+    workspace.git(&["fsck", "--strict"]);
+    daemon.stop();
+    workspace.run(&["store", "verify"]).expect_code(0);
+    workspace.expect_no_process();
 }
