@@ -262,7 +262,7 @@ fn a_failing_change_of_a_directory_is_a_named_error_and_loses_nothing() {
 
 #[test]
 fn a_failing_removal_is_a_named_error_and_loses_nothing() {
-    fail_each(&["unlink", "unlinkat"]);
+    fail_each(&["unlink", "rmdir"]);
 }
 
 #[test]

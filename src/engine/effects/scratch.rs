@@ -80,6 +80,15 @@ impl Scratch {
     }
 }
 
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let spare = std::mem::take(&mut self.places().spare);
+        for path in spare {
+            let _ = fs::remove_dir(path);
+        }
+    }
+}
+
 fn make(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(MODE).create(path)
@@ -128,6 +137,16 @@ mod tests {
             fs::read_dir(scratch.of(run(3)).unwrap()).unwrap().count(),
             0
         );
+    }
+
+    #[test]
+    fn nothing_is_left_when_the_engine_ends() {
+        let root = tempfile::tempdir().unwrap();
+        let scratch = Scratch::new(root.path());
+        scratch.of(run(1)).unwrap();
+        scratch.give_back(run(1));
+        drop(scratch);
+        assert_eq!(entries(root.path()), 0);
     }
 
     #[test]
