@@ -167,7 +167,10 @@ impl Core {
         let mut turn = Turn::default();
         for delivery in mail.deliveries {
             match delivery {
-                Delivery::Result { run, event } => self.on_result(&mut turn, run, event),
+                Delivery::Result { run, event, then } => {
+                    self.on_result(&mut turn, run, event);
+                    self.on_following(&mut turn, run, then);
+                }
                 Delivery::Sealed => self.on_sealed(&mut turn),
             }
         }
@@ -211,6 +214,18 @@ impl Core {
         if let Event::Closed = event {
             self.on_closed(turn, run);
         } else {
+            self.record(turn, run, event);
+        }
+    }
+
+    /// An executor went on before the loop had its say: what it did counts where it is what the run asks
+    /// for now, and else it is asked for again.
+    fn on_following(&mut self, turn: &mut Turn, run: RunId, then: Option<Event>) {
+        let live = self.live.get(&run);
+        let asked = live.and_then(|live| live.run.next_action());
+        if let Some(event) = then
+            && asked.is_some_and(|action| action.may_precede_commit())
+        {
             self.record(turn, run, event);
         }
     }

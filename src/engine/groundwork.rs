@@ -39,7 +39,7 @@ impl Work {
 
     /// What `ResultRecorded` recorded for the newest attempt.
     pub(super) fn attempt_tree(&self) -> Option<AttemptTree> {
-        if !self.facts.recorded {
+        if !self.run.facts.recorded {
             return None;
         }
         self.entries

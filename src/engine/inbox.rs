@@ -20,6 +20,8 @@ pub(super) enum Delivery {
         run: RunId,
         /// What happened.
         event: Event,
+        /// What happened next, where the executor went on at once.
+        then: Option<Event>,
     },
     /// Thread and metrics files written before the request are durable.
     Sealed,

@@ -24,7 +24,7 @@ pub(super) struct Live {
     /// Its specification.
     pub spec: Arc<RunSpec>,
     /// Where it is.
-    pub run: Run,
+    pub run: Arc<Run>,
     /// Its journal.
     pub entries: Arc<Vec<Arc<Entry>>>,
     /// The action under way.
@@ -48,7 +48,7 @@ impl Live {
         let instants = instants(&entries);
         Live {
             spec,
-            run,
+            run: Arc::new(run),
             entries: Arc::new(entries.into_iter().map(Arc::new).collect()),
             outstanding: None,
             waiting_for: None,
@@ -62,7 +62,7 @@ impl Live {
 
     /// Applies an event and appends it to the journal in memory.
     pub(super) fn record(&mut self, at: Timestamp, event: Event) -> Result<Entry, IllegalEvent> {
-        self.run = self.run.apply(at, &event)?;
+        self.run = Arc::new(self.run.apply(at, &event)?);
         let seq = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         let entry = Entry { seq, at, event };
         self.instants.push(&entry, &self.run);
@@ -79,7 +79,7 @@ impl Live {
     pub(super) fn shown(&self) -> Arc<Shown> {
         Arc::new(Shown {
             spec: Arc::clone(&self.spec),
-            run: self.run.clone(),
+            run: Arc::clone(&self.run),
             entries: Arc::clone(&self.entries),
             summary: self.summary(),
             settled: self.settled,

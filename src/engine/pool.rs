@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use super::inbox::{Delivery, Inbox};
 use super::work::{Effects, Work, not_performed};
+use crate::machine::Event;
 
 /// Most executor threads; the queue admits far fewer runs than that.
 const THREADS_MAX: usize = 512;
@@ -135,15 +136,20 @@ impl Shared {
                 }
             };
             let run = work.spec.run;
-            let event = catch_unwind(AssertUnwindSafe(|| self.effects.perform(&work)))
-                .unwrap_or_else(|panic| {
-                    let message = describe_panic(panic.as_ref());
-                    tracing::error!(%run, action = work.action.name(), message, "an action panicked");
-                    not_performed(&work.action, "internal", &message)
-                });
+            let event = self.perform(&work);
+            let then = work.following(&event).map(|next| self.perform(&next));
             drop(work);
-            self.inbox.deliver(Delivery::Result { run, event });
+            self.inbox.deliver(Delivery::Result { run, event, then });
         }
+    }
+
+    fn perform(&self, work: &Work) -> Event {
+        catch_unwind(AssertUnwindSafe(|| self.effects.perform(work))).unwrap_or_else(|panic| {
+            let run = work.spec.run;
+            let message = describe_panic(panic.as_ref());
+            tracing::error!(%run, action = work.action.name(), message, "an action panicked");
+            not_performed(&work.action, "internal", &message)
+        })
     }
 
     fn refuse_all(&self, message: &str) {
@@ -153,6 +159,7 @@ impl Shared {
                 Item::Perform(work) => Delivery::Result {
                     run: work.spec.run,
                     event: not_performed(&work.action, "no_thread", message),
+                    then: None,
                 },
                 Item::Seal => Delivery::Sealed,
             });

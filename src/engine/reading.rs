@@ -57,7 +57,7 @@ pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<Shown>, Dia
     let summary = stored.unwrap_or_else(|| project::summary(&spec, &folded, &entries));
     Ok(Some(Shown {
         spec: Arc::new(spec),
-        run: folded,
+        run: Arc::new(folded),
         entries: Arc::new(entries.into_iter().map(Arc::new).collect()),
         summary,
         settled: true,

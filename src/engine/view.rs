@@ -21,7 +21,7 @@ pub(super) struct Shown {
     /// Its specification.
     pub spec: Arc<RunSpec>,
     /// Where it is.
-    pub run: Run,
+    pub run: Arc<Run>,
     /// Its journal.
     pub entries: Arc<Vec<Arc<Entry>>>,
     /// Its line in lists.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::machine::{Action, Entry, Event, Facts};
+use crate::machine::{Action, Entry, Event, Run};
 use crate::model::outcome::{Failure, Step};
 use crate::model::{RunId, RunSpec};
 use crate::process::StopHandle;
@@ -14,12 +14,26 @@ pub(super) struct Work {
     pub spec: Arc<RunSpec>,
     /// Its journal so far, all of it committed.
     pub entries: Arc<Vec<Arc<Entry>>>,
-    /// What was learnt so far.
-    pub facts: Facts,
+    /// Where it is and what was learnt so far.
+    pub run: Arc<Run>,
     /// What to do.
     pub action: Action,
     /// Ends the action's processes from outside.
     pub stop: StopHandle,
+}
+
+impl Work {
+    /// What an executor goes on with at once after `event`: its result is recorded with the same commit.
+    pub(super) fn following(&self, event: &Event) -> Option<Work> {
+        let at = self.entries.last()?.at;
+        let run = self.run.apply(at, event).ok()?;
+        let action = run.next_action().filter(Action::may_precede_commit)?;
+        Some(Work {
+            run: Arc::new(run),
+            action,
+            ..self.clone()
+        })
+    }
 }
 
 /// Performs actions; called on many threads at once, bounded in time and bytes.

@@ -79,6 +79,14 @@ impl Action {
     }
 }
 
+impl Action {
+    /// Whether an executor may go on with it before the event that asked for it is committed, so that one
+    /// commit records both: repeating it is harmless, and nothing that it does tells of that event.
+    pub const fn may_precede_commit(&self) -> bool {
+        matches!(self, Action::Save { last: true })
+    }
+}
+
 /// How firmly the outstanding action's processes are to be ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StopKind {

@@ -53,7 +53,7 @@ impl Core {
             self.pool.dispatch(Work {
                 spec: Arc::clone(&live.spec),
                 entries: Arc::clone(&live.entries),
-                facts: live.run.facts.clone(),
+                run: Arc::clone(&live.run),
                 action,
                 stop,
             });

@@ -43,7 +43,7 @@ fn a_mutating_run_goes_the_whole_way_and_nothing_runs_before_its_commit() {
 }
 
 #[test]
-fn a_run_without_anything_to_verify_takes_three_syncs_and_is_unverified() {
+fn a_run_without_anything_to_verify_takes_two_syncs_and_is_unverified() {
     let (store, world) = (MemoryStore::new(), Arc::default());
     let mut bench = bench(&store, &world, Vec::new());
     let spec = spec(
@@ -62,9 +62,44 @@ fn a_run_without_anything_to_verify_takes_three_syncs_and_is_unverified() {
     {
         bench.turn().unwrap();
     }
-    assert_eq!(store.counters().syncs - before, 3);
+    assert_eq!(store.counters().syncs - before, 2);
     bench.settle(spec.run).unwrap();
     assert!(stored(&store, spec.run).unverified);
+}
+
+#[test]
+fn what_an_executor_went_on_with_counts_only_where_the_run_asks_for_it() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, vec!["execute"]);
+    let reading = spec(
+        1,
+        Plan {
+            verifies: false,
+            ..plan(false)
+        },
+    );
+    let _answer = bench.submit(&reading, None);
+    bench.turn().unwrap();
+    let mut turn = Turn::default();
+    bench
+        .core
+        .record(&mut turn, reading.run, Event::Interrupted);
+    let execute = Action::Execute { attempt: 1 };
+    bench
+        .core
+        .on_result(&mut turn, reading.run, result(&execute, 1, true));
+    bench
+        .core
+        .on_following(&mut turn, reading.run, Some(Event::Saved));
+    // It goes back into the queue: there is nothing to save yet.
+    assert!(bench.core.live[&reading.run].run.is_queued());
+    let names = |entries: &[Entry]| -> Vec<&str> {
+        entries.iter().map(|entry| entry.event.name()).collect()
+    };
+    assert_eq!(
+        names(&turn.entries[&reading.run]),
+        ["interrupted", "execution_finished"]
+    );
 }
 
 /// A crash at every commit, before and after it is durable, of a mutating run: it always ends, commits at

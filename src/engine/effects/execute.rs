@@ -18,7 +18,7 @@ impl Performer {
         let execution = match self.make_room(work) {
             Ok(stdout_file) => {
                 let mut more = Vec::new();
-                if let Some(failure) = &work.facts.last_failure {
+                if let Some(failure) = &work.run.facts.last_failure {
                     let mut text = failure.to_string();
                     text.truncate(text.floor_char_boundary(8 * 1024));
                     more.push(("WORKERCTL_LAST_FAILURE".to_owned(), text));

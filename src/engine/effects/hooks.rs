@@ -40,7 +40,7 @@ impl Performer {
                 program: &hook.program,
                 stdin: Stdin::Bytes(stdin),
                 timeout_ms: Some(hook.timeout_ms),
-                attempt: work.facts.attempts.max(1),
+                attempt: work.run.facts.attempts.max(1),
                 logged_as: Some(LogStream::Check),
                 stdout_file: None,
                 noted: true,
@@ -90,18 +90,18 @@ fn envelope(work: &Work, name: &str) -> serde_json::Value {
         "tool_name": spec.skill.to_string(),
         "tool_input": inputs,
         "tool_response": {
-            "execution": work.facts.results.execution,
-            "verification": work.facts.results.verification,
+            "execution": work.run.facts.results.execution,
+            "verification": work.run.facts.results.verification,
         },
         "run_id": spec.run,
-        "attempt": work.facts.attempts,
+        "attempt": work.run.facts.attempts,
         "worker": spec.skill.worker,
         "skill": spec.skill.skill,
         "mutating": spec.plan.mutating,
         "outputs": outputs,
         "files_changed": changed,
     });
-    if let (Some(commit), Some(object)) = (&work.facts.commit, event.as_object_mut()) {
+    if let (Some(commit), Some(object)) = (&work.run.facts.commit, event.as_object_mut()) {
         object.insert("commit".to_owned(), json!(commit));
     }
     event

@@ -88,7 +88,7 @@ impl Logs {
     /// Writes the events of a run that its log does not hold yet.
     pub(crate) fn events(&self, work: &Work) {
         self.of(&work.spec)
-            .events(&work.entries, work.facts.attempts);
+            .events(&work.entries, work.run.facts.attempts);
     }
 
     /// Closes the log of a run that has ended.

@@ -27,7 +27,7 @@ impl Performer {
         let beneath = self.beneath().map_err(|error| refused(&error))?;
         if let Some(path) = stdout_path(&work.spec) {
             let temporary = temporary_beside(path, work.spec.run);
-            if work.facts.results.execution == StepResult::Passed {
+            if work.run.facts.results.execution == StepResult::Passed {
                 beneath
                     .publish(&temporary, path)
                     .map_err(|error| refused(&error))?;

@@ -101,7 +101,7 @@ fn git_facts(work: &Work) -> GitFacts {
         .map(|tree| tree.commits_made.clone())
         .unwrap_or_default();
     let mut commits_made: Vec<String> = made.iter().map(|oid| oid.as_str().to_owned()).collect();
-    commits_made.extend(work.facts.commit.clone());
+    commits_made.extend(work.run.facts.commit.clone());
     let initial_commit = baseline.head.oid().map(|oid| oid.as_str().to_owned());
     GitFacts {
         branch,

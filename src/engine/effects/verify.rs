@@ -160,7 +160,7 @@ pub(super) fn attribution(
     result: &git::ResultTree,
 ) -> Result<git::Attribution, Failure> {
     let outputs = output_paths(work)?;
-    let reconciling = work.facts.reconciled
+    let reconciling = work.run.facts.reconciled
         || matches!(
             work.action,
             Action::Verify {
