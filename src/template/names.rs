@@ -8,6 +8,9 @@ pub const NAMES_MAX: usize = 512;
 /// Longest declared name, in bytes.
 pub const NAME_BYTES_MAX: usize = 128;
 
+/// The name by which the first output can be mentioned, whatever its own.
+const FIRST_OUTPUT: &str = "output";
+
 /// Where a name comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
@@ -182,7 +185,9 @@ pub(super) enum Lookup {
 #[derive(Debug, Clone)]
 pub struct Names {
     entries: Vec<Name>,
-    by_name: BTreeMap<String, Vec<usize>>,
+    /// Indexes of the entries, by name and then in the order of declaration.
+    by_name: Vec<usize>,
+    declared: usize,
     first_output: Option<usize>,
 }
 
@@ -206,28 +211,26 @@ impl Names {
                 scope: n.scope,
             })
             .collect();
+        let declared = entries.len();
         entries.extend(builtins(worker, skill));
-        let mut by_name: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for (index, entry) in entries.iter().enumerate() {
-            let same = by_name.entry(entry.name.clone()).or_default();
-            if same.iter().any(|&i| entries[i].scope == entry.scope) {
-                found.push(NamesProblem::Twice {
-                    name: entry.name.clone(),
-                    scope: entry.scope,
-                });
+        let mut by_name: Vec<usize> = (0..entries.len()).collect();
+        by_name.sort_by(|one, other| entries[*one].name.cmp(&entries[*other].name));
+        for same in by_name.chunk_by(|one, other| entries[*one].name == entries[*other].name) {
+            for (place, index) in same.iter().enumerate() {
+                let Name { name, scope, .. } = &entries[*index];
+                if same[..place].iter().any(|&i| entries[i].scope == *scope) {
+                    found.push(NamesProblem::Twice {
+                        name: name.clone(),
+                        scope: *scope,
+                    });
+                }
             }
-            same.push(index);
         }
         let first_output = entries.iter().position(|n| n.kind == Kind::OutputFile);
-        if let Some(first) = first_output {
-            let same = by_name.entry("output".to_owned()).or_default();
-            if !same.contains(&first) {
-                same.push(first);
-            }
-        }
         let names = Self {
             entries,
             by_name,
+            declared,
             first_output,
         };
         found.extend(names.variable_clashes());
@@ -253,11 +256,7 @@ impl Names {
     }
 
     pub(super) fn lookup(&self, scope: Option<Scope>, name: &str) -> Lookup {
-        let all = self
-            .by_name
-            .get(name)
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+        let all = self.standing_for(name);
         let fits = |i: &&usize| match scope {
             None => true,
             // `{output.output}` is a declared name, never the alias.
@@ -271,14 +270,44 @@ impl Names {
         }
     }
 
+    /// The entries that a name may stand for, the alias of the first output among them.
+    fn standing_for(&self, name: &str) -> Vec<usize> {
+        let named = |index: &usize| self.entries[*index].name.as_str();
+        let from = self.by_name.partition_point(|index| named(index) < name);
+        let rest = self.by_name[from..].iter();
+        let mut all: Vec<usize> = rest
+            .take_while(|index| named(index) == name)
+            .copied()
+            .collect();
+        if name == FIRST_OUTPUT
+            && let Some(first) = self.first_output
+            && !all.contains(&first)
+        {
+            all.push(first);
+        }
+        all
+    }
+
+    /// Every name that may stand in a placeholder, each once.
+    fn known(&self) -> Vec<&str> {
+        let mut known: Vec<&str> = self
+            .entries
+            .iter()
+            .map(|entry| entry.name.as_str())
+            .collect();
+        known.extend(self.first_output.map(|_| FIRST_OUTPUT));
+        known.sort_unstable();
+        known.dedup();
+        known
+    }
+
     /// Every name that stands for one thing, with what it stands for.
     pub(super) fn unambiguous(&self) -> impl Iterator<Item = (&str, usize)> {
-        self.by_name
-            .iter()
-            .filter_map(|(name, all)| match all.as_slice() {
-                [one] => Some((name.as_str(), *one)),
-                _ => None,
-            })
+        let one = |name| match *self.standing_for(name).as_slice() {
+            [one] => Some((name, one)),
+            _ => None,
+        };
+        self.known().into_iter().filter_map(one)
     }
 
     /// Reads the inside of a placeholder: `[input.|output.|builtin.]NAME[.json|.lines|.file]`.
@@ -321,13 +350,12 @@ impl Names {
     /// A known name that `name` may be a slip of: at most two typing errors, and fewer than half
     /// of the known name, so that short words which merely look alike stay untouched.
     pub(super) fn near_miss(&self, name: &str) -> Option<&str> {
-        let close = |known: &&String| {
+        let close = |known: &&str| {
             let distance = strsim::osa_distance(known, name);
             distance <= 2 && distance * 2 < known.chars().count()
         };
-        let best = self.by_name.keys().filter(close);
+        let best = self.known().into_iter().filter(close);
         best.min_by_key(|known| strsim::osa_distance(known, name))
-            .map(String::as_str)
     }
 
     /// What the text behind a reference is.
@@ -382,10 +410,12 @@ impl Names {
         format!("{{{}.{}}}", entry.scope.word(), entry.name)
     }
 
+    /// Built-in names clash with nothing: their variables begin like no declared one, and none derives from them.
     fn variable_clashes(&self) -> Vec<NamesProblem> {
         let mut taken: BTreeMap<String, usize> = BTreeMap::new();
         let mut found = Vec::new();
-        let stems = self.entries.iter().map(|e| variable_stem(e.scope, &e.name));
+        let declared = self.entries[..self.declared].iter();
+        let stems = declared.map(|entry| variable_stem(entry.scope, &entry.name));
         let mut clash = |first: usize, second: usize, variable: &str| {
             if self.entries[first].name != self.entries[second].name {
                 found.push(NamesProblem::SameVariable {
