@@ -30,6 +30,8 @@ pub(crate) struct Fake {
     pub(crate) lines: Vec<LogLine>,
     /// Signals that arrive while it is watched; each is waited for.
     pub(crate) signals: Vec<Interrupt>,
+    /// A signal that arrives while a submission is under way.
+    pub(crate) early: Option<Interrupt>,
     /// What a submission is refused with.
     pub(crate) refusal: Option<Diagnostic>,
     /// Whether a daemon hosts it.
@@ -48,6 +50,7 @@ impl Default for Fake {
             detail: Mutex::new(detail()),
             lines: Vec::new(),
             signals: Vec::new(),
+            early: None,
             refusal: None,
             daemon: true,
             condition: "ready",
@@ -86,17 +89,23 @@ impl Fake {
 
     /// Sends a signal; unless it is told to leave, waits until it has led to a request to end the run.
     fn signal(&self, signal: Interrupt, leaves: bool) {
-        let cancels =
-            |asked: &Vec<String>| asked.iter().filter(|one| one.starts_with("cancel")).count();
-        let before = cancels(&self.asked.lock().unwrap());
+        let before = Fake::cancels(&self.asked.lock().unwrap());
         (self.told.lock().unwrap().as_ref().unwrap())(signal);
-        if leaves {
-            return;
+        if !leaves {
+            self.await_cancel(before);
         }
+    }
+
+    fn cancels(asked: &[String]) -> usize {
+        asked.iter().filter(|one| one.starts_with("cancel")).count()
+    }
+
+    /// Waits for one more request to end the run than these.
+    fn await_cancel(&self, before: usize) {
         let asked = self.asked.lock().unwrap();
         let (_asked, waited) = self
             .changed
-            .wait_timeout_while(asked, PATIENCE, |asked| cancels(asked) == before)
+            .wait_timeout_while(asked, PATIENCE, |asked| Fake::cancels(asked) == before)
             .unwrap();
         assert!(!waited.timed_out(), "no request followed the signal");
     }
@@ -111,6 +120,9 @@ impl Control for Fake {
         self.note(format!("submit {}", serde_json::to_string(&shown).unwrap()));
         if let Some(refusal) = &self.refusal {
             return Err(refusal.clone());
+        }
+        if let Some(signal) = self.early {
+            (self.told.lock().unwrap().as_ref().unwrap())(signal);
         }
         let summary = summary();
         Ok(Submitted {
@@ -203,6 +215,9 @@ impl Control for Fake {
             if callback(WatchEvent::Changed(Box::new(going.clone()))).is_break() {
                 return Ok(());
             }
+        }
+        if self.early.is_some() {
+            self.await_cancel(0);
         }
         for (at, signal) in self.signals.iter().enumerate() {
             let leaves = *signal == Interrupt::Terminated && self.daemon || at == 2;

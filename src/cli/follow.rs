@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::Builder;
 use std::time::Duration;
 
-use super::interrupts::Interrupt;
+use super::interrupts::{Interrupt, Listening};
 use super::render::progress::Progress;
 use super::session::Session;
 use crate::model::{Diagnostic, Kind, RunId};
@@ -65,22 +65,47 @@ enum Incoming {
     Ended(Result<(), Diagnostic>),
 }
 
+/// Hears signals from before a run is asked for, so that none between the request and the waiting is lost.
+pub(crate) struct Ears {
+    sender: SyncSender<Incoming>,
+    // Goes before `listening`, whose thread may be sending.
+    receiver: Receiver<Incoming>,
+    listening: Listening,
+}
+
+impl Ears {
+    /// From now on signals wait for [`follow`].
+    pub(crate) fn open(session: &Session<'_>) -> Result<Ears, Diagnostic> {
+        let (sender, receiver) = sync_channel(BACKLOG_MAX);
+        let for_signals = sender.clone();
+        let listening = session
+            .interrupts
+            .listen(Box::new(move |signal| {
+                // The end of the waiting is no failure of the signal.
+                let _ = for_signals.send(Incoming::Signal(signal));
+            }))
+            .map_err(|error| internal("signals_unavailable", &error))?;
+        Ok(Ears {
+            sender,
+            receiver,
+            listening,
+        })
+    }
+}
+
 /// Waits for a run.
 pub(crate) fn follow(
     session: &mut Session<'_>,
+    ears: Ears,
     control: &Arc<dyn Control>,
     run: RunId,
     how: Follow,
 ) -> Result<Followed, Diagnostic> {
-    let (sender, receiver) = sync_channel(BACKLOG_MAX);
-    let for_signals = sender.clone();
-    let listening = session
-        .interrupts
-        .listen(Box::new(move |signal| {
-            // The end of the waiting is no failure of the signal.
-            let _ = for_signals.send(Incoming::Signal(signal));
-        }))
-        .map_err(|error| internal("signals_unavailable", &error))?;
+    let Ears {
+        sender,
+        receiver,
+        listening,
+    } = ears;
     let watcher = watch(Arc::clone(control), run, sender.clone())?;
     let now_ms = session.clock.monotonic_ms();
     let mut waiting = Waiting {

@@ -210,6 +210,18 @@ fn a_client_that_is_ended_cancels_nothing_unless_the_engine_goes_with_it() {
 }
 
 #[test]
+fn an_interrupt_between_the_request_and_the_waiting_cancels_too() {
+    for line in [["run", "x"], ["retry", "latest"]] {
+        let mut fake = Fake::of(failed_detail());
+        fake.detail.get_mut().unwrap().summary.outcome = Some(Outcome::Cancelled);
+        fake.early = Some(Interrupt::Interrupted);
+        let console = Console::new(fake);
+        assert_eq!(console.perform(&line).code, 130);
+        assert!(console.asked().contains(&"cancel now=false".to_owned()));
+    }
+}
+
+#[test]
 fn a_success_in_spite_of_ctrl_c_is_a_success() {
     let mut fake = Fake::default();
     fake.signals = vec![Interrupt::Interrupted];

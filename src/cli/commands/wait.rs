@@ -2,7 +2,7 @@
 
 use super::run::conclude;
 use crate::cli::exit::Exit;
-use crate::cli::follow::{Follow, Followed, OnInterrupt, follow};
+use crate::cli::follow::{Ears, Follow, Followed, OnInterrupt, follow};
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
 use crate::model::duration::parse_millis;
@@ -53,6 +53,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         lines: true,
         timeout_ms: args.timeout,
     };
-    let followed = follow(session, &control, run, how)?;
+    let ears = Ears::open(session)?;
+    let followed = follow(session, ears, &control, run, how)?;
     Ok(conclude(session, followed, run, args.quiet))
 }
