@@ -8,6 +8,7 @@ pub mod evidence;
 pub mod ids;
 pub mod outcome;
 pub mod problem;
+pub mod schedule;
 pub mod spec;
 pub mod time;
 pub mod value;

@@ -1,0 +1,406 @@
+//! Schedules: what makes a skill run without anybody asking, and the record of every due time.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::definition::HookText;
+use super::ids::{RunId, SkillRef};
+use super::problem::Place;
+use super::time::Timestamp;
+
+/// A schedule of one skill, as the catalog hands it out: every default filled in.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Unique in the workspace and the same after a change: `worker/skill`, or `worker/skill#name`.
+    pub id: String,
+    /// What it runs.
+    pub skill: SkillRef,
+    /// When.
+    pub trigger: Trigger,
+    /// IANA zone of its due times.
+    pub timezone: String,
+    /// Inputs of its runs, as JSON.
+    #[serde(default)]
+    pub inputs: serde_json::Map<String, serde_json::Value>,
+    /// What becomes of its due times.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Whether the definition switches it off.
+    #[serde(default)]
+    pub disabled: bool,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// What makes a schedule due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "on", rename_all = "snake_case")]
+pub enum Trigger {
+    /// Due times of a cron expression.
+    Cron {
+        /// As written.
+        expression: String,
+        /// Whether its first field is seconds.
+        #[serde(default)]
+        seconds: bool,
+        /// What becomes of due times that a change of the clock skips or repeats; absent: by the expression.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dst: Option<Dst>,
+    },
+    /// Every so many milliseconds, counted from when the schedule was first seen.
+    Every {
+        /// The period in milliseconds, at least 1,000.
+        period_ms: u64,
+    },
+    /// At given times of the schedule's zone, each `YYYY-MM-DDTHH:MM` with optional seconds.
+    At {
+        /// The times as written.
+        times: Vec<String>,
+    },
+    /// Once after each start of the machine.
+    Reboot,
+    /// When a run of another skill has ended.
+    After {
+        /// The other skill.
+        skill: SkillRef,
+        /// Which ends count.
+        when: AfterWhen,
+    },
+    /// When files change.
+    Watch {
+        /// Paths or patterns relative to the workspace.
+        paths: Vec<String>,
+        /// How long nothing may change before it counts, in milliseconds.
+        settle_ms: u64,
+    },
+    /// When a branch has got new commits.
+    OnCommit {
+        /// Short name of the branch.
+        branch: String,
+    },
+}
+
+impl Trigger {
+    /// Whether its due times follow from the clock.
+    pub const fn is_timed(&self) -> bool {
+        matches!(
+            self,
+            Trigger::Cron { .. } | Trigger::Every { .. } | Trigger::At { .. }
+        )
+    }
+}
+
+/// Which ends of another run count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AfterWhen {
+    /// Only successes.
+    Succeeded,
+    /// Everything but successes.
+    Failed,
+    /// All.
+    Always,
+}
+
+/// What becomes of due times that a change of the clock skips or repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Dst {
+    /// Due times that do not exist.
+    pub gap: Gap,
+    /// Due times that exist twice.
+    pub fold: Fold,
+}
+
+/// What becomes of a due time that the clock skips.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gap {
+    /// It is due once, right after the gap.
+    RunAfter,
+    /// It is not due.
+    Skip,
+}
+
+/// What becomes of a due time that the clock shows twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fold {
+    /// It is due the first time.
+    First,
+    /// It is due the second time.
+    Second,
+    /// It is due both times.
+    Both,
+}
+
+/// What becomes of due times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Policy {
+    /// While an earlier run of the schedule has not ended.
+    pub overlap: Overlap,
+    /// When nobody was there at the due time.
+    pub catch_up: CatchUp,
+    /// Most milliseconds by which a run starts later than its due time; the same for a due time always.
+    pub jitter_ms: u64,
+    /// Hours of the schedule's zone in which nothing is due, 0 to 23.
+    pub blocked_hours: Vec<u8>,
+    /// Dates of the schedule's zone on which nothing is due, `YYYY-MM-DD`.
+    pub blocked_dates: Vec<String>,
+    /// First instant at which it may be due.
+    pub start: Option<Timestamp>,
+    /// Last instant at which it may be due.
+    pub end: Option<Timestamp>,
+    /// How often it runs in all.
+    pub max_actions: Option<u64>,
+    /// After how many failures in a row it pauses.
+    pub pause_on_failure: Option<u32>,
+    /// Milliseconds within which it is to succeed; absent: its next due time and an hour.
+    pub expected_within_ms: Option<u64>,
+    /// Command that is told when it has not.
+    pub on_missed: Option<HookText>,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy {
+            overlap: Overlap::Skip,
+            catch_up: CatchUp::default(),
+            jitter_ms: 0,
+            blocked_hours: Vec::new(),
+            blocked_dates: Vec::new(),
+            start: None,
+            end: None,
+            max_actions: None,
+            pause_on_failure: None,
+            expected_within_ms: None,
+            on_missed: None,
+        }
+    }
+}
+
+/// What happens at a due time while an earlier run of the schedule has not ended.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// It is left out.
+    #[default]
+    Skip,
+    /// One waits for the end of the other; more are left out.
+    BufferOne,
+    /// All wait, in order.
+    BufferAll,
+    /// The other is cancelled, and it starts once that is dead and put back.
+    CancelOther,
+    /// As `cancel_other`, and the other's processes are killed at once.
+    TerminateOther,
+    /// It starts beside the other.
+    AllowAll,
+}
+
+/// What becomes of due times at which no engine was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CatchUp {
+    /// How many of them run.
+    pub mode: CatchUpMode,
+    /// How long after its due time a run may still start, in milliseconds.
+    pub window_ms: u64,
+}
+
+impl Default for CatchUp {
+    fn default() -> CatchUp {
+        CatchUp {
+            mode: CatchUpMode::Last,
+            window_ms: 24 * 3_600_000,
+        }
+    }
+}
+
+/// How many missed due times run.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CatchUpMode {
+    /// The last of them.
+    #[default]
+    Last,
+    /// All, one after the other.
+    All,
+    /// None.
+    None,
+}
+
+/// What became of a due time.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It led to a run in time.
+    Ran,
+    /// It led to a run later, because nobody was there.
+    CaughtUp,
+    /// A person had it run afterwards.
+    Backfilled,
+    /// An earlier run had not ended.
+    SkippedOverlap,
+    /// Nobody was there in time.
+    MissedWindow,
+    /// The schedule was paused.
+    Paused,
+    /// It fell into hours or dates in which nothing is due.
+    BlockedHours,
+    /// The definition could not be run as it was.
+    BlockedConfig,
+    /// A later due time ran in its place.
+    Coalesced,
+}
+
+impl Fate {
+    /// All of them.
+    pub const ALL: [Fate; 9] = [
+        Fate::Ran,
+        Fate::CaughtUp,
+        Fate::Backfilled,
+        Fate::SkippedOverlap,
+        Fate::MissedWindow,
+        Fate::Paused,
+        Fate::BlockedHours,
+        Fate::BlockedConfig,
+        Fate::Coalesced,
+    ];
+
+    /// The fate's name in every interface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fate::Ran => "ran",
+            Fate::CaughtUp => "caught_up",
+            Fate::Backfilled => "backfilled",
+            Fate::SkippedOverlap => "skipped_overlap",
+            Fate::MissedWindow => "missed_window",
+            Fate::Paused => "paused",
+            Fate::BlockedHours => "blocked_hours",
+            Fate::BlockedConfig => "blocked_config",
+            Fate::Coalesced => "coalesced",
+        }
+    }
+
+    /// Whether it led to a run.
+    pub const fn is_run(self) -> bool {
+        matches!(self, Fate::Ran | Fate::CaughtUp | Fate::Backfilled)
+    }
+}
+
+/// One row of the ledger: a due time that led to a run, or consecutive ones of one other fate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotRow {
+    /// The first due time that it covers.
+    pub from: Timestamp,
+    /// The last one.
+    pub to: Timestamp,
+    /// How many there are from the first to the last; absent: more than were counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// What became of them.
+    pub fate: Fate,
+    /// The run that it led to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// When that was decided.
+    pub at: Timestamp,
+    /// Why, where the fate alone does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Why nothing is due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    /// In words.
+    pub reason: String,
+    /// Who paused it.
+    pub by: String,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// What is remembered of a schedule; written in the same commit as the rows that it tells of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleState {
+    /// What its due times follow from; another one begins anew.
+    pub digest: String,
+    /// Since when it counts: the origin of `every`.
+    pub anchor: Timestamp,
+    /// Every due time up to here has its row.
+    pub cursor: Timestamp,
+    /// Due times after the cursor that have run already: the clock was stepped back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ran_ahead: Vec<Timestamp>,
+    /// Why nothing is due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
+    /// The newest row while it may grow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<SlotRow>,
+    /// How many runs it has led to.
+    #[serde(default)]
+    pub actions: u64,
+    /// Failures since its last success.
+    #[serde(default)]
+    pub failures: u32,
+    /// The last run that it led to, and its due time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<(Timestamp, RunId)>,
+    /// When a run of it last succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub succeeded_at: Option<Timestamp>,
+    /// Start of the machine for which `@reboot` has run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<String>,
+    /// When its definition went.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<Timestamp>,
+    /// How many rows the ledger holds of it.
+    #[serde(default)]
+    pub rows: u64,
+    /// How many due times had which fate, those whose rows have gone included.
+    #[serde(default)]
+    pub totals: BTreeMap<Fate, u64>,
+}
+
+impl ScheduleState {
+    /// Of a schedule that is seen for the first time.
+    pub fn new(digest: String, now: Timestamp) -> ScheduleState {
+        ScheduleState {
+            digest,
+            anchor: now,
+            cursor: now,
+            ran_ahead: Vec::new(),
+            pause: None,
+            open: None,
+            actions: 0,
+            failures: 0,
+            last: None,
+            succeeded_at: None,
+            boot: None,
+            closed: None,
+            rows: 0,
+            totals: BTreeMap::new(),
+        }
+    }
+}
