@@ -18,6 +18,7 @@ pub mod model;
 pub mod process;
 pub mod protocol;
 pub mod queue;
+pub mod schedule;
 pub mod store;
 pub mod template;
 pub mod thread;

@@ -348,7 +348,7 @@ pub struct ScheduleState {
     pub anchor: Timestamp,
     /// Every due time up to here has its row.
     pub cursor: Timestamp,
-    /// Due times after the cursor that have run already: the clock was stepped back.
+    /// Due times after the cursor that have run already, in their order: the clock was stepped back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ran_ahead: Vec<Timestamp>,
     /// Why nothing is due.

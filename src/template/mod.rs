@@ -19,6 +19,7 @@ mod tag;
 mod text;
 mod token;
 mod value;
+mod variables;
 
 #[cfg(test)]
 mod text_tests;

@@ -1,0 +1,369 @@
+//! What becomes of due times: which run now, which do not and why, and when to look again.
+//!
+//! [`decide`] is pure: it is given the time and told what else of the schedule runs. It covers due times in
+//! their order, each once: whoever calls it writes the rows, the new state and the run in one commit.
+
+use chrono_tz::Tz;
+use sha2::{Digest, Sha256};
+
+use super::blocked::Blocked;
+use crate::model::Timestamp;
+use crate::model::schedule::{CatchUpMode, Fate, Overlap, Policy, ScheduleState, SlotRow};
+
+/// How much later than its due time a run may start and still count as in time, in milliseconds. The loop
+/// looks at the wall clock every 30 s at least.
+pub const LATE_AFTER_MS: u64 = 60_000;
+
+/// Most rows of one decision; what is left is decided in the next.
+pub const ROWS_MAX: usize = 64;
+
+/// Due times are counted up to here; a longer row is without a count.
+pub const COUNT_MAX: u64 = 100_000;
+
+/// Due times that follow from the clock, strictly increasing.
+pub trait Slots {
+    /// The first due time after an instant.
+    fn next_after(&self, after: Timestamp) -> Option<Timestamp>;
+    /// The last due time that is not after `at` and after `after`.
+    fn last_between(&self, after: Timestamp, at: Timestamp) -> Option<Timestamp>;
+    /// How many due times are after `after` and not after `until`; counting ends at `at_most`.
+    fn count_between(&self, after: Timestamp, until: Timestamp, at_most: u64) -> u64;
+}
+
+/// Runs of the schedule that have not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Others {
+    /// Under way.
+    pub running: usize,
+    /// Waiting for their turn.
+    pub waiting: usize,
+}
+
+impl Others {
+    fn any(self) -> bool {
+        self.running + self.waiting > 0
+    }
+}
+
+/// The present, as far as a schedule is concerned.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment<'a> {
+    /// The wall clock.
+    pub now: Timestamp,
+    /// The schedule's zone.
+    pub zone: Tz,
+    /// The schedule's id.
+    pub id: &'a str,
+    /// What else of it has not ended.
+    pub others: Others,
+}
+
+/// What follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing before this instant; absent: nothing ever.
+    Wait(Option<Timestamp>),
+    /// Nothing before another run of the schedule has ended, or this instant.
+    Hold(Timestamp),
+    /// There is more to decide at once.
+    Again,
+    /// A due time is to run now.
+    Fire {
+        /// The due time.
+        slot: Timestamp,
+        /// `ran` or `caught_up`.
+        fate: Fate,
+    },
+}
+
+/// What [`decide`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// Due times that do not run, in their order; the first may go on the state's open row.
+    pub rows: Vec<SlotRow>,
+    /// Every due time up to here has its row once these are written.
+    pub cursor: Timestamp,
+    /// What follows.
+    pub next: Next,
+}
+
+/// Milliseconds by which a due time is put off: the same for it always.
+pub fn jitter_ms(id: &str, slot: Timestamp, most: u64) -> u64 {
+    if most == 0 {
+        return 0;
+    }
+    let digest = Sha256::new()
+        .chain_update(id.as_bytes())
+        .chain_update(slot.millis().to_be_bytes())
+        .finalize();
+    let mut head = [0; 8];
+    head.copy_from_slice(&digest[..8]);
+    u64::from_be_bytes(head) % most.saturating_add(1)
+}
+
+/// Decides about the due times after the state's cursor, in their order.
+pub fn decide<S: Slots + ?Sized>(
+    slots: &S,
+    policy: &Policy,
+    state: &ScheduleState,
+    moment: Moment<'_>,
+) -> Decision {
+    let mut walk = Walk {
+        slots,
+        policy,
+        state,
+        blocked: Blocked::new(policy, moment.zone),
+        moment,
+        rows: Vec::new(),
+        cursor: state.cursor,
+    };
+    let next = walk.until_something_follows();
+    Decision {
+        rows: walk.rows,
+        cursor: walk.cursor,
+        next,
+    }
+}
+
+/// Decides, and takes into the state what was decided; answers the rows as they are to be stored.
+pub fn settle<S: Slots + ?Sized>(
+    slots: &S,
+    policy: &Policy,
+    state: &mut ScheduleState,
+    moment: Moment<'_>,
+) -> (Vec<SlotRow>, Next) {
+    let decision = decide(slots, policy, state, moment);
+    let mut rows: Vec<SlotRow> = Vec::with_capacity(decision.rows.len());
+    for row in decision.rows {
+        let row = state.cover(row);
+        // One that has grown stands there once.
+        rows.pop_if(|last| last.from == row.from);
+        rows.push(row);
+    }
+    state.advance(decision.cursor);
+    (rows, decision.next)
+}
+
+struct Walk<'a, S: ?Sized> {
+    slots: &'a S,
+    policy: &'a Policy,
+    state: &'a ScheduleState,
+    blocked: Blocked<'a>,
+    moment: Moment<'a>,
+    rows: Vec<SlotRow>,
+    cursor: Timestamp,
+}
+
+impl<S: Slots + ?Sized> Walk<'_, S> {
+    fn until_something_follows(&mut self) -> Next {
+        loop {
+            if self.rows.len() >= ROWS_MAX {
+                return Next::Again;
+            }
+            if let Some(next) = self.step() {
+                return next;
+            }
+        }
+    }
+
+    /// Decides about the next due time, or a stretch of them; `None`: there may be more.
+    fn step(&mut self) -> Option<Next> {
+        let now = self.moment.now;
+        let Some(slot) = self.next_slot() else {
+            return Some(Next::Wait(None));
+        };
+        let due = self.due(slot);
+        if due > now {
+            return Some(Next::Wait(Some(due)));
+        }
+        if self.has_run(slot) {
+            self.cursor = slot;
+            return None;
+        }
+        if let Some(pause) = &self.state.pause {
+            self.cover(slot, now, Fate::Paused, Some(pause.reason.clone()));
+            return None;
+        }
+        if let Some(until) = self.blocked.until(slot, now) {
+            self.cover(slot, before(until), Fate::BlockedHours, None);
+            return None;
+        }
+        if self.is_late(slot) {
+            return self.late(slot);
+        }
+        self.in_time(slot)
+    }
+
+    /// The next due time that counts; those before the schedule's start and after its end do not.
+    fn next_slot(&self) -> Option<Timestamp> {
+        if self
+            .policy
+            .max_actions
+            .is_some_and(|most| self.state.actions >= most)
+        {
+            return None;
+        }
+        let after = match self.policy.start {
+            Some(start) => self.cursor.max(before(start)),
+            None => self.cursor,
+        };
+        let slot = self.slots.next_after(after)?;
+        (self.policy.end.is_none_or(|end| slot <= end)).then_some(slot)
+    }
+
+    fn due(&self, slot: Timestamp) -> Timestamp {
+        slot.plus_millis(jitter_ms(self.moment.id, slot, self.policy.jitter_ms))
+    }
+
+    /// Whether the clock was stepped back over a run of this due time.
+    fn has_run(&self, slot: Timestamp) -> bool {
+        self.state.ran_ahead.binary_search(&slot).is_ok()
+    }
+
+    fn is_late(&self, slot: Timestamp) -> bool {
+        self.moment.now.millis_since(self.due(slot)) > LATE_AFTER_MS
+    }
+
+    fn is_within_window(&self, slot: Timestamp) -> bool {
+        self.moment.now.millis_since(slot) <= self.policy.catch_up.window_ms
+    }
+
+    fn in_time(&mut self, slot: Timestamp) -> Option<Next> {
+        let others = self.moment.others;
+        let skipped = match self.policy.overlap {
+            Overlap::Skip => others.any(),
+            Overlap::BufferOne => others.waiting > 0,
+            Overlap::BufferAll
+            | Overlap::CancelOther
+            | Overlap::TerminateOther
+            | Overlap::AllowAll => false,
+        };
+        if skipped {
+            self.cover(slot, slot, Fate::SkippedOverlap, None);
+            return None;
+        }
+        let fate = Fate::Ran;
+        Some(Next::Fire { slot, fate })
+    }
+
+    /// Nobody was there when it was due.
+    fn late(&mut self, slot: Timestamp) -> Option<Next> {
+        let stretch = self.late_stretch(slot);
+        match self.policy.catch_up.mode {
+            CatchUpMode::None => self.cover(slot, stretch, Fate::MissedWindow, None),
+            CatchUpMode::All => return self.catch_up_all(slot, stretch),
+            CatchUpMode::Last => return self.catch_up_last(slot, stretch),
+        }
+        None
+    }
+
+    fn catch_up_all(&mut self, slot: Timestamp, stretch: Timestamp) -> Option<Next> {
+        if !self.is_within_window(slot) {
+            let border = self.window_begins();
+            self.cover(slot, stretch.min(before(border)), Fate::MissedWindow, None);
+            return None;
+        }
+        let one_by_one = matches!(self.policy.overlap, Overlap::Skip | Overlap::BufferOne);
+        if one_by_one && self.moment.others.any() {
+            let until = slot.plus_millis(self.policy.catch_up.window_ms.saturating_add(1));
+            return Some(Next::Hold(until));
+        }
+        let fate = Fate::CaughtUp;
+        Some(Next::Fire { slot, fate })
+    }
+
+    fn catch_up_last(&mut self, slot: Timestamp, stretch: Timestamp) -> Option<Next> {
+        let newest = self.newest_unblocked().unwrap_or(slot);
+        if slot < newest {
+            let until = stretch.min(before(newest));
+            if self.is_within_window(slot) {
+                self.cover(slot, until, Fate::Coalesced, None);
+            } else {
+                let until = until.min(before(self.window_begins()));
+                self.cover(slot, until, Fate::MissedWindow, None);
+            }
+            return None;
+        }
+        if !self.is_within_window(slot) {
+            self.cover(slot, slot, Fate::MissedWindow, None);
+            return None;
+        }
+        match self.in_time(slot) {
+            Some(Next::Fire { slot, .. }) => Some(Next::Fire {
+                slot,
+                fate: Fate::CaughtUp,
+            }),
+            other => other,
+        }
+    }
+
+    fn window_begins(&self) -> Timestamp {
+        let window = i64::try_from(self.policy.catch_up.window_ms).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.moment.now.millis().saturating_sub(window))
+    }
+
+    /// The last instant up to which due times from `slot` on are late and not blocked.
+    fn late_stretch(&self, slot: Timestamp) -> Timestamp {
+        let millis = self.moment.now.millis();
+        let most = i64::try_from(LATE_AFTER_MS.saturating_add(self.policy.jitter_ms));
+        let late = millis
+            .saturating_sub(most.unwrap_or(i64::MAX))
+            .saturating_sub(1);
+        // A due time that is put off may be late or not; it is looked at alone.
+        let late = Timestamp::from_millis(late).max(slot);
+        match self.blocked.next_from(slot, late) {
+            Some(blocked) => before(blocked),
+            None => late,
+        }
+    }
+
+    /// The newest due time that has come and is not blocked.
+    fn newest_unblocked(&self) -> Option<Timestamp> {
+        let now = self.moment.now;
+        let mut until = self.policy.end.map_or(now, |end| end.min(now));
+        loop {
+            let slot = self.slots.last_between(self.cursor, until)?;
+            if self.has_run(slot) || self.due(slot) > now {
+                until = before(slot);
+                continue;
+            }
+            match self.blocked.since(slot, self.cursor) {
+                Some(since) => until = before(since),
+                None => return Some(slot),
+            }
+        }
+    }
+
+    /// Gives every due time from `slot` to `until` one fate, up to one that has run already.
+    fn cover(&mut self, slot: Timestamp, until: Timestamp, fate: Fate, reason: Option<String>) {
+        let ran = &self.state.ran_ahead;
+        let ahead = ran.get(ran.partition_point(|ran| *ran <= slot));
+        let until = ahead.map_or(until, |ran| until.min(before(*ran)));
+        let until = self.policy.end.map_or(until, |end| until.min(end));
+        let to = self
+            .slots
+            .last_between(before(slot), until)
+            .unwrap_or(slot)
+            .max(slot);
+        let count = if to == slot {
+            1
+        } else {
+            self.slots.count_between(before(slot), to, COUNT_MAX + 1)
+        };
+        self.rows.push(SlotRow {
+            from: slot,
+            to,
+            count: (count <= COUNT_MAX).then_some(count),
+            fate,
+            run: None,
+            at: self.moment.now,
+            reason,
+        });
+        self.cursor = to;
+    }
+}
+
+/// The millisecond before an instant.
+fn before(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis(at.millis().saturating_sub(1))
+}

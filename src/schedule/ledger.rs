@@ -1,0 +1,160 @@
+//! The record of due times: rows that grow, a clock that steps back, ends of runs.
+
+use super::due::{COUNT_MAX, Slots};
+use crate::model::outcome::Outcome;
+use crate::model::schedule::{Fate, Pause, Policy, ScheduleState, SlotRow};
+use crate::model::{RunId, Timestamp};
+
+/// A clock that steps back by more than this makes due times come again, in milliseconds.
+pub const STEPPED_BACK_MS: u64 = 5 * 60_000;
+
+/// Who pauses after failures.
+const OURSELVES: &str = "workerctl";
+
+impl ScheduleState {
+    /// Takes a row in, behind all others; answers it as it is to be stored under its first due time.
+    pub fn cover(&mut self, row: SlotRow) -> SlotRow {
+        if let Some(count) = row.count {
+            let total = self.totals.entry(row.fate).or_default();
+            *total = total.saturating_add(count);
+        }
+        let open = self.open.take().filter(|open| {
+            let ran_between = |ran: &Timestamp| open.to < *ran && *ran < row.from;
+            !self.ran_ahead.iter().any(ran_between)
+        });
+        self.cursor = self.cursor.max(row.to);
+        self.ran_ahead.retain(|ran| *ran > row.to);
+        let row = match open {
+            Some(open) if open.fate == row.fate && open.reason == row.reason => SlotRow {
+                from: open.from,
+                count: sum(open.count, row.count),
+                at: open.at,
+                ..row
+            },
+            _ => {
+                self.rows = self.rows.saturating_add(1);
+                row
+            }
+        };
+        if !row.fate.is_run() {
+            self.open = Some(row.clone());
+        }
+        row
+    }
+
+    /// A due time, or an event, leads to a run.
+    pub fn fired(&mut self, slot: Timestamp, fate: Fate, run: RunId, at: Timestamp) -> SlotRow {
+        self.actions = self.actions.saturating_add(1);
+        self.last = Some((slot, run));
+        self.cover(SlotRow {
+            from: slot,
+            to: slot,
+            count: Some(1),
+            fate,
+            run: Some(run),
+            at,
+            reason: None,
+        })
+    }
+
+    /// Moves on over due times that have run already.
+    pub fn advance(&mut self, cursor: Timestamp) {
+        if cursor > self.cursor {
+            self.cursor = cursor;
+            self.open = None;
+            self.ran_ahead.retain(|ran| *ran > cursor);
+        }
+    }
+
+    /// A run of the schedule has ended.
+    pub fn ended(&mut self, policy: &Policy, outcome: &Outcome, at: Timestamp) {
+        match outcome {
+            Outcome::Succeeded => {
+                self.failures = 0;
+                self.succeeded_at = Some(at);
+            }
+            Outcome::Failed { .. } | Outcome::TimedOut { .. } | Outcome::Unknown { .. } => {
+                self.failures = self.failures.saturating_add(1);
+                let most = policy.pause_on_failure;
+                if most.is_some_and(|most| self.failures >= most) && self.pause.is_none() {
+                    self.pause = Some(Pause {
+                        reason: format!("{} failures in a row", self.failures),
+                        by: OURSELVES.to_owned(),
+                        at,
+                    });
+                }
+            }
+            Outcome::Cancelled | Outcome::Denied { .. } => {}
+        }
+    }
+
+    /// Whether the clock stands so far before the cursor that due times come again.
+    pub fn is_behind(&self, now: Timestamp) -> bool {
+        self.cursor.millis_since(now) > STEPPED_BACK_MS
+    }
+
+    /// The clock was stepped back: due times after `now` come again, but for those that have run.
+    ///
+    /// `after` are the stored rows that reach beyond `now`. Answers the rows to be removed, by their first
+    /// due time, and the one that is shortened.
+    pub fn rewind<S: Slots + ?Sized>(
+        &mut self,
+        slots: &S,
+        after: Vec<SlotRow>,
+        now: Timestamp,
+    ) -> (Vec<Timestamp>, Option<SlotRow>) {
+        let (mut gone, mut shortened) = (Vec::new(), None);
+        let mut ahead: Vec<Timestamp> = Vec::new();
+        for row in after {
+            if row.fate.is_run() {
+                ahead.extend((row.from > now).then_some(row.from));
+                continue;
+            }
+            let kept = slots.last_between(before(row.from), now);
+            self.uncount(row.fate, row.count);
+            match kept.filter(|kept| *kept >= row.from) {
+                Some(to) => {
+                    let count = slots.count_between(before(row.from), to, COUNT_MAX + 1);
+                    let count = (count <= COUNT_MAX).then_some(count);
+                    let total = self.totals.entry(row.fate).or_default();
+                    *total = total.saturating_add(count.unwrap_or(0));
+                    shortened = Some(SlotRow { to, count, ..row });
+                }
+                None => {
+                    self.rows = self.rows.saturating_sub(1);
+                    gone.push(row.from);
+                }
+            }
+        }
+        ahead.extend(self.ran_ahead.iter().filter(|ran| **ran > now));
+        ahead.sort_unstable();
+        ahead.dedup();
+        self.ran_ahead = ahead;
+        self.cursor = now;
+        self.open = None;
+        (gone, shortened)
+    }
+
+    fn uncount(&mut self, fate: Fate, count: Option<u64>) {
+        let total = self.totals.entry(fate).or_default();
+        *total = total.saturating_sub(count.unwrap_or(0));
+    }
+
+    /// The definition was changed: it counts from now on, and what is past stays as it is.
+    pub fn re_anchor(&mut self, digest: String, now: Timestamp) {
+        self.digest = digest;
+        self.anchor = now;
+        self.cursor = self.cursor.max(now);
+        self.open = None;
+        self.closed = None;
+    }
+}
+
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    let both = one?.saturating_add(other?);
+    (both <= COUNT_MAX).then_some(both)
+}
+
+fn before(at: Timestamp) -> Timestamp {
+    Timestamp::from_millis(at.millis().saturating_sub(1))
+}

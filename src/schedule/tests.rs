@@ -1,0 +1,343 @@
+//! Rows of the policies' table: what becomes of due times, one case each.
+
+use chrono_tz::Tz;
+
+use super::*;
+use crate::model::outcome::{Failure, Outcome, Step};
+use crate::model::schedule::{
+    CatchUp, CatchUpMode, Fate, Overlap, Pause, Policy, ScheduleState, SlotRow,
+};
+use crate::model::{RunId, Timestamp};
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+
+/// Every hour, on the hour.
+struct Hourly;
+
+impl Slots for Hourly {
+    fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
+        Some(at((after.millis().div_euclid(HOUR) + 1) * HOUR))
+    }
+
+    fn last_between(&self, after: Timestamp, at_most: Timestamp) -> Option<Timestamp> {
+        let last = at(at_most.millis().div_euclid(HOUR) * HOUR);
+        (last > after).then_some(last)
+    }
+
+    fn count_between(&self, after: Timestamp, until: Timestamp, at_most: u64) -> u64 {
+        let hours = until.millis().div_euclid(HOUR) - after.millis().div_euclid(HOUR);
+        u64::try_from(hours).unwrap_or(0).min(at_most)
+    }
+}
+
+fn at(millis: i64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+fn run(number: u128) -> RunId {
+    RunId::following(None, at(0), number)
+}
+
+fn state(cursor_hours: i64) -> ScheduleState {
+    ScheduleState::new("d".to_owned(), at(cursor_hours * HOUR))
+}
+
+fn moment(millis: i64, running: usize, waiting: usize) -> Moment<'static> {
+    Moment {
+        now: at(millis),
+        zone: Tz::UTC,
+        id: "w/s",
+        others: Others { running, waiting },
+    }
+}
+
+fn policy(mode: CatchUpMode, window_hours: u64) -> Policy {
+    Policy {
+        catch_up: CatchUp {
+            mode,
+            window_ms: window_hours * 3_600_000,
+        },
+        ..Policy::default()
+    }
+}
+
+/// Rows as (first hour, last hour, fate), and what follows.
+fn decided(
+    policy: &Policy,
+    state: &ScheduleState,
+    moment: Moment<'_>,
+) -> (Vec<(i64, i64, Fate)>, Next) {
+    let mut state = state.clone();
+    let (rows, next) = settle(&Hourly, policy, &mut state, moment);
+    let hours = |row: &SlotRow| (row.from.millis() / HOUR, row.to.millis() / HOUR, row.fate);
+    for row in &rows {
+        let hours = u64::try_from((row.to.millis() - row.from.millis()) / HOUR + 1).unwrap();
+        assert_eq!(row.count, Some(hours));
+    }
+    (rows.iter().map(hours).collect(), next)
+}
+
+fn fires(hour: i64, fate: Fate) -> Next {
+    Next::Fire {
+        slot: at(hour * HOUR),
+        fate,
+    }
+}
+
+#[test]
+fn a_due_time_fires_when_it_has_come_and_not_before() {
+    let policy = Policy::default();
+    let waits = decided(&policy, &state(0), moment(HOUR - 1, 0, 0));
+    assert_eq!(waits, (vec![], Next::Wait(Some(at(HOUR)))));
+    let due = decided(&policy, &state(0), moment(HOUR, 0, 0));
+    assert_eq!(due, (vec![], fires(1, Fate::Ran)));
+    let nearly_late = decided(&policy, &state(0), moment(HOUR + MINUTE, 0, 0));
+    assert_eq!(nearly_late.1, fires(1, Fate::Ran));
+    let late = decided(&policy, &state(0), moment(HOUR + MINUTE + 1, 0, 0));
+    assert_eq!(late.1, fires(1, Fate::CaughtUp));
+}
+
+#[test]
+fn the_six_ways_of_overlap() {
+    let with = |overlap, running, waiting| {
+        let policy = Policy {
+            overlap,
+            ..Policy::default()
+        };
+        decided(&policy, &state(0), moment(HOUR, running, waiting))
+    };
+    let left_out = (
+        vec![(1, 1, Fate::SkippedOverlap)],
+        Next::Wait(Some(at(2 * HOUR))),
+    );
+    let goes = (vec![], fires(1, Fate::Ran));
+    for (overlap, alone, one_runs, one_waits) in [
+        (Overlap::Skip, &goes, &left_out, &left_out),
+        (Overlap::BufferOne, &goes, &goes, &left_out),
+        (Overlap::BufferAll, &goes, &goes, &goes),
+        (Overlap::CancelOther, &goes, &goes, &goes),
+        (Overlap::TerminateOther, &goes, &goes, &goes),
+        (Overlap::AllowAll, &goes, &goes, &goes),
+    ] {
+        assert_eq!(&with(overlap, 0, 0), alone, "{overlap:?}");
+        assert_eq!(&with(overlap, 1, 0), one_runs, "{overlap:?}");
+        assert_eq!(&with(overlap, 1, 1), one_waits, "{overlap:?}");
+    }
+}
+
+#[test]
+fn what_was_missed_is_caught_up_as_the_policy_says() {
+    // Ten due times while nobody was there; the window holds the last three.
+    let now = moment(10 * HOUR + 30 * MINUTE, 0, 0);
+    let last = decided(&policy(CatchUpMode::Last, 3), &state(0), now);
+    assert_eq!(
+        last,
+        (
+            vec![(1, 7, Fate::MissedWindow), (8, 9, Fate::Coalesced)],
+            fires(10, Fate::CaughtUp)
+        )
+    );
+    let all = decided(&policy(CatchUpMode::All, 3), &state(0), now);
+    assert_eq!(
+        all,
+        (vec![(1, 7, Fate::MissedWindow)], fires(8, Fate::CaughtUp))
+    );
+    let none = decided(&policy(CatchUpMode::None, 3), &state(0), now);
+    assert_eq!(
+        none,
+        (
+            vec![(1, 10, Fate::MissedWindow)],
+            Next::Wait(Some(at(11 * HOUR)))
+        )
+    );
+    let outside = decided(&policy(CatchUpMode::Last, 0), &state(0), now);
+    assert_eq!(
+        outside,
+        (
+            vec![(1, 10, Fate::MissedWindow)],
+            Next::Wait(Some(at(11 * HOUR)))
+        )
+    );
+}
+
+#[test]
+fn a_due_time_in_time_stands_in_for_those_that_were_missed() {
+    let now = moment(10 * HOUR, 0, 0);
+    let last = decided(&policy(CatchUpMode::Last, 24), &state(0), now);
+    assert_eq!(last, (vec![(1, 9, Fate::Coalesced)], fires(10, Fate::Ran)));
+}
+
+#[test]
+fn catching_up_all_goes_one_by_one_and_gives_up_with_the_window() {
+    let policy = policy(CatchUpMode::All, 3);
+    let busy = moment(10 * HOUR + 30 * MINUTE, 1, 0);
+    let held = decided(&policy, &state(7), busy);
+    assert_eq!(held, (vec![], Next::Hold(at(11 * HOUR + 1))));
+    let over = decided(&policy, &state(7), moment(11 * HOUR + 1, 1, 0));
+    assert_eq!(over.0, [(8, 8, Fate::MissedWindow)]);
+}
+
+#[test]
+fn nothing_is_due_while_paused_or_blocked() {
+    let mut paused = state(0);
+    paused.pause = Some(Pause {
+        reason: "a holiday".to_owned(),
+        by: "ada".to_owned(),
+        at: at(0),
+    });
+    let now = moment(5 * HOUR, 0, 0);
+    assert_eq!(
+        decided(&Policy::default(), &paused, now),
+        (vec![(1, 5, Fate::Paused)], Next::Wait(Some(at(6 * HOUR))))
+    );
+    let blocked = Policy {
+        blocked_hours: vec![22, 23, 0, 1],
+        ..Policy::default()
+    };
+    let night = decided(&blocked, &state(20), moment(26 * HOUR, 0, 0));
+    assert_eq!(
+        night,
+        (
+            vec![(21, 21, Fate::Coalesced), (22, 25, Fate::BlockedHours)],
+            fires(26, Fate::Ran)
+        )
+    );
+    // The newest that may run is the one before the night.
+    let woken = decided(&blocked, &state(20), moment(24 * HOUR, 0, 0));
+    assert_eq!(woken, (vec![], fires(21, Fate::CaughtUp)));
+    let on_a_date = Policy {
+        blocked_dates: vec!["1970-01-02".to_owned()],
+        ..Policy::default()
+    };
+    let holiday = decided(&on_a_date, &state(23), moment(30 * HOUR, 0, 0));
+    assert_eq!(holiday.0, [(24, 30, Fate::BlockedHours)]);
+}
+
+#[test]
+fn start_end_and_the_number_of_actions_bound_it() {
+    let bounded = Policy {
+        start: Some(at(3 * HOUR)),
+        end: Some(at(4 * HOUR)),
+        ..Policy::default()
+    };
+    let early = decided(&bounded, &state(0), moment(HOUR, 0, 0));
+    assert_eq!(early, (vec![], Next::Wait(Some(at(3 * HOUR)))));
+    assert_eq!(
+        decided(&bounded, &state(3), moment(4 * HOUR, 0, 0)).1,
+        fires(4, Fate::Ran)
+    );
+    assert_eq!(
+        decided(&bounded, &state(4), moment(9 * HOUR, 0, 0)),
+        (vec![], Next::Wait(None))
+    );
+    let twice = Policy {
+        max_actions: Some(2),
+        ..Policy::default()
+    };
+    let mut done = state(0);
+    done.actions = 2;
+    assert_eq!(
+        decided(&twice, &done, moment(HOUR, 0, 0)).1,
+        Next::Wait(None)
+    );
+}
+
+#[test]
+fn jitter_is_the_same_for_a_due_time_always() {
+    let policy = Policy {
+        jitter_ms: 600_000,
+        ..Policy::default()
+    };
+    let put_off = jitter_ms("w/s", at(HOUR), 600_000);
+    assert!(put_off > 0 && put_off <= 600_000);
+    assert_ne!(put_off, jitter_ms("w/s", at(2 * HOUR), 600_000));
+    assert_ne!(put_off, jitter_ms("w/t", at(HOUR), 600_000));
+    let due = at(HOUR).plus_millis(put_off);
+    let waits = decided(&policy, &state(0), moment(HOUR, 0, 0));
+    assert_eq!(waits, (vec![], Next::Wait(Some(due))));
+    let goes = decided(&policy, &state(0), moment(due.millis(), 0, 0));
+    assert_eq!(goes.1, fires(1, Fate::Ran));
+}
+
+#[test]
+fn rows_of_one_fate_grow_and_a_run_ends_them() {
+    let mut state = state(0);
+    let busy = |hour: i64| moment(hour * HOUR, 1, 0);
+    let policy = Policy::default();
+    for hour in 1..=3 {
+        let (rows, _) = settle(&Hourly, &policy, &mut state, busy(hour));
+        assert_eq!(rows.len(), 1);
+        assert_eq!(rows[0].from, at(HOUR));
+        assert_eq!(rows[0].count, u64::try_from(hour).ok());
+    }
+    state.fired(at(4 * HOUR), Fate::Ran, run(1), at(4 * HOUR));
+    let (rows, _) = settle(&Hourly, &policy, &mut state, busy(5));
+    assert_eq!(rows[0].from, at(5 * HOUR));
+    assert_eq!((state.rows, state.actions), (3, 1));
+    assert_eq!(state.totals[&Fate::SkippedOverlap], 4);
+}
+
+#[test]
+fn what_has_run_never_runs_again_when_the_clock_steps_back() {
+    let policy = Policy::default();
+    let mut state = state(0);
+    let ran = state.fired(at(HOUR), Fate::Ran, run(1), at(HOUR));
+    let (skipped, _) = settle(&Hourly, &policy, &mut state, moment(3 * HOUR, 1, 0));
+    let skipped = skipped[0].clone();
+    let ahead = state.fired(at(4 * HOUR), Fate::Ran, run(2), at(4 * HOUR));
+    let now = at(2 * HOUR + MINUTE);
+    assert!(state.is_behind(now));
+    assert!(!state.is_behind(at(4 * HOUR - 5 * MINUTE)));
+    let (gone, shortened) = state.rewind(&Hourly, vec![ran, skipped, ahead], now);
+    assert!(gone.is_empty());
+    let shortened = shortened.unwrap();
+    assert_eq!((shortened.to, shortened.count), (at(2 * HOUR), Some(1)));
+    assert_eq!(state.ran_ahead, [at(4 * HOUR)]);
+    // The third hour comes again; the fourth has run.
+    let (rows, next) = settle(&Hourly, &policy, &mut state, moment(3 * HOUR, 0, 0));
+    assert_eq!((rows, next), (vec![], fires(3, Fate::Ran)));
+    state.fired(at(3 * HOUR), Fate::Ran, run(3), at(3 * HOUR));
+    let (rows, next) = settle(&Hourly, &policy, &mut state, moment(4 * HOUR, 0, 0));
+    assert_eq!((rows, next), (vec![], Next::Wait(Some(at(5 * HOUR)))));
+    assert_eq!(state.cursor, at(4 * HOUR));
+}
+
+#[test]
+fn a_row_does_not_reach_over_a_run() {
+    let policy = policy(CatchUpMode::None, 1);
+    let mut state = state(0);
+    state.ran_ahead = vec![at(3 * HOUR)];
+    let (rows, _) = settle(
+        &Hourly,
+        &policy,
+        &mut state,
+        moment(6 * HOUR + 2 * MINUTE, 0, 0),
+    );
+    let hours: Vec<(i64, i64)> = rows
+        .iter()
+        .map(|row| (row.from.millis() / HOUR, row.to.millis() / HOUR))
+        .collect();
+    assert_eq!(hours, [(1, 2), (4, 6)]);
+    assert!(state.ran_ahead.is_empty());
+}
+
+#[test]
+fn failures_in_a_row_pause_it() {
+    let policy = Policy {
+        pause_on_failure: Some(2),
+        ..Policy::default()
+    };
+    let failed = Outcome::Failed {
+        failure: Failure::new(Step::Execute, "exit_code", "1"),
+    };
+    let mut state = state(0);
+    for outcome in [&failed, &Outcome::Succeeded, &failed, &Outcome::Cancelled] {
+        state.ended(&policy, outcome, at(1));
+        assert_eq!(state.pause, None);
+    }
+    state.ended(&policy, &failed, at(2));
+    let pause = state.pause.clone().unwrap();
+    assert_eq!(pause.reason, "2 failures in a row");
+    assert_eq!(state.succeeded_at, Some(at(1)));
+}
