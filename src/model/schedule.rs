@@ -348,8 +348,9 @@ pub struct ScheduleState {
     pub anchor: Timestamp,
     /// Every due time up to here has its row.
     pub cursor: Timestamp,
-    /// Due times after the cursor that have run already, in their order: the clock was stepped back.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Due times after the cursor that have run already, in their order: the clock was stepped back. They
+    /// are not stored with it, for their rows tell of them.
+    #[serde(skip)]
     pub ran_ahead: Vec<Timestamp>,
     /// Why nothing is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]

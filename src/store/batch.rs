@@ -117,6 +117,15 @@ impl Plan {
                 self.put(table, keys::idempotency(key), Some((*run, "key")), &record)?;
             }
             Write::ForgetKeys(before) => self.forget_keys(table, *before)?,
+            Write::Schedule { id, state } => {
+                self.put(table, keys::schedule(id), None, state.as_ref())?;
+            }
+            Write::Slot { schedule, row } => {
+                self.put(table, keys::slot(schedule, row.from), None, row)?;
+            }
+            Write::DropSlot { schedule, from } => {
+                self.rows.insert(keys::slot(schedule, *from), None);
+            }
         }
         Ok(())
     }

@@ -66,6 +66,25 @@ macro_rules! store_over_keyed {
             fn newest(&self) -> Result<Option<crate::model::RunId>, crate::store::StoreError> {
                 self.0.newest()
             }
+            fn schedules(
+                &self,
+                callback: &mut dyn FnMut(
+                    &str,
+                    Result<crate::model::schedule::ScheduleState, crate::store::Unreadable>,
+                ),
+            ) -> Result<(), crate::store::StoreError> {
+                self.0.schedules(callback)
+            }
+            fn slots(
+                &self,
+                schedule: &str,
+                before: Option<crate::model::Timestamp>,
+                callback: &mut dyn FnMut(
+                    Result<crate::model::schedule::SlotRow, crate::store::Unreadable>,
+                ) -> std::ops::ControlFlow<()>,
+            ) -> Result<(), crate::store::StoreError> {
+                self.0.slots(schedule, before, callback)
+            }
             fn counters(&self) -> crate::store::StoreCounters {
                 self.0.counters()
             }

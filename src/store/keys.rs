@@ -4,7 +4,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::model::RunId;
+use crate::model::{RunId, Timestamp};
 
 /// Version of the store.
 pub(super) const VERSION: &[u8] = b"v";
@@ -21,6 +21,10 @@ pub(super) const DONE: u8 = b'd';
 pub(super) const KEY: u8 = b'k';
 /// Specifications and journals.
 pub(super) const RUN: u8 = b'r';
+/// What is remembered of schedules.
+pub(super) const SCHEDULE: u8 = b's';
+/// Rows of the ledger of due times.
+pub(super) const SLOT: u8 = b't';
 
 const SPEC: u8 = 0;
 const ENTRIES: u8 = 1;
@@ -50,6 +54,20 @@ impl KeyRange {
             range.to = of_run(kind, run);
         }
         range
+    }
+
+    /// The rows of one schedule whose first due time is before an instant.
+    pub(super) fn ledger(schedule: &str, before: Option<Timestamp>) -> KeyRange {
+        let from = of_ledger(schedule);
+        let to = match before {
+            Some(before) => slot(schedule, before),
+            None => {
+                let mut to = from.clone();
+                to.extend_from_slice(&[u8::MAX; 9]);
+                to
+            }
+        };
+        KeyRange { from, to }
     }
 
     /// The journal of one run.
@@ -92,6 +110,37 @@ pub(super) fn idempotency(text: &str) -> Vec<u8> {
     key
 }
 
+/// The key of what is remembered of a schedule.
+pub(super) fn schedule(id: &str) -> Vec<u8> {
+    let mut key = vec![SCHEDULE];
+    key.extend_from_slice(id.as_bytes());
+    key
+}
+
+/// The key of a row of the ledger, by its first due time; ids hold no NUL.
+pub(super) fn slot(schedule: &str, from: Timestamp) -> Vec<u8> {
+    let mut key = of_ledger(schedule);
+    // Times before 1970 sort before those after it.
+    let sorted = from.millis().cast_unsigned() ^ (1 << 63);
+    key.extend_from_slice(&sorted.to_be_bytes());
+    key
+}
+
+fn of_ledger(schedule: &str) -> Vec<u8> {
+    let mut key = vec![SLOT];
+    key.extend_from_slice(schedule.as_bytes());
+    key.push(0);
+    key
+}
+
+/// The schedule and the first due time that the key of a row names.
+pub(super) fn slot_of(key: &[u8]) -> Option<(&str, Timestamp)> {
+    let (id, sorted) = key.get(1..)?.split_last_chunk::<8>()?;
+    let id = std::str::from_utf8(id.strip_suffix(&[0])?).ok()?;
+    let millis = (u64::from_be_bytes(*sorted) ^ (1 << 63)).cast_signed();
+    Some((id, Timestamp::from_millis(millis)))
+}
+
 /// The run that a key of a run names.
 pub(super) fn run_of(key: &[u8]) -> Option<RunId> {
     let bytes: [u8; 16] = key.get(1..17)?.try_into().ok()?;
@@ -117,6 +166,10 @@ pub(super) enum Kind {
     Spec(RunId),
     /// Events of a run.
     Entries(RunId),
+    /// What is remembered of a schedule.
+    Schedule,
+    /// A row of the ledger, by its first due time.
+    Slot(Timestamp),
 }
 
 impl Kind {
@@ -130,6 +183,8 @@ impl Kind {
             (&DONE, 17) => run_of(key).map(Kind::Done),
             (&KEY, 21) => Some(Kind::Key),
             (&RUN, 18) if key[17] == SPEC => run_of(key).map(Kind::Spec),
+            (&SCHEDULE, 2..) => Some(Kind::Schedule),
+            (&SLOT, 10..) => slot_of(key).map(|(_, from)| Kind::Slot(from)),
             (&RUN, 22) if key[17] == ENTRIES => run_of(key).map(Kind::Entries),
             _ => None,
         }
@@ -147,6 +202,8 @@ impl std::fmt::Display for Kind {
             Kind::Key => f.write_str("an idempotency key"),
             Kind::Spec(run) => write!(f, "the specification of run {run}"),
             Kind::Entries(run) => write!(f, "the journal of run {run}"),
+            Kind::Schedule => f.write_str("the state of a schedule"),
+            Kind::Slot(from) => write!(f, "the due time {}", from.rfc3339()),
         }
     }
 }

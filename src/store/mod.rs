@@ -21,6 +21,7 @@ mod flushing;
 mod guard;
 mod keyed;
 mod keys;
+mod ledger;
 pub mod lock;
 pub mod maintenance;
 mod memory;
@@ -44,6 +45,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::machine::Entry;
+use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
 
@@ -83,6 +85,27 @@ pub enum Write {
     },
     /// Forgets keys given before this instant.
     ForgetKeys(Timestamp),
+    /// What is remembered of a schedule.
+    Schedule {
+        /// The schedule.
+        id: String,
+        /// Its state.
+        state: Box<ScheduleState>,
+    },
+    /// A row of the ledger of due times; another with the same first due time goes.
+    Slot {
+        /// The schedule.
+        schedule: String,
+        /// The row.
+        row: SlotRow,
+    },
+    /// A row goes.
+    DropSlot {
+        /// The schedule.
+        schedule: String,
+        /// Its first due time.
+        from: Timestamp,
+    },
 }
 
 /// What is committed at once, or not at all.
@@ -142,6 +165,16 @@ pub enum StoreError {
     },
 }
 
+/// A record that cannot be read, and that nothing else depends on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unreadable {
+    /// Its first due time, of a row.
+    pub from: Option<Timestamp>,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
 /// Counters since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreCounters {
@@ -187,6 +220,20 @@ pub trait Store: Send + Sync {
     fn key(&self, key: &str) -> Result<Option<(RunId, Timestamp)>, StoreError>;
     /// The newest run id ever stored.
     fn newest(&self) -> Result<Option<RunId>, StoreError>;
+    /// What is remembered of every schedule, in the order of their ids; a state that cannot be read is
+    /// told as such and stops nothing.
+    fn schedules(
+        &self,
+        callback: &mut dyn FnMut(&str, Result<ScheduleState, Unreadable>),
+    ) -> Result<(), StoreError>;
+    /// Rows of a schedule's ledger, newest first, starting below `before`, until the callback breaks; a row
+    /// that cannot be read is told as such and stops nothing.
+    fn slots(
+        &self,
+        schedule: &str,
+        before: Option<Timestamp>,
+        callback: &mut dyn FnMut(Result<SlotRow, Unreadable>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
     /// Counters since the store was opened.
     fn counters(&self) -> StoreCounters;
 }

@@ -15,6 +15,7 @@ use super::record::{self, Body};
 use super::sled_table::from_file;
 use super::witness::Said;
 use crate::machine::{Entry, Run};
+use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{RunId, RunSpec};
 use crate::protocol::RunSummary;
 
@@ -47,6 +48,10 @@ pub struct VerifyReport {
     pub events: u64,
     /// Idempotency keys.
     pub keys: u64,
+    /// Schedules that are remembered.
+    pub schedules: u64,
+    /// Rows of the ledger of due times.
+    pub slots: u64,
     /// Payload files that records name.
     pub payload_files: u64,
     /// Files that no record names: of batches that were never committed. At most [`LISTED_MAX`].
@@ -181,6 +186,18 @@ impl Walk {
                 self.specs.insert(run);
                 let spec: Option<RunSpec> = self.parse(table, key, value, Some(run))?;
                 self.same_run(run, spec.map(|spec| spec.run));
+            }
+            Kind::Schedule => {
+                self.report.schedules += 1;
+                self.parse::<ScheduleState>(table, key, value, None)?;
+            }
+            Kind::Slot(from) => {
+                self.report.slots += 1;
+                let row: Option<SlotRow> = self.parse(table, key, value, None)?;
+                if row.is_some_and(|row| row.from != from) {
+                    let reason = format!("{kind} has another's place");
+                    self.report.fault(None, reason);
+                }
             }
             Kind::Entries(run) => {
                 let entries = self.parse::<Vec<Entry>>(table, key, value, Some(run))?;

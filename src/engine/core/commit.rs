@@ -174,7 +174,8 @@ fn run_of(write: &Write) -> Option<RunId> {
         Write::Spec(spec) => Some(spec.run),
         Write::Entries { run, .. } | Write::Closed(run) | Write::Key { run, .. } => Some(*run),
         Write::Finished(summary) => Some(summary.run),
-        Write::ForgetKeys(_) => None,
+        Write::Slot { row, .. } => row.run,
+        Write::ForgetKeys(_) | Write::Schedule { .. } | Write::DropSlot { .. } => None,
     }
 }
 

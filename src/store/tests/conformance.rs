@@ -253,3 +253,44 @@ fn what_cannot_be_stored_is_refused_and_the_store_goes_on() {
         assert_eq!(store.active().unwrap(), [run(2)]);
     });
 }
+
+#[test]
+fn a_damaged_row_of_a_ledger_is_told_and_stops_nothing() {
+    use crate::model::Timestamp;
+    use crate::model::schedule::{Fate, SlotRow};
+    use crate::store::batch::Rows;
+    use crate::store::keyed::Table;
+    use crate::store::keys;
+
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let row = |from: i64| SlotRow {
+        from: Timestamp::from_millis(from),
+        to: Timestamp::from_millis(from),
+        count: Some(1),
+        fate: Fate::Ran,
+        run: Some(run(1)),
+        at: Timestamp::from_millis(from),
+        reason: None,
+    };
+    let write = |from| Write::Slot {
+        schedule: "w/s".to_owned(),
+        row: row(from),
+    };
+    store
+        .commit(&batch(vec![write(1), write(2), write(3)]))
+        .unwrap();
+    let key = keys::slot("w/s", Timestamp::from_millis(2));
+    let damage = Rows::from([(key, Some(b"no record".to_vec()))]);
+    store.0.table().apply(&damage).unwrap();
+    let mut told = Vec::new();
+    let mut take = |row: Result<SlotRow, crate::store::Unreadable>| {
+        told.push(row.map_err(|damaged| damaged.from));
+        ControlFlow::Continue(())
+    };
+    store.slots("w/s", None, &mut take).unwrap();
+    assert_eq!(
+        told,
+        [Ok(row(3)), Err(Some(Timestamp::from_millis(2))), Ok(row(1))]
+    );
+}

@@ -8,9 +8,10 @@ use proptest::prelude::*;
 
 use super::sample_runs::{admitted, at, batch, recorded, run, spec, summary};
 use crate::machine::Entry;
+use crate::model::schedule::{Fate, ScheduleState, SlotRow};
 use crate::model::{RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
-use crate::store::{Batch, MemoryStore, OpenOptions, SledStore, Store, Write};
+use crate::store::{Batch, MemoryStore, OpenOptions, SledStore, Store, Unreadable, Write};
 
 /// One thing that happens to a run.
 #[derive(Debug, Clone)]
@@ -21,6 +22,9 @@ enum Step {
     Closed { run: u64 },
     Key { name: u8, run: u64 },
     Forget { before: u64 },
+    Schedule { name: u8, cursor: i64 },
+    Slot { name: u8, from: i64, long: i64 },
+    DropSlot { name: u8, from: i64 },
 }
 
 /// What is done with a batch.
@@ -40,6 +44,13 @@ struct Model {
     lines: BTreeMap<RunId, RunSummary>,
     active: BTreeSet<RunId>,
     keys: BTreeMap<String, (RunId, Timestamp)>,
+    schedules: BTreeMap<String, ScheduleState>,
+    slots: BTreeMap<(String, Timestamp), SlotRow>,
+}
+
+/// One of them begins like another.
+fn schedule_id(name: u8) -> String {
+    ["w/s", "w/s#2", "w/t"][usize::from(name)].to_owned()
 }
 
 impl Model {
@@ -71,6 +82,29 @@ impl Model {
                     at: at(*n),
                 },
                 Step::Forget { before } => Write::ForgetKeys(at(*before)),
+                Step::Schedule { name, cursor } => {
+                    let cursor = Timestamp::from_millis(*cursor);
+                    Write::Schedule {
+                        id: schedule_id(*name),
+                        state: Box::new(ScheduleState::new("d".to_owned(), cursor)),
+                    }
+                }
+                Step::Slot { name, from, long } => Write::Slot {
+                    schedule: schedule_id(*name),
+                    row: SlotRow {
+                        from: Timestamp::from_millis(*from),
+                        to: Timestamp::from_millis(from + long),
+                        count: Some(long.unsigned_abs()),
+                        fate: Fate::Paused,
+                        run: None,
+                        at: Timestamp::from_millis(0),
+                        reason: None,
+                    },
+                },
+                Step::DropSlot { name, from } => Write::DropSlot {
+                    schedule: schedule_id(*name),
+                    from: Timestamp::from_millis(*from),
+                },
             };
             after.apply(&write);
             writes.push(write);
@@ -103,6 +137,15 @@ impl Model {
             Write::Closed(run) => drop(self.active.remove(run)),
             Write::Key { key, run, at } => drop(self.keys.insert(key.clone(), (*run, *at))),
             Write::ForgetKeys(before) => self.keys.retain(|_, (_, at)| *at >= *before),
+            Write::Schedule { id, state } => {
+                self.schedules.insert(id.clone(), state.as_ref().clone());
+            }
+            Write::Slot { schedule, row } => {
+                self.slots.insert((schedule.clone(), row.from), row.clone());
+            }
+            Write::DropSlot { schedule, from } => {
+                self.slots.remove(&(schedule.clone(), *from));
+            }
         }
     }
 
@@ -128,6 +171,32 @@ impl Model {
             let key = format!("key {name}");
             assert_eq!(store.key(&key).unwrap().as_ref(), self.keys.get(&key));
         }
+        self.assert_ledgers_held_by(store);
+    }
+}
+
+impl Model {
+    fn assert_ledgers_held_by(&self, store: &dyn Store) {
+        let mut schedules = BTreeMap::new();
+        let mut take = |id: &str, state: Result<ScheduleState, Unreadable>| {
+            schedules.insert(id.to_owned(), state.unwrap());
+        };
+        store.schedules(&mut take).unwrap();
+        assert_eq!(schedules, self.schedules);
+        for name in 0..3 {
+            let id = schedule_id(name);
+            let before = Timestamp::from_millis(10);
+            let mut rows = Vec::new();
+            let mut take = |row: Result<SlotRow, Unreadable>| {
+                rows.push(row.unwrap());
+                ControlFlow::Continue(())
+            };
+            store.slots(&id, Some(before), &mut take).unwrap();
+            let mut of_id = self.slots.iter().filter(|((of, _), _)| *of == id);
+            let wanted = of_id.by_ref().rev().filter(|((_, from), _)| *from < before);
+            let wanted: Vec<SlotRow> = wanted.map(|(_, row)| row.clone()).collect();
+            assert_eq!(rows, wanted);
+        }
     }
 }
 
@@ -146,6 +215,10 @@ fn step() -> impl Strategy<Value = Step> {
         1 => run.clone().prop_map(|run| Step::Closed { run }),
         1 => (0..4_u8, run.clone()).prop_map(|(name, run)| Step::Key { name, run }),
         1 => run.prop_map(|before| Step::Forget { before }),
+        1 => (0..3_u8, -9..9_i64).prop_map(|(name, cursor)| Step::Schedule { name, cursor }),
+        2 => (0..3_u8, -20..20_i64, 0..3_i64)
+            .prop_map(|(name, from, long)| Step::Slot { name, from, long }),
+        1 => (0..3_u8, -20..20_i64).prop_map(|(name, from)| Step::DropSlot { name, from }),
     ]
 }
 
