@@ -19,6 +19,7 @@ pub use diagnostic::{Diagnostic, Kind};
 pub use ids::{RunId, SkillRef, ThreadId};
 pub use outcome::{Failure, Outcome, Phase, Results, Step, StepResult};
 pub use problem::{Place, Problem, Severity};
+pub use schedule::{Dst, Fold, Gap};
 pub use spec::RunSpec;
 pub use time::Timestamp;
 pub use value::Value;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::HookText;
@@ -103,35 +104,50 @@ pub enum AfterWhen {
     Always,
 }
 
-/// What becomes of due times that a change of the clock skips or repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Dst {
-    /// Due times that do not exist.
-    pub gap: Gap,
-    /// Due times that exist twice.
-    pub fold: Fold,
-}
-
-/// What becomes of a due time that the clock skips.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// What becomes of a local time that the clocks skip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Gap {
-    /// It is due once, right after the gap.
+    /// One slot at the first instant after the gap, however many local times fell into it.
     RunAfter,
-    /// It is not due.
+    /// No slot.
     Skip,
 }
 
-/// What becomes of a due time that the clock shows twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// Which passes count of a local time that comes twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fold {
-    /// It is due the first time.
+    /// The earlier one.
     First,
-    /// It is due the second time.
+    /// The later one.
     Second,
-    /// It is due both times.
+    /// Each is a slot.
     Both,
+}
+
+/// The rule of a schedule for both changes of the clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub struct Dst {
+    /// Clocks go forward.
+    pub gap: Gap,
+    /// Clocks go back.
+    pub fold: Fold,
+}
+
+impl Dst {
+    /// For a job at fixed times: every day exactly once, also when the clocks are changed.
+    pub const FIXED_TIME: Dst = Dst {
+        gap: Gap::RunAfter,
+        fold: Fold::First,
+    };
+
+    /// For a job that repeats through the day: its slots are as far apart in real time as on any other day.
+    pub const REAL_TIME: Dst = Dst {
+        gap: Gap::Skip,
+        fold: Fold::Both,
+    };
 }
 
 /// What becomes of due times.
@@ -181,9 +197,7 @@ impl Default for Policy {
 }
 
 /// What happens at a due time while an earlier run of the schedule has not ended.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
     /// It is left out.
@@ -221,9 +235,7 @@ impl Default for CatchUp {
 }
 
 /// How many missed due times run.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUpMode {
     /// The last of them.
@@ -237,17 +249,7 @@ pub enum CatchUpMode {
 
 /// What became of a due time.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
@@ -403,5 +405,19 @@ impl ScheduleState {
             rows: 0,
             totals: BTreeMap::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_written_in_snake_case() {
+        let json = serde_json::to_string(&Dst::FIXED_TIME).unwrap();
+        assert_eq!(json, r#"{"gap":"run_after","fold":"first"}"#);
+        let read: Dst = serde_json::from_str(r#"{"gap":"skip","fold":"both"}"#).unwrap();
+        assert_eq!(read, Dst::REAL_TIME);
+        assert!(serde_json::from_str::<Dst>(r#"{"gap":"skip","fold":"both","x":1}"#).is_err());
     }
 }

@@ -7,6 +7,7 @@ use chrono_tz::Tz;
 use sha2::{Digest, Sha256};
 
 use super::blocked::Blocked;
+use super::recurrence::Recurrence;
 use crate::model::Timestamp;
 use crate::model::schedule::{CatchUpMode, Fate, Overlap, Policy, ScheduleState, SlotRow};
 
@@ -28,6 +29,20 @@ pub trait Slots {
     fn last_between(&self, after: Timestamp, at: Timestamp) -> Option<Timestamp>;
     /// How many due times are after `after` and not after `until`; counting ends at `at_most`.
     fn count_between(&self, after: Timestamp, until: Timestamp, at_most: u64) -> u64;
+}
+
+impl Slots for Recurrence {
+    fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
+        self.next_after(after)
+    }
+
+    fn last_between(&self, after: Timestamp, at: Timestamp) -> Option<Timestamp> {
+        self.last_at_or_before(at, after.plus_millis(1))
+    }
+
+    fn count_between(&self, after: Timestamp, until: Timestamp, at_most: u64) -> u64 {
+        self.count_between(after, until, at_most)
+    }
 }
 
 /// Runs of the schedule that have not ended.

@@ -1,0 +1,268 @@
+//! Expressions in the way of Unix: five fields, or a nickname, or six fields with seconds.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::error::ExpressionError;
+use super::field::{Field, FieldValues};
+use super::item::{Piece, read_field};
+use super::matcher::Matcher;
+use crate::model::schedule::Dst;
+
+/// Bytes that a text may have.
+const TEXT_MAX: usize = 1_024;
+
+/// Names for what is written often, and what they stand for.
+const NICKNAMES: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+
+/// A schedule by fields of the calendar, without a zone. Two are equal when their texts are.
+#[derive(Clone)]
+pub struct Expression {
+    text: Arc<str>,
+    seconds: bool,
+    meaning: Arc<Meaning>,
+}
+
+struct Meaning {
+    fields: Fields,
+    matcher: Matcher,
+}
+
+/// What each field says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fields {
+    pub(crate) second: FieldValues,
+    pub(crate) minute: FieldValues,
+    pub(crate) hour: FieldValues,
+    pub(crate) day_of_month: FieldValues,
+    pub(crate) month: FieldValues,
+    pub(crate) day_of_week: FieldValues,
+}
+
+impl Expression {
+    /// Reads five fields or a nickname; with `seconds` six fields, of which the first is the second.
+    ///
+    /// # Errors
+    /// Says what is wrong, where, and what to write instead; `@reboot` is one of them, see
+    /// [`ExpressionError::is_reboot`].
+    pub fn parse(text: &str, seconds: bool) -> Result<Expression, ExpressionError> {
+        let whole = trimmed(text);
+        refuse_foreign(text, whole)?;
+        let fields = if whole.text.starts_with('@') {
+            let text = nickname(whole)?;
+            read_fields(&pieces(Piece { text, at: 0 }), false)?
+        } else {
+            let pieces = pieces(whole);
+            count_fields(whole, &pieces, seconds)?;
+            read_fields(&pieces, seconds)?
+        };
+        let matcher = Matcher::new(&fields, whole.range())?;
+        Ok(Expression {
+            text: text.into(),
+            seconds,
+            meaning: Arc::new(Meaning { fields, matcher }),
+        })
+    }
+
+    /// Whether a leading field of seconds is allowed, as given to [`Expression::parse`].
+    pub fn has_seconds(&self) -> bool {
+        self.seconds
+    }
+
+    /// Whether it repeats through the day: its minute or hour starts with `*`.
+    pub fn follows_real_time(&self) -> bool {
+        self.fields().minute.star || self.fields().hour.star
+    }
+
+    /// The rule for changes of the clocks where none is chosen.
+    pub fn default_dst(&self) -> Dst {
+        if self.follows_real_time() {
+            Dst::REAL_TIME
+        } else {
+            Dst::FIXED_TIME
+        }
+    }
+
+    pub(crate) fn fields(&self) -> &Fields {
+        &self.meaning.fields
+    }
+
+    pub(crate) fn matcher(&self) -> &Matcher {
+        &self.meaning.matcher
+    }
+}
+
+/// Without blanks around it.
+fn trimmed(text: &str) -> Piece<'_> {
+    let rest = text.trim_ascii_start();
+    Piece {
+        text: rest.trim_ascii_end(),
+        at: text.len() - rest.len(),
+    }
+}
+
+fn refuse_foreign(text: &str, whole: Piece) -> Result<(), ExpressionError> {
+    if text.len() > TEXT_MAX {
+        let mut end = TEXT_MAX;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        return Err(ExpressionError::new(
+            "cron-too-long",
+            end..text.len(),
+            format!("an expression has at most {TEXT_MAX} bytes"),
+            "use ranges and steps, or several schedules",
+        ));
+    }
+    if whole.text.is_empty() {
+        return Err(ExpressionError::new(
+            "cron-too-few-fields",
+            0..text.len(),
+            "the expression is empty",
+            "write five fields: minute, hour, day of the month, month, day of the week",
+        ));
+    }
+    let first = whole.text.split_ascii_whitespace().next().unwrap_or("");
+    if first.contains('=') {
+        return Err(ExpressionError::new(
+            "cron-assignment",
+            whole.at..whole.at + first.len(),
+            "an expression sets no variables",
+            "remove it; a schedule has its zone in a key of its own",
+        ));
+    }
+    Ok(())
+}
+
+fn nickname(whole: Piece) -> Result<&'static str, ExpressionError> {
+    let written = whole.text.to_ascii_lowercase();
+    if written == "@reboot" {
+        return Err(ExpressionError::new(
+            ExpressionError::REBOOT,
+            whole.range(),
+            "`@reboot` has no place in a calendar",
+            "it is a trigger of its own: it fires when the daemon starts",
+        ));
+    }
+    if let Some((_, fields)) = NICKNAMES.iter().find(|(name, _)| *name == written) {
+        return Ok(fields);
+    }
+    let near = NICKNAMES
+        .iter()
+        .map(|(name, _)| (strsim::damerau_levenshtein(name, &written), name))
+        .min()
+        .filter(|(distance, _)| *distance <= 3);
+    let hint = match near {
+        Some((_, name)) => format!("did you mean `{name}`?"),
+        None => "write @yearly, @monthly, @weekly, @daily, @hourly, or five fields".to_owned(),
+    };
+    Err(ExpressionError::new(
+        "cron-nickname-unknown",
+        whole.range(),
+        format!("there is no nickname `{}`", whole.text),
+        hint,
+    ))
+}
+
+fn pieces(whole: Piece) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut at = whole.at;
+    for text in whole.text.split(|c: char| c.is_ascii_whitespace()) {
+        if !text.is_empty() {
+            pieces.push(Piece { text, at });
+        }
+        at += text.len() + 1;
+    }
+    pieces
+}
+
+fn count_fields(whole: Piece, pieces: &[Piece], seconds: bool) -> Result<(), ExpressionError> {
+    let expected = if seconds { 6 } else { 5 };
+    let found = pieces.len();
+    let order = "minute, hour, day of the month, month, day of the week";
+    if found < expected {
+        let hint = if seconds {
+            format!("with `seconds: true` write six fields: second, {order}")
+        } else {
+            format!("write five fields: {order}")
+        };
+        return Err(ExpressionError::new(
+            "cron-too-few-fields",
+            whole.range(),
+            format!("{found} of {expected} fields are there"),
+            hint,
+        ));
+    }
+    if let Some(extra) = pieces.get(expected) {
+        let hint = match (seconds, found) {
+            (false, 6) => format!(
+                "write five fields: {order}; a leading field of seconds needs `seconds: true`"
+            ),
+            (false, _) => format!(
+                "write five fields: {order}; a year cannot be written, and a leading field of seconds needs `seconds: true`"
+            ),
+            (true, _) => format!("write six fields: second, {order}; a year cannot be written"),
+        };
+        return Err(ExpressionError::new(
+            "cron-too-many-fields",
+            extra.at..whole.range().end,
+            format!("there are {found} fields instead of {expected}"),
+            hint,
+        ));
+    }
+    Ok(())
+}
+
+fn read_fields(pieces: &[Piece], seconds: bool) -> Result<Fields, ExpressionError> {
+    let mut pieces = pieces.iter();
+    let zero = Piece { text: "0", at: 0 };
+    let mut read = Field::ALL.iter().map(|field| {
+        let leading = *field == Field::Second && !seconds;
+        let piece = if leading {
+            &zero
+        } else {
+            pieces.next().unwrap_or(&zero)
+        };
+        read_field(*field, *piece)
+    });
+    let mut next = || read.next().unwrap_or_else(|| Ok(FieldValues::default()));
+    Ok(Fields {
+        second: next()?,
+        minute: next()?,
+        hour: next()?,
+        day_of_month: next()?,
+        month: next()?,
+        day_of_week: next()?,
+    })
+}
+
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expression")
+            .field("text", &self.text)
+            .field("seconds", &self.seconds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Expression) -> bool {
+        self.text == other.text && self.seconds == other.seconds
+    }
+}
+
+impl Eq for Expression {}
