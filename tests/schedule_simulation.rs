@@ -7,8 +7,6 @@
 //! `WORKERCTL_TEST_SEED=<n>` the first of them.
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
-    clippy::print_stdout,
     reason = "what prepares a test fails by panicking, and says which seed"
 )]
 

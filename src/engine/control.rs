@@ -1,21 +1,18 @@
 //! The interface to an engine in this process.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::definitions::Definitions;
+use super::desk::{Desk, Origin};
 use super::inbox::Inbox;
-use super::intake::{self, Ready, Surroundings};
-use super::live;
-use super::request::{Answer, Envelope, Request, Submission};
-use super::syntax::Syntax;
+use super::request::{Answer, Envelope, Request};
 use super::view::{Condition, Shown, View};
 use super::work::Effects;
-use super::{Host, lookup, reading, rendering};
+use super::{Host, reading, rendering};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::git;
@@ -45,15 +42,10 @@ pub(super) struct EngineControl {
     pub(super) view: Arc<View>,
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) definitions: Arc<Definitions>,
-    pub(super) workspace: PathBuf,
-    pub(super) state_dir: PathBuf,
-    pub(super) environment: BTreeMap<String, String>,
+    pub(super) desk: Arc<Desk>,
     pub(super) host: Host,
-    pub(super) newest: Mutex<Option<RunId>>,
     pub(super) started_ms: u64,
     pub(super) effects: Arc<dyn Effects>,
-    pub(super) syntax: Syntax,
 }
 
 impl EngineControl {
@@ -83,31 +75,6 @@ impl EngineControl {
         }
     }
 
-    fn next_run(&self) -> Result<RunId, Diagnostic> {
-        let mut random = [0u8; 16];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-            .map_err(|error| Diagnostic::new(Kind::Internal, "random", error.to_string()))?;
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        let run = RunId::following(*newest, self.clock.now(), u128::from_be_bytes(random));
-        *newest = Some(run);
-        Ok(run)
-    }
-
-    fn ready(&self, request: &SubmitRequest, retry_of: Option<RunId>) -> Result<Ready, Diagnostic> {
-        let catalog = self.definitions.current();
-        let skill = lookup::find_skill(&catalog, &request.skill)?;
-        let around = Surroundings {
-            config: &catalog.config,
-            workspace: &self.workspace,
-            state_dir: &self.state_dir,
-            environment: &self.environment,
-            now: self.clock.now(),
-            retry_of,
-            syntax: &self.syntax,
-        };
-        intake::ready(&skill, request, self.next_run()?, &around)
-    }
-
     fn accept(
         &self,
         request: &SubmitRequest,
@@ -119,19 +86,16 @@ impl EngineControl {
             let why = format!("a key has 1 to {KEY_BYTES_MAX} bytes and no control characters");
             return Err(Diagnostic::new(Kind::Usage, "key", why));
         }
-        let ready = self.ready(request, retry_of)?;
-        let run = ready.spec.run;
-        super::secrets::keep(&self.state_dir, run, &ready.spec.sensitive, &ready.secrets)?;
-        let needs = live::needs(&ready.spec);
-        let submission = Submission {
-            spec: Arc::new(ready.spec),
-            needs,
-            key: request.key.clone(),
+        let origin = Origin {
+            retry_of,
+            ..Origin::default()
         };
+        let submission = self.desk.submission(request, origin)?;
+        let run = submission.spec.run;
         match self.ask(Request::Submit(Box::new(submission))) {
             Ok(Answer::Submitted(submitted)) => {
                 if submitted.existing {
-                    super::secrets::forget(&self.state_dir, run);
+                    self.desk.forget(run);
                 }
                 Ok(submitted)
             }
@@ -139,7 +103,7 @@ impl EngineControl {
             Err(refused) => {
                 // A run that may still be accepted needs them; if it never is, the next start forgets them.
                 if refused.kind != Kind::Open {
-                    super::secrets::forget(&self.state_dir, run);
+                    self.desk.forget(run);
                 }
                 Err(refused)
             }
@@ -213,7 +177,7 @@ impl Control for EngineControl {
     }
 
     fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
-        let ready = self.ready(request, None)?;
+        let ready = self.desk.ready(request, Origin::default())?;
         Ok(rendering::rendered(&ready))
     }
 
@@ -359,7 +323,7 @@ impl Control for EngineControl {
     }
 
     fn status(&self) -> Result<Status, Diagnostic> {
-        let catalog = self.definitions.current();
+        let catalog = self.desk.definitions.current();
         let open = self.view.open(ACTIVE_SHOWN_MAX);
         let counters = self.store.counters();
         let count = |weight: Severity| {
@@ -375,8 +339,8 @@ impl Control for EngineControl {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             host: self.host.name().to_owned(),
-            workspace: self.workspace.display().to_string(),
-            state_dir: self.state_dir.display().to_string(),
+            workspace: self.desk.workspace.display().to_string(),
+            state_dir: self.desk.state_dir.display().to_string(),
             condition: self.view.condition().name().to_owned(),
             running: to_u32(open.running),
             queued: to_u32(open.queued),
@@ -400,14 +364,14 @@ impl Control for EngineControl {
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
-        let catalog = self.definitions.current();
+        let catalog = self.desk.definitions.current();
         let view = |worker: &Arc<crate::model::Worker>| WorkerView::of(worker, &catalog.problems);
         Ok(catalog.workers.iter().map(view).collect())
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
-        let before = self.definitions.current();
-        let catalog = self.definitions.reload();
+        let before = self.desk.definitions.current();
+        let catalog = self.desk.definitions.reload();
         if before.config != catalog.config {
             self.ask(Request::Limits {
                 parallel_max: super::parallel_max(&catalog.config),

@@ -169,7 +169,7 @@ impl Core {
             match delivery {
                 Delivery::Result { run, event, then } => {
                     self.on_result(&mut turn, run, event);
-                    self.on_following(&mut turn, run, then);
+                    self.on_following(&mut turn, run, then.map(|then| *then));
                 }
                 Delivery::Sealed => self.on_sealed(&mut turn),
             }

@@ -21,7 +21,7 @@ pub(super) enum Delivery {
         /// What happened.
         event: Event,
         /// What happened next, where the executor went on at once.
-        then: Option<Event>,
+        then: Option<Box<Event>>,
     },
     /// Thread and metrics files written before the request are durable.
     Sealed,

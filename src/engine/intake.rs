@@ -14,13 +14,16 @@ use super::syntax::{self, Syntax};
 use crate::git;
 use crate::inputs::{self, Bound, Given};
 use crate::model::definition::{RunText, Skill};
-use crate::model::spec::{OutputKind, OutputSpec, Plan, Retry, SPEC_VERSION};
+use crate::model::spec::{DueTime, OutputKind, OutputSpec, Plan, Retry, SPEC_VERSION};
 use crate::model::{
     Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value,
 };
 use crate::protocol::SubmitRequest;
 use crate::store::secrets::Secrets;
 use crate::template::{Names, Use};
+
+/// The variable that tells every command of a scheduled run its due time.
+const SCHEDULED_AT: &str = "WORKERCTL_SCHEDULED_AT";
 
 /// A request that may be accepted.
 pub(super) struct Ready {
@@ -48,6 +51,8 @@ pub(super) struct Surroundings<'a> {
     pub now: Timestamp,
     /// The run that this one repeats.
     pub retry_of: Option<RunId>,
+    /// The due time that it is made for, with its zone: date and time are those of the slot.
+    pub due: Option<(&'a DueTime, chrono_tz::Tz)>,
     /// Who asks shells whether they can read a text.
     pub syntax: &'a Syntax,
 }
@@ -109,13 +114,17 @@ impl Intake<'_> {
         let (skill, around) = (self.skill, self.around);
         let workspace = around.workspace.to_string_lossy().into_owned();
         let cwd = self.cwd()?;
-        let zone: chrono_tz::Tz = around.config.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+        let configured = around.config.timezone.parse();
+        let (at, zone) = match around.due {
+            Some((due, zone)) => (due.slot, zone),
+            None => (around.now, configured.unwrap_or(chrono_tz::Tz::UTC)),
+        };
         let run_text = run.to_string();
-        let (date, time) = (around.now.date_in(zone), around.now.time_in(zone));
+        let (date, time) = (at.date_in(zone), at.time_in(zone));
         let builtins = Builtins {
             date: &date,
             time: &time,
-            scheduled_at: &around.now.rfc3339_in(zone),
+            scheduled_at: &at.rfc3339_in(zone),
             worker: &skill.address.worker,
             skill: &skill.address.skill,
             run: &run_text,
@@ -136,6 +145,9 @@ impl Intake<'_> {
         let (mut environment, secrets) = self.environment(&values, &rendered)?;
         // What a command takes for today is what `{date}` says.
         environment.push(("TZ".to_owned(), zone.name().to_owned()));
+        if around.due.is_some() && environment.iter().all(|(name, _)| name != SCHEDULED_AT) {
+            environment.push((SCHEDULED_AT.to_owned(), at.rfc3339_in(zone)));
+        }
         let stdout_to = stdout_output(skill, &outputs, named);
         let repository = if skill.mutating {
             Some(self.repository(&cwd)?)
@@ -175,6 +187,7 @@ impl Intake<'_> {
             commit_author: around.config.commit_author.clone(),
             threads_dir: around.config.threads_dir.clone(),
             retry_of: around.retry_of,
+            scheduled: around.due.map(|(due, _)| due.clone()),
             submitted_by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
         };
         syntax::refuse_broken(around.syntax, skill, &spec)?;

@@ -114,6 +114,11 @@ pub(super) fn needs(spec: &RunSpec) -> Needs {
             .iter()
             .filter_map(|output| output.path.clone())
             .collect(),
+        schedule: spec
+            .scheduled
+            .as_ref()
+            .filter(|due| !due.beside)
+            .map(|due| due.schedule.clone()),
     }
 }
 

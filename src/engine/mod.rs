@@ -4,6 +4,7 @@ mod at_end;
 mod control;
 mod core;
 pub mod definitions;
+mod desk;
 mod effects;
 mod given_up;
 mod groundwork;
@@ -41,6 +42,7 @@ use at_end::AtEnd;
 use control::EngineControl;
 use core::{Core, CoreParts};
 use definitions::Definitions;
+use desk::Desk;
 pub use effects::StepLimits;
 use effects::{EffectParts, Performer, notes};
 use inbox::Inbox;
@@ -152,7 +154,7 @@ impl Engine {
 
     /// Reads definitions again if any of them changed; answers whether any did.
     pub fn reload_if_stale(&self) -> Result<bool, Diagnostic> {
-        if self.control.definitions.current().is_stale() {
+        if self.control.desk.definitions.current().is_stale() {
             self.control.reload().map(|_| true)
         } else {
             Ok(false)
@@ -235,18 +237,22 @@ impl Parts {
         });
         self.recover(&mut core, &performer, config.grace_ms)?;
         let at_end = AtEnd::of(&inbox, &view);
-        let control = Arc::new(EngineControl {
+        let desk = Arc::new(Desk {
             syntax: syntax::Syntax::new(&self.options.environment),
-            inbox,
-            view,
-            store: self.store,
             clock: Arc::clone(&self.clock),
             definitions: self.definitions,
             workspace: self.workspace,
             state_dir: self.options.state_dir,
             environment: self.options.environment,
-            host: self.options.host,
             newest: Mutex::new(newest),
+        });
+        let control = Arc::new(EngineControl {
+            inbox,
+            view,
+            store: self.store,
+            clock: Arc::clone(&self.clock),
+            desk,
+            host: self.options.host,
             started_ms: self.clock.monotonic_ms(),
             effects,
         });

@@ -137,7 +137,8 @@ impl Shared {
             };
             let run = work.spec.run;
             let event = self.perform(&work);
-            let then = work.following(&event).map(|next| self.perform(&next));
+            let next = work.following(&event);
+            let then = next.map(|next| Box::new(self.perform(&next)));
             drop(work);
             self.inbox.deliver(Delivery::Result { run, event, then });
         }

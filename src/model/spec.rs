@@ -222,6 +222,17 @@ pub struct Plan {
     pub max_runtime_ms: Option<u64>,
 }
 
+/// The due time of a schedule, as its run knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DueTime {
+    /// Id of the schedule.
+    pub schedule: String,
+    /// The nominal time; the run may start later.
+    pub slot: Timestamp,
+    /// Whether it may run beside other runs of the schedule.
+    pub beside: bool,
+}
+
 /// Everything that a run needs, frozen when it was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -286,6 +297,9 @@ pub struct RunSpec {
     pub threads_dir: String,
     /// The run that this one repeats.
     pub retry_of: Option<RunId>,
+    /// The due time that it was made for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled: Option<DueTime>,
     /// Who asked, for people: `cli uid 1000`.
     pub submitted_by: String,
 }

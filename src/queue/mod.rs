@@ -19,12 +19,16 @@ pub struct Needs {
     pub repository: Option<String>,
     /// Resolved destinations of its outputs.
     pub destinations: Vec<String>,
+    /// The schedule of whose runs it has to be the only one.
+    pub schedule: Option<String>,
 }
 
 impl Needs {
     fn leases(&self) -> impl Iterator<Item = Lease> + '_ {
         let repository = self.repository.iter().cloned().map(Lease::Repository);
-        repository.chain(self.destinations.iter().cloned().map(Lease::Destination))
+        let destinations = self.destinations.iter().cloned().map(Lease::Destination);
+        let schedule = self.schedule.iter().cloned().map(Lease::Schedule);
+        repository.chain(destinations).chain(schedule)
     }
 }
 
@@ -35,6 +39,8 @@ pub enum Lease {
     Repository(String),
     /// To write a destination.
     Destination(String),
+    /// To be the run of a schedule that is under way.
+    Schedule(String),
 }
 
 /// Why a run is not accepted.

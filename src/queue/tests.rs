@@ -16,6 +16,7 @@ fn needs(worker: &str, repository: Option<&str>) -> Needs {
         worker: worker.to_owned(),
         repository: repository.map(str::to_owned),
         destinations: Vec::new(),
+        schedule: None,
     }
 }
 
@@ -42,6 +43,7 @@ fn two_runs_never_share_a_destination() {
     let mut queue = Queue::new(4, 10);
     let wants = |path: &str| Needs {
         destinations: vec![path.to_owned()],
+        schedule: None,
         ..needs(path, None)
     };
     let mut other = wants("x.md");

@@ -112,19 +112,16 @@ impl ScheduleState {
             }
             let kept = slots.last_between(before(row.from), now);
             self.uncount(row.fate, row.count);
-            match kept.filter(|kept| *kept >= row.from) {
-                Some(to) => {
-                    let count = slots.count_between(before(row.from), to, COUNT_MAX + 1);
-                    let count = (count <= COUNT_MAX).then_some(count);
-                    let total = self.totals.entry(row.fate).or_default();
-                    *total = total.saturating_add(count.unwrap_or(0));
-                    shortened = Some(SlotRow { to, count, ..row });
-                }
-                None => {
-                    self.rows = self.rows.saturating_sub(1);
-                    gone.push(row.from);
-                }
-            }
+            let Some(to) = kept.filter(|kept| *kept >= row.from) else {
+                self.rows = self.rows.saturating_sub(1);
+                gone.push(row.from);
+                continue;
+            };
+            let count = slots.count_between(before(row.from), to, COUNT_MAX + 1);
+            let count = (count <= COUNT_MAX).then_some(count);
+            let total = self.totals.entry(row.fate).or_default();
+            *total = total.saturating_add(count.unwrap_or(0));
+            shortened = Some(SlotRow { to, count, ..row });
         }
         ahead.extend(self.ran_ahead.iter().filter(|ran| **ran > now));
         ahead.sort_unstable();

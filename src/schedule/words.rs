@@ -89,23 +89,28 @@ fn times(fields: &Fields) -> String {
     let hour = scope(Field::Hour, hours);
     if seconds == Values::one(0) {
         let (minute, repeats) = repeated(Field::Minute, minutes);
-        return within(minute, repeats, Field::Hour, &hour);
+        return within(minute, repeats, Field::Hour, hour.as_deref());
     }
     let (second, repeats) = repeated(Field::Second, seconds);
     match scope(Field::Minute, minutes) {
         // Seconds of every minute: only the hours remain to be told.
-        None if hour.is_none() => within(second, repeats, Field::Minute, &None),
+        None if hour.is_none() => within(second, repeats, Field::Minute, None),
         None => {
-            let every = within(second, repeats, Field::Minute, &None);
-            within(every, true, Field::Hour, &hour)
+            let every = within(second, repeats, Field::Minute, None);
+            within(every, true, Field::Hour, hour.as_deref())
         }
-        Some(minute) => within(format!("{second} {minute}"), false, Field::Hour, &hour),
+        Some(minute) => within(
+            format!("{second} {minute}"),
+            false,
+            Field::Hour,
+            hour.as_deref(),
+        ),
     }
 }
 
 /// Appends in which values of the coarser `field` it happens; a repetition through all of them needs no
 /// words.
-fn within(what: String, repeats: bool, field: Field, scope: &Option<String>) -> String {
+fn within(what: String, repeats: bool, field: Field, scope: Option<&str>) -> String {
     match scope {
         Some(scope) => format!("{what} {scope}"),
         None if repeats => what,

@@ -59,14 +59,11 @@ impl KeyRange {
     /// The rows of one schedule whose first due time is before an instant.
     pub(super) fn ledger(schedule: &str, before: Option<Timestamp>) -> KeyRange {
         let from = of_ledger(schedule);
-        let to = match before {
-            Some(before) => slot(schedule, before),
-            None => {
-                let mut to = from.clone();
-                to.extend_from_slice(&[u8::MAX; 9]);
-                to
-            }
-        };
+        let mut to = from.clone();
+        to.extend_from_slice(&[u8::MAX; 9]);
+        if let Some(before) = before {
+            to = slot(schedule, before);
+        }
         KeyRange { from, to }
     }
 

@@ -75,6 +75,7 @@ pub(crate) fn spec() -> RunSpec {
         commit_author: None,
         threads_dir: "workspace/threads".into(),
         retry_of: None,
+        scheduled: None,
         submitted_by: "cli uid 1000".into(),
     }
 }

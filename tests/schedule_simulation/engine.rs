@@ -83,11 +83,11 @@ impl Engine {
         crash: &mut dyn FnMut() -> Crash,
     ) -> bool {
         let (now, mono_ms) = clocks;
-        for index in 0..definitions.len() {
+        for (index, definition) in definitions.iter().enumerate() {
             if self.wake[index].is_none_or(|wake| wake > now) {
                 continue;
             }
-            let mut turn = Turn::begin(&definitions[index], index, durable, now);
+            let mut turn = Turn::begin(definition, index, durable, now);
             let wake = turn.decide(now, mono_ms, new_run);
             if turn.wrote_nothing() && wake.is_some_and(|wake| wake <= now) {
                 self.idle_turns += 1;
@@ -113,7 +113,7 @@ impl Engine {
         clocks: (Timestamp, i64),
     ) {
         let (now, mono_ms) = clocks;
-        for index in 0..definitions.len() {
+        for (index, definition) in definitions.iter().enumerate() {
             let is_over = |one: &Active| one.ends_ms.is_some_and(|ends| ends <= mono_ms);
             let active = &mut durable.active[index];
             if !active.iter().any(is_over) {
@@ -126,7 +126,7 @@ impl Engine {
                 } else {
                     Outcome::Succeeded
                 };
-                durable.states[index].ended(&definitions[index].policy, &outcome, now);
+                durable.states[index].ended(&definition.policy, &outcome, now);
             }
             active.retain(|one| !is_over(one));
             if let Some(first) = active.first_mut() {

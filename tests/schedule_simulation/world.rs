@@ -325,14 +325,14 @@ impl World {
         let state = &self.durable.states[index];
         let mut row = rows.values().peekable();
         let mut slot = self.durable.floors[index];
-        let mut seen = 0;
+        let mut due_times = 0;
         while let Some(next) = definition
             .slots
             .next_after(slot)
             .filter(|next| *next <= state.cursor)
         {
             slot = next;
-            seen += 1;
+            due_times += 1;
             while row.peek().is_some_and(|row| row.to < slot) {
                 row.next();
             }
@@ -370,7 +370,7 @@ impl World {
             let sum: u64 = of_fate.filter_map(|row| row.count).sum();
             assert_eq!(*total, sum, "seed {seed}, {id}: {fate:?} is counted");
         }
-        seen
+        due_times
     }
 
     /// All rows, in words.

@@ -131,17 +131,28 @@ impl Workspace {
 
     /// Waits until nothing runs and nothing waits.
     pub(crate) fn wait_until_idle(&self) {
-        let mut last = Value::Null;
-        let end = std::time::Instant::now() + super::PATIENCE * 5;
+        let mut open = u64::MAX;
+        let mut end = std::time::Instant::now() + super::PATIENCE;
         loop {
             let done = self.run(&["status", "--json"]);
             if done.code == 0 {
-                last = done.value();
-                if last["running"] == 0 && last["queued"] == 0 {
+                let status = done.value();
+                let count = |name: &str| status[name].as_u64().unwrap();
+                let left = count("running") + count("queued");
+                if left == 0 {
                     return;
                 }
+                // As long as runs end, it goes on.
+                if left < open {
+                    open = left;
+                    end = std::time::Instant::now() + super::PATIENCE;
+                }
             }
-            assert!(std::time::Instant::now() < end, "not idle: {last}");
+            assert!(
+                std::time::Instant::now() < end,
+                "{open} runs do not end: {}",
+                self.run(&["status"]).stdout
+            );
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     }

@@ -155,6 +155,9 @@ fn describe(reason: &WaitingFor) -> String {
         WaitingFor::Lease(Lease::Repository(_), run) => {
             format!("{}, which changes the same repository", run.short())
         }
+        WaitingFor::Lease(Lease::Schedule(id), run) => {
+            format!("{}, an earlier run of the schedule `{id}`", run.short())
+        }
         WaitingFor::Lease(Lease::Destination(path), run) => {
             format!("{}, which writes `{path}` too", run.short())
         }

@@ -194,6 +194,7 @@ fn a_full_disk_keeps_the_batch_and_refuses_new_work() {
             worker: "w".into(),
             repository: None,
             destinations: Vec::new(),
+            schedule: None,
         };
         let request = Request::Submit(Box::new(Submission {
             spec: other,

@@ -86,6 +86,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         commit_author: None,
         threads_dir: "workspace/threads".to_owned(),
         retry_of: None,
+        scheduled: None,
         submitted_by: "cli uid 1000".to_owned(),
     }
 }

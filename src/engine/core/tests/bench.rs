@@ -200,6 +200,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         commit_author: None,
         threads_dir: "threads".into(),
         retry_of: None,
+        scheduled: None,
         submitted_by: "test".into(),
     })
 }
@@ -260,6 +261,7 @@ impl Bench {
             worker: spec.skill.worker.clone(),
             repository: spec.repository.clone(),
             destinations: Vec::new(),
+            schedule: None,
         };
         let key = key.map(str::to_owned);
         self.ask(Request::Submit(Box::new(Submission {
