@@ -4,6 +4,7 @@ use super::document;
 use super::keys::{CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_QUEUE, report_unknown};
 use super::open::Root;
 use super::report::Report;
+use super::schedule;
 use super::settings;
 use super::source::whole_file;
 use super::tree::Data;
@@ -36,6 +37,7 @@ const ORIGINS: &[&str] = &[
     "drain_grace",
     "output_bytes_max",
     "keep_refs",
+    "blocked_hours",
 ];
 
 /// Keys that have a field of their own.
@@ -52,6 +54,7 @@ const EVALUATED: &[&str] = &[
     "drain_grace",
     "output_bytes_max",
     "keep_refs",
+    "blocked_hours",
 ];
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
@@ -172,6 +175,12 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn texts(&mut self, report: &mut Report) {
+        let hours = self.value("blocked_hours", report, |view, report| {
+            let before = report.errors();
+            let hours = schedule::hours(view, report);
+            (report.errors() == before).then_some(hours)
+        });
+        self.config.blocked_hours = hours.unwrap_or_default();
         if let Some(zone) = self.value("timezone", report, timezone) {
             self.config.timezone = zone;
         }
@@ -221,21 +230,26 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
+/// Reads the name of a zone.
+pub(crate) fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
     let text = view.filled_text("timezone", report)?;
     if text.parse::<chrono_tz::Tz>().is_ok() {
         return Some(text);
     }
     let wanted = text.to_lowercase();
-    let near = chrono_tz::TZ_VARIANTS
-        .iter()
-        .map(|zone| zone.name())
+    let names = || chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
+    let of_city = names().find(|name| {
+        let city = name.rsplit('/').next().unwrap_or(name);
+        city.eq_ignore_ascii_case(&wanted.replace(' ', "_"))
+    });
+    let near = names()
         .map(|name| (strsim::osa_distance(&wanted, &name.to_lowercase()), name))
         .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= 3);
-    let hint = near.map_or_else(
+        .filter(|(distance, _)| *distance <= 3)
+        .map(|(_, name)| name);
+    let hint = of_city.or(near).map_or_else(
         || "write an IANA name such as `Europe/Berlin` or `UTC`".to_owned(),
-        |(_, name)| format!("did you mean `{name}`?"),
+        |name| format!("did you mean `{name}`?"),
     );
     let message = format!("`timezone: {}` is not a known zone", text.escape_debug());
     report.error("timezone-unknown", view.place(), message, &hint);

@@ -199,6 +199,57 @@ pub(crate) const HOOK: &[&str] = &["command", "timeout"];
 /// The `commit` map of a worker or a skill.
 pub(crate) const COMMIT: &[&str] = &["message"];
 
+/// A schedule as a map.
+pub(crate) const SCHEDULE: &[&str] = &[
+    "cron",
+    "schedule",
+    "expression",
+    "every",
+    "at",
+    "after",
+    "watch",
+    "on_commit",
+    "seconds",
+    "timezone",
+    "tz",
+    "zone",
+    "dst",
+    "id",
+    "skill",
+    "inputs",
+    "overlap",
+    "max_concurrent",
+    "catch_up",
+    "jitter",
+    "blackout",
+    "blocked_hours",
+    "start",
+    "end",
+    "max_actions",
+    "pause_on_failure",
+    "expected_within",
+    "on_missed",
+    "enabled",
+];
+
+/// `after` of a schedule.
+pub(crate) const AFTER: &[&str] = &["skill", "on"];
+
+/// `watch` of a schedule.
+pub(crate) const WATCH: &[&str] = &["paths", "settle"];
+
+/// `on_commit` of a schedule.
+pub(crate) const ON_COMMIT: &[&str] = &["branch"];
+
+/// `dst` of a schedule.
+pub(crate) const DST: &[&str] = &["gap", "fold"];
+
+/// `catch_up` of a schedule.
+pub(crate) const CATCH_UP: &[&str] = &["mode", "window"];
+
+/// `blackout` of a schedule.
+pub(crate) const BLACKOUT: &[&str] = &["hours", "dates"];
+
 /// Top level of workerctl.yaml.
 pub(crate) const CONFIG: &[&str] = &[
     "timezone",
@@ -213,6 +264,7 @@ pub(crate) const CONFIG: &[&str] = &[
     "drain_grace",
     "output_bytes_max",
     "keep_refs",
+    "blocked_hours",
     "models",
 ];
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::open::Root;
+use super::schedule::{self, Draft};
 use super::unit::{self, Rejected, Unit};
 use super::walk::{Found, UnitFiles, search};
 use super::{Catalog, Fingerprint, Options, config_file};
@@ -41,17 +42,26 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         problems: config_problems.into_iter().chain(problems).collect(),
         rejected: Vec::new(),
         workers: Vec::new(),
+        drafts: Vec::new(),
     };
     assembly.take(&units, previous);
+    let known = schedule::Known {
+        workers: &assembly.workers,
+        rejected: &assembly.rejected,
+        now: options.now,
+    };
+    let schedules = schedule::resolve(&assembly.drafts, known, &mut assembly.problems);
     let mut catalog = Catalog {
         root: opened.path().to_path_buf(),
         workers: assembly.workers,
+        schedules,
         problems: assembly.problems,
         rejected: assembly.rejected,
         config,
         fingerprint,
         provides: options.provides,
         units,
+        drafts: assembly.drafts,
     };
     tidy(&mut catalog.problems);
     catalog.workers.sort_by(|a, b| a.id.cmp(&b.id));
@@ -74,6 +84,9 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         workers: previous
             .map(|known| known.workers.clone())
             .unwrap_or_default(),
+        schedules: previous
+            .map(|known| known.schedules.clone())
+            .unwrap_or_default(),
         problems: vec![problem],
         rejected: Vec::new(),
         config: previous
@@ -82,6 +95,9 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         fingerprint: Fingerprint::default(),
         provides: previous.map(|known| known.provides).unwrap_or_default(),
         units: Vec::new(),
+        drafts: previous
+            .map(|known| known.drafts.clone())
+            .unwrap_or_default(),
     }
 }
 
@@ -160,6 +176,7 @@ struct Assembly {
     problems: Vec<Problem>,
     rejected: Vec<Rejected>,
     workers: Vec<Arc<Worker>>,
+    drafts: Vec<Arc<Draft>>,
 }
 
 impl Assembly {
@@ -175,6 +192,7 @@ impl Assembly {
             .iter()
             .map(|worker| (directory_of(&worker.place.path), worker))
             .collect();
+        let drafts: &[Arc<Draft>] = previous.map_or(&[], |previous| &previous.drafts);
         for unit in units {
             self.problems.extend(unit.problems.iter().cloned());
             self.rejected.extend(unit.rejected.iter().cloned());
@@ -182,7 +200,7 @@ impl Assembly {
             let Some(worker) = &unit.worker else {
                 // The id may be taken by another file since.
                 let free = before.filter(|last| !places.contains_key(&last.id.to_lowercase()));
-                self.keep_last_good(unit, free);
+                self.keep_last_good(unit, free, drafts);
                 continue;
             };
             let twice = places
@@ -191,11 +209,21 @@ impl Assembly {
             if let Some(places) = twice {
                 self.report_twice(worker, places);
                 let same = before.filter(|last| last.id.eq_ignore_ascii_case(&worker.id));
-                self.keep_last_good(unit, same);
+                self.keep_last_good(unit, same, drafts);
                 continue;
             }
-            let worker = self.with_last_good_skills(unit, worker, before);
+            let (worker, kept) = self.with_last_good_skills(unit, worker, before);
             self.workers.push(worker);
+            // The last good definition of a skill is that of its schedules, too.
+            let is_kept =
+                |draft: &Arc<Draft>| draft.skill.as_ref().is_some_and(|id| kept.contains(id));
+            let own = unit.schedules.iter().filter(|draft| !is_kept(draft));
+            self.drafts.extend(own.cloned());
+            let last = before
+                .into_iter()
+                .flat_map(|last| of_worker(drafts, &last.id));
+            self.drafts
+                .extend(last.filter(|draft| is_kept(draft)).cloned());
         }
     }
 
@@ -225,7 +253,7 @@ impl Assembly {
         });
     }
 
-    fn keep_last_good(&mut self, unit: &Unit, last: Option<&Arc<Worker>>) {
+    fn keep_last_good(&mut self, unit: &Unit, last: Option<&Arc<Worker>>, drafts: &[Arc<Draft>]) {
         let Some(last) = last else {
             return;
         };
@@ -240,17 +268,19 @@ impl Assembly {
             None,
         ));
         self.workers.push(Arc::clone(last));
+        self.drafts.extend(of_worker(drafts, &last.id).cloned());
     }
 
-    /// Skills that broke keep their last good definition too.
+    /// Skills that broke keep their last good definition too; gives their ids with the worker.
     fn with_last_good_skills(
         &mut self,
         unit: &Unit,
         worker: &Arc<Worker>,
         before: Option<&Arc<Worker>>,
-    ) -> Arc<Worker> {
+    ) -> (Arc<Worker>, HashSet<String>) {
+        let mut kept = HashSet::new();
         let Some(before) = before.filter(|last| last.id == worker.id) else {
-            return Arc::clone(worker);
+            return (Arc::clone(worker), kept);
         };
         let mut complete = Arc::clone(worker);
         for rejected in &unit.rejected {
@@ -281,10 +311,18 @@ impl Assembly {
                 &worker.id,
                 Some(&last.address.skill),
             ));
+            kept.insert(last.address.skill.clone());
             Arc::make_mut(&mut complete).skills.push(Arc::clone(last));
         }
-        complete
+        (complete, kept)
     }
+}
+
+fn of_worker<'d>(
+    drafts: &'d [Arc<Draft>],
+    worker: &'d str,
+) -> impl Iterator<Item = &'d Arc<Draft>> {
+    drafts.iter().filter(move |draft| draft.worker == worker)
 }
 
 fn kept_problem(place: Place, message: String, worker: &str, skill: Option<&str>) -> Problem {

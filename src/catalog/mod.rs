@@ -20,6 +20,7 @@ mod repair;
 mod report;
 mod restrict;
 mod run;
+mod schedule;
 pub mod schema;
 mod settings;
 mod skill;
@@ -46,7 +47,7 @@ pub use texts::{TextChecker, TextFinding, TextKind};
 pub use unit::Rejected;
 pub use walk::{DEPTH_MAX, WORKERS_DIR};
 
-use crate::model::{Config, Problem, Worker};
+use crate::model::{Config, Problem, Timestamp, Worker, schedule::Schedule};
 
 /// How definitions are read.
 #[derive(Clone, Copy, Default)]
@@ -55,6 +56,8 @@ pub struct Options<'a> {
     pub text_checker: Option<&'a dyn TextChecker>,
     /// What the engine can give; a skill that asks for more is unavailable.
     pub provides: Provides,
+    /// The present; without it nothing is said of schedules that lie in the past.
+    pub now: Option<Timestamp>,
     /// Threads to read with; 0: one for each processor, at most 8.
     pub threads: usize,
 }
@@ -64,6 +67,7 @@ impl fmt::Debug for Options<'_> {
         f.debug_struct("Options")
             .field("text_checker", &self.text_checker.is_some())
             .field("provides", &self.provides)
+            .field("now", &self.now)
             .field("threads", &self.threads)
             .finish()
     }
@@ -76,6 +80,8 @@ pub struct Catalog {
     pub root: PathBuf,
     /// Workers that can be used, sorted by id.
     pub workers: Vec<Arc<Worker>>,
+    /// Schedules that can be used, those that are switched off included, sorted by id.
+    pub schedules: Vec<Arc<Schedule>>,
     /// Everything that was found, sorted by place.
     pub problems: Vec<Problem>,
     /// Workers and skills that were rejected.
@@ -85,6 +91,8 @@ pub struct Catalog {
     fingerprint: Fingerprint,
     provides: Provides,
     units: Vec<Arc<unit::Unit>>,
+    /// What the schedules were made from, for workers and skills that keep their last good definition.
+    drafts: Vec<Arc<schedule::Draft>>,
 }
 
 /// What changes when any definition file appears, changes or goes.

@@ -72,7 +72,8 @@ fn hook_list<'a>(
     }
 }
 
-fn hook<'a>(
+/// Reads one hook: a command, or a map with `command`.
+pub(crate) fn hook<'a>(
     view: View<'a>,
     key: &str,
     texts: &mut Vec<PendingText<'a>>,

@@ -53,6 +53,18 @@ pub(crate) struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
+    /// Those of a listed or found skill; of a broken file those in worker.yaml alone.
+    pub(crate) fn of(item: &Item<'a>) -> Layers<'a> {
+        let file = match item.file {
+            FileOf::Read(file) => file.keys(),
+            FileOf::None | FileOf::Missing(_) | FileOf::Broken => None,
+        };
+        Layers {
+            inline: item.inline,
+            file,
+        }
+    }
+
     /// The value of a key, null included.
     pub(crate) fn written(&self, key: &str) -> Option<View<'a>> {
         let of = |layer: Option<View<'a>>| layer.and_then(|map| map.get(key));
@@ -128,10 +140,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             item,
             files,
             worker,
-            layers: Layers {
-                inline: item.inline,
-                file: file.and_then(SkillFile::keys),
-            },
+            layers: Layers::of(item),
             file,
             unavailable: worker.unavailable.clone(),
             texts: worker.texts.clone(),

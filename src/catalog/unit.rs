@@ -9,6 +9,8 @@ use super::keys::{WORKER_FILE, report_unknown};
 use super::listing::{Files, Item, collect};
 use super::open::{Root, Stamp};
 use super::report::Report;
+use super::schedule::{Draft, Reader};
+use super::skill::Layers;
 use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
@@ -59,6 +61,8 @@ pub(crate) struct Unit {
     pub(crate) files: UnitFiles,
     /// The worker, when nothing rejects it.
     pub(crate) worker: Option<Arc<Worker>>,
+    /// Its schedules, whose skills are not looked for yet.
+    pub(crate) schedules: Vec<Arc<Draft>>,
     /// Everything found.
     pub(crate) problems: Vec<Problem>,
     /// What was rejected.
@@ -86,6 +90,7 @@ impl Unit {
             }],
             files,
             worker: None,
+            schedules: Vec::new(),
             problems: report.finish(whole),
             depends: Vec::new(),
         }
@@ -107,6 +112,7 @@ pub(crate) fn read(files: &UnitFiles, root: &Root, options: Options<'_>, config:
     let mut unit = Unit {
         files: files.clone(),
         worker: None,
+        schedules: Vec::new(),
         problems: Vec::new(),
         rejected: Vec::new(),
         depends: Vec::new(),
@@ -121,7 +127,8 @@ pub(crate) fn read(files: &UnitFiles, root: &Root, options: Options<'_>, config:
     };
     let worker = reading.worker();
     unit.worker = worker.map(Arc::new);
-    unit.problems = report.finish(whole_file(&files.definition));
+    unit.problems
+        .extend(report.finish(whole_file(&files.definition)));
     unit
 }
 
@@ -186,7 +193,15 @@ impl Reading<'_> {
         if self.report.errors() > before {
             self.reject(&identity.id, None, identity.place.clone());
         }
-        let skills = self.skills(root, &part);
+        let mut reader = Reader::new(&identity.id, root, self.config, self.options.text_checker);
+        let skills = self.skills(root, &part, &mut reader);
+        reader.worker(root, skills.first().map(AsRef::as_ref));
+        if let Some(place) = part.schedule_missing.filter(|_| !reader.skills_have_some()) {
+            worker::report_schedule_missing(place, self.report);
+            self.reject(&identity.id, None, identity.place.clone());
+        }
+        let scheduled = part.scheduled || reader.skills_have_some();
+        self.take_schedules(reader);
         let rejected = self.unit.rejected.iter().any(|one| one.skill.is_none());
         if !rejected && !directory_matches(&identity.id, directory_name) {
             self.report.note(
@@ -210,13 +225,24 @@ impl Reading<'_> {
             template: identity.template,
             model: part.model.clone(),
             instructions,
-            scheduled: part.scheduled,
+            scheduled,
             kept: kept(root),
             skills,
         })
     }
 
-    fn skills(&mut self, root: View<'_>, part: &WorkerPart<'_>) -> Vec<Arc<crate::model::Skill>> {
+    fn take_schedules(&mut self, reader: Reader<'_>) {
+        let (drafts, problems) = reader.finish(&self.files.definition);
+        self.unit.schedules = drafts.into_iter().map(Arc::new).collect();
+        self.unit.problems.extend(problems);
+    }
+
+    fn skills(
+        &mut self,
+        root: View<'_>,
+        part: &WorkerPart<'_>,
+        schedules: &mut Reader<'_>,
+    ) -> Vec<Arc<crate::model::Skill>> {
         let before = self.report.errors();
         let listed = root.get("skills").filter(|view| !view.is_null());
         let found = &self.files.skills;
@@ -241,6 +267,7 @@ impl Reading<'_> {
             }
             let built = skill::build(item, &files, part, self.report);
             self.remember(&built.depends);
+            schedules.skill(&item.id, &Layers::of(item), built.skill.as_ref());
             match built.skill.filter(|_| first.is_none()) {
                 Some(skill) => skills.push(Arc::new(skill)),
                 None => self.reject(&part.id, Some(&item.id), item.place.clone()),

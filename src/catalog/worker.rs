@@ -43,6 +43,8 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) text: &'a str,
     pub(crate) mode: Mode,
     pub(crate) scheduled: bool,
+    /// Where it says that it is scheduled, when no schedule stands at its own level.
+    pub(crate) schedule_missing: Option<Place>,
     pub(crate) model: Option<String>,
     pub(crate) unavailable: Vec<Unavailable>,
     pub(crate) texts: Vec<PendingText<'a>>,
@@ -80,7 +82,11 @@ pub(crate) fn read<'a>(
     let in_execution = |key: &str| execution.and_then(|map| written(map, key));
     report_state_machine(state_machine, report);
     report_dynamic_context(root, report);
-    let (mode, scheduled) = mode(root, execution, report);
+    let Modes {
+        mode,
+        scheduled,
+        schedule_missing,
+    } = mode(root, execution, report);
     let own = |key: &str| written(root, key).or_else(|| in_execution(key));
     let mut part = WorkerPart {
         id: identity.id.clone(),
@@ -90,6 +96,7 @@ pub(crate) fn read<'a>(
         text: around.text,
         mode,
         scheduled,
+        schedule_missing,
         model: in_execution("model").and_then(|view| view.text("model", report)),
         unavailable: restrict::reasons(own, around.options.provides, report),
         texts: Vec::new(),
@@ -176,7 +183,13 @@ fn map_of<'a>(root: View<'a>, key: &str, known: &[&str], report: &mut Report) ->
     Some(view)
 }
 
-fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> (Mode, bool) {
+struct Modes {
+    mode: Mode,
+    scheduled: bool,
+    schedule_missing: Option<Place>,
+}
+
+fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> Modes {
     let schedules = [
         written(root, "schedule"),
         written(root, "cron"),
@@ -193,7 +206,11 @@ fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> (Mo
         } else {
             Mode::OnDemand
         };
-        return (mode, has_schedule);
+        return Modes {
+            mode,
+            scheduled: has_schedule,
+            schedule_missing: None,
+        };
     };
     let text = view.text("mode", report).unwrap_or_default();
     let (mode, usual) = match text.trim().to_lowercase().replace(['-', ' '], "_").as_str() {
@@ -207,7 +224,11 @@ fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> (Mo
                 format!("`mode: {text}` is not known"),
                 "write `on_demand`, `scheduled` or `event_triggered`",
             );
-            return (Mode::OnDemand, has_schedule);
+            return Modes {
+                mode: Mode::OnDemand,
+                scheduled: has_schedule,
+                schedule_missing: None,
+            };
         }
     };
     if text != usual {
@@ -218,14 +239,6 @@ fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> (Mo
             &format!("write `mode: {usual}`"),
         );
     }
-    if mode == Mode::Scheduled && !has_schedule {
-        report.error(
-            "schedule-missing",
-            view.place(),
-            "the worker is scheduled and names no schedule".to_owned(),
-            "add `schedule: \"0 9 * * 1-5\"` below `execution`, or write `mode: on_demand`",
-        );
-    }
     if mode == Mode::EventTriggered {
         report.warning(
             "event-not-fired",
@@ -234,7 +247,21 @@ fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> (Mo
             "start it with `workerctl run`",
         );
     }
-    (mode, has_schedule)
+    Modes {
+        mode,
+        scheduled: has_schedule,
+        schedule_missing: (mode == Mode::Scheduled && !has_schedule).then(|| view.place()),
+    }
+}
+
+/// Rejects a worker that is scheduled and has no schedule, at its own level or among its skills.
+pub(crate) fn report_schedule_missing(place: Place, report: &mut Report) {
+    report.error(
+        "schedule-missing",
+        place,
+        "the worker is scheduled and names no schedule".to_owned(),
+        "add `schedule: \"0 9 * * 1-5\"` below `execution`, or write `mode: on_demand`",
+    );
 }
 
 /// Says that a schedule is read and nothing fires it.

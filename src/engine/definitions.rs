@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::names;
 use super::syntax::{self, Syntax};
 use crate::catalog::{self, Catalog, Options, TextChecker, TextFinding, TextKind};
+use crate::clock::{Clock, SystemClock};
 use crate::inputs;
 use crate::model::config::CONFIG_FILE;
 use crate::model::definition::{HookText, RunText};
@@ -161,7 +162,7 @@ pub fn load_thoroughly(workspace: &Path, environment: &BTreeMap<String, String>)
     let thorough = Thorough { syntax: &syntax };
     let options = Options {
         text_checker: Some(&thorough),
-        ..Options::default()
+        ..options()
     };
     let mut catalog = catalog::load(workspace, options);
     let own = [
@@ -206,6 +207,7 @@ pub fn load(workspace: &Path) -> Catalog {
 fn options() -> Options<'static> {
     Options {
         text_checker: Some(&Checker),
+        now: Some(SystemClock::default().now()),
         ..Options::default()
     }
 }

@@ -40,6 +40,9 @@ pub struct Config {
     pub output_bytes_max: u64,
     /// How long the hidden refs of runs that did not succeed are kept, in milliseconds.
     pub keep_refs_ms: u64,
+    /// Hours in which no schedule is due that names none of its own, 0 to 23.
+    #[serde(default)]
+    pub blocked_hours: Vec<u8>,
     /// Keys that are kept and not evaluated.
     #[serde(default)]
     pub kept: serde_json::Map<String, serde_json::Value>,
@@ -65,6 +68,7 @@ impl Default for Config {
             drain_grace_ms: 60_000,
             output_bytes_max: 10 * 1024 * 1024,
             keep_refs_ms: 14 * 24 * 3_600_000,
+            blocked_hours: Vec::new(),
             kept: serde_json::Map::new(),
             origins: BTreeMap::new(),
         }

@@ -56,8 +56,11 @@ pub enum Trigger {
     },
     /// At given times of the schedule's zone, each `YYYY-MM-DDTHH:MM` with optional seconds.
     At {
-        /// The times as written.
+        /// The times, `T` between date and time.
         times: Vec<String>,
+        /// What becomes of times that a change of the clock skips or repeats; absent: as for fixed hours.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        dst: Option<Dst>,
     },
     /// Once after each start of the machine.
     Reboot,

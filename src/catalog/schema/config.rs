@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 
+use super::schedule::hours;
 use super::shared::{Hooks, anything, duration};
 
 /// The engine's configuration.
@@ -37,6 +38,9 @@ pub struct ConfigFile {
     /// How long the hidden refs of runs that did not succeed are kept.
     #[schemars(schema_with = "duration")]
     pub keep_refs: Option<String>,
+    /// Hours from 0 to 23 in which no schedule is due that names none of its own: `[2, 3]` or `"22-5"`.
+    #[schemars(schema_with = "hours")]
+    pub blocked_hours: Option<String>,
     /// Aliases of models.
     #[schemars(schema_with = "anything")]
     pub models: Option<String>,

@@ -4,11 +4,13 @@
 //! problem with its place and accepts more than a schema can say. A test holds both to the same keys.
 
 mod config;
+mod schedule;
 mod shared;
 mod skill;
 mod worker;
 
 pub use config::ConfigFile;
+pub use schedule::{Blackout, CatchUpMap, Follows, OnCommit, ScheduleMap, ShiftOfClock, Watch};
 pub use shared::{Backoff, Check, Commit, Hook, Hooks, Retry, VerificationMap};
 pub use skill::{Input, Interface, Output, RunScript, SkillFile, SkillKeys};
 pub use worker::{Execution, Identity, StateMachine, WorkerFile};
@@ -56,8 +58,11 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("Hook", &["command"]),
     ("Identity", &["id"]),
     ("Input", &["name"]),
+    ("Follows", &["skill"]),
+    ("OnCommit", &["branch"]),
     ("Retry", &["max_attempts"]),
     ("RunScript", &["script"]),
+    ("Watch", &["paths"]),
 ];
 
 fn set_required(schema: &mut serde_json::Value, keys: &[&str]) {

@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::schedule::schedules;
 use super::shared::{Commit, Hooks, Retry, anything, duration, text, texts, verification};
 use crate::model::definition::Shell;
 use crate::model::spec::OnCrash;
@@ -89,11 +90,11 @@ pub struct SkillKeys {
     pub approval_required: Option<bool>,
     /// What a person looks at: recorded as not run, never as passed.
     pub human_checkpoints: Option<Vec<String>>,
-    /// When it is due; kept, nothing fires it yet.
-    #[schemars(schema_with = "anything")]
+    /// When it is due: a cron expression, a map, or a list of them. Nothing fires it yet.
+    #[schemars(schema_with = "schedules")]
     pub schedule: Option<String>,
-    /// The same as `schedule`.
-    #[schemars(schema_with = "anything")]
+    /// The same as `schedule`; both may stand.
+    #[schemars(schema_with = "schedules")]
     pub cron: Option<String>,
     /// Kept and not evaluated.
     #[schemars(schema_with = "anything")]

@@ -49,6 +49,13 @@ fn schemas_and_loader_know_the_same_keys() {
         (&worker, "/$defs/Hooks", keys::HOOKS),
         (&worker, "/$defs/Hook", keys::HOOK),
         (&worker, "/$defs/Commit", keys::COMMIT),
+        (&worker, "/$defs/ScheduleMap", keys::SCHEDULE),
+        (&worker, "/$defs/Follows", keys::AFTER),
+        (&worker, "/$defs/Watch", keys::WATCH),
+        (&worker, "/$defs/OnCommit", keys::ON_COMMIT),
+        (&worker, "/$defs/ShiftOfClock", keys::DST),
+        (&worker, "/$defs/CatchUpMap", keys::CATCH_UP),
+        (&worker, "/$defs/Blackout", keys::BLACKOUT),
         (&config, "", keys::CONFIG),
         (&config, "/$defs/ConfigCommit", keys::CONFIG_COMMIT),
         (&config, "/$defs/Queue", keys::CONFIG_QUEUE),
@@ -137,6 +144,10 @@ fn what_loads_is_accepted() {
         "worker: {id: w}\nskills: [a, {id: b, run: [x, 1]}, {id: c, run: {script: x, interpreter: [a, b]}}]\n",
         "worker: {id: w}\nskills: {installed: [a], capabilities: [b]}\n",
         "worker: {id: w}\nverification: {post_execute: [prose, {check: x, max: 3}]}\nexecution: {max_runtime: 90}\n",
+        "worker: {id: w}\nschedule: \"@daily\"\ncron: [\"0 9 * * *\", {every: 5m, blackout: {hours: [2, \"22-5\"]}}]\n",
+        "worker: {id: w}\nschedule: {cron: \"0 9 * * *\", catch_up: {mode: all, window: 1h}, pause_on_failure: true}\n",
+        "worker: {id: w}\nschedule: {after: {skill: a/b, on: always}, overlap: buffer_one, inputs: {n: 1}}\n",
+        "worker: {id: w}\nskills: [{id: a, run: x, cron: {schedule: \"@daily\", enabled: true, max_concurrent: 1}}]\n",
         "worker: {id: w}\nhooks: {post_tools: x}\nretry: {max_attempts: 2, backoff: 3s, on: execution}\n",
     ] {
         assert!(accepts(&worker, &worker, &yaml_to_json(text)), "{text}");
@@ -160,6 +171,9 @@ fn what_is_rejected_is_refused() {
         "worker: {id: w}\nskills: [{id: a, interface: {outputs: [{type: pdf}]}}]\n",
         "worker: {id: w}\nenv: {A: b}\n",
         "worker: {id: w}\nhooks: {post_tools: [{timeout: 5s}]}\n",
+        "worker: {id: w}\nschedule: {cron: \"@daily\", overlap: both}\n",
+        "worker: {id: w}\nschedule: {after: {on: always}}\n",
+        "worker: {id: w}\nschedule: [true]\n",
     ] {
         assert!(!accepts(&worker, &worker, &yaml_to_json(text)), "{text}");
     }

@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::schedule::schedules;
 use super::shared::{Commit, Hooks, Retry, anything, duration, text, texts, verification};
 use super::skill::SkillKeys;
 use crate::model::definition::Shell;
@@ -38,11 +39,11 @@ pub struct WorkerFile {
     pub status: Option<String>,
     /// When and how its skills run.
     pub execution: Option<Execution>,
-    /// When a skill is due; kept, nothing fires it yet.
-    #[schemars(schema_with = "anything")]
+    /// When a skill is due: a cron expression, a map, or a list of them. Nothing fires it yet.
+    #[schemars(schema_with = "schedules")]
     pub schedule: Option<String>,
-    /// The same as `schedule`.
-    #[schemars(schema_with = "anything")]
+    /// The same as `schedule`; both may stand.
+    #[schemars(schema_with = "schedules")]
     pub cron: Option<String>,
     /// Settings of HQ's state machine.
     pub state_machine: Option<StateMachine>,
@@ -181,11 +182,11 @@ pub struct Execution {
     /// When somebody asks, at due times, or when something happens.
     #[schemars(schema_with = "mode")]
     pub mode: Option<String>,
-    /// When the worker is due; kept, nothing fires it yet.
-    #[schemars(schema_with = "anything")]
+    /// When a skill is due: a cron expression, a map, or a list of them. Nothing fires it yet.
+    #[schemars(schema_with = "schedules")]
     pub schedule: Option<String>,
-    /// Zone of the schedule.
-    #[schemars(schema_with = "anything")]
+    /// IANA zone of the worker's schedules that name none; that of the configuration where nothing is said.
+    #[schemars(schema_with = "text")]
     pub timezone: Option<String>,
     /// Limit of all attempts of a skill.
     #[schemars(schema_with = "duration")]

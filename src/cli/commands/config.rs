@@ -140,7 +140,21 @@ fn settings(config: &Config) -> Vec<Setting> {
         span("drain_grace", config.drain_grace_ms),
         number("output_bytes_max", config.output_bytes_max),
         span("keep_refs", config.keep_refs_ms),
+        blocked_hours(&config.blocked_hours),
     ]
+}
+
+fn blocked_hours(hours: &[u8]) -> Setting {
+    let listed: Vec<String> = hours.iter().map(ToString::to_string).collect();
+    Setting {
+        key: "blocked_hours",
+        shown: if listed.is_empty() {
+            "none".to_owned()
+        } else {
+            listed.join(", ")
+        },
+        value: json!(hours),
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,165 @@
+//! Checks a schedule against the skills that it names, and against the present.
+
+use std::collections::HashSet;
+
+use super::resolve::Resolver;
+use super::{Draft, Read, moment};
+use crate::inputs::{self, Given};
+use crate::model::schedule::{Dst, Fold, Trigger};
+use crate::model::{Severity, Skill, Timestamp};
+
+impl Resolver<'_, '_> {
+    /// The trigger with the address of the skill that it follows as that is defined.
+    pub(super) fn trigger(&mut self, draft: &Draft, read: &Read) -> Option<Trigger> {
+        let (Trigger::After { skill, when }, Some(place)) = (&read.trigger, &read.after) else {
+            return Some(read.trigger.clone());
+        };
+        let other = self.find(draft, skill, place)?;
+        if !other.is_available() && !is_template(other) {
+            let message = format!("`{}` is unavailable: nothing follows it", other.address);
+            let hint = unavailable_hint(other);
+            self.tell(
+                draft,
+                Severity::Warning,
+                "schedule-unavailable",
+                place,
+                (message, &hint),
+            );
+        }
+        Some(Trigger::After {
+            skill: other.address.clone(),
+            when: *when,
+        })
+    }
+
+    /// Whether the skill takes the inputs; tells which it refuses.
+    pub(super) fn inputs_fit(&mut self, draft: &Draft, read: &Read, skill: &Skill) -> bool {
+        // Of a skill whose file is missing the inputs are not known.
+        if skill
+            .unavailable
+            .iter()
+            .any(|why| why.code == "file-missing")
+        {
+            return true;
+        }
+        let given = Given {
+            pairs: Vec::new(),
+            json: Some(read.inputs.clone()),
+        };
+        let place_of = |name: &str| {
+            let written = read.input_places.iter().find(|(known, _)| known == name);
+            written.map_or(&draft.place, |(_, place)| place)
+        };
+        for input in skill.inputs.iter().filter(|input| input.sensitive) {
+            if read.inputs.contains_key(&input.name) {
+                let message = format!("the secret `{}` can be read by everyone", input.name);
+                self.tell(
+                    draft,
+                    Severity::Warning,
+                    "secret-in-definition",
+                    place_of(&input.name),
+                    (message, "take the value from `env`"),
+                );
+            }
+        }
+        let Err(found) = inputs::bind(&skill.inputs, &given) else {
+            return true;
+        };
+        for problem in found {
+            let message = format!("`{}` refuses its inputs: {problem}", skill.address);
+            self.tell(
+                draft,
+                Severity::Error,
+                "schedule-inputs",
+                place_of(&problem.input),
+                (message, problem.hint.as_deref().unwrap_or_default()),
+            );
+        }
+        false
+    }
+
+    pub(super) fn report_unavailable(&mut self, draft: &Draft, skill: &Skill) {
+        if skill.is_available() {
+            return;
+        }
+        let severity = if is_template(skill) {
+            Severity::Note
+        } else {
+            Severity::Warning
+        };
+        let message = format!(
+            "`{}` is unavailable: the schedule cannot run it",
+            skill.address
+        );
+        let place = draft.place.clone();
+        let hint = unavailable_hint(skill);
+        self.tell(
+            draft,
+            severity,
+            "schedule-unavailable",
+            &place,
+            (message, &hint),
+        );
+    }
+
+    pub(super) fn report_past(&mut self, draft: &Draft, read: &Read) {
+        let Some(now) = self.known.now else {
+            return;
+        };
+        let over = match &read.trigger {
+            Trigger::At { times, dst } => times
+                .iter()
+                .all(|time| has_passed(time, *dst, &read.timezone, now)),
+            _ => false,
+        };
+        let what = if over {
+            "every time of `at` lies in the past"
+        } else if read.policy.end.is_some_and(|end| end < now) {
+            "`end` lies in the past"
+        } else {
+            return;
+        };
+        let message = format!("{what}: it is not due any more");
+        let place = draft.place.clone();
+        let hint = "remove the schedule, or correct the year";
+        self.tell(
+            draft,
+            Severity::Note,
+            "schedule-past",
+            &place,
+            (message, hint),
+        );
+    }
+}
+
+fn is_template(skill: &Skill) -> bool {
+    skill.unavailable.iter().any(|why| why.code == "template")
+}
+
+/// Why a skill cannot run, each reason once.
+fn unavailable_hint(skill: &Skill) -> String {
+    let mut told = HashSet::new();
+    let reasons: Vec<&str> = skill
+        .unavailable
+        .iter()
+        .map(|why| why.reason.as_str())
+        .filter(|reason| told.insert(*reason))
+        .collect();
+    reasons.join("; ")
+}
+
+/// Whether a time of a zone lies before `now`, the last time that its clock shows it.
+fn has_passed(time: &str, dst: Option<Dst>, zone: &str, now: Timestamp) -> bool {
+    let edge = match dst {
+        Some(Dst {
+            fold: Fold::Second | Fold::Both,
+            ..
+        }) => moment::Edge::Last,
+        _ => moment::Edge::First,
+    };
+    let instant = zone
+        .parse()
+        .ok()
+        .and_then(|zone| moment::instant(time, zone, edge));
+    instant.is_some_and(|instant| instant < now)
+}

@@ -1,0 +1,160 @@
+//! One schedule: a text, or a map of keys.
+
+use super::values::{one_of, shown, written};
+use super::{Around, Draft, Read, policy, trigger};
+use crate::catalog::config_file;
+use crate::catalog::keys::{SCHEDULE, report_unknown};
+use crate::catalog::report::Report;
+use crate::catalog::texts::PendingText;
+use crate::catalog::tree::Data;
+use crate::catalog::view::View;
+use crate::model::Place;
+use crate::model::schedule::Policy;
+
+/// Longest id in characters.
+const ID_CHARS: usize = 64;
+
+/// Reads a schedule and the texts in it that another room looks at. What it says is absent, or does not
+/// count, when an error was reported.
+pub(super) fn read<'a>(
+    view: View<'a>,
+    around: Around<'_>,
+    report: &mut Report,
+) -> (Draft, Vec<PendingText<'a>>) {
+    let mut draft = Draft {
+        worker: around.worker.to_owned(),
+        skill: around.skill.map(ToOwned::to_owned),
+        target: None,
+        id: None,
+        place: view.key_place(),
+        read: None,
+    };
+    let mut texts = Vec::new();
+    draft.read = match view.data() {
+        Data::Map(_) => {
+            report_unknown(view, SCHEDULE, report);
+            draft.id = written(view, "id").and_then(|view| id(view, report));
+            draft.target = target(view, around, report);
+            of_map(view, around, &mut texts, report)
+        }
+        Data::Text(_) | Data::Number(_) => of_text(view, around, report),
+        Data::Null | Data::Bool(_) | Data::List(_) => {
+            let expected = "a cron expression such as `0 9 * * 1-5`, or a map of keys";
+            view.wrong_type("schedule", expected, report);
+            None
+        }
+    };
+    (draft, texts)
+}
+
+fn of_text(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Read> {
+    let trigger = trigger::cron(view, false, None, report)?;
+    Some(Read {
+        trigger,
+        after: None,
+        timezone: around.timezone?.to_owned(),
+        inputs: serde_json::Map::new(),
+        input_places: Vec::new(),
+        policy: Policy {
+            blocked_hours: around.blocked_hours.to_vec(),
+            ..Policy::default()
+        },
+        disabled: false,
+    })
+}
+
+fn of_map<'a>(
+    map: View<'a>,
+    around: Around<'_>,
+    texts: &mut Vec<PendingText<'a>>,
+    report: &mut Report,
+) -> Option<Read> {
+    let own_zone = one_of(map, &["timezone", "tz", "zone"], report);
+    let timezone = match own_zone {
+        Some(view) => config_file::timezone(view, report),
+        None => around.timezone.map(ToOwned::to_owned),
+    };
+    // Without its zone the other keys are read all the same: all problems are told at once.
+    let zone = timezone
+        .as_deref()
+        .and_then(|name| name.parse().ok())
+        .unwrap_or(chrono_tz::UTC);
+    let found = trigger::of_map(map, around, report);
+    let policy = policy::read(map, zone, around.blocked_hours, texts, report);
+    let (inputs, input_places) = inputs(map, report);
+    let enabled = written(map, "enabled").and_then(|view| view.flag("enabled", report));
+    let (trigger, after) = found?;
+    policy::agree(map, &policy, &trigger, report);
+    Some(Read {
+        trigger,
+        after,
+        timezone: timezone?,
+        inputs,
+        input_places,
+        policy,
+        disabled: enabled == Some(false),
+    })
+}
+
+type Inputs = (
+    serde_json::Map<String, serde_json::Value>,
+    Vec<(String, Place)>,
+);
+
+fn inputs(map: View<'_>, report: &mut Report) -> Inputs {
+    let mut found = Inputs::default();
+    let Some(view) = written(map, "inputs") else {
+        return found;
+    };
+    if !matches!(view.data(), Data::Map(_)) {
+        view.wrong_type("inputs", "a map of names and values", report);
+        return found;
+    }
+    for (name, value) in view.entries() {
+        found.0.insert(name.to_owned(), value.json());
+        found.1.push((name.to_owned(), value.key_place()));
+    }
+    found
+}
+
+fn id(view: View<'_>, report: &mut Report) -> Option<(String, Place)> {
+    let text = view.filled_text("id", report)?;
+    let fits = text.chars().count() <= ID_CHARS
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b));
+    if !fits {
+        report.error(
+            "schedule-id",
+            view.place(),
+            format!("`id: {}` cannot name a schedule", shown(&text)),
+            "use letters, digits, dashes, `_` and `.`, at most 64",
+        );
+        return None;
+    }
+    Some((text, view.place()))
+}
+
+/// The skill that it names: at the worker's level any, among the keys of a skill only that one.
+fn target(map: View<'_>, around: Around<'_>, report: &mut Report) -> Option<(String, Place)> {
+    let view = written(map, "skill")?;
+    let text = view.filled_text("skill", report)?;
+    let text = text.trim();
+    let Some(own) = around.skill else {
+        return Some((text.to_owned(), view.place()));
+    };
+    let same = text.eq_ignore_ascii_case(own)
+        || text.eq_ignore_ascii_case(&format!("{}/{own}", around.worker));
+    if !same {
+        report.error(
+            "schedule-skill",
+            view.place(),
+            format!(
+                "a schedule of the skill `{own}` cannot run `{}`",
+                shown(text)
+            ),
+            "remove `skill`, or move the schedule to the top of worker.yaml",
+        );
+    }
+    None
+}

@@ -1,0 +1,186 @@
+//! Schedules in all their shapes. Each worker's are read with its file, as [`Draft`]s; what needs the
+//! other workers (skills that are named, ids, cycles) is settled once all of them are known.
+//!
+//! A broken schedule is left out and takes nothing with it: neither its skill nor its neighbours.
+
+mod check;
+mod cycles;
+mod entry;
+mod moment;
+mod policy;
+mod resolve;
+mod trigger;
+mod values;
+
+pub(crate) use policy::hours;
+pub(crate) use resolve::{Known, resolve};
+
+use super::report::Report;
+use super::skill::Layers;
+use super::source::whole_file;
+use super::texts::{self, TextChecker};
+use super::tree::Data;
+use super::view::View;
+use crate::model::schedule::{Policy, Trigger};
+use crate::model::{Config, Place, Problem, Skill};
+
+/// Schedules that one key may list.
+const SCHEDULES_MAX: usize = 100;
+
+/// A schedule as its file says it, before the other workers are known.
+#[derive(Debug, Clone)]
+pub(crate) struct Draft {
+    /// Worker in whose definition it stands.
+    pub(crate) worker: String,
+    /// Skill among whose keys it stands; absent at the worker's level.
+    pub(crate) skill: Option<String>,
+    /// Skill that a schedule of the worker's level names, and where.
+    target: Option<(String, Place)>,
+    /// Its own name, and where that stands.
+    id: Option<(String, Place)>,
+    /// Where it stands.
+    place: Place,
+    /// What it says; absent when an error was reported. Its id is taken all the same, so that the ids of
+    /// others do not move when it is repaired.
+    read: Option<Read>,
+}
+
+/// What a schedule says.
+#[derive(Debug, Clone)]
+struct Read {
+    trigger: Trigger,
+    /// Where the skill of `after` is named.
+    after: Option<Place>,
+    timezone: String,
+    inputs: serde_json::Map<String, serde_json::Value>,
+    /// Where each input stands.
+    input_places: Vec<(String, Place)>,
+    policy: Policy,
+    disabled: bool,
+}
+
+/// What the surroundings of a schedule say for it.
+#[derive(Debug, Clone, Copy)]
+struct Around<'a> {
+    worker: &'a str,
+    skill: Option<&'a str>,
+    /// Zone where it names none; absent when that could not be read.
+    timezone: Option<&'a str>,
+    blocked_hours: &'a [u8],
+}
+
+/// Reads the schedules of one worker.
+pub(crate) struct Reader<'a> {
+    worker: String,
+    config: &'a Config,
+    checker: Option<&'a dyn TextChecker>,
+    timezone: Option<String>,
+    report: Report,
+    of_worker: Vec<Draft>,
+    of_skills: Vec<Draft>,
+    skills_have_some: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// For the worker of that id, whose definition is `root`.
+    pub(crate) fn new(
+        worker: &str,
+        root: View<'_>,
+        config: &'a Config,
+        checker: Option<&'a dyn TextChecker>,
+    ) -> Reader<'a> {
+        let mut report = Report::default();
+        report.set_worker(Some(worker));
+        let own = root
+            .get("execution")
+            .and_then(|map| map.get("timezone"))
+            .filter(|view| !view.is_null());
+        let timezone = match own {
+            Some(view) => super::config_file::timezone(view, &mut report),
+            None => Some(config.timezone.clone()),
+        };
+        Reader {
+            worker: worker.to_owned(),
+            config,
+            checker,
+            timezone,
+            report,
+            of_worker: Vec::new(),
+            of_skills: Vec::new(),
+            skills_have_some: false,
+        }
+    }
+
+    /// Reads what stands at the worker's level; `skills` are those of the worker that can be used.
+    pub(crate) fn worker(&mut self, root: View<'_>, some_skill: Option<&Skill>) {
+        let execution = root.get("execution").and_then(|map| map.get("schedule"));
+        let values = [root.get("schedule"), root.get("cron"), execution];
+        for view in values.into_iter().flatten().filter(|view| !view.is_null()) {
+            let drafts = self.value(view, None, some_skill);
+            self.of_worker.extend(drafts);
+        }
+    }
+
+    /// Reads what stands among the keys of a skill; `built` is the skill when it can be used.
+    pub(crate) fn skill(&mut self, id: &str, layers: &Layers<'_>, built: Option<&Skill>) {
+        self.report.set_skill(Some(id));
+        for key in ["schedule", "cron"] {
+            if let Some(view) = layers.get(key) {
+                self.skills_have_some = true;
+                let drafts = self.value(view, Some(id), built);
+                self.of_skills.extend(drafts);
+            }
+        }
+        self.report.set_skill(None);
+    }
+
+    /// Whether any skill has a schedule of its own.
+    pub(crate) fn skills_have_some(&self) -> bool {
+        self.skills_have_some
+    }
+
+    /// The schedules, those of the worker's level first, and everything that was found.
+    pub(crate) fn finish(mut self, path: &str) -> (Vec<Draft>, Vec<Problem>) {
+        self.of_worker.append(&mut self.of_skills);
+        (self.of_worker, self.report.finish(whole_file(path)))
+    }
+
+    /// One schedule, or a list of them.
+    fn value(&mut self, view: View<'_>, skill: Option<&str>, built: Option<&Skill>) -> Vec<Draft> {
+        match view.data() {
+            Data::List(items) if items.len() > SCHEDULES_MAX => {
+                self.report.error(
+                    "too-many",
+                    view.place(),
+                    format!("more than {SCHEDULES_MAX} schedules"),
+                    "take an expression that covers several of them",
+                );
+                Vec::new()
+            }
+            Data::List(_) => view
+                .items()
+                .map(|item| self.one(item, skill, built))
+                .collect(),
+            _ => vec![self.one(view, skill, built)],
+        }
+    }
+
+    fn one(&mut self, view: View<'_>, skill: Option<&str>, built: Option<&Skill>) -> Draft {
+        let around = Around {
+            worker: &self.worker,
+            skill,
+            timezone: self.timezone.as_deref(),
+            blocked_hours: &self.config.blocked_hours,
+        };
+        let before = self.report.errors();
+        let (mut draft, pending) = entry::read(view, around, &mut self.report);
+        if let (Some(checker), Some(skill)) = (self.checker, built) {
+            self.report
+                .extend(texts::problems(checker, skill, &pending));
+        }
+        if self.report.errors() > before {
+            draft.read = None;
+        }
+        draft
+    }
+}

@@ -1,0 +1,156 @@
+//! Dates and times of a zone as people write them.
+
+use chrono::{Duration, LocalResult, NaiveDate, NaiveDateTime, TimeZone, Timelike};
+use chrono_tz::Tz;
+
+use crate::model::Timestamp;
+
+/// Minutes after a missing local time within which the next one that exists is looked for: a zone that
+/// moved across the date line has left out a whole day.
+const GAP_MINUTES_MAX: i64 = 2 * 24 * 60;
+
+/// Which of the instants that a text may mean is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Edge {
+    /// The first: a date begins, a repeated time counts the first time.
+    First,
+    /// The last: a date ends, a repeated time counts the second time.
+    Last,
+}
+
+/// `YYYY-MM-DD`, if that day exists.
+pub(super) fn date(text: &str) -> Option<NaiveDate> {
+    has_shape(text, "0000-00-00")
+        .then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok())
+        .flatten()
+}
+
+/// `YYYY-MM-DDTHH:MM` with optional seconds and a `T` or a blank, if that time can be on a clock.
+pub(super) fn local(text: &str) -> Option<NaiveDateTime> {
+    let text = text.replacen(' ', "T", 1);
+    let format = if has_shape(&text, "0000-00-00T00:00") {
+        "%Y-%m-%dT%H:%M"
+    } else if has_shape(&text, "0000-00-00T00:00:00") {
+        "%Y-%m-%dT%H:%M:%S"
+    } else {
+        return None;
+    };
+    NaiveDateTime::parse_from_str(&text, format)
+        .ok()
+        .filter(|time| time.nanosecond() == 0)
+}
+
+/// Whether digits stand where `shape` has `0`, and the same characters elsewhere.
+fn has_shape(text: &str, shape: &str) -> bool {
+    text.len() == shape.len()
+        && text
+            .bytes()
+            .zip(shape.bytes())
+            .all(|(byte, wanted)| match wanted {
+                b'0' => byte.is_ascii_digit(),
+                wanted => byte == wanted,
+            })
+}
+
+/// The instant that RFC 3339, a local time or a date of `zone` means.
+pub(super) fn instant(text: &str, zone: Tz, edge: Edge) -> Option<Timestamp> {
+    if let Ok(full) = chrono::DateTime::parse_from_rfc3339(text) {
+        return Some(Timestamp::from_millis(full.timestamp_millis()));
+    }
+    if let Some(time) = local(text) {
+        return in_zone(time, zone, edge);
+    }
+    let day = date(text)?;
+    match edge {
+        Edge::First => in_zone(day.and_hms_opt(0, 0, 0)?, zone, Edge::First),
+        Edge::Last => {
+            let next = day.succ_opt()?.and_hms_opt(0, 0, 0)?;
+            let begins = in_zone(next, zone, Edge::First)?;
+            Some(Timestamp::from_millis(begins.millis() - 1))
+        }
+    }
+}
+
+/// When a zone's clock shows `time`; the first instant after it where it never does.
+pub(super) fn in_zone(time: NaiveDateTime, zone: Tz, edge: Edge) -> Option<Timestamp> {
+    (0..=GAP_MINUTES_MAX).find_map(|minutes| {
+        let moved = time.checked_add_signed(Duration::minutes(minutes))?;
+        // Clocks move at full minutes: behind a gap seconds of the written time no longer count.
+        let moved = if minutes == 0 {
+            moved
+        } else {
+            moved.with_second(0)?
+        };
+        let found = match (zone.from_local_datetime(&moved), edge) {
+            (LocalResult::Single(found), _)
+            | (LocalResult::Ambiguous(found, _), Edge::First)
+            | (LocalResult::Ambiguous(_, found), Edge::Last) => found,
+            (LocalResult::None, _) => return None,
+        };
+        Some(Timestamp::from_millis(found.timestamp_millis()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BERLIN: Tz = Tz::Europe__Berlin;
+
+    fn shown(text: &str, edge: Edge) -> Option<String> {
+        instant(text, BERLIN, edge).map(Timestamp::rfc3339)
+    }
+
+    #[test]
+    fn instants_are_read_in_their_zone() {
+        let table = [
+            ("2026-07-01", Edge::First, "2026-06-30T22:00:00.000Z"),
+            ("2026-07-01", Edge::Last, "2026-07-01T21:59:59.999Z"),
+            ("2026-07-01T09:30", Edge::First, "2026-07-01T07:30:00.000Z"),
+            (
+                "2026-07-01 09:30:05",
+                Edge::Last,
+                "2026-07-01T07:30:05.000Z",
+            ),
+            (
+                "2026-07-01T09:30:00+05:00",
+                Edge::First,
+                "2026-07-01T04:30:00.000Z",
+            ),
+            // The clock jumps from 02:00 to 03:00.
+            (
+                "2026-03-29T02:30:20",
+                Edge::First,
+                "2026-03-29T01:00:00.000Z",
+            ),
+            // The clock shows 02:30 twice.
+            ("2026-10-25T02:30", Edge::First, "2026-10-25T00:30:00.000Z"),
+            ("2026-10-25T02:30", Edge::Last, "2026-10-25T01:30:00.000Z"),
+        ];
+        for (text, edge, expected) in table {
+            assert_eq!(
+                shown(text, edge).as_deref(),
+                Some(expected),
+                "{text} {edge:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_date_is_refused() {
+        for text in [
+            "",
+            "2026-02-30",
+            "2026-13-01",
+            "2026-1-5",
+            "2026-01-05T24:00",
+            "2026-01-05T23:59:60",
+            "2026-01-05T9:00",
+            "+026-01-05",
+            "tomorrow",
+            "2026-01-0\u{e4}",
+        ] {
+            assert_eq!(shown(text, Edge::First), None, "{text}");
+        }
+    }
+}

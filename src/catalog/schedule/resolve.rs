@@ -1,0 +1,377 @@
+//! Puts the schedules of all workers together: which skill each runs, its id, its inputs, cycles.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Draft;
+use super::cycles::{self, Edge};
+use crate::catalog::unit::Rejected;
+use crate::model::schedule::{Schedule, Trigger};
+use crate::model::{Place, Problem, Severity, Skill, SkillRef, Timestamp, Worker};
+
+/// Skills that are listed where one has to be named.
+const LISTED_MAX: usize = 8;
+
+/// What is known when all workers are read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known<'a> {
+    pub(crate) workers: &'a [Arc<Worker>],
+    pub(crate) rejected: &'a [Rejected],
+    /// The present, where what lies in the past is to be told.
+    pub(crate) now: Option<Timestamp>,
+}
+
+/// The schedules that can be used, sorted by id; what is wrong with the others is added to `problems`.
+pub(crate) fn resolve(
+    drafts: &[Arc<Draft>],
+    known: Known<'_>,
+    problems: &mut Vec<Problem>,
+) -> Vec<Arc<Schedule>> {
+    let mut resolver = Resolver {
+        workers: known
+            .workers
+            .iter()
+            .map(|worker| (worker.id.to_lowercase(), worker))
+            .collect(),
+        skills: known
+            .workers
+            .iter()
+            .flat_map(|worker| &worker.skills)
+            .map(|skill| (key(&skill.address), skill))
+            .collect(),
+        known,
+        problems,
+    };
+    let mut aimed: Vec<Aimed<'_>> = drafts
+        .iter()
+        .filter_map(|draft| resolver.aim(draft))
+        .collect();
+    // A worker's own schedules are counted before those that others have for its skills.
+    aimed.sort_by_key(|one| one.skill.address.worker != one.draft.worker);
+    resolver.name(&mut aimed);
+    resolver.settle(&mut aimed);
+    resolver.leave_out_twins(&mut aimed);
+    resolver.leave_out_cycles(&mut aimed);
+    let mut schedules: Vec<Arc<Schedule>> = aimed
+        .into_iter()
+        .filter_map(|one| one.schedule.map(Arc::new))
+        .collect();
+    schedules.sort_by(|a, b| a.id.cmp(&b.id));
+    schedules
+}
+
+/// A draft whose skill is found.
+struct Aimed<'a> {
+    draft: &'a Draft,
+    skill: &'a Arc<Skill>,
+    id: String,
+    /// Absent when it is left out.
+    schedule: Option<Schedule>,
+}
+
+pub(super) struct Resolver<'a, 'p> {
+    workers: HashMap<String, &'a Arc<Worker>>,
+    skills: HashMap<String, &'a Arc<Skill>>,
+    pub(super) known: Known<'a>,
+    problems: &'p mut Vec<Problem>,
+}
+
+/// Case does not tell skills apart.
+fn key(skill: &SkillRef) -> String {
+    skill.to_string().to_lowercase()
+}
+
+impl<'a> Resolver<'a, '_> {
+    /// Adds a problem of a schedule; an empty hint is none.
+    pub(super) fn tell(
+        &mut self,
+        draft: &Draft,
+        severity: Severity,
+        code: &str,
+        place: &Place,
+        (message, hint): (String, &str),
+    ) {
+        self.problems.push(Problem {
+            code: code.to_owned(),
+            severity,
+            place: place.clone(),
+            message,
+            hint: (!hint.is_empty()).then(|| hint.to_owned()),
+            worker: Some(draft.worker.clone()),
+            skill: draft.skill.clone(),
+        });
+    }
+
+    /// Finds the skill that a schedule runs.
+    fn aim(&mut self, draft: &'a Draft) -> Option<Aimed<'a>> {
+        let skill = match (&draft.skill, &draft.target) {
+            // A skill that was rejected has told why already.
+            (Some(own), _) => *self.skills.get(&key(&SkillRef {
+                worker: draft.worker.clone(),
+                skill: own.clone(),
+            }))?,
+            (None, Some((name, place))) => {
+                let (worker, skill) = name.split_once('/').unwrap_or((&draft.worker, name));
+                let wanted = SkillRef {
+                    worker: worker.to_owned(),
+                    skill: skill.to_owned(),
+                };
+                self.find(draft, &wanted, place)?
+            }
+            (None, None) => self.only_skill(draft)?,
+        };
+        Some(Aimed {
+            draft,
+            skill,
+            id: String::new(),
+            schedule: None,
+        })
+    }
+
+    fn only_skill(&mut self, draft: &Draft) -> Option<&'a Arc<Skill>> {
+        let worker = *self.workers.get(&draft.worker.to_lowercase())?;
+        if let [only] = worker.skills.as_slice() {
+            return Some(only);
+        }
+        let message = if worker.skills.is_empty() {
+            format!("the worker `{}` has no skill that could be due", worker.id)
+        } else {
+            format!(
+                "the schedule does not say which of {} skills it runs",
+                worker.skills.len()
+            )
+        };
+        let mut names: Vec<String> = worker
+            .skills
+            .iter()
+            .take(LISTED_MAX)
+            .map(|skill| format!("`{}`", skill.address.skill))
+            .collect();
+        if worker.skills.len() > LISTED_MAX {
+            names.push("…".to_owned());
+        }
+        let hint = if names.is_empty() {
+            "add a skill, or name one of another worker: `skill: worker/skill`".to_owned()
+        } else {
+            format!(
+                "write it as a map with `skill:` and one of {}",
+                names.join(", ")
+            )
+        };
+        // A template is never run: what is missing there is filled in with its copy.
+        let severity = if worker.template {
+            Severity::Note
+        } else {
+            Severity::Error
+        };
+        let place = draft.place.clone();
+        self.tell(draft, severity, "schedule-skill", &place, (message, &hint));
+        None
+    }
+
+    /// The skill of that address; tells where there is none.
+    pub(super) fn find(
+        &mut self,
+        draft: &Draft,
+        wanted: &SkillRef,
+        place: &Place,
+    ) -> Option<&'a Arc<Skill>> {
+        if let Some(skill) = self.skills.get(&key(wanted)) {
+            return Some(skill);
+        }
+        let rejected = self.known.rejected.iter().any(|one| {
+            let skill = one.skill.as_deref().unwrap_or(&wanted.skill);
+            one.worker.eq_ignore_ascii_case(&wanted.worker)
+                && skill.eq_ignore_ascii_case(&wanted.skill)
+        });
+        let shown = wanted.to_string();
+        let shown = shown.escape_debug();
+        let (message, hint) = if rejected {
+            (
+                format!("the skill `{shown}` was rejected"),
+                "repair its definition first".to_owned(),
+            )
+        } else {
+            let hint = self.nearest(wanted).map_or_else(
+                || "`workerctl skills` lists what there is".to_owned(),
+                |address| format!("did you mean `{address}`?"),
+            );
+            (format!("there is no skill `{shown}`"), hint)
+        };
+        self.tell(
+            draft,
+            Severity::Error,
+            "schedule-skill-unknown",
+            place,
+            (message, &hint),
+        );
+        None
+    }
+
+    /// The address that looks most like the wanted one.
+    fn nearest(&self, wanted: &SkillRef) -> Option<String> {
+        let wanted = key(wanted);
+        let bare = wanted.rsplit('/').next().unwrap_or_default();
+        let allowed = wanted.chars().count() / 3;
+        self.skills
+            .values()
+            .map(|skill| {
+                let address = skill.address.to_string();
+                let elsewhere = skill.address.skill.to_lowercase() == bare;
+                let distance = strsim::osa_distance(&wanted, &address.to_lowercase());
+                (if elsewhere { distance.min(1) } else { distance }, address)
+            })
+            .filter(|(distance, _)| *distance <= allowed.max(1))
+            .min()
+            .map(|(_, address)| address)
+    }
+
+    /// Gives every schedule its id, also those that are left out, so that repairing one moves no other.
+    fn name(&mut self, aimed: &mut [Aimed<'_>]) {
+        let mut unnamed: HashMap<String, usize> = HashMap::new();
+        for one in aimed.iter_mut() {
+            let address = &one.skill.address;
+            one.id = if let Some((id, _)) = &one.draft.id {
+                format!("{address}#{id}")
+            } else {
+                let count = unnamed.entry(key(address)).or_default();
+                *count += 1;
+                match *count {
+                    1 => address.to_string(),
+                    count => format!("{address}#{count}"),
+                }
+            };
+        }
+        let mut places: HashMap<String, Vec<&Place>> = HashMap::new();
+        for one in aimed.iter() {
+            let place = place_of_id(one.draft);
+            places.entry(one.id.to_lowercase()).or_default().push(place);
+        }
+        for one in aimed.iter_mut() {
+            let all = places
+                .get(&one.id.to_lowercase())
+                .map_or(&[][..], Vec::as_slice);
+            let own = place_of_id(one.draft);
+            let others: Vec<String> = all
+                .iter()
+                .filter(|place| **place != own)
+                .map(|place| format!("`{place}`"))
+                .collect();
+            if all.len() > 1 {
+                let message = format!("the id `{}` is also taken at {}", one.id, others.join(", "));
+                let hint = "give each schedule an `id` of its own";
+                self.tell(
+                    one.draft,
+                    Severity::Error,
+                    "schedule-duplicate",
+                    own,
+                    (message, hint),
+                );
+                // Not a schedule any more, whatever it says.
+                one.id.clear();
+            }
+        }
+    }
+
+    /// Checks each schedule against the skills that it names.
+    fn settle(&mut self, aimed: &mut [Aimed<'a>]) {
+        for one in aimed.iter_mut().filter(|one| !one.id.is_empty()) {
+            let Some(read) = &one.draft.read else {
+                continue;
+            };
+            let Some(trigger) = self.trigger(one.draft, read) else {
+                continue;
+            };
+            if !self.inputs_fit(one.draft, read, one.skill) {
+                continue;
+            }
+            self.report_unavailable(one.draft, one.skill);
+            self.report_past(one.draft, read);
+            one.schedule = Some(Schedule {
+                id: one.id.clone(),
+                skill: one.skill.address.clone(),
+                trigger,
+                timezone: read.timezone.clone(),
+                inputs: read.inputs.clone(),
+                policy: read.policy.clone(),
+                disabled: read.disabled,
+                place: one.draft.place.clone(),
+            });
+        }
+    }
+
+    /// Two schedules that say the same would run a skill twice each time; the later one is left out.
+    fn leave_out_twins(&mut self, aimed: &mut [Aimed<'_>]) {
+        let mut seen: HashMap<String, String> = HashMap::new();
+        for one in aimed.iter_mut() {
+            let Some(schedule) = &one.schedule else {
+                continue;
+            };
+            let saying = (
+                schedule.skill.to_string(),
+                &schedule.trigger,
+                &schedule.timezone,
+                &schedule.inputs,
+                schedule.disabled,
+            );
+            let Ok(saying) = serde_json::to_string(&saying) else {
+                continue;
+            };
+            if let Some(first) = seen.get(&saying) {
+                let message = format!("it says the same as `{first}` and is left out");
+                let place = one.draft.place.clone();
+                self.tell(
+                    one.draft,
+                    Severity::Warning,
+                    "schedule-twice",
+                    &place,
+                    (message, "remove one of them"),
+                );
+                one.schedule = None;
+            } else {
+                seen.insert(saying, schedule.id.clone());
+            }
+        }
+    }
+
+    fn leave_out_cycles(&mut self, aimed: &mut [Aimed<'_>]) {
+        let mut members = Vec::new();
+        let mut edges = Vec::new();
+        for (index, one) in aimed.iter().enumerate() {
+            let Some(schedule) = one.schedule.as_ref().filter(|one| !one.disabled) else {
+                continue;
+            };
+            if let Trigger::After { skill, .. } = &schedule.trigger {
+                members.push(index);
+                edges.push(Edge {
+                    from: skill,
+                    to: &schedule.skill,
+                });
+            }
+        }
+        let found: HashMap<usize, String> = cycles::on_cycles(&edges)
+            .into_iter()
+            .filter_map(|(edge, text)| Some((*members.get(edge)?, text)))
+            .collect();
+        for (index, one) in aimed.iter_mut().enumerate() {
+            let Some(cycle) = found.get(&index) else {
+                continue;
+            };
+            let message = format!("the schedules start each other for ever: {cycle}");
+            let place = one.draft.read.as_ref().and_then(|read| read.after.clone());
+            let place = place.unwrap_or_else(|| one.draft.place.clone());
+            self.tell(
+                one.draft,
+                Severity::Error,
+                "schedule-cycle",
+                &place,
+                (message, "remove one of the schedules"),
+            );
+            one.schedule = None;
+        }
+    }
+}
+
+fn place_of_id(draft: &Draft) -> &Place {
+    draft.id.as_ref().map_or(&draft.place, |(_, place)| place)
+}
