@@ -27,6 +27,9 @@ pub(crate) fn resolve(
     known: Known<'_>,
     problems: &mut Vec<Problem>,
 ) -> Vec<Arc<Schedule>> {
+    if drafts.is_empty() {
+        return Vec::new();
+    }
     let mut resolver = Resolver {
         workers: known
             .workers

@@ -316,3 +316,29 @@ fn zone_and_blocked_hours_come_from_the_surroundings() {
     let expected = ("schedule-hours", ERROR, 1, 17, "22-5");
     expect(&workspace.load(), "workerctl.yaml", &expected);
 }
+
+#[test]
+fn the_example_of_the_documentation_holds() {
+    let page = include_str!("../../../docs/definitions.md");
+    let section = page.split("\n## Schedules\n").nth(1).expect("the section");
+    let example = section
+        .split("```")
+        .nth(1)
+        .and_then(|block| block.strip_prefix("yaml\n"))
+        .expect("an example");
+    let yaml = format!(
+        "worker: {{id: repo-steward}}\nskills:\n  - {{id: weekly-report, description: d, run: date, interface: {{inputs: [{{name: weeks, type: number}}]}}}}\n  - {{id: broken-links, description: d, run: date}}\n  - {{id: publish, description: d, run: date}}\n{example}"
+    );
+    let catalog = Workspace::new(&[("workers/repo-steward/worker.yaml", &yaml)]).load();
+    let told: Vec<_> = codes(&catalog)
+        .into_iter()
+        .filter(|code| *code != "schedule-not-fired")
+        .collect();
+    assert!(told.is_empty(), "{}", show(&catalog.problems));
+    let expected = [
+        "repo-steward/broken-links",
+        "repo-steward/publish",
+        "repo-steward/weekly-report#workdays",
+    ];
+    assert_eq!(ids(&catalog), expected);
+}
