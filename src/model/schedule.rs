@@ -54,7 +54,8 @@ pub enum Trigger {
         /// The period in milliseconds, at least 1,000.
         period_ms: u64,
     },
-    /// At given times of the schedule's zone, each `YYYY-MM-DDTHH:MM` with optional seconds.
+    /// At given times of the schedule's zone, each `YYYY-MM-DDTHH:MM` with optional seconds, or RFC 3339 with
+    /// an offset of its own.
     At {
         /// The times, `T` between date and time.
         times: Vec<String>,

@@ -1,6 +1,6 @@
 //! Dates and times of a zone as people write them.
 
-use chrono::{Duration, LocalResult, NaiveDate, NaiveDateTime, TimeZone, Timelike};
+use chrono::{Datelike, Duration, LocalResult, NaiveDate, NaiveDateTime, TimeZone, Timelike};
 use chrono_tz::Tz;
 
 use crate::model::Timestamp;
@@ -37,7 +37,12 @@ pub(super) fn local(text: &str) -> Option<NaiveDateTime> {
     };
     NaiveDateTime::parse_from_str(&text, format)
         .ok()
-        .filter(|time| time.nanosecond() == 0)
+        .filter(|time| time.nanosecond() == 0 && time.year() > 0)
+}
+
+/// Whether it is a local time, or RFC 3339 with an offset of its own.
+pub(super) fn is_time(text: &str) -> bool {
+    local(text).is_some() || chrono::DateTime::parse_from_rfc3339(text).is_ok()
 }
 
 /// Whether digits stand where `shape` has `0`, and the same characters elsewhere.
@@ -148,6 +153,7 @@ mod tests {
             "2026-01-05T9:00",
             "+026-01-05",
             "tomorrow",
+            "0000-01-01T00:00",
             "2026-01-0\u{e4}",
         ] {
             assert_eq!(shown(text, Edge::First), None, "{text}");

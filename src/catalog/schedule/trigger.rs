@@ -187,12 +187,12 @@ fn at(view: View<'_>, dst: Option<Dst>, report: &mut Report) -> Option<Trigger> 
         .filter_map(|item| {
             let text = item.filled_text("at", report)?;
             let text = text.trim();
-            if moment::local(text).is_none() {
+            if !moment::is_time(text) {
                 report.error(
                     "schedule-at",
                     item.place(),
                     format!("`at: {}` is not a time", shown(text)),
-                    "write the time of the schedule's zone, without an offset: `2026-12-24T18:00`",
+                    "write a time of the schedule's zone, such as `2026-12-24T18:00`, or RFC 3339",
                 );
                 return None;
             }

@@ -21,7 +21,7 @@ pub struct ScheduleMap {
     /// A period, at least one second: it is due that long after it was first seen, and so on.
     #[schemars(schema_with = "duration")]
     pub every: Option<String>,
-    /// Times of the schedule's zone, such as `2026-12-24T18:00`.
+    /// Times of the schedule's zone, such as `2026-12-24T18:00`, or RFC 3339.
     #[schemars(schema_with = "texts")]
     pub at: Option<Vec<String>>,
     /// It is due when a run of another skill has ended.

@@ -155,11 +155,12 @@ fn triggers_of_all_kinds_are_read() {
     let table = [
         ("every: 15m", Trigger::Every { period_ms: 900_000 }),
         (
-            "at: [2026-12-24T18:00, \"2026-12-31 23:59:30\"]",
+            "at: [2026-12-24T18:00, \"2026-12-31 23:59:30\", 2027-01-01T00:00:00+02:00]",
             Trigger::At {
                 times: vec![
                     "2026-12-24T18:00".to_owned(),
                     "2026-12-31T23:59:30".to_owned(),
+                    "2027-01-01T00:00:00+02:00".to_owned(),
                 ],
                 dst: None,
             },
