@@ -87,9 +87,10 @@ fn times(fields: &Fields) -> String {
         return format!("at {}", joined(&clock(seconds, minutes, hours)));
     }
     let hour = scope(Field::Hour, hours);
+    let hour = hour.as_deref();
     if seconds == Values::one(0) {
         let (minute, repeats) = repeated(Field::Minute, minutes);
-        return within(minute, repeats, Field::Hour, hour.as_deref());
+        return within(minute, repeats, Field::Hour, hour);
     }
     let (second, repeats) = repeated(Field::Second, seconds);
     match scope(Field::Minute, minutes) {
@@ -97,14 +98,9 @@ fn times(fields: &Fields) -> String {
         None if hour.is_none() => within(second, repeats, Field::Minute, None),
         None => {
             let every = within(second, repeats, Field::Minute, None);
-            within(every, true, Field::Hour, hour.as_deref())
+            within(every, true, Field::Hour, hour)
         }
-        Some(minute) => within(
-            format!("{second} {minute}"),
-            false,
-            Field::Hour,
-            hour.as_deref(),
-        ),
+        Some(minute) => within(format!("{second} {minute}"), false, Field::Hour, hour),
     }
 }
 

@@ -1,0 +1,510 @@
+//! Schedules: when each is looked at, and what is written of its due times.
+//!
+//! A due time that is to run is made into a run off the loop, for that reads files; when it comes back, it is
+//! decided anew. Its row, the schedule's state and the run are one commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use chrono_tz::Tz;
+
+use super::super::request::Submission;
+use super::{Core, Turn};
+use crate::machine::{CancelKind, Event};
+use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState, SlotRow, Trigger};
+use crate::model::{Diagnostic, RunId, Timestamp};
+use crate::schedule::{Moment, Next, Others, Recurrence, settle};
+use crate::store::Write;
+
+/// How long a due time waits that finds the queue full, in milliseconds.
+const QUEUE_FULL_MS: u64 = 5_000;
+
+/// Most schedules that one turn looks at; the others follow in the next.
+const LOOKS_MAX: usize = 1_000;
+
+/// Rows of one look before others have their turn.
+const ROUNDS_MAX: usize = 16;
+
+/// Rows that a schedule's ledger keeps; older ones go, and stay counted.
+const ROWS_KEPT: u64 = 10_000;
+
+/// Rows that go at once, when there are more.
+const ROWS_TRIMMED: usize = 100;
+
+/// A schedule in force.
+pub(super) struct Scheduled {
+    pub(super) definition: Arc<Schedule>,
+    pub(super) recurrence: Option<Recurrence>,
+    pub(super) zone: Tz,
+    pub(super) state: ScheduleState,
+    /// When it is looked at again.
+    pub(super) wake: Option<Timestamp>,
+    /// The due time whose run is being made.
+    preparing: Option<Timestamp>,
+    /// Its runs that have not ended.
+    runs: BTreeSet<RunId>,
+}
+
+/// All schedules.
+#[derive(Default)]
+pub(super) struct Schedules {
+    in_force: BTreeMap<String, Scheduled>,
+    /// States of schedules whose definitions are not there.
+    known: BTreeMap<String, ScheduleState>,
+    wakes: BTreeSet<(Timestamp, String)>,
+    looked_at: Option<Timestamp>,
+    changed: BTreeSet<String>,
+}
+
+impl Schedules {
+    /// With what the store remembers.
+    pub(super) fn remembering(known: BTreeMap<String, ScheduleState>) -> Schedules {
+        Schedules {
+            known,
+            ..Schedules::default()
+        }
+    }
+
+    /// The earliest wall time at which one is looked at.
+    pub(super) fn next_wake(&self) -> Option<Timestamp> {
+        self.wakes.first().map(|(wake, _)| *wake)
+    }
+
+    /// Schedules that changed since this was last asked, as they are now; `None`: it is gone.
+    pub(super) fn take_changed(&mut self) -> Vec<(String, Option<&Scheduled>)> {
+        let changed = std::mem::take(&mut self.changed);
+        changed
+            .into_iter()
+            .map(|id| {
+                let scheduled = self.in_force.get(&id);
+                (id, scheduled)
+            })
+            .collect()
+    }
+
+    fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
+        let Some(scheduled) = self.in_force.get_mut(id) else {
+            return;
+        };
+        if let Some(earlier) = scheduled.wake.take() {
+            self.wakes.remove(&(earlier, id.to_owned()));
+        }
+        scheduled.wake = wake;
+        self.wakes.extend(wake.map(|wake| (wake, id.to_owned())));
+    }
+}
+
+/// What due times follow from; other changes of a definition leave them as they are.
+fn digest(schedule: &Schedule) -> String {
+    // Plain data is serialised to text without fail.
+    serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default()
+}
+
+/// Due times of a definition whose texts the catalog has read.
+fn recurrence(schedule: &Schedule, zone: Tz, anchor: Timestamp) -> Option<Recurrence> {
+    use crate::model::schedule::Dst;
+    match &schedule.trigger {
+        Trigger::Cron {
+            expression,
+            seconds,
+            dst,
+        } => {
+            let expression = crate::schedule::Expression::parse(expression, *seconds).ok()?;
+            Some(Recurrence::cron(expression, zone, *dst))
+        }
+        Trigger::Every { period_ms } => {
+            let period = std::num::NonZeroU64::new(*period_ms)?;
+            Some(Recurrence::every(period, anchor))
+        }
+        Trigger::At { times } => Recurrence::at(times, zone, Dst::FIXED_TIME).ok(),
+        Trigger::Reboot
+        | Trigger::After { .. }
+        | Trigger::Watch { .. }
+        | Trigger::OnCommit { .. } => None,
+    }
+}
+
+impl Core {
+    /// These definitions are in force from now on.
+    pub(super) fn set_schedules(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
+        let now = self.clock.now();
+        let mut left: BTreeSet<String> = self.schedules.in_force.keys().cloned().collect();
+        let mut runs: BTreeMap<String, BTreeSet<RunId>> = BTreeMap::new();
+        for (run, live) in &self.live {
+            if let Some(due) = live.spec.scheduled.as_ref().filter(|_| !live.run.is_finished()) {
+                runs.entry(due.schedule.clone()).or_default().insert(*run);
+            }
+        }
+        for definition in definitions.iter().filter(|definition| !definition.disabled) {
+            left.remove(&definition.id);
+            self.put_in_force(turn, definition, &mut runs, now);
+        }
+        for id in left {
+            self.schedules.set_wake(&id, None);
+            if let Some(mut gone) = self.schedules.in_force.remove(&id) {
+                gone.state.closed = Some(now);
+                gone.state.open = None;
+                turn.before.push(written(&id, &gone.state));
+                self.schedules.known.insert(id.clone(), gone.state);
+                self.schedules.changed.insert(id);
+            }
+        }
+    }
+
+    fn put_in_force(
+        &mut self,
+        turn: &mut Turn,
+        definition: &Arc<Schedule>,
+        runs: &mut BTreeMap<String, BTreeSet<RunId>>,
+        now: Timestamp,
+    ) {
+        let id = &definition.id;
+        let zone: Tz = definition.timezone.parse().unwrap_or(Tz::UTC);
+        let digest = digest(definition);
+        let present = self.schedules.in_force.remove(id);
+        let preparing = present.as_ref().and_then(|present| present.preparing);
+        let wake = present.as_ref().and_then(|present| present.wake);
+        let runs = match &present {
+            Some(present) => present.runs.clone(),
+            None => runs.remove(id).unwrap_or_default(),
+        };
+        let known = present.map(|present| present.state);
+        let known = known.or_else(|| self.schedules.known.remove(id));
+        let (state, is_new) = match known {
+            Some(state) if state.digest == digest && state.closed.is_none() => (state, false),
+            Some(mut state) => {
+                state.re_anchor(digest, now);
+                (state, true)
+            }
+            None => (ScheduleState::new(digest, now), true),
+        };
+        if is_new {
+            turn.before.push(written(id, &state));
+        }
+        let scheduled = Scheduled {
+            recurrence: recurrence(definition, zone, state.anchor),
+            definition: Arc::clone(definition),
+            zone,
+            state,
+            wake,
+            preparing,
+            runs,
+        };
+        self.schedules.in_force.insert(id.clone(), scheduled);
+        self.schedules.changed.insert(id.clone());
+        self.schedules.set_wake(id, Some(now));
+    }
+
+    /// Looks at every schedule whose time has come.
+    pub(super) fn schedules_on_time(&mut self, turn: &mut Turn) {
+        if !self.starts_queued || self.draining.is_some() || self.unsettled.is_some() {
+            return;
+        }
+        let now = self.clock.now();
+        let before = self.schedules.looked_at.replace(now);
+        if before.is_some_and(|before| before > now) {
+            let all = self.schedules.in_force.iter();
+            let behind = all.filter(|(_, scheduled)| scheduled.state.cursor > now);
+            for id in behind.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+                self.schedules.set_wake(&id, Some(now));
+            }
+        }
+        for _ in 0..LOOKS_MAX {
+            let due = self.schedules.wakes.first();
+            let Some((_, id)) = due.filter(|(wake, _)| *wake <= now).cloned() else {
+                return;
+            };
+            self.schedules.set_wake(&id, None);
+            self.look_at(turn, &id);
+        }
+    }
+
+    fn look_at(&mut self, turn: &mut Turn, id: &str) {
+        let is_free = |scheduled: &Scheduled| scheduled.preparing.is_none();
+        if !self.schedules.in_force.get(id).is_some_and(is_free) {
+            return;
+        }
+        self.rewind(turn, id);
+        match self.decide(turn, id) {
+            Some(Next::Fire { slot, .. }) => {
+                if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
+                    scheduled.preparing = Some(slot);
+                    self.pool.prepare(&scheduled.definition, slot);
+                    self.preparing += 1;
+                }
+            }
+            Some(next) => self.wait_for(id, next),
+            None => {}
+        }
+    }
+
+    fn wait_for(&mut self, id: &str, next: Next) {
+        let wake = match next {
+            Next::Wait(wake) => wake,
+            Next::Hold(until) => Some(until),
+            Next::Again | Next::Fire { .. } => Some(self.clock.now()),
+        };
+        self.schedules.set_wake(id, wake);
+    }
+
+    /// Decides about the due times that have come; rows and state go into the turn.
+    fn decide(&mut self, turn: &mut Turn, id: &str) -> Option<Next> {
+        let now = self.clock.now();
+        let mut others = Others::default();
+        let scheduled = self.schedules.in_force.get_mut(id)?;
+        for run in &scheduled.runs {
+            match self.live.get(run) {
+                Some(live) if live.run.is_queued() => others.waiting += 1,
+                Some(_) => others.running += 1,
+                None => {}
+            }
+        }
+        let moment = Moment {
+            now,
+            zone: scheduled.zone,
+            id,
+            others,
+        };
+        let slots = scheduled.recurrence.as_ref()?;
+        let cursor = scheduled.state.cursor;
+        let mut next = Next::Again;
+        for _ in 0..ROUNDS_MAX {
+            let policy = &scheduled.definition.policy;
+            let (rows, then) = settle(slots, policy, &mut scheduled.state, moment);
+            turn.before.extend(rows.into_iter().map(|row| slot(id, row)));
+            next = then;
+            if next != Next::Again {
+                break;
+            }
+        }
+        if scheduled.state.cursor != cursor {
+            self.write_state(turn, id);
+        }
+        Some(next)
+    }
+
+    /// The clock was stepped back: due times that have not run come again.
+    fn rewind(&mut self, turn: &mut Turn, id: &str) {
+        let now = self.clock.now();
+        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+            return;
+        };
+        let Some(slots) = &scheduled.recurrence else {
+            return;
+        };
+        if !scheduled.state.is_behind(now) {
+            return;
+        }
+        let mut after = Vec::new();
+        let mut take = |row: Result<SlotRow, _>| match row {
+            Ok(row) if row.to <= now => ControlFlow::Break(()),
+            Ok(row) => {
+                after.push(row);
+                ControlFlow::Continue(())
+            }
+            Err(_) => ControlFlow::Continue(()),
+        };
+        if let Err(error) = self.store.slots(id, None, &mut take) {
+            tracing::error!(schedule = id, %error, "the ledger cannot be read");
+            return;
+        }
+        let (gone, shortened) = scheduled.state.rewind(slots, after, now);
+        tracing::warn!(schedule = id, "the clock was stepped back: due times come again");
+        let drop = |from| Write::DropSlot {
+            schedule: id.to_owned(),
+            from,
+        };
+        turn.before.extend(gone.into_iter().map(drop));
+        turn.before.extend(shortened.map(|row| slot(id, row)));
+        self.write_state(turn, id);
+    }
+
+    /// The run of a due time has been made, or cannot be.
+    pub(super) fn on_prepared(
+        &mut self,
+        turn: &mut Turn,
+        id: &str,
+        made: Result<Submission, Diagnostic>,
+    ) {
+        self.preparing = self.preparing.saturating_sub(1);
+        let run = made.as_ref().ok().map(|submission| submission.spec.run);
+        let wanted = self
+            .schedules
+            .in_force
+            .get_mut(id)
+            .and_then(|scheduled| scheduled.preparing.take())
+            .filter(|_| self.draining.is_none());
+        let next = wanted.and_then(|_| self.decide(turn, id));
+        let accepted = match (next, wanted) {
+            (Some(Next::Fire { slot, fate }), Some(wanted)) if slot == wanted => {
+                self.fire(turn, id, (slot, fate), made)
+            }
+            (Some(next), _) => {
+                self.wait_for(id, next);
+                false
+            }
+            (None, _) => false,
+        };
+        if let Some(run) = run.filter(|_| !accepted) {
+            self.pool.forget(run);
+        }
+    }
+
+    /// A due time leads to its run; false where it does not.
+    fn fire(
+        &mut self,
+        turn: &mut Turn,
+        id: &str,
+        (slot, fate): (Timestamp, Fate),
+        made: Result<Submission, Diagnostic>,
+    ) -> bool {
+        let now = self.clock.now();
+        let submission = match made {
+            Ok(submission) => submission,
+            Err(refused) => {
+                self.not_fired(turn, id, slot, Fate::BlockedConfig, refused.message);
+                return false;
+            }
+        };
+        let run = submission.spec.run;
+        if let Err(refused) = self.enqueue(turn, &submission) {
+            tracing::warn!(schedule = id, why = refused.message, "a due time waits");
+            let again = now.plus_millis(QUEUE_FULL_MS);
+            self.schedules.set_wake(id, Some(again));
+            return false;
+        }
+        self.end_others(turn, id);
+        if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
+            let row = scheduled.state.fired(slot, fate, run, now);
+            scheduled.runs.insert(run);
+            turn.before.push(self::slot(id, row));
+        }
+        self.write_state(turn, id);
+        self.schedules.set_wake(id, Some(now));
+        true
+    }
+
+    fn not_fired(&mut self, turn: &mut Turn, id: &str, slot: Timestamp, fate: Fate, why: String) {
+        let now = self.clock.now();
+        tracing::warn!(schedule = id, why, "a due time does not run");
+        if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
+            let row = scheduled.state.cover(SlotRow {
+                from: slot,
+                to: slot,
+                count: Some(1),
+                fate,
+                run: None,
+                at: now,
+                reason: Some(why),
+            });
+            turn.before.push(self::slot(id, row));
+        }
+        self.write_state(turn, id);
+        self.schedules.set_wake(id, Some(now));
+    }
+
+    /// Ends the other runs of a schedule where its policy says so.
+    fn end_others(&mut self, turn: &mut Turn, id: &str) {
+        let Some(scheduled) = self.schedules.in_force.get(id) else {
+            return;
+        };
+        let kind = match scheduled.definition.policy.overlap {
+            Overlap::CancelOther => CancelKind::Graceful,
+            Overlap::TerminateOther => CancelKind::Now,
+            _ => return,
+        };
+        for run in scheduled.runs.clone() {
+            let by = format!("schedule {id}");
+            // One that can no longer be cancelled ends by itself.
+            let _ = self.cancel(turn, run, kind, &by);
+        }
+    }
+
+    /// A run has ended; its schedule may have waited for that.
+    pub(super) fn scheduled_run_ended(&mut self, turn: &mut Turn, run: RunId) {
+        let Some(live) = self.live.get(&run) else {
+            return;
+        };
+        let Some(due) = &live.spec.scheduled else {
+            return;
+        };
+        let (id, outcome) = (due.schedule.clone(), live.run.outcome().cloned());
+        let now = self.clock.now();
+        let Some(scheduled) = self.schedules.in_force.get_mut(&id) else {
+            return;
+        };
+        scheduled.runs.remove(&run);
+        if let Some(outcome) = outcome {
+            let policy = &scheduled.definition.policy;
+            scheduled.state.ended(policy, &outcome, now);
+            self.write_state(turn, &id);
+        }
+        self.schedules.set_wake(&id, Some(now));
+    }
+
+    /// Pauses a schedule, or lets it go on; `None`: there is none.
+    pub(super) fn pause(&mut self, turn: &mut Turn, id: &str, pause: Option<Pause>) -> Option<()> {
+        // What was due until now has its fate by what held until now.
+        self.look_at(turn, id);
+        let scheduled = self.schedules.in_force.get_mut(id)?;
+        scheduled.state.pause = pause;
+        if scheduled.state.pause.is_none() {
+            scheduled.state.failures = 0;
+        }
+        self.write_state(turn, id);
+        let now = self.clock.now();
+        self.schedules.set_wake(id, Some(now));
+        Some(())
+    }
+
+    fn write_state(&mut self, turn: &mut Turn, id: &str) {
+        self.trim(turn, id);
+        if let Some(scheduled) = self.schedules.in_force.get(id) {
+            turn.before.push(written(id, &scheduled.state));
+            self.schedules.changed.insert(id.to_owned());
+        }
+    }
+
+    /// Old rows go; how many due times they covered stays counted.
+    fn trim(&mut self, turn: &mut Turn, id: &str) {
+        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+            return;
+        };
+        if scheduled.state.rows <= ROWS_KEPT + ROWS_TRIMMED as u64 {
+            return;
+        }
+        let (mut kept, mut old) = (0, Vec::new());
+        let mut take = |row: Result<SlotRow, crate::store::Unreadable>| {
+            kept += 1;
+            if kept > ROWS_KEPT {
+                old.extend(row.map_or_else(|damaged| damaged.from, |row| Some(row.from)));
+            }
+            ControlFlow::Continue(())
+        };
+        if let Err(error) = self.store.slots(id, None, &mut take) {
+            tracing::warn!(schedule = id, %error, "the ledger cannot be read");
+            return;
+        }
+        scheduled.state.rows = scheduled.state.rows.saturating_sub(old.len() as u64);
+        let drop = |from| Write::DropSlot {
+            schedule: id.to_owned(),
+            from,
+        };
+        turn.before.extend(old.into_iter().map(drop));
+    }
+}
+
+fn written(id: &str, state: &ScheduleState) -> Write {
+    Write::Schedule {
+        id: id.to_owned(),
+        state: Box::new(state.clone()),
+    }
+}
+
+fn slot(id: &str, row: SlotRow) -> Write {
+    Write::Slot {
+        schedule: id.to_owned(),
+        row,
+    }
+}

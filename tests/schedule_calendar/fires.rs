@@ -1,0 +1,193 @@
+//! The next fires in UTC of thousands of expressions.
+
+use chrono::{DateTime, Utc};
+use chrono_tz::Tz;
+use croner::parser::{CronParser, Seconds};
+use workerctl::model::Timestamp;
+use workerctl::schedule::{Expression, Recurrence, words};
+
+use crate::written::{Item, Written, throw};
+use crate::{Dice, at, cron, rounds, slots};
+
+const EXPRESSIONS: usize = 2_000;
+
+/// Where the search begins: an ordinary day, and days before a century that has no leap day and one that has.
+const STARTS: [&str; 4] = [
+    "2026-11-21T12:34:56",
+    "2024-02-28T23:59:59",
+    "2096-12-31T23:59:00",
+    "1999-12-31T00:00:00",
+];
+
+/// Expressions that fire at all, with where the comparison begins.
+fn thrown() -> Vec<(Written, Recurrence, Timestamp)> {
+    let mut dice = Dice(20_261_121);
+    let mut thrown = Vec::new();
+    while thrown.len() < EXPRESSIONS {
+        let written = throw(&mut dice);
+        let start = at(STARTS[dice.below(4) as usize]);
+        match Expression::parse(&written.text(), written.seconds) {
+            Ok(expression) => {
+                thrown.push((written, Recurrence::cron(expression, Tz::UTC, None), start))
+            }
+            Err(why) => {
+                // Names have no second Sunday to begin a range with, and some days never come.
+                let known = ["cron-never-fires", "cron-range-wraps"];
+                assert!(known.contains(&why.code), "{}: {why}", written.text());
+                let start = at("2000-01-01").millis();
+                let start = DateTime::<Utc>::from_timestamp_millis(start)
+                    .unwrap()
+                    .naive_utc();
+                if why.code == "cron-never-fires" {
+                    let fires = written.enumerate(start, 1, 146_097);
+                    assert!(fires.is_empty(), "{}", written.text());
+                }
+            }
+        }
+    }
+    thrown
+}
+
+fn utc(at: Timestamp) -> DateTime<Utc> {
+    DateTime::from_timestamp_millis(at.millis()).unwrap()
+}
+
+#[test]
+fn fires_are_those_of_an_enumerator() {
+    let count = rounds().unwrap_or(100);
+    let days = if rounds().is_some() { 30_000 } else { 4_000 };
+    let mut compared = 0;
+    for (written, recurrence, start) in thrown() {
+        let expected = written.enumerate(utc(start).naive_utc(), count, days);
+        let found = slots(&recurrence, start, expected.len());
+        assert_eq!(found, expected, "{} from {start}", written.text());
+        if expected.len() < count {
+            let last = expected
+                .last()
+                .map_or(start, |last| Timestamp::from_millis(last * 1_000));
+            let end = start.plus_millis((days - 1) * 86_400_000);
+            let next = recurrence.next_after(last);
+            assert!(
+                next.is_some_and(|next| next > end),
+                "{} after {last}",
+                written.text()
+            );
+        }
+        compared += expected.len();
+    }
+    assert!(compared > EXPRESSIONS * count / 2, "{compared}");
+}
+
+/// croner 4 reads these otherwise than Debian's cron, or not at all: a field of days that starts with a
+/// star and goes on (it takes only a bare star for one), `5/15`, `L-3`, and `L` beside `LW` or `15W`
+/// (it takes every `L` for `LW` then).
+fn croner_agrees(written: &Written) -> bool {
+    let starts_with_star = |field: usize| {
+        let items = &written.fields[field];
+        matches!(items[0], Item::StarStep(_)) || (items[0] == Item::Star && items.len() > 1)
+    };
+    let last = written.has(|_, item| *item == Item::Last);
+    let workday = |item: &Item| matches!(item, Item::LastWorkday | Item::NearestWorkday(_));
+    !(last && written.has(|_, item| workday(item)))
+        && !starts_with_star(3)
+        && !starts_with_star(5)
+        && !written.has(|_, item| matches!(item, Item::OpenStep(..) | Item::BeforeLast(_)))
+}
+
+#[test]
+fn fires_are_those_of_croner() {
+    let count = rounds().unwrap_or(50);
+    let parser = CronParser::builder().seconds(Seconds::Optional).build();
+    let mut compared = 0;
+    for (written, recurrence, start) in thrown() {
+        if !croner_agrees(&written) {
+            continue;
+        }
+        let text = written.in_numbers(); // croner reads three letters only
+        let other = parser
+            .parse(&text)
+            .unwrap_or_else(|why| panic!("{text}: {why}"));
+        let expected: Vec<i64> = other
+            .iter_after(utc(start))
+            .take(count)
+            .map(|fire| fire.timestamp())
+            .collect();
+        assert_eq!(
+            slots(&recurrence, start, expected.len()),
+            expected,
+            "{text} from {start}"
+        );
+        compared += 1;
+    }
+    assert!(compared > EXPRESSIONS / 2, "{compared}");
+}
+
+#[test]
+fn looking_back_finds_what_looking_forward_passed() {
+    let count = rounds().unwrap_or(5).min(50);
+    for (written, recurrence, start) in thrown().into_iter().step_by(10) {
+        let mut before = start;
+        for slot in slots(&recurrence, start, count) {
+            let slot = Timestamp::from_millis(slot * 1_000);
+            let text = written.text();
+            let just_before = Timestamp::from_millis(slot.millis() - 1);
+            let last = recurrence.last_at_or_before(just_before, start.plus_millis(1));
+            assert_eq!(last, (before > start).then_some(before), "{text}");
+            assert_eq!(
+                recurrence.last_at_or_before(slot, start),
+                Some(slot),
+                "{text}"
+            );
+            assert_eq!(recurrence.first_at_or_after(slot), Some(slot), "{text}");
+            assert_eq!(recurrence.count_between(before, slot, 9), 1, "{text}");
+            assert_eq!(
+                recurrence.count_between(before, just_before, 9),
+                0,
+                "{text}"
+            );
+            before = slot;
+        }
+    }
+}
+
+#[test]
+fn the_same_words_mean_the_same_fires() {
+    let mut told: Vec<(String, String, Vec<i64>)> = Vec::new();
+    for (written, recurrence, _) in thrown() {
+        told.push((
+            words(&recurrence),
+            written.text(),
+            slots(&recurrence, at("2026-01-01"), 5),
+        ));
+    }
+    told.sort();
+    let mut alike = 0;
+    for pair in told.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+        alike += 1;
+        assert_eq!(
+            pair[0].2, pair[1].2,
+            "{} and {}: {}",
+            pair[0].1, pair[1].1, pair[0].0
+        );
+    }
+    assert!(alike > 10, "{alike}");
+}
+
+#[test]
+fn centuries_do_not_end_a_schedule() {
+    let first = |text: &str, from: &str| {
+        let found = cron(text, Tz::UTC).next_after(at(from)).unwrap();
+        found.rfc3339()[..10].to_owned()
+    };
+    assert_eq!(first("0 0 1 1 *", "2100-06-01"), "2101-01-01");
+    assert_eq!(first("0 0 29 2 *", "2096-03-01"), "2104-02-29");
+    assert_eq!(first("0 0 29 2 *", "2396-03-01"), "2400-02-29");
+    // A leap day on a Saturday or Sunday, over the century.
+    assert_eq!(first("0 0 29 2 */6", "2088-03-01"), "2116-02-29");
+    assert_eq!(first("0 0 1 1 *", "9998-06-01"), "9999-01-01");
+    assert_eq!(
+        cron("0 0 1 1 *", Tz::UTC).next_after(at("9999-06-01")),
+        None
+    );
+    assert_eq!(first("0 0 1 1 *", "0001-06-01"), "0002-01-01");
+}
