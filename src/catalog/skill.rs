@@ -258,11 +258,6 @@ impl<'a, 'i> Builder<'a, 'i> {
         if let Some(map) = self.file.and_then(SkillFile::beside) {
             report_unknown(map, &["skill"], report);
         }
-        for key in ["schedule", "cron"] {
-            if let Some(view) = self.layers.get(key) {
-                super::worker::report_schedule(view, report);
-            }
-        }
     }
 
     fn check_id(&mut self, report: &mut Report) {

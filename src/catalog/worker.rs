@@ -195,11 +195,7 @@ fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> Mod
         written(root, "cron"),
         execution.and_then(|map| written(map, "schedule")),
     ];
-    let mut has_schedule = false;
-    for view in schedules.into_iter().flatten() {
-        has_schedule = true;
-        report_schedule(view, report);
-    }
+    let has_schedule = schedules.into_iter().flatten().next().is_some();
     let Some(view) = execution.and_then(|map| written(map, "mode")) else {
         let mode = if has_schedule {
             Mode::Scheduled
@@ -261,16 +257,6 @@ pub(crate) fn report_schedule_missing(place: Place, report: &mut Report) {
         place,
         "the worker is scheduled and names no schedule".to_owned(),
         "add `schedule: \"0 9 * * 1-5\"` below `execution`, or write `mode: on_demand`",
-    );
-}
-
-/// Says that a schedule is read and nothing fires it.
-pub(crate) fn report_schedule(view: View<'_>, report: &mut Report) {
-    report.warning(
-        "schedule-not-fired",
-        view.key_place(),
-        "the schedule is kept, and nothing fires it yet".to_owned(),
-        "start the skill with `workerctl run`, from a timer of your own if need be",
     );
 }
 

@@ -14,9 +14,9 @@ pub(crate) use runs::{NOW, detail, failed_detail, log_line, run_id, summary};
 use super::interrupts::{Interrupt, Told};
 use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{
-    CancelRequest, Control, LogLine, LogsQuery, ReloadReport, Rendered, RenderedCheck,
-    ResolveRequest, RunDetail, RunSummary, RunsQuery, SkillView, Status, SubmitRequest, Submitted,
-    WatchEvent, WorkerView,
+    CancelRequest, Control, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered,
+    RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
+    SkillView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
 };
 
 /// How long a test waits for what has to happen.
@@ -38,6 +38,10 @@ pub(crate) struct Fake {
     pub(crate) daemon: bool,
     /// In which condition the engine is.
     pub(crate) condition: &'static str,
+    /// Its schedules.
+    pub(crate) schedules: Vec<ScheduleView>,
+    /// Rows of their ledger.
+    pub(crate) slots: Vec<SlotView>,
     /// What was asked.
     pub(crate) asked: Mutex<Vec<String>>,
     told: Mutex<Option<Told>>,
@@ -54,6 +58,8 @@ impl Default for Fake {
             refusal: None,
             daemon: true,
             condition: "ready",
+            schedules: Vec::new(),
+            slots: Vec::new(),
             asked: Mutex::new(Vec::new()),
             told: Mutex::new(None),
             changed: Condvar::new(),
@@ -182,6 +188,25 @@ impl Control for Fake {
         Fake::is_known(run)?;
         self.note(format!("resolve {} {}", request.resolution, request.note));
         Ok(summary())
+    }
+
+    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
+        Ok(self.schedules.clone())
+    }
+
+    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
+        self.note(format!("slots {}", serde_json::to_string(query).unwrap()));
+        Ok(self.slots.clone())
+    }
+
+    fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {
+        self.note(format!("pause {}", serde_json::to_string(request).unwrap()));
+        Ok(self.schedules[0].clone())
+    }
+
+    fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic> {
+        self.note(format!("resume {}", request.schedule));
+        Ok(self.schedules[0].clone())
     }
 
     fn diff(&self, run: &str) -> Result<String, Diagnostic> {

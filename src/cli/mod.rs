@@ -28,8 +28,8 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     cancel, check, completions, config, daemon, demo, diff, doctor, drain, init, logs, new, reload,
-    render as rendering, resolve, retry, run, runs, schema, show, skills, status, store, threads,
-    version, wait, workers,
+    render as rendering, resolve, retry, run, runs, schedule, schema, show, skills, status, store,
+    threads, version, wait, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -97,6 +97,8 @@ enum Command {
     Skills(skills::Args),
     /// Show what the engine does
     Status(status::Args),
+    /// Look at schedules and at what became of their due times
+    Schedule(schedule::Args),
     /// Look for what would keep runs from succeeding
     Doctor(doctor::Args),
     /// Be the daemon of the workspace, in the foreground
@@ -137,6 +139,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Workers(args) => workers::perform(session, args),
         Command::Skills(args) => skills::perform(session, args),
         Command::Status(args) => status::perform(session, args),
+        Command::Schedule(args) => schedule::perform(session, args),
         Command::Doctor(args) => doctor::perform(session, args),
         Command::Daemon(args) => daemon::perform(session, args),
         Command::Reload(args) => reload::perform(session, args),

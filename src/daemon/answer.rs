@@ -20,8 +20,8 @@ use super::server::{Identity, Limits, Notices, Waiting};
 use crate::engine::ENDED_OPEN;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{
-    API_VERSION, CancelRequest, Control, LogsQuery, ResolveRequest, RunsQuery, SubmitRequest,
-    Submitted,
+    API_VERSION, CancelRequest, Control, LogsQuery, PauseRequest, ResolveRequest, ResumeRequest,
+    RunsQuery, SlotsQuery, SubmitRequest, Submitted,
 };
 
 /// Code of a refusal by an engine that is still recovering.
@@ -200,7 +200,7 @@ pub(super) fn router(desk: &Arc<Desk>) -> Router {
 async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
     match operation {
-        Operation::ListRuns | Operation::Logs => {}
+        Operation::ListRuns | Operation::Logs | Operation::Slots => {}
         _ => intake::no_query(&parts.uri)?,
     }
     match operation.method() {
@@ -223,6 +223,14 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         Operation::Openapi => Ok(reply::json(StatusCode::OK, &super::openapi::document())),
         Operation::Status => answered(desk.ask(operation, |control| control.status()).await),
         Operation::Workers => answered(desk.ask(operation, |control| control.workers()).await),
+        Operation::Schedules => answered(desk.ask(operation, |control| control.schedules()).await),
+        Operation::Slots => {
+            let query: SlotsQuery = intake::query(&query)?;
+            answered(
+                desk.ask(operation, move |control| control.slots(&query))
+                    .await,
+            )
+        }
         Operation::ListRuns => {
             let query: RunsQuery = intake::query(&query)?;
             query.check()?;
@@ -253,7 +261,9 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
             let from = events::resume_from(&parts.headers)?;
             events::stream(desk, run, from).await
         }
-        Operation::SubmitRun
+        Operation::PauseSchedule
+        | Operation::ResumeSchedule
+        | Operation::SubmitRun
         | Operation::CancelRun
         | Operation::RetryRun
         | Operation::ResolveRun
@@ -261,6 +271,24 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         | Operation::Reload
         | Operation::Drain => Err(Refusal::bad_request("bad_method", "this changes something")),
     }
+}
+
+/// Pauses a schedule, or lets it go on.
+async fn change_schedule(
+    operation: Operation,
+    desk: &Desk,
+    parts: &mut Parts,
+    body: Body,
+) -> Result<Response, Refusal> {
+    let limits = desk.body_limits();
+    if operation == Operation::PauseSchedule {
+        let request: PauseRequest = intake::body(parts, body, limits, false).await?;
+        Waiting::answering(parts);
+        return answered(desk.ask(operation, move |c| c.pause(&request)).await);
+    }
+    let request: ResumeRequest = intake::body(parts, body, limits, false).await?;
+    Waiting::answering(parts);
+    answered(desk.ask(operation, move |c| c.resume(&request)).await)
 }
 
 /// Answers what changes something, or takes a body.
@@ -288,6 +316,9 @@ async fn change(
             Ok(submitted(
                 &desk.ask(operation, move |c| c.submit(&request)).await?,
             ))
+        }
+        Operation::PauseSchedule | Operation::ResumeSchedule => {
+            change_schedule(operation, desk, parts, body).await
         }
         Operation::CancelRun => {
             let request: CancelRequest = intake::body(parts, body, limits, true).await?;
@@ -323,6 +354,8 @@ async fn change(
         | Operation::Openapi
         | Operation::Status
         | Operation::Workers
+        | Operation::Schedules
+        | Operation::Slots
         | Operation::ListRuns
         | Operation::ShowRun
         | Operation::Diff

@@ -1,7 +1,6 @@
 //! The one interface to an engine for commands: over the socket where one answers, else hosted here.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,13 +13,14 @@ use super::answer::{self, STARTING, VersionReply};
 use super::exchange::{Following, Line, NO_ENGINE, Outgoing, Reply, open};
 use super::hosted::HostedControl;
 use super::operation::Operation;
+use super::paths;
 use super::socket::{SocketPlaces, canonical};
 use super::sse::Told;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
-    API_VERSION, CancelRequest, Control, LogLine, LogsQuery, ReloadReport, Rendered,
-    ResolveRequest, RunDetail, RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent,
-    WorkerView,
+    API_VERSION, CancelRequest, Control, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
 };
 
 /// How long whatever listens may take to say who it is.
@@ -316,48 +316,45 @@ impl Control for HttpControl {
     }
 
     fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
-        let mut path = "/v1/runs?".to_owned();
-        let number = |value: Option<i64>| value.map(|value| value.to_string());
-        let parameters = [
-            ("worker", query.worker.clone()),
-            ("skill", query.skill.clone()),
-            ("outcome", query.outcome.clone()),
-            ("since_ms", number(query.since_ms)),
-            ("until_ms", number(query.until_ms)),
-            ("limit", Some(query.limit.to_string())),
-        ];
-        for (name, value) in parameters {
-            if let Some(value) = value {
-                path.push_str(name);
-                path.push('=');
-                path.push_str(&encoded(&value));
-                path.push('&');
-            }
-        }
-        path.pop();
-        self.ask(path)
+        self.ask(paths::runs(query))
+    }
+
+    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
+        self.ask("/v1/schedules".to_owned())
+    }
+
+    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
+        self.ask(paths::slots(query))
+    }
+
+    fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {
+        self.change("/v1/schedules/pause", request)
+    }
+
+    fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic> {
+        self.change("/v1/schedules/resume", request)
     }
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
-        self.ask(of_run(run, "")?)
+        self.ask(paths::of_run(run, "")?)
     }
 
     fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
-        self.change(&of_run(run, "/cancel")?, request)
+        self.change(&paths::of_run(run, "/cancel")?, request)
     }
 
     fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
-        self.change(&of_run(run, "/retry")?, &serde_json::json!({}))
+        self.change(&paths::of_run(run, "/retry")?, &serde_json::json!({}))
     }
 
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
-        self.change(&of_run(run, "/resolve")?, request)
+        self.change(&paths::of_run(run, "/resolve")?, request)
     }
 
     fn diff(&self, run: &str) -> Result<String, Diagnostic> {
         let reply = self
             .line
-            .send(Outgoing::get(of_run(run, "/diff")?), ANSWER_PATIENCE)?;
+            .send(Outgoing::get(paths::of_run(run, "/diff")?), ANSWER_PATIENCE)?;
         if !reply.status.is_success() {
             return Err(self.misunderstood(&reply));
         }
@@ -370,7 +367,7 @@ impl Control for HttpControl {
     fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
         self.ask(format!(
             "{}?from={}&limit={}",
-            of_run(run, "/logs")?,
+            paths::of_run(run, "/logs")?,
             query.from,
             query.limit
         ))
@@ -383,7 +380,7 @@ impl Control for HttpControl {
     ) -> Result<(), Diagnostic> {
         let (mut last_id, mut broken) = (None, 0_u32);
         loop {
-            let mut request = Outgoing::get(of_run(&run.to_string(), "/events")?);
+            let mut request = Outgoing::get(paths::of_run(&run.to_string(), "/events")?);
             request.last_event_id.clone_from(&last_id);
             let lost = match self.line.follow(request, ANSWER_PATIENCE) {
                 Ok(Ok(mut following)) => {
@@ -447,51 +444,5 @@ impl HttpControl {
         .hint(
             "the run is not lost: `workerctl show` and `workerctl wait` answer once an engine runs",
         )
-    }
-}
-
-/// The path of a run, or of something of it. The same grammar as the server's, so that no text gets further.
-fn of_run(run: &str, rest: &str) -> Result<String, Diagnostic> {
-    if run.is_empty() || run.len() > 26 || !run.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return Err(Diagnostic::new(
-            Kind::Usage,
-            "bad_run_id",
-            "a run is named by 1 to 26 letters and digits of its id",
-        ));
-    }
-    Ok(format!("/{API_VERSION}/runs/{run}{rest}"))
-}
-
-/// A text as a value of a query: everything but letters, digits and `-._~` in percent form.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing into a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_text_leaves_its_place_in_a_path() {
-        assert_eq!(
-            encoded("a/../b?x#y z\0ü"),
-            "a%2F..%2Fb%3Fx%23y%20z%00%C3%BC"
-        );
-        for hostile in ["", "..", "a/b", "%2e", "a?b", "a\0", "a b", &"A".repeat(27)] {
-            assert!(of_run(hostile, "/logs").is_err(), "{hostile:?}");
-        }
-        assert_eq!(
-            of_run("01ABC", "/logs").as_deref(),
-            Ok("/v1/runs/01ABC/logs")
-        );
     }
 }

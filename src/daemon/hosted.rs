@@ -9,8 +9,9 @@ use super::socket::{Endpoint, SocketPlaces};
 use crate::engine::{Engine, EngineOptions, Host};
 use crate::model::{Diagnostic, RunId};
 use crate::protocol::{
-    CancelRequest, Control, LogLine, LogsQuery, ReloadReport, Rendered, ResolveRequest, RunDetail,
-    RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+    CancelRequest, Control, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
 };
 
 /// An engine that lives in this process. Dropping it drains the engine and gives its locks back.
@@ -123,6 +124,22 @@ impl Control for HostedControl {
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
         self.control.workers()
+    }
+
+    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
+        self.control.schedules()
+    }
+
+    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
+        self.control.slots(query)
+    }
+
+    fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {
+        self.control.pause(request)
+    }
+
+    fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic> {
+        self.control.resume(request)
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {

@@ -15,6 +15,7 @@ mod logging;
 mod notices;
 mod openapi;
 mod operation;
+mod paths;
 mod reply;
 mod server;
 mod socket;

@@ -7,8 +7,9 @@ use super::answer::{Nothing, VersionReply};
 use super::operation::Operation;
 use crate::model::Diagnostic;
 use crate::protocol::{
-    CancelRequest, LogLine, LogsQuery, ReloadReport, Rendered, ResolveRequest, RunDetail,
-    RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+    CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered, ResolveRequest,
+    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView, SlotsQuery, Status,
+    SubmitRequest, Submitted, WatchEvent, WorkerView,
 };
 
 /// Statuses that any request may be answered with, and what they mean.
@@ -90,6 +91,7 @@ fn describe(
     }
     match operation {
         Operation::ListRuns => parameters.extend(in_query::<RunsQuery>(requests)),
+        Operation::Slots => parameters.extend(in_query::<SlotsQuery>(requests)),
         Operation::Logs => parameters.extend(in_query::<LogsQuery>(requests)),
         Operation::SubmitRun => parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
@@ -135,6 +137,8 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         Operation::SubmitRun | Operation::Render => {
             (json!(requests.subschema_for::<SubmitRequest>()), true)
         }
+        Operation::PauseSchedule => (json!(requests.subschema_for::<PauseRequest>()), true),
+        Operation::ResumeSchedule => (json!(requests.subschema_for::<ResumeRequest>()), true),
         Operation::CancelRun => (json!(requests.subschema_for::<CancelRequest>()), false),
         Operation::ResolveRun => (json!(requests.subschema_for::<ResolveRequest>()), true),
         Operation::RetryRun | Operation::Reload | Operation::Drain => {
@@ -144,6 +148,8 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         | Operation::Openapi
         | Operation::Status
         | Operation::Workers
+        | Operation::Schedules
+        | Operation::Slots
         | Operation::ListRuns
         | Operation::ShowRun
         | Operation::Diff
@@ -164,6 +170,18 @@ fn successes(operation: Operation, replies: &mut SchemaGenerator) -> Map<String,
         Operation::Workers => (
             "200",
             json_of(json!(replies.subschema_for::<Vec<WorkerView>>())),
+        ),
+        Operation::Schedules => (
+            "200",
+            json_of(json!(replies.subschema_for::<Vec<ScheduleView>>())),
+        ),
+        Operation::Slots => (
+            "200",
+            json_of(json!(replies.subschema_for::<Vec<SlotView>>())),
+        ),
+        Operation::PauseSchedule | Operation::ResumeSchedule => (
+            "200",
+            json_of(json!(replies.subschema_for::<ScheduleView>())),
         ),
         Operation::ListRuns => (
             "200",

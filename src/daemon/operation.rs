@@ -13,6 +13,14 @@ pub enum Operation {
     Status,
     /// Workers with their skills.
     Workers,
+    /// Schedules, by id.
+    Schedules,
+    /// What became of due times, newest first.
+    Slots,
+    /// Pauses a schedule.
+    PauseSchedule,
+    /// Lets a paused schedule go on.
+    ResumeSchedule,
     /// Runs, newest first.
     ListRuns,
     /// Accepts a run.
@@ -41,11 +49,15 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of the document.
-    pub const ALL: [Operation; 16] = [
+    pub const ALL: [Operation; 20] = [
         Operation::Version,
         Operation::Openapi,
         Operation::Status,
         Operation::Workers,
+        Operation::Schedules,
+        Operation::Slots,
+        Operation::PauseSchedule,
+        Operation::ResumeSchedule,
         Operation::ListRuns,
         Operation::SubmitRun,
         Operation::ShowRun,
@@ -67,12 +79,16 @@ impl Operation {
             | Operation::Openapi
             | Operation::Status
             | Operation::Workers
+            | Operation::Schedules
+            | Operation::Slots
             | Operation::ListRuns
             | Operation::ShowRun
             | Operation::Diff
             | Operation::Logs
             | Operation::Events => Method::GET,
-            Operation::SubmitRun
+            Operation::PauseSchedule
+            | Operation::ResumeSchedule
+            | Operation::SubmitRun
             | Operation::CancelRun
             | Operation::RetryRun
             | Operation::ResolveRun
@@ -89,6 +105,10 @@ impl Operation {
             Operation::Openapi => "/v1/openapi.json",
             Operation::Status => "/v1/status",
             Operation::Workers => "/v1/workers",
+            Operation::Schedules => "/v1/schedules",
+            Operation::Slots => "/v1/slots",
+            Operation::PauseSchedule => "/v1/schedules/pause",
+            Operation::ResumeSchedule => "/v1/schedules/resume",
             Operation::ListRuns | Operation::SubmitRun => "/v1/runs",
             Operation::ShowRun => "/v1/runs/{run}",
             Operation::CancelRun => "/v1/runs/{run}/cancel",
@@ -110,6 +130,10 @@ impl Operation {
             Operation::Openapi => "openapi",
             Operation::Status => "status",
             Operation::Workers => "workers",
+            Operation::Schedules => "schedules",
+            Operation::Slots => "slots",
+            Operation::PauseSchedule => "pause_schedule",
+            Operation::ResumeSchedule => "resume_schedule",
             Operation::ListRuns => "list_runs",
             Operation::SubmitRun => "submit_run",
             Operation::ShowRun => "show_run",
@@ -132,6 +156,10 @@ impl Operation {
             Operation::Openapi => "Give this document",
             Operation::Status => "Tell what the engine does at the moment",
             Operation::Workers => "List workers with their skills",
+            Operation::Schedules => "List schedules with what is due next",
+            Operation::Slots => "Tell what became of due times, newest first",
+            Operation::PauseSchedule => "Pause a schedule",
+            Operation::ResumeSchedule => "Let a paused schedule go on",
             Operation::ListRuns => "List runs, newest first",
             Operation::SubmitRun => "Accept a run; it is durable when the answer arrives",
             Operation::ShowRun => "Show one run in full",
@@ -159,7 +187,9 @@ impl Operation {
     /// Whether runs or definitions may be different after it.
     pub(super) const fn changes(self) -> bool {
         match self {
-            Operation::SubmitRun
+            Operation::PauseSchedule
+            | Operation::ResumeSchedule
+            | Operation::SubmitRun
             | Operation::CancelRun
             | Operation::RetryRun
             | Operation::ResolveRun
@@ -169,6 +199,8 @@ impl Operation {
             | Operation::Openapi
             | Operation::Status
             | Operation::Workers
+            | Operation::Schedules
+            | Operation::Slots
             | Operation::ListRuns
             | Operation::ShowRun
             | Operation::Diff

@@ -7,20 +7,23 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
-use super::desk::{Desk, Origin};
+use super::desk::{Desk, Origin, Prepares};
 use super::inbox::Inbox;
+use super::refusals::{ended, no_such_run, open, unexpected};
 use super::request::{Answer, Envelope, Request};
 use super::view::{Condition, Shown, View};
 use super::work::Effects;
-use super::{Host, reading, rendering};
+use super::{Host, reading, rendering, schedules};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::git;
 use crate::machine::{CancelKind, Resolution};
+use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, RunId, Severity};
 use crate::protocol::{
-    CancelRequest, Control, LogLine, LogsQuery, ReloadReport, Rendered, ResolveRequest, RunDetail,
-    RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+    CancelRequest, Control, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
 };
 use crate::store::Store;
 
@@ -75,6 +78,15 @@ impl EngineControl {
         }
     }
 
+    /// Hands the schedules of the definitions in force to the loop; only a daemon fires them.
+    pub(super) fn put_schedules_in_force(&self) -> Result<(), Diagnostic> {
+        if self.host != Host::Daemon {
+            return Ok(());
+        }
+        let schedules = self.desk.definitions.current().schedules.clone();
+        self.ask(Request::Schedules(schedules)).map(|_| ())
+    }
+
     fn accept(
         &self,
         request: &SubmitRequest,
@@ -108,6 +120,22 @@ impl EngineControl {
                 Err(refused)
             }
         }
+    }
+
+    fn set_pause(&self, schedule: &str, pause: Option<Pause>) -> Result<ScheduleView, Diagnostic> {
+        let schedule = schedules::named(&self.desk, schedule)?.id.clone();
+        if self.host != Host::Daemon {
+            return Err(schedules::no_daemon());
+        }
+        let request = Request::Pause {
+            schedule: schedule.clone(),
+            pause,
+        };
+        self.ask(request)?;
+        let mut views = self.schedules()?.into_iter();
+        views
+            .find(|view| view.id == schedule)
+            .ok_or_else(|| schedules::unknown(&schedule))
     }
 
     /// The run that a full id, a unique prefix or suffix, or `latest` names.
@@ -369,6 +397,23 @@ impl Control for EngineControl {
         Ok(catalog.workers.iter().map(view).collect())
     }
 
+    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
+        schedules::views(&self.desk, &self.view, self.store.as_ref())
+    }
+
+    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
+        schedules::slots(&self.desk, self.store.as_ref(), query)
+    }
+
+    fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {
+        let pause = schedules::pause_of(request, self.clock.now())?;
+        self.set_pause(&request.schedule, Some(pause))
+    }
+
+    fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic> {
+        self.set_pause(&request.schedule, None)
+    }
+
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
         let before = self.desk.definitions.current();
         let catalog = self.desk.definitions.reload();
@@ -377,6 +422,9 @@ impl Control for EngineControl {
                 parallel_max: super::parallel_max(&catalog.config),
                 waiting_max: catalog.config.queue_max,
             })?;
+        }
+        if before.schedules != catalog.schedules {
+            self.put_schedules_in_force()?;
         }
         Ok(ReloadReport {
             workers: to_u32(catalog.workers.len()),
@@ -414,40 +462,6 @@ fn summary_of(answer: Answer) -> Result<RunSummary, Diagnostic> {
         Answer::Run(summary) => Ok(*summary),
         Answer::Submitted(_) | Answer::Done => Err(unexpected()),
     }
-}
-
-fn no_such_run(text: &str) -> Diagnostic {
-    let shown: String = text.chars().take(64).filter(|c| !c.is_control()).collect();
-    Diagnostic::new(Kind::NotFound, "run_not_found", format!("no run `{shown}`"))
-        .hint("`workerctl runs` lists them")
-}
-
-/// The loop is gone without an answer; a change may have been stored before.
-fn ended(changes: bool) -> Diagnostic {
-    if changes {
-        let message = "whether this was accepted is open: the engine has ended";
-        return Diagnostic::new(Kind::Open, super::ENDED_OPEN, message);
-    }
-    Diagnostic::new(Kind::Unreachable, "ended", "the engine has ended")
-}
-
-/// A request that is applied and cannot be stored: it will be once there is space, unless the engine ends before.
-fn open() -> Diagnostic {
-    Diagnostic::new(
-        Kind::Open,
-        "disk_full_open",
-        "the disk is full: whether this is accepted is open",
-    )
-    .hint("free some space, then look: `workerctl runs`")
-    .hint("a submission with an idempotency key can be repeated safely with the same key")
-}
-
-fn unexpected() -> Diagnostic {
-    Diagnostic::new(
-        Kind::Internal,
-        "internal",
-        "the engine answered something else",
-    )
 }
 
 fn to_u32(count: usize) -> u32 {

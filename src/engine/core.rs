@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox, Mail};
 use super::live::Live;
 use super::pool::Pool;
@@ -12,6 +13,7 @@ use super::view::{Shown, View};
 use super::work::Effects;
 use crate::clock::Clock;
 use crate::machine::{Admission, Entry, Event, State};
+use crate::model::schedule::ScheduleState;
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::queue::Queue;
 use crate::store::{Store, Write};
@@ -21,6 +23,7 @@ mod commit;
 mod dispatch;
 mod drain;
 mod requests;
+mod schedules;
 #[cfg(test)]
 mod tests;
 mod timers;
@@ -38,6 +41,7 @@ const SEAL_AFTER_MS: u64 = 5_000;
 const SEAL_BACKLOG: usize = 512;
 
 pub(crate) use admission::EndOrphans;
+use schedules::Schedules;
 
 /// What the core loop is built from.
 pub(super) struct CoreParts {
@@ -51,6 +55,10 @@ pub(super) struct CoreParts {
     pub inbox: Arc<Inbox>,
     /// What performs actions.
     pub effects: Arc<dyn Effects>,
+    /// What makes runs of due times.
+    pub prepares: Arc<dyn Prepares>,
+    /// What the store remembers of schedules.
+    pub schedules: BTreeMap<String, ScheduleState>,
     /// Who this engine is.
     pub admission: Admission,
     /// How many runs may be active.
@@ -98,6 +106,9 @@ pub(super) struct Core {
     sealed_ms: u64,
     keys_forgotten_ms: u64,
     unsettled: Option<EndOrphans>,
+    schedules: Schedules,
+    /// How many due times are being made into runs.
+    preparing: usize,
     admission: Admission,
     starts_queued: bool,
     draining: Option<drain::Draining>,
@@ -110,7 +121,7 @@ impl Core {
     /// A loop without runs.
     pub(super) fn new(parts: CoreParts) -> Core {
         Core {
-            pool: Pool::new(parts.effects, Arc::clone(&parts.inbox)),
+            pool: Pool::new(parts.effects, parts.prepares, Arc::clone(&parts.inbox)),
             store: parts.store,
             clock: parts.clock,
             view: parts.view,
@@ -125,6 +136,8 @@ impl Core {
             sealed_ms: 0,
             keys_forgotten_ms: 0,
             unsettled: None,
+            schedules: Schedules::remembering(parts.schedules),
+            preparing: 0,
             admission: parts.admission,
             starts_queued: parts.starts_queued,
             draining: None,
@@ -172,12 +185,16 @@ impl Core {
                     self.on_following(&mut turn, run, then.map(|then| *then));
                 }
                 Delivery::Sealed => self.on_sealed(&mut turn),
+                Delivery::Prepared { schedule, made } => {
+                    self.on_prepared(&mut turn, &schedule, *made);
+                }
             }
         }
         for envelope in mail.requests {
             self.on_request(&mut turn, envelope);
         }
         self.on_time(&mut turn);
+        self.schedules_on_time(&mut turn);
         self.admit(&mut turn);
         if let Err(error) = self.commit(&mut turn) {
             for (envelope, _) in turn.answers {
@@ -264,12 +281,16 @@ impl Core {
             }
             _ => self.queue.unpark(run),
         }
+        let has_ended = live.run.is_finished() && !was_finished;
         if live.is_timed() {
             if self.timed.insert(run) || matches!(live.run.state, State::BackingOff { .. }) {
                 live.timer_since_ms = self.clock.monotonic_ms();
             }
         } else {
             self.timed.remove(&run);
+        }
+        if has_ended {
+            self.scheduled_run_ended(turn, run);
         }
     }
 

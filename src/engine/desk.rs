@@ -1,4 +1,4 @@
-//! Where requests become runs that may be accepted.
+//! Where requests and due times become runs that may be accepted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,9 +10,18 @@ use super::request::Submission;
 use super::syntax::Syntax;
 use super::{live, lookup, secrets};
 use crate::clock::Clock;
+use crate::model::schedule::{Overlap, Schedule};
 use crate::model::spec::DueTime;
-use crate::model::{Diagnostic, Kind, RunId};
+use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::protocol::SubmitRequest;
+
+/// What becomes of a due time that is to run: a run that may be accepted, or why there is none.
+pub(super) trait Prepares: Send + Sync {
+    /// Makes the run of a due time; files are read, nothing is stored but secrets.
+    fn prepare(&self, schedule: &Schedule, slot: Timestamp) -> Result<Submission, Diagnostic>;
+    /// Forgets what was kept for a run that is not accepted.
+    fn forget(&self, run: RunId);
+}
 
 /// Makes runs of requests, by the definitions in force.
 pub(super) struct Desk {
@@ -81,9 +90,30 @@ impl Desk {
             key: request.key.clone(),
         })
     }
+}
 
-    /// Forgets what was kept for a run that is not accepted.
-    pub(super) fn forget(&self, run: RunId) {
+impl Prepares for Desk {
+    fn prepare(&self, schedule: &Schedule, slot: Timestamp) -> Result<Submission, Diagnostic> {
+        let request = SubmitRequest {
+            skill: schedule.skill.to_string(),
+            inputs: Some(schedule.inputs.clone()),
+            by: Some(format!("schedule {}", schedule.id)),
+            ..SubmitRequest::default()
+        };
+        let due = DueTime {
+            schedule: schedule.id.clone(),
+            slot,
+            beside: schedule.policy.overlap == Overlap::AllowAll,
+        };
+        let zone = schedule.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+        let origin = Origin {
+            due: Some((&due, zone)),
+            ..Origin::default()
+        };
+        self.submission(&request, origin)
+    }
+
+    fn forget(&self, run: RunId) {
         secrets::forget(&self.state_dir, run);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::request::Envelope;
+use super::request::{Envelope, Submission};
 use crate::machine::Event;
 use crate::model::{Diagnostic, Kind, RunId};
 
@@ -22,6 +22,13 @@ pub(super) enum Delivery {
         event: Event,
         /// What happened next, where the executor went on at once.
         then: Option<Box<Event>>,
+    },
+    /// The run of a due time, or why there is none.
+    Prepared {
+        /// The schedule.
+        schedule: String,
+        /// What was made.
+        made: Box<Result<Submission, Diagnostic>>,
     },
     /// Thread and metrics files written before the request are durable.
     Sealed,

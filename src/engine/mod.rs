@@ -17,14 +17,17 @@ mod outputs;
 mod pool;
 mod reading;
 mod recovery;
+mod refusals;
 mod rendering;
 mod request;
+mod schedules;
 mod secrets;
 mod syntax;
 mod view;
 mod work;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -33,6 +36,7 @@ use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 use crate::machine::Admission;
+use crate::model::schedule::ScheduleState;
 use crate::model::{Config, Diagnostic, Kind};
 use crate::protocol::Control;
 use crate::store::lock::{Holder, Lock, LockError};
@@ -42,7 +46,7 @@ use at_end::AtEnd;
 use control::EngineControl;
 use core::{Core, CoreParts};
 use definitions::Definitions;
-use desk::Desk;
+use desk::{Desk, Prepares};
 pub use effects::StepLimits;
 use effects::{EffectParts, Performer, notes};
 use inbox::Inbox;
@@ -223,12 +227,24 @@ impl Parts {
             view: Arc::clone(&view),
         }));
         let effects = Arc::clone(&performer) as Arc<dyn work::Effects>;
+        let desk = Arc::new(Desk {
+            syntax: syntax::Syntax::new(&self.options.environment),
+            clock: Arc::clone(&self.clock),
+            definitions: Arc::clone(&self.definitions),
+            workspace: self.workspace.clone(),
+            state_dir: self.options.state_dir.clone(),
+            environment: self.options.environment.clone(),
+            newest: Mutex::new(newest),
+        });
         let mut core = Core::new(CoreParts {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
             view: Arc::clone(&view),
             inbox: Arc::clone(&inbox),
             effects: Arc::clone(&effects),
+            prepares: Arc::clone(&desk) as Arc<dyn Prepares>,
+            schedules: remembered_schedules(self.store.as_ref(), self.options.host)
+                .map_err(broken)?,
             admission: Admission { owner, fence },
             parallel_max: parallel_max(&config),
             waiting_max: config.queue_max,
@@ -237,15 +253,6 @@ impl Parts {
         });
         self.recover(&mut core, &performer, config.grace_ms)?;
         let at_end = AtEnd::of(&inbox, &view);
-        let desk = Arc::new(Desk {
-            syntax: syntax::Syntax::new(&self.options.environment),
-            clock: Arc::clone(&self.clock),
-            definitions: self.definitions,
-            workspace: self.workspace,
-            state_dir: self.options.state_dir,
-            environment: self.options.environment,
-            newest: Mutex::new(newest),
-        });
         let control = Arc::new(EngineControl {
             inbox,
             view,
@@ -260,11 +267,13 @@ impl Parts {
             .name("engine".to_owned())
             .spawn(move || at_end.tell(core.run()))
             .map_err(|error| Diagnostic::new(Kind::Internal, "thread", error.to_string()))?;
-        Ok(Engine {
+        let engine = Engine {
             control,
             thread,
             _locks: locks,
-        })
+        };
+        engine.control.put_schedules_in_force()?;
+        Ok(engine)
     }
 }
 
@@ -295,6 +304,39 @@ impl Parts {
         });
         core.settle(end, self.options.host == Host::Daemon)
     }
+}
+
+/// What the store remembers of schedules. A state that cannot be read is told and left: its schedule begins
+/// anew, and what has run stands in its ledger.
+fn remembered_schedules(
+    store: &dyn Store,
+    host: Host,
+) -> Result<BTreeMap<String, ScheduleState>, StoreError> {
+    let mut known = BTreeMap::new();
+    if host != Host::Daemon {
+        return Ok(known);
+    }
+    store.schedules(&mut |id, state| match state {
+        Ok(state) => drop(known.insert(id.to_owned(), state)),
+        Err(error) => {
+            tracing::error!(schedule = id, %error, "what is remembered of it cannot be read");
+        }
+    })?;
+    for (id, state) in &mut known {
+        if !state.has_run_ahead {
+            continue;
+        }
+        store.slots(id, None, &mut |row| match row {
+            Ok(row) if row.to <= state.cursor => ControlFlow::Break(()),
+            Ok(row) if row.fate.is_run() => {
+                state.ran_ahead.push(row.from);
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Continue(()),
+        })?;
+        state.ran_ahead.reverse();
+    }
+    Ok(known)
 }
 
 /// How many runs may be active: as configured, else the number of processors, at least 2.

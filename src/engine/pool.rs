@@ -5,9 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox};
 use super::work::{Effects, Work, not_performed};
 use crate::machine::Event;
+use crate::model::schedule::Schedule;
+use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 
 /// Most executor threads; the queue admits far fewer runs than that.
 const THREADS_MAX: usize = 512;
@@ -17,6 +20,7 @@ const STACK_BYTES: usize = 512 * 1024;
 
 enum Item {
     Perform(Box<Work>),
+    Prepare(Arc<Schedule>, Timestamp),
     Seal,
 }
 
@@ -31,6 +35,7 @@ struct Shared {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
     effects: Arc<dyn Effects>,
+    prepares: Arc<dyn Prepares>,
     inbox: Arc<Inbox>,
 }
 
@@ -42,11 +47,16 @@ pub(super) struct Pool {
 
 impl Pool {
     /// A pool without threads yet.
-    pub(super) fn new(effects: Arc<dyn Effects>, inbox: Arc<Inbox>) -> Pool {
+    pub(super) fn new(
+        effects: Arc<dyn Effects>,
+        prepares: Arc<dyn Prepares>,
+        inbox: Arc<Inbox>,
+    ) -> Pool {
         let shared = Shared {
             waiting: Mutex::default(),
             arrived: Condvar::new(),
             effects,
+            prepares,
             inbox,
         };
         Pool {
@@ -58,6 +68,16 @@ impl Pool {
     /// Hands one action to an idle thread, or to a new one.
     pub(super) fn dispatch(&mut self, work: Work) {
         self.push(Item::Perform(Box::new(work)));
+    }
+
+    /// Has the run of a due time made, off the loop.
+    pub(super) fn prepare(&mut self, schedule: &Arc<Schedule>, slot: Timestamp) {
+        self.push(Item::Prepare(Arc::clone(schedule), slot));
+    }
+
+    /// Forgets what was kept for a run that is not accepted.
+    pub(super) fn forget(&self, run: RunId) {
+        self.shared.prepares.forget(run);
     }
 
     /// Has everything that was written so far synced, off the loop.
@@ -126,6 +146,10 @@ impl Shared {
         while let Some(item) = self.next() {
             let work = match item {
                 Item::Perform(work) => work,
+                Item::Prepare(schedule, slot) => {
+                    self.prepare(&schedule, slot);
+                    continue;
+                }
                 Item::Seal => {
                     let synced = catch_unwind(AssertUnwindSafe(|| self.effects.sync_files()));
                     if synced.is_err() {
@@ -142,6 +166,19 @@ impl Shared {
             drop(work);
             self.inbox.deliver(Delivery::Result { run, event, then });
         }
+    }
+
+    fn prepare(&self, schedule: &Schedule, slot: Timestamp) {
+        let made = catch_unwind(AssertUnwindSafe(|| self.prepares.prepare(schedule, slot)))
+            .unwrap_or_else(|panic| {
+                let message = describe_panic(panic.as_ref());
+                tracing::error!(schedule = schedule.id, message, "making a run panicked");
+                Err(Diagnostic::new(Kind::Internal, "internal", message))
+            });
+        self.inbox.deliver(Delivery::Prepared {
+            schedule: schedule.id.clone(),
+            made: Box::new(made),
+        });
     }
 
     fn perform(&self, work: &Work) -> Event {
@@ -161,6 +198,10 @@ impl Shared {
                     run: work.spec.run,
                     event: not_performed(&work.action, "no_thread", message),
                     then: None,
+                },
+                Item::Prepare(schedule, _) => Delivery::Prepared {
+                    schedule: schedule.id.clone(),
+                    made: Box::new(Err(Diagnostic::new(Kind::Internal, "no_thread", message))),
                 },
                 Item::Seal => Delivery::Sealed,
             });

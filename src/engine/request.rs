@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use crate::machine::{CancelKind, Resolution};
+use crate::model::schedule::{Pause, Schedule};
 use crate::model::{Diagnostic, RunId, RunSpec};
 use crate::protocol::{RunSummary, Submitted};
 use crate::queue::Needs;
@@ -12,6 +13,7 @@ use crate::queue::Needs;
 pub const ENDED_OPEN: &str = "engine_ended_open";
 
 /// A run that is ready to be accepted.
+#[derive(Debug)]
 pub(super) struct Submission {
     /// Its frozen specification; the run id is given by the loop's own generator beforehand.
     pub spec: Arc<RunSpec>,
@@ -50,6 +52,15 @@ pub(super) enum Request {
         /// How many runs may wait.
         waiting_max: u32,
     },
+    /// These schedules are in force from now on.
+    Schedules(Vec<Arc<Schedule>>),
+    /// Pause a schedule, or let it go on.
+    Pause {
+        /// Its id.
+        schedule: String,
+        /// Why; absent: it goes on.
+        pause: Option<Pause>,
+    },
     /// Settle what earlier engines lost.
     Settle,
     /// Start nothing new, let what runs end, then end the loop.
@@ -64,7 +75,10 @@ impl Request {
             | Request::Cancel { .. }
             | Request::Resolve { .. }
             | Request::Settle => true,
-            Request::Limits { .. } | Request::Drain => false,
+            Request::Limits { .. }
+            | Request::Schedules(_)
+            | Request::Pause { .. }
+            | Request::Drain => false,
         }
     }
 }

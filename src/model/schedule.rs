@@ -358,6 +358,9 @@ pub struct ScheduleState {
     /// are not stored with it, for their rows tell of them.
     #[serde(skip)]
     pub ran_ahead: Vec<Timestamp>,
+    /// Whether there are such.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_run_ahead: bool,
     /// Why nothing is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<Pause>,
@@ -398,6 +401,7 @@ impl ScheduleState {
             anchor: now,
             cursor: now,
             ran_ahead: Vec::new(),
+            has_run_ahead: false,
             pause: None,
             open: None,
             actions: 0,

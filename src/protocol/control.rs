@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::{
-    CancelRequest, LogLine, LogsQuery, ReloadReport, Rendered, ResolveRequest, RunDetail,
-    RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+    CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered, ResolveRequest,
+    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView, SlotsQuery, Status,
+    SubmitRequest, Submitted, WatchEvent, WorkerView,
 };
 use crate::model::{Diagnostic, RunId};
 
@@ -43,6 +44,14 @@ pub trait Control: Send + Sync {
     fn status(&self) -> Result<Status, Diagnostic>;
     /// Lists workers with their skills.
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic>;
+    /// Schedules in force, by id.
+    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic>;
+    /// Rows of the ledger of due times, newest first.
+    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic>;
+    /// Pauses a schedule; nothing of it is due until it goes on.
+    fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic>;
+    /// Lets a paused schedule go on.
+    fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic>;
     /// Reads definitions and configuration again.
     fn reload(&self) -> Result<ReloadReport, Diagnostic>;
     /// Starts nothing new, waits for what runs, ends the engine.

@@ -7,6 +7,7 @@ mod catalog;
 mod control;
 mod requests;
 mod runs;
+mod schedules;
 mod watch;
 
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
@@ -16,6 +17,9 @@ pub use requests::{
     Status, SubmitRequest, Submitted, Substitution,
 };
 pub use runs::{AttemptView, RunDetail, RunSummary};
+pub use schedules::{
+    LastFire, PauseRequest, PauseView, ResumeRequest, ScheduleView, SlotView, SlotsQuery,
+};
 pub use watch::{LogLine, LogStream, WatchEvent};
 
 /// Version of the API; part of every path.

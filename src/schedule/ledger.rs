@@ -23,7 +23,7 @@ impl ScheduleState {
             !self.ran_ahead.iter().any(ran_between)
         });
         self.cursor = self.cursor.max(row.to);
-        self.ran_ahead.retain(|ran| *ran > row.to);
+        self.forget_ran_until(row.to);
         let row = match open {
             Some(open) if open.fate == row.fate && open.reason == row.reason => SlotRow {
                 from: open.from,
@@ -57,12 +57,17 @@ impl ScheduleState {
         })
     }
 
+    fn forget_ran_until(&mut self, until: Timestamp) {
+        self.ran_ahead.retain(|ran| *ran > until);
+        self.has_run_ahead = !self.ran_ahead.is_empty();
+    }
+
     /// Moves on over due times that have run already.
     pub fn advance(&mut self, cursor: Timestamp) {
         if cursor > self.cursor {
             self.cursor = cursor;
             self.open = None;
-            self.ran_ahead.retain(|ran| *ran > cursor);
+            self.forget_ran_until(cursor);
         }
     }
 
@@ -126,6 +131,7 @@ impl ScheduleState {
         ahead.extend(self.ran_ahead.iter().filter(|ran| **ran > now));
         ahead.sort_unstable();
         ahead.dedup();
+        self.has_run_ahead = !ahead.is_empty();
         self.ran_ahead = ahead;
         self.cursor = now;
         self.open = None;

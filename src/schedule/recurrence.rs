@@ -8,7 +8,7 @@ use super::expression::Expression;
 use super::moments::{MomentError, Moments};
 use super::slots::Slots;
 use crate::model::Timestamp;
-use crate::model::schedule::Dst;
+use crate::model::schedule::{Dst, Trigger};
 
 /// Something that has slots. No two slots of it are the same instant.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +31,32 @@ pub(crate) enum Kind {
 }
 
 impl Recurrence {
+    /// Due times of a trigger that follows the clock, in its zone; `anchor` is the origin of `every`. `None` for
+    /// other triggers, and where a text cannot be read.
+    pub fn of(trigger: &Trigger, zone: Tz, anchor: Timestamp) -> Option<Recurrence> {
+        match trigger {
+            Trigger::Cron {
+                expression,
+                seconds,
+                dst,
+            } => {
+                let expression = Expression::parse(expression, *seconds).ok()?;
+                Some(Recurrence::cron(expression, zone, *dst))
+            }
+            Trigger::Every { period_ms } => {
+                let period = NonZeroU64::new(*period_ms)?;
+                Some(Recurrence::every(period, anchor))
+            }
+            Trigger::At { times, dst } => {
+                Recurrence::at(times, zone, dst.unwrap_or(Dst::FIXED_TIME)).ok()
+            }
+            Trigger::Reboot
+            | Trigger::After { .. }
+            | Trigger::Watch { .. }
+            | Trigger::OnCommit { .. } => None,
+        }
+    }
+
     /// Where `expression` fires in `zone`; without `dst` by [`Expression::default_dst`]. Slots lie in the
     /// years 1 to 9999, without the first day and the last.
     pub fn cron(expression: Expression, zone: Tz, dst: Option<Dst>) -> Recurrence {

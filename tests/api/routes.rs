@@ -16,6 +16,8 @@ fn every_operation_answers_as_documented() {
             Operation::SubmitRun | Operation::Render => r#"{"skill": "weekly"}"#,
             Operation::CancelRun => r#"{"now": true}"#,
             Operation::ResolveRun => r#"{"as": "failed", "note": "seen"}"#,
+            Operation::PauseSchedule => r#"{"schedule": "w/s", "reason": "seen"}"#,
+            Operation::ResumeSchedule => r#"{"schedule": "w/s"}"#,
             _ => "",
         };
         let method = operation.method();

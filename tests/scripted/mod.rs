@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use workerctl::model::outcome::{Outcome, Phase, Results};
+use workerctl::model::schedule::Overlap;
 use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
-    CancelRequest, Control, LogLine, LogStream, LogsQuery, ReloadReport, Rendered, ResolveRequest,
-    RunDetail, RunSummary, RunsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+    CancelRequest, Control, LogLine, LogStream, LogsQuery, PauseRequest, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
 };
 
 /// Something that can be held shut.
@@ -306,6 +308,22 @@ impl Control for Scripted {
         Ok(Vec::new())
     }
 
+    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
+        Ok(Vec::new())
+    }
+
+    fn slots(&self, _query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
+        Ok(Vec::new())
+    }
+
+    fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {
+        Ok(schedule(&request.schedule))
+    }
+
+    fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic> {
+        Ok(schedule(&request.schedule))
+    }
+
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
         self.reloads.fetch_add(1, Ordering::SeqCst);
         Ok(ReloadReport {
@@ -321,5 +339,25 @@ impl Control for Scripted {
         self.drain.pass();
         *self.ended.lock().expect("a lock") = true;
         Ok(())
+    }
+}
+
+fn schedule(id: &str) -> ScheduleView {
+    ScheduleView {
+        id: id.to_owned(),
+        skill: "w/s".to_owned(),
+        when: "every minute".to_owned(),
+        timezone: "UTC".to_owned(),
+        defined_at: "workers/w/worker.yaml:1:1".to_owned(),
+        fires: true,
+        next: None,
+        paused: None,
+        overlap: Overlap::Skip,
+        known: true,
+        last: None,
+        succeeded_at: None,
+        failures: 0,
+        actions: 0,
+        totals: BTreeMap::new(),
     }
 }

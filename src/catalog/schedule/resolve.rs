@@ -55,6 +55,7 @@ pub(crate) fn resolve(
     resolver.settle(&mut aimed);
     resolver.leave_out_twins(&mut aimed);
     resolver.leave_out_cycles(&mut aimed);
+    resolver.tell_what_nothing_fires(&aimed);
     let mut schedules: Vec<Arc<Schedule>> = aimed
         .into_iter()
         .filter_map(|one| one.schedule.map(Arc::new))
@@ -103,6 +104,28 @@ impl<'a> Resolver<'a, '_> {
             worker: Some(draft.worker.clone()),
             skill: draft.skill.clone(),
         });
+    }
+
+    /// Says which schedules are read and fired by nothing yet.
+    fn tell_what_nothing_fires(&mut self, aimed: &[Aimed<'_>]) {
+        for one in aimed {
+            if one
+                .schedule
+                .as_ref()
+                .is_some_and(|schedule| !schedule.trigger.is_timed())
+            {
+                let message = "the schedule is kept, and nothing fires it yet".to_owned();
+                let hint = "start the skill with `workerctl run`, or give it due times with `cron`, `every` or `at`";
+                let place = &one.draft.place;
+                self.tell(
+                    one.draft,
+                    Severity::Warning,
+                    "schedule-not-fired",
+                    place,
+                    (message, hint),
+                );
+            }
+        }
     }
 
     /// Finds the skill that a schedule runs.

@@ -9,6 +9,7 @@ use crate::catalog::tree::Data;
 use crate::catalog::view::View;
 use crate::model::schedule::{AfterWhen, Dst, Fold, Gap, Trigger};
 use crate::model::{Place, SkillRef};
+use crate::schedule::Expression;
 
 /// Keys of a cron expression, all of one meaning.
 pub(super) const EXPRESSIONS: &[&str] = &["cron", "schedule", "expression"];
@@ -24,17 +25,6 @@ const SETTLE_MS: u64 = 2_000;
 
 /// Times, paths that one schedule may name.
 const MEMBERS_MAX: usize = 1_000;
-
-/// Names for common expressions.
-const NICKNAMES: [&str; 7] = [
-    "@yearly",
-    "@annually",
-    "@monthly",
-    "@weekly",
-    "@daily",
-    "@midnight",
-    "@hourly",
-];
 
 /// A trigger, and where the skill of `after` is named.
 pub(super) type Found = (Trigger, Option<Place>);
@@ -117,35 +107,14 @@ pub(super) fn cron(
 
 /// Whether a cron expression can be read; says what is wrong with it.
 fn expression(view: View<'_>, text: &str, seconds: bool, report: &mut Report) -> bool {
-    let text = text.trim();
-    let fields = text.split_whitespace().count();
-    let wanted = if seconds { 6 } else { 5 };
-    let nickname = text.starts_with('@');
-    if nickname && NICKNAMES.contains(&text.to_lowercase().as_str()) {
-        return true;
+    match Expression::parse(text, seconds) {
+        Ok(_) => true,
+        Err(error) => {
+            let place = view.place_within(error.at.start);
+            report.error("schedule-expression", place, error.message, &error.hint);
+            false
+        }
     }
-    let (message, hint) = if nickname {
-        let message = format!("`{}` is not a known name", shown(text));
-        (
-            message,
-            format!("write {} or `@reboot`", NICKNAMES.join(", ")),
-        )
-    } else if fields == wanted {
-        return true;
-    } else {
-        let message = format!(
-            "`{}` has {fields} fields, an expression has {wanted}",
-            shown(text)
-        );
-        let hint = if fields == 6 {
-            "add `seconds: true` where the first field is seconds"
-        } else {
-            "write minute, hour, day of the month, month and day of the week: `0 9 * * 1-5`"
-        };
-        (message, hint.to_owned())
-    };
-    report.error("schedule-expression", view.place(), message, &hint);
-    false
 }
 
 fn dst(view: View<'_>, report: &mut Report) -> Option<Dst> {

@@ -195,13 +195,7 @@ fn every_key_beyond_the_contract_loads() {
     let catalog = Workspace::of_worker(EVERY_KEY).load();
     assert_eq!(
         codes(&catalog),
-        [
-            "worker-directory",
-            "schedule-not-fired",
-            "retry-not-applied",
-            "schedule-not-fired",
-            "retry-two-sources",
-        ],
+        ["worker-directory", "retry-not-applied", "retry-two-sources",],
         "{}",
         show(&catalog.problems)
     );

@@ -28,12 +28,12 @@ fn mismatch(entry: &str, (code, line, column, hint): (&str, u32, u32, &str)) -> 
 #[expect(clippy::too_many_lines, reason = "it is a table")]
 fn what_cannot_be_read_is_refused_with_its_place() {
     let table = [
-        ("0 9 * *", ("schedule-expression", 4, 5, "0 9 * * 1-5")),
+        ("0 9 * *", ("schedule-expression", 4, 5, "five fields")),
         (
             "0 0 9 * * *",
-            ("schedule-expression", 4, 5, "seconds: true"),
+            ("schedule-expression", 4, 15, "seconds: true"),
         ),
-        ("\"@dayly\"", ("schedule-expression", 4, 5, "@daily")),
+        ("\"@dayly\"", ("schedule-expression", 4, 6, "@daily")),
         ("\" \"", ("blank", 4, 5, "write a text")),
         ("true", ("wrong-type", 4, 5, "a cron expression")),
         ("[1]", ("wrong-type", 4, 5, "a cron expression")),

@@ -111,6 +111,9 @@ fn a_skill_may_have_its_own_inline_or_in_its_file() {
         .collect();
     assert_eq!(ids, ["w/a", "w/b", "w/b#2"]);
     assert!(catalog.workers[0].scheduled);
+
+    let event = inline.replace("\"@daily\"", "\"@reboot\"");
+    let catalog = Workspace::of_worker(&event).load();
     expect(
         &catalog,
         PATH,

@@ -248,13 +248,6 @@ fn unusual_frontmatter_is_told() {
             1,
             "one sentence",
         ),
-        (
-            "---\nname: a\ncron: {schedule: x}\n---\nb\n",
-            "schedule-not-fired",
-            3,
-            1,
-            "",
-        ),
         ("---\nname: A a\n---\nb\n", "id-unusual", 2, 1, "at most 64"),
     ] {
         check_skill("a.md", text, (code, WARNING, line, column, hint));

@@ -120,17 +120,9 @@ fn modes_are_normalised_and_unknown_ones_rejected() {
     assert!(catalog.workers.is_empty());
     let catalog = check_worker(
         "worker: {id: w}\nexecution:\n  mode: scheduled\n  schedule: \"0 9 * * 1-5\"\n",
-        ("schedule-not-fired", WARNING, 4, 3, "workerctl run"),
+        ("schedule-skill", ERROR, 4, 3, "add a skill"),
     );
     assert!(catalog.workers[0].scheduled);
-    check_worker(
-        "worker: {id: w}\nschedule: {cron: \"0 9 * * *\", skill: a}\n",
-        ("schedule-not-fired", WARNING, 2, 1, ""),
-    );
-    check_worker(
-        "worker: {id: w}\ncron: \"0 9 * * *\"\n",
-        ("schedule-not-fired", WARNING, 2, 1, ""),
-    );
     check_worker(
         "worker: {id: w}\nexecution: {mode: event-triggered}\n",
         ("event-not-fired", WARNING, 2, 19, "workerctl run"),

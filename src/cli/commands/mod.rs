@@ -18,6 +18,7 @@ pub(super) mod resolve;
 pub(super) mod retry;
 pub(super) mod run;
 pub(super) mod runs;
+pub(super) mod schedule;
 pub(super) mod schema;
 pub(super) mod show;
 pub(super) mod skills;

@@ -115,6 +115,7 @@ impl Core {
     pub(super) fn is_done(&self) -> bool {
         self.draining.is_some()
             && self.outstanding == 0
+            && self.preparing == 0
             && self.closing.is_empty()
             && (self.unsettled.is_some() || self.rests())
     }

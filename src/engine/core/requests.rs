@@ -32,6 +32,14 @@ impl Core {
                 self.queue.set_limits(*parallel_max, *waiting_max);
                 Ok(Reply::Now(Box::new(Answer::Done)))
             }
+            Request::Schedules(definitions) => {
+                self.set_schedules(turn, definitions);
+                Ok(Reply::Now(Box::new(Answer::Done)))
+            }
+            Request::Pause { schedule, pause } => self
+                .pause(turn, schedule, pause.clone())
+                .map(|()| Reply::Now(Box::new(Answer::Done)))
+                .ok_or_else(|| super::super::schedules::unknown(schedule)),
             Request::Settle => Ok(Reply::Now(Box::new(Answer::Done))),
             // Answered when the loop has ended.
             Request::Drain => {
@@ -56,6 +64,26 @@ impl Core {
         if let Some(existing) = self.existing(turn, submission)? {
             return Ok(existing);
         }
+        self.enqueue(turn, submission)?;
+        if let Some(key) = &submission.key {
+            let (key, run, at) = (key.clone(), spec.run, spec.submitted_at);
+            turn.keys.insert(key.clone(), (run, at));
+            turn.before.push(Write::Key { key, run, at });
+        }
+        Ok(Reply::Now(Box::new(Answer::Submitted(Submitted {
+            run: spec.run,
+            thread: spec.thread.clone(),
+            existing: false,
+        }))))
+    }
+
+    /// Takes a run in, if there is room for it.
+    pub(super) fn enqueue(
+        &mut self,
+        turn: &mut Turn,
+        submission: &Submission,
+    ) -> Result<(), Diagnostic> {
+        let spec = &submission.spec;
         self.queue
             .submit(spec.run, submission.needs.clone())
             .map_err(|refused| match refused {
@@ -88,16 +116,7 @@ impl Core {
         turn.before.push(Write::Spec(spec.clone()));
         turn.entries.entry(spec.run).or_default().push(entry);
         turn.changed.insert(spec.run);
-        if let Some(key) = &submission.key {
-            let (key, run, at) = (key.clone(), spec.run, spec.submitted_at);
-            turn.keys.insert(key.clone(), (run, at));
-            turn.before.push(Write::Key { key, run, at });
-        }
-        Ok(Reply::Now(Box::new(Answer::Submitted(Submitted {
-            run: spec.run,
-            thread: spec.thread.clone(),
-            existing: false,
-        }))))
+        Ok(())
     }
 
     /// The answer that an earlier submission with the same key was given.
@@ -138,7 +157,7 @@ impl Core {
         })))))
     }
 
-    fn cancel(
+    pub(super) fn cancel(
         &mut self,
         turn: &mut Turn,
         run: RunId,

@@ -11,8 +11,8 @@ use chrono_tz::Tz;
 
 use super::super::request::Submission;
 use super::{Core, Turn};
-use crate::machine::{CancelKind, Event};
-use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState, SlotRow, Trigger};
+use crate::machine::CancelKind;
+use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, RunId, Timestamp};
 use crate::schedule::{Moment, Next, Others, Recurrence, settle};
 use crate::store::Write;
@@ -33,13 +33,13 @@ const ROWS_KEPT: u64 = 10_000;
 const ROWS_TRIMMED: usize = 100;
 
 /// A schedule in force.
-pub(super) struct Scheduled {
-    pub(super) definition: Arc<Schedule>,
-    pub(super) recurrence: Option<Recurrence>,
-    pub(super) zone: Tz,
-    pub(super) state: ScheduleState,
+struct Scheduled {
+    definition: Arc<Schedule>,
+    recurrence: Option<Recurrence>,
+    zone: Tz,
+    state: ScheduleState,
     /// When it is looked at again.
-    pub(super) wake: Option<Timestamp>,
+    wake: Option<Timestamp>,
     /// The due time whose run is being made.
     preparing: Option<Timestamp>,
     /// Its runs that have not ended.
@@ -54,7 +54,6 @@ pub(super) struct Schedules {
     known: BTreeMap<String, ScheduleState>,
     wakes: BTreeSet<(Timestamp, String)>,
     looked_at: Option<Timestamp>,
-    changed: BTreeSet<String>,
 }
 
 impl Schedules {
@@ -69,18 +68,6 @@ impl Schedules {
     /// The earliest wall time at which one is looked at.
     pub(super) fn next_wake(&self) -> Option<Timestamp> {
         self.wakes.first().map(|(wake, _)| *wake)
-    }
-
-    /// Schedules that changed since this was last asked, as they are now; `None`: it is gone.
-    pub(super) fn take_changed(&mut self) -> Vec<(String, Option<&Scheduled>)> {
-        let changed = std::mem::take(&mut self.changed);
-        changed
-            .into_iter()
-            .map(|id| {
-                let scheduled = self.in_force.get(&id);
-                (id, scheduled)
-            })
-            .collect()
     }
 
     fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
@@ -101,30 +88,6 @@ fn digest(schedule: &Schedule) -> String {
     serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default()
 }
 
-/// Due times of a definition whose texts the catalog has read.
-fn recurrence(schedule: &Schedule, zone: Tz, anchor: Timestamp) -> Option<Recurrence> {
-    use crate::model::schedule::Dst;
-    match &schedule.trigger {
-        Trigger::Cron {
-            expression,
-            seconds,
-            dst,
-        } => {
-            let expression = crate::schedule::Expression::parse(expression, *seconds).ok()?;
-            Some(Recurrence::cron(expression, zone, *dst))
-        }
-        Trigger::Every { period_ms } => {
-            let period = std::num::NonZeroU64::new(*period_ms)?;
-            Some(Recurrence::every(period, anchor))
-        }
-        Trigger::At { times } => Recurrence::at(times, zone, Dst::FIXED_TIME).ok(),
-        Trigger::Reboot
-        | Trigger::After { .. }
-        | Trigger::Watch { .. }
-        | Trigger::OnCommit { .. } => None,
-    }
-}
-
 impl Core {
     /// These definitions are in force from now on.
     pub(super) fn set_schedules(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
@@ -132,7 +95,12 @@ impl Core {
         let mut left: BTreeSet<String> = self.schedules.in_force.keys().cloned().collect();
         let mut runs: BTreeMap<String, BTreeSet<RunId>> = BTreeMap::new();
         for (run, live) in &self.live {
-            if let Some(due) = live.spec.scheduled.as_ref().filter(|_| !live.run.is_finished()) {
+            if let Some(due) = live
+                .spec
+                .scheduled
+                .as_ref()
+                .filter(|_| !live.run.is_finished())
+            {
                 runs.entry(due.schedule.clone()).or_default().insert(*run);
             }
         }
@@ -146,8 +114,7 @@ impl Core {
                 gone.state.closed = Some(now);
                 gone.state.open = None;
                 turn.before.push(written(&id, &gone.state));
-                self.schedules.known.insert(id.clone(), gone.state);
-                self.schedules.changed.insert(id);
+                self.schedules.known.insert(id, gone.state);
             }
         }
     }
@@ -183,7 +150,7 @@ impl Core {
             turn.before.push(written(id, &state));
         }
         let scheduled = Scheduled {
-            recurrence: recurrence(definition, zone, state.anchor),
+            recurrence: Recurrence::of(&definition.trigger, zone, state.anchor),
             definition: Arc::clone(definition),
             zone,
             state,
@@ -192,7 +159,6 @@ impl Core {
             runs,
         };
         self.schedules.in_force.insert(id.clone(), scheduled);
-        self.schedules.changed.insert(id.clone());
         self.schedules.set_wake(id, Some(now));
     }
 
@@ -272,7 +238,8 @@ impl Core {
         for _ in 0..ROUNDS_MAX {
             let policy = &scheduled.definition.policy;
             let (rows, then) = settle(slots, policy, &mut scheduled.state, moment);
-            turn.before.extend(rows.into_iter().map(|row| slot(id, row)));
+            turn.before
+                .extend(rows.into_iter().map(|row| slot(id, row)));
             next = then;
             if next != Next::Again {
                 break;
@@ -310,7 +277,10 @@ impl Core {
             return;
         }
         let (gone, shortened) = scheduled.state.rewind(slots, after, now);
-        tracing::warn!(schedule = id, "the clock was stepped back: due times come again");
+        tracing::warn!(
+            schedule = id,
+            "the clock was stepped back: due times come again"
+        );
         let drop = |from| Write::DropSlot {
             schedule: id.to_owned(),
             from,
@@ -462,7 +432,6 @@ impl Core {
         self.trim(turn, id);
         if let Some(scheduled) = self.schedules.in_force.get(id) {
             turn.before.push(written(id, &scheduled.state));
-            self.schedules.changed.insert(id.to_owned());
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod bench;
 mod ending;
+mod schedules;
 
 use std::sync::Mutex;
 use std::sync::mpsc::sync_channel;
@@ -365,7 +366,11 @@ fn an_effect_that_panics_fails_its_run_alone() {
     }
     let (store, world) = (MemoryStore::new(), Arc::default());
     let mut bench = bench(&store, &world, Vec::new());
-    bench.core.pool = Pool::new(Arc::new(Panics), Arc::clone(&bench.inbox));
+    bench.core.pool = Pool::new(
+        Arc::new(Panics),
+        Arc::new(FakeDesk(Arc::clone(&bench.clock))),
+        Arc::clone(&bench.inbox),
+    );
     let spec = spec(1, plan(false));
     let _answer = bench.submit(&spec, None);
     bench.turn().unwrap();

@@ -65,6 +65,9 @@ impl Core {
             let waited = self.clock.monotonic_ms().saturating_sub(self.sealed_ms);
             wait_ms = wait_ms.min(SEAL_AFTER_MS.saturating_sub(waited));
         }
+        if let Some(wake) = self.schedules.next_wake() {
+            wait_ms = wait_ms.min(wake.millis_since(now));
+        }
         Duration::from_millis(self.drain_wait_ms(wait_ms))
     }
 }

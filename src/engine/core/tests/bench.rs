@@ -5,15 +5,17 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use crate::clock::FakeClock;
 use crate::engine::core::*;
+use crate::engine::desk::Prepares;
 use crate::engine::request::{Request, Submission};
 use crate::engine::work::Work;
 use crate::machine::{Action, Run};
 use crate::model::evidence::{CheckRecord, Ended, Execution, Recorded, RestoreReport, Verdict};
-use crate::model::spec::{OnCrash, Plan, Program, Retry, SPEC_VERSION};
+use crate::model::schedule::{Overlap, Schedule};
+use crate::model::spec::{DueTime, OnCrash, Plan, Program, Retry, SPEC_VERSION};
 use crate::model::{RunSpec, SkillRef, ThreadId, Timestamp};
 use crate::protocol::RunSummary;
 use crate::queue::Needs;
-use crate::store::MemoryStore;
+use crate::store::{MemoryStore, Store};
 
 /// What the fake effects have done to the world; it survives engines.
 #[derive(Default)]
@@ -205,6 +207,34 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
     })
 }
 
+/// Makes runs of due times without reading anything; inputs with `refused` cannot be run.
+pub(super) struct FakeDesk(pub(super) Arc<FakeClock>);
+
+impl Prepares for FakeDesk {
+    fn prepare(&self, schedule: &Schedule, slot: Timestamp) -> Result<Submission, Diagnostic> {
+        if schedule.inputs.contains_key("refused") {
+            return Err(Diagnostic::new(Kind::Usage, "input", "no such input"));
+        }
+        let number = u128::from(slot.millis().cast_unsigned());
+        let mut made = spec(number, plan(false)).as_ref().clone();
+        made.skill = schedule.skill.clone();
+        made.submitted_at = self.0.now();
+        let beside = schedule.policy.overlap == Overlap::AllowAll;
+        made.scheduled = Some(DueTime {
+            schedule: schedule.id.clone(),
+            slot,
+            beside,
+        });
+        Ok(Submission {
+            needs: crate::engine::live::needs(&made),
+            spec: Arc::new(made),
+            key: None,
+        })
+    }
+
+    fn forget(&self, _run: RunId) {}
+}
+
 pub(super) struct Bench {
     pub(super) core: Core,
     pub(super) inbox: Arc<Inbox>,
@@ -224,7 +254,14 @@ pub(super) fn bench(
         store: store.clone(),
         hangs,
     };
+    let prepares = FakeDesk(Arc::clone(&clock));
+    let mut schedules = BTreeMap::new();
+    store
+        .schedules(&mut |id, state| drop(schedules.insert(id.to_owned(), state.unwrap())))
+        .unwrap();
     let core = Core::new(CoreParts {
+        prepares: Arc::new(prepares),
+        schedules,
         store: Arc::new(store.clone()),
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         view: Arc::clone(&view),
@@ -272,7 +309,7 @@ impl Bench {
     }
 
     pub(super) fn turn(&mut self) -> Result<(), Diagnostic> {
-        if self.core.outstanding > 0 || self.core.sealing {
+        if self.core.outstanding + self.core.preparing > 0 || self.core.sealing {
             self.inbox.wait(Duration::from_millis(20));
         }
         let mail = self.inbox.take();

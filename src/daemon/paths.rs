@@ -1,0 +1,94 @@
+//! Paths of the API as a client writes them.
+
+use std::fmt::Write;
+
+use crate::model::{Diagnostic, Kind};
+use crate::protocol::{API_VERSION, RunsQuery, SlotsQuery};
+
+/// The path that lists runs.
+pub(super) fn runs(query: &RunsQuery) -> String {
+    let number = |value: Option<i64>| value.map(|value| value.to_string());
+    with_query(
+        "/v1/runs",
+        [
+            ("worker", query.worker.clone()),
+            ("skill", query.skill.clone()),
+            ("outcome", query.outcome.clone()),
+            ("since_ms", number(query.since_ms)),
+            ("until_ms", number(query.until_ms)),
+            ("limit", Some(query.limit.to_string())),
+        ],
+    )
+}
+
+/// The path that tells what became of due times.
+pub(super) fn slots(query: &SlotsQuery) -> String {
+    with_query(
+        "/v1/slots",
+        [
+            ("schedule", query.schedule.clone()),
+            ("since_ms", query.since_ms.map(|since| since.to_string())),
+            ("limit", Some(query.limit.to_string())),
+        ],
+    )
+}
+
+fn with_query<const N: usize>(path: &str, parameters: [(&str, Option<String>); N]) -> String {
+    let mut path = format!("{path}?");
+    for (name, value) in parameters {
+        if let Some(value) = value {
+            path.push_str(name);
+            path.push('=');
+            path.push_str(&encoded(&value));
+            path.push('&');
+        }
+    }
+    path.pop();
+    path
+}
+
+/// The path of a run, or of something of it. The same grammar as the server's, so that no text gets further.
+pub(super) fn of_run(run: &str, rest: &str) -> Result<String, Diagnostic> {
+    if run.is_empty() || run.len() > 26 || !run.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(Diagnostic::new(
+            Kind::Usage,
+            "bad_run_id",
+            "a run is named by 1 to 26 letters and digits of its id",
+        ));
+    }
+    Ok(format!("/{API_VERSION}/runs/{run}{rest}"))
+}
+
+/// A text as a value of a query: everything but letters, digits and `-._~` in percent form.
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            // Writing into a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_leaves_its_place_in_a_path() {
+        assert_eq!(
+            encoded("a/../b?x#y z\0ü"),
+            "a%2F..%2Fb%3Fx%23y%20z%00%C3%BC"
+        );
+        for hostile in ["", "..", "a/b", "%2e", "a?b", "a\0", "a b", &"A".repeat(27)] {
+            assert!(of_run(hostile, "/logs").is_err(), "{hostile:?}");
+        }
+        assert_eq!(
+            of_run("01ABC", "/logs").as_deref(),
+            Ok("/v1/runs/01ABC/logs")
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! Schedules in the loop: rows, state and run in one commit, whatever happens between.
+
+use std::ops::ControlFlow;
+
+use super::super::super::request::Request;
+use super::bench::*;
+use super::*;
+use crate::model::Place;
+use crate::model::SkillRef;
+use crate::model::schedule::{
+    Fate, Overlap, Pause, Policy, Schedule, ScheduleState, SlotRow, Trigger,
+};
+
+const HOUR_MS: u64 = 3_600_000;
+
+fn hourly(policy: Policy) -> Schedule {
+    Schedule {
+        id: "w/s".to_owned(),
+        skill: SkillRef {
+            worker: "w".to_owned(),
+            skill: "s".to_owned(),
+        },
+        trigger: Trigger::Every { period_ms: HOUR_MS },
+        timezone: "UTC".to_owned(),
+        inputs: serde_json::Map::new(),
+        policy,
+        disabled: false,
+        place: Place {
+            path: "workers/w/worker.yaml".to_owned(),
+            line: 1,
+            column: 1,
+        },
+    }
+}
+
+fn put(bench: &mut Bench, schedules: Vec<Schedule>) {
+    let schedules = schedules.into_iter().map(Arc::new).collect();
+    let answer = bench.ask(Request::Schedules(schedules));
+    bench.turn().unwrap();
+    assert!(matches!(answer.try_recv(), Ok(Ok(Answer::Done))));
+}
+
+fn rows(store: &MemoryStore) -> Vec<SlotRow> {
+    let mut rows = Vec::new();
+    let mut take = |row: Result<SlotRow, crate::store::Unreadable>| {
+        rows.push(row.unwrap());
+        ControlFlow::Continue(())
+    };
+    store.slots("w/s", None, &mut take).unwrap();
+    rows.reverse();
+    rows
+}
+
+fn fates(store: &MemoryStore) -> Vec<Fate> {
+    rows(store).iter().map(|row| row.fate).collect()
+}
+
+fn state(store: &MemoryStore) -> ScheduleState {
+    let mut found = None;
+    let mut take = |_: &str, state: Result<ScheduleState, _>| found = state.ok();
+    store.schedules(&mut take).unwrap();
+    found.unwrap()
+}
+
+/// Turns until the newest row is of this fate.
+fn turn_until(bench: &mut Bench, store: &MemoryStore, count: usize) {
+    for _ in 0..10_000 {
+        if rows(store).len() >= count && bench.core.preparing == 0 {
+            return;
+        }
+        bench.turn().unwrap();
+        std::thread::yield_now();
+    }
+    panic!("no row number {count}: {:?}", rows(store));
+}
+
+#[test]
+fn a_due_time_runs_once_and_its_row_names_the_run() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    put(&mut bench, vec![hourly(Policy::default())]);
+    assert_eq!(bench.core.next_wait(), TICK);
+    bench.clock.advance(HOUR_MS - 1_000);
+    bench.core.turn(Mail::default()).unwrap();
+    assert_eq!(bench.core.next_wait(), Duration::from_secs(1));
+    assert!(rows(&store).is_empty());
+    bench.clock.advance(1_000);
+    turn_until(&mut bench, &store, 1);
+    let row = rows(&store).remove(0);
+    assert_eq!((row.fate, row.count), (Fate::Ran, Some(1)));
+    let run = row.run.unwrap();
+    assert_eq!(row.from, state(&store).cursor);
+    let spec = store.spec(run).unwrap().unwrap();
+    assert_eq!(spec.scheduled.unwrap().slot, row.from);
+    bench.settle(run).unwrap();
+    assert_eq!(world.lock().unwrap().executed.len(), 1);
+    assert!(state(&store).succeeded_at.is_some());
+}
+
+#[test]
+fn an_engine_that_is_lost_at_any_commit_of_a_due_time_runs_it_once() {
+    let mut crashes = 0;
+    for place in [
+        FaultPlace::BeforeApply,
+        FaultPlace::BeforeSync,
+        FaultPlace::AfterSync,
+    ] {
+        for nth in 1..6 {
+            let (store, world) = (MemoryStore::new(), Arc::<Mutex<World>>::default());
+            let mut first = bench(&store, &world, Vec::new());
+            put(&mut first, vec![hourly(Policy::default())]);
+            store.fail_nth(nth, Fault::Broken, place);
+            first.clock.advance(HOUR_MS);
+            let mut lost = false;
+            while !lost && world.lock().unwrap().closed.is_empty() {
+                lost = first.turn().is_err();
+            }
+            if !lost {
+                // It has fewer commits than that.
+                first.core.pool.close();
+                continue;
+            }
+            crashes += 1;
+            let now = first.clock.now();
+            first.core.pool.close();
+            store.power_cut(0).unwrap();
+            let mut next = bench(&store, &world, Vec::new());
+            next.clock.step(now.millis() - next.clock.now().millis());
+            next.recover(&store).unwrap();
+            put(&mut next, vec![hourly(Policy::default())]);
+            turn_until(&mut next, &store, 1);
+            let rows = rows(&store);
+            assert_eq!(rows.len(), 1, "commit {nth} {place:?}");
+            assert_eq!(rows[0].fate, Fate::Ran);
+            let run = rows[0].run.unwrap();
+            if next.core.holds(run) {
+                next.settle(run).unwrap();
+            }
+            assert_eq!(stored(&store, run).outcome, Some(Outcome::Succeeded));
+            next.core.pool.close();
+        }
+    }
+    assert!(crashes >= 6, "{crashes} crashes");
+}
+
+#[test]
+fn a_run_that_goes_on_is_skipped_over_or_waited_for() {
+    for (overlap, wanted) in [
+        (Overlap::Skip, vec![Fate::Ran, Fate::SkippedOverlap]),
+        (Overlap::BufferOne, vec![Fate::Ran, Fate::Ran]),
+        (Overlap::CancelOther, vec![Fate::Ran, Fate::Ran]),
+    ] {
+        let (store, world) = (MemoryStore::new(), Arc::default());
+        let mut bench = bench(&store, &world, vec!["execute"]);
+        let policy = Policy {
+            overlap,
+            ..Policy::default()
+        };
+        put(&mut bench, vec![hourly(policy)]);
+        bench.clock.advance(HOUR_MS);
+        turn_until(&mut bench, &store, 1);
+        bench.clock.advance(HOUR_MS);
+        turn_until(&mut bench, &store, 2);
+        assert_eq!(fates(&store), wanted, "{overlap:?}");
+        let first = rows(&store)[0].run.unwrap();
+        let stopped = bench.core.live[&first].run.stop_wanted();
+        assert_eq!(stopped.is_some(), overlap == Overlap::CancelOther);
+        for row in rows(&store) {
+            let Some(run) = row.run else { continue };
+            let _answer = bench.ask(Request::Cancel {
+                run,
+                kind: CancelKind::Now,
+                by: "a test".to_owned(),
+            });
+            bench.settle(run).unwrap();
+        }
+        assert!(world.lock().unwrap().out_of_order.is_empty());
+    }
+}
+
+#[test]
+fn what_cannot_run_as_it_is_says_why_and_the_next_is_tried() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let mut broken = hourly(Policy::default());
+    broken.inputs.insert("refused".to_owned(), true.into());
+    put(&mut bench, vec![broken]);
+    bench.clock.advance(HOUR_MS);
+    turn_until(&mut bench, &store, 1);
+    let row = rows(&store).remove(0);
+    assert_eq!(row.fate, Fate::BlockedConfig);
+    assert_eq!(row.reason.as_deref(), Some("no such input"));
+    put(&mut bench, vec![hourly(Policy::default())]);
+    bench.clock.advance(HOUR_MS);
+    turn_until(&mut bench, &store, 2);
+    assert_eq!(fates(&store), [Fate::BlockedConfig, Fate::Ran]);
+}
+
+#[test]
+fn a_pause_is_kept_over_engines_and_covers_what_was_due() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut first = bench(&store, &world, Vec::new());
+    put(&mut first, vec![hourly(Policy::default())]);
+    let pause = Pause {
+        reason: "a holiday".to_owned(),
+        by: "ada".to_owned(),
+        at: first.clock.now(),
+    };
+    let answer = first.ask(Request::Pause {
+        schedule: "w/s".to_owned(),
+        pause: Some(pause),
+    });
+    first.turn().unwrap();
+    assert!(matches!(answer.try_recv(), Ok(Ok(Answer::Done))));
+    let unknown = first.ask(Request::Pause {
+        schedule: "w/t".to_owned(),
+        pause: None,
+    });
+    first.turn().unwrap();
+    let refused = unknown.try_recv().unwrap().unwrap_err();
+    assert_eq!(refused.code, "schedule_not_found");
+    let now = first.clock.now();
+    first.core.pool.close();
+    store.power_cut(0).unwrap();
+    let mut next = bench(&store, &world, Vec::new());
+    next.clock.step(now.millis() - next.clock.now().millis());
+    put(&mut next, vec![hourly(Policy::default())]);
+    next.clock.advance(3 * HOUR_MS);
+    turn_until(&mut next, &store, 1);
+    let row = rows(&store).remove(0);
+    assert_eq!((row.fate, row.count), (Fate::Paused, Some(3)));
+    assert_eq!(row.reason.as_deref(), Some("a holiday"));
+}
+
+#[test]
+fn a_schedule_that_goes_and_comes_back_counts_from_then() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    put(&mut bench, vec![hourly(Policy::default())]);
+    put(&mut bench, Vec::new());
+    assert!(state(&store).closed.is_some());
+    bench.clock.advance(5 * HOUR_MS);
+    bench.turn().unwrap();
+    put(&mut bench, vec![hourly(Policy::default())]);
+    let state = state(&store);
+    assert_eq!(state.closed, None);
+    assert_eq!(state.cursor, bench.clock.now());
+    assert!(rows(&store).is_empty());
+}

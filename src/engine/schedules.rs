@@ -1,0 +1,259 @@
+//! Schedules and their ledgers, as readers see them: definitions in force, and what the store remembers.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use chrono_tz::Tz;
+
+use super::desk::Desk;
+use super::reading::unreadable;
+use super::view::View;
+use crate::model::schedule::{Fate, Pause, Schedule, ScheduleState, SlotRow, Trigger};
+use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::protocol::{LastFire, PauseRequest, PauseView, ScheduleView, SlotView, SlotsQuery};
+use crate::schedule::{Moment, Next, Others, Recurrence, decide, words};
+use crate::store::{Store, Unreadable};
+
+/// Rows that are answered where no number is asked for.
+const SLOTS_DEFAULT: usize = 50;
+
+/// Most rows of one answer.
+const SLOTS_MAX: usize = 10_000;
+
+/// Longest reason of a pause in bytes.
+const REASON_BYTES_MAX: usize = 1_024;
+
+/// All schedules of the definitions in force.
+pub(super) fn views(
+    desk: &Desk,
+    view: &View,
+    store: &dyn Store,
+) -> Result<Vec<ScheduleView>, Diagnostic> {
+    let catalog = desk.definitions.current();
+    let mut states = BTreeMap::new();
+    let mut take = |id: &str, state: Result<ScheduleState, Unreadable>| {
+        states.extend(state.ok().map(|state| (id.to_owned(), state)));
+    };
+    store
+        .schedules(&mut take)
+        .map_err(|error| unreadable(&error))?;
+    let now = desk.clock.now();
+    let enabled = catalog
+        .schedules
+        .iter()
+        .filter(|schedule| !schedule.disabled);
+    enabled
+        .map(|schedule| {
+            let state = states.remove(&schedule.id);
+            view_of(schedule, state.as_ref(), now, |run| {
+                outcome_of(view, store, run)
+            })
+        })
+        .collect()
+}
+
+fn view_of(
+    schedule: &Schedule,
+    state: Option<&ScheduleState>,
+    now: Timestamp,
+    outcome_of: impl Fn(crate::model::RunId) -> Result<Option<String>, Diagnostic>,
+) -> Result<ScheduleView, Diagnostic> {
+    let zone: Tz = schedule.timezone.parse().unwrap_or(Tz::UTC);
+    let present = state.cloned();
+    let present = present.unwrap_or_else(|| ScheduleState::new(String::new(), now));
+    let recurrence = Recurrence::of(&schedule.trigger, zone, present.anchor);
+    let last = match present.last {
+        Some((slot, run)) => Some(LastFire {
+            slot,
+            run,
+            outcome: outcome_of(run)?,
+        }),
+        None => None,
+    };
+    Ok(ScheduleView {
+        id: schedule.id.clone(),
+        skill: schedule.skill.to_string(),
+        when: match &recurrence {
+            Some(recurrence) => words(recurrence),
+            None => event_in_words(&schedule.trigger),
+        },
+        timezone: schedule.timezone.clone(),
+        defined_at: schedule.place.to_string(),
+        fires: schedule.trigger.is_timed(),
+        next: recurrence.and_then(|recurrence| next_due(schedule, &recurrence, &present, now)),
+        paused: present.pause.clone().map(|pause| PauseView {
+            reason: pause.reason,
+            by: pause.by,
+            at: pause.at,
+        }),
+        overlap: schedule.policy.overlap,
+        known: state.is_some(),
+        last,
+        succeeded_at: present.succeeded_at,
+        failures: present.failures,
+        actions: present.actions,
+        totals: present.totals,
+    })
+}
+
+/// When it is due next, as if everything until now were settled.
+fn next_due(
+    schedule: &Schedule,
+    recurrence: &Recurrence,
+    state: &ScheduleState,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let mut settled = state.clone();
+    settled.cursor = settled.cursor.max(now);
+    let moment = Moment {
+        now,
+        zone: schedule.timezone.parse().unwrap_or(Tz::UTC),
+        id: &schedule.id,
+        others: Others::default(),
+    };
+    match decide(recurrence, &schedule.policy, &settled, moment).next {
+        Next::Wait(next) => next,
+        Next::Hold(until) => Some(until),
+        Next::Fire { slot, .. } => Some(slot),
+        Next::Again => None,
+    }
+}
+
+fn outcome_of(
+    view: &View,
+    store: &dyn Store,
+    run: crate::model::RunId,
+) -> Result<Option<String>, Diagnostic> {
+    if let Some(shown) = view.run(run) {
+        return Ok(shown.run.outcome().map(|outcome| outcome.name().to_owned()));
+    }
+    let summary = store.summary(run).map_err(|error| unreadable(&error))?;
+    let outcome = summary.and_then(|summary| summary.outcome);
+    Ok(outcome.map(|outcome| outcome.name().to_owned()))
+}
+
+fn event_in_words(trigger: &Trigger) -> String {
+    match trigger {
+        Trigger::Reboot => "once after each start of the machine".to_owned(),
+        Trigger::After { skill, .. } => format!("after runs of {skill}"),
+        Trigger::Watch { paths, .. } => format!("when {} changes", paths.join(", ")),
+        Trigger::OnCommit { branch } => format!("when `{branch}` has new commits"),
+        Trigger::Cron { .. } | Trigger::Every { .. } | Trigger::At { .. } => String::new(),
+    }
+}
+
+/// The schedule of this id.
+pub(super) fn named(desk: &Desk, id: &str) -> Result<Arc<Schedule>, Diagnostic> {
+    let catalog = desk.definitions.current();
+    let mut all = catalog.schedules.iter();
+    all.find(|schedule| schedule.id.eq_ignore_ascii_case(id))
+        .cloned()
+        .ok_or_else(|| unknown(id))
+}
+
+/// There is no such schedule.
+pub(super) fn unknown(id: &str) -> Diagnostic {
+    let shown: String = id.chars().take(128).filter(|c| !c.is_control()).collect();
+    Diagnostic::new(
+        Kind::NotFound,
+        "schedule_not_found",
+        format!("no schedule `{shown}`"),
+    )
+    .hint("`workerctl schedule list` lists them")
+}
+
+/// Only a daemon fires schedules.
+pub(super) fn no_daemon() -> Diagnostic {
+    Diagnostic::new(
+        Kind::Unreachable,
+        "no_daemon",
+        "schedules are fired by a daemon, and none runs",
+    )
+    .hint("`workerctl daemon` starts one")
+}
+
+/// What a request to pause says.
+pub(super) fn pause_of(request: &PauseRequest, now: Timestamp) -> Result<Pause, Diagnostic> {
+    if request.reason.trim().is_empty() || request.reason.len() > REASON_BYTES_MAX {
+        let why = format!("a reason of 1 to {REASON_BYTES_MAX} bytes has to say why");
+        return Err(Diagnostic::new(Kind::Usage, "reason", why));
+    }
+    Ok(Pause {
+        reason: request.reason.trim().to_owned(),
+        by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
+        at: now,
+    })
+}
+
+/// Rows of the ledger, newest first.
+pub(super) fn slots(
+    desk: &Desk,
+    store: &dyn Store,
+    query: &SlotsQuery,
+) -> Result<Vec<SlotView>, Diagnostic> {
+    let limit = match query.limit {
+        0 => SLOTS_DEFAULT,
+        some => (some as usize).min(SLOTS_MAX),
+    };
+    let mut found = Vec::new();
+    for id in wanted(desk, store, query)? {
+        let mut taken = 0;
+        let mut take = |row: Result<SlotRow, Unreadable>| {
+            let row = shown(&id, row);
+            if query.since_ms.is_some_and(|since| row.to.millis() < since) || taken == limit {
+                return ControlFlow::Break(());
+            }
+            taken += 1;
+            found.push(row);
+            ControlFlow::Continue(())
+        };
+        store
+            .slots(&id, None, &mut take)
+            .map_err(|error| unreadable(&error))?;
+    }
+    found.sort_by_key(|row| std::cmp::Reverse(row.to));
+    found.truncate(limit);
+    Ok(found)
+}
+
+/// Ids whose rows are wanted; a schedule whose definition has gone still has its rows.
+fn wanted(desk: &Desk, store: &dyn Store, query: &SlotsQuery) -> Result<Vec<String>, Diagnostic> {
+    let mut known = Vec::new();
+    store
+        .schedules(&mut |id, _| known.push(id.to_owned()))
+        .map_err(|error| unreadable(&error))?;
+    let Some(wanted) = &query.schedule else {
+        return Ok(known);
+    };
+    match known.iter().find(|id| id.eq_ignore_ascii_case(wanted)) {
+        Some(id) => Ok(vec![id.clone()]),
+        // It is defined, and nothing was due yet.
+        None => named(desk, wanted).map(|schedule| vec![schedule.id.clone()]),
+    }
+}
+
+fn shown(schedule: &str, row: Result<SlotRow, Unreadable>) -> SlotView {
+    let row = row.unwrap_or_else(|damaged| {
+        let from = damaged.from.unwrap_or_default();
+        SlotRow {
+            from,
+            to: from,
+            count: None,
+            fate: Fate::BlockedConfig,
+            run: None,
+            at: from,
+            reason: Some(format!("unreadable: {}", damaged.reason)),
+        }
+    });
+    SlotView {
+        schedule: schedule.to_owned(),
+        from: row.from,
+        to: row.to,
+        count: row.count,
+        fate: row.fate,
+        run: row.run,
+        at: row.at,
+        reason: row.reason,
+    }
+}
