@@ -244,3 +244,13 @@ fn changes_are_small_and_far_apart() {
         }
     }
 }
+
+/// As far as the data of the zones goes; later slots keep the last offset.
+#[test]
+fn daylight_saving_is_known_up_to_2100() {
+    let berlin = Tz::Europe__Berlin;
+    assert_eq!(changes(berlin, 2_098, 2_099).len(), 4);
+    assert!(changes(berlin, 2_101, 2_200).is_empty());
+    let late = cron("30 2 * * *", berlin).next_after(Timestamp::parse("2150-07-01").unwrap());
+    assert!(late.is_some());
+}
