@@ -7,6 +7,7 @@ use super::error::ExpressionError;
 use super::field::{Field, FieldValues};
 use super::item::{Piece, read_field};
 use super::matcher::Matcher;
+use super::slots::TimesOfDay;
 use crate::model::schedule::Dst;
 
 /// Bytes that a text may have.
@@ -89,6 +90,21 @@ impl Expression {
         } else {
             Dst::FIXED_TIME
         }
+    }
+
+    pub(crate) fn times_of_day(&self) -> TimesOfDay {
+        let fields = self.fields();
+        let parts = [
+            (&fields.hour, 3_600),
+            (&fields.minute, 60),
+            (&fields.second, 1),
+        ];
+        let mut times = TimesOfDay { first: 0, count: 1 };
+        for (field, seconds) in parts {
+            times.first += seconds * field.values.iter().next().map_or(0, i64::from);
+            times.count *= u64::from(field.values.len());
+        }
+        times
     }
 
     pub(crate) fn fields(&self) -> &Fields {

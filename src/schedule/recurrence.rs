@@ -121,17 +121,9 @@ impl Recurrence {
                 expression,
                 zone,
                 dst,
-            } => {
-                let slots = Slots {
-                    matcher: expression.matcher(),
-                    zone: *zone,
-                    dst: *dst,
-                };
-                let second = after.millis().div_euclid(1_000) + 1;
-                slots
-                    .first_at_or_after(second)
-                    .map(|second| Timestamp::from_millis(second * 1_000))
-            }
+            } => slots_of(expression, *zone, *dst)
+                .first_at_or_after(second_after(after))
+                .map(|second| Timestamp::from_millis(second * 1_000)),
             Kind::Every { period, anchor } => {
                 let step = turns(*period, *anchor, after) + 1;
                 instant(*period, *anchor, step)
@@ -186,20 +178,31 @@ impl Recurrence {
                 let count = upto(until) - upto(after);
                 u64::try_from(count).unwrap_or(u64::MAX).min(at_most)
             }
-            Kind::Cron { .. } => {
-                let mut count = 0;
-                let mut slot = after;
-                while count < at_most {
-                    match self.next_after(slot) {
-                        Some(next) if next <= until => slot = next,
-                        _ => break,
-                    }
-                    count += 1;
-                }
-                count
-            }
+            Kind::Cron {
+                expression,
+                zone,
+                dst,
+            } => slots_of(expression, *zone, *dst).count(
+                second_after(after),
+                until.millis().div_euclid(1_000),
+                expression.times_of_day(),
+                at_most,
+            ),
         }
     }
+}
+
+fn slots_of(expression: &Expression, zone: Tz, dst: Dst) -> Slots<'_> {
+    Slots {
+        matcher: expression.matcher(),
+        zone,
+        dst,
+    }
+}
+
+/// The first whole second after `at`, since the epoch.
+fn second_after(at: Timestamp) -> i64 {
+    at.millis().div_euclid(1_000) + 1
 }
 
 /// How many whole periods lie between `anchor` and `at`, rounded down.
@@ -304,6 +307,23 @@ mod tests {
             Some(at("2028-02-29T11:00:00Z"))
         );
         assert_eq!(sparse.last_at_or_before(until, at("2028-03-01")), None);
+    }
+
+    #[test]
+    fn dense_years_are_counted_day_by_day() {
+        let count = |text: &str, until: &str| {
+            cron(text).count_between(at("2025-12-31T23:00:00"), at(until), u64::MAX)
+        };
+        // Without the slot at the start of the year.
+        assert_eq!(count("* * * * *", "2026-12-31T22:59:59"), 365 * 1_440 - 1);
+        assert_eq!(
+            count("* * * * * *", "2027-12-31T22:59:59"),
+            730 * 86_400 - 1
+        );
+        assert_eq!(count("*/30 2 * * *", "2026-12-31T22:59:59"), 365 * 2);
+        assert_eq!(count("0,30 2 * * *", "2026-12-31T22:59:59"), 365 * 2 - 1);
+        let some = cron("* * * * *").count_between(at("2026-01-01"), at("9000-01-01"), 100_000);
+        assert_eq!(some, 100_000);
     }
 
     #[test]

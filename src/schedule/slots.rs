@@ -6,6 +6,17 @@ use super::matcher::Matcher;
 use super::zone::{Change, EARLIEST, LATEST, REACH, change_within, offset, utc};
 use crate::model::schedule::{Dst, Fold, Gap};
 
+const DAY: i64 = 86_400;
+
+/// The times of an expression on each of its days.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimesOfDay {
+    /// The first, in seconds from midnight.
+    pub(crate) first: i64,
+    /// How many there are.
+    pub(crate) count: u64,
+}
+
 /// The local times of an expression in a zone.
 #[derive(Clone, Copy)]
 pub(crate) struct Slots<'a> {
@@ -45,6 +56,37 @@ impl Slots<'_> {
             }
         }
         None
+    }
+
+    /// How many slots lie in `from ..= until`; counts to `at_most` and stops.
+    ///
+    /// A day on which no clock changes has as many slots as any other, so it is counted at once.
+    pub(crate) fn count(self, from: i64, until: i64, day: TimesOfDay, at_most: u64) -> u64 {
+        let (mut count, mut from) = (0_u64, from);
+        while count < at_most {
+            let Some(slot) = self.first_at_or_after(from).filter(|slot| *slot <= until) else {
+                break;
+            };
+            let whole = self
+                .calm_day_from(slot, day.first)
+                .filter(|end| *end <= until);
+            count = count.saturating_add(if whole.is_some() { day.count } else { 1 });
+            from = whole.unwrap_or(slot) + 1;
+        }
+        count.min(at_most)
+    }
+
+    /// The last second of the local day of `slot`, if that is its first and the whole day counts.
+    fn calm_day_from(self, slot: i64, first: i64) -> Option<i64> {
+        let local = slot + offset(self.zone, slot);
+        if local.rem_euclid(DAY) != first {
+            return None;
+        }
+        let (start, end) = (slot - first, slot - first + DAY - 1);
+        let near = |from, until| change_within(self.zone, from, until);
+        let begins = near(start - REACH, start).is_none_or(|change| self.resumes(change) <= start);
+        let ends = near(end, end + REACH).is_none_or(|change| end < self.pauses(change));
+        (begins && ends && near(start, end).is_none()).then_some(end)
     }
 
     /// Until when local times before `change` are slots.

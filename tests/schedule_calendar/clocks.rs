@@ -188,6 +188,9 @@ fn nothing_is_lost_or_doubled_where_clocks_change() {
                     let context = format!("{} {zone} {change} {dst:?}", job.text());
                     assert_eq!(found, expected, "{context}");
                     assert!(found.is_sorted_by(|one, next| one < next), "{context}");
+                    let count =
+                        recurrence.count_between(from, Timestamp::from_millis(end * 1_000), 9_999);
+                    assert_eq!(count, expected.len() as u64, "{context}");
                     compared += found.len();
                     if let Some(last) = expected.last().filter(|_| rule.is_none()) {
                         let until = Timestamp::from_millis(end * 1_000);

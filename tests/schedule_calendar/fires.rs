@@ -73,6 +73,11 @@ fn fires_are_those_of_an_enumerator() {
                 written.text()
             );
         }
+        if let Some(last) = expected.last() {
+            let last = Timestamp::from_millis(last * 1_000);
+            let counted = recurrence.count_between(start, last, u64::MAX);
+            assert_eq!(counted, expected.len() as u64, "{}", written.text());
+        }
         compared += expected.len();
     }
     assert!(compared > EXPRESSIONS * count / 2, "{compared}");
