@@ -257,3 +257,30 @@ fn daylight_saving_is_known_up_to_2100() {
     let late = cron("30 2 * * *", berlin).next_after(Timestamp::parse("2150-07-01").unwrap());
     assert!(late.is_some());
 }
+
+#[test]
+fn whole_days_near_a_change_are_counted_right() {
+    let rules = rules();
+    let three_days = 3 * 86_400;
+    for (zone, from, until) in ZONES {
+        for (index, (change, _)) in changes(zone, from, until).into_iter().enumerate() {
+            for (turn, job) in jobs().into_iter().enumerate() {
+                let rule = rules[(index + turn) % rules.len()];
+                let expression = Expression::parse(&job.text(), false).unwrap();
+                let recurrence = Recurrence::cron(expression, zone, rule);
+                let start = Timestamp::from_millis((change - three_days) * 1_000);
+                let end = Timestamp::from_millis((change + three_days) * 1_000);
+                let next = |slot: &Timestamp| recurrence.next_after(*slot);
+                let walked = std::iter::successors(next(&start), next)
+                    .take_while(|slot| *slot <= end)
+                    .count();
+                assert_eq!(
+                    recurrence.count_between(start, end, 1_000),
+                    walked as u64,
+                    "{} {zone} {change} {rule:?}",
+                    job.text()
+                );
+            }
+        }
+    }
+}
