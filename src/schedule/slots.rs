@@ -51,7 +51,6 @@ impl Slots<'_> {
                 // Between here and there no local time fires, whatever the clocks do meanwhile.
                 None => from = slot - REACH,
                 Some(change) if slot < self.pauses(change) => return Some(slot),
-                Some(change) if self.runs_after(change) => return Some(change.at),
                 Some(change) => from = self.resumes(change),
             }
         }
