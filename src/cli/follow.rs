@@ -10,7 +10,7 @@ use super::interrupts::{Interrupt, Listening};
 use super::render::progress::Progress;
 use super::session::Session;
 use crate::model::{Diagnostic, Kind, RunId};
-use crate::protocol::{CancelRequest, Control, RunDetail, WatchEvent};
+use crate::protocol::{CancelRequest, Control, RunDetail, THREAD_UNREADABLE, WatchEvent};
 
 /// Messages that may wait; beyond, the engine counts what we are behind.
 const BACKLOG_MAX: usize = 1_024;
@@ -106,7 +106,8 @@ pub(crate) fn follow(
         receiver,
         listening,
     } = ears;
-    let watcher = watch(Arc::clone(control), run, sender.clone())?;
+    let lines = how.lines && !how.quiet && !session.json();
+    let watcher = watch(Arc::clone(control), run, lines, sender.clone())?;
     let now_ms = session.clock.monotonic_ms();
     let mut waiting = Waiting {
         control,
@@ -147,13 +148,14 @@ pub(crate) fn follow(
 fn watch(
     control: Arc<dyn Control>,
     run: RunId,
+    lines: bool,
     sender: SyncSender<Incoming>,
 ) -> Result<std::thread::JoinHandle<()>, Diagnostic> {
     Builder::new()
         .name("watch".to_owned())
         .spawn(move || {
             let mut told_full = false;
-            let ended = control.watch(run, &mut |event| {
+            let mut forward = |event| {
                 let is_silent = event == WatchEvent::Lagged { lost: 0 };
                 let mut sent = sender.send(Incoming::Happened(event));
                 if is_silent && !told_full && is_disk_full(control.as_ref()) {
@@ -164,7 +166,12 @@ fn watch(
                     Ok(()) => ControlFlow::Continue(()),
                     Err(_) => ControlFlow::Break(()),
                 }
-            });
+            };
+            let ended = if lines {
+                control.watch(run, &mut forward)
+            } else {
+                control.watch_changes(run, &mut forward)
+            };
             // Nobody may be waiting any more.
             let _ = sender.send(Incoming::Ended(ended));
         })
@@ -263,6 +270,12 @@ impl Waiting<'_> {
                 Incoming::Ended(ended) => {
                     return match ended {
                         Ok(()) => Ok(Over::Run),
+                        // How it ended stands in the store; what it printed does not decide that.
+                        Err(error) if error.code == THREAD_UNREADABLE => {
+                            self.progress.clear(err);
+                            super::render::diagnostic::warning(err, &error.message);
+                            Ok(Over::Run)
+                        }
                         Err(error) => Err(error.hint(format!(
                             "the run is not forgotten: `workerctl wait {}` once an engine runs",
                             self.run.short()

@@ -1,8 +1,7 @@
 //! The one interface to an engine for commands: over the socket where one answers, else hosted here.
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use hyper::Method;
@@ -10,11 +9,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::answer::{self, STARTING, VersionReply};
-use super::exchange::{Following, Line, NO_ENGINE, Outgoing, Reply, open};
-use super::hosted::HostedControl;
+use super::dialling::ConnectOptions;
+use super::events::NO_LINES;
+use super::exchange::{Following, Line, Outgoing, Reply, open};
 use super::operation::Operation;
 use super::paths;
-use super::socket::{SocketPlaces, canonical};
+use super::socket::canonical;
 use super::sse::Told;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
@@ -33,93 +33,6 @@ const DRAIN_PATIENCE: Duration = Duration::from_hours(1);
 const SILENCE_PATIENCE: Duration = Duration::from_secs(45);
 /// How often a stream that broke is taken up again without anything new in between.
 const RESUMPTIONS_MAX: u32 = 6;
-/// How often an engine that takes its place or leaves it at this moment is tried again.
-const TRIES_MAX: u32 = 50;
-/// How often an engine that recovers is asked again: for 30 s.
-const RECOVERING_TRIES_MAX: u32 = 300;
-/// The pause between two tries.
-const TRY_PAUSE: Duration = Duration::from_millis(100);
-
-/// Which engine a command accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectMode {
-    /// The one that runs; where none runs, one hosted in this process.
-    RunningElseHosted,
-    /// Only one that runs: for what must outlive this process, and for commands about the daemon.
-    RunningOnly,
-}
-
-/// Where to look for an engine, and what to host one with.
-#[derive(Debug, Clone)]
-pub struct ConnectOptions {
-    /// Absolute path of the workspace.
-    pub workspace: PathBuf,
-    /// Absolute path of the state directory.
-    pub state_dir: PathBuf,
-    /// The socket that was asked for.
-    pub socket: Option<PathBuf>,
-    /// The process's environment.
-    pub environment: BTreeMap<String, String>,
-    /// Which engine is accepted.
-    pub mode: ConnectMode,
-}
-
-/// Finds the engine of a workspace, or hosts it.
-pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic> {
-    let (mut tries, mut recovering) = (TRIES_MAX, RECOVERING_TRIES_MAX);
-    loop {
-        let nobody = match dial(options) {
-            Ok(control) => return Ok(Box::new(control)),
-            Err(error) if error.code == NO_ENGINE => error,
-            Err(error) if error.code == STARTING && recovering > 0 => {
-                recovering -= 1;
-                std::thread::sleep(TRY_PAUSE);
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        match options.mode {
-            ConnectMode::RunningOnly => return Err(nobody),
-            ConnectMode::RunningElseHosted => match HostedControl::start(options) {
-                Ok(hosted) => return Ok(Box::new(hosted)),
-                // Another command became the host in between: it will answer in a moment.
-                Err(error) if settles(&error) && tries > 0 => {
-                    tries -= 1;
-                    std::thread::sleep(TRY_PAUSE);
-                }
-                Err(error) => return Err(error),
-            },
-        }
-    }
-}
-
-/// Whether what kept an engine from starting may be another one that starts or ends at this moment.
-fn settles(error: &Diagnostic) -> bool {
-    error.kind == Kind::Conflict && error.code != "socket_path_taken"
-}
-
-/// Dials the engine that runs. The code `no_engine` says that nobody listens anywhere.
-pub fn dial(options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
-    let places = SocketPlaces {
-        workspace: &options.workspace,
-        state_dir: &options.state_dir,
-        explicit: options.socket.as_deref(),
-        environment: &options.environment,
-    }
-    .of_client()?;
-    let mut nobody = None;
-    for socket in places {
-        match HttpControl::introduced(&socket, options) {
-            Ok(control) => return Ok(control),
-            Err(error) if error.code == NO_ENGINE => nobody = nobody.or(Some(error)),
-            Err(error) => return Err(error),
-        }
-    }
-    Err(nobody.unwrap_or_else(|| {
-        Diagnostic::new(Kind::Unreachable, NO_ENGINE, "no engine runs")
-            .hint("`workerctl daemon` starts one")
-    }))
-}
 
 /// An engine behind a socket.
 #[derive(Debug)]
@@ -129,7 +42,10 @@ pub struct HttpControl {
 
 impl HttpControl {
     /// Asks whatever listens who it is, and accepts an engine of this API for this workspace only.
-    fn introduced(socket: &Path, options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
+    pub(super) fn introduced(
+        socket: &Path,
+        options: &ConnectOptions,
+    ) -> Result<HttpControl, Diagnostic> {
         let line = Line::new(socket, &options.workspace);
         let reply = line.send(
             Outgoing::get(Operation::Version.path()),
@@ -378,34 +294,15 @@ impl Control for HttpControl {
         run: RunId,
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic> {
-        let (mut last_id, mut broken) = (None, 0_u32);
-        loop {
-            let mut request = Outgoing::get(paths::of_run(&run.to_string(), "/events")?);
-            request.last_event_id.clone_from(&last_id);
-            let lost = match self.line.follow(request, ANSWER_PATIENCE) {
-                Ok(Ok(mut following)) => {
-                    match self.follow(&mut following, &mut last_id, callback)? {
-                        Stream::Ended => return Ok(()),
-                        Stream::Broken { told } => {
-                            broken = if told { 0 } else { broken };
-                            None
-                        }
-                    }
-                }
-                Ok(Err(reply)) => match self.misunderstood(&reply) {
-                    starting if starting.code == STARTING => Some(starting),
-                    refused => return Err(refused),
-                },
-                Err(error) if last_id.is_some() && error.kind == Kind::Unreachable => Some(error),
-                Err(error) => return Err(error),
-            };
-            // A daemon that is restarted takes the run up again; so do we, for a while.
-            if broken == RESUMPTIONS_MAX {
-                return Err(lost.unwrap_or_else(|| self.cut_off(run)));
-            }
-            std::thread::sleep(Duration::from_millis(100 << broken));
-            broken += 1;
-        }
+        self.watch_from(run, None, callback)
+    }
+
+    fn watch_changes(
+        &self,
+        run: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        self.watch_from(run, Some(NO_LINES.to_string()), callback)
     }
 
     fn status(&self) -> Result<Status, Diagnostic> {
@@ -431,6 +328,44 @@ impl Control for HttpControl {
 }
 
 impl HttpControl {
+    /// Watches a run from an event on, or from the first line.
+    fn watch_from(
+        &self,
+        run: RunId,
+        mut last_id: Option<String>,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        let (mut begun, mut broken) = (false, 0_u32);
+        loop {
+            let mut request = Outgoing::get(paths::of_run(&run.to_string(), "/events")?);
+            request.last_event_id.clone_from(&last_id);
+            let lost = match self.line.follow(request, ANSWER_PATIENCE) {
+                Ok(Ok(mut following)) => {
+                    begun = true;
+                    match self.follow(&mut following, &mut last_id, callback)? {
+                        Stream::Ended => return Ok(()),
+                        Stream::Broken { told } => {
+                            broken = if told { 0 } else { broken };
+                            None
+                        }
+                    }
+                }
+                Ok(Err(reply)) => match self.misunderstood(&reply) {
+                    starting if starting.code == STARTING => Some(starting),
+                    refused => return Err(refused),
+                },
+                Err(error) if begun && error.kind == Kind::Unreachable => Some(error),
+                Err(error) => return Err(error),
+            };
+            // A daemon that is restarted takes the run up again; so do we, for a while.
+            if broken == RESUMPTIONS_MAX {
+                return Err(lost.unwrap_or_else(|| self.cut_off(run)));
+            }
+            std::thread::sleep(Duration::from_millis(100 << broken));
+            broken += 1;
+        }
+    }
+
     fn cut_off(&self, run: RunId) -> Diagnostic {
         Diagnostic::new(
             Kind::Unreachable,

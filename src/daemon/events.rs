@@ -25,6 +25,8 @@ use crate::protocol::{Control, WatchEvent};
 
 /// Events that wait for a slow client before the engine's own queue begins to fill.
 const PENDING_EVENTS_MAX: usize = 256;
+/// The first line that is told to a client that wants none: no log gets so far.
+pub(super) const NO_LINES: u64 = u64::MAX;
 /// Stack of a watcher's thread in bytes: it only formats and hands over.
 const WATCHER_STACK_BYTES: usize = 256 * 1024;
 
@@ -85,7 +87,7 @@ pub(super) async fn stream(desk: &Desk, fragment: String, from: u64) -> Result<R
 /// Watches the run on this thread and hands each event over; ends when the client has left.
 fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Bytes>) {
     let mut next = from;
-    let ended = control.watch(run, &mut |event| {
+    let mut hand_over = |event: WatchEvent| {
         if events.is_closed() {
             return ControlFlow::Break(());
         }
@@ -105,7 +107,12 @@ fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Byte
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
-    });
+    };
+    let ended = if from == NO_LINES {
+        control.watch_changes(run, &mut hand_over)
+    } else {
+        control.watch(run, &mut hand_over)
+    };
     let last = match ended {
         Ok(()) => event_text("end", next, &serde_json::json!({})),
         Err(diagnostic) => event_text("error", next, &diagnostic),

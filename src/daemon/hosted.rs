@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::client::ConnectOptions;
+use super::dialling::ConnectOptions;
 use super::server::{Identity, Limits, Server};
 use super::socket::{Endpoint, SocketPlaces};
 use crate::engine::{Engine, EngineOptions, Host};
@@ -116,6 +116,14 @@ impl Control for HostedControl {
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic> {
         self.control.watch(run, callback)
+    }
+
+    fn watch_changes(
+        &self,
+        run: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        self.control.watch_changes(run, callback)
     }
 
     fn status(&self) -> Result<Status, Diagnostic> {

@@ -6,6 +6,7 @@
 mod answer;
 mod client;
 mod definitions;
+mod dialling;
 mod events;
 mod exchange;
 mod host;
@@ -24,7 +25,8 @@ mod stalling;
 mod succession;
 mod turning;
 
-pub use client::{ConnectMode, ConnectOptions, HttpControl, connect, dial};
+pub use client::HttpControl;
+pub use dialling::{ConnectMode, ConnectOptions, connect, dial};
 pub use host::{
     DaemonOptions, HostSignal, Hosted, StartEngine, process_environment, run_daemon, serve_daemon,
 };

@@ -100,7 +100,7 @@ fn describe(
         })),
         Operation::Events => parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false,
-            "description": "Number of the first line that has not been told yet.",
+            "description": "Number of the first line that has not been told yet; 18446744073709551615 for no lines at all.",
             "schema": {"type": "integer", "minimum": 0}
         })),
         _ => {}

@@ -338,16 +338,15 @@ impl Control for EngineControl {
         run: RunId,
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic> {
-        let watching = self.view.watch(run).ok_or_else(|| {
-            Diagnostic::new(Kind::Conflict, "busy", "too many watchers")
-                .hint("end one, or read the thread's log")
-        })?;
-        self.effects.flush_log(run);
-        let shown = self.shown(run)?;
-        if shown.lost {
-            self.ask(Request::Settle)?;
-        }
-        reading::watch(&self.view, &shown, &watching, callback)
+        self.watch_with(run, true, callback)
+    }
+
+    fn watch_changes(
+        &self,
+        run: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        self.watch_with(run, false, callback)
     }
 
     fn status(&self) -> Result<Status, Diagnostic> {
@@ -442,6 +441,27 @@ impl Control for EngineControl {
 
     fn drain(&self) -> Result<(), Diagnostic> {
         self.ask(Request::Drain).map(|_| ())
+    }
+}
+
+impl EngineControl {
+    fn watch_with(
+        &self,
+        run: RunId,
+        with_lines: bool,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        let watching = self.view.watch(run).ok_or_else(|| {
+            Diagnostic::new(Kind::Conflict, "busy", "too many watchers")
+                .hint("end one, or read the thread's log")
+        })?;
+        self.effects.flush_log(run);
+        let shown = self.shown(run)?;
+        if shown.lost {
+            self.ask(Request::Settle)?;
+        }
+        let told = reading::Told::new(&shown.spec, with_lines, callback);
+        reading::watch(&self.view, &shown, &watching, told)
     }
 }
 

@@ -10,8 +10,10 @@ use super::given_up::missing_end;
 use super::view::{Shown, View, Watching};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec};
-use crate::protocol::{LogLine, LogsQuery, RunDetail, RunSummary, RunsQuery, WatchEvent};
-use crate::store::thread_files::{Directory, LogReader};
+use crate::protocol::{
+    LogLine, LogsQuery, RunDetail, RunSummary, RunsQuery, THREAD_UNREADABLE, WatchEvent,
+};
+use crate::store::thread_files::{Directory, FileError, LogReader};
 use crate::store::{Store, StoreError};
 use crate::thread::project;
 
@@ -194,22 +196,15 @@ pub(super) fn lines(spec: &RunSpec, query: &LogsQuery) -> Result<Vec<LogLine>, D
 }
 
 fn read_lines(spec: &RunSpec, from: u64, limit: usize) -> Result<Vec<LogLine>, Diagnostic> {
-    let unreadable = |error: crate::store::thread_files::FileError| {
-        Diagnostic::new(
-            Kind::Internal,
-            "thread_unreadable",
-            crate::model::diagnostic::chain(&error),
-        )
-    };
-    let directory = Directory::open(Path::new(&spec.workspace), &spec.threads_dir);
-    let reader = directory.and_then(|directory| LogReader::open(&directory, &spec.thread));
-    let Some(mut reader) = reader.map_err(unreadable)? else {
+    let Some(mut reader) = reader_of(spec)? else {
         return Ok(Vec::new());
     };
-    reader.skip_to(from).map_err(unreadable)?;
+    reader.skip_to(from).map_err(|e| unreadable_thread(&e))?;
     let mut lines = Vec::new();
     while lines.len() < limit {
-        let page = reader.page(limit - lines.len()).map_err(unreadable)?;
+        let page = reader
+            .page(limit - lines.len())
+            .map_err(|e| unreadable_thread(&e))?;
         lines.extend(page.lines);
         if !page.more {
             break;
@@ -218,21 +213,30 @@ fn read_lines(spec: &RunSpec, from: u64, limit: usize) -> Result<Vec<LogLine>, D
     Ok(lines)
 }
 
+/// The log of a run's thread; `None` where there is none yet.
+fn reader_of(spec: &RunSpec) -> Result<Option<LogReader>, Diagnostic> {
+    Directory::open(Path::new(&spec.workspace), &spec.threads_dir)
+        .and_then(|directory| LogReader::open(&directory, &spec.thread))
+        .map_err(|error| unreadable_thread(&error))
+}
+
+fn unreadable_thread(error: &FileError) -> Diagnostic {
+    let message = crate::model::diagnostic::chain(error);
+    Diagnostic::new(Kind::Internal, THREAD_UNREADABLE, message)
+        .hint("`workerctl show` still tells how the run ended")
+}
+
 /// Tells what happens to a run: its log from the first line, then what follows, until it has ended, or the
-/// engine has. An engine that did not end in order is an error.
+/// engine has. An engine that did not end in order is an error, and so, but at the end only, is a log that
+/// cannot be read.
 pub(super) fn watch(
     view: &View,
     shown: &Shown,
     watching: &Watching,
-    callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    mut told: Told<'_>,
 ) -> Result<(), Diagnostic> {
     let spec = &shown.spec;
-    let mut told = Told {
-        spec,
-        next: 0,
-        callback,
-    };
-    if told.changed(&shown.summary).is_break() || told.catch_up()?.is_break() {
+    if told.changed(&shown.summary).is_break() || told.catch_up().is_break() {
         return Ok(());
     }
     let mut settled = shown.settled;
@@ -240,7 +244,7 @@ pub(super) fn watch(
         match watching.events.recv_timeout(WATCH_LOOK) {
             Ok(WatchEvent::Changed(summary)) => {
                 settled = summary.outcome.is_some() && is_settled(view, spec.run);
-                if settled && told.catch_up()?.is_break() {
+                if settled && told.catch_up().is_break() {
                     return Ok(());
                 }
                 if told.changed(&summary).is_break() {
@@ -248,12 +252,12 @@ pub(super) fn watch(
                 }
             }
             Ok(event @ WatchEvent::Lagged { .. }) => {
-                if (told.callback)(event).is_break() || told.catch_up()?.is_break() {
+                if (told.callback)(event).is_break() || told.catch_up().is_break() {
                     return Ok(());
                 }
             }
             Ok(WatchEvent::Line(line)) => {
-                if told.line(line)?.is_break() {
+                if told.line(line).is_break() {
                     return Ok(());
                 }
             }
@@ -267,13 +271,13 @@ pub(super) fn watch(
         }
     }
     if let Some(shown) = view.run(spec.run)
-        && (told.catch_up()?.is_break() || told.changed(&shown.summary).is_break())
+        && (told.catch_up().is_break() || told.changed(&shown.summary).is_break())
     {
         return Ok(());
     }
     match view.ended() {
         Some(Err(broken)) if !is_settled(view, spec.run) => Err(broken.clone()),
-        _ => Ok(()),
+        _ => told.unreadable.map_or(Ok(()), Err),
     }
 }
 
@@ -281,42 +285,87 @@ fn is_settled(view: &View, run: RunId) -> bool {
     view.run(run).is_none_or(|shown| shown.settled)
 }
 
-struct Told<'a> {
+/// What one watcher is told.
+pub(super) struct Told<'a> {
     spec: &'a RunSpec,
+    /// Whether it is told lines.
+    lines: bool,
     next: u64,
+    /// Kept, so that what was read is not read again.
+    reader: Option<LogReader>,
+    /// Why no more lines are told.
+    unreadable: Option<Diagnostic>,
     callback: &'a mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
 }
 
-impl Told<'_> {
+impl<'a> Told<'a> {
+    /// A watcher that has been told nothing yet.
+    pub(super) fn new(
+        spec: &'a RunSpec,
+        lines: bool,
+        callback: &'a mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Told<'a> {
+        Told {
+            spec,
+            lines,
+            next: 0,
+            reader: None,
+            unreadable: None,
+            callback,
+        }
+    }
+
     fn changed(&mut self, summary: &RunSummary) -> ControlFlow<()> {
         (self.callback)(WatchEvent::Changed(Box::new(summary.clone())))
     }
 
     /// Delivers a live line, reading from the file whatever lies between.
-    fn line(&mut self, line: LogLine) -> Result<ControlFlow<()>, Diagnostic> {
-        if line.line > self.next && self.catch_up()?.is_break() {
-            return Ok(ControlFlow::Break(()));
+    fn line(&mut self, line: LogLine) -> ControlFlow<()> {
+        if line.line > self.next && self.catch_up().is_break() {
+            return ControlFlow::Break(());
         }
-        if line.line < self.next {
-            return Ok(ControlFlow::Continue(()));
+        if line.line < self.next || !self.lines {
+            return ControlFlow::Continue(());
         }
         self.next = line.line + 1;
-        Ok((self.callback)(WatchEvent::Line(line)))
+        (self.callback)(WatchEvent::Line(line))
     }
 
-    fn catch_up(&mut self) -> Result<ControlFlow<()>, Diagnostic> {
+    /// Delivers what stands in the log; one that cannot be read is noted, and the run is watched on.
+    fn catch_up(&mut self) -> ControlFlow<()> {
+        if !self.lines || self.unreadable.is_some() {
+            return ControlFlow::Continue(());
+        }
         loop {
-            let lines = read_lines(self.spec, self.next, LINES_MAX)?;
-            let full = lines.len() == LINES_MAX;
+            let (lines, more) = match self.read() {
+                Ok(page) => page,
+                Err(unreadable) => {
+                    self.unreadable = Some(unreadable);
+                    return ControlFlow::Continue(());
+                }
+            };
             for line in lines {
                 self.next = line.line + 1;
-                if (self.callback)(WatchEvent::Line(line)).is_break() {
-                    return Ok(ControlFlow::Break(()));
-                }
+                (self.callback)(WatchEvent::Line(line))?;
             }
-            if !full {
-                return Ok(ControlFlow::Continue(()));
+            if !more {
+                return ControlFlow::Continue(());
             }
         }
+    }
+
+    /// The next lines of the log, and whether there are more.
+    fn read(&mut self) -> Result<(Vec<LogLine>, bool), Diagnostic> {
+        if self.reader.is_none() {
+            self.reader = reader_of(self.spec)?;
+        }
+        let Some(reader) = &mut self.reader else {
+            return Ok((Vec::new(), false));
+        };
+        let page = reader
+            .skip_to(self.next)
+            .and_then(|()| reader.page(LINES_MAX))
+            .map_err(|error| unreadable_thread(&error))?;
+        Ok((page.lines, page.more))
     }
 }

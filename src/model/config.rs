@@ -36,7 +36,7 @@ pub struct Config {
     pub grace_ms: u64,
     /// How long a draining engine waits for running commands, in milliseconds.
     pub drain_grace_ms: u64,
-    /// Bytes of one command's output that are kept.
+    /// Bytes of each stream of a command that are kept, as they are in the log.
     pub output_bytes_max: u64,
     /// How long the hidden refs of runs that did not succeed are kept, in milliseconds.
     pub keep_refs_ms: u64,

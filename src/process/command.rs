@@ -105,6 +105,9 @@ pub struct Limits {
     pub line_bytes_max: usize,
     /// Most bytes of *each* stream that the sink is given; what follows is read and counted.
     pub output_bytes_max: u64,
+    /// What a line counts for in [`Limits::output_bytes_max`] beside its bytes, for whoever keeps more than
+    /// those of each.
+    pub line_overhead_bytes: u64,
     /// Most bytes that are written to [`Command::stdout_file`]; more is reported as
     /// [`io::ErrorKind::FileTooLarge`] in [`Finished::stdout_file_error`].
     pub stdout_file_bytes_max: u64,
@@ -118,6 +121,7 @@ impl Default for Limits {
             drain: Duration::from_millis(200),
             line_bytes_max: 64 * 1024,
             output_bytes_max: 10 * 1024 * 1024,
+            line_overhead_bytes: 0,
             stdout_file_bytes_max: 1024 * 1024 * 1024,
         }
     }

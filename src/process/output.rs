@@ -21,7 +21,9 @@ pub(super) struct Output {
     /// Bytes read so far.
     pub(super) bytes: u64,
     passed: u64,
-    passed_max: u64,
+    /// What may still be passed, in bytes and what lines cost beside them.
+    room: u64,
+    line_overhead: u64,
     copy: Option<Copy>,
 }
 
@@ -45,7 +47,8 @@ impl Output {
             lines: LineSplitter::new(limits.line_bytes_max),
             bytes: 0,
             passed: 0,
-            passed_max: limits.output_bytes_max,
+            room: limits.output_bytes_max,
+            line_overhead: limits.line_overhead_bytes,
             copy: file.map(copy),
         }
     }
@@ -74,12 +77,36 @@ impl Output {
         if let Some(copy) = &mut self.copy {
             copy.write(bytes, self.bytes);
         }
-        let room = usize::try_from(self.passed_max - self.passed).unwrap_or(usize::MAX);
-        let passed = &bytes[..bytes.len().min(room)];
+        let passed = &bytes[..self.fitting(bytes)];
         self.passed += passed.len() as u64;
         let stream = self.stream;
         self.lines
             .push(passed, |line, more| sink.line(stream, line, more));
+    }
+
+    /// How many of these bytes are still passed; beyond the first that is not, none is.
+    fn fitting(&mut self, bytes: &[u8]) -> usize {
+        if self.line_overhead == 0 {
+            let fitting = bytes
+                .len()
+                .min(usize::try_from(self.room).unwrap_or(usize::MAX));
+            self.room -= fitting as u64;
+            return fitting;
+        }
+        let mut fitting = 0;
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let ends = part.last() == Some(&b'\n');
+            let cost = part.len() as u64 + if ends { self.line_overhead } else { 0 };
+            if cost > self.room {
+                let rest = part.len() - usize::from(ends);
+                fitting += rest.min(usize::try_from(self.room).unwrap_or(usize::MAX));
+                self.room = 0;
+                break;
+            }
+            self.room -= cost;
+            fitting += part.len();
+        }
+        fitting
     }
 
     /// Stops reading and hands out the last, unfinished line.

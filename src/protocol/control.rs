@@ -40,6 +40,17 @@ pub trait Control: Send + Sync {
         run: RunId,
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic>;
+    /// The same without the lines of its log, however many there are.
+    fn watch_changes(
+        &self,
+        run: RunId,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        self.watch(run, &mut |event| match event {
+            WatchEvent::Line(_) => ControlFlow::Continue(()),
+            event => callback(event),
+        })
+    }
     /// What the engine does at the moment.
     fn status(&self) -> Result<Status, Diagnostic>;
     /// Lists workers with their skills.

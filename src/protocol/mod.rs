@@ -22,5 +22,8 @@ pub use schedules::{
 };
 pub use watch::{LogLine, LogStream, WatchEvent};
 
+/// Code of the error that says that a run's log cannot be read; the run itself is not touched by that.
+pub const THREAD_UNREADABLE: &str = "thread_unreadable";
+
 /// Version of the API; part of every path.
 pub const API_VERSION: &str = "v1";

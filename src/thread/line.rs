@@ -30,6 +30,9 @@ pub const THREAD_VERSION: u32 = 1;
 /// Most bytes of one record, its newline included.
 pub const RECORD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// What the record of a short line of output takes beside its text, to the nearest power of two.
+pub const RECORD_OVERHEAD_BYTES: u64 = 128;
+
 /// Why a line is not the record that is due.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {

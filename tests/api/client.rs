@@ -74,6 +74,19 @@ fn a_run_is_followed_from_its_first_line_to_its_end() {
     let (ended, told) = watch(there.as_ref());
     assert_eq!((ended, told.len()), (Ok(()), 5));
     assert_eq!(told, watch(served.engine.as_ref()).1);
+    let mut changes = Vec::new();
+    let ended = there.watch_changes(served.engine.run, &mut |event| {
+        changes.push(event);
+        ControlFlow::Continue(())
+    });
+    let no_line = |event: &WatchEvent| !matches!(event, WatchEvent::Line(_));
+    let expected: Vec<WatchEvent> = told
+        .iter()
+        .filter(|event| no_line(event))
+        .cloned()
+        .collect();
+    changes.retain(|event| *event != (WatchEvent::Lagged { lost: 0 }));
+    assert_eq!((ended, changes), (Ok(()), expected));
     let mut calls = 0;
     let ended = there.watch(served.engine.run, &mut |_| {
         calls += 1;

@@ -13,6 +13,7 @@ use crate::model::evidence::Ended;
 use crate::model::spec::{Program, arguments_in};
 use crate::process::{self, Owner, SpawnError, Stdin};
 use crate::protocol::{LogLine, LogStream};
+use crate::thread::line::RECORD_OVERHEAD_BYTES;
 
 /// How much of a command's output is kept as evidence, in bytes.
 const TAIL_BYTES_MAX: usize = 4 * 1024;
@@ -94,6 +95,7 @@ impl Performer {
                 timeout: invocation.timeout_ms.map(Duration::from_millis),
                 grace: Duration::from_millis(self.parts.grace_ms),
                 output_bytes_max: self.parts.output_bytes_max,
+                line_overhead_bytes: RECORD_OVERHEAD_BYTES,
                 ..process::Limits::default()
             },
             owner: Owner {

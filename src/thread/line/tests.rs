@@ -31,6 +31,20 @@ fn log(masker: &Masker) -> (RunSpec, Vec<Entry>, Vec<u8>) {
 }
 
 #[test]
+fn the_overhead_of_a_line_is_what_it_is_counted_with() {
+    let mut chain = Chain::start("T-x");
+    for text in ["", "y"] {
+        let mut out = Vec::new();
+        let (at, masker) = (Timestamp::default(), Masker::default());
+        chain
+            .append(at, 1, output(text), &masker, &mut out)
+            .unwrap();
+        let more = (out.len() - text.len()) as u64;
+        assert!(more.abs_diff(RECORD_OVERHEAD_BYTES) <= 16, "{more}");
+    }
+}
+
+#[test]
 fn one_record_is_one_line_of_json_whatever_the_text() {
     let hostile = [
         "\u{1b}]0;title\u{7}",

@@ -1,0 +1,101 @@
+//! Finding the engine of a workspace: the one that answers, else one hosted here.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::answer::STARTING;
+use super::client::HttpControl;
+use super::exchange::NO_ENGINE;
+use super::hosted::HostedControl;
+use super::socket::SocketPlaces;
+use crate::model::{Diagnostic, Kind};
+use crate::protocol::Control;
+
+/// How often an engine that takes its place or leaves it at this moment is tried again.
+const TRIES_MAX: u32 = 50;
+/// How often an engine that recovers is asked again: for 30 s.
+const RECOVERING_TRIES_MAX: u32 = 300;
+/// The pause between two tries.
+const TRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// Which engine a command accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectMode {
+    /// The one that runs; where none runs, one hosted in this process.
+    RunningElseHosted,
+    /// Only one that runs: for what must outlive this process, and for commands about the daemon.
+    RunningOnly,
+}
+
+/// Where to look for an engine, and what to host one with.
+#[derive(Debug, Clone)]
+pub struct ConnectOptions {
+    /// Absolute path of the workspace.
+    pub workspace: PathBuf,
+    /// Absolute path of the state directory.
+    pub state_dir: PathBuf,
+    /// The socket that was asked for.
+    pub socket: Option<PathBuf>,
+    /// The process's environment.
+    pub environment: BTreeMap<String, String>,
+    /// Which engine is accepted.
+    pub mode: ConnectMode,
+}
+
+/// Finds the engine of a workspace, or hosts it.
+pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic> {
+    let (mut tries, mut recovering) = (TRIES_MAX, RECOVERING_TRIES_MAX);
+    loop {
+        let nobody = match dial(options) {
+            Ok(control) => return Ok(Box::new(control)),
+            Err(error) if error.code == NO_ENGINE => error,
+            Err(error) if error.code == STARTING && recovering > 0 => {
+                recovering -= 1;
+                std::thread::sleep(TRY_PAUSE);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        match options.mode {
+            ConnectMode::RunningOnly => return Err(nobody),
+            ConnectMode::RunningElseHosted => match HostedControl::start(options) {
+                Ok(hosted) => return Ok(Box::new(hosted)),
+                // Another command became the host in between: it will answer in a moment.
+                Err(error) if settles(&error) && tries > 0 => {
+                    tries -= 1;
+                    std::thread::sleep(TRY_PAUSE);
+                }
+                Err(error) => return Err(error),
+            },
+        }
+    }
+}
+
+/// Whether what kept an engine from starting may be another one that starts or ends at this moment.
+fn settles(error: &Diagnostic) -> bool {
+    error.kind == Kind::Conflict && error.code != "socket_path_taken"
+}
+
+/// Dials the engine that runs. The code `no_engine` says that nobody listens anywhere.
+pub fn dial(options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
+    let places = SocketPlaces {
+        workspace: &options.workspace,
+        state_dir: &options.state_dir,
+        explicit: options.socket.as_deref(),
+        environment: &options.environment,
+    }
+    .of_client()?;
+    let mut nobody = None;
+    for socket in places {
+        match HttpControl::introduced(&socket, options) {
+            Ok(control) => return Ok(control),
+            Err(error) if error.code == NO_ENGINE => nobody = nobody.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(nobody.unwrap_or_else(|| {
+        Diagnostic::new(Kind::Unreachable, NO_ENGINE, "no engine runs")
+            .hint("`workerctl daemon` starts one")
+    }))
+}
