@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
@@ -66,6 +66,16 @@ pub(crate) fn rebuild_from(
     } else {
         None
     };
+    // It may be the whole state directory that is lost.
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(state_dir)
+        .map_err(|error| {
+            let message = format!("cannot make `{}`: {error}", state_dir.display());
+            Diagnostic::new(Kind::Internal, "state_dir", message)
+                .hint("make it by hand, or name another with `--state-dir`")
+        })?;
     let report =
         rebuild(&directory, OpenOptions::default(), &mut source).map_err(|error| told(&error))?;
     Ok(Rebuilding {
@@ -96,11 +106,10 @@ pub(crate) fn holder(workspace: &Path) -> Result<Held, Diagnostic> {
             pid: found.holder().map(|holder| holder.pid),
             state_dir: found.holder().map(|holder| holder.state_dir.clone()),
         }),
-        Err(error) => Err(Diagnostic::new(
-            Kind::Internal,
-            "lock_unreadable",
-            chain(&error),
-        )),
+        Err(error) => Err(
+            Diagnostic::new(Kind::Internal, "lock_unreadable", chain(&error))
+                .hint("move it away: it is made anew"),
+        ),
     }
 }
 

@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
-use crate::engine::Host;
+use crate::engine::{Host, unusable};
 use crate::model::{Diagnostic, Kind};
 
 mod claim;
@@ -234,15 +234,15 @@ impl Endpoint {
     /// The same for an engine of any host; who it is stands beside the socket.
     pub(super) fn bind_as(path: &Path, host: Host) -> Result<Endpoint, Diagnostic> {
         let cannot = |what: &str, error: io::Error| {
-            Diagnostic::new(
-                Kind::Internal,
+            unusable(
                 "socket_not_opened",
                 format!(
                     "the socket `{}` could not be opened: {what}: {error}",
                     path.display()
                 ),
+                &error,
+                "choose another place with `--socket`",
             )
-            .hint("choose another place with `--socket`")
         };
         let directory = path.parent().unwrap_or(Path::new("/"));
         private_directory(directory)?;
@@ -316,7 +316,12 @@ fn private_directory(directory: &Path) -> Result<(), Diagnostic> {
         .mode(0o700)
         .create(directory)
     {
-        return Err(refused(error.to_string()));
+        return Err(unusable(
+            "socket_directory_unsafe",
+            format!("no socket is opened in `{}`: {error}", directory.display()),
+            &error,
+            "choose a directory that only you can write with `--socket`",
+        ));
     }
     let found = fs::metadata(directory).map_err(|error| refused(error.to_string()))?;
     let uid = rustix::process::geteuid().as_raw();

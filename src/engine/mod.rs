@@ -23,6 +23,7 @@ mod request;
 mod schedules;
 mod secrets;
 mod syntax;
+mod unusable;
 mod view;
 mod work;
 
@@ -55,6 +56,7 @@ use recovery::{Recovery, end_left_behind, end_orphans};
 use view::View;
 
 pub use request::ENDED_OPEN;
+pub use unusable::unusable;
 
 /// Code of the refusal where another engine has the workspace or the state directory.
 pub const ENGINE_RUNNING: &str = "engine_running";
@@ -350,6 +352,28 @@ fn parallel_max(config: &Config) -> u32 {
     }
 }
 
+fn refused_lock(error: &LockError) -> Diagnostic {
+    match error {
+        LockError::Held { holder, .. } => {
+            let refused = Diagnostic::new(Kind::Conflict, ENGINE_RUNNING, error.to_string())
+                .hint("use that engine, or end it with `workerctl drain`");
+            match holder {
+                Some(holder) => refused.hint(format!(
+                    "where it answers nobody, end process {}",
+                    holder.pid
+                )),
+                None => refused,
+            }
+        }
+        LockError::File(file) => unusable(
+            "lock",
+            crate::model::diagnostic::chain(error),
+            &file.source,
+            "move away what stands there: it is made anew",
+        ),
+    }
+}
+
 fn take_locks(workspace: &Path, options: &EngineOptions) -> Result<(Lock, Lock), Diagnostic> {
     let mut holder = Holder::this_process(workspace, &options.state_dir);
     options.host.name().clone_into(&mut holder.host);
@@ -357,19 +381,8 @@ fn take_locks(workspace: &Path, options: &EngineOptions) -> Result<(Lock, Lock),
         .socket
         .as_ref()
         .map(|socket| socket.display().to_string());
-    let refused = |error: LockError| match error {
-        LockError::Held { .. } => {
-            Diagnostic::new(Kind::Conflict, ENGINE_RUNNING, error.to_string())
-                .hint("use that engine, or end it with `workerctl drain`")
-        }
-        LockError::File(_) => Diagnostic::new(
-            Kind::Internal,
-            "lock",
-            crate::model::diagnostic::chain(&error),
-        ),
-    };
-    let state = Lock::of_state(&options.state_dir, &holder).map_err(refused)?;
-    let workspace = Lock::of_workspace(workspace, &holder).map_err(refused)?;
+    let state = Lock::of_state(&options.state_dir, &holder).map_err(|e| refused_lock(&e))?;
+    let workspace = Lock::of_workspace(workspace, &holder).map_err(|e| refused_lock(&e))?;
     Ok((state, workspace))
 }
 
@@ -383,10 +396,11 @@ fn make_directories(state_dir: &Path) -> Result<(), Diagnostic> {
             .create(&path)
             .map_err(|error| {
                 let shown = path.display();
-                Diagnostic::new(
-                    Kind::Internal,
+                unusable(
                     "state_dir",
                     format!("cannot make `{shown}`: {error}"),
+                    &error,
+                    "move away what stands there: it is made anew",
                 )
             })?;
     }
@@ -418,6 +432,12 @@ fn store_diagnostic(error: &StoreError) -> Diagnostic {
             .hint("use the newer program, or another `--state-dir`"),
         StoreError::Corrupt { .. } => Diagnostic::new(Kind::Internal, "store_corrupt", message)
             .hint("`workerctl store verify` shows the damage, `workerctl store rebuild` restores from the threads"),
+        StoreError::Broken { source, .. } => unusable(
+            "store",
+            message,
+            source,
+            "`workerctl doctor` looks at everything that an engine needs",
+        ),
         _ => Diagnostic::new(Kind::Internal, "store", message),
     }
 }

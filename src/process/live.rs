@@ -139,6 +139,9 @@ impl LiveRecord {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
         let mut bytes = Vec::new();
         file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
         Ok(std::str::from_utf8(&bytes).ok().and_then(Self::decode))

@@ -6,6 +6,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustix::fs::OFlags;
+
 /// What a written file survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -97,6 +99,33 @@ fn fill(path: &Path, bytes: &[u8], mode: u32, durability: Durability) -> Result<
         file.sync_all().map_err(FileError::at(path))?;
     }
     Ok(())
+}
+
+/// Opens a file of ours for reading: at once, whatever somebody put in its place, and only a regular file.
+/// A link is not followed.
+pub(super) fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(SAFELY.bits().cast_signed())
+        .open(path)?;
+    must_be_regular(file)
+}
+
+/// How a file of ours is opened: a link is not followed, a pipe is not waited for.
+pub(super) const SAFELY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
+
+/// Refuses an open file that is no regular one.
+pub(super) fn must_be_regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(not_regular())
+    }
+}
+
+/// What stands there is a directory, a pipe or a device.
+pub(super) fn not_regular() -> io::Error {
+    io::Error::other("it is not a regular file; move it away")
 }
 
 /// The end of a name that a file has only while it is written.

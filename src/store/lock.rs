@@ -10,10 +10,10 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 
-use super::files::{FileError, create_private_directory};
+use super::files::{FileError, SAFELY, create_private_directory, must_be_regular};
 
 /// Name of the lock in a state directory and in a workspace's folder.
 pub const LOCK_NAME: &str = "lock";
@@ -231,8 +231,9 @@ fn open(path: &Path, create: bool) -> io::Result<File> {
         .create(create)
         .truncate(false)
         .mode(0o600)
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .custom_flags(SAFELY.bits().cast_signed())
         .open(path)
+        .and_then(must_be_regular)
 }
 
 fn try_lock(file: &File, operation: FlockOperation) -> io::Result<bool> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::files::{FileError, create_private_directory, sync_directory};
+use super::files::{FileError, create_private_directory, open_regular, sync_directory};
 use super::payload::PAYLOADS;
 use super::sled_open::{lock_directory, moved_aside, open_raw, remove_tree};
 use super::sled_store::OpenOptions;
@@ -175,7 +175,8 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), FileError> {
             return;
         };
         if failed.is_none() {
-            failed = fs::copy(path, to.join(relative))
+            failed = open_regular(path)
+                .and_then(|mut file| io::copy(&mut file, &mut fs::File::create(to.join(relative))?))
                 .map_err(FileError::at(path))
                 .err();
         }

@@ -1,12 +1,12 @@
 //! Payloads too large for a record: files that are durable before a record names them.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::files::{Durability, FileError, create_private_directory, replace, sync_directory};
+use super::files::{
+    Durability, FileError, create_private_directory, open_regular, replace, sync_directory,
+};
 use super::record::{FileRef, PAYLOAD_BYTES_MAX};
 
 /// The directory of payloads within the store's.
@@ -77,10 +77,7 @@ impl PayloadFiles {
             )));
         }
         let mut bytes = Vec::new();
-        fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-            .open(&path)
+        open_regular(&path)
             .and_then(|opened| opened.take(file.bytes + 1).read_to_end(&mut bytes))
             .map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => {
@@ -97,6 +94,8 @@ impl PayloadFiles {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn spill(run: &str, payload: &[u8]) -> Spill {

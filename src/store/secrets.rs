@@ -2,16 +2,14 @@
 //! owner only, removed when the run is over.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::files::{
-    Durability, FileError, TEMPORARY_SUFFIX, create_private_directory, remove_if_there,
-    sync_directory, write_atomically,
+    Durability, FileError, TEMPORARY_SUFFIX, create_private_directory, open_regular,
+    remove_if_there, sync_directory, write_atomically,
 };
 use crate::model::RunId;
 
@@ -132,10 +130,7 @@ impl SecretFiles {
         }
         let path = self.path(run);
         let mut json = Vec::new();
-        let read = File::options()
-            .read(true)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-            .open(&path)
+        let read = open_regular(&path)
             .and_then(|file| file.take(SECRETS_BYTES_MAX + 1).read_to_end(&mut json));
         match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

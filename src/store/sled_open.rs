@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
-use super::files::{FileError, create_private_directory, remove_if_there, sync_directory};
+use super::files::{
+    FileError, create_private_directory, not_regular, remove_if_there, sync_directory,
+};
 use super::flushing::FlushGuard;
 use super::guard;
 use super::keyed::{Keyed, Table};
@@ -199,6 +201,7 @@ fn check_witness(path: &Path, shown: &str, opened: &Open) -> Result<(), StoreErr
 
 pub(super) fn open_raw(path: &Path, shown: &str, options: OpenOptions) -> Result<Open, StoreError> {
     remove_unfinished_snapshots(path).map_err(|e| from_file(shown, e))?;
+    refuse_what_is_no_file(path).map_err(|e| from_file(shown, e))?;
     let config = sled::Config::new()
         .path(path)
         .mode(sled::Mode::LowSpace)
@@ -240,6 +243,18 @@ fn remove_unfinished_snapshots(path: &Path) -> Result<(), FileError> {
         let name = name.to_string_lossy();
         if name.starts_with("snap.") && name.ends_with(".generating") {
             remove_if_there(&path.join(name.as_ref()))?;
+        }
+    }
+    Ok(())
+}
+
+/// sled would wait for ever for a pipe that stands in place of one of its files.
+fn refuse_what_is_no_file(path: &Path) -> Result<(), FileError> {
+    for entry in fs::read_dir(path).map_err(FileError::at(path))? {
+        let entry = entry.map_err(FileError::at(path))?;
+        let kind = entry.file_type().map_err(FileError::at(&entry.path()))?;
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(FileError::at(&entry.path())(not_regular()));
         }
     }
     Ok(())

@@ -14,7 +14,9 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
 use super::STORE_VERSION;
-use super::files::{Durability, FileError, remove_if_there, write_atomically};
+use super::files::{
+    Durability, FileError, SAFELY, must_be_regular, open_regular, remove_if_there, write_atomically,
+};
 
 /// Its name in the store's directory.
 pub(super) const NAME: &str = "witness";
@@ -47,7 +49,7 @@ impl Witness {
     pub(super) fn read(store: &Path) -> Result<Said, FileError> {
         let path = store.join(NAME);
         let mut bytes = vec![0; BYTES_MAX];
-        let length = match File::open(&path).and_then(|file| file.read_at(&mut bytes, 0)) {
+        let length = match open_regular(&path).and_then(|file| file.read_at(&mut bytes, 0)) {
             Ok(length) => length,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Said::Nothing),
             Err(error) => return Err(FileError::at(&path)(error)),
@@ -73,8 +75,9 @@ impl Witness {
         let path = store.join(NAME);
         let file = File::options()
             .write(true)
-            .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+            .custom_flags(SAFELY.bits().cast_signed())
             .open(&path)
+            .and_then(must_be_regular)
             .map_err(FileError::at(&path))?;
         Ok(Witness { file })
     }

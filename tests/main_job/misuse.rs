@@ -1,6 +1,6 @@
 //! What a careless person, or a careless skill, does to the files of the program.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::workspace::daemon::Daemon;
 use crate::workspace::{PATIENCE, Workspace, eventually};
@@ -12,6 +12,11 @@ const SKILLS: &str = r#"
   - {id: number, description: d, run: 'test "{n}" = 99999999999999999999999', interface: {inputs: [{name: n, type: number}]}}
   - {id: bad, description: d, run: "echo because >&2; exit 3"}
 "#;
+
+fn pipe(path: &std::path::Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
 
 #[test]
 fn how_a_run_ended_is_told_though_its_thread_cannot_be_read() {
@@ -40,4 +45,52 @@ fn the_bound_of_output_holds_for_what_is_written() {
     assert!(written < 15 * 1024 * 1024, "{written}");
     let lines = std::fs::read_to_string(&log).unwrap().lines().count();
     assert!(lines > 50_000, "{lines}");
+}
+
+#[test]
+fn what_stands_in_place_of_our_files_is_found_out_and_waited_for_by_nobody() {
+    let table: [(&str, bool); 6] = [
+        (".workerctl/lock", false),
+        ("state/scratch", true),
+        ("state/live", true),
+        ("state/secrets", true),
+        ("state/store/witness", true),
+        ("state/store/db/conf", true),
+    ];
+    for (path, as_pipe) in table {
+        let workspace = Workspace::with_skills(SKILLS);
+        workspace.run(&["run", "good"]).expect_code(0);
+        let place = match path.strip_prefix("state/") {
+            Some(below) => workspace.state().join(below),
+            None => workspace.root.join(path),
+        };
+        let _ = std::fs::remove_dir_all(&place);
+        let _ = std::fs::remove_file(&place);
+        if as_pipe {
+            pipe(&place);
+        } else {
+            std::fs::create_dir(&place).unwrap();
+        }
+        for arguments in [&["doctor"][..], &["runs"], &["run", "good"]] {
+            let mut started = workspace.start(&mut workspace.workerctl(arguments));
+            assert!(started.ends_within(Duration::from_secs(60)), "{path}");
+            let done = started.end();
+            assert_ne!(done.code, 0, "{path}: {arguments:?}: {done:?}");
+            let hinted = format!("{}{}", done.stdout, done.stderr);
+            assert!(hinted.contains("hint:"), "{path}: {arguments:?}: {done:?}");
+        }
+    }
+}
+
+#[test]
+fn a_store_without_its_database_is_no_healthy_one_and_threads_restore_it() {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.run(&["run", "good"]).expect_code(0);
+    std::fs::remove_dir_all(workspace.state().join("store/db")).unwrap();
+    let doctor = workspace.run(&["doctor"]).expect_code(1);
+    assert!(doctor.stdout.contains("database is missing"), "{doctor:?}");
+    std::fs::remove_dir_all(workspace.state()).unwrap();
+    workspace.run(&["store", "rebuild"]).expect_code(0);
+    let runs = workspace.json(&["runs"]);
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
 }

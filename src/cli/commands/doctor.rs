@@ -90,6 +90,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     findings.extend(git(&site, &definitions));
     findings.push(checked(&definitions));
     findings.push(state_directory(&site));
+    findings.extend(out_of_place(&site));
     findings.extend(space(&site));
     findings.extend(engine(session, &site));
     findings.push(store(&site));
@@ -242,6 +243,19 @@ fn state_directory(site: &Site) -> Finding {
     }
 }
 
+/// Directories of ours in whose place something else stands.
+fn out_of_place(site: &Site) -> impl Iterator<Item = Finding> {
+    let ours = ["live", "scratch", "secrets", "store"];
+    let places = ours.map(|name| site.state_dir.join(name));
+    let taken = places
+        .into_iter()
+        .filter(|path| std::fs::symlink_metadata(path).is_ok() && !path.is_dir());
+    taken.map(|path| {
+        let text = format!("{} is not a directory", path.display());
+        Finding::new("state", State::Bad, text).hint("move it away: it is made anew")
+    })
+}
+
 fn nearest_existing(path: &Path) -> &Path {
     path.ancestors()
         .find(|one| one.exists())
@@ -372,6 +386,10 @@ fn store(site: &Site) -> Finding {
                 format!("`{aside}` was moved aside as damaged"),
             )
             .hint("`workerctl store rebuild` restores what the threads tell"),
+            None if info.version.is_some() => {
+                Finding::new("store", State::Bad, "its database is missing")
+                    .hint("restore the state directory, or what the threads tell with `workerctl store rebuild`")
+            }
             None => Finding::new("store", State::Good, "none yet, made by the first run"),
         };
     };

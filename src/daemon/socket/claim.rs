@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Pid;
 
-use crate::engine::Host;
+use crate::engine::{Host, unusable};
 use crate::model::{Diagnostic, Kind};
 
 /// A child of an engine that was killed holds the engine's socket until its own program starts, which on
@@ -54,10 +54,11 @@ fn claim_path(path: &Path) -> PathBuf {
 fn claim(path: &Path, host: Host) -> Result<OwnedFd, Diagnostic> {
     let name = claim_path(path);
     let cannot = |error: io::Error| {
-        Diagnostic::new(
-            Kind::Internal,
+        unusable(
             "socket_not_opened",
             format!("`{}` could not be locked: {error}", name.display()),
+            &error,
+            "move away what stands there, or choose another place with `--socket`",
         )
     };
     let file = fs::OpenOptions::new()
