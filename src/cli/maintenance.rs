@@ -124,7 +124,7 @@ fn told(error: &StoreError) -> Diagnostic {
             .hint("use the newer program, or another `--state-dir`"),
         StoreError::Corrupt { .. } => Diagnostic::new(Kind::Internal, "store_corrupt", message)
             .hint("`workerctl store rebuild` moves it aside and restores what the threads tell"),
-        StoreError::Broken { .. } | StoreError::Refused { .. } => {
+        StoreError::Broken { .. } | StoreError::Gone { .. } | StoreError::Refused { .. } => {
             Diagnostic::new(Kind::Internal, "store", message)
         }
     }

@@ -11,6 +11,7 @@ use super::hosted::HostedControl;
 use super::socket::SocketPlaces;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
+use crate::store::lock::{self, Found};
 
 /// How often an engine that takes its place or leaves it at this moment is tried again.
 const TRIES_MAX: u32 = 50;
@@ -58,7 +59,7 @@ pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic>
             Err(error) => return Err(error),
         };
         match options.mode {
-            ConnectMode::RunningOnly => return Err(nobody),
+            ConnectMode::RunningOnly => return Err(out_of_reach(nobody, options)),
             ConnectMode::RunningElseHosted => match HostedControl::start(options) {
                 Ok(hosted) => return Ok(Box::new(hosted)),
                 // Another command became the host in between: it will answer in a moment.
@@ -69,6 +70,22 @@ pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic>
                 Err(error) => return Err(error),
             },
         }
+    }
+}
+
+/// Nobody answers: where a process holds the workspace all the same, starting another one helps nobody.
+fn out_of_reach(nobody: Diagnostic, options: &ConnectOptions) -> Diagnostic {
+    let Ok(Found::HeldBy(holder)) = lock::look_at_workspace(&options.workspace) else {
+        return nobody;
+    };
+    let place = holder.socket.as_deref().unwrap_or("another socket");
+    let hint = format!(
+        "process {} holds the workspace and serves `{place}`: name that with `--socket`, or end the process if that file is gone",
+        holder.pid
+    );
+    Diagnostic {
+        hints: vec![hint],
+        ..nobody
     }
 }
 

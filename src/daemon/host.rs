@@ -226,7 +226,7 @@ async fn host(
     engine.on_end(Box::new(move || told.ended.notify_one()));
     let (hints, hinted) = mpsc::channel(1);
     let watched = DefinitionsWatch::start(&workspace, hints);
-    let mut daemon = Daemon::new(engine, announcer, notices);
+    let mut daemon = Daemon::new(engine, announcer, notices, endpoint);
     daemon.ready();
     tracing::info!(
         workspace = %workspace.display(),

@@ -180,7 +180,7 @@ pub(super) fn canonical(workspace: &Path) -> PathBuf {
 pub struct Endpoint {
     listener: UnixListener,
     path: Option<PathBuf>,
-    _ours: Option<Ours>,
+    ours: Option<Ours>,
 }
 
 /// A socket file that we made and therefore remove.
@@ -219,7 +219,7 @@ impl Endpoint {
                 .ok()
                 .and_then(|address| address.as_pathname().map(Path::to_path_buf)),
             listener,
-            _ours: None,
+            ours: None,
         }))
     }
 
@@ -270,13 +270,18 @@ impl Endpoint {
         Ok(Endpoint {
             listener: UnixListener::from(socket),
             path: Some(path.to_path_buf()),
-            _ours: Some(ours),
+            ours: Some(ours),
         })
     }
 
     /// Its path, where it has one.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Whether its name leads to it no more, so that nobody can reach it: removed, or replaced.
+    pub(super) fn is_lost(&self) -> bool {
+        self.ours.as_ref().is_some_and(|ours| !ours.is_there())
     }
 
     /// A second handle to the same socket, for the server.
@@ -291,11 +296,19 @@ impl Endpoint {
     }
 }
 
+impl Ours {
+    /// Whether the file under the name is still the one that was made.
+    fn is_there(&self) -> bool {
+        fs::symlink_metadata(&self.path)
+            .is_ok_and(|found| found.dev() == self.device && found.ino() == self.inode)
+    }
+}
+
 impl Drop for Ours {
     fn drop(&mut self) {
-        let still_ours = fs::symlink_metadata(&self.path)
-            .is_ok_and(|found| found.dev() == self.device && found.ino() == self.inode);
-        if still_ours && let Err(error) = fs::remove_file(&self.path) {
+        if self.is_there()
+            && let Err(error) = fs::remove_file(&self.path)
+        {
             tracing::warn!(path = %self.path.display(), %error, "the socket file was left behind");
         }
     }

@@ -11,6 +11,7 @@ use tokio::time::Sleep;
 use super::host::{EXTEND_BY, EXTEND_EVERY, HostSignal, Hosted, every, internal};
 use super::notices::Announcer;
 use super::server::{Notices, Server};
+use super::socket::Endpoint;
 use crate::engine::Heartbeat;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{CancelRequest, Control, ReloadReport, Status};
@@ -64,7 +65,7 @@ impl Question {
 }
 
 /// The daemon's own loop. It never waits for the engine: questions are asked on the side.
-pub(super) struct Daemon {
+pub(super) struct Daemon<'a> {
     engine: Arc<dyn Hosted>,
     announcer: Announcer,
     notices: Arc<Notices>,
@@ -76,14 +77,19 @@ pub(super) struct Daemon {
     draining: Option<JoinHandle<Result<(), Diagnostic>>>,
     /// Time since the last rescan.
     unscanned: Duration,
+    /// The socket that is served.
+    endpoint: &'a Endpoint,
+    /// Whether it was told that nobody can reach it.
+    told_lost: bool,
 }
 
-impl Daemon {
+impl<'a> Daemon<'a> {
     pub(super) fn new(
         engine: Arc<dyn Hosted>,
         announcer: Announcer,
         notices: Arc<Notices>,
-    ) -> Daemon {
+        endpoint: &'a Endpoint,
+    ) -> Daemon<'a> {
         Daemon {
             engine,
             announcer,
@@ -94,6 +100,8 @@ impl Daemon {
             status: Question::default(),
             draining: None,
             unscanned: Duration::ZERO,
+            endpoint,
+            told_lost: false,
         }
     }
 
@@ -179,6 +187,20 @@ impl Daemon {
             self.ask_rescan();
         }
         self.ask_status();
+        self.tell_of_socket();
+    }
+
+    /// Says once that nobody can reach this engine any more.
+    fn tell_of_socket(&mut self) {
+        let lost = self.endpoint.is_lost();
+        if lost && !self.told_lost {
+            tracing::error!(
+                socket = %self.endpoint.path().unwrap_or(std::path::Path::new("")).display(),
+                "the socket file was removed or replaced: no command reaches this engine; end process {}",
+                std::process::id()
+            );
+        }
+        self.told_lost = lost;
     }
 
     /// Drains; asked again: ends what runs at once.

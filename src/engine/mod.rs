@@ -423,6 +423,13 @@ fn open_store(state_dir: &Path) -> Result<SledStore, Diagnostic> {
         .map_err(|error| store_diagnostic(&error))
 }
 
+/// The store's files went away under the engine, which acknowledges nothing more.
+fn gone(message: String) -> Diagnostic {
+    Diagnostic::new(Kind::Internal, "state_gone", message).hint(
+        "put the state directory back, or restore what the threads tell with `workerctl store rebuild`; then start the engine again",
+    )
+}
+
 fn store_diagnostic(error: &StoreError) -> Diagnostic {
     let message = crate::model::diagnostic::chain(error);
     match error {
@@ -432,6 +439,7 @@ fn store_diagnostic(error: &StoreError) -> Diagnostic {
             .hint("use the newer program, or another `--state-dir`"),
         StoreError::Corrupt { .. } => Diagnostic::new(Kind::Internal, "store_corrupt", message)
             .hint("`workerctl store verify` shows the damage, `workerctl store rebuild` restores from the threads"),
+        StoreError::Gone { .. } => gone(message),
         StoreError::Broken { source, .. } => unusable(
             "store",
             message,

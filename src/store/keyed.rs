@@ -275,6 +275,7 @@ fn health_after(error: &StoreError, refused: Health) -> Health {
         StoreError::Full { .. } => Health::Full,
         StoreError::Refused { .. } => refused,
         StoreError::Broken { .. }
+        | StoreError::Gone { .. }
         | StoreError::Corrupt { .. }
         | StoreError::Newer { .. }
         | StoreError::Busy { .. } => Health::Broken,

@@ -133,6 +133,12 @@ pub enum StoreError {
         #[source]
         source: std::io::Error,
     },
+    /// Its files were removed or replaced while it was open: what is written to them is lost with this process.
+    #[error("the store in `{path}` is gone: its files were removed or replaced while it was open")]
+    Gone {
+        /// The store's directory.
+        path: String,
+    },
     /// The store cannot be read.
     #[error("the store in `{path}` is damaged: {reason}")]
     Corrupt {

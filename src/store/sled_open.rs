@@ -17,7 +17,7 @@ use super::maintenance::ASIDE_PREFIX;
 use super::payload::PAYLOADS;
 use super::sled_store::OpenOptions;
 use super::sled_table::{
-    DATABASE, Open, SledTable, broken, corrupt, from_file, from_io, from_sled,
+    DATABASE, DATABASE_FILE, Open, SledTable, broken, corrupt, from_file, from_io, from_sled,
 };
 use super::witness::{Said, Witness};
 use super::{STORE_VERSION, StoreError};
@@ -229,7 +229,7 @@ pub(super) fn open_raw(path: &Path, shown: &str, options: OpenOptions) -> Result
     let data = File::options()
         .read(true)
         .write(true)
-        .open(path.join("db"))
+        .open(path.join(DATABASE_FILE))
         .map_err(|e| from_io(shown, e))?;
     Ok(Open { database, data })
 }

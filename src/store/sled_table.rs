@@ -11,6 +11,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -32,6 +33,8 @@ use super::witness::Witness;
 
 /// sled's directory within the store's.
 pub(super) const DATABASE: &str = "db";
+/// sled's file within it.
+pub(super) const DATABASE_FILE: &str = "db";
 /// Space that is given back when the disk is full.
 pub(super) const RESERVE: &str = "reserve";
 
@@ -136,6 +139,31 @@ impl SledTable {
         }
     }
 
+    /// Refuses where the database's name leads to another file than the one that is open, or to none.
+    fn look_for_it(&self) -> Result<(), StoreError> {
+        // Without a witness it is not yet under its name.
+        if self.witness.is_none() {
+            return Ok(());
+        }
+        let held = self.with(|open| open.data.metadata().map_err(sled::Error::Io))?;
+        let named = fs::metadata(self.directory.join(DATABASE).join(DATABASE_FILE));
+        match named {
+            Ok(named) if named.dev() == held.dev() && named.ino() == held.ino() => Ok(()),
+            Err(error) if !leads_nowhere(&error) => Err(broken(&self.shown, error)),
+            Ok(_) | Err(_) => Err(StoreError::Gone {
+                path: self.shown.clone(),
+            }),
+        }
+    }
+
+    /// What a failure means: where the store's files went away, that.
+    fn gone_or(&self, error: StoreError) -> StoreError {
+        match self.look_for_it() {
+            Err(gone @ StoreError::Gone { .. }) => gone,
+            _ => error,
+        }
+    }
+
     /// Sets space aside; without it the store works, and a full disk is only harder to leave.
     fn allocate_reserve(&self) {
         let path = self.directory.join(RESERVE);
@@ -217,7 +245,7 @@ impl Table for SledTable {
         let syncs = self
             .payloads
             .write(spills)
-            .map_err(|e| from_file(&self.shown, e))?;
+            .map_err(|e| self.gone_or(from_file(&self.shown, e)))?;
         self.syncs.fetch_add(syncs, Ordering::Relaxed);
         Ok(())
     }
@@ -238,11 +266,15 @@ impl Table for SledTable {
             }
         }
         self.with(|open| open.database.apply_batch(batch))
+            .map_err(|error| self.gone_or(error))
     }
 
     fn sync(&self, commits: u64) -> Result<(), StoreError> {
-        self.with(|open| self.flushes.flush(&open.database))?;
-        self.with(|open| open.data.sync_data().map_err(sled::Error::Io))?;
+        self.with(|open| self.flushes.flush(&open.database))
+            .and_then(|_| self.with(|open| open.data.sync_data().map_err(sled::Error::Io)))
+            .map_err(|error| self.gone_or(error))?;
+        // What lies in files without a name is lost with this process, however often it is synced.
+        self.look_for_it()?;
         self.syncs.fetch_add(1, Ordering::Relaxed);
         // Nothing depends on the witness now; it only finds out about damage later.
         let told = self.witness.as_ref().map(|witness| witness.tell(commits));
@@ -253,6 +285,9 @@ impl Table for SledTable {
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
+        if let Err(gone @ StoreError::Gone { .. }) = self.look_for_it() {
+            return Err(gone);
+        }
         let full = || StoreError::Full {
             path: self.shown.clone(),
         };
@@ -273,6 +308,13 @@ impl Table for SledTable {
     fn syncs(&self) -> u64 {
         self.syncs.load(Ordering::Relaxed)
     }
+}
+
+fn leads_nowhere(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 fn allocate(path: &Path, bytes: u64) -> io::Result<()> {

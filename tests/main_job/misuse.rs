@@ -19,6 +19,49 @@ fn pipe(path: &std::path::Path) {
 }
 
 #[test]
+fn an_engine_whose_state_was_deleted_acknowledges_nothing_and_says_so() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut daemon = Daemon::start(&workspace);
+    std::fs::remove_dir_all(workspace.state()).unwrap();
+    let doctor = workspace.run(&["doctor"]).expect_code(1);
+    assert!(doctor.stdout.contains("removed or replaced"), "{doctor:?}");
+    let done = workspace.run(&["run", "--no-wait", "good"]);
+    assert!(done.code != 0 && done.stdout.is_empty(), "{done:?}");
+    eventually("the end of the daemon", || (!daemon.lives()).then_some(()));
+    let log = daemon.log();
+    assert!(log.contains("is gone"), "{log}");
+    workspace.run(&["run", "good"]).expect_code(0);
+}
+
+#[test]
+fn a_skill_that_deletes_the_state_is_not_told_as_done() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let state = workspace.state().display();
+    let skill = format!("  - {{id: vandal, description: d, run: \"rm -rf '{state}'\"}}\n");
+    workspace.worker("v", &skill);
+    let done = workspace.run(&["run", "v/vandal", "--json"]).expect_code(1);
+    assert_eq!(done.refusal(), "state_gone");
+}
+
+#[test]
+fn a_daemon_whose_socket_was_deleted_is_named_with_its_process() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let daemon = Daemon::start(&workspace);
+    let status = workspace.json(&["status"]);
+    let lock = workspace.read(".workerctl/lock").unwrap();
+    let lock: serde_json::Value = serde_json::from_str(&lock).unwrap();
+    std::fs::remove_file(lock["socket"].as_str().unwrap()).unwrap();
+    let process = format!("process {}", status["pid"]);
+    for (command, code) in [("drain", 7), ("status", 8)] {
+        let told = workspace.run(&[command]).expect_code(code);
+        assert!(told.stderr.contains(&process), "{told:?}");
+        assert!(!told.stderr.contains("starts one"), "{told:?}");
+        assert!(!told.stderr.contains("`workerctl drain`"), "{told:?}");
+    }
+    daemon.stop();
+}
+
+#[test]
 fn how_a_run_ended_is_told_though_its_thread_cannot_be_read() {
     let workspace = Workspace::with_skills(SKILLS);
     workspace.run(&["run", "slow"]).expect_code(124);

@@ -206,6 +206,7 @@ fn name_of(error: &StoreError) -> &'static str {
     match error {
         StoreError::Full { .. } => "full",
         StoreError::Broken { .. } => "broken",
+        StoreError::Gone { .. } => "gone",
         StoreError::Corrupt { .. } => "corrupt",
         StoreError::Newer { .. } => "newer",
         StoreError::Busy { .. } => "busy",

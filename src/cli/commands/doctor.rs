@@ -302,6 +302,7 @@ fn engine(session: &Session<'_>, site: &Site) -> Vec<Finding> {
             Ok(status) => {
                 let elsewhere = kept_elsewhere(site, "the engine", &status.state_dir);
                 std::iter::once(answering(&status))
+                    .chain(without_store(&status))
                     .chain(elsewhere)
                     .collect()
             }
@@ -332,6 +333,23 @@ fn answering(status: &Status) -> Finding {
         State::Care
     };
     Finding::new("engine", state, text)
+}
+
+/// The engine writes to files that have no name any more, or to others than those that are there.
+fn without_store(status: &Status) -> Option<Finding> {
+    let found = maintenance::info(Path::new(&status.state_dir)).ok()?;
+    if found.in_use {
+        return None;
+    }
+    let text = format!(
+        "the files of the engine's store in {} were removed or replaced: what it records is lost",
+        status.state_dir
+    );
+    let hint = format!(
+        "end process {}; put the state directory back, or restore what the threads tell with `workerctl store rebuild`",
+        status.pid
+    );
+    Some(Finding::new("store", State::Bad, text).hint(&hint))
 }
 
 /// No engine answers: none runs, or one that cannot be reached.

@@ -115,6 +115,22 @@ fn make_way(path: &Path) -> Result<(), Diagnostic> {
 }
 
 fn taken(path: &Path, pid: Option<Pid>) -> Diagnostic {
+    if let Some(pid) = pid
+        && fs::symlink_metadata(path).is_err()
+    {
+        let pid = pid.as_raw_nonzero();
+        return Diagnostic::new(
+            Kind::Conflict,
+            TAKEN,
+            format!(
+                "an engine, process {pid}, has `{}`, and no socket is there",
+                path.display()
+            ),
+        )
+        .hint(format!(
+            "where that lasts no command can reach it: end process {pid}, for instance with `kill {pid}`"
+        ));
+    }
     let who = match pid {
         Some(pid) => format!("an engine, process {},", pid.as_raw_nonzero()),
         None => "an engine".to_owned(),

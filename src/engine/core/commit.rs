@@ -185,6 +185,9 @@ fn broken(error: &StoreError) -> Diagnostic {
             "free some space and start the engine again: it recovers from what was committed",
         );
     }
+    if let StoreError::Gone { .. } = error {
+        return super::super::gone(chain(error));
+    }
     Diagnostic::new(Kind::Internal, "store_broken", chain(error))
         .hint("start the engine again: it recovers from what was committed")
 }
