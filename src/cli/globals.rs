@@ -78,6 +78,20 @@ impl Globals {
         environment: &BTreeMap<String, String>,
     ) -> Result<Site, Diagnostic> {
         let workspace = self.find_workspace(cwd)?;
+        if !is_workspace(&workspace) {
+            return Err(Diagnostic::new(
+                Kind::NotFound,
+                "no_workspace",
+                format!(
+                    "`{}` holds neither `workers/` nor `{CONFIG_FILE}`",
+                    workspace.display()
+                ),
+            )
+            .hint(format!(
+                "`workerctl init {}` makes a workspace there; without `-C` the nearest one upwards is used",
+                workspace.display()
+            )));
+        }
         let state_dir = match (&self.state_dir, environment.get("STATE_DIRECTORY")) {
             (Some(asked), _) => cwd.join(asked),
             // The service manager separates several directories by colons; the first is ours.
@@ -94,7 +108,8 @@ impl Globals {
         })
     }
 
-    fn find_workspace(&self, cwd: &Path) -> Result<PathBuf, Diagnostic> {
+    /// The directory that is asked for, which need not be a workspace yet, or the nearest workspace.
+    pub(crate) fn find_workspace(&self, cwd: &Path) -> Result<PathBuf, Diagnostic> {
         if let Some(asked) = &self.workspace {
             return real(&cwd.join(asked));
         }
@@ -117,10 +132,12 @@ pub(crate) fn workspace_above(start: &Path) -> Option<PathBuf> {
     start
         .ancestors()
         .take(DEPTH_MAX)
-        .find(|directory| {
-            directory.join(CONFIG_FILE).is_file() || directory.join("workers").is_dir()
-        })
+        .find(|directory| is_workspace(directory))
         .and_then(|found| found.canonicalize().ok())
+}
+
+fn is_workspace(directory: &Path) -> bool {
+    directory.join(CONFIG_FILE).is_file() || directory.join("workers").is_dir()
 }
 
 /// The directory without links, so that everybody gives the same workspace the same name.
@@ -179,6 +196,8 @@ mod tests {
     fn what_is_asked_for_wins() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("empty")).unwrap();
+        std::fs::write(root.join(CONFIG_FILE), "").unwrap();
         let asked = Globals {
             workspace: Some(PathBuf::from(".")),
             socket: Some(PathBuf::from("s")),
@@ -201,9 +220,16 @@ mod tests {
             workspace: Some(PathBuf::from("nowhere")),
             ..globals()
         };
-        assert_eq!(
-            missing.site(&root, &systemd).unwrap_err().kind,
-            Kind::NotFound
-        );
+        let empty = Globals {
+            workspace: Some(PathBuf::from("empty")),
+            ..globals()
+        };
+        for none in [missing, empty] {
+            let refused = none.site(&root, &systemd).unwrap_err();
+            assert_eq!(
+                (refused.kind, refused.code.as_str()),
+                (Kind::NotFound, "no_workspace")
+            );
+        }
     }
 }

@@ -137,3 +137,25 @@ fn a_store_without_its_database_is_no_healthy_one_and_threads_restore_it() {
     let runs = workspace.json(&["runs"]);
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
 }
+
+#[test]
+fn a_directory_that_is_no_workspace_stays_as_it_is() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let empty = tempfile::tempdir().unwrap();
+    let place = empty.path().to_str().unwrap();
+    for arguments in [
+        &["status"][..],
+        &["runs"],
+        &["run", "good"],
+        &["doctor"],
+        &["check"],
+        &["daemon"],
+        &["store", "info"],
+    ] {
+        let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
+        command.args(["-C", place]).args(arguments);
+        let done = workspace.start(&mut command).end().expect_code(3);
+        assert!(done.stderr.contains("workerctl init"), "{done:?}");
+    }
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
+}

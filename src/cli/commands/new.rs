@@ -58,7 +58,7 @@ fn id(text: &str) -> Result<String, String> {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
-    let workspace = session.site()?.workspace;
+    let workspace = session.globals.find_workspace(session.cwd)?;
     let definitions = Definitions::load(&workspace);
     let (file, text) = match &args.what {
         What::Worker { id } => new_worker(&workspace, &definitions, id)?,
