@@ -199,6 +199,8 @@ pub(super) fn router(desk: &Arc<Desk>) -> Router {
 
 async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
+    // What was read at once may exceed the buffer that bounds the reading.
+    intake::head_within(&parts, desk.limits.head_bytes_max)?;
     match operation {
         Operation::ListRuns | Operation::Logs | Operation::Slots => {}
         _ => intake::no_query(&parts.uri)?,

@@ -16,7 +16,7 @@ use super::socket::{Endpoint, SocketPlaces};
 use super::succession::Succession;
 use super::turning::Daemon;
 use crate::clock::SystemClock;
-use crate::engine::{Engine, EngineOptions, Heartbeat, Host};
+use crate::engine::{self, Engine, EngineOptions, Heartbeat, Host};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
@@ -131,7 +131,11 @@ pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
             environment: &options.environment,
         }
         .of_engine()?;
-        succession.take_over(Some(&path), || Endpoint::bind(&path))?
+        succession.take_over(Some(&path), || {
+            // Refused before anything is made in a state directory that is not the other's.
+            engine::refuse_where_held(&options.workspace, &options.state_dir)?;
+            Endpoint::bind(&path)
+        })?
     };
     let engine_options = EngineOptions {
         workspace: options.workspace.clone(),

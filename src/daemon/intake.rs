@@ -113,6 +113,23 @@ pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Refusal> {
         .map_err(|rejection| Refusal::bad_request("bad_query", clipped(&rejection.body_text())))
 }
 
+/// Refuses a head of more bytes.
+pub(super) fn head_within(parts: &Parts, bytes_max: usize) -> Result<(), Refusal> {
+    let first = parts.method.as_str().len() + parts.uri.to_string().len();
+    let fields = parts.headers.iter().map(|(name, value)| {
+        // A colon, a space and the end of the line.
+        name.as_str().len() + value.len() + 4
+    });
+    if first + fields.sum::<usize>() <= bytes_max {
+        return Ok(());
+    }
+    Err(Refusal::of_transport(
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "head_too_large",
+        format!("the head exceeds {bytes_max} bytes"),
+    ))
+}
+
 /// Refuses parameters where none are known.
 pub(super) fn no_query(uri: &Uri) -> Result<(), Refusal> {
     match uri.query() {

@@ -40,7 +40,7 @@ use crate::machine::Admission;
 use crate::model::schedule::ScheduleState;
 use crate::model::{Config, Diagnostic, Kind};
 use crate::protocol::Control;
-use crate::store::lock::{Holder, Lock, LockError};
+use crate::store::lock::{self, Found, Holder, Lock, LockError};
 use crate::store::{OpenOptions, SledStore, Store, StoreError};
 
 use at_end::AtEnd;
@@ -349,6 +349,19 @@ fn parallel_max(config: &Config) -> u32 {
             u32::try_from(processors).unwrap_or(2).max(2)
         }
         configured => configured,
+    }
+}
+
+/// Refuses where an engine with another state directory has the workspace.
+pub fn refuse_where_held(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    match lock::look_at_workspace(workspace) {
+        Ok(Found::HeldBy(holder)) if real(Path::new(&holder.state_dir)) != real(state_dir) => {
+            let path = workspace.join(lock::WORKSPACE_FOLDER).join(lock::LOCK_NAME);
+            let holder = Some(holder);
+            Err(refused_lock(&LockError::Held { path, holder }))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@ mod control;
 mod requests;
 mod runs;
 mod schedules;
+mod unique;
 mod watch;
 
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
@@ -20,6 +21,7 @@ pub use runs::{AttemptView, RunDetail, RunSummary};
 pub use schedules::{
     LastFire, PauseRequest, PauseView, ResumeRequest, ScheduleView, SlotView, SlotsQuery,
 };
+pub use unique::Unique;
 pub use watch::{LogLine, LogStream, WatchEvent};
 
 /// Code of the error that says that a run's log cannot be read; the run itself is not touched by that.

@@ -15,8 +15,9 @@ pub struct SubmitRequest {
     /// Inputs as text, `name` and `value`; a repeated name makes a list.
     #[serde(default)]
     pub input: Vec<(String, String)>,
-    /// Inputs as JSON.
-    #[serde(default)]
+    /// Inputs as JSON; a name must not stand twice.
+    #[serde(default, deserialize_with = "super::unique::object")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub inputs: Option<serde_json::Map<String, serde_json::Value>>,
     /// Idempotency key: the same key within 24 h answers the same run.
     #[serde(default)]

@@ -43,6 +43,12 @@ fn a_head_beyond_the_limit_is_refused() {
         let answer = served.ask("GET", "/v1/status", &headers, b"");
         assert!((400..500).contains(&answer.status), "{answer:?}");
     }
+    // A buffer takes more at once than it may hold.
+    for (bytes, status) in [(40_000, 431), (33_000, 431), (32_000, 200)] {
+        let head = format!("X-Long: {}\r\n", "x".repeat(bytes));
+        let answer = served.ask("GET", "/v1/status", &head, b"");
+        assert_eq!(answer.status, status, "{bytes}: {answer:?}");
+    }
     let answer = served.ask("GET", &format!("/v1/{}", "x".repeat(100_000)), "", b"");
     assert!((400..500).contains(&answer.status), "{answer:?}");
     assert_eq!(served.ask("GET", "/v1/status", "", b"").status, 200);

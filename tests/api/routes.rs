@@ -97,7 +97,7 @@ fn malformed_bodies_are_refused_by_every_operation() {
     let served = Served::start(Limits::default());
     let deep = "[".repeat(100_000);
     let unknown = r#"{"skill": "a", "as": "failed", "note": "", "now": true, "unknown": 1}"#;
-    let bodies: [&[u8]; 12] = [
+    let bodies: [&[u8]; 13] = [
         b"{",
         b"[]",
         b"null",
@@ -109,6 +109,7 @@ fn malformed_bodies_are_refused_by_every_operation() {
         deep.as_bytes(),
         unknown.as_bytes(),
         b"{\"skill\": \"a\", \"skill\": \"b\"}",
+        b"{\"skill\": \"a\", \"inputs\": {\"n\": 1, \"n\": 2}}",
         b"{} {}",
     ];
     for operation in Operation::ALL {

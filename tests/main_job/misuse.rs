@@ -159,3 +159,26 @@ fn a_directory_that_is_no_workspace_stays_as_it_is() {
     }
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_second_daemon_leaves_nothing_where_it_is_refused() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let daemon = Daemon::start(&workspace);
+    let other = workspace.root.join("../other-state");
+    let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
+    command
+        .arg("-C")
+        .arg(&workspace.root)
+        .arg("--state-dir")
+        .arg(&other)
+        .arg("daemon");
+    workspace.start(&mut command).end().expect_code(8);
+    assert!(!other.exists());
+    daemon.stop();
+    let taken = workspace.root.join("../taken");
+    std::fs::create_dir(&taken).unwrap();
+    let refused = workspace.run(&["--socket", taken.to_str().unwrap(), "daemon"]);
+    let refused = refused.expect_code(8);
+    assert!(refused.stderr.contains("not a socket"), "{refused:?}");
+    assert!(!workspace.root.join("../taken.lock").exists());
+}

@@ -12,7 +12,7 @@ use crate::cli::render::{diagnostic, report};
 use crate::cli::session::{Accept, Session};
 use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind, Outcome, RunId};
-use crate::protocol::{Control, RunDetail, SubmitRequest, Submitted};
+use crate::protocol::{Control, RunDetail, SubmitRequest, Submitted, Unique};
 
 /// Bytes of JSON inputs that are read.
 const INPUTS_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -104,8 +104,8 @@ impl Invocation {
             );
         }
         match serde_json::from_slice(&bytes) {
-            Ok(serde_json::Value::Object(map)) => Ok(Some(map)),
-            Ok(_) => refuse("inputs_not_object", "it is not a JSON object".to_owned()),
+            Ok(Unique(serde_json::Value::Object(map))) => Ok(Some(map)),
+            Ok(Unique(_)) => refuse("inputs_not_object", "it is not a JSON object".to_owned()),
             Err(error) => refuse("inputs_not_json", error.to_string()),
         }
     }

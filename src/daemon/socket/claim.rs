@@ -24,6 +24,8 @@ pub(in crate::daemon) const TAKEN: &str = "already_running";
 
 /// Claims the name of the socket and makes way; waits a while for what an engine that was killed has left.
 pub(super) fn claim_name(path: &Path, host: Host) -> Result<OwnedFd, Diagnostic> {
+    // Nothing is left beside what is not ours.
+    refuse_foreign(path)?;
     let mut tries = TRIES;
     loop {
         let refused = match claim(path, host) {
@@ -85,18 +87,24 @@ fn claim(path: &Path, host: Host) -> Result<OwnedFd, Diagnostic> {
     }
 }
 
-/// Removes a socket file that nobody answers any more, and nothing else.
-fn make_way(path: &Path) -> Result<(), Diagnostic> {
-    let Ok(found) = fs::symlink_metadata(path) else {
-        return Ok(());
-    };
-    if !found.file_type().is_socket() {
-        return Err(Diagnostic::new(
+/// Refuses a path at which something else than a socket stands.
+fn refuse_foreign(path: &Path) -> Result<(), Diagnostic> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => Err(Diagnostic::new(
             Kind::Conflict,
             "socket_path_taken",
             format!("`{}` exists and is not a socket", path.display()),
         )
-        .hint("move it away, or choose another place with `--socket`"));
+        .hint("move it away, or choose another place with `--socket`")),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Removes a socket file that nobody answers any more, and nothing else.
+fn make_way(path: &Path) -> Result<(), Diagnostic> {
+    refuse_foreign(path)?;
+    if fs::symlink_metadata(path).is_err() {
+        return Ok(());
     }
     if somebody_listens(path) {
         return Err(taken(path, None));
