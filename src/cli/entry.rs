@@ -22,8 +22,16 @@ use crate::model::{Diagnostic, Kind};
 /// Columns where the terminal does not tell its width.
 const WIDTH: usize = 80;
 
+/// Keeps a mask that would take our own files from us to what it hides from others.
+fn stay_able_to_use_own_files() {
+    use rustix::fs::Mode;
+    let mask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    rustix::process::umask(mask & (Mode::RWXG | Mode::RWXO));
+}
+
 /// Performs the command line of this process.
 pub fn main() -> ExitCode {
+    stay_able_to_use_own_files();
     let args: Vec<OsString> = std::env::args_os().collect();
     let environment = crate::daemon::process_environment();
     let stdout_terminal = io::stdout().is_terminal();

@@ -1,5 +1,6 @@
 //! What a careless person, or a careless skill, does to the files of the program.
 
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use crate::workspace::daemon::Daemon;
@@ -181,4 +182,22 @@ fn a_second_daemon_leaves_nothing_where_it_is_refused() {
     let refused = refused.expect_code(8);
     assert!(refused.stderr.contains("not a socket"), "{refused:?}");
     assert!(!workspace.root.join("../taken.lock").exists());
+}
+
+#[test]
+fn a_mask_that_hides_files_from_their_owner_does_not_keep_us_from_ours() {
+    let workspace = Workspace::with_skills(SKILLS);
+    for mask in ["777", "277"] {
+        let program = env!("CARGO_BIN_EXE_workerctl");
+        let text = format!("umask {mask}; exec \"$0\" \"$@\"");
+        let mut command = workspace.program("sh");
+        command
+            .args(["-c", &text, program, "-C"])
+            .arg(&workspace.root);
+        command.arg("--state-dir").arg(workspace.state());
+        command.args(["run", "good"]);
+        workspace.start(&mut command).end().expect_code(0);
+    }
+    let store = std::fs::metadata(workspace.state().join("store")).unwrap();
+    assert_eq!(store.permissions().mode() & 0o777, 0o700);
 }
