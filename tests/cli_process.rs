@@ -153,7 +153,10 @@ fn a_run_is_shown_and_its_outcome_is_the_exit_code() {
     let left = place.output(&["run", "bad", "--quiet"]);
     assert_eq!(
         (left.status.code(), text(&left.stderr)),
-        (Some(5), ""),
+        (
+            Some(5),
+            "  verify failed (check_failed): check `never` failed: exit code 1\n"
+        ),
         "{left:?}"
     );
     let left = place.output(&["show"]);

@@ -47,8 +47,14 @@ pub(crate) fn skill_meant(control: &dyn Control, wanted: &str, refused: Diagnost
         .iter()
         .flat_map(|worker| worker.skills.iter().map(|skill| skill.address.as_str()));
     match did_you_mean(&nearest(wanted, known)) {
-        Some(hint) => refused.hint(hint),
-        None => refused.hint("`workerctl skills` lists what can be run"),
+        Some(hint) => Diagnostic {
+            hints: vec![hint],
+            ..refused
+        },
+        None if refused.hints.is_empty() => {
+            refused.hint("`workerctl skills` lists what can be run")
+        }
+        None => refused,
     }
 }
 

@@ -59,7 +59,7 @@ impl SocketPlaces<'_> {
         }
         let place = self
             .in_runtime_directory()
-            .or_else(|| self.in_session())
+            .or_else(|| self.in_session().filter(|place| can_be_made(place)))
             .unwrap_or_else(|| self.in_state());
         Ok(self.shortened(place))
     }
@@ -141,6 +141,16 @@ impl SocketPlaces<'_> {
         let uid = rustix::process::geteuid().as_raw();
         PathBuf::from(format!("/tmp/workerctl-{uid}")).join(self.hashed_file())
     }
+}
+
+/// Whether the directory of a socket is there or can be made in the one above it, where that is there.
+fn can_be_made(socket: &Path) -> bool {
+    let Some((directory, above)) = socket.parent().and_then(|own| Some((own, own.parent()?)))
+    else {
+        return false;
+    };
+    let made = fs::DirBuilder::new().mode(0o700).create(directory);
+    made.is_ok() || directory.is_dir() || !above.exists()
 }
 
 fn absolute(text: &str) -> Option<PathBuf> {

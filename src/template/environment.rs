@@ -2,7 +2,7 @@
 
 use super::names::{Kind, Name, Names, Projection, Reference, Scope, is_safe_text};
 use super::shell::{DashGuard, Use};
-use super::value::{Value, Values, canonical_integer, canonical_number};
+use super::value::{Value, Values, canonical_integer, is_canonical_number};
 use std::collections::BTreeSet;
 
 /// Largest value in the environment, in bytes: half of what Linux admits for one string.
@@ -190,9 +190,7 @@ pub(super) fn check_kind(name: &Name, value: &Value) -> Result<(), ValueProblem>
         Kind::Integer if canonical_integer(text).as_ref() != Some(text) => {
             broken("a whole number in canonical form")
         }
-        Kind::Number if canonical_number(text).as_ref() != Some(text) => {
-            broken("a number in canonical form")
-        }
+        Kind::Number if !is_canonical_number(text) => broken("a number in canonical form"),
         Kind::Boolean if !matches!(text.as_str(), "true" | "false") => broken("`true` or `false`"),
         Kind::SafeText if !is_safe_text(text) => broken("of letters, digits and `:._+-`"),
         _ => Ok(()),

@@ -128,9 +128,41 @@ pub fn canonical_number(text: &str) -> Option<String> {
     .filter(|w| w.len() <= NUMBER_BYTES_MAX)
 }
 
+/// Whether a decimal number is written in its one form, with however many digits: no needless zeros, no
+/// sign before a zero, no exponent.
+pub(super) fn is_canonical_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits
+        .split_once('.')
+        .map_or((digits, None), |(whole, fraction)| (whole, Some(fraction)));
+    let are_digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    text.len() <= NUMBER_BYTES_MAX
+        && are_digits(whole)
+        && (whole == "0" || !whole.starts_with('0'))
+        && fraction.is_none_or(|fraction| are_digits(fraction) && !fraction.ends_with('0'))
+        && text != "-0"
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{canonical_integer, canonical_number};
+    use super::{canonical_integer, canonical_number, is_canonical_number};
+
+    #[test]
+    fn digits_that_a_float_cannot_hold_are_a_number_too() {
+        for number in [
+            "0",
+            "-0.5",
+            "99999999999999999999999",
+            "0.1000000000000000055511151231257827",
+        ] {
+            assert!(is_canonical_number(number), "{number}");
+        }
+        for other in [
+            "", "-", "-0", "08", "1.", ".5", "1.50", "1e3", "+1", "1.2.3", "x",
+        ] {
+            assert!(!is_canonical_number(other), "{other}");
+        }
+    }
 
     #[test]
     fn numbers_have_one_form() {

@@ -201,3 +201,28 @@ fn a_mask_that_hides_files_from_their_owner_does_not_keep_us_from_ours() {
     let store = std::fs::metadata(workspace.state().join("store")).unwrap();
     assert_eq!(store.permissions().mode() & 0o777, 0o700);
 }
+
+#[test]
+fn what_is_asked_for_wrongly_is_told_once_and_with_what_helps() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let unknown = workspace.run(&["runs", "--worker", "ww"]).expect_code(3);
+    assert!(unknown.stderr.contains("did you mean `w`"), "{unknown:?}");
+    workspace.run(&["runs", "--worker", "w"]).expect_code(0);
+    workspace
+        .run(&["runs", "--since", "1h", "--until", "2h"])
+        .expect_code(2);
+    let named = workspace.run(&["run", "a/b/c"]).expect_code(3);
+    assert_eq!(named.stderr.matches("hint:").count(), 1, "{named:?}");
+    let many_digits = ["run", "number", "-i", "n=99999999999999999999999"];
+    workspace.run(&many_digits).expect_code(0);
+    let mut command = workspace.workerctl(&["run", "good"]);
+    command.env("XDG_RUNTIME_DIR", "/proc");
+    workspace.start(&mut command).end().expect_code(0);
+    let quiet = workspace.run(&["run", "-q", "bad"]).expect_code(1);
+    assert!(quiet.stderr.contains("exit"), "{quiet:?}");
+    workspace.write("twice.json", r#"{"a":"x","a":"y"}"#);
+    let twice = workspace
+        .run(&["run", "good", "--inputs-json", "twice.json"])
+        .expect_code(2);
+    assert!(twice.stderr.contains("`a` is given twice"), "{twice:?}");
+}

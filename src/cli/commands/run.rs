@@ -14,6 +14,9 @@ use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind, Outcome, RunId};
 use crate::protocol::{Control, RunDetail, SubmitRequest, Submitted, Unique};
 
+/// Code of the refusal where nobody listens at all.
+const NO_ENGINE: &str = "no_engine";
+
 /// Bytes of JSON inputs that are read.
 const INPUTS_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
@@ -123,7 +126,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         Accept::RunningElseHosted
     };
     let control = session.connect(accept).map_err(|refused| {
-        if args.no_wait && refused.kind == Kind::Unreachable {
+        if args.no_wait && refused.code == NO_ENGINE {
             refused.hint("without `--no-wait` the run is done in this process")
         } else {
             refused
@@ -238,6 +241,7 @@ fn print_ending(session: &mut Session<'_>, detail: &RunDetail, quiet: bool) {
         session.print_json(detail, "run");
     } else if quiet {
         session.io.out.line(report::headline(&detail.summary));
+        report::what_is_wrong(&mut session.io.err, detail);
     } else {
         report::ending(&mut session.io.out, detail);
     }

@@ -7,7 +7,8 @@ use crate::cli::render::line::{DIM, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::render::{report, times};
 use crate::cli::session::{Accept, Session, zone_of};
-use crate::model::{Diagnostic, Timestamp};
+use crate::cli::suggest;
+use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{Control, RunSummary, RunsQuery};
 
 /// Characters of a commit id that are shown.
@@ -70,8 +71,40 @@ impl Filter {
             until_ms: instant(&self.until)?,
             limit: self.limit,
         };
-        Ok((control.runs(&query)?, zone))
+        if let (Some(since), Some(until)) = (query.since_ms, query.until_ms)
+            && since >= until
+        {
+            let refused = Diagnostic::new(
+                Kind::Usage,
+                "empty_span",
+                "`--since` is not before `--until`: no run can lie between them",
+            );
+            return Err(refused);
+        }
+        let runs = control.runs(&query)?;
+        if let (true, Some(worker)) = (runs.is_empty(), &self.worker) {
+            refuse_unknown(control, worker)?;
+        }
+        Ok((runs, zone))
     }
+}
+
+/// Refuses a worker that is neither defined nor has ever had a run.
+fn refuse_unknown(control: &dyn Control, worker: &str) -> Result<(), Diagnostic> {
+    let workers = control.workers()?;
+    if workers.iter().any(|known| known.id == worker) {
+        return Ok(());
+    }
+    let any = RunsQuery {
+        worker: Some(worker.to_owned()),
+        limit: 1,
+        ..RunsQuery::default()
+    };
+    if !control.runs(&any)?.is_empty() {
+        return Ok(());
+    }
+    let known = workers.iter().map(|known| known.id.as_str());
+    Err(suggest::unknown_worker(worker, known))
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {

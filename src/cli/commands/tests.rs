@@ -41,7 +41,11 @@ fn run_waits_shows_and_ends_with_the_code_of_the_outcome() {
     let left = Console::new(Fake::of(failed_detail())).perform(&["run", "x", "--quiet"]);
     assert_eq!(
         (left.code, left.out.lines().count(), left.err.as_str()),
-        (5, 1, ""),
+        (
+            5,
+            1,
+            "  verify failed (check_failed): the report is not empty\n  not restored  a/b: permission denied\n"
+        ),
         "{left:?}"
     );
 }
@@ -247,7 +251,7 @@ fn lists_are_tables_for_people_and_objects_for_programs() {
         "--since",
         "2h",
         "--until",
-        "2026-11-18",
+        "2026-11-19",
         "--outcome",
         "failed",
         "-n",
@@ -257,7 +261,7 @@ fn lists_are_tables_for_people_and_objects_for_programs() {
     RUN       SKILL                        OUTCOME    SUBMITTED (Europe/Berlin)  TOOK  COMMIT
     RRRRRRRR  repo-steward/weekly-changes  succeeded  2026-11-18 12:06:40        4.2s  3f2a1bc4d
     "#);
-    insta::assert_snapshot!(console.asked().last().unwrap(), @r#"runs {"worker":null,"skill":null,"outcome":"failed","since_ms":1794992800000,"until_ms":1794956400000,"limit":5}"#);
+    insta::assert_snapshot!(console.asked().last().unwrap(), @r#"runs {"worker":null,"skill":null,"outcome":"failed","since_ms":1794992800000,"until_ms":1795042800000,"limit":5}"#);
     for command in ["runs", "threads", "workers", "skills"] {
         let left = console.perform(&[command, "--json"]);
         let value: serde_json::Value = serde_json::from_str(&left.out).unwrap();

@@ -73,6 +73,22 @@ pub(crate) fn ending(out: &mut Stream<'_>, detail: &RunDetail) {
     field(out, "thread", &detail.thread_path);
 }
 
+/// In one line each: why a run did not succeed, and what of it was not put back.
+pub(crate) fn what_is_wrong(err: &mut Stream<'_>, detail: &RunDetail) {
+    let why = match &detail.summary.outcome {
+        Some(Outcome::Unknown { why }) => Some(format!("what it did cannot be told ({why})")),
+        Some(outcome) => outcome.detail(),
+        None => None,
+    };
+    if let Some(first) = why.as_deref().and_then(|why| why.lines().next()) {
+        err.line(Line::from("  ").styled(BAD, first));
+    }
+    if !detail.not_restored.is_empty() {
+        let paths = detail.not_restored.join(", ");
+        err.line(Line::of(BAD, "  not restored  ").text(paths));
+    }
+}
+
 /// How a run ended and what proves it.
 pub(crate) fn proved(out: &mut Stream<'_>, detail: &RunDetail) {
     out.line(headline(&detail.summary));
