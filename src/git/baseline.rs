@@ -13,6 +13,7 @@ use super::open::{Handle, Head};
 use super::record::digest;
 use super::refs::Kept;
 use super::snapshot::{DirtyPath, Limits, Purpose, Snapshot, UnkeptFile, take};
+use super::staged::{StagedPath, objects};
 use super::tree::{Change, ChangeKind, MODE_SUBMODULE, Overlay, entry_at};
 
 /// Most commits of a skill that are listed.
@@ -29,6 +30,9 @@ pub struct Baseline {
     pub tree: Oid,
     /// Paths that differed from `HEAD`.
     pub dirty: Vec<DirtyPath>,
+    /// What the index held otherwise than `HEAD`, in the order of the paths.
+    #[serde(default)]
+    pub staged: Vec<StagedPath>,
     /// Files that are known by their digest only and cannot be put back.
     pub unkept: Vec<UnkeptFile>,
     /// Submodules whose own work tree was dirty.
@@ -73,6 +77,7 @@ pub fn baseline(
         head: taken.head,
         tree: taken.tree,
         dirty: taken.dirty,
+        staged: taken.staged,
         unkept: taken.unkept,
         submodules_dirty: taken.submodules_dirty,
         nested: taken.nested,
@@ -86,6 +91,7 @@ impl Handle {
         taken: &Snapshot,
         deadline: Deadline<'_>,
     ) -> Result<(), GitError> {
+        self.keep_staged(run, &taken.staged, deadline)?;
         if taken.written.is_empty() {
             return match taken.head.oid() {
                 Some(commit) => self.keep(run, Kept::Baseline, commit),
@@ -113,6 +119,24 @@ impl Handle {
         self.keep(run, Kept::Baseline, &commit)?;
         raw_tree.map_or(Ok(()), |tree| self.keep(run, Kept::Raw, &tree))
     }
+
+    /// Only the index names what is staged, so that a skill which stages could lose it.
+    fn keep_staged(
+        &self,
+        run: &RunId,
+        staged: &[StagedPath],
+        deadline: Deadline<'_>,
+    ) -> Result<(), GitError> {
+        let contents = self.staged_contents(staged)?;
+        if contents.is_empty() {
+            return Ok(());
+        }
+        let mut kept: Vec<Oid> = objects(&contents).collect();
+        let durable = Handle::open_durable(self.workdir())?;
+        let tree = durable.write_tree(None, &contents, &mut kept, deadline)?;
+        self.sync_objects(&kept, deadline)?;
+        self.keep(run, Kept::Staged, &tree)
+    }
 }
 
 /// A path that the run changed.
@@ -139,6 +163,9 @@ pub struct ResultTree {
     pub commits_made: Vec<Oid>,
     /// Whether the branch no longer contains the commit that it was at.
     pub rewritten: bool,
+    /// What the index holds otherwise than `HEAD`, in the order of the paths.
+    #[serde(default)]
+    pub staged: Vec<StagedPath>,
     /// Changed paths with a `filter` attribute, which this program cannot commit.
     pub filtered: Vec<RepoPath>,
     /// Repositories inside the work tree that the baseline did not have.
@@ -188,6 +215,7 @@ pub fn result_tree(
         submodules: submodules(baseline, &taken, &changes),
         nested: fresh(&taken.nested, &baseline.nested),
         unmerged: taken.unmerged,
+        staged: taken.staged,
         head: taken.head,
         tree: taken.tree,
         changes,

@@ -13,6 +13,7 @@ use super::error::{GitError, git, git_write};
 use super::ids::{NameError, Oid, RepoPath, RunId, checked_refname};
 use super::open::{Handle, Head};
 use super::quarantine::Writing;
+use super::staged::unstaged;
 use super::tree::{MODE_SUBMODULE, Overlay, entry_at};
 use super::user_index::{IndexRefresh, IndexUpdate, refresh};
 
@@ -287,8 +288,8 @@ pub(super) fn refresh_after(cwd: &Path, commit: &PreparedCommit) -> Result<Index
         .into_iter()
         .map(|change| IndexUpdate {
             path: change.path,
-            expected: vec![change.old],
-            to: change.new,
+            expected: vec![unstaged(change.old)],
+            to: unstaged(change.new),
         })
         .collect();
     Ok(refresh(&handle, &updates))

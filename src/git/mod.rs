@@ -31,6 +31,7 @@ mod refs;
 mod restore;
 mod show;
 mod snapshot;
+mod staged;
 mod tree;
 mod user_index;
 mod worktree_form;
@@ -58,6 +59,7 @@ pub use refs::{drop_refs, expired_refs};
 pub use restore::{NotRestored, Restored, restore};
 pub use show::{ShownCommit, ShownFile, show_commit};
 pub use snapshot::{DirtyPath, Limits, UnkeptFile};
+pub use staged::{StagedEntry, StagedPath, settle_index};
 pub use tree::{
     Change, ChangeKind, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, MODE_SUBMODULE, TreeEntry,
 };

@@ -18,6 +18,8 @@ pub(super) enum Kept {
     Baseline,
     /// The exact bytes of files whose recorded form differs from them, as a tree.
     Raw,
+    /// What was staged before the run, as a tree.
+    Staged,
     /// The result, as a commit.
     Result,
     /// What the run had done before it was put back, as a commit.
@@ -25,12 +27,19 @@ pub(super) enum Kept {
 }
 
 impl Kept {
-    const ALL: [Self; 4] = [Self::Baseline, Self::Raw, Self::Result, Self::Discarded];
+    const ALL: [Self; 5] = [
+        Self::Baseline,
+        Self::Raw,
+        Self::Staged,
+        Self::Result,
+        Self::Discarded,
+    ];
 
     pub(super) fn name(self, run: &RunId) -> String {
         let last = match self {
             Self::Baseline => "baseline",
             Self::Raw => "raw",
+            Self::Staged => "staged",
             Self::Result => "result",
             Self::Discarded => "discarded",
         };

@@ -1,7 +1,6 @@
 //! Putting back what a run changed, path by path, without touching what anybody else did.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -16,10 +15,11 @@ use super::open::Handle;
 use super::refs::Kept;
 use super::snapshot::{Limits, dirty_paths};
 use super::tree::{MODE_EXECUTABLE, MODE_LINK, MODE_SUBMODULE, TreeEntry, entry_at};
-use super::user_index::{IndexRefresh, IndexUpdate, update};
+use super::user_index::IndexRefresh;
 use super::worktree_form::{Forms, exact_bytes};
 
 mod branch;
+mod index;
 
 use branch::BranchState;
 
@@ -358,33 +358,6 @@ impl<'a> Restoring<'a> {
             .unwrap_or_else(|| self.forms.permissions(present, executable));
         let content = Content::File(&mut bytes, mode);
         self.worktree.replace(path, content, &self.temporary)
-    }
-
-    /// Entries of the index that the run staged go back to what the branch holds; those of paths
-    /// that were dirty before the run are the user's.
-    fn index(&self, result: &ResultTree, restored: &Restored) -> Result<IndexRefresh, GitError> {
-        if self.handle.head()? != self.baseline.head {
-            return Ok(IndexRefresh::NotOurs);
-        }
-        let then = self.handle.tree_of(self.baseline.head.oid())?;
-        let end = self.handle.tree_of(result.head.oid())?;
-        let result = self.handle.tree(&result.tree)?;
-        let mut paths: BTreeSet<RepoPath> = restored.put_back.iter().cloned().collect();
-        for change in self.handle.differences(then.as_ref(), end.as_ref())? {
-            paths.insert(change.path);
-        }
-        paths.retain(|p| self.baseline.dirty_at(p).is_none());
-        let mut updates = Vec::new();
-        for path in paths {
-            let expected = vec![
-                entry_at(Some(&result), &path)?,
-                entry_at(end.as_ref(), &path)?,
-            ];
-            let to = entry_at(then.as_ref(), &path)?;
-            updates.push(IndexUpdate { path, expected, to });
-        }
-        let left = update(&self.handle, &updates)?;
-        Ok(IndexRefresh::Done { left })
     }
 }
 

@@ -19,6 +19,7 @@ use super::open::{Handle, Head};
 use super::overlooked::Listing;
 use super::quarantine::Writing;
 use super::record::Recorder;
+use super::staged::{StagedPath, slot};
 use super::tree::{MODE_SUBMODULE, Overlay, TreeEntry};
 use super::worktree_form::Forms;
 
@@ -91,6 +92,8 @@ pub(super) struct Snapshot {
     pub(super) submodules_dirty: Vec<RepoPath>,
     /// Paths with an unresolved merge.
     pub(super) unmerged: Vec<RepoPath>,
+    /// What the index holds otherwise than `HEAD`, in the order of the paths.
+    pub(super) staged: Vec<StagedPath>,
     /// Objects that were written, or would have been if they had not been there already.
     pub(super) written: Vec<Oid>,
 }
@@ -118,6 +121,7 @@ struct Scan {
     submodules: Vec<(RepoPath, Option<TreeEntry>, bool)>,
     nested: Vec<RepoPath>,
     unmerged: Vec<RepoPath>,
+    staged: Vec<StagedPath>,
 }
 
 /// Records the state of the work tree that `cwd` lies in. Nothing is written for a clean one.
@@ -156,6 +160,7 @@ pub(super) fn take(
         nested: scan.nested,
         submodules_dirty: Vec::new(),
         unmerged: scan.unmerged,
+        staged: scan.staged,
         written: Vec::new(),
         head,
     };
@@ -211,6 +216,7 @@ fn scan(
         submodules: Vec::new(),
         nested: Vec::new(),
         unmerged: Vec::new(),
+        staged: Vec::new(),
     };
     for entry in statuses.iter() {
         deadline.check()?;
@@ -228,6 +234,12 @@ fn scan(
             continue;
         }
         let status = entry.status();
+        if status.intersects(STAGED.union(Status::CONFLICTED)) {
+            scan.staged.push(StagedPath {
+                entries: slot(&index, &path),
+                path: path.clone(),
+            });
+        }
         if status.contains(Status::CONFLICTED) {
             scan.unmerged.push(path.clone());
         }
@@ -248,6 +260,8 @@ fn scan(
             observed,
         });
     }
+    scan.staged.sort_by(|a, b| a.path.cmp(&b.path));
+    scan.staged.dedup_by(|a, b| a.path == b.path);
     Ok(scan)
 }
 

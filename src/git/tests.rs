@@ -12,6 +12,7 @@ mod creating;
 mod deadlines;
 mod locking;
 mod restoring;
+mod staging;
 
 const RUN: &str = "01JC0000000000000000000000";
 

@@ -18,14 +18,15 @@ use super::error::{GitError, git, git_write, io_at};
 use super::ids::RepoPath;
 use super::lock::GitLock;
 use super::open::Handle;
+use super::staged::{Slot, StagedEntry, slot};
 use super::tree::{MODE_SUBMODULE, TreeEntry};
 
 /// How one entry of the index shall become, if nobody but us has touched it.
 pub(super) struct IndexUpdate {
     pub(super) path: RepoPath,
-    /// What the entry may hold for us to replace it.
-    pub(super) expected: Vec<Option<TreeEntry>>,
-    pub(super) to: Option<TreeEntry>,
+    /// What the index may hold there for us to replace it.
+    pub(super) expected: Vec<Slot>,
+    pub(super) to: Slot,
 }
 
 /// What became of the user's index.
@@ -48,6 +49,13 @@ pub enum IndexRefresh {
 }
 
 const EXTENDED_SKIP_WORKTREE: u16 = git2::IndexEntryExtendedFlag::SKIP_WORKTREE.bits();
+const EXTENDED_INTENT: u16 = git2::IndexEntryExtendedFlag::INTENT_TO_ADD.bits();
+
+/// `git update-index --assume-unchanged`.
+const ASSUME_UNCHANGED: u16 = git2::IndexEntryFlag::VALID.bits();
+
+/// Where the stage lies in the flags of an entry.
+const STAGE_SHIFT: u16 = 12;
 
 /// Applies the updates, best effort: whatever fails leaves the index as it was.
 pub(super) fn refresh(handle: &Handle, updates: &[IndexUpdate]) -> IndexRefresh {
@@ -81,10 +89,10 @@ pub(super) fn update(handle: &Handle, updates: &[IndexUpdate]) -> Result<Vec<Rep
     let worktree = Worktree::open(handle.workdir())?;
     let mut left = Vec::new();
     let mut touched = false;
-    let (removals, additions): (Vec<_>, Vec<_>) = updates.iter().partition(|u| u.to.is_none());
+    let (removals, additions): (Vec<_>, Vec<_>) = updates.iter().partition(|u| u.to.is_empty());
     for update in removals.into_iter().chain(additions) {
         let present = index.get_path(update.path.as_path(), 0);
-        let held = present.as_ref().map(tree_entry);
+        let held = slot(&index, &update.path);
         if held == update.to {
             continue;
         }
@@ -93,12 +101,13 @@ pub(super) fn update(handle: &Handle, updates: &[IndexUpdate]) -> Result<Vec<Rep
             continue;
         }
         touched = true;
-        match &update.to {
-            None => index.remove(update.path.as_path(), 0).map_err(&fail)?,
-            Some(to) => {
-                let entry = index_entry(&worktree, &update.path, to, present.as_ref())?;
-                index.add(&entry).map_err(&fail)?;
-            }
+        for entry in &held {
+            let stage = i32::from(entry.stage);
+            index.remove(update.path.as_path(), stage).map_err(&fail)?;
+        }
+        for to in &update.to {
+            let entry = index_entry(&worktree, &update.path, to, present.as_ref())?;
+            index.add(&entry).map_err(&fail)?;
         }
     }
     if touched {
@@ -139,12 +148,7 @@ fn distrust_racy(index: &mut Index, old: &fs::Metadata) -> Result<(), GitError> 
 /// Whether adding the entry would throw out entries of the user's that lie where its directory
 /// must be, or beneath it.
 fn is_obstructed(index: &Index, update: &IndexUpdate) -> Result<bool, GitError> {
-    if index.get_path(update.path.as_path(), 2).is_some()
-        || index.get_path(update.path.as_path(), 3).is_some()
-    {
-        return Ok(true);
-    }
-    if update.to.is_none() {
+    if update.to.is_empty() {
         return Ok(false);
     }
     let mut beneath = update.path.as_bytes().to_vec();
@@ -164,20 +168,15 @@ fn is_obstructed(index: &Index, update: &IndexUpdate) -> Result<bool, GitError> 
     Ok(false)
 }
 
-fn tree_entry(entry: &IndexEntry) -> TreeEntry {
-    TreeEntry {
-        oid: entry.id.into(),
-        mode: entry.mode,
-    }
-}
-
 /// An entry for content, with the file's times only when the file is certain to hold it.
 fn index_entry(
     worktree: &Worktree,
     path: &RepoPath,
-    to: &TreeEntry,
+    staged: &StagedEntry,
     present: Option<&IndexEntry>,
 ) -> Result<IndexEntry, GitError> {
+    let to = &staged.entry;
+    let intent = if staged.intent { EXTENDED_INTENT } else { 0 };
     let mut entry = IndexEntry {
         ctime: IndexTime::new(0, 0),
         mtime: IndexTime::new(0, 0),
@@ -188,8 +187,9 @@ fn index_entry(
         gid: 0,
         file_size: 0,
         id: to.oid.raw(),
-        flags: 0,
-        flags_extended: present.map_or(0, |e| e.flags_extended & EXTENDED_SKIP_WORKTREE),
+        flags: (u16::from(staged.stage) << STAGE_SHIFT)
+            | present.map_or(0, |e| e.flags & ASSUME_UNCHANGED),
+        flags_extended: intent | present.map_or(0, |e| e.flags_extended & EXTENDED_SKIP_WORKTREE),
         path: path.as_bytes().to_vec(),
     };
     let stat = match worktree.observe(path)? {

@@ -15,6 +15,7 @@ impl Performer {
     pub(super) fn prepare_commit(&self, work: &Work) -> Event {
         match self.build_commit(work) {
             Ok(Prepared::Nothing) => {
+                settle_index(work);
                 self.release_repository(work.spec.run);
                 Event::NothingToCommit
             }
@@ -81,6 +82,7 @@ impl Performer {
         match self.move_branch(work, oid, parent, reference) {
             Ok(event) => {
                 if matches!(event, Event::Committed { .. }) {
+                    settle_index(work);
                     drop_refs(work);
                     self.release_repository(work.spec.run);
                 }
@@ -174,6 +176,24 @@ fn author(work: &Work) -> Result<git::Author, Failure> {
             .unwrap_or_default();
         Failure::new(Step::Commit, error.code(), format!("{error}{hint}"))
     })
+}
+
+/// What the skill staged is staged no more than its commit says.
+fn settle_index(work: &Work) {
+    let baseline = work.groundwork().and_then(|g| g.repository);
+    let result = work.attempt_tree().and_then(|t| t.repository);
+    let (Some(baseline), Some(result)) = (baseline, result) else {
+        return;
+    };
+    match git::settle_index(Path::new(&work.spec.cwd), &baseline, &result) {
+        Ok(IndexRefresh::Skipped { why }) => {
+            tracing::warn!(run = %work.spec.run, why, "what the skill staged stays staged");
+        }
+        Ok(IndexRefresh::Done { .. } | IndexRefresh::NotOurs) => {}
+        Err(error) => {
+            tracing::warn!(run = %work.spec.run, %error, "what the skill staged stays staged");
+        }
+    }
 }
 
 /// Hidden refs of a run go with its success.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::work::Work;
 use super::Performer;
 use super::execute::{stdout_path, temporary_beside};
-use crate::git::{self, GitError, RepoPath};
+use crate::git::{self, GitError, IndexRefresh, RepoPath};
 use crate::machine::Event;
 use crate::model::evidence::RestoreReport;
 
@@ -84,12 +84,25 @@ fn report(restored: git::Restored) -> RestoreReport {
         .map(|(path, why)| format!("{path}: {why}"))
         .collect();
     failed.extend(restored.branch_kept);
+    failed.extend(staged_left(&restored.index));
     let edited = restored.edited_since.iter();
     RestoreReport {
         put_back: u64::try_from(restored.put_back.len()).unwrap_or(u64::MAX),
         edited_since: edited.map(ToString::to_string).collect(),
         failed,
         out_of_space: restored.out_of_space,
+    }
+}
+
+/// What is staged and could not be put back.
+fn staged_left(index: &IndexRefresh) -> Vec<String> {
+    match index {
+        IndexRefresh::Done { left } => left
+            .iter()
+            .map(|path| format!("{path}: what is staged of it was changed since"))
+            .collect(),
+        IndexRefresh::Skipped { why } => vec![format!("what the run staged: {why}")],
+        IndexRefresh::NotOurs => Vec::new(),
     }
 }
 
