@@ -11,6 +11,7 @@ use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::ids::RepoPath;
 use super::open::{Handle, Head};
+use super::operation::Operation;
 use super::snapshot::{Limits, Purpose, take};
 use super::tree::MODE_SUBMODULE;
 
@@ -32,6 +33,9 @@ pub enum AttributionError {
     /// The work tree has an unresolved merge.
     #[error("the run left an unresolved merge: {}", list(.0))]
     Unmerged(Vec<RepoPath>),
+    /// An operation of git's is under way, so that a commit would not be the one that ends it.
+    #[error("the run left {} under way", .0.what())]
+    OperationUnderWay(Operation),
     /// `HEAD` is on another branch than before the run.
     #[error("the run switched from `{from}` to `{to}`")]
     BranchSwitched {
@@ -63,6 +67,7 @@ impl AttributionError {
         match self {
             Self::PathWasDirty(_) => "path_was_dirty",
             Self::Unmerged(_) => "unmerged",
+            Self::OperationUnderWay(operation) => operation.code(),
             Self::BranchSwitched { .. } => "branch_switched",
             Self::BranchRewritten(_) => "branch_rewritten",
             Self::Filtered(_) => "filtered",
@@ -77,6 +82,7 @@ impl AttributionError {
         match self {
             Self::PathWasDirty(_) => "commit or stash your own changes to these paths first",
             Self::Unmerged(_) => "let the skill finish or abort the merge that it starts",
+            Self::OperationUnderWay(_) => "finish or abort it in the skill",
             Self::BranchSwitched { .. } => "let the skill return to the branch it started on",
             Self::BranchRewritten(_) => "let the skill add commits instead of replacing them",
             Self::Filtered(_) => "let the skill commit these paths itself with `git commit`",
@@ -95,7 +101,9 @@ impl AttributionError {
             | Self::Submodule(paths)
             | Self::NestedRepository(paths)
             | Self::CaseCollision(paths) => paths,
-            Self::BranchSwitched { .. } | Self::BranchRewritten(_) => &[],
+            Self::OperationUnderWay(_) | Self::BranchSwitched { .. } | Self::BranchRewritten(_) => {
+                &[]
+            }
         }
     }
 }
@@ -130,8 +138,11 @@ pub fn attribute(
             Err(error(paths))
         }
     };
-    same_branch(baseline, result)?;
     none(among(&result.unmerged), AttributionError::Unmerged)?;
+    if let Some(operation) = &result.operation {
+        return Err(AttributionError::OperationUnderWay(operation.clone()));
+    }
+    same_branch(baseline, result)?;
     let changed = || result.changes.iter().filter(|c| wanted(&c.change.path));
     let was_dirty = changed()
         .map(|c| &c.change.path)

@@ -10,6 +10,7 @@ use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::ids::{Oid, RepoPath, RunId};
 use super::open::{Handle, Head};
+use super::operation::Operation;
 use super::record::digest;
 use super::refs::Kept;
 use super::snapshot::{DirtyPath, Limits, Purpose, Snapshot, UnkeptFile, take};
@@ -166,6 +167,9 @@ pub struct ResultTree {
     /// What the index holds otherwise than `HEAD`, in the order of the paths.
     #[serde(default)]
     pub staged: Vec<StagedPath>,
+    /// What git had under way; nothing before the run.
+    #[serde(default)]
+    pub operation: Option<Operation>,
     /// Changed paths with a `filter` attribute, which this program cannot commit.
     pub filtered: Vec<RepoPath>,
     /// Repositories inside the work tree that the baseline did not have.
@@ -210,6 +214,7 @@ pub fn result_tree(
     let filtered = handle.filtered_changes(baseline, &taken, &mut changes)?;
     changes.sort_by(|a, b| a.change.path.cmp(&b.change.path));
     Ok(ResultTree {
+        operation: handle.operation()?,
         ignored_outputs: handle.ignored(outputs)?,
         case_collisions: handle.case_collisions(&taken.tree, &changes)?,
         submodules: submodules(baseline, &taken, &changes),

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use git2::RepositoryState;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +66,13 @@ impl From<AuthorError> for Refusal {
 pub fn preflight(cwd: &Path, policy: &Policy, author_set: Option<&str>) -> Result<Facts, Refusal> {
     let handle = Handle::open(cwd)?;
     let facts = handle.facts()?;
-    in_progress(handle.repo.state(), &facts)?;
+    if let Some(operation) = handle.operation()? {
+        return Err(Refusal::new(
+            operation.code(),
+            format!("{} is in progress", operation.what()),
+            operation.remedy(),
+        ));
+    }
     if let (Head::Detached { oid }, false) = (&facts.head, policy.allow_detached) {
         return Err(Refusal::new(
             "detached_head",
@@ -87,50 +92,6 @@ pub fn preflight(cwd: &Path, policy: &Policy, author_set: Option<&str>) -> Resul
     no_old_lock(&facts)?;
     author(cwd, author_set)?;
     Ok(facts)
-}
-
-fn in_progress(state: RepositoryState, facts: &Facts) -> Result<(), Refusal> {
-    use RepositoryState as State;
-    let (code, what, command) = match state {
-        State::Clean => return no_sequence(facts),
-        State::Merge => ("merge_in_progress", "a merge", "merge"),
-        State::Revert | State::RevertSequence => ("revert_in_progress", "a revert", "revert"),
-        State::CherryPick | State::CherryPickSequence => {
-            ("cherry_pick_in_progress", "a cherry-pick", "cherry-pick")
-        }
-        State::Bisect => {
-            return Err(Refusal::new(
-                "bisect_in_progress",
-                "a bisection is in progress",
-                "finish it: `git bisect reset`",
-            ));
-        }
-        State::Rebase | State::RebaseInteractive | State::RebaseMerge => {
-            ("rebase_in_progress", "a rebase", "rebase")
-        }
-        State::ApplyMailbox | State::ApplyMailboxOrRebase => {
-            ("am_in_progress", "applying a mailbox", "am")
-        }
-    };
-    Err(unfinished(code, what, command))
-}
-
-/// A sequence of picks between two of them has no `CHERRY_PICK_HEAD`, so libgit2 calls it clean.
-fn no_sequence(facts: &Facts) -> Result<(), Refusal> {
-    let todo = facts.git_dir.join("sequencer");
-    if todo.exists() {
-        let what = "a cherry-pick or revert of several commits";
-        return Err(unfinished("cherry_pick_in_progress", what, "cherry-pick"));
-    }
-    Ok(())
-}
-
-fn unfinished(code: &str, what: &str, command: &str) -> Refusal {
-    Refusal::new(
-        code,
-        format!("{what} is in progress"),
-        format!("finish it: `git {command} --continue`, or give up: `git {command} --abort`"),
-    )
 }
 
 fn writable(facts: &Facts) -> Result<(), Refusal> {

@@ -20,6 +20,7 @@ use super::worktree_form::{Forms, exact_bytes};
 
 mod branch;
 mod index;
+mod under_way;
 
 use branch::BranchState;
 
@@ -34,8 +35,12 @@ pub struct Restored {
     pub failed: Vec<(RepoPath, String)>,
     /// Whether commits of the run are no longer in the branch.
     pub branch_reset: bool,
+    /// What a person may have made during the run and will miss, with how to get it back.
+    pub notes: Vec<String>,
     /// Why the branch or `HEAD` was not put back although it moved during the run.
     pub branch_kept: Option<String>,
+    /// What git has under way and was left, with how to end it.
+    pub operation_left: Option<String>,
     /// What became of the user's index.
     pub index: IndexRefresh,
     /// Whether something failed for want of space on the disk, so that it succeeds once there is some.
@@ -45,7 +50,10 @@ pub struct Restored {
 impl Restored {
     /// Whether everything is as it was before the run.
     pub fn is_complete(&self) -> bool {
-        self.edited_since.is_empty() && self.failed.is_empty() && self.branch_kept.is_none()
+        self.edited_since.is_empty()
+            && self.failed.is_empty()
+            && self.branch_kept.is_none()
+            && self.operation_left.is_none()
     }
 }
 
@@ -83,6 +91,8 @@ pub fn restore(
         failed: Vec::new(),
         branch_reset: branch.reset,
         branch_kept: branch.kept,
+        notes: branch.notes,
+        operation_left: None,
         index: IndexRefresh::NotOurs,
         out_of_space: false,
     };
@@ -105,6 +115,7 @@ pub fn restore(
             why: error.to_string(),
         }
     });
+    work.operation(&result, &mut restored);
     Ok(restored)
 }
 

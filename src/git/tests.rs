@@ -13,6 +13,7 @@ mod deadlines;
 mod locking;
 mod restoring;
 mod staging;
+mod under_way;
 
 const RUN: &str = "01JC0000000000000000000000";
 

@@ -90,6 +90,9 @@ impl Run {
 
     fn restored(&mut self, at: Timestamp, report: &RestoreReport, then: &AfterRestore) {
         let left = report.edited_since.len() + report.failed.len();
+        for note in &report.notes {
+            self.warn(note.clone());
+        }
         self.facts.not_restored = u32::try_from(left).unwrap_or(u32::MAX);
         if !report.is_complete() {
             self.warn(format!("{left} paths could not be put back"));

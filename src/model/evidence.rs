@@ -145,6 +145,9 @@ pub struct RestoreReport {
     pub edited_since: Vec<String>,
     /// Paths that could not be put back, with the reason.
     pub failed: Vec<String>,
+    /// What a person may miss although it was the run's to take back, with how to get it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Whether one of them failed for want of space on the disk: it was given up because the engine ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub out_of_space: bool,

@@ -84,12 +84,14 @@ fn report(restored: git::Restored) -> RestoreReport {
         .map(|(path, why)| format!("{path}: {why}"))
         .collect();
     failed.extend(restored.branch_kept);
+    failed.extend(restored.operation_left);
     failed.extend(staged_left(&restored.index));
     let edited = restored.edited_since.iter();
     RestoreReport {
         put_back: u64::try_from(restored.put_back.len()).unwrap_or(u64::MAX),
         edited_since: edited.map(ToString::to_string).collect(),
         failed,
+        notes: restored.notes,
         out_of_space: restored.out_of_space,
     }
 }

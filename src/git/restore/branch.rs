@@ -14,6 +14,8 @@ pub(super) struct BranchState {
     pub(super) reset: bool,
     /// Why it was left where it is although it moved.
     pub(super) kept: Option<String>,
+    /// What was taken off, with how to get it back: it may be a person's.
+    pub(super) notes: Vec<String>,
 }
 
 impl BranchState {
@@ -23,7 +25,10 @@ impl BranchState {
             "it moved, and the end of the run was not seen: a commit may be somebody else's"
                 .to_owned()
         });
-        Self { reset: false, kept }
+        Self {
+            kept,
+            ..Self::default()
+        }
     }
 }
 
@@ -51,10 +56,11 @@ impl Handle {
             None => BranchState {
                 reset: true,
                 kept: None,
+                notes: self.taken_off(refname, result),
             },
             Some(kept) => BranchState {
-                reset: false,
                 kept: Some(kept),
+                ..BranchState::default()
             },
         })
     }
@@ -101,22 +107,29 @@ impl Handle {
     fn put_head_back(&self, then: &Head, end: &Head) -> Result<BranchState, GitError> {
         let now = self.head()?;
         if now.refname() == then.refname() {
+            let is_back = now.oid() == then.oid();
             return Ok(BranchState {
-                reset: now.oid() == then.oid(),
-                kept: (now.oid() != then.oid())
-                    .then(|| format!("`{}` has moved during the run", then.refname())),
+                reset: is_back,
+                kept: (!is_back).then(|| format!("`{}` has moved during the run", then.refname())),
+                notes: vec![switched_back(then, end)],
             });
         }
         if now != *end {
             let kept = Some("`HEAD` has been switched again since the run".to_owned());
-            return Ok(BranchState { reset: false, kept });
+            return Ok(BranchState {
+                kept,
+                ..BranchState::default()
+            });
         }
         let fail = git("put `HEAD` back");
         match then {
             Head::Branch { refname, oid } => {
                 if self.tip(refname)?.as_ref() != Some(oid) {
                     let kept = Some(format!("`{refname}` has moved during the run"));
-                    return Ok(BranchState { reset: false, kept });
+                    return Ok(BranchState {
+                        kept,
+                        ..BranchState::default()
+                    });
                 }
                 self.repo.set_head(refname).map_err(fail)?;
             }
@@ -126,6 +139,85 @@ impl Handle {
         Ok(BranchState {
             reset: true,
             kept: None,
+            notes: vec![switched_back(then, end)],
         })
+    }
+
+    /// Names the commits that are no longer in the branch; the run's hidden references keep them.
+    fn taken_off(&self, refname: &str, result: &ResultTree) -> Vec<String> {
+        let Some(last) = result.head.oid() else {
+            return Vec::new();
+        };
+        let commits = &result.commits_made;
+        if commits.is_empty() {
+            return Vec::new();
+        }
+        let mut named: Vec<String> = commits
+            .iter()
+            .rev()
+            .take(COMMITS_NAMED)
+            .map(|oid| self.named(oid))
+            .collect();
+        if commits.len() > COMMITS_NAMED {
+            named.push(format!("and {} more", commits.len() - COMMITS_NAMED));
+        }
+        let count = match commits.len() {
+            1 => "1 commit that was made meanwhile was".to_owned(),
+            count => format!("{count} commits that were made meanwhile were"),
+        };
+        vec![format!(
+            "{count} taken off `{}`: {}; `git branch rescue {}` brings them back",
+            short_name(refname),
+            named.join(", "),
+            short(last),
+        )]
+    }
+
+    fn named(&self, oid: &Oid) -> String {
+        let found = self.repo.find_commit(oid.raw());
+        let subject = found.ok().and_then(|commit| {
+            let subject = commit.summary_bytes()?;
+            Some(String::from_utf8_lossy(subject).into_owned())
+        });
+        let subject = subject.unwrap_or_default();
+        let subject: String = subject
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(72)
+            .collect();
+        format!("{} {subject}", short(oid)).trim_end().to_owned()
+    }
+}
+
+/// How many commits a note names.
+const COMMITS_NAMED: usize = 5;
+
+/// Digits of an id that are shown.
+const ID_SHOWN: usize = 10;
+
+fn short(oid: &Oid) -> &str {
+    oid.as_str().get(..ID_SHOWN).unwrap_or(oid.as_str())
+}
+
+fn short_name(refname: &str) -> &str {
+    refname.strip_prefix("refs/heads/").unwrap_or(refname)
+}
+
+/// Names where `HEAD` was at the end of the run: a person may have put it there.
+fn switched_back(then: &Head, end: &Head) -> String {
+    let back = short_name(then.refname());
+    match end {
+        Head::Branch { refname, .. } | Head::Unborn { refname } => {
+            let away = short_name(refname);
+            format!(
+                "`HEAD` was switched to `{away}` meanwhile and is back on `{back}`: `git switch {away}`"
+            )
+        }
+        Head::Detached { oid } => {
+            let at = short(oid);
+            format!(
+                "`HEAD` was detached at {at} meanwhile and is back on `{back}`: `git switch --detach {at}`"
+            )
+        }
     }
 }
