@@ -22,3 +22,5 @@ mod outputs;
 mod secrets;
 #[path = "main_job/surroundings.rs"]
 mod surroundings;
+#[path = "main_job/traces.rs"]
+mod traces;

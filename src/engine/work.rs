@@ -83,6 +83,7 @@ pub(super) fn not_performed(action: &Action, code: &str, message: &str) -> Event
             attempt: *attempt,
             checks: Vec::new(),
             failure: Some(failure(Step::Verify)),
+            changed: false,
         },
         Action::RunHook { index } => Event::HookFinished {
             index: *index,

@@ -13,6 +13,7 @@ use super::ids::RepoPath;
 use super::open::{Handle, Head};
 use super::operation::Operation;
 use super::snapshot::{Limits, Purpose, take};
+use super::staged::staged_at;
 use super::tree::MODE_SUBMODULE;
 
 /// The paths that a run's commit takes from the result tree.
@@ -183,23 +184,55 @@ fn same_branch(baseline: &Baseline, result: &ResultTree) -> Result<(), Attributi
     Ok(())
 }
 
-/// What a check changed after the result had been recorded.
+/// What a check or a hook changed after the result had been recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drift {
     /// Paths that no longer hold what the result tree holds.
     pub paths: Vec<RepoPath>,
-    /// Whether `HEAD` or its branch moved.
-    pub head_moved: bool,
+    /// Where `HEAD` is, if it or its branch moved.
+    pub head: Option<Head>,
+    /// Paths of which a person had staged something that is staged no more.
+    pub staged: Vec<RepoPath>,
+    /// What git has under way that it had not.
+    pub operation: Option<Operation>,
 }
 
 impl Drift {
     /// Whether nothing changed.
     pub fn is_none(&self) -> bool {
-        self.paths.is_empty() && !self.head_moved
+        self.paths.is_empty()
+            && self.head.is_none()
+            && self.staged.is_empty()
+            && self.operation.is_none()
+    }
+
+    /// What changed, for people.
+    pub fn describe(&self) -> String {
+        let mut parts = Vec::new();
+        if !self.paths.is_empty() {
+            parts.push(list(&self.paths));
+        }
+        match &self.head {
+            Some(Head::Branch { refname, oid }) => {
+                parts.push(format!("the branch: `{refname}` is at {oid}"));
+            }
+            Some(Head::Detached { oid }) => parts.push(format!("`HEAD`: it is detached at {oid}")),
+            Some(Head::Unborn { refname }) => parts.push(format!("`HEAD`: it is on `{refname}`")),
+            None => {}
+        }
+        if !self.staged.is_empty() {
+            parts.push(format!("what is staged of {}", list(&self.staged)));
+        }
+        parts.extend(
+            self.operation
+                .as_ref()
+                .map(|o| format!("the state of git: {} is under way", o.what())),
+        );
+        parts.join(", and ")
     }
 }
 
-/// Compares the work tree with the recorded result: a check must not change it.
+/// Compares the repository with the recorded result: checks and hooks must not change it.
 pub fn check_unchanged(
     cwd: &Path,
     baseline: &Baseline,
@@ -221,7 +254,16 @@ pub fn check_unchanged(
     let paths = changes.into_iter().map(|c| c.path);
     Ok(Drift {
         paths: paths.filter(|p| !exclusions.covers(p)).collect(),
-        head_moved: taken.head != result.head,
+        staged: baseline
+            .staged
+            .iter()
+            .filter(|s| staged_at(&taken.staged, &s.path) != staged_at(&result.staged, &s.path))
+            .map(|s| s.path.clone())
+            .collect(),
+        operation: handle
+            .operation()?
+            .filter(|o| result.operation.as_ref() != Some(o)),
+        head: (taken.head != result.head).then_some(taken.head),
     })
 }
 

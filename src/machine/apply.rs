@@ -240,11 +240,13 @@ impl Run {
         ending: Option<&Ending>,
     ) -> Option<()> {
         match (event, ending) {
-            (Event::HookFinished { index, .. }, Some(_)) if *index == due => {
-                self.restore_then(at, AfterRestore::Finish(Outcome::Cancelled));
+            (Event::HookFinished { index, verdict }, Some(_)) if *index == due => {
+                let changed = matches!(verdict, HookVerdict::Changed { .. });
+                self.put_back_then(at, changed, AfterRestore::Finish(Outcome::Cancelled));
             }
+            // What the hook did until it was ended is not known.
             (Event::OwnerLost, Some(_)) => {
-                self.restore_then(at, AfterRestore::Finish(Outcome::Cancelled));
+                self.put_back_then(at, true, AfterRestore::Finish(Outcome::Cancelled));
             }
             (Event::HookFinished { index, verdict }, None) if *index == due => {
                 self.hook_finished(at, *index, verdict);
@@ -263,12 +265,18 @@ impl Run {
 
     fn hook_finished(&mut self, at: Timestamp, index: u32, verdict: &HookVerdict) {
         match verdict {
-            HookVerdict::Blocked { message } => {
+            HookVerdict::Blocked { message } | HookVerdict::Changed { message } => {
                 self.facts.results.hook = StepResult::Failed {
                     message: message.clone(),
                 };
-                let failure = Failure::new(Step::Hook, "hook_blocked", message.clone());
-                self.restore_then(at, AfterRestore::Finish(failed(&failure)));
+                let changed = matches!(verdict, HookVerdict::Changed { .. });
+                let code = if changed {
+                    "hook_changed_result"
+                } else {
+                    "hook_blocked"
+                };
+                let failure = Failure::new(Step::Hook, code, message.clone());
+                self.put_back_then(at, changed, AfterRestore::Finish(failed(&failure)));
                 return;
             }
             HookVerdict::Warned { message } => self.warn(format!("hook {}: {message}", index + 1)),
@@ -414,7 +422,9 @@ impl Run {
     fn in_announcing(&mut self, event: &Event, due: u32) -> Option<()> {
         match event {
             Event::PostCommitHookFinished { index, verdict } if *index == due => {
-                if let HookVerdict::Blocked { message } | HookVerdict::Warned { message } = verdict
+                if let HookVerdict::Blocked { message }
+                | HookVerdict::Changed { message }
+                | HookVerdict::Warned { message } = verdict
                 {
                     self.warn(format!("post-commit hook {}: {message}", due + 1));
                 }

@@ -262,15 +262,24 @@ impl Run {
                     attempt,
                     checks,
                     failure,
+                    changed,
                 },
                 None,
             ) if *attempt == due => {
-                self.checks_finished(at, reconciling, checks, failure.as_ref());
+                if let Some(then) = self.checks_finished(at, reconciling, checks, failure.as_ref())
+                {
+                    self.put_back_then(at, *changed, then);
+                }
             }
-            (Event::ChecksFinished { attempt, .. }, Some(why)) if *attempt == due => {
+            (
+                Event::ChecksFinished {
+                    attempt, changed, ..
+                },
+                Some(why),
+            ) if *attempt == due => {
                 self.facts.results.verification = StepResult::skipped("ended_before");
                 let then = self.after_stop(reconciling, why);
-                self.restore_then(at, then);
+                self.put_back_then(at, *changed, then);
             }
             (Event::OwnerLost, Some(why)) => {
                 let then = self.after_stop(reconciling, why);
@@ -298,13 +307,23 @@ impl Run {
         Some(())
     }
 
+    /// Puts back what the attempt changed; with what commands changed after it was recorded.
+    pub(super) fn put_back_then(&mut self, at: Timestamp, changed: bool, then: AfterRestore) {
+        if changed {
+            self.record_then(at, Goal::Restore(then));
+        } else {
+            self.restore_then(at, then);
+        }
+    }
+
+    /// Answers what follows the restore where the attempt has failed.
     fn checks_finished(
         &mut self,
         at: Timestamp,
         reconciling: bool,
         checks: &[CheckRecord],
         failure: Option<&Failure>,
-    ) {
+    ) -> Option<AfterRestore> {
         let broken = checks.iter().find(|check| check.verdict == Verdict::Failed);
         let failure = match (failure, broken) {
             (Some(failure), _) => Some(failure.clone()),
@@ -334,17 +353,16 @@ impl Run {
                 ));
             }
             self.verified(at, reconciling);
-            return;
+            return None;
         };
         self.facts.results.verification = StepResult::Failed {
             message: failure.message.clone(),
         };
-        if reconciling {
-            self.restore_then(at, AfterRestore::Finish(owner_lost()));
+        Some(if reconciling {
+            AfterRestore::Finish(owner_lost())
         } else {
-            let then = self.after_failed_attempt(failure, FailedAt::Verification, true);
-            self.restore_then(at, then);
-        }
+            self.after_failed_attempt(failure, FailedAt::Verification, true)
+        })
     }
 
     fn after_failed_attempt(

@@ -48,6 +48,11 @@ pub enum HookVerdict {
         /// The last of its standard error, masked.
         message: String,
     },
+    /// It changed what is to be committed, whatever its exit code: the run is to fail.
+    Changed {
+        /// What it changed.
+        message: String,
+    },
     /// Anything else: noted, no more.
     Warned {
         /// What happened.
@@ -132,6 +137,10 @@ pub enum Event {
         checks: Vec<CheckRecord>,
         /// A failure that is no check's, such as a result changed by a check.
         failure: Option<Failure>,
+        /// Whether the repository is no longer as it was recorded, so that it has to be recorded again
+        /// before it is put back.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        changed: bool,
     },
     /// The wait before an attempt is over.
     BackoffElapsed {

@@ -157,6 +157,7 @@ pub(crate) fn checked(attempt: u32, verdict: Verdict) -> Event {
             duration_ms: 12,
         }],
         failure: None,
+        changed: false,
     }
 }
 

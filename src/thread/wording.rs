@@ -40,6 +40,7 @@ pub fn event(event: &Event) -> String {
             attempt,
             checks,
             failure: None,
+            ..
         } => format!("attempt {attempt}, {}", counts(checks)),
         Event::BackoffElapsed { attempt } => format!("attempt {attempt} may start"),
         Event::HookFinished { index, verdict }
@@ -48,6 +49,7 @@ pub fn event(event: &Event) -> String {
             match verdict {
                 HookVerdict::Passed => format!("hook {number} passed"),
                 HookVerdict::Blocked { message } => format!("hook {number} blocked: {message}"),
+                HookVerdict::Changed { message } => format!("hook {number} {message}"),
                 HookVerdict::Warned { message } => format!("hook {number} warned: {message}"),
             }
         }

@@ -164,6 +164,7 @@ impl Engine {
                 attempt,
                 checks: checks(wrong),
                 failure: None,
+                changed: false,
             },
             Action::RunHook { index } => Event::HookFinished {
                 index,

@@ -7,6 +7,7 @@ use super::Performer;
 use super::command::Invocation;
 use crate::machine::{Event, HookVerdict};
 use crate::model::evidence::Ended;
+use crate::model::outcome::Step;
 use crate::model::spec::HookSpec;
 use crate::process::Stdin;
 use crate::protocol::LogStream;
@@ -17,10 +18,27 @@ const BLOCKS: i32 = 2;
 impl Performer {
     pub(super) fn run_hook(&self, work: &Work, index: u32) -> Event {
         let verdict = match work.spec.hooks.get(index as usize) {
-            Some(hook) => self.hook(work, hook, "PostToolUse"),
+            Some(hook) => {
+                let said = self.hook(work, hook, "PostToolUse");
+                self.unless_changed(work, said)
+            }
             None => HookVerdict::Passed,
         };
         Event::HookFinished { index, verdict }
+    }
+
+    /// What the checks vouched for is what is committed, so a hook may look at it, not change it.
+    fn unless_changed(&self, work: &Work, said: HookVerdict) -> HookVerdict {
+        let drift = self.drift(work, "a hook", "hook_changed_result", Step::Hook);
+        match (drift, said) {
+            (None, said) => said,
+            (Some(drift), HookVerdict::Blocked { message }) => HookVerdict::Changed {
+                message: format!("{}; it blocked the run: {message}", drift.message),
+            },
+            (Some(drift), _) => HookVerdict::Changed {
+                message: drift.message,
+            },
+        }
     }
 
     pub(super) fn run_post_commit_hook(&self, work: &Work, index: u32) -> Event {

@@ -18,29 +18,31 @@ impl Performer {
     pub(super) fn verify(&self, work: &Work, attempt: u32) -> Event {
         let mut checks = output_checks(work);
         if checks.iter().any(|check| check.verdict == Verdict::Failed) {
-            checks.extend(
-                work.spec
-                    .checks
-                    .iter()
-                    .map(|check| not_run(check, "an output failed")),
-            );
+            let skipped = work.spec.checks.iter();
+            checks.extend(skipped.map(|check| not_run(check, "an output failed")));
             return Event::ChecksFinished {
                 attempt,
                 checks,
                 failure: None,
+                changed: false,
             };
         }
-        checks.extend(self.checks(work, &work.spec.checks, attempt));
-        let failed = checks.iter().any(|check| check.verdict == Verdict::Failed);
-        let failure = if failed {
+        let ran = self.checks(work, &work.spec.checks, attempt);
+        let drift = self.drift(work, "a check", "check_changed_result", Step::Verify);
+        let is_broken = ran.iter().any(|check| check.verdict == Verdict::Failed);
+        checks.extend(ran);
+        let changed = drift.is_some();
+        let failure = if is_broken {
             None
         } else {
-            self.unverifiable(work)
+            let outputs = self.outputs_changed(work);
+            outputs.or(drift).or_else(|| refused(work))
         };
         Event::ChecksFinished {
             attempt,
             checks,
             failure,
+            changed,
         }
     }
 
@@ -95,44 +97,29 @@ impl Performer {
         records
     }
 
-    /// Why passed checks prove nothing: one of them changed the result.
-    fn unverifiable(&self, work: &Work) -> Option<Failure> {
-        if let Some(failure) = self.outputs_changed(work) {
-            return Some(failure);
-        }
+    /// What commands changed of a mutating run's repository after its result was recorded, as a failure.
+    pub(super) fn drift(&self, work: &Work, who: &str, code: &str, step: Step) -> Option<Failure> {
         if !work.spec.plan.mutating {
             return None;
         }
-        let (groundwork, tree) = (work.groundwork()?, work.attempt_tree()?);
-        let (baseline, result) = (groundwork.repository?, tree.repository?);
+        let (baseline, result) = recorded_trees(work)?;
         if let Err(error) = self.hold_repository(work) {
-            return Some(git_failure(Step::Verify, &error));
+            return Some(git_failure(step, &error));
         }
-        let cwd = Path::new(&work.spec.cwd);
         let excluded = match self.excluded(work) {
             Ok(excluded) => excluded,
             Err(failure) => return Some(failure),
         };
+        let cwd = Path::new(&work.spec.cwd);
         match git::check_unchanged(cwd, &baseline, &result, &excluded, &git::Limits::default()) {
-            Ok(drift) if drift.is_none() => {}
+            Ok(drift) if drift.is_none() => None,
             Ok(drift) => {
-                let first: Vec<String> = drift
-                    .paths
-                    .iter()
-                    .take(5)
-                    .map(|p| format!("`{p}`"))
-                    .collect();
-                let what = if first.is_empty() {
-                    "the branch".to_owned()
-                } else {
-                    first.join(", ")
-                };
-                let message = format!("a check changed {what} after the result was recorded");
-                return Some(Failure::new(Step::Verify, "check_changed_result", message));
+                let what = drift.describe();
+                let message = format!("{who} changed {what}, after the result was recorded");
+                Some(Failure::new(step, code, message))
             }
-            Err(error) => return Some(git_failure(Step::Verify, &error)),
+            Err(error) => Some(git_failure(step, &error)),
         }
-        attribution(work, &baseline, &result).err()
     }
 
     fn outputs_changed(&self, work: &Work) -> Option<Failure> {
@@ -151,6 +138,17 @@ impl Performer {
         }
         None
     }
+}
+
+/// Why the recorded change cannot be committed as the run's own.
+fn refused(work: &Work) -> Option<Failure> {
+    let (baseline, result) = recorded_trees(work)?;
+    attribution(work, &baseline, &result).err()
+}
+
+fn recorded_trees(work: &Work) -> Option<(git::Baseline, git::ResultTree)> {
+    let (groundwork, tree) = (work.groundwork()?, work.attempt_tree()?);
+    Some((groundwork.repository?, tree.repository?))
 }
 
 /// Which paths are the run's to commit.

@@ -165,11 +165,14 @@ fn of_attempt(run: &Run) -> Vec<Event> {
             (vec![check(Verdict::NotRun)], None),
             (vec![check(Verdict::Passed)], Some(failed)),
         ] {
-            events.push(Event::ChecksFinished {
-                attempt,
-                checks,
-                failure,
-            });
+            for changed in [false, true] {
+                events.push(Event::ChecksFinished {
+                    attempt,
+                    checks: checks.clone(),
+                    failure: failure.clone(),
+                    changed,
+                });
+            }
         }
         events.push(Event::BackoffElapsed { attempt });
     }
@@ -235,6 +238,9 @@ fn with_variants(run: &Run) -> Vec<Event> {
             HookVerdict::Passed,
             HookVerdict::Blocked {
                 message: "no".to_owned(),
+            },
+            HookVerdict::Changed {
+                message: "f".to_owned(),
             },
             HookVerdict::Warned {
                 message: "hm".to_owned(),

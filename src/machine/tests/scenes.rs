@@ -86,6 +86,7 @@ pub(super) fn checked(attempt: u32, verdict: Verdict) -> Event {
         attempt,
         checks: vec![check(verdict)],
         failure: None,
+        changed: false,
     }
 }
 

@@ -120,6 +120,7 @@ pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
                 duration_ms: 1,
             }],
             failure: None,
+            changed: false,
         },
         Action::RunHook { index } => Event::HookFinished {
             index: *index,
