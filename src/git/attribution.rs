@@ -245,7 +245,7 @@ pub fn check_unchanged(
         &handle,
         exclusions,
         limits,
-        &Purpose::Result(&baseline.unkept),
+        &Purpose::Result(baseline),
         Deadline::NONE,
     )?;
     let old = handle.tree(&result.tree)?;

@@ -11,6 +11,7 @@ use super::exclusions::Exclusions;
 use super::ids::{Oid, RepoPath, RunId};
 use super::open::{Handle, Head};
 use super::operation::Operation;
+use super::permissions::Permissions;
 use super::record::digest;
 use super::refs::Kept;
 use super::snapshot::{DirtyPath, Limits, Purpose, Snapshot, UnkeptFile, take};
@@ -34,6 +35,12 @@ pub struct Baseline {
     /// What the index held otherwise than `HEAD`, in the order of the paths.
     #[serde(default)]
     pub staged: Vec<StagedPath>,
+    /// Files that existed although git is told that they need not (`--skip-worktree`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unneeded: Vec<RepoPath>,
+    /// The permission bits of tracked files.
+    #[serde(default)]
+    pub permissions: Permissions,
     /// Files that are known by their digest only and cannot be put back.
     pub unkept: Vec<UnkeptFile>,
     /// Submodules whose own work tree was dirty.
@@ -72,6 +79,9 @@ pub fn baseline(
     let handle = Handle::open(cwd)?;
     let mut taken = take(&handle, exclusions, limits, &Purpose::Baseline, deadline)?;
     taken.dirty.sort_by(|a, b| a.path.cmp(&b.path));
+    let worktree = Worktree::open(handle.workdir())?;
+    let index = handle.repo.index().map_err(git("read the index"))?;
+    let permissions = Permissions::record(&worktree, &index, deadline)?;
     handle.keep_baseline(run, &taken, deadline)?;
     Ok(Baseline {
         run: run.clone(),
@@ -79,6 +89,8 @@ pub fn baseline(
         tree: taken.tree,
         dirty: taken.dirty,
         staged: taken.staged,
+        unneeded: taken.unneeded,
+        permissions,
         unkept: taken.unkept,
         submodules_dirty: taken.submodules_dirty,
         nested: taken.nested,
@@ -199,7 +211,7 @@ pub fn result_tree(
         &handle,
         exclusions,
         limits,
-        &Purpose::Result(&baseline.unkept),
+        &Purpose::Result(baseline),
         Deadline::NONE,
     )?;
     let mut objects = taken.written.clone();

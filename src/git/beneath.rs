@@ -114,6 +114,14 @@ impl Worktree {
         }
     }
 
+    /// The permission bits of a regular file. Nothing but a number is read, so a link on the way is harmless.
+    pub(super) fn permissions(&self, path: &[u8]) -> Option<u32> {
+        let path = OsStr::from_bytes(path);
+        let stat = rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let is_file = FileType::from_raw_mode(stat.st_mode).is_file();
+        is_file.then_some(stat.st_mode & 0o777)
+    }
+
     /// Opens a regular file for reading; `None` when there is none any more.
     pub(super) fn read(&self, path: &RepoPath) -> Result<Option<(File, Stat)>, GitError> {
         let fail = io_at("read", path.as_path());

@@ -97,8 +97,9 @@ impl Recorder<'_> {
                 let large = size(stat) > self.limits.untracked_file_bytes_max;
                 candidate.filtered || (candidate.untracked && large)
             }
-            Purpose::Result(unkept) => {
-                candidate.filtered || unkept.iter().any(|u| u.path == candidate.path)
+            Purpose::Result(baseline) => {
+                let mut unkept = baseline.unkept.iter();
+                candidate.filtered || unkept.any(|u| u.path == candidate.path)
             }
         }
     }

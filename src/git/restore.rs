@@ -366,6 +366,7 @@ impl<'a> Restoring<'a> {
         let executable = old.mode == MODE_EXECUTABLE;
         let mode = dirty
             .and_then(|d| d.unix_mode)
+            .or_else(|| self.baseline.permissions.of(path, executable))
             .unwrap_or_else(|| self.forms.permissions(present, executable));
         let content = Content::File(&mut bytes, mode);
         self.worktree.replace(path, content, &self.temporary)

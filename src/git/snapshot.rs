@@ -10,10 +10,12 @@ use git2::{Status, StatusEntry, StatusOptions, StatusShow, Statuses};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
+use super::baseline::Baseline;
 use super::beneath::{Observed, Worktree};
 use super::deadline::Deadline;
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
+use super::flagged::Flagged;
 use super::ids::{Oid, RepoPath};
 use super::open::{Handle, Head};
 use super::overlooked::Listing;
@@ -94,6 +96,8 @@ pub(super) struct Snapshot {
     pub(super) unmerged: Vec<RepoPath>,
     /// What the index holds otherwise than `HEAD`, in the order of the paths.
     pub(super) staged: Vec<StagedPath>,
+    /// Files that exist although git is told that they need not (`--skip-worktree`).
+    pub(super) unneeded: Vec<RepoPath>,
     /// Objects that were written, or would have been if they had not been there already.
     pub(super) written: Vec<Oid>,
 }
@@ -103,7 +107,25 @@ pub(super) enum Purpose<'a> {
     /// The state before a run; large untracked files are only digested.
     Baseline,
     /// The state after it; the files that the baseline only digested are left out again.
-    Result(&'a [UnkeptFile]),
+    Result(&'a Baseline),
+}
+
+impl Purpose<'_> {
+    /// Files that are known by their digest only.
+    pub(super) fn unkept(&self) -> &[UnkeptFile] {
+        match self {
+            Purpose::Baseline => &[],
+            Purpose::Result(baseline) => &baseline.unkept,
+        }
+    }
+
+    /// Whether a file was there before the run although git was told that it need not be.
+    pub(super) fn had(&self, path: &RepoPath) -> bool {
+        match self {
+            Purpose::Baseline => false,
+            Purpose::Result(baseline) => baseline.unneeded.contains(path),
+        }
+    }
 }
 
 /// A path that status named, before its content is read.
@@ -122,6 +144,7 @@ struct Scan {
     nested: Vec<RepoPath>,
     unmerged: Vec<RepoPath>,
     staged: Vec<StagedPath>,
+    unneeded: Vec<RepoPath>,
 }
 
 /// Records the state of the work tree that `cwd` lies in. Nothing is written for a clean one.
@@ -135,7 +158,7 @@ pub(super) fn take(
     let head = handle.head()?;
     let worktree = Worktree::open(handle.workdir())?;
     deadline.check()?;
-    let scan = scan(handle, &worktree, exclusions, deadline)?;
+    let scan = scan(handle, &worktree, exclusions, purpose, deadline)?;
     within_limits(&scan.candidates, limits, purpose)?;
     let changes = scan.candidates.len() + scan.submodules.len();
     let writing = if changes > 0 || head.oid().is_none() {
@@ -161,6 +184,7 @@ pub(super) fn take(
         submodules_dirty: Vec::new(),
         unmerged: scan.unmerged,
         staged: scan.staged,
+        unneeded: scan.unneeded,
         written: Vec::new(),
         head,
     };
@@ -188,7 +212,8 @@ pub(super) fn take(
 pub(super) fn dirty_paths(cwd: &Path, exclusions: &Exclusions) -> Result<Vec<RepoPath>, GitError> {
     let handle = Handle::open(cwd)?;
     let worktree = Worktree::open(handle.workdir())?;
-    let scan = scan(&handle, &worktree, exclusions, Deadline::NONE)?;
+    let purpose = Purpose::Baseline;
+    let scan = scan(&handle, &worktree, exclusions, &purpose, Deadline::NONE)?;
     Ok(scan.candidates.into_iter().map(|c| c.path).collect())
 }
 
@@ -196,6 +221,7 @@ fn scan(
     handle: &Handle,
     worktree: &Worktree,
     exclusions: &Exclusions,
+    purpose: &Purpose<'_>,
     deadline: Deadline<'_>,
 ) -> Result<Scan, GitError> {
     let mut options = StatusOptions::new();
@@ -217,6 +243,7 @@ fn scan(
         nested: Vec::new(),
         unmerged: Vec::new(),
         staged: Vec::new(),
+        unneeded: Vec::new(),
     };
     for entry in statuses.iter() {
         deadline.check()?;
@@ -260,6 +287,17 @@ fn scan(
             observed,
         });
     }
+    let flagged = Flagged {
+        handle,
+        worktree,
+        index: &index,
+        exclusions,
+        purpose,
+        deadline,
+    };
+    let unseen = flagged.look(&scan.candidates.iter().map(|c| c.path.clone()).collect())?;
+    scan.candidates.extend(unseen.candidates);
+    scan.unneeded = unseen.present;
     scan.staged.sort_by(|a, b| a.path.cmp(&b.path));
     scan.staged.dedup_by(|a, b| a.path == b.path);
     Ok(scan)
@@ -328,8 +366,8 @@ fn within_limits(
                 limits.baseline_bytes_max,
             )
         }
-        Purpose::Result(unkept) => {
-            let known: u64 = unkept.iter().map(|u| u.bytes).sum();
+        Purpose::Result(_) => {
+            let known: u64 = purpose.unkept().iter().map(|u| u.bytes).sum();
             let bytes = bytes.saturating_sub(known);
             refuse("changed files", files, limits.result_files_max)?;
             refuse("bytes of changed files", bytes, limits.result_bytes_max)

@@ -14,6 +14,7 @@ mod locking;
 mod restoring;
 mod staging;
 mod under_way;
+mod unseen;
 
 const RUN: &str = "01JC0000000000000000000000";
 
