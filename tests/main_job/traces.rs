@@ -8,6 +8,13 @@ const SKILLS: &str = r#"
   - {id: stages, description: d, mutating: true, run: "git add -A; exit 1"}
   - {id: merges, description: d, mutating: true, run: "git merge -q --no-ff --no-commit other"}
   - {id: commits, description: d, mutating: true, run: "git commit -q --allow-empty -m 'a commit'; exit 1"}
+  - {id: removes-git, description: d, mutating: true, run: "rm -rf .git"}
+  - {id: removes-objects, description: d, mutating: true, run: "rm -rf .git/objects"}
+  - id: hook-removes-git
+    description: d
+    mutating: true
+    run: "echo run > new.txt"
+    hooks: {post_tools: ["rm -rf .git"]}
   - id: hook-writes
     description: d
     mutating: true
@@ -135,6 +142,39 @@ fn what_a_hook_changes_fails_the_run_and_is_taken_back() {
         workspace.git(&["symbolic-ref", "HEAD"]).trim(),
         "refs/heads/main"
     );
+}
+
+#[test]
+fn a_run_that_removes_its_repository_says_so() {
+    let workspace = workspace();
+    for skill in ["removes-git", "removes-objects", "hook-removes-git"] {
+        let aside = workspace.home.join("aside");
+        let copied = workspace
+            .program("cp")
+            .args(["-a", ".git"])
+            .arg(&aside)
+            .status();
+        assert!(copied.unwrap().success());
+        // Another repository further up must not be taken for it.
+        let above = workspace.root.parent().unwrap().join(".git");
+        git2::Repository::init(workspace.root.parent().unwrap()).unwrap();
+        let detail = workspace.run(&["run", skill, "--json"]).value();
+        let failure = &detail["summary"]["outcome"]["failure"];
+        let code = match skill {
+            "hook-removes-git" => "hook_changed_result",
+            _ => "repository_gone",
+        };
+        assert_eq!(failure["code"], code, "{skill}: {failure}");
+        assert!(
+            message(&detail).contains("get the repository back"),
+            "{skill}: {failure}"
+        );
+        assert_ne!(detail["not_restored"], serde_json::json!([]));
+        assert_eq!(std::fs::read_dir(above.join("refs")).unwrap().count(), 2);
+        std::fs::remove_dir_all(&above).unwrap();
+        let _ = std::fs::remove_dir_all(workspace.root.join(".git"));
+        std::fs::rename(&aside, workspace.root.join(".git")).unwrap();
+    }
 }
 
 #[test]

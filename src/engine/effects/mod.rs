@@ -209,6 +209,24 @@ fn git_failure(step: Step, error: &git::GitError) -> Failure {
     Failure::new(step, error.code(), message)
 }
 
+/// Why nothing can be said of the run's repository any more: a command removed it. Git would then take
+/// another one for it, further up.
+fn repository_gone(step: Step, work: &Work) -> Option<Failure> {
+    let expected = work.spec.repository.as_ref()?;
+    let found = git::locate(Path::new(&work.spec.cwd));
+    let is_gone = match &found {
+        Ok(facts) => facts.common_dir.to_string_lossy() != expected.as_str(),
+        Err(error) => matches!(error, git::GitError::NotARepository(_)),
+    };
+    is_gone.then(|| {
+        let message = format!(
+            "the repository `{expected}` is gone or damaged since the run began: what the run changed cannot \
+             be told, and its files are left as they are; get the repository back from a clone or a backup"
+        );
+        Failure::new(step, "repository_gone", message)
+    })
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

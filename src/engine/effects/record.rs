@@ -6,7 +6,7 @@ use super::super::groundwork::AttemptTree;
 use super::super::work::Work;
 use super::execute::{stdout_path, temporary_beside};
 use super::prepare::output_paths;
-use super::{Performer, failure, git_failure};
+use super::{Performer, failure, git_failure, repository_gone};
 use crate::git;
 use crate::machine::Event;
 use crate::model::evidence::{CHANGES_SHOWN_MAX, OutputState, Recorded};
@@ -41,6 +41,11 @@ impl Performer {
         for (place, output) in work.spec.outputs.iter().enumerate() {
             let before = groundwork.outputs.get(place).copied().flatten();
             outputs.push(beneath.state(output, before));
+        }
+        if groundwork.repository.is_some()
+            && let Some(gone) = repository_gone(Step::Verify, work)
+        {
+            return Err(gone);
         }
         let excluded = match &groundwork.repository {
             Some(_) => self.excluded(work)?,

@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::super::work::Work;
-use super::Performer;
 use super::execute::{stdout_path, temporary_beside};
+use super::{Performer, repository_gone};
 use crate::git::{self, GitError, IndexRefresh, RepoPath};
 use crate::machine::Event;
 use crate::model::evidence::RestoreReport;
+use crate::model::outcome::Step;
 
 /// How often a restore is tried again that failed for want of space, as the store does.
 const RETRY_FULL: Duration = Duration::from_secs(5);
@@ -43,6 +44,9 @@ impl Performer {
             let changes = result.map_or(&[][..], |result| &result.changes[..]);
             changes.iter().map(|change| change.change.path.clone())
         };
+        if let Some(gone) = repository_gone(Step::Verify, work) {
+            return left(gone.message, changed());
+        }
         if let Err(error) = self.hold_repository(work) {
             return nothing(&error, changed());
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::super::work::Work;
 use super::command::Invocation;
 use super::prepare::output_paths;
-use super::{Performer, git_failure};
+use super::{Performer, git_failure, repository_gone};
 use crate::git;
 use crate::machine::{Action, Event};
 use crate::model::evidence::{CheckRecord, OutputState, Verdict};
@@ -103,6 +103,9 @@ impl Performer {
             return None;
         }
         let (baseline, result) = recorded_trees(work)?;
+        if let Some(gone) = repository_gone(step, work) {
+            return Some(gone);
+        }
         if let Err(error) = self.hold_repository(work) {
             return Some(git_failure(step, &error));
         }
