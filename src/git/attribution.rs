@@ -57,6 +57,9 @@ pub enum AttributionError {
     /// The run made repositories inside the work tree.
     #[error("the run made repositories inside the repository: {}", list(.0))]
     NestedRepository(Vec<RepoPath>),
+    /// The run made more directories inside each other than can be looked at.
+    #[error("the run made more than 100 directories inside each other: {}", list(.0))]
+    TooDeep(Vec<RepoPath>),
     /// Two names differ only in case where case does not matter.
     #[error("new paths differ from others only in case: {}", list(.0))]
     CaseCollision(Vec<RepoPath>),
@@ -74,6 +77,7 @@ impl AttributionError {
             Self::Filtered(_) => "filtered",
             Self::Submodule(_) => "submodule_changed",
             Self::NestedRepository(_) => "nested_repository",
+            Self::TooDeep(_) => "too_deep",
             Self::CaseCollision(_) => "case_collision",
         }
     }
@@ -89,6 +93,7 @@ impl AttributionError {
             Self::Filtered(_) => "let the skill commit these paths itself with `git commit`",
             Self::Submodule(_) => "let the skill commit the new submodule state itself",
             Self::NestedRepository(_) => "list them in `.gitignore`, or make them outside",
+            Self::TooDeep(_) => "let the skill remove them, or list them in `.gitignore`",
             Self::CaseCollision(_) => "rename one of them",
         }
     }
@@ -101,6 +106,7 @@ impl AttributionError {
             | Self::Filtered(paths)
             | Self::Submodule(paths)
             | Self::NestedRepository(paths)
+            | Self::TooDeep(paths)
             | Self::CaseCollision(paths) => paths,
             Self::OperationUnderWay(_) | Self::BranchSwitched { .. } | Self::BranchRewritten(_) => {
                 &[]
@@ -152,6 +158,7 @@ pub fn attribute(
     none(among(&result.filtered), AttributionError::Filtered)?;
     none(among(&result.submodules), AttributionError::Submodule)?;
     none(among(&result.nested), AttributionError::NestedRepository)?;
+    none(among(&result.too_deep), AttributionError::TooDeep)?;
     none(
         among(&result.case_collisions),
         AttributionError::CaseCollision,

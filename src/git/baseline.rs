@@ -186,6 +186,9 @@ pub struct ResultTree {
     pub filtered: Vec<RepoPath>,
     /// Repositories inside the work tree that the baseline did not have.
     pub nested: Vec<RepoPath>,
+    /// Trees of directories that are too deep to be looked at; see [`super::DIRECTORIES_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub too_deep: Vec<RepoPath>,
     /// Submodules that became dirty or moved without a commit in this repository.
     pub submodules: Vec<RepoPath>,
     /// Paths with an unresolved merge.
@@ -230,6 +233,7 @@ pub fn result_tree(
         ignored_outputs: handle.ignored(outputs)?,
         case_collisions: handle.case_collisions(&taken.tree, &changes)?,
         submodules: submodules(baseline, &taken, &changes),
+        too_deep: taken.too_deep,
         nested: fresh(&taken.nested, &baseline.nested),
         unmerged: taken.unmerged,
         staged: taken.staged,

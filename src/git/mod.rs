@@ -35,6 +35,7 @@ mod restore;
 mod show;
 mod snapshot;
 mod staged;
+mod too_deep;
 mod tree;
 mod user_index;
 mod worktree_form;
@@ -65,6 +66,7 @@ pub use restore::{NotRestored, Restored, restore};
 pub use show::{ShownCommit, ShownFile, show_commit};
 pub use snapshot::{DirtyPath, Limits, UnkeptFile};
 pub use staged::{StagedEntry, StagedPath, settle_index};
+pub use too_deep::DIRECTORIES_MAX;
 pub use tree::{
     Change, ChangeKind, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, MODE_SUBMODULE, TreeEntry,
 };

@@ -109,6 +109,10 @@ pub fn restore(
         let why = "it is a repository of its own, which is never entered".to_owned();
         restored.failed.push((path.clone(), why));
     }
+    for path in &result.too_deep {
+        let why = "it holds too many directories inside each other to be looked at: remove it";
+        restored.failed.push((path.clone(), why.to_owned()));
+    }
     restored.index = work.index(&result, &restored).unwrap_or_else(|error| {
         restored.out_of_space |= error.is_out_of_space();
         IndexRefresh::Skipped {

@@ -22,6 +22,7 @@ use super::overlooked::Listing;
 use super::quarantine::Writing;
 use super::record::Recorder;
 use super::staged::{StagedPath, slot};
+use super::too_deep::is_too_deep;
 use super::tree::{MODE_SUBMODULE, Overlay, TreeEntry};
 use super::worktree_form::Forms;
 
@@ -90,6 +91,8 @@ pub(super) struct Snapshot {
     pub(super) filtered: Vec<RepoPath>,
     /// Repositories inside the work tree that are no submodules.
     pub(super) nested: Vec<RepoPath>,
+    /// Trees of directories that are too deep to be looked at; a baseline fails instead.
+    pub(super) too_deep: Vec<RepoPath>,
     /// Submodules whose own work tree is dirty.
     pub(super) submodules_dirty: Vec<RepoPath>,
     /// Paths with an unresolved merge.
@@ -142,6 +145,7 @@ struct Scan {
     candidates: Vec<Candidate>,
     submodules: Vec<(RepoPath, Option<TreeEntry>, bool)>,
     nested: Vec<RepoPath>,
+    too_deep: Vec<RepoPath>,
     unmerged: Vec<RepoPath>,
     staged: Vec<StagedPath>,
     unneeded: Vec<RepoPath>,
@@ -181,6 +185,7 @@ pub(super) fn take(
         unkept: Vec::new(),
         filtered: Vec::new(),
         nested: scan.nested,
+        too_deep: scan.too_deep,
         submodules_dirty: Vec::new(),
         unmerged: scan.unmerged,
         staged: scan.staged,
@@ -236,11 +241,13 @@ fn scan(
         .renames_index_to_workdir(false)
         .update_index(false);
     let index = handle.repo.index().map_err(git("read the index"))?;
-    let statuses = complete(handle, worktree, exclusions, &index, &mut options)?;
+    let (statuses, too_deep) =
+        complete(handle, worktree, exclusions, purpose, &index, &mut options)?;
     let mut scan = Scan {
         candidates: Vec::new(),
         submodules: Vec::new(),
         nested: Vec::new(),
+        too_deep,
         unmerged: Vec::new(),
         staged: Vec::new(),
         unneeded: Vec::new(),
@@ -303,17 +310,31 @@ fn scan(
     Ok(scan)
 }
 
-/// The status, taken a second time where the first one has overlooked something.
+/// The status, taken a second time where the first one has overlooked something; and what it leaves out.
 fn complete<'a>(
     handle: &'a Handle,
     worktree: &Worktree,
     exclusions: &Exclusions,
+    purpose: &Purpose<'_>,
     index: &git2::Index,
     options: &mut StatusOptions,
-) -> Result<Statuses<'a>, GitError> {
-    let take = |options: &mut StatusOptions| {
-        let statuses = handle.repo.statuses(Some(options));
-        statuses.map_err(git("read the status"))
+) -> Result<(Statuses<'a>, Vec<RepoPath>), GitError> {
+    let mut left_out = Vec::new();
+    let mut take = |options: &mut StatusOptions| loop {
+        match handle.repo.statuses(Some(options)) {
+            Err(error) if is_too_deep(&error) => {
+                let found = handle.too_deep(index, exclusions)?;
+                let Some(path) = found.filter(|path| !left_out.contains(path)) else {
+                    return Err(git("read the status")(error));
+                };
+                if let Purpose::Baseline = purpose {
+                    return Err(GitError::TooDeep(path));
+                }
+                handle.ignore_for_now(&path)?;
+                left_out.push(path);
+            }
+            taken => return taken.map_err(git("read the status")),
+        }
     };
     let statuses = take(options)?;
     let named = statuses.iter().map(|entry| entry.path_bytes().to_vec());
@@ -325,10 +346,11 @@ fn complete<'a>(
         named: &named.collect(),
     };
     // It may also have come up since; what cannot be read at all is an error here.
-    match listing.overlooked()? {
-        Some(_) => take(options),
-        None => Ok(statuses),
-    }
+    let statuses = match listing.overlooked()? {
+        Some(_) => take(options)?,
+        None => statuses,
+    };
+    Ok((statuses, left_out))
 }
 
 const STAGED: Status = Status::INDEX_NEW

@@ -93,3 +93,39 @@ fn a_private_file_is_private_again() {
         (0o600, 0o640)
     );
 }
+
+#[test]
+fn directories_that_are_too_deep_are_named() {
+    let bed = Bed::with_commit();
+    let deep = |top: &str| format!("{top}/d b/{}", vec!["x"; 120].join("/"));
+    fs::create_dir_all(bed.at(&deep("dir"))).unwrap();
+    let refused = baseline(
+        &bed.path(),
+        &none(),
+        &Limits::default(),
+        &run(),
+        Deadline::NONE,
+    )
+    .unwrap_err();
+    assert_eq!(refused.code(), "too_deep");
+    assert!(refused.to_string().contains("`dir/d b`"), "{refused}");
+    assert!(refused.hint().unwrap().contains("/dir/d b/"));
+
+    fs::remove_dir_all(bed.at("dir/d b")).unwrap();
+    let before = files(&bed.path());
+    let baseline = bed.baseline();
+    fs::create_dir_all(bed.at(&deep("dir"))).unwrap();
+    fs::create_dir_all(bed.at(&deep("new[1]"))).unwrap();
+    bed.write("a.txt", "run\n");
+    bed.write("out/x", "x\n");
+    let result = bed.result(&baseline);
+    let refused = attribute(&baseline, &result, None).unwrap_err();
+    assert_eq!(refused.code(), "too_deep");
+    for recorded in [true, false] {
+        let restored = bed.restore(&baseline, recorded.then_some(&result));
+        let mut left: Vec<_> = restored.failed.iter().map(|(p, _)| p.to_string()).collect();
+        left.sort();
+        assert_eq!(left, ["dir/d b", "new[1]"]);
+        assert_eq!(files(&bed.path()), before);
+    }
+}
