@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::baseline::{Baseline, ResultTree};
+use super::baseline::{Baseline, PathChange, ResultTree};
 use super::beneath::{Observed, Worktree, directory_of};
 use super::deadline::Deadline;
 use super::error::{GitError, git};
@@ -164,7 +164,8 @@ pub fn attribute(
         AttributionError::CaseCollision,
     )?;
     let paths = |committed: bool| {
-        let of = changed().filter(|c| c.committed == committed);
+        let shown = |c: &&PathChange| !result.hidden.contains(&c.change.path);
+        let of = changed().filter(|c| c.committed == committed).filter(shown);
         of.map(|c| c.change.path.clone()).collect()
     };
     Ok(Attribution {

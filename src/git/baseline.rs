@@ -8,6 +8,7 @@ use super::beneath::Worktree;
 use super::deadline::Deadline;
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
+use super::former_rules::{HiddenRules, taken_at};
 use super::ids::{Oid, RepoPath, RunId};
 use super::open::{Handle, Head};
 use super::operation::Operation;
@@ -38,6 +39,12 @@ pub struct Baseline {
     /// Files that existed although git is told that they need not (`--skip-worktree`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unneeded: Vec<RepoPath>,
+    /// Ignore rules that git does not show.
+    #[serde(default)]
+    pub hidden_rules: HiddenRules,
+    /// When it was complete, by the clock of the file system: seconds since 1970 and nanoseconds.
+    #[serde(default)]
+    pub taken_at: Option<(i64, i64)>,
     /// The permission bits of tracked files.
     #[serde(default)]
     pub permissions: Permissions,
@@ -91,6 +98,8 @@ pub fn baseline(
         staged: taken.staged,
         unneeded: taken.unneeded,
         permissions,
+        hidden_rules: taken.hidden_rules,
+        taken_at: taken_at(&handle, run),
         unkept: taken.unkept,
         submodules_dirty: taken.submodules_dirty,
         nested: taken.nested,
@@ -186,6 +195,9 @@ pub struct ResultTree {
     pub filtered: Vec<RepoPath>,
     /// Repositories inside the work tree that the baseline did not have.
     pub nested: Vec<RepoPath>,
+    /// Files that git ignores now and would not have ignored before: the run's, but nothing to commit.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<RepoPath>,
     /// Trees of directories that are too deep to be looked at; see [`super::DIRECTORIES_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub too_deep: Vec<RepoPath>,
@@ -233,6 +245,7 @@ pub fn result_tree(
         ignored_outputs: handle.ignored(outputs)?,
         case_collisions: handle.case_collisions(&taken.tree, &changes)?,
         submodules: submodules(baseline, &taken, &changes),
+        hidden: taken.hidden,
         too_deep: taken.too_deep,
         nested: fresh(&taken.nested, &baseline.nested),
         unmerged: taken.unmerged,

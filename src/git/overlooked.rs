@@ -4,6 +4,7 @@
 //! there. What a person has in it would be new to the next look, and so be committed, or removed, as a
 //! run's own. So the directories are listed once more, names only.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,6 +17,7 @@ use rustix::io::Errno;
 use super::beneath::{DIRECTORY, Worktree};
 use super::error::{GitError, git, io_at};
 use super::exclusions::Exclusions;
+use super::former_rules::RULES;
 use super::ids::RepoPath;
 use super::open::Handle;
 
@@ -27,6 +29,8 @@ pub(super) struct Listing<'a> {
     pub(super) index: &'a git2::Index,
     /// Paths that the status named, directories with a slash behind them.
     pub(super) named: &'a HashSet<Vec<u8>>,
+    /// Files of ignore rules that are ignored themselves, as they are come by.
+    pub(super) hidden_rules: RefCell<Vec<RepoPath>>,
 }
 
 impl Listing<'_> {
@@ -57,7 +61,12 @@ impl Listing<'_> {
             let found = match entry.file_type() {
                 FileType::Directory => self.in_directory(directory, entry, &path)?,
                 FileType::RegularFile | FileType::Symlink => {
-                    self.is_missing(&path)?.then_some(path)
+                    let missing = self.is_missing(&path)?;
+                    let is_apart = self.is_tracked(&path) || self.named.contains(path.as_bytes());
+                    if !missing && !is_apart && is(entry, RULES) {
+                        self.hidden_rules.borrow_mut().push(path.clone());
+                    }
+                    missing.then_some(path)
                 }
                 // Where the file system does not tell the kind, libgit2 alone has looked.
                 _ => None,
@@ -148,6 +157,7 @@ mod tests {
                 exclusions: &exclusions,
                 index: &index,
                 named: &named.iter().map(|path| path.as_bytes().to_vec()).collect(),
+                hidden_rules: RefCell::default(),
             };
             listing.overlooked().unwrap()
         };

@@ -4,6 +4,7 @@
 //! path is exactly what `HEAD` holds. So the tree is that of `HEAD` with those paths read from
 //! the work tree, whatever the index says of them, and two such trees compare by id.
 
+use std::cell::RefCell;
 use std::path::Path;
 
 use git2::{Status, StatusEntry, StatusOptions, StatusShow, Statuses};
@@ -16,6 +17,7 @@ use super::deadline::Deadline;
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::flagged::Flagged;
+use super::former_rules::{Hidden, HiddenRules, RULES};
 use super::ids::{Oid, RepoPath};
 use super::open::{Handle, Head};
 use super::overlooked::Listing;
@@ -93,6 +95,10 @@ pub(super) struct Snapshot {
     pub(super) nested: Vec<RepoPath>,
     /// Trees of directories that are too deep to be looked at; a baseline fails instead.
     pub(super) too_deep: Vec<RepoPath>,
+    /// Files that are ignored now and would not have been before the run.
+    pub(super) hidden: Vec<RepoPath>,
+    /// Ignore rules that git does not show.
+    pub(super) hidden_rules: HiddenRules,
     /// Submodules whose own work tree is dirty.
     pub(super) submodules_dirty: Vec<RepoPath>,
     /// Paths with an unresolved merge.
@@ -149,6 +155,17 @@ struct Scan {
     unmerged: Vec<RepoPath>,
     staged: Vec<StagedPath>,
     unneeded: Vec<RepoPath>,
+    hidden_rules: HiddenRules,
+}
+
+impl Scan {
+    /// Whether there may be other ignore rules than before the run.
+    fn may_hide(&self, baseline: &Baseline) -> bool {
+        let has_rules = |path: &RepoPath| path.components().next_back() == Some(RULES);
+        self.hidden_rules != baseline.hidden_rules
+            || self.candidates.iter().any(|c| has_rules(&c.path))
+            || baseline.dirty.iter().any(|d| has_rules(&d.path))
+    }
 }
 
 /// Records the state of the work tree that `cwd` lies in. Nothing is written for a clean one.
@@ -162,7 +179,22 @@ pub(super) fn take(
     let head = handle.head()?;
     let worktree = Worktree::open(handle.workdir())?;
     deadline.check()?;
-    let scan = scan(handle, &worktree, exclusions, purpose, deadline)?;
+    let mut scan = scan(handle, &worktree, exclusions, purpose, deadline)?;
+    let mut hidden = Vec::new();
+    if let Purpose::Result(baseline) = purpose {
+        let look = Hidden {
+            handle,
+            worktree: &worktree,
+            exclusions,
+            baseline,
+            left_out: &scan.too_deep,
+        };
+        if baseline.head != head || scan.may_hide(baseline) {
+            let found = look.files()?;
+            hidden.extend(found.iter().map(|c| c.path.clone()));
+            scan.candidates.extend(found);
+        }
+    }
     within_limits(&scan.candidates, limits, purpose)?;
     let changes = scan.candidates.len() + scan.submodules.len();
     let writing = if changes > 0 || head.oid().is_none() {
@@ -186,6 +218,8 @@ pub(super) fn take(
         filtered: Vec::new(),
         nested: scan.nested,
         too_deep: scan.too_deep,
+        hidden,
+        hidden_rules: scan.hidden_rules,
         submodules_dirty: Vec::new(),
         unmerged: scan.unmerged,
         staged: scan.staged,
@@ -241,7 +275,7 @@ fn scan(
         .renames_index_to_workdir(false)
         .update_index(false);
     let index = handle.repo.index().map_err(git("read the index"))?;
-    let (statuses, too_deep) =
+    let (statuses, too_deep, hidden_rules) =
         complete(handle, worktree, exclusions, purpose, &index, &mut options)?;
     let mut scan = Scan {
         candidates: Vec::new(),
@@ -251,6 +285,7 @@ fn scan(
         unmerged: Vec::new(),
         staged: Vec::new(),
         unneeded: Vec::new(),
+        hidden_rules: HiddenRules::read(handle, &hidden_rules),
     };
     for entry in statuses.iter() {
         deadline.check()?;
@@ -310,7 +345,8 @@ fn scan(
     Ok(scan)
 }
 
-/// The status, taken a second time where the first one has overlooked something; and what it leaves out.
+/// The status, taken a second time where the first one has overlooked something; what it leaves out; and
+/// files of ignore rules that are ignored themselves.
 fn complete<'a>(
     handle: &'a Handle,
     worktree: &Worktree,
@@ -318,7 +354,7 @@ fn complete<'a>(
     purpose: &Purpose<'_>,
     index: &git2::Index,
     options: &mut StatusOptions,
-) -> Result<(Statuses<'a>, Vec<RepoPath>), GitError> {
+) -> Result<(Statuses<'a>, Vec<RepoPath>, Vec<RepoPath>), GitError> {
     let mut left_out = Vec::new();
     let mut take = |options: &mut StatusOptions| loop {
         match handle.repo.statuses(Some(options)) {
@@ -344,13 +380,16 @@ fn complete<'a>(
         exclusions,
         index,
         named: &named.collect(),
+        hidden_rules: RefCell::default(),
     };
     // It may also have come up since; what cannot be read at all is an error here.
     let statuses = match listing.overlooked()? {
         Some(_) => take(options)?,
         None => statuses,
     };
-    Ok((statuses, left_out))
+    let mut hidden_rules = listing.hidden_rules.take();
+    hidden_rules.sort();
+    Ok((statuses, left_out, hidden_rules))
 }
 
 const STAGED: Status = Status::INDEX_NEW

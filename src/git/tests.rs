@@ -10,6 +10,7 @@ use super::*;
 mod committing;
 mod creating;
 mod deadlines;
+mod hiding;
 mod locking;
 mod restoring;
 mod staging;
