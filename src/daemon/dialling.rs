@@ -20,6 +20,9 @@ const RECOVERING_TRIES_MAX: u32 = 300;
 /// The pause between two tries.
 const TRY_PAUSE: Duration = Duration::from_millis(100);
 
+/// Code of the refusal where nobody answers and a process holds the workspace all the same.
+const OUT_OF_REACH: &str = "engine_out_of_reach";
+
 /// Which engine a command accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectMode {
@@ -84,6 +87,7 @@ fn out_of_reach(nobody: Diagnostic, options: &ConnectOptions) -> Diagnostic {
         holder.pid
     );
     Diagnostic {
+        code: OUT_OF_REACH.to_owned(),
         hints: vec![hint],
         ..nobody
     }

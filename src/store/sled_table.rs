@@ -11,7 +11,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -20,7 +20,7 @@ use rustix::fs::FallocateFlags;
 
 use super::StoreError;
 use super::batch::Rows;
-use super::files::{FileError, is_full, remove_if_there};
+use super::files::{FileError, SAFELY, is_full, must_be_regular, remove_if_there};
 use super::flushing::FlushGuard;
 use super::guard;
 use super::keyed::{Row, Table};
@@ -322,7 +322,9 @@ fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
         .write(true)
         .create(true)
         .truncate(true)
-        .open(path)?;
+        .custom_flags(SAFELY.bits().cast_signed())
+        .open(path)
+        .and_then(must_be_regular)?;
     match rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, bytes) {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::OPNOTSUPP) => io::copy(

@@ -1,9 +1,11 @@
 //! What a careless person, or a careless skill, does to the files of the program.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::workspace::daemon::Daemon;
+use crate::workspace::disk::Disk;
 use crate::workspace::{PATIENCE, Workspace, eventually};
 
 const SKILLS: &str = r#"
@@ -15,7 +17,7 @@ const SKILLS: &str = r#"
 "#;
 
 fn pipe(path: &std::path::Path) {
-    let made = std::process::Command::new("mkfifo").arg(path).status();
+    let made = Command::new("mkfifo").arg(path).status();
     assert!(made.unwrap().success());
 }
 
@@ -47,18 +49,24 @@ fn a_skill_that_deletes_the_state_is_not_told_as_done() {
 #[test]
 fn a_daemon_whose_socket_was_deleted_is_named_with_its_process() {
     let workspace = Workspace::with_skills(SKILLS);
-    let daemon = Daemon::start(&workspace);
+    // It looks around twice in a watchdog's time.
+    let daemon = Daemon::start_with(&workspace, &[("WATCHDOG_USEC", "2000000")]);
     let status = workspace.json(&["status"]);
     let lock = workspace.read(".workerctl/lock").unwrap();
     let lock: serde_json::Value = serde_json::from_str(&lock).unwrap();
     std::fs::remove_file(lock["socket"].as_str().unwrap()).unwrap();
     let process = format!("process {}", status["pid"]);
-    for (command, code) in [("drain", 7), ("status", 8)] {
-        let told = workspace.run(&[command]).expect_code(code);
+    let no_wait = ["run", "--no-wait", "good"];
+    for (command, code) in [(&["drain"][..], 7), (&no_wait, 7), (&["status"], 8)] {
+        let told = workspace.run(command).expect_code(code);
+        assert!(!told.stderr.contains("in this process"), "{told:?}");
         assert!(told.stderr.contains(&process), "{told:?}");
         assert!(!told.stderr.contains("starts one"), "{told:?}");
         assert!(!told.stderr.contains("`workerctl drain`"), "{told:?}");
     }
+    eventually("the loss in the log", || {
+        daemon.log().contains("no command reaches").then_some(())
+    });
     daemon.stop();
 }
 
@@ -117,13 +125,25 @@ fn what_stands_in_place_of_our_files_is_found_out_and_waited_for_by_nobody() {
         }
         for arguments in [&["doctor"][..], &["runs"], &["run", "good"]] {
             let mut started = workspace.start(&mut workspace.workerctl(arguments));
-            assert!(started.ends_within(Duration::from_secs(60)), "{path}");
+            assert!(started.ends_within(Duration::from_mins(1)), "{path}");
             let done = started.end();
             assert_ne!(done.code, 0, "{path}: {arguments:?}: {done:?}");
             let hinted = format!("{}{}", done.stdout, done.stderr);
             assert!(hinted.contains("hint:"), "{path}: {arguments:?}: {done:?}");
         }
     }
+}
+
+#[test]
+fn a_pipe_in_place_of_the_reserve_is_not_waited_for() {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.run(&["run", "good"]).expect_code(0);
+    let reserve = workspace.state().join("store/reserve");
+    std::fs::remove_file(&reserve).unwrap();
+    pipe(&reserve);
+    let mut started = workspace.start(&mut workspace.workerctl(&["run", "good"]));
+    assert!(started.ends_within(Duration::from_mins(1)));
+    started.end().expect_code(0);
 }
 
 #[test]
@@ -137,6 +157,39 @@ fn a_store_without_its_database_is_no_healthy_one_and_threads_restore_it() {
     workspace.run(&["store", "rebuild"]).expect_code(0);
     let runs = workspace.json(&["runs"]);
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+}
+
+#[test]
+fn a_place_for_the_state_that_is_full_or_read_only_is_6() {
+    let Some(disk) = Disk::create(4) else { return };
+    let workspace = Workspace::with_skills(SKILLS);
+    let state = disk.path().join("state");
+    let refused = |remedy: &str| {
+        for arguments in [&["runs"][..], &["run", "good"], &["daemon"]] {
+            let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
+            command.arg("-C").arg(&workspace.root);
+            command.arg("--state-dir").arg(&state).args(arguments);
+            command.env("XDG_RUNTIME_DIR", "/proc");
+            let done = workspace.start(&mut command).end().expect_code(6);
+            assert!(done.stderr.contains(remedy), "{arguments:?}: {done:?}");
+        }
+    };
+    // What was set aside for a large file that did not fit is free again: small ones take that too.
+    for bytes in [8 << 20, 64 << 10, 1 << 10] {
+        let fits = |number: u32| {
+            let path = disk.path().join(format!("fill-{bytes}-{number}"));
+            let written = std::fs::write(&path, vec![1; bytes]);
+            written.and_then(|()| std::fs::File::open(path)?.sync_all())
+        };
+        (0..100_000).find(|number| fits(*number).is_err()).unwrap();
+    }
+    refused("free some space");
+    let path = disk.path().to_str().unwrap();
+    let remounted = Command::new("mount")
+        .args(["-o", "remount,ro", path])
+        .status();
+    assert!(remounted.unwrap().success());
+    refused("--state-dir");
 }
 
 #[test]
