@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::baseline::{Baseline, PathChange, ResultTree};
+use super::baseline::{Baseline, ResultTree};
 use super::beneath::{Observed, Worktree, directory_of};
 use super::deadline::Deadline;
 use super::error::{GitError, git};
@@ -14,6 +14,7 @@ use super::open::{Handle, Head};
 use super::operation::Operation;
 use super::snapshot::{Limits, Purpose, take};
 use super::staged::staged_at;
+use super::tree::Change;
 use super::tree::MODE_SUBMODULE;
 
 /// The paths that a run's commit takes from the result tree.
@@ -134,7 +135,12 @@ pub fn attribute(
     result: &ResultTree,
     only: Option<&[RepoPath]>,
 ) -> Result<Attribution, AttributionError> {
-    let wanted = |path: &RepoPath| only.is_none_or(|only| only.iter().any(|o| path.is_within(o)));
+    let is_hidden = |path: &RepoPath| {
+        result.hidden.binary_search(path).is_ok() && baseline.dirty_at(path).is_none()
+    };
+    let wanted = |path: &RepoPath| {
+        only.is_none_or(|only| only.iter().any(|o| path.is_within(o))) && !is_hidden(path)
+    };
     let among = |paths: &[RepoPath]| -> Vec<RepoPath> {
         paths.iter().filter(|p| wanted(p)).cloned().collect()
     };
@@ -164,8 +170,7 @@ pub fn attribute(
         AttributionError::CaseCollision,
     )?;
     let paths = |committed: bool| {
-        let shown = |c: &&PathChange| !result.hidden.contains(&c.change.path);
-        let of = changed().filter(|c| c.committed == committed).filter(shown);
+        let of = changed().filter(|c| c.committed == committed);
         of.map(|c| c.change.path.clone()).collect()
     };
     Ok(Attribution {
@@ -259,7 +264,9 @@ pub fn check_unchanged(
     let old = handle.tree(&result.tree)?;
     let new = handle.tree(&taken.tree)?;
     let changes = handle.differences(Some(&old), Some(&new))?;
-    let paths = changes.into_iter().map(|c| c.path);
+    // Caches that ignore themselves are no part of what is committed.
+    let hides = |c: &Change| c.old.is_none() && taken.hidden.binary_search(&c.path).is_ok();
+    let paths = changes.into_iter().filter(|c| !hides(c)).map(|c| c.path);
     Ok(Drift {
         paths: paths.filter(|p| !exclusions.covers(p)).collect(),
         staged: baseline

@@ -198,6 +198,9 @@ pub struct ResultTree {
     /// Files that git ignores now and would not have ignored before: the run's, but nothing to commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hidden: Vec<RepoPath>,
+    /// What holds more of them than are recorded: they are left.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden_in: Vec<RepoPath>,
     /// Trees of directories that are too deep to be looked at; see [`super::DIRECTORIES_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub too_deep: Vec<RepoPath>,
@@ -209,6 +212,14 @@ pub struct ResultTree {
     pub ignored_outputs: Vec<RepoPath>,
     /// Paths that differ only in case from another path of the result.
     pub case_collisions: Vec<RepoPath>,
+}
+
+impl ResultTree {
+    /// The changes without what the run hid by ignore rules of its own: that is neither shown nor committed.
+    pub fn shown_changes(&self) -> impl Iterator<Item = &PathChange> {
+        let is_hidden = |c: &&PathChange| self.hidden.binary_search(&c.change.path).is_ok();
+        self.changes.iter().filter(move |c| !is_hidden(c))
+    }
 }
 
 /// Records the result of a run, once, when its last process is dead.
@@ -246,6 +257,7 @@ pub fn result_tree(
         case_collisions: handle.case_collisions(&taken.tree, &changes)?,
         submodules: submodules(baseline, &taken, &changes),
         hidden: taken.hidden,
+        hidden_in: taken.hidden_in,
         too_deep: taken.too_deep,
         nested: fresh(&taken.nested, &baseline.nested),
         unmerged: taken.unmerged,

@@ -19,13 +19,56 @@ use super::durable::temporary_name;
 use super::error::{GitError, git, io_at};
 use super::exclusions::Exclusions;
 use super::ids::{RepoPath, RunId};
-use super::open::Handle;
+use super::open::{Handle, Head};
 use super::refs::Kept;
-use super::snapshot::Candidate;
+use super::snapshot::{Candidate, size};
 use super::tree::{MODE_LINK, entry_at};
 
 /// The name of a file of rules.
 pub(super) const RULES: &[u8] = b".gitignore";
+
+/// Most files, and most bytes of them, that a run may hide and have put back: an installed tree of packages
+/// would be copied into the repository otherwise.
+const FILES_MAX: usize = 1_000;
+const BYTES_MAX: u64 = 32 << 20;
+
+/// What a run has hidden by rules of its own, as far as it can be put back.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) candidates: Vec<Candidate>,
+    /// Where there is more than is recorded: what it lies in, at the top of the work tree.
+    pub(super) too_many_in: Vec<RepoPath>,
+}
+
+impl Found {
+    /// Keeps only what the baseline has where there is too much.
+    fn bounded(mut self, before: &git2::Tree<'_>) -> Result<Self, GitError> {
+        let bytes = self.candidates.iter().map(|c| match &c.observed {
+            Observed::File(stat) => size(stat),
+            _ => 0,
+        });
+        if self.candidates.len() <= FILES_MAX && bytes.sum::<u64>() <= BYTES_MAX {
+            return Ok(self);
+        }
+        let mut kept = Vec::new();
+        for candidate in self.candidates {
+            if entry_at(Some(before), &candidate.path)?.is_some() {
+                kept.push(candidate);
+            } else if let Some(top) = candidate.path.components().next() {
+                self.too_many_in.push(RepoPath::from_bytes(top)?);
+            }
+        }
+        self.too_many_in.sort();
+        self.too_many_in.dedup();
+        self.candidates = kept;
+        Ok(self)
+    }
+}
+
+/// Whether a path is that of a file of rules.
+pub(super) fn is_rules(path: &RepoPath) -> bool {
+    path.components().next_back() == Some(RULES)
+}
 
 /// Most files of rules that ignore themselves, and most bytes of one, that are recorded.
 const HIDDEN_MAX: usize = 200;
@@ -157,21 +200,32 @@ pub(super) struct Hidden<'a> {
 }
 
 impl Hidden<'_> {
+    /// Whether commits since the baseline changed files of rules.
+    pub(super) fn rules_committed(&self, now: &Head) -> Result<bool, GitError> {
+        if self.baseline.head.oid() == now.oid() {
+            return Ok(false);
+        }
+        let then = self.handle.tree_of(self.baseline.head.oid())?;
+        let now = self.handle.tree_of(now.oid())?;
+        let changed = self.handle.differences(then.as_ref(), now.as_ref())?;
+        Ok(changed.iter().any(|change| is_rules(&change.path)))
+    }
+
     /// Files that are ignored now and would not have been: those that the baseline has, and those that
     /// came or changed since. Nothing where the former rules are not known for certain.
-    pub(super) fn files(&self) -> Result<Vec<Candidate>, GitError> {
+    pub(super) fn files(&self) -> Result<Found, GitError> {
         let Some(at) = self.baseline.taken_at else {
-            return Ok(Vec::new());
+            return Ok(Found::default());
         };
         if self.baseline.hidden_rules.incomplete {
-            return Ok(Vec::new());
+            return Ok(Found::default());
         }
         let rules = FormerRules::of(self.handle, self.baseline)?;
         let before = self.handle.tree(&self.baseline.tree)?;
         let index = self.handle.repo.index().map_err(git("read the index"))?;
         // Not a status: that leaves ignored files out where a rule such as `*` covers everything.
         let mut open = self.listed(Path::new(""));
-        let mut found = Vec::new();
+        let mut found = Found::default();
         while let Some(bytes) = open.pop() {
             let is_directory = bytes.ends_with(b"/");
             let Ok(path) = RepoPath::from_bytes(bytes.strip_suffix(b"/").unwrap_or(&bytes)) else {
@@ -200,7 +254,7 @@ impl Hidden<'_> {
             };
             let had = entry_at(Some(&before), &path)?.is_some();
             if had || (is_new && !rules.ignores(&bytes)?) {
-                found.push(Candidate {
+                found.candidates.push(Candidate {
                     filtered: self.handle.is_filtered(&path)?,
                     known_mode: None,
                     untracked: true,
@@ -210,7 +264,7 @@ impl Hidden<'_> {
                 });
             }
         }
-        Ok(found)
+        found.bounded(&before)
     }
 
     fn is_ignored(&self, path: &RepoPath) -> Result<bool, GitError> {

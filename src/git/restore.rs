@@ -113,6 +113,10 @@ pub fn restore(
         let why = "it holds too many directories inside each other to be looked at: remove it";
         restored.failed.push((path.clone(), why.to_owned()));
     }
+    for path in &result.hidden_in {
+        let why = "more than can be put back is hidden in it by ignore rules of the run";
+        restored.failed.push((path.clone(), why.to_owned()));
+    }
     restored.index = work.index(&result, &restored).unwrap_or_else(|error| {
         restored.out_of_space |= error.is_out_of_space();
         IndexRefresh::Skipped {

@@ -17,7 +17,7 @@ use super::deadline::Deadline;
 use super::error::{GitError, git};
 use super::exclusions::Exclusions;
 use super::flagged::Flagged;
-use super::former_rules::{Hidden, HiddenRules, RULES};
+use super::former_rules::{Hidden, HiddenRules, is_rules};
 use super::ids::{Oid, RepoPath};
 use super::open::{Handle, Head};
 use super::overlooked::Listing;
@@ -97,6 +97,8 @@ pub(super) struct Snapshot {
     pub(super) too_deep: Vec<RepoPath>,
     /// Files that are ignored now and would not have been before the run.
     pub(super) hidden: Vec<RepoPath>,
+    /// What holds more of them than are recorded.
+    pub(super) hidden_in: Vec<RepoPath>,
     /// Ignore rules that git does not show.
     pub(super) hidden_rules: HiddenRules,
     /// Submodules whose own work tree is dirty.
@@ -161,10 +163,9 @@ struct Scan {
 impl Scan {
     /// Whether there may be other ignore rules than before the run.
     fn may_hide(&self, baseline: &Baseline) -> bool {
-        let has_rules = |path: &RepoPath| path.components().next_back() == Some(RULES);
         self.hidden_rules != baseline.hidden_rules
-            || self.candidates.iter().any(|c| has_rules(&c.path))
-            || baseline.dirty.iter().any(|d| has_rules(&d.path))
+            || self.candidates.iter().any(|c| is_rules(&c.path))
+            || baseline.dirty.iter().any(|d| is_rules(&d.path))
     }
 }
 
@@ -180,7 +181,7 @@ pub(super) fn take(
     let worktree = Worktree::open(handle.workdir())?;
     deadline.check()?;
     let mut scan = scan(handle, &worktree, exclusions, purpose, deadline)?;
-    let mut hidden = Vec::new();
+    let (mut hidden, mut hidden_in) = (Vec::new(), Vec::new());
     if let Purpose::Result(baseline) = purpose {
         let look = Hidden {
             handle,
@@ -189,10 +190,12 @@ pub(super) fn take(
             baseline,
             left_out: &scan.too_deep,
         };
-        if baseline.head != head || scan.may_hide(baseline) {
+        if scan.may_hide(baseline) || look.rules_committed(&head)? {
             let found = look.files()?;
-            hidden.extend(found.iter().map(|c| c.path.clone()));
-            scan.candidates.extend(found);
+            hidden.extend(found.candidates.iter().map(|c| c.path.clone()));
+            scan.candidates.extend(found.candidates);
+            hidden.sort();
+            hidden_in = found.too_many_in;
         }
     }
     within_limits(&scan.candidates, limits, purpose)?;
@@ -219,6 +222,7 @@ pub(super) fn take(
         nested: scan.nested,
         too_deep: scan.too_deep,
         hidden,
+        hidden_in,
         hidden_rules: scan.hidden_rules,
         submodules_dirty: Vec::new(),
         unmerged: scan.unmerged,

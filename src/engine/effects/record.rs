@@ -58,13 +58,14 @@ impl Performer {
         if let Some(tree) = &tree {
             for (state, output) in outputs.iter_mut().zip(&work.spec.outputs) {
                 if output.kind == OutputKind::GitCommit {
-                    state.written = !tree.commits_made.is_empty() || !tree.changes.is_empty();
+                    state.written =
+                        !tree.commits_made.is_empty() || tree.shown_changes().next().is_some();
                     state.problem =
                         (!state.written).then(|| "nothing was changed or committed".to_owned());
                 }
             }
         }
-        let changes = tree.as_ref().map_or(&[][..], |tree| &tree.changes[..]);
+        let changes: Vec<_> = tree.iter().flat_map(|tree| tree.shown_changes()).collect();
         let shown: Vec<String> = changes
             .iter()
             .take(CHANGES_SHOWN_MAX)

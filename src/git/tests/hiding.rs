@@ -70,3 +70,37 @@ fn what_a_run_hides_is_not_committed() {
     let unchanged = check_unchanged(&bed.path(), &baseline, &result, &none(), &Limits::default());
     assert!(unchanged.unwrap().is_none());
 }
+
+#[test]
+fn caches_that_ignore_themselves_are_no_change_of_a_check() {
+    let bed = ignoring();
+    let baseline = bed.baseline();
+    bed.write("a.txt", "run\n");
+    let result = bed.result(&baseline);
+    bed.write(".cache/.gitignore", "*\n");
+    bed.write(".cache/x", "x\n");
+    let (exclusions, limits) = (none(), Limits::default());
+    let drift = check_unchanged(&bed.path(), &baseline, &result, &exclusions, &limits);
+    assert!(drift.unwrap().is_none());
+    bed.write("b.txt", "check\n");
+    let drift = check_unchanged(&bed.path(), &baseline, &result, &exclusions, &limits);
+    assert_eq!(drift.unwrap().paths, [path("b.txt")]);
+}
+
+#[test]
+fn what_is_hidden_in_masses_is_left_and_named() {
+    let bed = ignoring();
+    let baseline = bed.baseline();
+    bed.write("packages/.gitignore", "*\n");
+    for n in 0..1_100 {
+        bed.write(&format!("packages/{n}"), "x\n");
+    }
+    bed.write("a.txt", "run\n");
+    let result = bed.result(&baseline);
+    let attributed = attribute(&baseline, &result, None).unwrap();
+    assert_eq!(attributed.commit_paths, [path("a.txt")]);
+    let restored = bed.restore(&baseline, Some(&result));
+    let left: Vec<_> = restored.failed.iter().map(|(p, _)| p.to_string()).collect();
+    assert_eq!(left, ["packages"]);
+    assert_eq!(restored.put_back, [path("a.txt")]);
+}
