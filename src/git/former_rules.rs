@@ -152,9 +152,9 @@ impl FormerRules {
             config.set_str("core.excludesfile", &path).map_err(&fail)?;
         }
         let own = rules.repo.path().join("info/exclude");
-        rules.put(&own, baseline.hidden_rules.exclude.join("\n").as_bytes())?;
+        put(&own, baseline.hidden_rules.exclude.join("\n").as_bytes())?;
         for (path, text) in &baseline.hidden_rules.files {
-            rules.put(&rules.place.join(path), text.as_bytes())?;
+            put(&rules.place.join(path), text.as_bytes())?;
         }
         let mut found = Vec::new();
         let tree = handle.tree(&baseline.tree)?;
@@ -169,17 +169,9 @@ impl FormerRules {
         .map_err(&fail)?;
         for (path, oid) in found {
             let blob = handle.repo.find_blob(oid).map_err(&fail)?;
-            rules.put(&rules.place.join(path), blob.content())?;
+            put(&rules.place.join(path), blob.content())?;
         }
         Ok(rules)
-    }
-
-    fn put(&self, path: &Path, content: &[u8]) -> Result<(), GitError> {
-        let fail = || io_at("write", path);
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(fail())?;
-        }
-        fs::write(path, content).map_err(fail())
     }
 
     fn ignores(&self, path: &[u8]) -> Result<bool, GitError> {
@@ -289,6 +281,14 @@ impl Hidden<'_> {
         }
         found
     }
+}
+
+fn put(path: &Path, content: &[u8]) -> Result<(), GitError> {
+    let fail = || io_at("write", path);
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(fail())?;
+    }
+    fs::write(path, content).map_err(fail())
 }
 
 fn changed_since(stat: &Stat, at: (i64, i64)) -> bool {

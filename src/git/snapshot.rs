@@ -149,6 +149,7 @@ pub(super) struct Candidate {
     pub(super) filtered: bool,
 }
 
+#[derive(Default)]
 struct Scan {
     candidates: Vec<Candidate>,
     submodules: Vec<(RepoPath, Option<TreeEntry>, bool)>,
@@ -158,9 +159,41 @@ struct Scan {
     staged: Vec<StagedPath>,
     unneeded: Vec<RepoPath>,
     hidden_rules: HiddenRules,
+    hidden: Vec<RepoPath>,
+    hidden_in: Vec<RepoPath>,
 }
 
 impl Scan {
+    /// Adds what the run has hidden by ignore rules of its own.
+    fn add_hidden(
+        &mut self,
+        handle: &Handle,
+        worktree: &Worktree,
+        exclusions: &Exclusions,
+        purpose: &Purpose<'_>,
+        head: &Head,
+    ) -> Result<(), GitError> {
+        let Purpose::Result(baseline) = purpose else {
+            return Ok(());
+        };
+        let look = Hidden {
+            handle,
+            worktree,
+            exclusions,
+            baseline,
+            left_out: &self.too_deep,
+        };
+        if !self.may_hide(baseline) && !look.rules_committed(head)? {
+            return Ok(());
+        }
+        let found = look.files()?;
+        self.hidden = found.candidates.iter().map(|c| c.path.clone()).collect();
+        self.hidden.sort();
+        self.candidates.extend(found.candidates);
+        self.hidden_in = found.too_many_in;
+        Ok(())
+    }
+
     /// Whether there may be other ignore rules than before the run.
     fn may_hide(&self, baseline: &Baseline) -> bool {
         self.hidden_rules != baseline.hidden_rules
@@ -181,23 +214,7 @@ pub(super) fn take(
     let worktree = Worktree::open(handle.workdir())?;
     deadline.check()?;
     let mut scan = scan(handle, &worktree, exclusions, purpose, deadline)?;
-    let (mut hidden, mut hidden_in) = (Vec::new(), Vec::new());
-    if let Purpose::Result(baseline) = purpose {
-        let look = Hidden {
-            handle,
-            worktree: &worktree,
-            exclusions,
-            baseline,
-            left_out: &scan.too_deep,
-        };
-        if scan.may_hide(baseline) || look.rules_committed(&head)? {
-            let found = look.files()?;
-            hidden.extend(found.candidates.iter().map(|c| c.path.clone()));
-            scan.candidates.extend(found.candidates);
-            hidden.sort();
-            hidden_in = found.too_many_in;
-        }
-    }
+    scan.add_hidden(handle, &worktree, exclusions, purpose, &head)?;
     within_limits(&scan.candidates, limits, purpose)?;
     let changes = scan.candidates.len() + scan.submodules.len();
     let writing = if changes > 0 || head.oid().is_none() {
@@ -221,8 +238,8 @@ pub(super) fn take(
         filtered: Vec::new(),
         nested: scan.nested,
         too_deep: scan.too_deep,
-        hidden,
-        hidden_in,
+        hidden: scan.hidden,
+        hidden_in: scan.hidden_in,
         hidden_rules: scan.hidden_rules,
         submodules_dirty: Vec::new(),
         unmerged: scan.unmerged,
@@ -267,29 +284,14 @@ fn scan(
     purpose: &Purpose<'_>,
     deadline: Deadline<'_>,
 ) -> Result<Scan, GitError> {
-    let mut options = StatusOptions::new();
-    options
-        .show(StatusShow::IndexAndWorkdir)
-        .include_untracked(true)
-        .recurse_untracked_dirs(true)
-        .include_ignored(false)
-        .include_unmodified(false)
-        .exclude_submodules(false)
-        .renames_head_to_index(false)
-        .renames_index_to_workdir(false)
-        .update_index(false);
+    let mut options = everything();
     let index = handle.repo.index().map_err(git("read the index"))?;
     let (statuses, too_deep, hidden_rules) =
         complete(handle, worktree, exclusions, purpose, &index, &mut options)?;
     let mut scan = Scan {
-        candidates: Vec::new(),
-        submodules: Vec::new(),
-        nested: Vec::new(),
         too_deep,
-        unmerged: Vec::new(),
-        staged: Vec::new(),
-        unneeded: Vec::new(),
         hidden_rules: HiddenRules::read(handle, &hidden_rules),
+        ..Scan::default()
     };
     for entry in statuses.iter() {
         deadline.check()?;
@@ -347,6 +349,22 @@ fn scan(
     scan.staged.sort_by(|a, b| a.path.cmp(&b.path));
     scan.staged.dedup_by(|a, b| a.path == b.path);
     Ok(scan)
+}
+
+/// A status of all that is tracked or not ignored.
+fn everything() -> StatusOptions {
+    let mut options = StatusOptions::new();
+    options
+        .show(StatusShow::IndexAndWorkdir)
+        .include_untracked(true)
+        .recurse_untracked_dirs(true)
+        .include_ignored(false)
+        .include_unmodified(false)
+        .exclude_submodules(false)
+        .renames_head_to_index(false)
+        .renames_index_to_workdir(false)
+        .update_index(false);
+    options
 }
 
 /// The status, taken a second time where the first one has overlooked something; what it leaves out; and

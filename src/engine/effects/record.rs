@@ -65,7 +65,10 @@ impl Performer {
                 }
             }
         }
-        let changes: Vec<_> = tree.iter().flat_map(|tree| tree.shown_changes()).collect();
+        let changes: Vec<_> = tree
+            .iter()
+            .flat_map(git::ResultTree::shown_changes)
+            .collect();
         let shown: Vec<String> = changes
             .iter()
             .take(CHANGES_SHOWN_MAX)

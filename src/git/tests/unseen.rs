@@ -36,12 +36,12 @@ fn edits_that_git_is_told_not_to_look_at_come_back() {
                 let baseline = bed.baseline();
                 change(&bed);
                 let result = bed.result(&baseline);
-                let changed: Vec<_> = result
+                let touched: Vec<_> = result
                     .changes
                     .iter()
                     .map(|c| c.change.path.clone())
                     .collect();
-                assert_eq!(changed, [path("a.txt")], "{flag} {edited} {nr}");
+                assert_eq!(touched, [path("a.txt")], "{flag} {edited} {nr}");
                 let refused = attribute(&baseline, &result, None).is_err();
                 assert_eq!(refused, edited, "{flag} {nr}");
                 for _ in 0..2 {
