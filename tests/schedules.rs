@@ -4,6 +4,8 @@
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of kills (10 by default, 300 before a release).
 #![expect(
     clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
     reason = "what prepares a test fails by panicking, and says when it skips"
 )]
 
