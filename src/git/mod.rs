@@ -36,6 +36,7 @@ mod restore;
 mod show;
 mod snapshot;
 mod staged;
+mod status;
 mod too_deep;
 mod tree;
 mod user_index;
