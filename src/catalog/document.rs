@@ -222,9 +222,12 @@ fn report_syntax(
     let place = offset.map_or_else(|| source.place(range.start), |at| source.place(at));
     if message.contains(TOO_MANY_VALUES) || message.contains("repetition limit") {
         let place = offset
-            .or_else(|| first_alias(source, range))
+            .or_else(|| first_alias(source, range.clone()))
             .map_or(place, |at| source.place(at));
         let message = "aliases expand to too many values".to_owned();
+        report.error("yaml-aliases", place, message, "write the values out");
+    } else if message.contains("recursion limit") && refers_to_itself(source, range.clone()) {
+        let message = "an alias names a value that it stands in".to_owned();
         report.error("yaml-aliases", place, message, "write the values out");
     } else if message.contains("recursion limit") {
         report.error("yaml-nesting", place, message, "nest less deeply");
@@ -274,6 +277,16 @@ fn control_character(source: &Source, range: Range<usize>) -> Option<usize> {
     let allowed = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{85}') || !c.is_control();
     let at = text.find(|c| !allowed(c) || matches!(c, '\u{fffe}' | '\u{ffff}'))?;
     Some(range.start + at)
+}
+
+/// Whether the nesting comes from an alias: neither brackets nor indentation account for it.
+fn refers_to_itself(source: &Source, range: Range<usize>) -> bool {
+    let text = source.text().get(range.clone()).unwrap_or_default();
+    let indented = text
+        .lines()
+        .map(|line| line.len() - line.trim_start().len());
+    let brackets = text.bytes().filter(|byte| b"[{".contains(byte)).count();
+    first_alias(source, range).is_some() && indented.max().unwrap_or(0) + brackets < 100
 }
 
 fn first_alias(source: &Source, range: Range<usize>) -> Option<usize> {

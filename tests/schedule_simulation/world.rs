@@ -8,7 +8,7 @@ use workerctl::model::schedule::{
     CatchUp, CatchUpMode, Overlap, Pause, Policy, ScheduleState, SlotRow,
 };
 use workerctl::model::{RunId, Timestamp};
-use workerctl::schedule::{COUNT_MAX, Slots};
+use workerctl::schedule::{COUNT_MAX, Expression, Recurrence, Slots};
 
 use super::engine::{Active, Crash, Definition, Durable, Engine};
 
@@ -18,6 +18,8 @@ const SLOTS_MAX: i64 = 50_000;
 const SECOND: i64 = 1_000;
 const HOUR: i64 = 3_600 * SECOND;
 const DAY: i64 = 24 * HOUR;
+const WEEK: i64 = 7 * DAY;
+const MONTH: i64 = 28 * DAY;
 const YEAR: i64 = 365 * DAY;
 
 /// The engine looks at the wall clock again after so long.
@@ -142,21 +144,39 @@ impl World {
 
     fn add_schedule(&mut self, index: i64, least: i64) {
         let period = least + self.dice.below(least);
-        let phase = self.dice.below(period);
         let policy = self.policy(period);
+        let zones = [Tz::UTC, Tz::Europe__Berlin, Tz::Australia__Lord_Howe];
+        let zone = self.dice.pick(&zones);
+        let slots = self.slots(period, zone);
         self.definitions.push(Definition {
             id: format!("w/s{index}"),
-            slots: Box::new(Every { period, phase }),
+            slots,
             policy,
-            zone: self
-                .dice
-                .pick(&[Tz::UTC, Tz::Europe__Berlin, Tz::Australia__Lord_Howe]),
+            zone,
         });
         let state = ScheduleState::new("d".to_owned(), at(BEGINNING));
         self.durable.states.push(state);
         self.durable.rows.push(std::collections::BTreeMap::new());
         self.durable.active.push(Vec::new());
         self.durable.floors.push(at(BEGINNING));
+    }
+
+    /// Due times at least so far apart: a period, or a cron expression near a change of clocks.
+    fn slots(&mut self, period: i64, zone: Tz) -> Box<dyn Slots> {
+        let expression = match period {
+            ..HOUR => "15 * * * *",
+            ..DAY => "30 2 * * *",
+            ..WEEK => "30 2 * * 0",
+            ..MONTH => "0 3 L * *",
+            _ => "",
+        };
+        // Calendars are slow without optimisation; one in five meets every change of clocks often enough.
+        if expression.is_empty() || !self.dice.one_in(5) {
+            let phase = self.dice.below(period);
+            return Box::new(Every { period, phase });
+        }
+        let expression = Expression::parse(expression, false).unwrap();
+        Box::new(Recurrence::cron(expression, zone, None))
     }
 
     fn policy(&mut self, period: i64) -> Policy {

@@ -38,6 +38,13 @@ fn yaml_bombs_are_refused_with_a_place() {
         "{}",
         show(&catalog.problems)
     );
+    let itself = Workspace::of_worker("worker: &w {id: w, again: *w}\n").load();
+    assert_eq!(
+        codes(&itself),
+        ["yaml-aliases"],
+        "{}",
+        show(&itself.problems)
+    );
     let dashes = "- ".repeat(10_000);
     let catalog = Workspace::of_worker(&dashes).load();
     assert!(catalog.has_errors());
