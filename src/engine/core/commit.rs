@@ -6,6 +6,8 @@ use std::time::Duration;
 use super::super::request::{Answer, Envelope, Request};
 use super::{Core, Reply, Turn};
 use crate::model::diagnostic::chain;
+use crate::model::schedule::{Fate, SlotRow};
+use crate::model::spec::DueTime;
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::store::{Batch, StoreError, Write};
 
@@ -123,14 +125,20 @@ impl Core {
         reason: &str,
     ) -> Result<(), Diagnostic> {
         let mut ending = Turn::default();
+        let due = self
+            .live
+            .get(&run)
+            .and_then(|live| live.spec.scheduled.clone());
         self.give_up(&mut ending, run, "not_storable");
         turn.changed.remove(&run);
         turn.dropped.push(run);
+        let mut writes = if known { ending.after } else { Vec::new() };
+        // A due time has its row, though it has no run.
+        writes.extend(due.map(|due| self.blocked(due, reason)));
+        self.commit_batch(&Batch { writes })
+            .map_err(|error| broken(&error))?;
         if known {
-            let batch = Batch {
-                writes: ending.after,
-            };
-            return self.commit_batch(&batch).map_err(|error| broken(&error));
+            return Ok(());
         }
         let answers = std::mem::take(&mut turn.answers);
         for (envelope, reply) in answers {
@@ -141,6 +149,23 @@ impl Core {
             }
         }
         Ok(())
+    }
+}
+
+impl Core {
+    fn blocked(&self, due: DueTime, reason: &str) -> Write {
+        Write::Slot {
+            schedule: due.schedule,
+            row: SlotRow {
+                from: due.slot,
+                to: due.slot,
+                count: Some(1),
+                fate: Fate::BlockedConfig,
+                run: None,
+                at: self.clock.now(),
+                reason: Some(format!("the run cannot be stored: {reason}")),
+            },
+        }
     }
 }
 
