@@ -75,6 +75,10 @@ impl Succession {
 
     fn in_the_way(&self, socket: Option<&Path>) -> InTheWay {
         let mut found = socket.map_or(InTheWay::Unknown, |path| of_socket(listener_of(path)));
+        // Its end frees the socket; whether a daemon holds the locks by then is told by taking them.
+        if let InTheWay::Command(_) = found {
+            return found;
+        }
         for look in [
             lock::look_at_state(&self.state_dir),
             lock::look_at_workspace(&self.workspace),
