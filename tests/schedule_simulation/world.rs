@@ -163,18 +163,18 @@ impl World {
 
     /// Due times at least so far apart: a period, or a cron expression near a change of clocks.
     fn slots(&mut self, period: i64, zone: Tz) -> Box<dyn Slots> {
-        let expression = match period {
-            ..HOUR => "15 * * * *",
-            ..DAY => "30 2 * * *",
-            ..WEEK => "30 2 * * 0",
-            ..MONTH => "0 3 L * *",
-            _ => "",
-        };
+        let expressions = [
+            (HOUR, "15 * * * *"),
+            (DAY, "30 2 * * *"),
+            (WEEK, "30 2 * * 0"),
+            (MONTH, "0 3 L * *"),
+        ];
+        let fits = expressions.iter().find(|(apart, _)| period < *apart);
         // Calendars are slow without optimisation; one in five meets every change of clocks often enough.
-        if expression.is_empty() || !self.dice.one_in(5) {
+        let Some((_, expression)) = fits.filter(|_| self.dice.one_in(5)) else {
             let phase = self.dice.below(period);
             return Box::new(Every { period, phase });
-        }
+        };
         let expression = Expression::parse(expression, false).unwrap();
         Box::new(Recurrence::cron(expression, zone, None))
     }
