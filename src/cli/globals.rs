@@ -78,7 +78,7 @@ impl Globals {
         environment: &BTreeMap<String, String>,
     ) -> Result<Site, Diagnostic> {
         let workspace = self.find_workspace(cwd)?;
-        if !is_workspace(&workspace) {
+        if !may_be_workspace(&workspace) {
             return Err(Diagnostic::new(
                 Kind::NotFound,
                 "no_workspace",
@@ -141,6 +141,15 @@ fn is_workspace(directory: &Path) -> bool {
 }
 
 /// The directory without links, so that everybody gives the same workspace the same name.
+/// Whether a directory is a workspace, as far as we may look: what belongs to others is for them to tell.
+fn may_be_workspace(directory: &Path) -> bool {
+    let hidden = |name: &str| {
+        let looked = std::fs::metadata(directory.join(name));
+        looked.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    };
+    is_workspace(directory) || hidden("workers") || hidden(CONFIG_FILE)
+}
+
 fn real(directory: &Path) -> Result<PathBuf, Diagnostic> {
     let refuse = |why: String| {
         Err(Diagnostic::new(
