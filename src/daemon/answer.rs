@@ -228,6 +228,7 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         Operation::Schedules => answered(desk.ask(operation, |control| control.schedules()).await),
         Operation::Slots => {
             let query: SlotsQuery = intake::query(&query)?;
+            query.check()?;
             answered(
                 desk.ask(operation, move |control| control.slots(&query))
                     .await,
@@ -285,10 +286,12 @@ async fn change_schedule(
     let limits = desk.body_limits();
     if operation == Operation::PauseSchedule {
         let request: PauseRequest = intake::body(parts, body, limits, false).await?;
+        request.check()?;
         Waiting::answering(parts);
         return answered(desk.ask(operation, move |c| c.pause(&request)).await);
     }
     let request: ResumeRequest = intake::body(parts, body, limits, false).await?;
+    request.check()?;
     Waiting::answering(parts);
     answered(desk.ask(operation, move |c| c.resume(&request)).await)
 }

@@ -10,7 +10,10 @@ use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 
 use super::reply::Refusal;
-use crate::protocol::{CancelRequest, ResolveRequest, RunsQuery, SubmitRequest};
+use crate::protocol::{
+    CancelRequest, PauseRequest, ResolveRequest, ResumeRequest, RunsQuery, SlotsQuery,
+    SubmitRequest,
+};
 
 /// Longest name, key or filter that is accepted, in bytes.
 const TEXT_BYTES_MAX: usize = 255;
@@ -64,6 +67,25 @@ impl Checked for ResolveRequest {
             ));
         }
         Ok(())
+    }
+}
+
+impl Checked for PauseRequest {
+    fn check(&self) -> Result<(), Refusal> {
+        text("schedule", &self.schedule)?;
+        optional("by", self.by.as_deref())
+    }
+}
+
+impl Checked for ResumeRequest {
+    fn check(&self) -> Result<(), Refusal> {
+        text("schedule", &self.schedule)
+    }
+}
+
+impl Checked for SlotsQuery {
+    fn check(&self) -> Result<(), Refusal> {
+        optional("schedule", self.schedule.as_deref())
     }
 }
 

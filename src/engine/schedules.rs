@@ -9,7 +9,9 @@ use chrono_tz::Tz;
 use super::desk::Desk;
 use super::reading::unreadable;
 use super::view::View;
-use crate::model::schedule::{Fate, Pause, Schedule, ScheduleState, SlotRow, Trigger};
+use crate::model::schedule::{
+    Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger,
+};
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{LastFire, PauseRequest, PauseView, ScheduleView, SlotView, SlotsQuery};
 use crate::schedule::{Moment, Next, Others, Recurrence, decide, words};
@@ -20,9 +22,6 @@ const SLOTS_DEFAULT: usize = 50;
 
 /// Most rows of one answer.
 const SLOTS_MAX: usize = 10_000;
-
-/// Longest reason of a pause in bytes.
-const REASON_BYTES_MAX: usize = 1_024;
 
 /// All schedules of the definitions in force.
 pub(super) fn views(
@@ -175,12 +174,14 @@ pub(super) fn no_daemon() -> Diagnostic {
 
 /// What a request to pause says.
 pub(super) fn pause_of(request: &PauseRequest, now: Timestamp) -> Result<Pause, Diagnostic> {
-    if request.reason.trim().is_empty() || request.reason.len() > REASON_BYTES_MAX {
-        let why = format!("a reason of 1 to {REASON_BYTES_MAX} bytes has to say why");
+    let reason = request.reason.trim();
+    let is_text = !reason.is_empty() && !reason.chars().any(char::is_control);
+    if !is_text || reason.len() > REASON_BYTES_MAX {
+        let why = format!("a reason of 1 to {REASON_BYTES_MAX} bytes in one line has to say why");
         return Err(Diagnostic::new(Kind::Usage, "reason", why));
     }
     Ok(Pause {
-        reason: request.reason.trim().to_owned(),
+        reason: reason.to_owned(),
         by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
         at: now,
     })
@@ -237,14 +238,10 @@ fn shown(schedule: &str, row: Result<SlotRow, Unreadable>) -> SlotView {
     let row = row.unwrap_or_else(|damaged| {
         let from = damaged.from.unwrap_or_default();
         SlotRow {
-            from,
-            to: from,
             count: None,
-            fate: Fate::BlockedConfig,
-            run: None,
-            at: from,
-            reason: Some(format!("unreadable: {}", damaged.reason)),
+            ..SlotRow::one(from, Fate::BlockedConfig, from)
         }
+        .because(format!("unreadable: {}", damaged.reason))
     });
     SlotView {
         schedule: schedule.to_owned(),

@@ -44,6 +44,7 @@ impl Flagged<'_> {
     pub(super) fn look(&self, named: &HashSet<RepoPath>) -> Result<Unseen, GitError> {
         let mut unseen = Unseen::default();
         let mut tools = None;
+        let written = fs::metadata(self.handle.repo.path().join("index")).ok();
         for entry in self.index.iter().filter(is_flagged) {
             self.deadline.check()?;
             let path = RepoPath::from_bytes(&entry.path)?;
@@ -67,7 +68,7 @@ impl Flagged<'_> {
                     let oid = git2::Oid::hash_object(git2::ObjectType::Blob, target);
                     entry.mode != MODE_LINK || oid.map_err(git("hash a link"))? != entry.id
                 }
-                Observed::File(stat) if self.is_as_noted(&entry, stat) => false,
+                Observed::File(stat) if is_as_noted(written.as_ref(), &entry, stat) => false,
                 Observed::File(_) => {
                     let tools = match &mut tools {
                         Some(tools) => tools,
@@ -89,25 +90,25 @@ impl Flagged<'_> {
         }
         Ok(unseen)
     }
+}
 
-    /// Whether the index has noted these very times, long enough before it was written itself.
-    fn is_as_noted(&self, entry: &IndexEntry, stat: &Stat) -> bool {
-        let Ok(written) = fs::metadata(self.handle.repo.path().join("index")) else {
-            return false;
-        };
-        let noted = (
-            i64::from(entry.mtime.seconds()),
-            i64::from(entry.mtime.nanoseconds()),
-        );
-        let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or(-1);
-        let low = u64::from(u32::MAX);
-        noted == (stat.st_mtime, nanoseconds)
-            && noted < (written.mtime(), written.mtime_nsec())
-            && entry.file_size != 0
-            && u64::from(entry.file_size) == stat.st_size.cast_unsigned() & low
-            && u64::from(entry.ino) == stat.st_ino & low
-            && i64::from(entry.ctime.seconds()) == stat.st_ctime
-    }
+/// Whether the index has noted these very times, long enough before it was `written` itself.
+fn is_as_noted(written: Option<&fs::Metadata>, entry: &IndexEntry, stat: &Stat) -> bool {
+    let Some(written) = written else {
+        return false;
+    };
+    let noted = (
+        i64::from(entry.mtime.seconds()),
+        i64::from(entry.mtime.nanoseconds()),
+    );
+    let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or(-1);
+    let low = u64::from(u32::MAX);
+    noted == (stat.st_mtime, nanoseconds)
+        && noted < (written.mtime(), written.mtime_nsec())
+        && entry.file_size != 0
+        && u64::from(entry.file_size) == stat.st_size.cast_unsigned() & low
+        && u64::from(entry.ino) == stat.st_ino & low
+        && i64::from(entry.ctime.seconds()) == stat.st_ctime
 }
 
 /// Flagged, and neither a submodule nor one side of a conflict.

@@ -76,7 +76,7 @@ pub(super) fn staged_at<'a>(paths: &'a [StagedPath], path: &RepoPath) -> Option<
 }
 
 impl Handle {
-    /// The staged contents as one tree, so that they can be kept; `None` where nothing is.
+    /// The staged contents as one tree, so that they can be kept.
     pub(super) fn staged_contents(&self, staged: &[StagedPath]) -> Result<Overlay, GitError> {
         let odb = self.repo.odb().map_err(git("open the objects"))?;
         let mut contents = Overlay::new();

@@ -334,6 +334,32 @@ pub struct SlotRow {
     pub reason: Option<String>,
 }
 
+/// Longest reason of a row or a pause, in bytes.
+pub const REASON_BYTES_MAX: usize = 1_024;
+
+impl SlotRow {
+    /// The row of a single due time that leads to no run.
+    pub fn one(slot: Timestamp, fate: Fate, at: Timestamp) -> SlotRow {
+        SlotRow {
+            from: slot,
+            to: slot,
+            count: Some(1),
+            fate,
+            run: None,
+            at,
+            reason: None,
+        }
+    }
+
+    /// The same with a reason, cut where it is too long to be kept.
+    #[must_use]
+    pub fn because(mut self, mut reason: String) -> SlotRow {
+        reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
+        self.reason = Some(reason);
+        self
+    }
+}
+
 /// Why nothing is due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {

@@ -36,6 +36,12 @@ impl Timestamp {
         )
     }
 
+    /// The millisecond before this instant, saturating.
+    #[must_use]
+    pub const fn just_before(self) -> Timestamp {
+        Timestamp(self.0.saturating_sub(1))
+    }
+
     /// RFC 3339 in UTC with milliseconds.
     pub fn rfc3339(self) -> String {
         self.utc().to_rfc3339_opts(SecondsFormat::Millis, true)

@@ -83,8 +83,8 @@ impl<'a> Blocked<'a> {
             return None;
         }
         let mut border = quarter_of(at);
-        while border > least && self.holds(before(border)) {
-            border = quarter_of(before(border));
+        while border > least && self.holds(border.just_before()) {
+            border = quarter_of(border.just_before());
         }
         Some(border.max(least.plus_millis(1)))
     }
@@ -97,8 +97,4 @@ fn quarter_of(at: Timestamp) -> Timestamp {
 
 fn quarter_after(at: Timestamp) -> Timestamp {
     Timestamp::from_millis(quarter_of(at).millis().saturating_add(STEP_MS))
-}
-
-fn before(at: Timestamp) -> Timestamp {
-    Timestamp::from_millis(at.millis().saturating_sub(1))
 }

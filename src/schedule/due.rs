@@ -21,30 +21,6 @@ pub const ROWS_MAX: usize = 64;
 /// Due times are counted up to here; a longer row is without a count.
 pub const COUNT_MAX: u64 = 100_000;
 
-/// Due times that follow from the clock, strictly increasing.
-pub trait Slots {
-    /// The first due time after an instant.
-    fn next_after(&self, after: Timestamp) -> Option<Timestamp>;
-    /// The last due time that is not after `at` and after `after`.
-    fn last_between(&self, after: Timestamp, at: Timestamp) -> Option<Timestamp>;
-    /// How many due times are after `after` and not after `until`; counting ends at `at_most`.
-    fn count_between(&self, after: Timestamp, until: Timestamp, at_most: u64) -> u64;
-}
-
-impl Slots for Recurrence {
-    fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
-        self.next_after(after)
-    }
-
-    fn last_between(&self, after: Timestamp, at: Timestamp) -> Option<Timestamp> {
-        self.last_at_or_before(at, after.plus_millis(1))
-    }
-
-    fn count_between(&self, after: Timestamp, until: Timestamp, at_most: u64) -> u64 {
-        self.count_between(after, until, at_most)
-    }
-}
-
 /// Runs of the schedule that have not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Others {
@@ -117,8 +93,8 @@ pub fn jitter_ms(id: &str, slot: Timestamp, most: u64) -> u64 {
 }
 
 /// Decides about the due times after the state's cursor, in their order.
-pub fn decide<S: Slots + ?Sized>(
-    slots: &S,
+pub fn decide(
+    slots: &Recurrence,
     policy: &Policy,
     state: &ScheduleState,
     moment: Moment<'_>,
@@ -141,8 +117,8 @@ pub fn decide<S: Slots + ?Sized>(
 }
 
 /// Decides, and takes into the state what was decided; answers the rows as they are to be stored.
-pub fn settle<S: Slots + ?Sized>(
-    slots: &S,
+pub fn settle(
+    slots: &Recurrence,
     policy: &Policy,
     state: &mut ScheduleState,
     moment: Moment<'_>,
@@ -159,8 +135,8 @@ pub fn settle<S: Slots + ?Sized>(
     (rows, decision.next)
 }
 
-struct Walk<'a, S: ?Sized> {
-    slots: &'a S,
+struct Walk<'a> {
+    slots: &'a Recurrence,
     policy: &'a Policy,
     state: &'a ScheduleState,
     blocked: Blocked<'a>,
@@ -169,7 +145,7 @@ struct Walk<'a, S: ?Sized> {
     cursor: Timestamp,
 }
 
-impl<S: Slots + ?Sized> Walk<'_, S> {
+impl Walk<'_> {
     fn until_something_follows(&mut self) -> Next {
         loop {
             if self.rows.len() >= ROWS_MAX {
@@ -200,7 +176,7 @@ impl<S: Slots + ?Sized> Walk<'_, S> {
             return None;
         }
         if let Some(until) = self.blocked.until(slot, now) {
-            self.cover(slot, before(until), Fate::BlockedHours, None);
+            self.cover(slot, until.just_before(), Fate::BlockedHours, None);
             return None;
         }
         if self.is_late(slot) {
@@ -219,7 +195,7 @@ impl<S: Slots + ?Sized> Walk<'_, S> {
             return None;
         }
         let after = match self.policy.start {
-            Some(start) => self.cursor.max(before(start)),
+            Some(start) => self.cursor.max(start.just_before()),
             None => self.cursor,
         };
         let slot = self.slots.next_after(after)?;
@@ -275,7 +251,12 @@ impl<S: Slots + ?Sized> Walk<'_, S> {
     fn catch_up_all(&mut self, slot: Timestamp, stretch: Timestamp) -> Option<Next> {
         if !self.is_within_window(slot) {
             let border = self.window_begins();
-            self.cover(slot, stretch.min(before(border)), Fate::MissedWindow, None);
+            self.cover(
+                slot,
+                stretch.min(border.just_before()),
+                Fate::MissedWindow,
+                None,
+            );
             return None;
         }
         let one_by_one = matches!(self.policy.overlap, Overlap::Skip | Overlap::BufferOne);
@@ -290,11 +271,11 @@ impl<S: Slots + ?Sized> Walk<'_, S> {
     fn catch_up_last(&mut self, slot: Timestamp, stretch: Timestamp) -> Option<Next> {
         let newest = self.newest_unblocked().unwrap_or(slot);
         if slot < newest {
-            let until = stretch.min(before(newest));
+            let until = stretch.min(newest.just_before());
             if self.is_within_window(slot) {
                 self.cover(slot, until, Fate::Coalesced, None);
             } else {
-                let until = until.min(before(self.window_begins()));
+                let until = until.min(self.window_begins().just_before());
                 self.cover(slot, until, Fate::MissedWindow, None);
             }
             return None;
@@ -327,7 +308,7 @@ impl<S: Slots + ?Sized> Walk<'_, S> {
         // A due time that is put off may be late or not; it is looked at alone.
         let late = Timestamp::from_millis(late).max(slot);
         match self.blocked.next_from(slot, late) {
-            Some(blocked) => before(blocked),
+            Some(blocked) => blocked.just_before(),
             None => late,
         }
     }
@@ -337,13 +318,15 @@ impl<S: Slots + ?Sized> Walk<'_, S> {
         let now = self.moment.now;
         let mut until = self.policy.end.map_or(now, |end| end.min(now));
         loop {
-            let slot = self.slots.last_between(self.cursor, until)?;
+            let slot = self
+                .slots
+                .last_at_or_before(until, self.cursor.plus_millis(1))?;
             if self.has_run(slot) || self.due(slot) > now {
-                until = before(slot);
+                until = slot.just_before();
                 continue;
             }
             match self.blocked.since(slot, self.cursor) {
-                Some(since) => until = before(since),
+                Some(since) => until = since.just_before(),
                 None => return Some(slot),
             }
         }
@@ -353,32 +336,25 @@ impl<S: Slots + ?Sized> Walk<'_, S> {
     fn cover(&mut self, slot: Timestamp, until: Timestamp, fate: Fate, reason: Option<String>) {
         let ran = &self.state.ran_ahead;
         let ahead = ran.get(ran.partition_point(|ran| *ran <= slot));
-        let until = ahead.map_or(until, |ran| until.min(before(*ran)));
+        let until = ahead.map_or(until, |ran| until.min(ran.just_before()));
         let until = self.policy.end.map_or(until, |end| until.min(end));
         let to = self
             .slots
-            .last_between(before(slot), until)
+            .last_at_or_before(until, slot)
             .unwrap_or(slot)
             .max(slot);
         let count = if to == slot {
             1
         } else {
-            self.slots.count_between(before(slot), to, COUNT_MAX + 1)
+            self.slots
+                .count_between(slot.just_before(), to, COUNT_MAX + 1)
         };
         self.rows.push(SlotRow {
-            from: slot,
             to,
             count: (count <= COUNT_MAX).then_some(count),
-            fate,
-            run: None,
-            at: self.moment.now,
             reason,
+            ..SlotRow::one(slot, fate, self.moment.now)
         });
         self.cursor = to;
     }
-}
-
-/// The millisecond before an instant.
-fn before(at: Timestamp) -> Timestamp {
-    Timestamp::from_millis(at.millis().saturating_sub(1))
 }

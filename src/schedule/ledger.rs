@@ -1,6 +1,7 @@
 //! The record of due times: rows that grow, a clock that steps back, ends of runs.
 
-use super::due::{COUNT_MAX, Slots};
+use super::due::COUNT_MAX;
+use super::recurrence::Recurrence;
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Pause, Policy, ScheduleState, SlotRow};
 use crate::model::{RunId, Timestamp};
@@ -47,13 +48,8 @@ impl ScheduleState {
         self.actions = self.actions.saturating_add(1);
         self.last = Some((slot, run));
         self.cover(SlotRow {
-            from: slot,
-            to: slot,
-            count: Some(1),
-            fate,
             run: Some(run),
-            at,
-            reason: None,
+            ..SlotRow::one(slot, fate, at)
         })
     }
 
@@ -102,9 +98,9 @@ impl ScheduleState {
     ///
     /// `after` are the stored rows that reach beyond `now`. Answers the rows to be removed, by their first
     /// due time, and the one that is shortened.
-    pub fn rewind<S: Slots + ?Sized>(
+    pub fn rewind(
         &mut self,
-        slots: &S,
+        slots: &Recurrence,
         after: Vec<SlotRow>,
         now: Timestamp,
     ) -> (Vec<Timestamp>, Option<SlotRow>) {
@@ -115,14 +111,14 @@ impl ScheduleState {
                 ahead.extend((row.from > now).then_some(row.from));
                 continue;
             }
-            let kept = slots.last_between(before(row.from), now);
+            let kept = slots.last_at_or_before(now, row.from);
             self.uncount(row.fate, row.count);
-            let Some(to) = kept.filter(|kept| *kept >= row.from) else {
+            let Some(to) = kept else {
                 self.rows = self.rows.saturating_sub(1);
                 gone.push(row.from);
                 continue;
             };
-            let count = slots.count_between(before(row.from), to, COUNT_MAX + 1);
+            let count = slots.count_between(row.from.just_before(), to, COUNT_MAX + 1);
             let count = (count <= COUNT_MAX).then_some(count);
             let total = self.totals.entry(row.fate).or_default();
             *total = total.saturating_add(count.unwrap_or(0));
@@ -156,8 +152,4 @@ impl ScheduleState {
 fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     let both = one?.saturating_add(other?);
     (both <= COUNT_MAX).then_some(both)
-}
-
-fn before(at: Timestamp) -> Timestamp {
-    Timestamp::from_millis(at.millis().saturating_sub(1))
 }

@@ -139,7 +139,7 @@ impl Recurrence {
     pub fn first_at_or_after(&self, at: Timestamp) -> Option<Timestamp> {
         match &self.kind {
             Kind::Every { period, anchor } if instant_is_slot(*period, *anchor, at) => Some(at),
-            _ => self.next_after(Timestamp::from_millis(at.millis().saturating_sub(1))),
+            _ => self.next_after(at.just_before()),
         }
     }
 

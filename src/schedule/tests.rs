@@ -1,5 +1,7 @@
 //! Rows of the policies' table: what becomes of due times, one case each.
 
+use std::num::NonZeroU64;
+
 use chrono_tz::Tz;
 
 use super::*;
@@ -13,22 +15,9 @@ const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 
 /// Every hour, on the hour.
-struct Hourly;
-
-impl Slots for Hourly {
-    fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
-        Some(at((after.millis().div_euclid(HOUR) + 1) * HOUR))
-    }
-
-    fn last_between(&self, after: Timestamp, at_most: Timestamp) -> Option<Timestamp> {
-        let last = at(at_most.millis().div_euclid(HOUR) * HOUR);
-        (last > after).then_some(last)
-    }
-
-    fn count_between(&self, after: Timestamp, until: Timestamp, at_most: u64) -> u64 {
-        let hours = until.millis().div_euclid(HOUR) - after.millis().div_euclid(HOUR);
-        u64::try_from(hours).unwrap_or(0).min(at_most)
-    }
+fn hourly() -> Recurrence {
+    let hour = NonZeroU64::new(3_600_000).unwrap();
+    Recurrence::every(hour, at(0))
 }
 
 fn at(millis: i64) -> Timestamp {
@@ -69,7 +58,7 @@ fn decided(
     moment: Moment<'_>,
 ) -> (Vec<(i64, i64, Fate)>, Next) {
     let mut state = state.clone();
-    let (rows, next) = settle(&Hourly, policy, &mut state, moment);
+    let (rows, next) = settle(&hourly(), policy, &mut state, moment);
     let hours = |row: &SlotRow| (row.from.millis() / HOUR, row.to.millis() / HOUR, row.fate);
     for row in &rows {
         let hours = u64::try_from((row.to.millis() - row.from.millis()) / HOUR + 1).unwrap();
@@ -266,13 +255,13 @@ fn rows_of_one_fate_grow_and_a_run_ends_them() {
     let busy = |hour: i64| moment(hour * HOUR, 1, 0);
     let policy = Policy::default();
     for hour in 1..=3 {
-        let (rows, _) = settle(&Hourly, &policy, &mut state, busy(hour));
+        let (rows, _) = settle(&hourly(), &policy, &mut state, busy(hour));
         assert_eq!(rows.len(), 1);
         assert_eq!(rows[0].from, at(HOUR));
         assert_eq!(rows[0].count, u64::try_from(hour).ok());
     }
     state.fired(at(4 * HOUR), Fate::Ran, run(1), at(4 * HOUR));
-    let (rows, _) = settle(&Hourly, &policy, &mut state, busy(5));
+    let (rows, _) = settle(&hourly(), &policy, &mut state, busy(5));
     assert_eq!(rows[0].from, at(5 * HOUR));
     assert_eq!((state.rows, state.actions), (3, 1));
     assert_eq!(state.totals[&Fate::SkippedOverlap], 4);
@@ -283,22 +272,22 @@ fn what_has_run_never_runs_again_when_the_clock_steps_back() {
     let policy = Policy::default();
     let mut state = state(0);
     let ran = state.fired(at(HOUR), Fate::Ran, run(1), at(HOUR));
-    let (skipped, _) = settle(&Hourly, &policy, &mut state, moment(3 * HOUR, 1, 0));
+    let (skipped, _) = settle(&hourly(), &policy, &mut state, moment(3 * HOUR, 1, 0));
     let skipped = skipped[0].clone();
     let ahead = state.fired(at(4 * HOUR), Fate::Ran, run(2), at(4 * HOUR));
     let now = at(2 * HOUR + MINUTE);
     assert!(state.is_behind(now));
     assert!(!state.is_behind(at(4 * HOUR - 5 * MINUTE)));
-    let (gone, shortened) = state.rewind(&Hourly, vec![ran, skipped, ahead], now);
+    let (gone, shortened) = state.rewind(&hourly(), vec![ran, skipped, ahead], now);
     assert!(gone.is_empty());
     let shortened = shortened.unwrap();
     assert_eq!((shortened.to, shortened.count), (at(2 * HOUR), Some(1)));
     assert_eq!(state.ran_ahead, [at(4 * HOUR)]);
     // The third hour comes again; the fourth has run.
-    let (rows, next) = settle(&Hourly, &policy, &mut state, moment(3 * HOUR, 0, 0));
+    let (rows, next) = settle(&hourly(), &policy, &mut state, moment(3 * HOUR, 0, 0));
     assert_eq!((rows, next), (vec![], fires(3, Fate::Ran)));
     state.fired(at(3 * HOUR), Fate::Ran, run(3), at(3 * HOUR));
-    let (rows, next) = settle(&Hourly, &policy, &mut state, moment(4 * HOUR, 0, 0));
+    let (rows, next) = settle(&hourly(), &policy, &mut state, moment(4 * HOUR, 0, 0));
     assert_eq!((rows, next), (vec![], Next::Wait(Some(at(5 * HOUR)))));
     assert_eq!(state.cursor, at(4 * HOUR));
 }
@@ -309,7 +298,7 @@ fn a_row_does_not_reach_over_a_run() {
     let mut state = state(0);
     state.ran_ahead = vec![at(3 * HOUR)];
     let (rows, _) = settle(
-        &Hourly,
+        &hourly(),
         &policy,
         &mut state,
         moment(6 * HOUR + 2 * MINUTE, 0, 0),

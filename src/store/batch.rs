@@ -240,6 +240,11 @@ impl Plan {
                 self.spills.push(Spill { file, payload });
                 value
             }
+            None if payload.len() > INLINE_BYTES_MAX => {
+                let what = keys::Kind::of(&key).map_or_else(String::new, |kind| kind.to_string());
+                let why = format!("{what} has {} bytes", payload.len());
+                return Err(refused(table, &RecordError::Bound(why)));
+            }
             _ => record::inline(&key, &payload),
         };
         self.rows.insert(key, Some(value));

@@ -6,12 +6,12 @@ use chrono_tz::Tz;
 use workerctl::model::outcome::{Failure, Outcome, Step};
 use workerctl::model::schedule::{Overlap, Policy, ScheduleState, SlotRow};
 use workerctl::model::{RunId, Timestamp};
-use workerctl::schedule::{Moment, Next, Others, Slots, settle};
+use workerctl::schedule::{Moment, Next, Others, Recurrence, settle};
 
 /// One schedule.
 pub(crate) struct Definition {
     pub(crate) id: String,
-    pub(crate) slots: Box<dyn Slots>,
+    pub(crate) slots: Recurrence,
     pub(crate) policy: Policy,
     pub(crate) zone: Tz,
 }
@@ -169,7 +169,7 @@ impl<'a> Turn<'a> {
         if turn.state.is_behind(now) {
             let rows = durable.rows[index].values();
             let after = rows.filter(|row| row.to > now).cloned().collect();
-            let (gone, shortened) = turn.state.rewind(definition.slots.as_ref(), after, now);
+            let (gone, shortened) = turn.state.rewind(&definition.slots, after, now);
             turn.rewound = true;
             turn.gone = gone;
             turn.rows.extend(shortened);
@@ -200,12 +200,7 @@ impl<'a> Turn<'a> {
                 },
             };
             let policy = &self.definition.policy;
-            let (rows, next) = settle(
-                self.definition.slots.as_ref(),
-                policy,
-                &mut self.state,
-                moment,
-            );
+            let (rows, next) = settle(&self.definition.slots, policy, &mut self.state, moment);
             self.rows.extend(rows);
             match next {
                 Next::Wait(wake) => return wake,

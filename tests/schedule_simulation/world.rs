@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::num::NonZeroU64;
 
 use chrono_tz::Tz;
 use workerctl::model::schedule::{
     CatchUp, CatchUpMode, Overlap, Pause, Policy, ScheduleState, SlotRow,
 };
 use workerctl::model::{RunId, Timestamp};
-use workerctl::schedule::{COUNT_MAX, Expression, Recurrence, Slots};
+use workerctl::schedule::{COUNT_MAX, Expression, Recurrence};
 
 use super::engine::{Active, Crash, Definition, Durable, Engine};
 
@@ -49,31 +50,6 @@ impl Dice {
 
     fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[usize::try_from(self.below(i64::try_from(of.len()).unwrap())).unwrap()]
-    }
-}
-
-/// Every so many milliseconds.
-struct Every {
-    period: i64,
-    phase: i64,
-}
-
-impl Slots for Every {
-    fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
-        let index = (after.millis() - self.phase).div_euclid(self.period) + 1;
-        Some(at(self.phase + index * self.period))
-    }
-
-    fn last_between(&self, after: Timestamp, until: Timestamp) -> Option<Timestamp> {
-        let index = (until.millis() - self.phase).div_euclid(self.period);
-        let last = at(self.phase + index * self.period);
-        (last > after).then_some(last)
-    }
-
-    fn count_between(&self, after: Timestamp, until: Timestamp, at_most: u64) -> u64 {
-        let index = |at: Timestamp| (at.millis() - self.phase).div_euclid(self.period);
-        let count = index(until) - index(after);
-        u64::try_from(count).unwrap_or(0).min(at_most)
     }
 }
 
@@ -162,7 +138,7 @@ impl World {
     }
 
     /// Due times at least so far apart: a period, or a cron expression near a change of clocks.
-    fn slots(&mut self, period: i64, zone: Tz) -> Box<dyn Slots> {
+    fn slots(&mut self, period: i64, zone: Tz) -> Recurrence {
         let expressions = [
             (HOUR, "15 * * * *"),
             (DAY, "30 2 * * *"),
@@ -173,10 +149,11 @@ impl World {
         // Calendars are slow without optimisation; one in five meets every change of clocks often enough.
         let Some((_, expression)) = fits.filter(|_| self.dice.one_in(5)) else {
             let phase = self.dice.below(period);
-            return Box::new(Every { period, phase });
+            let period = NonZeroU64::new(period.unsigned_abs()).unwrap();
+            return Recurrence::every(period, at(phase));
         };
         let expression = Expression::parse(expression, false).unwrap();
-        Box::new(Recurrence::cron(expression, zone, None))
+        Recurrence::cron(expression, zone, None)
     }
 
     fn policy(&mut self, period: i64) -> Policy {
@@ -365,9 +342,10 @@ impl World {
                 last.is_none_or(|last| last.to < row.from),
                 "seed {seed}, {id}: {last:?} and {row:?} overlap"
             );
-            let counted = definition
-                .slots
-                .count_between(before(row.from), row.to, COUNT_MAX + 1);
+            let counted =
+                definition
+                    .slots
+                    .count_between(row.from.just_before(), row.to, COUNT_MAX + 1);
             assert_eq!(
                 row.count,
                 (counted <= COUNT_MAX).then_some(counted),
@@ -403,10 +381,6 @@ impl World {
         }
         text
     }
-}
-
-fn before(instant: Timestamp) -> Timestamp {
-    at(instant.millis() - 1)
 }
 
 fn mishaps(dice: &mut Dice, horizon: i64) -> Vec<(i64, Mishap)> {

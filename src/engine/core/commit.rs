@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::request::{Answer, Envelope, Request};
+use super::schedules::blocked;
 use super::{Core, Reply, Turn};
 use crate::model::diagnostic::chain;
-use crate::model::schedule::{Fate, SlotRow};
-use crate::model::spec::DueTime;
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::store::{Batch, StoreError, Write};
 
@@ -134,7 +133,11 @@ impl Core {
         turn.dropped.push(run);
         let mut writes = if known { ending.after } else { Vec::new() };
         // A due time has its row, though it has no run.
-        writes.extend(due.map(|due| self.blocked(due, reason)));
+        let why = format!("the run cannot be stored: {reason}");
+        writes.extend(due.map(|due| Write::Slot {
+            schedule: due.schedule,
+            row: blocked(due.slot, self.clock.now(), why),
+        }));
         self.commit_batch(&Batch { writes })
             .map_err(|error| broken(&error))?;
         if known {
@@ -149,23 +152,6 @@ impl Core {
             }
         }
         Ok(())
-    }
-}
-
-impl Core {
-    fn blocked(&self, due: DueTime, reason: &str) -> Write {
-        Write::Slot {
-            schedule: due.schedule,
-            row: SlotRow {
-                from: due.slot,
-                to: due.slot,
-                count: Some(1),
-                fate: Fate::BlockedConfig,
-                run: None,
-                at: self.clock.now(),
-                reason: Some(format!("the run cannot be stored: {reason}")),
-            },
-        }
     }
 }
 

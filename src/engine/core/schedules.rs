@@ -8,17 +8,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use chrono_tz::Tz;
+use sha2::{Digest, Sha256};
 
 use super::super::request::Submission;
 use super::{Core, Turn};
 use crate::machine::CancelKind;
 use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState, SlotRow};
-use crate::model::{Diagnostic, RunId, Timestamp};
+use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::schedule::{Moment, Next, Others, Recurrence, settle};
 use crate::store::Write;
 
-/// How long a due time waits that finds the queue full, in milliseconds.
-const QUEUE_FULL_MS: u64 = 5_000;
+/// After how long a due time is tried again that finds the queue full or meets a fault, in milliseconds.
+const TRY_AGAIN_MS: u64 = 5_000;
 
 /// Most schedules that one turn looks at; the others follow in the next.
 const LOOKS_MAX: usize = 1_000;
@@ -82,10 +83,16 @@ impl Schedules {
     }
 }
 
-/// What due times follow from; other changes of a definition leave them as they are.
+/// The SHA-256 of what due times follow from; other changes of a definition leave them as they are.
 fn digest(schedule: &Schedule) -> String {
     // Plain data is serialised to text without fail.
-    serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default()
+    let text = serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default();
+    format!("{:x}", Sha256::digest(text))
+}
+
+/// The row of a due time whose definition cannot be run as it is.
+pub(super) fn blocked(slot: Timestamp, now: Timestamp, why: String) -> SlotRow {
+    SlotRow::one(slot, Fate::BlockedConfig, now).because(why)
 }
 
 impl Core {
@@ -333,14 +340,21 @@ impl Core {
         let submission = match made {
             Ok(submission) => submission,
             Err(refused) => {
-                self.not_fired(turn, id, slot, Fate::BlockedConfig, refused.message);
+                // A fault of ours or of the machine says nothing of the definition: it is tried again.
+                if refused.kind == Kind::Internal {
+                    tracing::error!(schedule = id, why = refused.message, "a due time waits");
+                    let again = now.plus_millis(TRY_AGAIN_MS);
+                    self.schedules.set_wake(id, Some(again));
+                } else {
+                    self.not_fired(turn, id, slot, refused.message);
+                }
                 return false;
             }
         };
         let run = submission.spec.run;
         if let Err(refused) = self.enqueue(turn, &submission) {
             tracing::warn!(schedule = id, why = refused.message, "a due time waits");
-            let again = now.plus_millis(QUEUE_FULL_MS);
+            let again = now.plus_millis(TRY_AGAIN_MS);
             self.schedules.set_wake(id, Some(again));
             return false;
         }
@@ -355,19 +369,11 @@ impl Core {
         true
     }
 
-    fn not_fired(&mut self, turn: &mut Turn, id: &str, slot: Timestamp, fate: Fate, why: String) {
+    fn not_fired(&mut self, turn: &mut Turn, id: &str, slot: Timestamp, why: String) {
         let now = self.clock.now();
         tracing::warn!(schedule = id, why, "a due time does not run");
         if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
-            let row = scheduled.state.cover(SlotRow {
-                from: slot,
-                to: slot,
-                count: Some(1),
-                fate,
-                run: None,
-                at: now,
-                reason: Some(why),
-            });
+            let row = scheduled.state.cover(blocked(slot, now, why));
             turn.before.push(self::slot(id, row));
         }
         self.write_state(turn, id);
