@@ -1,0 +1,86 @@
+//! `schedule list|slots|next|explain|pause|resume`
+
+mod expression;
+mod list;
+mod pause;
+mod slots;
+
+use chrono_tz::Tz;
+
+use crate::cli::exit::Exit;
+use crate::cli::session::Session;
+use crate::cli::suggest;
+use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::protocol::Control;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// List schedules: when each is due next, and how it went last
+    List,
+    /// Tell what became of due times, newest first: why it ran, or why it did not
+    Slots {
+        /// Id of the schedule; all without it
+        schedule: Option<String>,
+        /// Only due times since then, such as `2h`, `yesterday`, `2026-11-20`
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// How many rows
+        #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
+    /// List the next due times of a cron expression
+    Next(expression::Bare),
+    /// Explain a cron expression in words, with its next due times and what changes of the clock do
+    Explain(expression::Bare),
+    /// Pause a schedule; nothing of it runs until it is resumed
+    Pause {
+        /// Id of the schedule
+        schedule: String,
+        /// Why
+        #[arg(short, long)]
+        reason: String,
+    },
+    /// Let a paused schedule go on, from now
+    Resume {
+        /// Id of the schedule
+        schedule: String,
+    },
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    match &args.what {
+        What::List => list::list(session),
+        What::Slots {
+            schedule,
+            since,
+            limit,
+        } => slots::slots(session, schedule.as_deref(), since.as_deref(), *limit),
+        What::Next(bare) => expression::next(session, bare),
+        What::Explain(bare) => expression::explain(session, bare),
+        What::Pause { schedule, reason } => pause::pause(session, schedule, reason),
+        What::Resume { schedule } => pause::resume(session, schedule),
+    }
+}
+
+/// Adds what may have been meant to a refusal of an unknown id.
+fn schedule_meant(control: &dyn Control, given: &str, refused: Diagnostic) -> Diagnostic {
+    if refused.kind != Kind::NotFound {
+        return refused;
+    }
+    let known = control.schedules().unwrap_or_default();
+    let ids = known.iter().map(|view| view.id.as_str());
+    match suggest::did_you_mean(&suggest::nearest(given, ids)) {
+        Some(meant) => refused.hint(meant),
+        None => refused,
+    }
+}
+
+fn due(at: Option<Timestamp>, zone: Tz) -> String {
+    at.map_or_else(|| "never".to_owned(), |at| at.rfc3339_in(zone))
+}

@@ -1,0 +1,98 @@
+//! `schedule slots`
+
+use chrono_tz::Tz;
+
+use super::schedule_meant;
+use crate::cli::commands::workers::one_line;
+use crate::cli::exit::Exit;
+use crate::cli::render::line::{BAD, CARE, GOOD, Line};
+use crate::cli::render::table::{Column, Table};
+use crate::cli::render::times;
+use crate::cli::session::{Accept, Session, zone_of};
+use crate::model::schedule::Fate;
+use crate::model::{Diagnostic, RunId, Timestamp};
+use crate::protocol::{SlotView, SlotsQuery};
+
+pub(super) fn slots(
+    session: &mut Session<'_>,
+    schedule: Option<&str>,
+    since: Option<&str>,
+    limit: u32,
+) -> Result<Exit, Diagnostic> {
+    let control = session.connect(Accept::RunningElseHosted)?;
+    let zone = zone_of(control.as_ref())?;
+    let now = session.clock.now();
+    let since = since.map(|text| times::parse_instant(text, now, zone));
+    let query = SlotsQuery {
+        schedule: schedule.map(str::to_owned),
+        since_ms: since.transpose()?.map(Timestamp::millis),
+        limit,
+    };
+    let rows = control.slots(&query).map_err(|refused| {
+        schedule_meant(control.as_ref(), schedule.unwrap_or_default(), refused)
+    })?;
+    if session.json() {
+        session.print_json(&rows, "slots");
+    } else if rows.is_empty() {
+        session.io.err.line("nothing was due yet");
+    } else {
+        let width = session.io.table_width();
+        table_of(&rows, zone).print(&mut session.io.out, width);
+    }
+    Ok(Exit::Ok)
+}
+
+fn table_of(rows: &[SlotView], zone: Tz) -> Table {
+    let mut table = Table::new(&[
+        Column::new("DUE"),
+        Column::new("SCHEDULE"),
+        Column::new("FATE"),
+        Column::new("RUN").optional(),
+        Column::new("WHY").cut().optional(),
+    ]);
+    for row in rows {
+        let due = if row.from == row.to {
+            row.from.rfc3339_in(zone)
+        } else {
+            let count = row
+                .count
+                .map_or_else(|| "many".to_owned(), |n| n.to_string());
+            format!(
+                "{} … {} ({count})",
+                row.from.rfc3339_in(zone),
+                row.to.rfc3339_in(zone)
+            )
+        };
+        table.row(vec![
+            due.into(),
+            row.schedule.as_str().into(),
+            fate(row.fate),
+            row.run.map(RunId::short).unwrap_or_default().into(),
+            one_line(row.reason.as_deref().unwrap_or(meaning(row.fate))).into(),
+        ]);
+    }
+    table
+}
+
+fn fate(fate: Fate) -> Line {
+    let style = match fate {
+        Fate::Ran | Fate::CaughtUp | Fate::Backfilled => GOOD,
+        Fate::BlockedConfig | Fate::MissedWindow => BAD,
+        Fate::SkippedOverlap | Fate::Paused | Fate::BlockedHours | Fate::Coalesced => CARE,
+    };
+    Line::of(style, fate.name())
+}
+
+const fn meaning(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Ran => "in time",
+        Fate::CaughtUp => "no daemon ran at the due time",
+        Fate::Backfilled => "a person asked for it afterwards",
+        Fate::SkippedOverlap => "an earlier run had not ended",
+        Fate::MissedWindow => "no daemon ran in time",
+        Fate::Paused => "the schedule was paused",
+        Fate::BlockedHours => "it fell into blocked hours or dates",
+        Fate::BlockedConfig => "the definition could not be run",
+        Fate::Coalesced => "a later due time ran in its place",
+    }
+}
