@@ -12,11 +12,13 @@ use runs::skill;
 pub(crate) use runs::{NOW, detail, failed_detail, log_line, run_id, summary};
 
 use super::interrupts::{Interrupt, Told};
+use crate::model::schedule::{Fate, SlotRow};
 use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{
-    CancelRequest, Control, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered,
-    RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
-    SkillView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
+    ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
+    RunsQuery, ScheduleView, SkillView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long a test waits for what has to happen.
@@ -207,6 +209,23 @@ impl Control for Fake {
     fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic> {
         self.note(format!("resume {}", request.schedule));
         Ok(self.schedules[0].clone())
+    }
+
+    fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic> {
+        self.note(format!(
+            "trigger {}",
+            serde_json::to_string(request).unwrap()
+        ));
+        let row = SlotRow::one(NOW, Fate::Ran, NOW);
+        Ok(SlotView::of(&request.schedule, &row))
+    }
+
+    fn backfill(&self, _query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
+        Ok(Vec::new())
+    }
+
+    fn hint(&self, _schedule: Option<&str>) -> Result<(), Diagnostic> {
+        Ok(())
     }
 
     fn diff(&self, run: &str) -> Result<String, Diagnostic> {

@@ -6,9 +6,10 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -20,8 +21,8 @@ use super::server::{Identity, Limits, Notices, Waiting};
 use crate::engine::ENDED_OPEN;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{
-    API_VERSION, CancelRequest, Control, LogsQuery, PauseRequest, ResolveRequest, ResumeRequest,
-    RunsQuery, SlotsQuery, SubmitRequest, Submitted,
+    API_VERSION, BackfillQuery, CancelRequest, Control, HintRequest, LogsQuery, PauseRequest,
+    ResolveRequest, ResumeRequest, RunsQuery, SlotsQuery, SubmitRequest, Submitted, TriggerRequest,
 };
 
 /// Code of a refusal by an engine that is still recovering.
@@ -202,7 +203,7 @@ async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<R
     // What was read at once may exceed the buffer that bounds the reading.
     intake::head_within(&parts, desk.limits.head_bytes_max)?;
     match operation {
-        Operation::ListRuns | Operation::Logs | Operation::Slots => {}
+        Operation::ListRuns | Operation::Logs | Operation::Slots | Operation::Backfill => {}
         _ => intake::no_query(&parts.uri)?,
     }
     match operation.method() {
@@ -227,20 +228,22 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         Operation::Workers => answered(desk.ask(operation, |control| control.workers()).await),
         Operation::Schedules => answered(desk.ask(operation, |control| control.schedules()).await),
         Operation::Slots => {
-            let query: SlotsQuery = intake::query(&query)?;
-            query.check()?;
-            answered(
-                desk.ask(operation, move |control| control.slots(&query))
-                    .await,
-            )
+            found(operation, desk, &query, |c, query: &SlotsQuery| {
+                c.slots(query)
+            })
+            .await
+        }
+        Operation::Backfill => {
+            found(operation, desk, &query, |c, query: &BackfillQuery| {
+                c.backfill(query)
+            })
+            .await
         }
         Operation::ListRuns => {
-            let query: RunsQuery = intake::query(&query)?;
-            query.check()?;
-            answered(
-                desk.ask(operation, move |control| control.runs(&query))
-                    .await,
-            )
+            found(operation, desk, &query, |c, query: &RunsQuery| {
+                c.runs(query)
+            })
+            .await
         }
         Operation::ShowRun => answered(desk.ask(operation, move |control| control.run(&run)).await),
         Operation::Diff => {
@@ -266,6 +269,8 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         }
         Operation::PauseSchedule
         | Operation::ResumeSchedule
+        | Operation::TriggerSchedule
+        | Operation::Hint
         | Operation::SubmitRun
         | Operation::CancelRun
         | Operation::RetryRun
@@ -276,7 +281,24 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
     }
 }
 
-/// Pauses a schedule, or lets it go on.
+/// Answers a search with what its query names.
+async fn found<Q, T>(
+    operation: Operation,
+    desk: &Desk,
+    uri: &Uri,
+    search: fn(&dyn Control, &Q) -> Result<T, Diagnostic>,
+) -> Result<Response, Refusal>
+where
+    Q: DeserializeOwned + Checked + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    let query: Q = intake::query(uri)?;
+    query.check()?;
+    let asked = desk.ask(operation, move |control| search(control, &query));
+    answered(asked.await)
+}
+
+/// Pauses a schedule, lets it go on, runs it, or has it look.
 async fn change_schedule(
     operation: Operation,
     desk: &Desk,
@@ -284,6 +306,19 @@ async fn change_schedule(
     body: Body,
 ) -> Result<Response, Refusal> {
     let limits = desk.body_limits();
+    if operation == Operation::TriggerSchedule {
+        let request: TriggerRequest = intake::body(parts, body, limits, false).await?;
+        request.check()?;
+        Waiting::answering(parts);
+        return answered(desk.ask(operation, move |c| c.trigger(&request)).await);
+    }
+    if operation == Operation::Hint {
+        let request: HintRequest = intake::body(parts, body, limits, true).await?;
+        request.check()?;
+        Waiting::answering(parts);
+        let asked = desk.ask(operation, move |c| c.hint(request.schedule.as_deref()));
+        return answered(asked.await.map(|()| serde_json::json!({})));
+    }
     if operation == Operation::PauseSchedule {
         let request: PauseRequest = intake::body(parts, body, limits, false).await?;
         request.check()?;
@@ -322,9 +357,10 @@ async fn change(
                 &desk.ask(operation, move |c| c.submit(&request)).await?,
             ))
         }
-        Operation::PauseSchedule | Operation::ResumeSchedule => {
-            change_schedule(operation, desk, parts, body).await
-        }
+        Operation::PauseSchedule
+        | Operation::ResumeSchedule
+        | Operation::TriggerSchedule
+        | Operation::Hint => change_schedule(operation, desk, parts, body).await,
         Operation::CancelRun => {
             let request: CancelRequest = intake::body(parts, body, limits, true).await?;
             request.check()?;
@@ -361,6 +397,7 @@ async fn change(
         | Operation::Workers
         | Operation::Schedules
         | Operation::Slots
+        | Operation::Backfill
         | Operation::ListRuns
         | Operation::ShowRun
         | Operation::Diff

@@ -16,7 +16,7 @@ use super::socket::{Endpoint, SocketPlaces};
 use super::succession::Succession;
 use super::turning::Daemon;
 use crate::clock::SystemClock;
-use crate::engine::{self, Engine, EngineOptions, Heartbeat, Host};
+use crate::engine::{self, Engine, EngineOptions, Heartbeat, Host, Watched};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
@@ -57,6 +57,10 @@ pub trait Hosted: Send + Sync {
     fn heartbeat(&self) -> Heartbeat;
     /// Reads the definitions again if any of them changed; answers whether any did.
     fn rescan(&self) -> Result<bool, Diagnostic>;
+    /// Where changes hint that a schedule may be due.
+    fn watched(&self) -> Vec<Watched> {
+        Vec::new()
+    }
     /// Whether it has ended, as far as that can be told without waiting.
     fn has_ended(&self) -> bool {
         false
@@ -79,7 +83,13 @@ impl Hosted for Engine {
     }
 
     fn rescan(&self) -> Result<bool, Diagnostic> {
-        self.reload_if_stale()
+        let changed = self.reload_if_stale()?;
+        self.look_at_all()?;
+        Ok(changed)
+    }
+
+    fn watched(&self) -> Vec<Watched> {
+        Engine::watched(self)
     }
 
     fn has_ended(&self) -> bool {

@@ -9,9 +9,10 @@ use super::socket::{Endpoint, SocketPlaces};
 use crate::engine::{Engine, EngineOptions, Host};
 use crate::model::{Diagnostic, RunId};
 use crate::protocol::{
-    CancelRequest, Control, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered,
-    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView,
-    SlotsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
+    ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
+    WatchEvent, WorkerView,
 };
 
 /// An engine that lives in this process. Dropping it drains the engine and gives its locks back.
@@ -148,6 +149,18 @@ impl Control for HostedControl {
 
     fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic> {
         self.control.resume(request)
+    }
+
+    fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic> {
+        self.control.trigger(request)
+    }
+
+    fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
+        self.control.backfill(query)
+    }
+
+    fn hint(&self, schedule: Option<&str>) -> Result<(), Diagnostic> {
+        self.control.hint(schedule)
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use super::reply::Refusal;
 use crate::protocol::{
-    CancelRequest, PauseRequest, ResolveRequest, ResumeRequest, RunsQuery, SlotsQuery,
-    SubmitRequest,
+    BackfillQuery, CancelRequest, HintRequest, PauseRequest, ResolveRequest, ResumeRequest,
+    RunsQuery, SlotsQuery, SubmitRequest, TriggerRequest,
 };
 
 /// Longest name, key or filter that is accepted, in bytes.
@@ -80,6 +80,25 @@ impl Checked for PauseRequest {
 impl Checked for ResumeRequest {
     fn check(&self) -> Result<(), Refusal> {
         text("schedule", &self.schedule)
+    }
+}
+
+impl Checked for TriggerRequest {
+    fn check(&self) -> Result<(), Refusal> {
+        text("schedule", &self.schedule)?;
+        optional("by", self.by.as_deref())
+    }
+}
+
+impl Checked for BackfillQuery {
+    fn check(&self) -> Result<(), Refusal> {
+        text("schedule", &self.schedule)
+    }
+}
+
+impl Checked for HintRequest {
+    fn check(&self) -> Result<(), Refusal> {
+        optional("schedule", self.schedule.as_deref())
     }
 }
 

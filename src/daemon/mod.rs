@@ -18,6 +18,7 @@ mod openapi;
 mod operation;
 mod paths;
 mod reply;
+mod sensors;
 mod server;
 mod socket;
 mod sse;

@@ -1,15 +1,17 @@
 //! The OpenAPI document, made from the types that are read and written.
 
 use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::json_schema;
 use serde_json::{Map, Value, json};
 
 use super::answer::{Nothing, VersionReply};
 use super::operation::Operation;
 use crate::model::Diagnostic;
 use crate::protocol::{
-    CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered, ResolveRequest,
-    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, HintRequest, LogLine, LogsQuery, PauseRequest,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
+    ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
+    WatchEvent, WorkerView,
 };
 
 /// Statuses that any request may be answered with, and what they mean.
@@ -92,6 +94,7 @@ fn describe(
     match operation {
         Operation::ListRuns => parameters.extend(in_query::<RunsQuery>(requests)),
         Operation::Slots => parameters.extend(in_query::<SlotsQuery>(requests)),
+        Operation::Backfill => parameters.extend(in_query::<BackfillQuery>(requests)),
         Operation::Logs => parameters.extend(in_query::<LogsQuery>(requests)),
         Operation::SubmitRun => parameters.push(json!({
             "name": "Idempotency-Key", "in": "header", "required": false,
@@ -139,6 +142,8 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         }
         Operation::PauseSchedule => (json!(requests.subschema_for::<PauseRequest>()), true),
         Operation::ResumeSchedule => (json!(requests.subschema_for::<ResumeRequest>()), true),
+        Operation::TriggerSchedule => (json!(requests.subschema_for::<TriggerRequest>()), true),
+        Operation::Hint => (json!(requests.subschema_for::<HintRequest>()), false),
         Operation::CancelRun => (json!(requests.subschema_for::<CancelRequest>()), false),
         Operation::ResolveRun => (json!(requests.subschema_for::<ResolveRequest>()), true),
         Operation::RetryRun | Operation::Reload | Operation::Drain => {
@@ -150,6 +155,7 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         | Operation::Workers
         | Operation::Schedules
         | Operation::Slots
+        | Operation::Backfill
         | Operation::ListRuns
         | Operation::ShowRun
         | Operation::Diff
@@ -158,66 +164,47 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
     })
 }
 
-fn successes(operation: Operation, replies: &mut SchemaGenerator) -> Map<String, Value> {
-    let json_of = |schema: Value| json!({"application/json": {"schema": schema}});
-    let (status, content) = match operation {
-        Operation::Version => (
-            "200",
-            json_of(json!(replies.subschema_for::<VersionReply>())),
-        ),
-        Operation::Openapi => ("200", json_of(json!({"type": "object"}))),
-        Operation::Status => ("200", json_of(json!(replies.subschema_for::<Status>()))),
-        Operation::Workers => (
-            "200",
-            json_of(json!(replies.subschema_for::<Vec<WorkerView>>())),
-        ),
-        Operation::Schedules => (
-            "200",
-            json_of(json!(replies.subschema_for::<Vec<ScheduleView>>())),
-        ),
-        Operation::Slots => (
-            "200",
-            json_of(json!(replies.subschema_for::<Vec<SlotView>>())),
-        ),
-        Operation::PauseSchedule | Operation::ResumeSchedule => (
-            "200",
-            json_of(json!(replies.subschema_for::<ScheduleView>())),
-        ),
-        Operation::ListRuns => (
-            "200",
-            json_of(json!(replies.subschema_for::<Vec<RunSummary>>())),
-        ),
-        Operation::SubmitRun | Operation::RetryRun => {
-            ("201", json_of(json!(replies.subschema_for::<Submitted>())))
+/// What a successful reply holds; null: nothing.
+fn content(operation: Operation, replies: &mut SchemaGenerator) -> Value {
+    let schema = match operation {
+        Operation::Version => replies.subschema_for::<VersionReply>(),
+        Operation::Openapi => json_schema!({"type": "object"}),
+        Operation::Status => replies.subschema_for::<Status>(),
+        Operation::Workers => replies.subschema_for::<Vec<WorkerView>>(),
+        Operation::Schedules => replies.subschema_for::<Vec<ScheduleView>>(),
+        Operation::Slots => replies.subschema_for::<Vec<SlotView>>(),
+        Operation::TriggerSchedule => replies.subschema_for::<SlotView>(),
+        Operation::Backfill => replies.subschema_for::<Vec<BackfillSlot>>(),
+        Operation::Hint => replies.subschema_for::<Nothing>(),
+        Operation::PauseSchedule | Operation::ResumeSchedule => {
+            replies.subschema_for::<ScheduleView>()
         }
-        Operation::ShowRun => ("200", json_of(json!(replies.subschema_for::<RunDetail>()))),
-        Operation::CancelRun | Operation::ResolveRun => {
-            ("200", json_of(json!(replies.subschema_for::<RunSummary>())))
-        }
-        Operation::Diff => (
-            "200",
-            json!({"text/x-diff": {"schema": {"type": "string"}}}),
-        ),
-        Operation::Logs => (
-            "200",
-            json_of(json!(replies.subschema_for::<Vec<LogLine>>())),
-        ),
+        Operation::ListRuns => replies.subschema_for::<Vec<RunSummary>>(),
+        Operation::SubmitRun | Operation::RetryRun => replies.subschema_for::<Submitted>(),
+        Operation::ShowRun => replies.subschema_for::<RunDetail>(),
+        Operation::CancelRun | Operation::ResolveRun => replies.subschema_for::<RunSummary>(),
+        Operation::Diff => return json!({"text/x-diff": {"schema": {"type": "string"}}}),
+        Operation::Logs => replies.subschema_for::<Vec<LogLine>>(),
         Operation::Events => {
             // The schema is that of the data of the events `line`, `changed` and `lagged`; `end` has `{}`,
             // `error` a refusal.
             let data = json!(replies.subschema_for::<WatchEvent>());
-            (
-                "200",
-                json!({"text/event-stream": {"schema": {"type": "string"}, "x-data": data}}),
-            )
+            return json!({"text/event-stream": {"schema": {"type": "string"}, "x-data": data}});
         }
-        Operation::Render => ("200", json_of(json!(replies.subschema_for::<Rendered>()))),
-        Operation::Reload => (
-            "200",
-            json_of(json!(replies.subschema_for::<ReloadReport>())),
-        ),
-        Operation::Drain => ("204", Value::Null),
+        Operation::Render => replies.subschema_for::<Rendered>(),
+        Operation::Reload => replies.subschema_for::<ReloadReport>(),
+        Operation::Drain => return Value::Null,
     };
+    json!({"application/json": {"schema": schema}})
+}
+
+fn successes(operation: Operation, replies: &mut SchemaGenerator) -> Map<String, Value> {
+    let status = match operation {
+        Operation::SubmitRun | Operation::RetryRun => "201",
+        Operation::Drain => "204",
+        _ => "200",
+    };
+    let content = content(operation, replies);
     let mut responses = Map::new();
     let mut success = json!({"description": operation.summary()});
     if let (Some(success), false) = (success.as_object_mut(), content.is_null()) {

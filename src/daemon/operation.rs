@@ -21,6 +21,12 @@ pub enum Operation {
     PauseSchedule,
     /// Lets a paused schedule go on.
     ResumeSchedule,
+    /// Runs a schedule now, or for a past due time.
+    TriggerSchedule,
+    /// Past due times that may be run after all.
+    Backfill,
+    /// What schedules wait for may have changed.
+    Hint,
     /// Runs, newest first.
     ListRuns,
     /// Accepts a run.
@@ -49,7 +55,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of the document.
-    pub const ALL: [Operation; 20] = [
+    pub const ALL: [Operation; 23] = [
         Operation::Version,
         Operation::Openapi,
         Operation::Status,
@@ -58,6 +64,9 @@ impl Operation {
         Operation::Slots,
         Operation::PauseSchedule,
         Operation::ResumeSchedule,
+        Operation::TriggerSchedule,
+        Operation::Backfill,
+        Operation::Hint,
         Operation::ListRuns,
         Operation::SubmitRun,
         Operation::ShowRun,
@@ -81,6 +90,7 @@ impl Operation {
             | Operation::Workers
             | Operation::Schedules
             | Operation::Slots
+            | Operation::Backfill
             | Operation::ListRuns
             | Operation::ShowRun
             | Operation::Diff
@@ -88,6 +98,8 @@ impl Operation {
             | Operation::Events => Method::GET,
             Operation::PauseSchedule
             | Operation::ResumeSchedule
+            | Operation::TriggerSchedule
+            | Operation::Hint
             | Operation::SubmitRun
             | Operation::CancelRun
             | Operation::RetryRun
@@ -109,6 +121,9 @@ impl Operation {
             Operation::Slots => "/v1/slots",
             Operation::PauseSchedule => "/v1/schedules/pause",
             Operation::ResumeSchedule => "/v1/schedules/resume",
+            Operation::TriggerSchedule => "/v1/schedules/trigger",
+            Operation::Backfill => "/v1/schedules/backfill",
+            Operation::Hint => "/v1/schedules/hint",
             Operation::ListRuns | Operation::SubmitRun => "/v1/runs",
             Operation::ShowRun => "/v1/runs/{run}",
             Operation::CancelRun => "/v1/runs/{run}/cancel",
@@ -134,6 +149,9 @@ impl Operation {
             Operation::Slots => "slots",
             Operation::PauseSchedule => "pause_schedule",
             Operation::ResumeSchedule => "resume_schedule",
+            Operation::TriggerSchedule => "trigger_schedule",
+            Operation::Backfill => "backfill",
+            Operation::Hint => "hint",
             Operation::ListRuns => "list_runs",
             Operation::SubmitRun => "submit_run",
             Operation::ShowRun => "show_run",
@@ -160,6 +178,9 @@ impl Operation {
             Operation::Slots => "Tell what became of due times, newest first",
             Operation::PauseSchedule => "Pause a schedule",
             Operation::ResumeSchedule => "Let a paused schedule go on",
+            Operation::TriggerSchedule => "Run a schedule now, or for a due time that is past",
+            Operation::Backfill => "List past due times that may be run after all, oldest first",
+            Operation::Hint => "Have the files or the branch that schedules wait for looked at",
             Operation::ListRuns => "List runs, newest first",
             Operation::SubmitRun => "Accept a run; it is durable when the answer arrives",
             Operation::ShowRun => "Show one run in full",
@@ -189,6 +210,8 @@ impl Operation {
         match self {
             Operation::PauseSchedule
             | Operation::ResumeSchedule
+            | Operation::TriggerSchedule
+            | Operation::Hint
             | Operation::SubmitRun
             | Operation::CancelRun
             | Operation::RetryRun
@@ -201,6 +224,7 @@ impl Operation {
             | Operation::Workers
             | Operation::Schedules
             | Operation::Slots
+            | Operation::Backfill
             | Operation::ListRuns
             | Operation::ShowRun
             | Operation::Diff

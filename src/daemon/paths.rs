@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::model::{Diagnostic, Kind};
-use crate::protocol::{API_VERSION, RunsQuery, SlotsQuery};
+use crate::protocol::{API_VERSION, BackfillQuery, RunsQuery, SlotsQuery};
 
 /// The path that lists runs.
 pub(super) fn runs(query: &RunsQuery) -> String {
@@ -29,6 +29,17 @@ pub(super) fn slots(query: &SlotsQuery) -> String {
             ("schedule", query.schedule.clone()),
             ("since_ms", query.since_ms.map(|since| since.to_string())),
             ("limit", Some(query.limit.to_string())),
+        ],
+    )
+}
+
+pub(super) fn backfill(query: &BackfillQuery) -> String {
+    with_query(
+        "/v1/schedules/backfill",
+        [
+            ("schedule", Some(query.schedule.clone())),
+            ("from_ms", Some(query.from_ms.to_string())),
+            ("to_ms", Some(query.to_ms.to_string())),
         ],
     )
 }

@@ -10,6 +10,7 @@ use tokio::time::Sleep;
 
 use super::host::{EXTEND_BY, EXTEND_EVERY, HostSignal, Hosted, every, internal};
 use super::notices::Announcer;
+use super::sensors::Sensors;
 use super::server::{Notices, Server};
 use super::socket::Endpoint;
 use crate::engine::Heartbeat;
@@ -81,6 +82,8 @@ pub(super) struct Daemon<'a> {
     endpoint: &'a Endpoint,
     /// Whether it was told that nobody can reach it.
     told_lost: bool,
+    /// What schedules wait for.
+    sensors: Sensors,
 }
 
 impl<'a> Daemon<'a> {
@@ -102,6 +105,7 @@ impl<'a> Daemon<'a> {
             unscanned: Duration::ZERO,
             endpoint,
             told_lost: false,
+            sensors: Sensors::default(),
         }
     }
 
@@ -126,6 +130,7 @@ impl<'a> Daemon<'a> {
         tick.tick().await;
         self.feed();
         self.ask_status();
+        self.watch();
         let mut extend = every(EXTEND_EVERY);
         let mut quiet: Option<Pin<Box<Sleep>>> = None;
         let (mut hints, mut listening) = (0, true);
@@ -179,12 +184,19 @@ impl<'a> Daemon<'a> {
         }
     }
 
+    /// Watches what the schedules in force wait for.
+    fn watch(&mut self) {
+        self.sensors
+            .set(self.engine.watched(), &self.engine.control());
+    }
+
     fn tick(&mut self, period: Duration) {
         self.feed();
         self.unscanned += period;
         if self.unscanned >= RESCAN_EVERY {
             self.unscanned = Duration::ZERO;
             self.ask_rescan();
+            self.watch();
         }
         self.ask_status();
         self.tell_of_socket();
@@ -266,13 +278,17 @@ impl<'a> Daemon<'a> {
         match answer {
             Some(Answer::Reloaded(report)) => {
                 tell_of_reload(report);
+                self.watch();
                 if self.reload.answered() {
                     self.ask_reload();
                 }
             }
             Some(Answer::Rescanned(changed)) => {
                 match changed {
-                    Ok(true) => tracing::info!("definitions have changed and were read again"),
+                    Ok(true) => {
+                        tracing::info!("definitions have changed and were read again");
+                        self.watch();
+                    }
                     Ok(false) => {}
                     Err(error) => {
                         tracing::warn!(%error, "definitions were not read again; the former ones hold");

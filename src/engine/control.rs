@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
@@ -14,24 +13,22 @@ use super::request::{Answer, Envelope, Request};
 use super::view::{Condition, Shown, View};
 use super::work::Effects;
 use super::{Host, reading, rendering, schedules};
+use super::{patches, wishes};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
-use crate::git;
 use crate::machine::{CancelKind, Resolution};
 use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, RunId, Severity};
 use crate::protocol::{
-    CancelRequest, Control, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered,
-    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView,
-    SlotsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
+    ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
+    WatchEvent, WorkerView,
 };
 use crate::store::Store;
 
 /// How many active runs `status` lists.
 const ACTIVE_SHOWN_MAX: usize = 200;
-
-/// Largest patch that `diff` answers, in bytes.
-const DIFF_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// How long a request may wait to become durable on a disk that is full: the engine tries every 5 s.
 const DURABLE_PATIENCE: Duration = Duration::from_secs(15);
@@ -111,7 +108,7 @@ impl EngineControl {
                 }
                 Ok(submitted)
             }
-            Ok(Answer::Run(_) | Answer::Done) => Err(unexpected()),
+            Ok(Answer::Run(_) | Answer::Slot(_) | Answer::Done) => Err(unexpected()),
             Err(refused) => {
                 // A run that may still be accepted needs them; if it never is, the next start forgets them.
                 if refused.kind != Kind::Open {
@@ -292,39 +289,7 @@ impl Control for EngineControl {
 
     fn diff(&self, run: &str) -> Result<String, Diagnostic> {
         let shown = self.shown(self.resolve_id(run)?)?;
-        let failed = |error: &dyn std::error::Error| {
-            let message = crate::model::diagnostic::chain(error);
-            Diagnostic::new(Kind::Internal, "diff", message)
-        };
-        let cwd = Path::new(&shown.spec.cwd);
-        let id: git::RunId = shown
-            .spec
-            .run
-            .to_string()
-            .parse()
-            .map_err(|error: git::NameError| failed(&error))?;
-        let patch = match &shown.summary.commit {
-            Some(commit) => {
-                let oid: git::Oid = commit
-                    .parse()
-                    .map_err(|error: git::NameError| failed(&error))?;
-                git::diff_of_commit(cwd, &oid, DIFF_BYTES_MAX).map_err(|error| failed(&error))?
-            }
-            None => git::diff(cwd, &id, DIFF_BYTES_MAX).map_err(|error| failed(&error))?,
-        };
-        let Some(patch) = patch else {
-            return Err(Diagnostic::new(
-                Kind::NotFound,
-                "nothing_kept",
-                format!("nothing that {} changed is kept", shown.spec.run.short()),
-            ));
-        };
-        let note = if patch.truncated {
-            "\n(cut: the patch is larger than 4 MiB)\n"
-        } else {
-            ""
-        };
-        Ok(patch.text + note)
+        patches::patch(&shown)
     }
 
     fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
@@ -413,6 +378,24 @@ impl Control for EngineControl {
         self.set_pause(&request.schedule, None)
     }
 
+    fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic> {
+        if self.host != Host::Daemon {
+            return Err(schedules::no_daemon());
+        }
+        wishes::grant(&self.desk, request, |wish| {
+            self.ask(Request::Wish(Box::new(wish)))
+        })
+    }
+
+    fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
+        wishes::past(&self.desk, self.store.as_ref(), query)
+    }
+
+    fn hint(&self, schedule: Option<&str>) -> Result<(), Diagnostic> {
+        self.ask(Request::Hint(schedule.map(str::to_owned)))
+            .map(|_| ())
+    }
+
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
         let before = self.desk.definitions.current();
         let catalog = self.desk.definitions.reload();
@@ -480,7 +463,7 @@ fn reread(before: &Catalog, after: &Catalog) -> u32 {
 fn summary_of(answer: Answer) -> Result<RunSummary, Diagnostic> {
     match answer {
         Answer::Run(summary) => Ok(*summary),
-        Answer::Submitted(_) | Answer::Done => Err(unexpected()),
+        Answer::Submitted(_) | Answer::Slot(_) | Answer::Done => Err(unexpected()),
     }
 }
 

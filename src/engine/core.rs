@@ -13,7 +13,7 @@ use super::view::{Shown, View};
 use super::work::Effects;
 use crate::clock::Clock;
 use crate::machine::{Admission, Entry, Event, State};
-use crate::model::schedule::ScheduleState;
+use crate::model::schedule::{Occurrence, Schedule, ScheduleState};
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::queue::Queue;
 use crate::store::{Store, Write};
@@ -22,6 +22,9 @@ mod admission;
 mod commit;
 mod dispatch;
 mod drain;
+mod ledger;
+mod manual;
+mod occurrences;
 mod requests;
 mod schedules;
 #[cfg(test)]
@@ -82,6 +85,8 @@ struct Turn {
     lazy: Vec<Write>,
     dropped: Vec<RunId>,
     keys: HashMap<String, (RunId, Timestamp)>,
+    /// Due times whose runs are to be made once what they follow is stored.
+    due: Vec<(Arc<Schedule>, Occurrence)>,
 }
 
 enum Reply {
@@ -107,6 +112,8 @@ pub(super) struct Core {
     keys_forgotten_ms: u64,
     unsettled: Option<EndOrphans>,
     schedules: Schedules,
+    /// Waiting runs whose time has not come.
+    early: BTreeSet<(Timestamp, RunId)>,
     /// How many due times are being made into runs.
     preparing: usize,
     admission: Admission,
@@ -137,6 +144,7 @@ impl Core {
             keys_forgotten_ms: 0,
             unsettled: None,
             schedules: Schedules::remembering(parts.schedules),
+            early: BTreeSet::new(),
             preparing: 0,
             admission: parts.admission,
             starts_queued: parts.starts_queued,
@@ -188,6 +196,13 @@ impl Core {
                 Delivery::Prepared { schedule, made } => {
                     self.on_prepared(&mut turn, &schedule, *made);
                 }
+                Delivery::Looked {
+                    schedule,
+                    own,
+                    look,
+                } => {
+                    self.on_looked(&mut turn, &schedule, own, look);
+                }
             }
         }
         for envelope in mail.requests {
@@ -205,6 +220,9 @@ impl Core {
         self.publish(&mut turn);
         self.answer(turn.answers);
         self.dispatch(&turn.changed);
+        for (schedule, occurrence) in turn.due {
+            self.pool.prepare(&schedule, occurrence);
+        }
         self.seal();
         Ok(())
     }
@@ -289,8 +307,9 @@ impl Core {
         } else {
             self.timed.remove(&run);
         }
-        if has_ended {
-            self.scheduled_run_ended(turn, run);
+        if has_ended && let Some(outcome) = live.run.outcome().cloned() {
+            let spec = Arc::clone(&live.spec);
+            self.scheduled_run_ended(turn, &spec, &outcome);
         }
     }
 

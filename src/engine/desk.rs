@@ -8,23 +8,50 @@ use super::definitions::Definitions;
 use super::intake::{self, Ready, Surroundings};
 use super::request::Submission;
 use super::syntax::Syntax;
-use super::{live, lookup, secrets};
+use super::{following, live, looks, lookup, secrets};
 use crate::clock::Clock;
-use crate::model::schedule::{Overlap, Schedule};
+use crate::model::schedule::{Occurrence, Overlap, Schedule};
 use crate::model::spec::DueTime;
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::protocol::SubmitRequest;
+use crate::store::Store;
+use crate::store::lock::WORKSPACE_FOLDER;
 
 /// What becomes of a due time that is to run: a run that may be accepted, or why there is none.
 pub(super) trait Prepares: Send + Sync {
     /// Makes the run of a due time; files are read, nothing is stored but secrets.
-    fn prepare(&self, schedule: &Schedule, slot: Timestamp) -> Result<Submission, Diagnostic>;
+    fn prepare(&self, schedule: &Schedule, due: Occurrence) -> Result<Submission, Diagnostic>;
+    /// Looks at what a schedule waits for; `seen` is what was seen last. The error says why nothing can be seen.
+    fn look(&self, schedule: &Schedule, seen: Option<&str>) -> Result<Look, String>;
     /// Forgets what was kept for a run that is not accepted.
     fn forget(&self, run: RunId);
 }
 
+/// What a schedule waits for, as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Stands for all of it; another one: it has changed.
+    pub(super) seen: String,
+    /// Whether what has changed since the last look makes it due.
+    pub(super) counts: bool,
+    /// When it was changed last, where that is known.
+    pub(super) changed_at: Option<Timestamp>,
+}
+
+/// How a person's run of a schedule differs from one of its due times.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    /// Who asks.
+    pub(super) by: Option<String>,
+    /// Instead of the schedule's own.
+    pub(super) overlap: Option<Overlap>,
+    /// Whether its end counts neither as a success of the schedule nor as a failure.
+    pub(super) uncounted: bool,
+}
+
 /// Makes runs of requests, by the definitions in force.
 pub(super) struct Desk {
+    pub(super) store: Arc<dyn Store>,
     pub(super) definitions: Arc<Definitions>,
     pub(super) workspace: PathBuf,
     pub(super) state_dir: PathBuf,
@@ -92,18 +119,48 @@ impl Desk {
     }
 }
 
-impl Prepares for Desk {
-    fn prepare(&self, schedule: &Schedule, slot: Timestamp) -> Result<Submission, Diagnostic> {
+impl Desk {
+    /// Where the engine itself writes: no change there makes anything due.
+    pub(super) fn written_by_engine(&self) -> Vec<PathBuf> {
+        let config = &self.definitions.current().config;
+        vec![
+            self.state_dir.clone(),
+            self.workspace.join(&config.threads_dir),
+            self.workspace.join(&config.metrics_dir),
+            self.workspace.join(WORKSPACE_FOLDER),
+        ]
+    }
+
+    /// Makes the run of a due time.
+    pub(super) fn due(
+        &self,
+        schedule: &Schedule,
+        due: Occurrence,
+        asked: &Asked,
+    ) -> Result<Submission, Diagnostic> {
+        let mut inputs = schedule.inputs.clone();
+        if let Some(run) = due.after {
+            let catalog = self.definitions.current();
+            let skill = lookup::find_skill(&catalog, &schedule.skill.to_string())?;
+            following::add_outputs(self.store.as_ref(), run, &skill, &mut inputs)?;
+        }
+        let by = asked.by.as_ref();
         let request = SubmitRequest {
             skill: schedule.skill.to_string(),
-            inputs: Some(schedule.inputs.clone()),
-            by: Some(format!("schedule {}", schedule.id)),
+            inputs: Some(inputs),
+            by: Some(by.map_or_else(
+                || format!("schedule {}", schedule.id),
+                |by| format!("{by}, schedule {}", schedule.id),
+            )),
             ..SubmitRequest::default()
         };
+        let overlap = asked.overlap.unwrap_or(schedule.policy.overlap);
         let due = DueTime {
             schedule: schedule.id.clone(),
-            slot,
-            beside: schedule.policy.overlap == Overlap::AllowAll,
+            slot: due.at,
+            beside: overlap == Overlap::AllowAll,
+            after: due.after,
+            uncounted: asked.uncounted,
         };
         let zone = schedule.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
         let origin = Origin {
@@ -111,6 +168,16 @@ impl Prepares for Desk {
             ..Origin::default()
         };
         self.submission(&request, origin)
+    }
+}
+
+impl Prepares for Desk {
+    fn prepare(&self, schedule: &Schedule, due: Occurrence) -> Result<Submission, Diagnostic> {
+        self.due(schedule, due, &Asked::default())
+    }
+
+    fn look(&self, schedule: &Schedule, seen: Option<&str>) -> Result<Look, String> {
+        looks::look(self, schedule, seen)
     }
 
     fn forget(&self, run: RunId) {

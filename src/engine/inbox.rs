@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::desk::Look;
 use super::request::{Envelope, Submission};
 use crate::machine::Event;
 use crate::model::{Diagnostic, Kind, RunId};
@@ -29,6 +30,15 @@ pub(super) enum Delivery {
         schedule: String,
         /// What was made.
         made: Box<Result<Submission, Diagnostic>>,
+    },
+    /// What a schedule waits for, as it is now.
+    Looked {
+        /// The schedule.
+        schedule: String,
+        /// Whether it is looked at because a run of the schedule's own has ended.
+        own: bool,
+        /// What was seen, or why nothing can be.
+        look: Result<Look, String>,
     },
     /// Thread and metrics files written before the request are durable.
     Sealed,

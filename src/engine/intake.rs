@@ -25,6 +25,9 @@ use crate::template::{Names, Use};
 /// The variable that tells every command of a scheduled run its due time.
 const SCHEDULED_AT: &str = "WORKERCTL_SCHEDULED_AT";
 
+/// The variable that tells every command of a run which run it follows.
+const AFTER_RUN: &str = "WORKERCTL_AFTER_RUN";
+
 /// A request that may be accepted.
 pub(super) struct Ready {
     /// The frozen specification.
@@ -117,7 +120,10 @@ impl Intake<'_> {
         let configured = around.config.timezone.parse();
         let (at, zone) = match around.due {
             Some((due, zone)) => (due.slot, zone),
-            None => (around.now, configured.unwrap_or(chrono_tz::Tz::UTC)),
+            None => (
+                request.not_before.unwrap_or(around.now).max(around.now),
+                configured.unwrap_or(chrono_tz::Tz::UTC),
+            ),
         };
         let run_text = run.to_string();
         let (date, time) = (at.date_in(zone), at.time_in(zone));
@@ -145,8 +151,12 @@ impl Intake<'_> {
         let (mut environment, secrets) = self.environment(&values, &rendered)?;
         // What a command takes for today is what `{date}` says.
         environment.push(("TZ".to_owned(), zone.name().to_owned()));
-        if around.due.is_some() && environment.iter().all(|(name, _)| name != SCHEDULED_AT) {
+        let is_due = around.due.is_some() || request.not_before.is_some();
+        if is_due && environment.iter().all(|(name, _)| name != SCHEDULED_AT) {
             environment.push((SCHEDULED_AT.to_owned(), at.rfc3339_in(zone)));
+        }
+        if let Some(run) = around.due.and_then(|(due, _)| due.after) {
+            environment.push((AFTER_RUN.to_owned(), run.to_string()));
         }
         let stdout_to = stdout_output(skill, &outputs, named);
         let repository = if skill.mutating {
@@ -188,6 +198,7 @@ impl Intake<'_> {
             threads_dir: around.config.threads_dir.clone(),
             retry_of: around.retry_of,
             scheduled: around.due.map(|(due, _)| due.clone()),
+            not_before: request.not_before,
             submitted_by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
         };
         syntax::refuse_broken(around.syntax, skill, &spec)?;

@@ -6,14 +6,17 @@ mod core;
 pub mod definitions;
 mod desk;
 mod effects;
+mod following;
 mod given_up;
 mod groundwork;
 mod inbox;
 mod intake;
 mod live;
+mod looks;
 mod lookup;
 mod names;
 mod outputs;
+mod patches;
 mod pool;
 mod reading;
 mod recovery;
@@ -25,6 +28,7 @@ mod secrets;
 mod syntax;
 mod unusable;
 mod view;
+mod wishes;
 mod work;
 
 use std::collections::BTreeMap;
@@ -55,6 +59,7 @@ use live::Live;
 use recovery::{Recovery, end_left_behind, end_orphans};
 use view::View;
 
+pub use looks::Watched;
 pub use request::ENDED_OPEN;
 pub use unusable::unusable;
 
@@ -167,6 +172,23 @@ impl Engine {
         }
     }
 
+    /// Where changes hint that a schedule may be due.
+    pub fn watched(&self) -> Vec<Watched> {
+        looks::watched(&self.control.desk)
+    }
+
+    /// Has everything looked at that schedules wait for, whether anything hints at a change or not.
+    ///
+    /// # Errors
+    /// The engine has ended.
+    pub fn look_at_all(&self) -> Result<(), Diagnostic> {
+        let catalog = self.control.desk.definitions.current();
+        if catalog.schedules.iter().any(|one| one.trigger.is_seen()) {
+            self.control.hint(None)?;
+        }
+        Ok(())
+    }
+
     /// Signs of life of the core loop.
     pub fn heartbeat(&self) -> Heartbeat {
         let now = self.control.clock.monotonic_ms();
@@ -230,6 +252,7 @@ impl Parts {
         }));
         let effects = Arc::clone(&performer) as Arc<dyn work::Effects>;
         let desk = Arc::new(Desk {
+            store: Arc::clone(&self.store),
             syntax: syntax::Syntax::new(&self.options.environment),
             clock: Arc::clone(&self.clock),
             definitions: Arc::clone(&self.definitions),
@@ -274,7 +297,6 @@ impl Parts {
             thread,
             _locks: locks,
         };
-        engine.control.put_schedules_in_force()?;
         Ok(engine)
     }
 }
@@ -293,6 +315,10 @@ impl Parts {
             now: self.clock.now(),
         };
         let recovered = recovery.recover(core, performer)?;
+        if self.options.host == Host::Daemon {
+            // Before what was lost is settled: schedules count how their runs end, and follow others.
+            core.begin_schedules(&self.definitions.current().schedules)?;
+        }
         let (notes, left_behind) = notes::read(&self.options.state_dir)
             .into_iter()
             .partition::<BTreeMap<_, _>, _>(|(run, _)| core.holds(*run));

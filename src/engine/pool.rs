@@ -9,8 +9,8 @@ use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox};
 use super::work::{Effects, Work, not_performed};
 use crate::machine::Event;
-use crate::model::schedule::Schedule;
-use crate::model::{Diagnostic, Kind, RunId, Timestamp};
+use crate::model::schedule::{Occurrence, Schedule};
+use crate::model::{Diagnostic, Kind, RunId};
 
 /// Most executor threads; the queue admits far fewer runs than that.
 const THREADS_MAX: usize = 512;
@@ -18,9 +18,18 @@ const THREADS_MAX: usize = 512;
 /// Stack of an executor thread in bytes.
 const STACK_BYTES: usize = 512 * 1024;
 
+/// A look at what a schedule waits for.
+pub(super) struct Glance {
+    /// What was seen last.
+    pub(super) seen: Option<String>,
+    /// Whether it is because a run of the schedule's own has ended.
+    pub(super) own: bool,
+}
+
 enum Item {
     Perform(Box<Work>),
-    Prepare(Arc<Schedule>, Timestamp),
+    Prepare(Arc<Schedule>, Occurrence),
+    Look(Arc<Schedule>, Glance),
     Seal,
 }
 
@@ -71,8 +80,13 @@ impl Pool {
     }
 
     /// Has the run of a due time made, off the loop.
-    pub(super) fn prepare(&mut self, schedule: &Arc<Schedule>, slot: Timestamp) {
-        self.push(Item::Prepare(Arc::clone(schedule), slot));
+    pub(super) fn prepare(&mut self, schedule: &Arc<Schedule>, due: Occurrence) {
+        self.push(Item::Prepare(Arc::clone(schedule), due));
+    }
+
+    /// Has what a schedule waits for looked at, off the loop.
+    pub(super) fn look(&mut self, schedule: &Arc<Schedule>, glance: Glance) {
+        self.push(Item::Look(Arc::clone(schedule), glance));
     }
 
     /// Forgets what was kept for a run that is not accepted.
@@ -146,8 +160,12 @@ impl Shared {
         while let Some(item) = self.next() {
             let work = match item {
                 Item::Perform(work) => work,
-                Item::Prepare(schedule, slot) => {
-                    self.prepare(&schedule, slot);
+                Item::Prepare(schedule, due) => {
+                    self.prepare(&schedule, due);
+                    continue;
+                }
+                Item::Look(schedule, glance) => {
+                    self.look(&schedule, &glance);
                     continue;
                 }
                 Item::Seal => {
@@ -168,8 +186,19 @@ impl Shared {
         }
     }
 
-    fn prepare(&self, schedule: &Schedule, slot: Timestamp) {
-        let made = catch_unwind(AssertUnwindSafe(|| self.prepares.prepare(schedule, slot)))
+    fn look(&self, schedule: &Schedule, glance: &Glance) {
+        let seen = glance.seen.as_deref();
+        let look = catch_unwind(AssertUnwindSafe(|| self.prepares.look(schedule, seen)))
+            .unwrap_or_else(|panic| Err(describe_panic(panic.as_ref())));
+        self.inbox.deliver(Delivery::Looked {
+            schedule: schedule.id.clone(),
+            own: glance.own,
+            look,
+        });
+    }
+
+    fn prepare(&self, schedule: &Schedule, due: Occurrence) {
+        let made = catch_unwind(AssertUnwindSafe(|| self.prepares.prepare(schedule, due)))
             .unwrap_or_else(|panic| {
                 let message = describe_panic(panic.as_ref());
                 tracing::error!(schedule = schedule.id, message, "making a run panicked");
@@ -202,6 +231,11 @@ impl Shared {
                 Item::Prepare(schedule, _) => Delivery::Prepared {
                     schedule: schedule.id.clone(),
                     made: Box::new(Err(Diagnostic::new(Kind::Internal, "no_thread", message))),
+                },
+                Item::Look(schedule, glance) => Delivery::Looked {
+                    schedule: schedule.id.clone(),
+                    own: glance.own,
+                    look: Err(message.to_owned()),
                 },
                 Item::Seal => Delivery::Sealed,
             });

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
 use crate::machine::{CancelKind, Resolution};
-use crate::model::schedule::{Pause, Schedule};
-use crate::model::{Diagnostic, RunId, RunSpec};
-use crate::protocol::{RunSummary, Submitted};
+use crate::model::schedule::{Overlap, Pause, Schedule};
+use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
+use crate::protocol::{RunSummary, SlotView, Submitted};
 use crate::queue::Needs;
+use crate::schedule::Despite;
 
 /// Code of the answer to a request that was being stored when the engine had to end.
 pub const ENDED_OPEN: &str = "engine_ended_open";
@@ -21,6 +22,23 @@ pub(super) struct Submission {
     pub needs: Needs,
     /// Its idempotency key.
     pub key: Option<String>,
+}
+
+/// A run of a schedule that a person asks for.
+#[derive(Debug)]
+pub(super) struct Wish {
+    /// The schedule.
+    pub schedule: String,
+    /// The run.
+    pub submission: Submission,
+    /// Its due time.
+    pub slot: Timestamp,
+    /// Whether that is one of the schedule's own which is past, rather than now.
+    pub is_past: bool,
+    /// Instead of the schedule's own.
+    pub overlap: Option<Overlap>,
+    /// Policies that are not respected.
+    pub despite: Despite,
 }
 
 /// A request to the core loop.
@@ -61,6 +79,10 @@ pub(super) enum Request {
         /// Why; absent: it goes on.
         pause: Option<Pause>,
     },
+    /// Accept a run of a schedule that a person asks for.
+    Wish(Box<Wish>),
+    /// What a schedule waits for may have changed; absent: of every one.
+    Hint(Option<String>),
     /// Settle what earlier engines lost.
     Settle,
     /// Start nothing new, let what runs end, then end the loop.
@@ -72,12 +94,14 @@ impl Request {
     pub(super) fn changes_runs(&self) -> bool {
         match self {
             Request::Submit(_)
+            | Request::Wish(_)
             | Request::Cancel { .. }
             | Request::Resolve { .. }
             | Request::Settle => true,
             Request::Limits { .. }
             | Request::Schedules(_)
             | Request::Pause { .. }
+            | Request::Hint(_)
             | Request::Drain => false,
         }
     }
@@ -90,6 +114,8 @@ pub(super) enum Answer {
     Submitted(Submitted),
     /// A run as it is now.
     Run(Box<RunSummary>),
+    /// A due time has its row.
+    Slot(SlotView),
     /// It is done.
     Done,
 }

@@ -79,7 +79,8 @@ fn view_of(
         },
         timezone: schedule.timezone.clone(),
         defined_at: schedule.place.to_string(),
-        fires: schedule.trigger.is_timed(),
+        timed: schedule.trigger.is_timed(),
+        seen: present.seen.is_some(),
         next: recurrence.and_then(|recurrence| next_due(schedule, &recurrence, &present, now)),
         paused: present.pause.clone().map(|pause| PauseView {
             reason: pause.reason,
@@ -243,14 +244,5 @@ fn shown(schedule: &str, row: Result<SlotRow, Unreadable>) -> SlotView {
         }
         .because(format!("unreadable: {}", damaged.reason))
     });
-    SlotView {
-        schedule: schedule.to_owned(),
-        from: row.from,
-        to: row.to,
-        count: row.count,
-        fate: row.fate,
-        run: row.run,
-        at: row.at,
-        reason: row.reason,
-    }
+    SlotView::of(schedule, &row)
 }

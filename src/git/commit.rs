@@ -385,11 +385,17 @@ impl Handle {
 
 /// Whether the last paragraph of a message has the trailer of this run.
 fn has_run_trailer(message: &str, run: &RunId) -> bool {
+    run_of_message(message) == Some(run.as_str())
+}
+
+/// The run that the trailer in the last paragraph of a message names.
+pub(super) fn run_of_message(message: &str) -> Option<&str> {
     let last = message
         .trim_end()
         .lines()
         .rev()
         .take_while(|line| !line.trim().is_empty());
     let mut values = last.filter_map(|line| line.split_once(':'));
-    values.any(|(key, value)| key.eq_ignore_ascii_case(RUN_TRAILER) && value.trim() == run.as_str())
+    let (_, value) = values.find(|(key, _)| key.eq_ignore_ascii_case(RUN_TRAILER))?;
+    Some(value.trim())
 }

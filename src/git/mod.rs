@@ -8,6 +8,7 @@
 //!   meanwhile wins, and is named.
 //! - Whatever a returned value names is durable before it is returned.
 
+mod arrivals;
 mod attribution;
 mod author;
 mod baseline;
@@ -27,6 +28,7 @@ mod lock;
 mod open;
 mod operation;
 mod overlooked;
+mod patterns;
 mod permissions;
 mod preflight;
 mod quarantine;
@@ -42,6 +44,7 @@ mod tree;
 mod user_index;
 mod worktree_form;
 
+pub use arrivals::{arrivals, branch_tip};
 pub use attribution::{
     Attribution, AttributionError, Drift, OutputObstacle, attribute, check_unchanged,
     declared_dirty, message_with_trailers,
@@ -62,6 +65,7 @@ pub use ids::{NameError, Oid, PATH_BYTES_MAX, PATH_COMPONENTS_MAX, RepoPath, Run
 pub use lock::{Holder, RepositoryLease};
 pub use open::{Facts, Head, locate};
 pub use operation::{Operation, OperationKind};
+pub use patterns::PathPatterns;
 pub use permissions::Permissions;
 pub use preflight::{Policy, Refusal, preflight};
 pub use refs::{drop_refs, expired_refs};

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::definition::HookText;
 use super::ids::{RunId, SkillRef};
+use super::outcome::Outcome;
 use super::problem::Place;
 use super::time::Timestamp;
 
@@ -96,16 +97,39 @@ impl Trigger {
     }
 }
 
+impl Trigger {
+    /// Whether it waits for something that has to be looked at.
+    pub const fn is_seen(&self) -> bool {
+        matches!(
+            self,
+            Trigger::Reboot | Trigger::Watch { .. } | Trigger::OnCommit { .. }
+        )
+    }
+}
+
 /// Which ends of another run count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterWhen {
     /// Only successes.
     Succeeded,
-    /// Everything but successes.
+    /// Failures, reached limits of time and unknown ends; not what a person cancelled or denied.
     Failed,
     /// All.
     Always,
+}
+
+impl AfterWhen {
+    /// Whether a run that ended like this counts.
+    pub const fn counts(self, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Succeeded => !matches!(self, AfterWhen::Failed),
+            Outcome::Failed { .. } | Outcome::TimedOut { .. } | Outcome::Unknown { .. } => {
+                !matches!(self, AfterWhen::Succeeded)
+            }
+            Outcome::Cancelled | Outcome::Denied { .. } => matches!(self, AfterWhen::Always),
+        }
+    }
 }
 
 /// What becomes of a local time that the clocks skip.
@@ -371,6 +395,16 @@ pub struct Pause {
     pub at: Timestamp,
 }
 
+/// That a trigger which does not follow the clock has happened; its instant is its due time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Occurrence {
+    /// When; no two of a schedule are at the same instant.
+    pub at: Timestamp,
+    /// The run after which it comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<RunId>,
+}
+
 /// What is remembered of a schedule; written in the same commit as the rows that it tells of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleState {
@@ -405,9 +439,15 @@ pub struct ScheduleState {
     /// When a run of it last succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded_at: Option<Timestamp>,
-    /// Start of the machine for which `@reboot` has run.
+    /// What happened to a trigger that does not follow the clock, and has no row yet; in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending: Vec<Occurrence>,
+    /// What was seen last of what it waits for: the machine's start, the branch's commit, the files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boot: Option<String>,
+    pub seen: Option<String>,
+    /// Rows up to here are no longer kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trimmed_until: Option<Timestamp>,
     /// When its definition went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<Timestamp>,
@@ -434,7 +474,9 @@ impl ScheduleState {
             failures: 0,
             last: None,
             succeeded_at: None,
-            boot: None,
+            pending: Vec::new(),
+            seen: None,
+            trimmed_until: None,
             closed: None,
             rows: 0,
             totals: BTreeMap::new(),

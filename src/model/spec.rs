@@ -231,6 +231,12 @@ pub struct DueTime {
     pub slot: Timestamp,
     /// Whether it may run beside other runs of the schedule.
     pub beside: bool,
+    /// The run after which it comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<RunId>,
+    /// Whether its end counts neither as a success of the schedule nor as a failure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncounted: bool,
 }
 
 /// Everything that a run needs, frozen when it was accepted.
@@ -300,6 +306,9 @@ pub struct RunSpec {
     /// The due time that it was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduled: Option<DueTime>,
+    /// Not to be started before this instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
     /// Who asked, for people: `cli uid 1000`.
     pub submitted_by: String,
 }

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::{
-    CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport, Rendered, ResolveRequest,
-    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport,
+    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
+    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::model::{Diagnostic, RunId};
 
@@ -63,6 +63,12 @@ pub trait Control: Send + Sync {
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic>;
     /// Lets a paused schedule go on.
     fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic>;
+    /// Runs a schedule now, or for a due time that is past.
+    fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic>;
+    /// Due times that are past, and whether each can be run after all; oldest first.
+    fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic>;
+    /// What a schedule waits for may have changed; without one that of every schedule. The engine looks then.
+    fn hint(&self, schedule: Option<&str>) -> Result<(), Diagnostic>;
     /// Reads definitions and configuration again.
     fn reload(&self) -> Result<ReloadReport, Diagnostic>;
     /// Starts nothing new, waits for what runs, ends the engine.

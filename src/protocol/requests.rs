@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::runs::RunSummary;
 use crate::model::problem::Problem;
-use crate::model::{RunId, ThreadId};
+use crate::model::{RunId, ThreadId, Timestamp};
 
 /// Asks for a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -25,6 +25,9 @@ pub struct SubmitRequest {
     /// Who asks, for people.
     #[serde(default)]
     pub by: Option<String>,
+    /// Not to be started before this instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
 }
 
 /// The run is durable.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::schedule::{Fate, Overlap};
+use crate::model::schedule::{Fate, Overlap, SlotRow};
 use crate::model::{RunId, Timestamp};
 
 /// A schedule.
@@ -20,8 +20,10 @@ pub struct ScheduleView {
     pub timezone: String,
     /// Where it stands.
     pub defined_at: String,
-    /// Whether this version fires it.
-    pub fires: bool,
+    /// Whether it follows the clock.
+    pub timed: bool,
+    /// Whether the files or the branch that it waits for have been looked at, so that the next change counts.
+    pub seen: bool,
     /// The next due time; absent when there is none.
     pub next: Option<Timestamp>,
     /// Why nothing is due, and since when.
@@ -85,6 +87,22 @@ pub struct SlotView {
     pub reason: Option<String>,
 }
 
+impl SlotView {
+    /// A row of this schedule.
+    pub fn of(schedule: &str, row: &SlotRow) -> SlotView {
+        SlotView {
+            schedule: schedule.to_owned(),
+            from: row.from,
+            to: row.to,
+            count: row.count,
+            fate: row.fate,
+            run: row.run,
+            at: row.at,
+            reason: row.reason.clone(),
+        }
+    }
+}
+
 /// Which rows are wanted, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -115,4 +133,71 @@ pub struct PauseRequest {
 pub struct ResumeRequest {
     /// The schedule.
     pub schedule: String,
+}
+
+/// A policy that a person's run does not respect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyName {
+    /// That it is paused.
+    Pause,
+    /// Hours and dates in which nothing is due.
+    Blackout,
+    /// Its start.
+    Start,
+    /// Its end.
+    End,
+    /// How often it may run.
+    MaxActions,
+    /// That failures pause it: this run's end is not counted.
+    PauseOnFailure,
+}
+
+/// A request to run a schedule now, or for a due time that is past.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TriggerRequest {
+    /// The schedule.
+    pub schedule: String,
+    /// The past due time that is to run after all; absent: a run for now.
+    pub slot: Option<Timestamp>,
+    /// Instead of the schedule's own; for a past due time `buffer_all` unless something is said.
+    pub overlap: Option<Overlap>,
+    /// Policies that are not respected.
+    pub despite: Vec<PolicyName>,
+    /// Who asks, for people.
+    pub by: Option<String>,
+}
+
+/// Which past due times are to be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BackfillQuery {
+    /// The schedule.
+    pub schedule: String,
+    /// From this instant, in milliseconds since the epoch.
+    pub from_ms: i64,
+    /// To this instant.
+    pub to_ms: i64,
+}
+
+/// A past due time, and whether it can be run after all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BackfillSlot {
+    /// The due time.
+    pub slot: Timestamp,
+    /// What became of it; absent: nothing, for the schedule was not known yet.
+    pub fate: Option<Fate>,
+    /// The run that it led to.
+    pub run: Option<RunId>,
+    /// Why it is not run after all.
+    pub not_because: Option<String>,
+}
+
+/// A hint that what a schedule waits for may have changed: its files, its branch.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HintRequest {
+    /// The schedule; absent: all.
+    pub schedule: Option<String>,
 }

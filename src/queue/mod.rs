@@ -65,6 +65,8 @@ pub enum WaitingFor {
     Lease(Lease, RunId),
     /// A daemon: this engine starts only runs of its own.
     Daemon,
+    /// Its time.
+    Time,
 }
 
 struct Active {
@@ -78,6 +80,7 @@ pub struct Queue {
     waiting_max: u32,
     waiting: BTreeMap<RunId, Needs>,
     held_back: BTreeSet<RunId>,
+    early: BTreeSet<RunId>,
     active: HashMap<RunId, Active>,
     leases: HashMap<Lease, RunId>,
     parked: u32,
@@ -91,6 +94,7 @@ impl Queue {
             waiting_max,
             waiting: BTreeMap::new(),
             held_back: BTreeSet::new(),
+            early: BTreeSet::new(),
             active: HashMap::new(),
             leases: HashMap::new(),
             parked: 0,
@@ -125,6 +129,20 @@ impl Queue {
         self.held_back.insert(run);
     }
 
+    /// Keeps a waiting run from being admitted before its time; it stands in nobody's way.
+    pub fn hold_until_time(&mut self, run: RunId) {
+        self.early.insert(run);
+    }
+
+    /// A waiting run's time has come.
+    pub fn time_has_come(&mut self, run: RunId) {
+        self.early.remove(&run);
+    }
+
+    fn is_held(&self, run: RunId) -> bool {
+        self.held_back.contains(&run) || self.early.contains(&run)
+    }
+
     /// Takes in an active run whatever the limits: an earlier engine had admitted it.
     pub fn resume(&mut self, run: RunId, needs: Needs) {
         for lease in needs.leases() {
@@ -156,7 +174,7 @@ impl Queue {
                 || needs
                     .leases()
                     .any(|l| self.leases.contains_key(&l) || claimed.contains(&l));
-            if self.held_back.contains(run) {
+            if self.is_held(*run) {
                 continue;
             }
             claimed.extend(needs.leases());
@@ -179,6 +197,7 @@ impl Queue {
     pub fn release(&mut self, run: RunId) {
         self.waiting.remove(&run);
         self.held_back.remove(&run);
+        self.early.remove(&run);
         if let Some(active) = self.active.remove(&run) {
             self.parked -= u32::from(active.parked);
             for lease in active.needs.leases() {
@@ -223,13 +242,16 @@ impl Queue {
         if self.held_back.contains(&run) {
             return Some(WaitingFor::Daemon);
         }
+        if self.early.contains(&run) {
+            return Some(WaitingFor::Time);
+        }
         for lease in needs.leases() {
             if let Some(holder) = self.leases.get(&lease) {
                 return Some(WaitingFor::Lease(lease, *holder));
             }
         }
         for (earlier, other) in self.waiting.range(..run) {
-            if self.held_back.contains(earlier) {
+            if self.is_held(*earlier) {
                 continue;
             }
             if other.worker == needs.worker {

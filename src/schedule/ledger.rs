@@ -45,15 +45,26 @@ impl ScheduleState {
 
     /// A due time, or an event, leads to a run.
     pub fn fired(&mut self, slot: Timestamp, fate: Fate, run: RunId, at: Timestamp) -> SlotRow {
-        self.actions = self.actions.saturating_add(1);
-        self.last = Some((slot, run));
+        self.has_led_to(slot, run);
         self.cover(SlotRow {
             run: Some(run),
             ..SlotRow::one(slot, fate, at)
         })
     }
 
+    /// Counts a run; the one of the newest due time is shown as the last.
+    pub(super) fn has_led_to(&mut self, slot: Timestamp, run: RunId) {
+        self.actions = self.actions.saturating_add(1);
+        if self
+            .last
+            .is_none_or(|(last, _)| last <= slot || last > self.cursor)
+        {
+            self.last = Some((slot, run));
+        }
+    }
+
     fn forget_ran_until(&mut self, until: Timestamp) {
+        self.pending.retain(|one| one.at > until);
         self.ran_ahead.retain(|ran| *ran > until);
         self.has_run_ahead = !self.ran_ahead.is_empty();
     }
@@ -134,7 +145,7 @@ impl ScheduleState {
         (gone, shortened)
     }
 
-    fn uncount(&mut self, fate: Fate, count: Option<u64>) {
+    pub(super) fn uncount(&mut self, fate: Fate, count: Option<u64>) {
         let total = self.totals.entry(fate).or_default();
         *total = total.saturating_sub(count.unwrap_or(0));
     }
@@ -146,6 +157,7 @@ impl ScheduleState {
         self.cursor = self.cursor.max(now);
         self.open = None;
         self.closed = None;
+        self.seen = None;
     }
 }
 

@@ -61,12 +61,12 @@ impl Moments {
         Ok(moments)
     }
 
-    pub(crate) fn single(at: Timestamp) -> Moments {
+    pub(crate) fn of(slots: Vec<Timestamp>) -> Moments {
         Moments {
             zone: Tz::UTC,
             dst: Dst::FIXED_TIME,
             locals: Vec::new(),
-            slots: vec![at],
+            slots,
         }
     }
 

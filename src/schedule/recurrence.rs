@@ -92,7 +92,13 @@ impl Recurrence {
 
     /// One instant.
     pub fn once(at: Timestamp) -> Recurrence {
-        let kind = Kind::At(Moments::single(at));
+        let kind = Kind::At(Moments::of(vec![at]));
+        Recurrence { kind }
+    }
+
+    /// These instants, in ascending order.
+    pub fn instants(slots: Vec<Timestamp>) -> Recurrence {
+        let kind = Kind::At(Moments::of(slots));
         Recurrence { kind }
     }
 

@@ -75,6 +75,13 @@ macro_rules! store_over_keyed {
             ) -> Result<(), crate::store::StoreError> {
                 self.0.schedules(callback)
             }
+            fn schedule(
+                &self,
+                id: &str,
+            ) -> Result<Option<crate::model::schedule::ScheduleState>, crate::store::StoreError>
+            {
+                self.0.schedule(id)
+            }
             fn slots(
                 &self,
                 schedule: &str,

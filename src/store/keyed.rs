@@ -14,6 +14,7 @@ use super::payload::Spill;
 use super::record::{self, FileRef};
 use super::{Batch, STORE_VERSION, StoreCounters, StoreError};
 use crate::machine::Entry;
+use crate::model::schedule::ScheduleState;
 use crate::model::{RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
 
@@ -310,6 +311,10 @@ impl<T: Table> Keyed<T> {
             }
         }
         Ok(journal)
+    }
+
+    pub(super) fn schedule(&self, id: &str) -> Result<Option<ScheduleState>, StoreError> {
+        read(&self.table, &keys::schedule(id))
     }
 
     pub(super) fn summary(&self, run: RunId) -> Result<Option<RunSummary>, StoreError> {

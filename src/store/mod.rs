@@ -232,6 +232,8 @@ pub trait Store: Send + Sync {
         &self,
         callback: &mut dyn FnMut(&str, Result<ScheduleState, Unreadable>),
     ) -> Result<(), StoreError>;
+    /// What is remembered of one schedule.
+    fn schedule(&self, id: &str) -> Result<Option<ScheduleState>, StoreError>;
     /// Rows of a schedule's ledger, newest first, starting below `before`, until the callback breaks; a row
     /// that cannot be read is told as such and stops nothing.
     fn slots(

@@ -76,6 +76,7 @@ pub(crate) fn spec() -> RunSpec {
         threads_dir: "workspace/threads".into(),
         retry_of: None,
         scheduled: None,
+        not_before: None,
         submitted_by: "cli uid 1000".into(),
     }
 }

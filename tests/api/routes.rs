@@ -17,11 +17,18 @@ fn every_operation_answers_as_documented() {
             Operation::CancelRun => r#"{"now": true}"#,
             Operation::ResolveRun => r#"{"as": "failed", "note": "seen"}"#,
             Operation::PauseSchedule => r#"{"schedule": "w/s", "reason": "seen"}"#,
-            Operation::ResumeSchedule => r#"{"schedule": "w/s"}"#,
+            Operation::ResumeSchedule | Operation::TriggerSchedule | Operation::Hint => {
+                r#"{"schedule": "w/s"}"#
+            }
             _ => "",
         };
         let method = operation.method();
-        let answer = served.json(method.as_str(), &path_of(operation, &run), body);
+        let query = match operation {
+            Operation::Backfill => "?schedule=w%2Fs&from_ms=0&to_ms=1",
+            _ => "",
+        };
+        let path = path_of(operation, &run) + query;
+        let answer = served.json(method.as_str(), &path, body);
         assert!(
             (200..300).contains(&answer.status),
             "{operation:?}: {answer:?}"

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use workerctl::model::outcome::{Outcome, Phase, Results};
-use workerctl::model::schedule::Overlap;
+use workerctl::model::schedule::{Fate, Overlap, SlotRow};
 use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
-    CancelRequest, Control, LogLine, LogStream, LogsQuery, PauseRequest, ReloadReport, Rendered,
-    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SlotView,
-    SlotsQuery, Status, SubmitRequest, Submitted, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogStream, LogsQuery,
+    PauseRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
+    RunsQuery, ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// Something that can be held shut.
@@ -324,6 +325,25 @@ impl Control for Scripted {
         Ok(schedule(&request.schedule))
     }
 
+    fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic> {
+        let at = Timestamp::from_millis(0);
+        let row = SlotRow::one(at, Fate::Ran, at);
+        Ok(SlotView::of(&request.schedule, &row))
+    }
+
+    fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
+        Ok(vec![BackfillSlot {
+            slot: Timestamp::from_millis(query.from_ms),
+            fate: None,
+            run: None,
+            not_because: None,
+        }])
+    }
+
+    fn hint(&self, _schedule: Option<&str>) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
         self.reloads.fetch_add(1, Ordering::SeqCst);
         Ok(ReloadReport {
@@ -349,7 +369,8 @@ fn schedule(id: &str) -> ScheduleView {
         when: "every minute".to_owned(),
         timezone: "UTC".to_owned(),
         defined_at: "workers/w/worker.yaml:1:1".to_owned(),
-        fires: true,
+        timed: true,
+        seen: false,
         next: None,
         paused: None,
         overlap: Overlap::Skip,

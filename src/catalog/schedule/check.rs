@@ -33,7 +33,12 @@ impl Resolver<'_, '_> {
     }
 
     /// Whether the skill takes the inputs; tells which it refuses.
-    pub(super) fn inputs_fit(&mut self, draft: &Draft, read: &Read, skill: &Skill) -> bool {
+    pub(super) fn inputs_fit(
+        &mut self,
+        draft: &Draft,
+        read: &Read,
+        (skill, supplied): (&Skill, &[String]),
+    ) -> bool {
         // Of a skill whose file is missing the inputs are not known.
         if skill
             .unavailable
@@ -62,9 +67,14 @@ impl Resolver<'_, '_> {
                 );
             }
         }
-        let Err(found) = inputs::bind(&skill.inputs, &given) else {
+        let Err(mut found) = inputs::bind(&skill.inputs, &given) else {
             return true;
         };
+        let is_given = |name: &String| read.inputs.contains_key(name);
+        found.retain(|problem| is_given(&problem.input) || !supplied.contains(&problem.input));
+        if found.is_empty() {
+            return true;
+        }
         for problem in found {
             let message = format!("`{}` refuses its inputs: {problem}", skill.address);
             self.tell(

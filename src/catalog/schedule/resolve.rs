@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::Draft;
 use super::cycles::{self, Edge};
 use crate::catalog::unit::Rejected;
-use crate::model::schedule::{Schedule, Trigger};
+use crate::model::schedule::{AfterWhen, Schedule, Trigger};
+use crate::model::spec::OutputKind;
 use crate::model::{Place, Problem, Severity, Skill, SkillRef, Timestamp, Worker};
 
 /// Skills that are listed where one has to be named.
@@ -55,7 +56,6 @@ pub(crate) fn resolve(
     resolver.settle(&mut aimed);
     resolver.leave_out_twins(&mut aimed);
     resolver.leave_out_cycles(&mut aimed);
-    resolver.tell_what_nothing_fires(&aimed);
     let mut schedules: Vec<Arc<Schedule>> = aimed
         .into_iter()
         .filter_map(|one| one.schedule.map(Arc::new))
@@ -104,28 +104,6 @@ impl<'a> Resolver<'a, '_> {
             worker: Some(draft.worker.clone()),
             skill: draft.skill.clone(),
         });
-    }
-
-    /// Says which schedules are read and fired by nothing yet.
-    fn tell_what_nothing_fires(&mut self, aimed: &[Aimed<'_>]) {
-        for one in aimed {
-            if one
-                .schedule
-                .as_ref()
-                .is_some_and(|schedule| !schedule.trigger.is_timed())
-            {
-                let message = "the schedule is kept, and nothing fires it yet".to_owned();
-                let hint = "start the skill with `workerctl run`, or give it due times with `cron`, `every` or `at`";
-                let place = &one.draft.place;
-                self.tell(
-                    one.draft,
-                    Severity::Warning,
-                    "schedule-not-fired",
-                    place,
-                    (message, hint),
-                );
-            }
-        }
     }
 
     /// Finds the skill that a schedule runs.
@@ -308,7 +286,8 @@ impl<'a> Resolver<'a, '_> {
             let Some(trigger) = self.trigger(one.draft, read) else {
                 continue;
             };
-            if !self.inputs_fit(one.draft, read, one.skill) {
+            let supplied = self.supplied(&trigger);
+            if !self.inputs_fit(one.draft, read, (one.skill, &supplied)) {
                 continue;
             }
             self.report_unavailable(one.draft, one.skill);
@@ -324,6 +303,23 @@ impl<'a> Resolver<'a, '_> {
                 place: one.draft.place.clone(),
             });
         }
+    }
+
+    /// Names that a run which follows another can take over from it.
+    fn supplied(&self, trigger: &Trigger) -> Vec<String> {
+        let Trigger::After {
+            skill,
+            when: AfterWhen::Succeeded,
+        } = trigger
+        else {
+            return Vec::new();
+        };
+        let followed = self.skills.get(&key(skill));
+        let outputs = followed.into_iter().flat_map(|skill| &skill.outputs);
+        outputs
+            .filter(|output| output.kind != OutputKind::Console)
+            .map(|output| output.name.clone())
+            .collect()
     }
 
     /// Two schedules that say the same would run a skill twice each time; the later one is left out.

@@ -8,8 +8,8 @@ use super::render;
 use crate::cli::exit::{Ending, Exit};
 use crate::cli::follow::{Ears, Follow, Followed, OnInterrupt, follow};
 use crate::cli::render::line::{BOLD, DIM, Line};
-use crate::cli::render::{diagnostic, report};
-use crate::cli::session::{Accept, Session};
+use crate::cli::render::{diagnostic, report, times};
+use crate::cli::session::{Accept, Session, zone_of};
 use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind, Outcome, RunId};
 use crate::protocol::{Control, RunDetail, SubmitRequest, Submitted, Unique};
@@ -27,6 +27,12 @@ pub(crate) struct Args {
     /// Answer the run of an earlier request with the same key, for 24 hours
     #[arg(long, value_name = "KEY", conflicts_with = "dry_run")]
     key: Option<String>,
+    /// Start it at this time instead of now: `18:00`, `2026-12-24T18:00`; needs a daemon
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["dry_run", "quiet", "later"])]
+    at: Option<String>,
+    /// Start it so much later: `2h`, `90m`; needs a daemon
+    #[arg(long = "in", id = "later", value_name = "SPAN", conflicts_with_all = ["dry_run", "quiet"])]
+    later: Option<String>,
     /// Print the run's id as soon as it is accepted; needs a daemon
     #[arg(long, conflicts_with_all = ["dry_run", "quiet"])]
     no_wait: bool,
@@ -120,6 +126,9 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         return render::show(session, &request);
     }
     request.key = args.key.clone().or_else(fresh_key);
+    if args.at.is_some() || args.later.is_some() {
+        return later(session, args, request);
+    }
     let accept = if args.no_wait {
         Accept::RunningOnly
     } else {
@@ -142,6 +151,40 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         return Ok(Exit::Ok);
     }
     wait_for_own(session, ears, &control, &submitted, args.quiet)
+}
+
+/// Has a run accepted that is to start later; nobody waits for it.
+fn later(
+    session: &mut Session<'_>,
+    args: &Args,
+    mut request: SubmitRequest,
+) -> Result<Exit, Diagnostic> {
+    let control = session.connect(Accept::RunningOnly)?;
+    let zone = zone_of(control.as_ref())?;
+    let now = session.clock.now();
+    let time = match (&args.at, &args.later) {
+        (Some(text), _) => times::parse_future(text, now, zone)?,
+        (None, later) => times::after_span(later.as_deref().unwrap_or_default(), now)?,
+    };
+    if control.status()?.host != "daemon" {
+        return Err(Diagnostic::new(
+            Kind::Unreachable,
+            "no_daemon",
+            "a run that starts later needs a daemon, and none runs",
+        )
+        .hint("`workerctl daemon` starts one"));
+    }
+    request.not_before = Some(time);
+    let submitted = control.submit(&request).map_err(|refused| {
+        let refused = open(refused, request.key.as_deref());
+        suggest::skill_meant(control.as_ref(), &request.skill, refused)
+    })?;
+    print_submitted(session, &submitted);
+    if !session.json() {
+        let starts = format!("it starts {}", time.rfc3339_in(zone));
+        diagnostic::hint(&mut session.io.err, &starts);
+    }
+    Ok(Exit::Ok)
 }
 
 /// A key that no other submission has, so that this one can be repeated when nobody knows what became of it.

@@ -6,6 +6,9 @@ use chrono_tz::Tz;
 use crate::model::duration::parse_millis;
 use crate::model::{Diagnostic, Kind, Timestamp};
 
+/// Longest span after which a run may be asked to start, in milliseconds: ten years.
+const SPAN_MS_MAX: u64 = 3_653 * 24 * 3_600_000;
+
 /// `2026-11-20 20:18:03` in `zone`; the zone itself stands in the title or beside it.
 pub(crate) fn instant(at: Timestamp, zone: Tz) -> String {
     let time = at.time_in(zone);
@@ -71,6 +74,52 @@ pub(crate) fn parse_instant(text: &str, now: Timestamp, zone: Tz) -> Result<Time
         })
 }
 
+/// Reads a time that is still to come: `18:00` (the next one in `zone`), `2026-12-24T18:00` or RFC 3339.
+pub(crate) fn parse_future(text: &str, now: Timestamp, zone: Tz) -> Result<Timestamp, Diagnostic> {
+    let refuse = |why: &str| {
+        Diagnostic::new(Kind::Usage, "bad_instant", format!("`{text}` {why}")).hint(
+            "examples: `18:00`, `2026-12-24T18:00`, `2026-12-24T18:00:00Z`; `--in 2h` for a span",
+        )
+    };
+    let instant = |local: NaiveDateTime| {
+        let found = zone.from_local_datetime(&local).earliest();
+        found.map(|found| Timestamp::from_millis(found.timestamp_millis()))
+    };
+    let time = ["%H:%M", "%H:%M:%S"]
+        .iter()
+        .find_map(|form| NaiveTime::parse_from_str(text, form).ok());
+    let today = zone.timestamp_millis_opt(now.millis()).single();
+    let at = if let (Some(time), Some(today)) = (time, today) {
+        let days = today.date_naive().iter_days().take(3);
+        let mut times = days.filter_map(|day| instant(day.and_time(time)));
+        times.find(|at| *at > now)
+    } else if let Some(local) = parse_local(text) {
+        let skipped = "does not exist: clocks are set forward over it";
+        Some(instant(local).ok_or_else(|| refuse(skipped))?)
+    } else {
+        let full = chrono::DateTime::parse_from_rfc3339(text).map_err(|_| refuse("is no time"))?;
+        Some(Timestamp::from_millis(full.timestamp_millis()))
+    };
+    let at = at.ok_or_else(|| refuse("is no time"))?;
+    if at <= now {
+        return Err(refuse("is past"));
+    }
+    Ok(at)
+}
+
+/// The present and a span such as `2h`.
+pub(crate) fn after_span(text: &str, now: Timestamp) -> Result<Timestamp, Diagnostic> {
+    match parse_millis(text) {
+        Ok((millis, _)) if millis <= SPAN_MS_MAX => Ok(now.plus_millis(millis)),
+        _ => Err(Diagnostic::new(
+            Kind::Usage,
+            "bad_span",
+            format!("`{text}` is no span of time up to ten years"),
+        )
+        .hint("examples: `90s`, `30m`, `2h`, `3d`")),
+    }
+}
+
 fn parse_local(text: &str) -> Option<NaiveDateTime> {
     [
         "%Y-%m-%dT%H:%M:%S",
@@ -117,6 +166,39 @@ mod tests {
                 Kind::Usage,
                 "{bad}"
             );
+        }
+    }
+
+    #[test]
+    fn times_to_come_are_read_as_people_write_them() {
+        // 2026-11-18 12:06:40 in Berlin.
+        let now = Timestamp::from_millis(1_795_000_000_000);
+        let berlin = Tz::Europe__Berlin;
+        for (text, expected) in [
+            ("18:00", "2026-11-18T17:00:00.000Z"),
+            ("12:06", "2026-11-19T11:06:00.000Z"),
+            ("12:06:41", "2026-11-18T11:06:41.000Z"),
+            ("2026-12-24T18:00", "2026-12-24T17:00:00.000Z"),
+            ("2026-12-24", "2026-12-23T23:00:00.000Z"),
+            ("2026-12-24T18:00:00Z", "2026-12-24T18:00:00.000Z"),
+        ] {
+            let read = parse_future(text, now, berlin).unwrap();
+            assert_eq!(read.rfc3339(), expected, "{text}");
+        }
+        for bad in [
+            "",
+            "2h",
+            "2026-11-18T12:00",
+            "2027-03-28T02:30",
+            "25:00",
+            "soon",
+        ] {
+            let refused = parse_future(bad, now, berlin).unwrap_err();
+            assert_eq!(refused.kind, Kind::Usage, "{bad}");
+        }
+        assert_eq!(after_span("2h", now).unwrap(), now.plus_millis(7_200_000));
+        for bad in ["", "2 fortnights", "20000d", "-1h"] {
+            assert_eq!(after_span(bad, now).unwrap_err().kind, Kind::Usage, "{bad}");
         }
     }
 

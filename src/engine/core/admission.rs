@@ -4,7 +4,7 @@ use super::super::live::Live;
 use super::{Core, Turn};
 use crate::machine::{Event, State};
 use crate::model::outcome::{Outcome, Phase};
-use crate::model::{Diagnostic, RunId};
+use crate::model::{Diagnostic, RunId, Timestamp};
 use crate::queue::{Lease, WaitingFor};
 use crate::store::Write;
 
@@ -38,7 +38,8 @@ impl Core {
             if let Some(live) = self.live.get_mut(&run)
                 && live.waits_in_queue_for != reason
             {
-                live.waiting_for = reason.as_ref().map(describe);
+                let time = live.spec.not_before;
+                live.waiting_for = reason.as_ref().map(|reason| describe(reason, time));
                 live.waits_in_queue_for = reason;
                 turn.changed.insert(run);
             }
@@ -54,6 +55,7 @@ impl Core {
         self.live.insert(run, live);
         if queued {
             self.queue.readmit(run, needs);
+            self.hold_until_time(run);
             if !self.starts_queued {
                 self.queue.hold_back(run);
             }
@@ -145,10 +147,14 @@ impl Core {
         turn.changed.remove(&run);
         self.timed.remove(&run);
         self.queue.release(run);
+        let outcome = Outcome::Unknown {
+            why: why.to_owned(),
+        };
+        self.scheduled_run_ended(turn, &live.spec, &outcome);
     }
 }
 
-fn describe(reason: &WaitingFor) -> String {
+fn describe(reason: &WaitingFor, time: Option<Timestamp>) -> String {
     match reason {
         WaitingFor::Place => "a free place".to_owned(),
         WaitingFor::Worker(run) => format!("{}, earlier of its worker", run.short()),
@@ -160,6 +166,9 @@ fn describe(reason: &WaitingFor) -> String {
         }
         WaitingFor::Lease(Lease::Destination(path), run) => {
             format!("{}, which writes `{path}` too", run.short())
+        }
+        WaitingFor::Time => {
+            time.map_or_else(String::new, |time| format!("its time: {}", time.rfc3339()))
         }
         WaitingFor::Daemon => "a daemon".to_owned(),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::request::{Answer, Envelope, Request};
-use super::schedules::blocked;
+use super::ledger::blocked;
 use super::{Core, Reply, Turn};
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
@@ -131,7 +131,8 @@ impl Core {
         self.give_up(&mut ending, run, "not_storable");
         turn.changed.remove(&run);
         turn.dropped.push(run);
-        let mut writes = if known { ending.after } else { Vec::new() };
+        let mut writes = ending.before;
+        writes.extend(ending.after.into_iter().filter(|_| known));
         // A due time has its row, though it has no run.
         let why = format!("the run cannot be stored: {reason}");
         writes.extend(due.map(|due| Write::Slot {

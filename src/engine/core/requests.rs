@@ -40,6 +40,11 @@ impl Core {
                 .pause(turn, schedule, pause.clone())
                 .map(|()| Reply::Now(Box::new(Answer::Done)))
                 .ok_or_else(|| super::super::schedules::unknown(schedule)),
+            Request::Wish(wish) => self.wish(turn, wish),
+            Request::Hint(schedule) => {
+                self.hinted(schedule.as_deref());
+                Ok(Reply::Now(Box::new(Answer::Done)))
+            }
             Request::Settle => Ok(Reply::Now(Box::new(Answer::Done))),
             // Answered when the loop has ended.
             Request::Drain => {
@@ -113,6 +118,7 @@ impl Core {
         };
         let live = Live::new(spec.clone(), run, vec![entry.clone()]);
         self.live.insert(spec.run, live);
+        self.hold_until_time(spec.run);
         turn.before.push(Write::Spec(spec.clone()));
         turn.entries.entry(spec.run).or_default().push(entry);
         turn.changed.insert(spec.run);

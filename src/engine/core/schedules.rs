@@ -4,19 +4,20 @@
 //! decided anew. Its row, the schedule's state and the run are one commit.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use chrono_tz::Tz;
 use sha2::{Digest, Sha256};
 
 use super::super::request::Submission;
+use super::ledger::{blocked, stored, written};
+use super::occurrences::{Looking, followers};
 use super::{Core, Turn};
 use crate::machine::CancelKind;
-use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState, SlotRow};
-use crate::model::{Diagnostic, Kind, RunId, Timestamp};
+use crate::model::outcome::Outcome;
+use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState};
+use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
 use crate::schedule::{Moment, Next, Others, Recurrence, settle};
-use crate::store::Write;
 
 /// After how long a due time is tried again that finds the queue full or meets a fault, in milliseconds.
 const TRY_AGAIN_MS: u64 = 5_000;
@@ -27,30 +28,29 @@ const LOOKS_MAX: usize = 1_000;
 /// Rows of one look before others have their turn.
 const ROUNDS_MAX: usize = 16;
 
-/// Rows that a schedule's ledger keeps; older ones go, and stay counted.
-const ROWS_KEPT: u64 = 10_000;
-
-/// Rows that go at once, when there are more.
-const ROWS_TRIMMED: usize = 100;
-
 /// A schedule in force.
-struct Scheduled {
-    definition: Arc<Schedule>,
-    recurrence: Option<Recurrence>,
-    zone: Tz,
-    state: ScheduleState,
+pub(super) struct Scheduled {
+    pub(super) definition: Arc<Schedule>,
+    /// Due times that follow the clock.
+    pub(super) recurrence: Option<Recurrence>,
+    pub(super) zone: Tz,
+    pub(super) state: ScheduleState,
     /// When it is looked at again.
     wake: Option<Timestamp>,
     /// The due time whose run is being made.
     preparing: Option<Timestamp>,
     /// Its runs that have not ended.
-    runs: BTreeSet<RunId>,
+    pub(super) runs: BTreeSet<RunId>,
+    /// What it waits for, if that does not follow the clock.
+    pub(super) looking: Looking,
 }
 
 /// All schedules.
 #[derive(Default)]
 pub(super) struct Schedules {
-    in_force: BTreeMap<String, Scheduled>,
+    pub(super) in_force: BTreeMap<String, Scheduled>,
+    /// Which schedules follow a skill; its address is in lower case.
+    pub(super) followers: BTreeMap<String, Vec<String>>,
     /// States of schedules whose definitions are not there.
     known: BTreeMap<String, ScheduleState>,
     wakes: BTreeSet<(Timestamp, String)>,
@@ -71,7 +71,7 @@ impl Schedules {
         self.wakes.first().map(|(wake, _)| *wake)
     }
 
-    fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
+    pub(super) fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
         let Some(scheduled) = self.in_force.get_mut(id) else {
             return;
         };
@@ -88,11 +88,6 @@ fn digest(schedule: &Schedule) -> String {
     // Plain data is serialised to text without fail.
     let text = serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default();
     format!("{:x}", Sha256::digest(text))
-}
-
-/// The row of a due time whose definition cannot be run as it is.
-pub(super) fn blocked(slot: Timestamp, now: Timestamp, why: String) -> SlotRow {
-    SlotRow::one(slot, Fate::BlockedConfig, now).because(why)
 }
 
 impl Core {
@@ -115,9 +110,15 @@ impl Core {
             left.remove(&definition.id);
             self.put_in_force(turn, definition, &mut runs, now);
         }
+        self.schedules.followers = followers(definitions);
         for id in left {
             self.schedules.set_wake(&id, None);
             if let Some(mut gone) = self.schedules.in_force.remove(&id) {
+                let rows = gone
+                    .state
+                    .let_go(now, "the schedule was removed before it ran");
+                turn.before
+                    .extend(rows.into_iter().map(|row| stored(&id, row)));
                 gone.state.closed = Some(now);
                 gone.state.open = None;
                 turn.before.push(written(&id, &gone.state));
@@ -139,15 +140,19 @@ impl Core {
         let present = self.schedules.in_force.remove(id);
         let preparing = present.as_ref().and_then(|present| present.preparing);
         let wake = present.as_ref().and_then(|present| present.wake);
-        let runs = match &present {
-            Some(present) => present.runs.clone(),
-            None => runs.remove(id).unwrap_or_default(),
+        let (runs, looking) = match &present {
+            Some(present) => (present.runs.clone(), present.looking),
+            None => (runs.remove(id).unwrap_or_default(), Looking::default()),
         };
+        let is_first = present.is_none();
         let known = present.map(|present| present.state);
         let known = known.or_else(|| self.schedules.known.remove(id));
         let (state, is_new) = match known {
             Some(state) if state.digest == digest && state.closed.is_none() => (state, false),
             Some(mut state) => {
+                let rows = state.let_go(now, "the schedule was changed before it ran");
+                turn.before
+                    .extend(rows.into_iter().map(|row| stored(id, row)));
                 state.re_anchor(digest, now);
                 (state, true)
             }
@@ -164,9 +169,13 @@ impl Core {
             wake,
             preparing,
             runs,
+            looking,
         };
         self.schedules.in_force.insert(id.clone(), scheduled);
         self.schedules.set_wake(id, Some(now));
+        if is_first || is_new {
+            self.look_around(turn, id);
+        }
     }
 
     /// Looks at every schedule whose time has come.
@@ -194,6 +203,7 @@ impl Core {
     }
 
     fn look_at(&mut self, turn: &mut Turn, id: &str) {
+        self.look_if_due(id);
         let is_free = |scheduled: &Scheduled| scheduled.preparing.is_none();
         if !self.schedules.in_force.get(id).is_some_and(is_free) {
             return;
@@ -203,7 +213,9 @@ impl Core {
             Some(Next::Fire { slot, .. }) => {
                 if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
                     scheduled.preparing = Some(slot);
-                    self.pool.prepare(&scheduled.definition, slot);
+                    let occurrence = scheduled.state.occurrence(slot);
+                    let definition = Arc::clone(&scheduled.definition);
+                    turn.due.push((definition, occurrence));
                     self.preparing += 1;
                 }
             }
@@ -213,40 +225,40 @@ impl Core {
     }
 
     fn wait_for(&mut self, id: &str, next: Next) {
+        let look = self
+            .schedules
+            .in_force
+            .get(id)
+            .and_then(|one| one.looking.due);
         let wake = match next {
             Next::Wait(wake) => wake,
             Next::Hold(until) => Some(until),
             Next::Again | Next::Fire { .. } => Some(self.clock.now()),
         };
+        let wake = wake.into_iter().chain(look).min();
         self.schedules.set_wake(id, wake);
     }
 
     /// Decides about the due times that have come; rows and state go into the turn.
     fn decide(&mut self, turn: &mut Turn, id: &str) -> Option<Next> {
         let now = self.clock.now();
-        let mut others = Others::default();
+        let others = self.others(id);
         let scheduled = self.schedules.in_force.get_mut(id)?;
-        for run in &scheduled.runs {
-            match self.live.get(run) {
-                Some(live) if live.run.is_queued() => others.waiting += 1,
-                Some(_) => others.running += 1,
-                None => {}
-            }
-        }
         let moment = Moment {
             now,
             zone: scheduled.zone,
             id,
             others,
         };
-        let slots = scheduled.recurrence.as_ref()?;
+        let occurrences = scheduled.state.occurrences();
+        let slots = scheduled.recurrence.as_ref().unwrap_or(&occurrences);
         let cursor = scheduled.state.cursor;
         let mut next = Next::Again;
         for _ in 0..ROUNDS_MAX {
             let policy = &scheduled.definition.policy;
             let (rows, then) = settle(slots, policy, &mut scheduled.state, moment);
             turn.before
-                .extend(rows.into_iter().map(|row| slot(id, row)));
+                .extend(rows.into_iter().map(|row| stored(id, row)));
             next = then;
             if next != Next::Again {
                 break;
@@ -258,43 +270,18 @@ impl Core {
         Some(next)
     }
 
-    /// The clock was stepped back: due times that have not run come again.
-    fn rewind(&mut self, turn: &mut Turn, id: &str) {
-        let now = self.clock.now();
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
-            return;
-        };
-        let Some(slots) = &scheduled.recurrence else {
-            return;
-        };
-        if !scheduled.state.is_behind(now) {
-            return;
-        }
-        let mut after = Vec::new();
-        let mut take = |row: Result<SlotRow, _>| match row {
-            Ok(row) if row.to <= now => ControlFlow::Break(()),
-            Ok(row) => {
-                after.push(row);
-                ControlFlow::Continue(())
+    /// Runs of a schedule that have not ended.
+    pub(super) fn others(&self, id: &str) -> Others {
+        let mut others = Others::default();
+        let runs = self.schedules.in_force.get(id).map(|one| &one.runs);
+        for run in runs.into_iter().flatten() {
+            match self.live.get(run) {
+                Some(live) if live.run.is_queued() => others.waiting += 1,
+                Some(_) => others.running += 1,
+                None => {}
             }
-            Err(_) => ControlFlow::Continue(()),
-        };
-        if let Err(error) = self.store.slots(id, None, &mut take) {
-            tracing::error!(schedule = id, %error, "the ledger cannot be read");
-            return;
         }
-        let (gone, shortened) = scheduled.state.rewind(slots, after, now);
-        tracing::warn!(
-            schedule = id,
-            "the clock was stepped back: due times come again"
-        );
-        let drop = |from| Write::DropSlot {
-            schedule: id.to_owned(),
-            from,
-        };
-        turn.before.extend(gone.into_iter().map(drop));
-        turn.before.extend(shortened.map(|row| slot(id, row)));
-        self.write_state(turn, id);
+        others
     }
 
     /// The run of a due time has been made, or cannot be.
@@ -358,11 +345,11 @@ impl Core {
             self.schedules.set_wake(id, Some(again));
             return false;
         }
-        self.end_others(turn, id);
+        self.end_others(turn, id, None);
         if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
             let row = scheduled.state.fired(slot, fate, run, now);
             scheduled.runs.insert(run);
-            turn.before.push(self::slot(id, row));
+            turn.before.push(stored(id, row));
         }
         self.write_state(turn, id);
         self.schedules.set_wake(id, Some(now));
@@ -374,18 +361,18 @@ impl Core {
         tracing::warn!(schedule = id, why, "a due time does not run");
         if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
             let row = scheduled.state.cover(blocked(slot, now, why));
-            turn.before.push(self::slot(id, row));
+            turn.before.push(stored(id, row));
         }
         self.write_state(turn, id);
         self.schedules.set_wake(id, Some(now));
     }
 
     /// Ends the other runs of a schedule where its policy says so.
-    fn end_others(&mut self, turn: &mut Turn, id: &str) {
+    pub(super) fn end_others(&mut self, turn: &mut Turn, id: &str, overlap: Option<Overlap>) {
         let Some(scheduled) = self.schedules.in_force.get(id) else {
             return;
         };
-        let kind = match scheduled.definition.policy.overlap {
+        let kind = match overlap.unwrap_or(scheduled.definition.policy.overlap) {
             Overlap::CancelOther => CancelKind::Graceful,
             Overlap::TerminateOther => CancelKind::Now,
             _ => return,
@@ -397,26 +384,29 @@ impl Core {
         }
     }
 
-    /// A run has ended; its schedule may have waited for that.
-    pub(super) fn scheduled_run_ended(&mut self, turn: &mut Turn, run: RunId) {
-        let Some(live) = self.live.get(&run) else {
+    /// A run has ended; its schedule may have waited for that, and others may follow it.
+    pub(super) fn scheduled_run_ended(
+        &mut self,
+        turn: &mut Turn,
+        spec: &RunSpec,
+        outcome: &Outcome,
+    ) {
+        self.follow(turn, spec, outcome);
+        let Some(due) = &spec.scheduled else {
             return;
         };
-        let Some(due) = &live.spec.scheduled else {
+        let (id, now) = (&due.schedule, self.clock.now());
+        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
             return;
         };
-        let (id, outcome) = (due.schedule.clone(), live.run.outcome().cloned());
-        let now = self.clock.now();
-        let Some(scheduled) = self.schedules.in_force.get_mut(&id) else {
-            return;
-        };
-        scheduled.runs.remove(&run);
-        if let Some(outcome) = outcome {
+        scheduled.runs.remove(&spec.run);
+        if !due.uncounted {
             let policy = &scheduled.definition.policy;
-            scheduled.state.ended(policy, &outcome, now);
-            self.write_state(turn, &id);
+            scheduled.state.ended(policy, outcome, now);
+            self.write_state(turn, id);
         }
-        self.schedules.set_wake(&id, Some(now));
+        self.schedules.set_wake(id, Some(now));
+        self.look_after_own_run(id);
     }
 
     /// Pauses a schedule, or lets it go on; `None`: there is none.
@@ -432,54 +422,5 @@ impl Core {
         let now = self.clock.now();
         self.schedules.set_wake(id, Some(now));
         Some(())
-    }
-
-    fn write_state(&mut self, turn: &mut Turn, id: &str) {
-        self.trim(turn, id);
-        if let Some(scheduled) = self.schedules.in_force.get(id) {
-            turn.before.push(written(id, &scheduled.state));
-        }
-    }
-
-    /// Old rows go; how many due times they covered stays counted.
-    fn trim(&mut self, turn: &mut Turn, id: &str) {
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
-            return;
-        };
-        if scheduled.state.rows <= ROWS_KEPT + ROWS_TRIMMED as u64 {
-            return;
-        }
-        let (mut kept, mut old) = (0, Vec::new());
-        let mut take = |row: Result<SlotRow, crate::store::Unreadable>| {
-            kept += 1;
-            if kept > ROWS_KEPT {
-                old.extend(row.map_or_else(|damaged| damaged.from, |row| Some(row.from)));
-            }
-            ControlFlow::Continue(())
-        };
-        if let Err(error) = self.store.slots(id, None, &mut take) {
-            tracing::warn!(schedule = id, %error, "the ledger cannot be read");
-            return;
-        }
-        scheduled.state.rows = scheduled.state.rows.saturating_sub(old.len() as u64);
-        let drop = |from| Write::DropSlot {
-            schedule: id.to_owned(),
-            from,
-        };
-        turn.before.extend(old.into_iter().map(drop));
-    }
-}
-
-fn written(id: &str, state: &ScheduleState) -> Write {
-    Write::Schedule {
-        id: id.to_owned(),
-        state: Box::new(state.clone()),
-    }
-}
-
-fn slot(id: &str, row: SlotRow) -> Write {
-    Write::Slot {
-        schedule: id.to_owned(),
-        row,
     }
 }

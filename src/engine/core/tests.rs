@@ -2,6 +2,8 @@
 
 mod bench;
 mod ending;
+mod manual;
+mod occurrences;
 mod schedules;
 
 use std::sync::Mutex;
@@ -368,7 +370,11 @@ fn an_effect_that_panics_fails_its_run_alone() {
     let mut bench = bench(&store, &world, Vec::new());
     bench.core.pool = Pool::new(
         Arc::new(Panics),
-        Arc::new(FakeDesk(Arc::clone(&bench.clock))),
+        Arc::new(FakeDesk(
+            Arc::clone(&bench.clock),
+            Arc::default(),
+            MemoryStore::new(),
+        )),
         Arc::clone(&bench.inbox),
     );
     let spec = spec(1, plan(false));

@@ -18,7 +18,31 @@ impl Core {
         for (run, event) in due {
             self.record(turn, run, event);
         }
+        self.start_what_was_early(turn, now);
         self.drain_on_time(turn);
+    }
+
+    /// Keeps a waiting run back whose time has not come.
+    pub(super) fn hold_until_time(&mut self, run: RunId) {
+        let time = self.live.get(&run).and_then(|live| live.spec.not_before);
+        if let Some(time) = time.filter(|time| *time > self.clock.now()) {
+            self.early.insert((time, run));
+            self.queue.hold_until_time(run);
+        }
+    }
+
+    fn start_what_was_early(&mut self, turn: &mut Turn, now: Timestamp) {
+        while let Some((time, run)) = self.early.first().copied() {
+            if time > now {
+                return;
+            }
+            self.early.remove(&(time, run));
+            self.queue.time_has_come(run);
+            // One that was cancelled meanwhile is not there any more.
+            if self.live.contains_key(&run) {
+                turn.changed.insert(run);
+            }
+        }
     }
 
     fn due(&self, run: RunId, now: Timestamp) -> Option<Event> {
@@ -64,6 +88,9 @@ impl Core {
         if self.has_unsynced() && !self.sealing {
             let waited = self.clock.monotonic_ms().saturating_sub(self.sealed_ms);
             wait_ms = wait_ms.min(SEAL_AFTER_MS.saturating_sub(waited));
+        }
+        if let Some((time, _)) = self.early.first() {
+            wait_ms = wait_ms.min(time.millis_since(now));
         }
         if let Some(wake) = self.schedules.next_wake() {
             wait_ms = wait_ms.min(wake.millis_since(now));

@@ -87,6 +87,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         threads_dir: "workspace/threads".to_owned(),
         retry_of: None,
         scheduled: None,
+        not_before: None,
         submitted_by: "cli uid 1000".to_owned(),
     }
 }

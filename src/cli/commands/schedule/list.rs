@@ -49,7 +49,7 @@ pub(super) fn list(session: &mut Session<'_>) -> Result<Exit, Diagnostic> {
 fn next_of(view: &ScheduleView, zone: Tz) -> Line {
     match &view.paused {
         Some(_) => Line::of(CARE, "paused"),
-        None if !view.fires => Line::of(CARE, "not fired yet"),
+        None if !view.timed => Line::of(DIM, "–"),
         None => due(view.next, zone).into(),
     }
 }

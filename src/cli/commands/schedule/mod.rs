@@ -1,9 +1,11 @@
-//! `schedule list|slots|next|explain|pause|resume`
+//! `schedule list|slots|next|explain|pause|resume|trigger|backfill`
 
+mod backfill;
 mod expression;
 mod list;
 mod pause;
 mod slots;
+mod trigger;
 
 use chrono_tz::Tz;
 
@@ -51,6 +53,15 @@ enum What {
         /// Id of the schedule
         schedule: String,
     },
+    /// Run a schedule now; the run stands in its record like one of a due time
+    Trigger {
+        /// Id of the schedule
+        schedule: String,
+        #[command(flatten)]
+        asked: trigger::Asked,
+    },
+    /// Run due times of the past that did not run, oldest first
+    Backfill(backfill::Args),
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
@@ -65,6 +76,8 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         What::Explain(bare) => expression::explain(session, bare),
         What::Pause { schedule, reason } => pause::pause(session, schedule, reason),
         What::Resume { schedule } => pause::resume(session, schedule),
+        What::Trigger { schedule, asked } => trigger::trigger(session, schedule, asked),
+        What::Backfill(args) => backfill::backfill(session, args),
     }
 }
 

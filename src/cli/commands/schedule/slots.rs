@@ -42,7 +42,7 @@ pub(super) fn slots(
     Ok(Exit::Ok)
 }
 
-fn table_of(rows: &[SlotView], zone: Tz) -> Table {
+pub(super) fn table_of(rows: &[SlotView], zone: Tz) -> Table {
     let mut table = Table::new(&[
         Column::new("DUE"),
         Column::new("SCHEDULE"),

@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use crate::clock::FakeClock;
 use crate::engine::core::*;
-use crate::engine::desk::Prepares;
+use crate::engine::desk::{Look, Prepares};
 use crate::engine::request::{Request, Submission};
 use crate::engine::work::Work;
 use crate::machine::{Action, Run};
 use crate::model::evidence::{CheckRecord, Ended, Execution, Recorded, RestoreReport, Verdict};
-use crate::model::schedule::{Overlap, Schedule};
+use crate::model::schedule::{Occurrence, Overlap, Schedule};
 use crate::model::spec::{DueTime, OnCrash, Plan, Program, Retry, SPEC_VERSION};
 use crate::model::{RunSpec, SkillRef, ThreadId, Timestamp};
 use crate::protocol::RunSummary;
@@ -204,18 +204,28 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         threads_dir: "threads".into(),
         retry_of: None,
         scheduled: None,
+        not_before: None,
         submitted_by: "test".into(),
     })
 }
 
 /// Makes runs of due times without reading anything; inputs with `refused` cannot be run.
-pub(super) struct FakeDesk(pub(super) Arc<FakeClock>);
+pub(super) struct FakeDesk(
+    pub(super) Arc<FakeClock>,
+    pub(super) Arc<Mutex<String>>,
+    pub(super) MemoryStore,
+);
 
 impl Prepares for FakeDesk {
-    fn prepare(&self, schedule: &Schedule, slot: Timestamp) -> Result<Submission, Diagnostic> {
+    fn prepare(&self, schedule: &Schedule, due: Occurrence) -> Result<Submission, Diagnostic> {
         if schedule.inputs.contains_key("refused") {
             return Err(Diagnostic::new(Kind::Usage, "input", "no such input"));
         }
+        // What a run follows is stored when the run is made.
+        if let Some(run) = due.after {
+            assert!(self.2.summary(run).unwrap().is_some());
+        }
+        let slot = due.at;
         let number = u128::from(slot.millis().cast_unsigned());
         let mut made = spec(number, plan(false)).as_ref().clone();
         made.skill = schedule.skill.clone();
@@ -225,12 +235,25 @@ impl Prepares for FakeDesk {
             schedule: schedule.id.clone(),
             slot,
             beside,
+            after: due.after,
+            uncounted: false,
         });
         Ok(Submission {
             needs: crate::engine::live::needs(&made),
             spec: Arc::new(made),
             key: None,
         })
+    }
+
+    fn look(&self, schedule: &Schedule, _seen: Option<&str>) -> Result<Look, String> {
+        match schedule.inputs.get("looks") {
+            Some(seen) => Ok(Look {
+                seen: self.1.lock().unwrap().clone(),
+                counts: seen.as_bool().unwrap_or(true),
+                changed_at: None,
+            }),
+            None => Err("nothing to see".to_owned()),
+        }
     }
 
     fn forget(&self, _run: RunId) {}
@@ -241,6 +264,8 @@ pub(super) struct Bench {
     pub(super) inbox: Arc<Inbox>,
     pub(super) view: Arc<View>,
     pub(super) clock: Arc<FakeClock>,
+    /// What is seen of what schedules wait for.
+    pub(super) sight: Arc<Mutex<String>>,
 }
 
 pub(super) fn bench(
@@ -255,7 +280,8 @@ pub(super) fn bench(
         store: store.clone(),
         hangs,
     };
-    let prepares = FakeDesk(Arc::clone(&clock));
+    let sight = Arc::<Mutex<String>>::default();
+    let prepares = FakeDesk(Arc::clone(&clock), Arc::clone(&sight), store.clone());
     let mut schedules = BTreeMap::new();
     store
         .schedules(&mut |id, state| drop(schedules.insert(id.to_owned(), state.unwrap())))
@@ -282,6 +308,7 @@ pub(super) fn bench(
         inbox,
         view,
         clock,
+        sight,
     }
 }
 
@@ -332,14 +359,30 @@ impl Bench {
         );
     }
 
+    /// Takes over what an earlier engine left, as a daemon does.
+    pub(super) fn begin(
+        &mut self,
+        store: &MemoryStore,
+        schedules: Vec<Schedule>,
+    ) -> Result<(), Diagnostic> {
+        self.take_in(store);
+        let schedules: Vec<_> = schedules.into_iter().map(Arc::new).collect();
+        self.core.begin_schedules(&schedules)?;
+        self.core.settle(Box::new(|_| true), true)
+    }
+
     pub(super) fn recover(&mut self, store: &MemoryStore) -> Result<(), Diagnostic> {
+        self.take_in(store);
+        self.core.settle(Box::new(|_| true), true)
+    }
+
+    fn take_in(&mut self, store: &MemoryStore) {
         for run in store.active().unwrap() {
             let entries = store.journal(run).unwrap();
             let spec = Arc::new(store.spec(run).unwrap().unwrap());
             self.core
                 .recover(Live::new(spec, Run::fold(&entries).unwrap(), entries));
         }
-        self.core.settle(Box::new(|_| true), true)
     }
 }
 

@@ -11,9 +11,9 @@ use crate::model::schedule::{
     Fate, Overlap, Pause, Policy, Schedule, ScheduleState, SlotRow, Trigger,
 };
 
-const HOUR_MS: u64 = 3_600_000;
+pub(super) const HOUR_MS: u64 = 3_600_000;
 
-fn hourly(policy: Policy) -> Schedule {
+pub(super) fn hourly(policy: Policy) -> Schedule {
     Schedule {
         id: "w/s".to_owned(),
         skill: SkillRef {
@@ -33,14 +33,14 @@ fn hourly(policy: Policy) -> Schedule {
     }
 }
 
-fn put(bench: &mut Bench, schedules: Vec<Schedule>) {
+pub(super) fn put(bench: &mut Bench, schedules: Vec<Schedule>) {
     let schedules = schedules.into_iter().map(Arc::new).collect();
     let answer = bench.ask(Request::Schedules(schedules));
     bench.turn().unwrap();
     assert!(matches!(answer.try_recv(), Ok(Ok(Answer::Done))));
 }
 
-fn rows(store: &MemoryStore) -> Vec<SlotRow> {
+pub(super) fn rows(store: &MemoryStore) -> Vec<SlotRow> {
     let mut rows = Vec::new();
     let mut take = |row: Result<SlotRow, crate::store::Unreadable>| {
         rows.push(row.unwrap());
@@ -51,11 +51,11 @@ fn rows(store: &MemoryStore) -> Vec<SlotRow> {
     rows
 }
 
-fn fates(store: &MemoryStore) -> Vec<Fate> {
+pub(super) fn fates(store: &MemoryStore) -> Vec<Fate> {
     rows(store).iter().map(|row| row.fate).collect()
 }
 
-fn state(store: &MemoryStore) -> ScheduleState {
+pub(super) fn state(store: &MemoryStore) -> ScheduleState {
     let mut found = None;
     let mut take = |_: &str, state: Result<ScheduleState, _>| found = state.ok();
     store.schedules(&mut take).unwrap();
@@ -63,7 +63,7 @@ fn state(store: &MemoryStore) -> ScheduleState {
 }
 
 /// Turns until the newest row is of this fate.
-fn turn_until(bench: &mut Bench, store: &MemoryStore, count: usize) {
+pub(super) fn turn_until(bench: &mut Bench, store: &MemoryStore, count: usize) {
     for _ in 0..10_000 {
         if rows(store).len() >= count && bench.core.preparing == 0 {
             return;

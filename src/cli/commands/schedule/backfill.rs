@@ -1,0 +1,141 @@
+//! `schedule backfill`
+
+use super::schedule_meant;
+use super::trigger::{Asked, show};
+use crate::cli::exit::Exit;
+use crate::cli::render::line::{CARE, GOOD, Line};
+use crate::cli::render::table::{Column, Table};
+use crate::cli::render::{diagnostic, times};
+use crate::cli::session::{Accept, Session};
+use crate::model::{Diagnostic, RunId};
+use crate::protocol::{BackfillQuery, BackfillSlot, Control, SlotView};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Id of the schedule
+    schedule: String,
+    /// From this due time on, in the schedule's zone: `2026-11-20`, `2026-11-20T09:00`, `3d` ago
+    #[arg(long, value_name = "TIME")]
+    from: String,
+    /// Up to this due time
+    #[arg(long, value_name = "TIME")]
+    to: String,
+    /// Show which due times would run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+pub(super) fn backfill(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let accept = if args.dry_run {
+        Accept::RunningElseHosted
+    } else {
+        Accept::RunningOnly
+    };
+    let control = session.connect(accept)?;
+    let slots = past(session, control.as_ref(), args)?;
+    if args.dry_run {
+        return plan(session, control.as_ref(), args, &slots);
+    }
+    let wanted: Vec<&BackfillSlot> = slots
+        .iter()
+        .filter(|slot| slot.not_because.is_none())
+        .collect();
+    let mut made: Vec<SlotView> = Vec::new();
+    let mut refused = None;
+    for slot in &wanted {
+        let request = args.asked.request(session, &args.schedule, Some(slot.slot));
+        match control.trigger(&request) {
+            Ok(row) => made.push(row),
+            // Somebody else, or the daemon, was quicker.
+            Err(error) if error.code == "has_run" => {}
+            Err(error) => {
+                refused = Some(error);
+                break;
+            }
+        }
+    }
+    if made.is_empty() && refused.is_none() {
+        session
+            .io
+            .err
+            .line("no due time of that range is left to be run");
+    }
+    if !made.is_empty() || session.json() {
+        show(session, control.as_ref(), &made, "slots")?;
+    }
+    match refused {
+        None => Ok(Exit::Ok),
+        Some(error) => {
+            let left = wanted.len().saturating_sub(made.len());
+            let hint = format!("{left} due times are left: the same command goes on with them");
+            Err(error.hint(hint))
+        }
+    }
+}
+
+fn past(
+    session: &Session<'_>,
+    control: &dyn Control,
+    args: &Args,
+) -> Result<Vec<BackfillSlot>, Diagnostic> {
+    let zone = zone_of_schedule(control, &args.schedule)?;
+    let now = session.clock.now();
+    let query = BackfillQuery {
+        schedule: args.schedule.clone(),
+        from_ms: times::parse_instant(&args.from, now, zone)?.millis(),
+        to_ms: times::parse_instant(&args.to, now, zone)?.millis(),
+    };
+    control
+        .backfill(&query)
+        .map_err(|refused| schedule_meant(control, &args.schedule, refused))
+}
+
+fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<chrono_tz::Tz, Diagnostic> {
+    let views = control.schedules()?;
+    let view = views.iter().find(|view| view.id.eq_ignore_ascii_case(id));
+    Ok(times::zone(view.map_or("UTC", |view| &view.timezone)))
+}
+
+fn plan(
+    session: &mut Session<'_>,
+    control: &dyn Control,
+    args: &Args,
+    slots: &[BackfillSlot],
+) -> Result<Exit, Diagnostic> {
+    if session.json() {
+        session.print_json(&slots, "slots");
+        return Ok(Exit::Ok);
+    }
+    let zone = zone_of_schedule(control, &args.schedule)?;
+    let mut table = Table::new(&[
+        Column::new("DUE"),
+        Column::new("WAS"),
+        Column::new("RUN").optional(),
+        Column::new("WOULD"),
+    ]);
+    for slot in slots {
+        let would = match &slot.not_because {
+            None => Line::of(GOOD, "run"),
+            Some(why) => Line::of(CARE, format!("not run: {why}")),
+        };
+        table.row(vec![
+            slot.slot.rfc3339_in(zone).into(),
+            slot.fate
+                .map_or("unknown to the schedule", |fate| fate.name())
+                .into(),
+            slot.run.map(RunId::short).unwrap_or_default().into(),
+            would,
+        ]);
+    }
+    let width = session.io.table_width();
+    table.print(&mut session.io.out, width);
+    let count = slots
+        .iter()
+        .filter(|slot| slot.not_because.is_none())
+        .count();
+    let line = format!("{count} of {} due times would run", slots.len());
+    diagnostic::hint(&mut session.io.err, &line);
+    Ok(Exit::Ok)
+}

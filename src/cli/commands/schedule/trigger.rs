@@ -1,0 +1,108 @@
+//! `schedule trigger`
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde::de::DeserializeOwned;
+
+use super::schedule_meant;
+use super::slots::table_of;
+use crate::cli::exit::Exit;
+use crate::cli::render::times;
+use crate::cli::session::{Accept, Session};
+use crate::model::schedule::Overlap;
+use crate::model::{Diagnostic, Timestamp};
+use crate::protocol::{Control, PolicyName, SlotView, TriggerRequest};
+
+/// Names of the rules for overlaps, as definitions have them.
+const OVERLAPS: [&str; 6] = [
+    "skip",
+    "buffer_one",
+    "buffer_all",
+    "cancel_other",
+    "terminate_other",
+    "allow_all",
+];
+
+/// Names of policies that a person's run need not respect.
+const POLICIES: [&str; 6] = [
+    "pause",
+    "blackout",
+    "start",
+    "end",
+    "max_actions",
+    "pause_on_failure",
+];
+
+/// How a person's run differs from a due time.
+#[derive(Debug, clap::Args)]
+pub(super) struct Asked {
+    /// What happens while an earlier run of the schedule has not ended, instead of its own rule
+    #[arg(long, value_name = "RULE", value_parser = named(&OVERLAPS).try_map(|name| read::<Overlap>(&name)))]
+    overlap: Option<Overlap>,
+    /// Do not respect these policies
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = named(&POLICIES).try_map(|name| read::<PolicyName>(&name)))]
+    despite: Vec<PolicyName>,
+}
+
+fn named(names: &'static [&'static str]) -> PossibleValuesParser {
+    PossibleValuesParser::new(names)
+}
+
+/// Reads a name as definitions and the API write it.
+fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
+    serde_json::from_value(name.into()).map_err(|error| error.to_string())
+}
+
+impl Asked {
+    /// The request for a due time, or for now.
+    pub(super) fn request(
+        &self,
+        session: &Session<'_>,
+        schedule: &str,
+        slot: Option<Timestamp>,
+    ) -> TriggerRequest {
+        TriggerRequest {
+            schedule: schedule.to_owned(),
+            slot,
+            overlap: self.overlap,
+            despite: self.despite.clone(),
+            by: session.asked_by(),
+        }
+    }
+}
+
+pub(super) fn trigger(
+    session: &mut Session<'_>,
+    schedule: &str,
+    asked: &Asked,
+) -> Result<Exit, Diagnostic> {
+    let control = session.connect(Accept::RunningOnly)?;
+    let request = asked.request(session, schedule, None);
+    let row = control
+        .trigger(&request)
+        .map_err(|refused| schedule_meant(control.as_ref(), schedule, refused))?;
+    show(session, control.as_ref(), &[row], "slot")?;
+    Ok(Exit::Ok)
+}
+
+/// Shows rows that have been made, in the zone of their schedule.
+pub(super) fn show(
+    session: &mut Session<'_>,
+    control: &dyn Control,
+    rows: &[SlotView],
+    name: &str,
+) -> Result<(), Diagnostic> {
+    if session.json() {
+        match rows {
+            [only] if name == "slot" => session.print_json(only, name),
+            rows => session.print_json(&rows, name),
+        }
+        return Ok(());
+    }
+    let views = control.schedules()?;
+    let of_first = rows.first().map(|row| row.schedule.as_str());
+    let view = views.iter().find(|view| Some(view.id.as_str()) == of_first);
+    let zone = times::zone(view.map_or("UTC", |view| &view.timezone));
+    let width = session.io.table_width();
+    table_of(rows, zone).print(&mut session.io.out, width);
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! The record of due times in the store: what is written of a schedule, shortened, and taken back.
+
+use std::ops::ControlFlow;
+
+use super::{Core, Turn};
+use crate::model::Timestamp;
+use crate::model::schedule::{Fate, ScheduleState, SlotRow};
+use crate::store::{Unreadable, Write};
+
+/// Rows that a schedule's ledger keeps; older ones go, and stay counted.
+const ROWS_KEPT: u64 = 10_000;
+
+/// Rows that go at once, when there are more.
+const ROWS_TRIMMED: usize = 100;
+
+/// The row of a due time whose definition cannot be run as it is.
+pub(super) fn blocked(slot: Timestamp, now: Timestamp, why: String) -> SlotRow {
+    SlotRow::one(slot, Fate::BlockedConfig, now).because(why)
+}
+
+impl Core {
+    /// The clock was stepped back: due times that have not run come again.
+    pub(super) fn rewind(&mut self, turn: &mut Turn, id: &str) {
+        let now = self.clock.now();
+        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+            return;
+        };
+        if !scheduled.state.is_behind(now) {
+            return;
+        }
+        let Some(slots) = &scheduled.recurrence else {
+            scheduled.state.bring_forward(now);
+            self.write_state(turn, id);
+            return;
+        };
+        let mut after = Vec::new();
+        let mut take = |row: Result<SlotRow, _>| match row {
+            Ok(row) if row.to <= now => ControlFlow::Break(()),
+            Ok(row) => {
+                after.push(row);
+                ControlFlow::Continue(())
+            }
+            Err(_) => ControlFlow::Continue(()),
+        };
+        if let Err(error) = self.store.slots(id, None, &mut take) {
+            tracing::error!(schedule = id, %error, "the ledger cannot be read");
+            return;
+        }
+        let (gone, shortened) = scheduled.state.rewind(slots, after, now);
+        tracing::warn!(
+            schedule = id,
+            "the clock was stepped back: due times come again"
+        );
+        let drop = |from| Write::DropSlot {
+            schedule: id.to_owned(),
+            from,
+        };
+        turn.before.extend(gone.into_iter().map(drop));
+        turn.before.extend(shortened.map(|row| stored(id, row)));
+        self.write_state(turn, id);
+    }
+
+    pub(super) fn write_state(&mut self, turn: &mut Turn, id: &str) {
+        self.trim(turn, id);
+        if let Some(scheduled) = self.schedules.in_force.get(id) {
+            turn.before.push(written(id, &scheduled.state));
+        }
+    }
+
+    /// Old rows go; how many due times they covered stays counted.
+    fn trim(&mut self, turn: &mut Turn, id: &str) {
+        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+            return;
+        };
+        if scheduled.state.rows <= ROWS_KEPT + ROWS_TRIMMED as u64 {
+            return;
+        }
+        let (mut kept, mut old, mut until) = (0, Vec::new(), None);
+        let mut take = |row: Result<SlotRow, Unreadable>| {
+            kept += 1;
+            if kept > ROWS_KEPT {
+                let to = row.as_ref().ok().map(|row| row.to);
+                until = until.max(to);
+                old.extend(row.map_or_else(|damaged| damaged.from, |row| Some(row.from)));
+            }
+            ControlFlow::Continue(())
+        };
+        if let Err(error) = self.store.slots(id, None, &mut take) {
+            tracing::warn!(schedule = id, %error, "the ledger cannot be read");
+            return;
+        }
+        scheduled.state.rows = scheduled.state.rows.saturating_sub(old.len() as u64);
+        scheduled.state.trimmed_until = scheduled.state.trimmed_until.max(until);
+        let drop = |from| Write::DropSlot {
+            schedule: id.to_owned(),
+            from,
+        };
+        turn.before.extend(old.into_iter().map(drop));
+    }
+}
+
+pub(super) fn written(id: &str, state: &ScheduleState) -> Write {
+    Write::Schedule {
+        id: id.to_owned(),
+        state: Box::new(state.clone()),
+    }
+}
+
+pub(super) fn stored(id: &str, row: SlotRow) -> Write {
+    Write::Slot {
+        schedule: id.to_owned(),
+        row,
+    }
+}

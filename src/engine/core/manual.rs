@@ -1,0 +1,188 @@
+//! Runs of a schedule that a person asks for.
+
+use std::ops::ControlFlow;
+
+use super::super::request::{Answer, Wish};
+use super::ledger::stored;
+use super::{Core, Reply, Turn};
+use crate::model::schedule::{Overlap, SlotRow};
+use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::protocol::SlotView;
+use crate::schedule::{Refused, finds_room, permitted};
+use crate::store::Write;
+
+impl Core {
+    /// Accepts a run for now, or for a due time that is past, and gives it its row.
+    pub(super) fn wish(&mut self, turn: &mut Turn, wish: &Wish) -> Result<Reply, Diagnostic> {
+        let id = &wish.schedule;
+        if self.draining.is_some() {
+            return Err(
+                Diagnostic::new(Kind::Conflict, "draining", "the engine is ending")
+                    .hint("ask again once it has been started again"),
+            );
+        }
+        if turn.before.iter().any(|write| tells_of(write, id)) {
+            return Err(Diagnostic::new(
+                Kind::Conflict,
+                "busy",
+                "its due times are just being decided",
+            )
+            .hint("ask again"));
+        }
+        self.permit(wish).map_err(|refused| refusal(id, &refused))?;
+        let (submission, at) = (&wish.submission, wish.slot);
+        let run = submission.spec.run;
+        let now = self.clock.now();
+        let covering = if wish.is_past {
+            self.covering(id, at)?
+        } else {
+            None
+        };
+        // Tried on a copy first: a full queue is to leave the record as it is.
+        let Some(mut state) = self.schedules.in_force.get(id).map(|one| one.state.clone()) else {
+            return Err(super::super::schedules::unknown(id));
+        };
+        let rows = if wish.is_past {
+            let recurrence = self
+                .schedules
+                .in_force
+                .get(id)
+                .and_then(|one| one.recurrence.as_ref());
+            let slots = recurrence.ok_or_else(|| refusal(id, &Refused::NoDueTime))?;
+            state
+                .backfilled(slots, covering, at, (run, now))
+                .map_err(|refused| refusal(id, &refused))?
+        } else {
+            vec![state.triggered(at, run, now)]
+        };
+        self.enqueue(turn, submission)?;
+        self.end_others(turn, id, wish.overlap);
+        if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
+            scheduled.state = state;
+            scheduled.runs.insert(run);
+        }
+        let shown = rows
+            .iter()
+            .find(|row| row.run == Some(run))
+            .map(|row| SlotView::of(id, row));
+        turn.before
+            .extend(rows.into_iter().map(|row| stored(id, row)));
+        self.write_state(turn, id);
+        self.schedules.set_wake(id, Some(now));
+        let shown = shown.ok_or_else(|| super::super::schedules::unknown(id))?;
+        Ok(Reply::Now(Box::new(Answer::Slot(shown))))
+    }
+
+    fn permit(&self, wish: &Wish) -> Result<(), Refused> {
+        let Some(scheduled) = self.schedules.in_force.get(&wish.schedule) else {
+            return Ok(());
+        };
+        let policy = &scheduled.definition.policy;
+        let when = (wish.slot, scheduled.zone);
+        permitted(policy, &scheduled.state, when, wish.despite)?;
+        let own = if wish.is_past {
+            Overlap::BufferAll
+        } else {
+            policy.overlap
+        };
+        finds_room(wish.overlap.unwrap_or(own), self.others(&wish.schedule))
+    }
+
+    /// The stored row that covers a due time. Rows of runs that a person asked for lie between the others.
+    fn covering(&self, id: &str, at: Timestamp) -> Result<Option<SlotRow>, Diagnostic> {
+        let recurrence = self
+            .schedules
+            .in_force
+            .get(id)
+            .and_then(|one| one.recurrence.as_ref());
+        let mut found = Ok(None);
+        let mut take = |row: Result<SlotRow, crate::store::Unreadable>| match row {
+            Ok(row) if row.to >= at => {
+                found = Ok(Some(row));
+                ControlFlow::Break(())
+            }
+            Ok(row) => {
+                let is_due = recurrence
+                    .is_some_and(|slots| slots.last_at_or_before(row.from, row.from).is_some());
+                if is_due {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            }
+            Err(damaged) => {
+                found = Err(damaged);
+                ControlFlow::Break(())
+            }
+        };
+        self.store
+            .slots(id, Some(at.plus_millis(1)), &mut take)
+            .map_err(|error| super::super::reading::unreadable(&error))?;
+        found.map_err(|damaged| {
+            let why = format!("the row before it cannot be read: {damaged}");
+            Diagnostic::new(Kind::Conflict, "row_unreadable", why).hint(
+                "`workerctl store verify` tells more; `workerctl run` starts the skill itself",
+            )
+        })
+    }
+}
+
+/// Whether a write is about the rows of a schedule.
+fn tells_of(write: &Write, id: &str) -> bool {
+    match write {
+        Write::Slot { schedule, .. } | Write::DropSlot { schedule, .. } => schedule == id,
+        _ => false,
+    }
+}
+
+fn refusal(id: &str, refused: &Refused) -> Diagnostic {
+    let (kind, code, hint) = match refused {
+        Refused::Paused(_) => (
+            Kind::Blocked,
+            "paused",
+            "`--despite pause` runs it all the same",
+        ),
+        Refused::Blackout => (
+            Kind::Blocked,
+            "blackout",
+            "`--despite blackout` runs it all the same",
+        ),
+        Refused::NotBegun => (
+            Kind::Blocked,
+            "not_begun",
+            "`--despite start` runs it all the same",
+        ),
+        Refused::Ended => (
+            Kind::Blocked,
+            "schedule_ended",
+            "`--despite end` runs it all the same",
+        ),
+        Refused::UsedUp(_) => (
+            Kind::Blocked,
+            "used_up",
+            "`--despite max_actions` runs it all the same",
+        ),
+        Refused::Overlap => (
+            Kind::Blocked,
+            "overlap",
+            "wait for it, or say `--overlap buffer_one`, `allow_all` or `cancel_other`",
+        ),
+        Refused::HasRun(_) => (Kind::Conflict, "has_run", "`workerctl retry` runs it again"),
+        Refused::NoDueTime => (
+            Kind::Usage,
+            "no_due_time",
+            "`workerctl schedule slots` lists due times",
+        ),
+        Refused::NotDecided => (
+            Kind::Conflict,
+            "not_decided",
+            "`workerctl schedule trigger` runs it now",
+        ),
+        Refused::NotKept => (
+            Kind::Conflict,
+            "not_kept",
+            "`workerctl run` starts the skill itself",
+        ),
+    };
+    Diagnostic::new(kind, code, format!("`{id}`: {refused}")).hint(hint)
+}

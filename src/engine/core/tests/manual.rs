@@ -1,0 +1,236 @@
+//! Runs of schedules that a person asks for.
+
+use super::bench::*;
+use super::schedules::*;
+use super::*;
+use crate::engine::request::{Request, Wish};
+use crate::model::schedule::{Fate, Occurrence, Overlap, Pause, Policy, SlotRow};
+use crate::protocol::SlotView;
+use crate::schedule::Despite;
+
+const HOUR: i64 = 3_600_000;
+
+/// Asks for a run of the schedule now, or for a due time.
+fn wish(
+    bench: &mut Bench,
+    slot: Option<Timestamp>,
+    overlap: Option<Overlap>,
+    despite: Despite,
+) -> Result<SlotView, Diagnostic> {
+    let at = slot.unwrap_or_else(|| bench.clock.now());
+    let desk = FakeDesk(
+        Arc::clone(&bench.clock),
+        Arc::clone(&bench.sight),
+        MemoryStore::new(),
+    );
+    let schedule = hourly(Policy {
+        overlap: overlap.unwrap_or_default(),
+        ..Policy::default()
+    });
+    let due = Occurrence { at, after: None };
+    let submission = desk.prepare(&schedule, due).unwrap();
+    let answer = bench.ask(Request::Wish(Box::new(Wish {
+        schedule: "w/s".to_owned(),
+        submission,
+        slot: at,
+        is_past: slot.is_some(),
+        overlap,
+        despite,
+    })));
+    bench.turn().unwrap();
+    match answer.try_recv().unwrap()? {
+        Answer::Slot(row) => Ok(row),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn spans(rows: &[SlotRow], from: Timestamp) -> Vec<(i64, i64, Fate, Option<u64>)> {
+    let hours = |at: Timestamp| (at.millis() - from.millis()) / HOUR;
+    rows.iter()
+        .map(|row| (hours(row.from), hours(row.to), row.fate, row.count))
+        .collect()
+}
+
+#[test]
+fn a_run_now_has_its_row_and_leaves_the_due_times_alone() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    put(&mut bench, vec![hourly(Policy::default())]);
+    bench.clock.advance(HOUR_MS / 2);
+    let row = wish(&mut bench, None, None, Despite::default()).unwrap();
+    assert_eq!(row.fate, Fate::Ran);
+    bench.settle(row.run.unwrap()).unwrap();
+    bench.clock.advance(HOUR_MS);
+    turn_until(&mut bench, &store, 2);
+    assert_eq!(fates(&store).len(), 2);
+    assert_eq!(state(&store).actions, 2);
+}
+
+#[test]
+fn policies_speak_against_a_run_now_and_can_be_set_aside() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, vec!["execute"]);
+    let policy = Policy {
+        max_actions: Some(1),
+        ..Policy::default()
+    };
+    put(&mut bench, vec![hourly(policy)]);
+    bench.clock.advance(1_000);
+    wish(&mut bench, None, None, Despite::default()).unwrap();
+    bench.clock.advance(1_000);
+    let refused = wish(&mut bench, None, None, Despite::default()).unwrap_err();
+    assert_eq!(
+        (refused.kind, refused.code.as_str()),
+        (Kind::Blocked, "used_up")
+    );
+    let despite = Despite {
+        max_actions: true,
+        ..Despite::default()
+    };
+    let refused = wish(&mut bench, None, None, despite).unwrap_err();
+    assert_eq!(refused.code, "overlap");
+    bench.clock.advance(1_000);
+    wish(&mut bench, None, Some(Overlap::BufferOne), despite).unwrap();
+    bench.clock.advance(1_000);
+    let refused = wish(&mut bench, None, Some(Overlap::BufferOne), despite).unwrap_err();
+    assert_eq!(refused.code, "overlap");
+    let pause = Pause {
+        reason: "a holiday".to_owned(),
+        by: "ada".to_owned(),
+        at: bench.clock.now(),
+    };
+    let _answer = bench.ask(Request::Pause {
+        schedule: "w/s".to_owned(),
+        pause: Some(pause),
+    });
+    bench.turn().unwrap();
+    let refused = wish(&mut bench, None, Some(Overlap::AllowAll), despite).unwrap_err();
+    assert_eq!(refused.code, "paused");
+    assert!(refused.message.contains("a holiday"), "{refused}");
+}
+
+#[test]
+fn a_full_queue_refuses_a_run_now_and_keeps_the_record_as_it_is() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, vec!["execute"]);
+    put(&mut bench, vec![hourly(Policy::default())]);
+    let mut refused = None;
+    for _ in 0..12 {
+        bench.clock.advance(1_000);
+        refused = wish(
+            &mut bench,
+            None,
+            Some(Overlap::BufferAll),
+            Despite::default(),
+        )
+        .err();
+        if refused.is_some() {
+            break;
+        }
+    }
+    assert_eq!(refused.unwrap().code, "queue_full");
+    let made = state(&store).actions;
+    assert_eq!(u64::try_from(rows(&store).len()).unwrap(), made);
+}
+
+#[test]
+fn due_times_of_the_past_run_after_all_and_each_keeps_one_row() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let begun = bench.clock.now();
+    put(&mut bench, vec![hourly(Policy::default())]);
+    let pause = Pause {
+        reason: "a holiday".to_owned(),
+        by: "ada".to_owned(),
+        at: begun,
+    };
+    let ask = |bench: &mut Bench, pause: Option<Pause>| {
+        let _answer = bench.ask(Request::Pause {
+            schedule: "w/s".to_owned(),
+            pause,
+        });
+        bench.turn().unwrap();
+    };
+    ask(&mut bench, Some(pause));
+    bench.clock.advance(5 * HOUR_MS);
+    ask(&mut bench, None);
+    turn_until(&mut bench, &store, 1);
+    assert_eq!(spans(&rows(&store), begun), [(1, 5, Fate::Paused, Some(5))]);
+    let at = |hour: i64| Some(Timestamp::from_millis(begun.millis() + hour * HOUR));
+    let all = Some(Overlap::BufferAll);
+    let mut backfill = |hour| wish(&mut bench, at(hour), all, Despite::default());
+    let row = backfill(3).unwrap();
+    assert_eq!(row.fate, Fate::Backfilled);
+    let again = backfill(3).unwrap_err();
+    assert_eq!(again.code, "has_run");
+    assert_eq!(backfill(6).unwrap_err().code, "not_decided");
+    backfill(1).unwrap();
+    backfill(5).unwrap();
+    assert_eq!(
+        spans(&rows(&store), begun),
+        [
+            (1, 1, Fate::Backfilled, Some(1)),
+            (2, 2, Fate::Paused, Some(1)),
+            (3, 3, Fate::Backfilled, Some(1)),
+            (4, 4, Fate::Paused, Some(1)),
+            (5, 5, Fate::Backfilled, Some(1)),
+        ]
+    );
+    let known = state(&store);
+    assert_eq!(known.rows, 5);
+    assert_eq!(known.totals[&Fate::Paused], 2);
+    assert_eq!(known.totals[&Fate::Backfilled], 3);
+    // Before the schedule was known nothing was due, and it may run all the same.
+    let before = wish(&mut bench, at(-2), all, Despite::default()).unwrap();
+    assert_eq!(before.fate, Fate::Backfilled);
+    let odd = Some(Timestamp::from_millis(begun.millis() + HOUR / 2));
+    let refused = wish(&mut bench, odd, all, Despite::default()).unwrap_err();
+    assert_eq!(refused.code, "no_due_time");
+}
+
+#[test]
+fn a_run_for_later_waits_for_its_time_over_engines_and_can_be_cancelled() {
+    let (store, world) = (MemoryStore::new(), Arc::<Mutex<World>>::default());
+    let mut first = bench(&store, &world, Vec::new());
+    let later = |number: u128, hours: u64, now: Timestamp| {
+        let mut made = spec(number, plan(false)).as_ref().clone();
+        made.not_before = Some(now.plus_millis(hours * HOUR_MS));
+        Arc::new(made)
+    };
+    let now = first.clock.now();
+    let (early, late) = (later(1, 1, now), later(2, 2, now));
+    let _answers = (first.submit(&early, None), first.submit(&late, None));
+    first.turn().unwrap();
+    let waiting = first
+        .view
+        .run(early.run)
+        .unwrap()
+        .summary
+        .waiting_for
+        .clone();
+    assert!(waiting.unwrap().starts_with("its time: "));
+    first.core.pool.close();
+    store.power_cut(0).unwrap();
+    let mut next = bench(&store, &world, Vec::new());
+    next.recover(&store).unwrap();
+    let other = spec(3, plan(false));
+    let _answer = next.submit(&other, None);
+    next.turn().unwrap();
+    // It stands in nobody's way.
+    next.settle(other.run).unwrap();
+    assert_eq!(world.lock().unwrap().executed.len(), 1);
+    next.clock.advance(HOUR_MS);
+    next.settle(early.run).unwrap();
+    assert_eq!(world.lock().unwrap().executed.len(), 2);
+    let _answer = next.ask(Request::Cancel {
+        run: late.run,
+        kind: CancelKind::Graceful,
+        by: "ada".to_owned(),
+    });
+    next.turn().unwrap();
+    next.settle(late.run).unwrap();
+    assert_eq!(stored(&store, late.run).outcome, Some(Outcome::Cancelled));
+    next.clock.advance(3 * HOUR_MS);
+    next.turn().unwrap();
+    assert_eq!(world.lock().unwrap().executed.len(), 2);
+}

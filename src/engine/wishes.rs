@@ -1,0 +1,231 @@
+//! Runs of schedules that a person asks for: now, or for due times that are past.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use chrono_tz::Tz;
+
+use super::desk::{Asked, Desk, Prepares};
+use super::reading::unreadable;
+use super::request::{Answer, Wish};
+use super::schedules::named;
+use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, SlotRow};
+use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::protocol::{BackfillQuery, BackfillSlot, PolicyName, SlotView, TriggerRequest};
+use crate::schedule::{Despite, Recurrence};
+use crate::store::{Store, Unreadable};
+
+/// How often a wish is made again that met another decision about the same schedule.
+const TRIES_MAX: usize = 16;
+
+/// Most due times of one answer.
+const PAST_MAX: usize = 10_000;
+
+/// Makes the run and has it accepted.
+pub(super) fn grant(
+    desk: &Desk,
+    request: &TriggerRequest,
+    ask: impl Fn(Wish) -> Result<Answer, Diagnostic>,
+) -> Result<SlotView, Diagnostic> {
+    let schedule = named(desk, &request.schedule)?;
+    if request.slot.is_some() && !schedule.trigger.is_timed() {
+        return Err(no_due_times(&schedule));
+    }
+    let despite = despite(&request.despite);
+    let overlap = match request.slot {
+        Some(_) => Some(request.overlap.unwrap_or(Overlap::BufferAll)),
+        None => request.overlap,
+    };
+    let asked = Asked {
+        by: request.by.clone(),
+        overlap,
+        uncounted: request.despite.contains(&PolicyName::PauseOnFailure),
+    };
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let slot = match request.slot {
+            Some(slot) => slot,
+            None => unused(desk, &schedule)?,
+        };
+        let due = Occurrence {
+            at: slot,
+            after: None,
+        };
+        let submission = desk.due(&schedule, due, &asked)?;
+        let run = submission.spec.run;
+        let wish = Wish {
+            schedule: schedule.id.clone(),
+            submission,
+            slot,
+            is_past: request.slot.is_some(),
+            overlap,
+            despite,
+        };
+        match ask(wish) {
+            Ok(Answer::Slot(row)) => return Ok(row),
+            Ok(_) => {
+                return Err(Diagnostic::new(
+                    Kind::Internal,
+                    "unexpected",
+                    "another answer than asked for",
+                ));
+            }
+            Err(refused) => {
+                if refused.kind != Kind::Open {
+                    desk.forget(run);
+                }
+                if refused.code != "busy" || tries == TRIES_MAX {
+                    return Err(refused);
+                }
+            }
+        }
+    }
+}
+
+fn despite(named: &[PolicyName]) -> Despite {
+    Despite {
+        pause: named.contains(&PolicyName::Pause),
+        blackout: named.contains(&PolicyName::Blackout),
+        start: named.contains(&PolicyName::Start),
+        end: named.contains(&PolicyName::End),
+        max_actions: named.contains(&PolicyName::MaxActions),
+    }
+}
+
+fn no_due_times(schedule: &Schedule) -> Diagnostic {
+    Diagnostic::new(
+        Kind::Usage,
+        "no_due_times",
+        format!(
+            "`{}` does not follow the clock, so no due time of it is past",
+            schedule.id
+        ),
+    )
+    .hint("`workerctl schedule trigger` runs it now")
+}
+
+fn state_of(desk: &Desk, id: &str) -> Result<Option<ScheduleState>, Diagnostic> {
+    desk.store.schedule(id).map_err(|error| unreadable(&error))
+}
+
+fn recurrence(
+    schedule: &Schedule,
+    state: Option<&ScheduleState>,
+    now: Timestamp,
+) -> Option<Recurrence> {
+    let zone: Tz = schedule.timezone.parse().unwrap_or(Tz::UTC);
+    let anchor = state.map_or(now, |state| state.anchor);
+    Recurrence::of(&schedule.trigger, zone, anchor)
+}
+
+/// The present, or the next millisecond that is no due time of the schedule's own.
+fn unused(desk: &Desk, schedule: &Schedule) -> Result<Timestamp, Diagnostic> {
+    let now = desk.clock.now();
+    let state = state_of(desk, &schedule.id)?;
+    let mut at = now;
+    if let Some(slots) = recurrence(schedule, state.as_ref(), now) {
+        while slots.last_at_or_before(at, at).is_some() {
+            at = at.plus_millis(1);
+        }
+    }
+    Ok(at)
+}
+
+/// Due times that are past, and whether each can be run after all.
+pub(super) fn past(
+    desk: &Desk,
+    store: &dyn Store,
+    query: &BackfillQuery,
+) -> Result<Vec<BackfillSlot>, Diagnostic> {
+    let schedule = named(desk, &query.schedule)?;
+    let state = state_of(desk, &schedule.id)?;
+    let now = desk.clock.now();
+    let slots =
+        recurrence(&schedule, state.as_ref(), now).ok_or_else(|| no_due_times(&schedule))?;
+    let from = Timestamp::from_millis(query.from_ms);
+    let to = Timestamp::from_millis(query.to_ms).min(now);
+    if from > to {
+        let why = "the range ends before it begins, or begins in the future";
+        return Err(Diagnostic::new(Kind::Usage, "bad_range", why)
+            .hint("give a range of the past: `--from 2026-11-01 --to 2026-11-02`"));
+    }
+    let rows = rows_since(store, &schedule.id, from)?;
+    let mut found = Vec::new();
+    let mut next = slots.first_at_or_after(from);
+    while let Some(slot) = next.filter(|slot| *slot <= to) {
+        if found.len() == PAST_MAX {
+            let why = format!("the range has more than {PAST_MAX} due times");
+            return Err(Diagnostic::new(Kind::Usage, "too_many", why).hint("divide it"));
+        }
+        found.push(judged(&schedule, state.as_ref(), &rows, slot));
+        next = slots.next_after(slot);
+    }
+    Ok(found)
+}
+
+/// Rows that reach `from`, by their first due time.
+fn rows_since(
+    store: &dyn Store,
+    id: &str,
+    from: Timestamp,
+) -> Result<BTreeMap<Timestamp, SlotRow>, Diagnostic> {
+    let mut rows = BTreeMap::new();
+    let mut take = |row: Result<SlotRow, Unreadable>| {
+        let Ok(row) = row else {
+            return ControlFlow::Continue(());
+        };
+        // Runs that a person asked for lie between the others, so one that ends earlier is not the last.
+        let is_before = row.to < from && row.run.is_none();
+        rows.insert(row.from, row);
+        if is_before {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    store
+        .slots(id, None, &mut take)
+        .map_err(|error| unreadable(&error))?;
+    Ok(rows)
+}
+
+fn judged(
+    schedule: &Schedule,
+    state: Option<&ScheduleState>,
+    rows: &BTreeMap<Timestamp, SlotRow>,
+    slot: Timestamp,
+) -> BackfillSlot {
+    let row = rows
+        .range(..=slot)
+        .rev()
+        .map(|(_, row)| row)
+        .find(|row| row.to >= slot || row.run.is_none());
+    let row = row.filter(|row| row.to >= slot);
+    let not_because = match row {
+        Some(row) if row.run.is_some() => Some("it ran".to_owned()),
+        None if state
+            .is_some_and(|state| state.trimmed_until.is_some_and(|until| slot <= until)) =>
+        {
+            Some(
+                "rows of that time are no longer kept, so whether it ran cannot be told".to_owned(),
+            )
+        }
+        None if state.is_none_or(|state| slot > state.cursor) => {
+            Some("its fate is not decided yet".to_owned())
+        }
+        _ if schedule.policy.start.is_some_and(|start| slot < start) => {
+            Some("the schedule began later".to_owned())
+        }
+        _ if schedule.policy.end.is_some_and(|end| slot > end) => {
+            Some("the schedule had ended".to_owned())
+        }
+        _ => None,
+    };
+    BackfillSlot {
+        slot,
+        fate: row.map(|row| row.fate),
+        run: row.and_then(|row| row.run),
+        not_because,
+    }
+}

@@ -1,0 +1,191 @@
+//! Runs that a person asks for: now, or for a due time that is past.
+
+use chrono_tz::Tz;
+
+use super::blocked::Blocked;
+use super::due::{COUNT_MAX, Others};
+use super::recurrence::Recurrence;
+use crate::model::schedule::{Fate, Overlap, Policy, ScheduleState, SlotRow};
+use crate::model::{RunId, Timestamp};
+
+/// Why a person's run does not start.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The schedule is paused.
+    #[error("the schedule is paused: {0}")]
+    Paused(String),
+    /// The instant lies in hours or dates in which nothing is due.
+    #[error("it lies in blocked hours or dates")]
+    Blackout,
+    /// The schedule begins later.
+    #[error("the schedule begins later")]
+    NotBegun,
+    /// The schedule has ended.
+    #[error("the schedule has ended")]
+    Ended,
+    /// It has led to as many runs as it may.
+    #[error("it has led to {0} runs, as many as it may")]
+    UsedUp(u64),
+    /// An earlier run of the schedule has not ended.
+    #[error("an earlier run of the schedule has not ended")]
+    Overlap,
+    /// The due time has run.
+    #[error("{0} ran for it")]
+    HasRun(RunId),
+    /// It is no due time of the schedule.
+    #[error("the schedule is not due then")]
+    NoDueTime,
+    /// It is not past, or its fate is not decided yet.
+    #[error("its fate is not decided yet")]
+    NotDecided,
+    /// Its row is no longer kept, so whether it ran cannot be told.
+    #[error("rows of that time are no longer kept, so whether it ran cannot be told")]
+    NotKept,
+}
+
+/// Which policies a person's run does not respect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each stands for one policy, and any of them may be set"
+)]
+pub struct Despite {
+    /// The schedule is paused.
+    pub pause: bool,
+    /// Blocked hours and dates.
+    pub blackout: bool,
+    /// The schedule's start.
+    pub start: bool,
+    /// The schedule's end.
+    pub end: bool,
+    /// How often it may run.
+    pub max_actions: bool,
+}
+
+/// Whether a run for `slot` that a person asks for may start.
+///
+/// # Errors
+/// Names the first policy that speaks against it.
+pub fn permitted(
+    policy: &Policy,
+    state: &ScheduleState,
+    (slot, zone): (Timestamp, Tz),
+    despite: Despite,
+) -> Result<(), Refused> {
+    if let Some(pause) = state.pause.as_ref().filter(|_| !despite.pause) {
+        return Err(Refused::Paused(pause.reason.clone()));
+    }
+    if !despite.blackout && Blocked::new(policy, zone).until(slot, slot).is_some() {
+        return Err(Refused::Blackout);
+    }
+    if !despite.start && policy.start.is_some_and(|start| slot < start) {
+        return Err(Refused::NotBegun);
+    }
+    if !despite.end && policy.end.is_some_and(|end| slot > end) {
+        return Err(Refused::Ended);
+    }
+    match policy.max_actions {
+        Some(most) if !despite.max_actions && state.actions >= most => Err(Refused::UsedUp(most)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a run that a person asks for now finds others in its way.
+///
+/// # Errors
+/// Another run of the schedule has not ended, and `overlap` leaves no place beside or behind it.
+pub fn finds_room(overlap: Overlap, others: Others) -> Result<(), Refused> {
+    let refused = match overlap {
+        Overlap::Skip => others.running + others.waiting > 0,
+        Overlap::BufferOne => others.waiting > 0,
+        Overlap::BufferAll | Overlap::CancelOther | Overlap::TerminateOther | Overlap::AllowAll => {
+            false
+        }
+    };
+    if refused {
+        return Err(Refused::Overlap);
+    }
+    Ok(())
+}
+
+/// The part of a row before an instant, or after it, with its due times counted.
+fn part(slots: &Recurrence, row: &SlotRow, from: Timestamp, to: Timestamp) -> SlotRow {
+    let count = slots.count_between(from.just_before(), to, COUNT_MAX + 1);
+    SlotRow {
+        from,
+        to,
+        count: (count <= COUNT_MAX).then_some(count),
+        ..row.clone()
+    }
+}
+
+impl ScheduleState {
+    /// A run that a person asked for now: a due time of its own.
+    pub fn triggered(&mut self, slot: Timestamp, run: RunId, at: Timestamp) -> SlotRow {
+        // What is due and not decided yet keeps its turn.
+        let cursor = self.cursor;
+        let pending = self.pending.clone();
+        let ahead = self.ran_ahead.clone();
+        let row = self.fired(slot, Fate::Ran, run, at);
+        self.cursor = cursor;
+        self.pending = pending;
+        self.ran_ahead = ahead;
+        row
+    }
+
+    /// A due time that is past leads to its run after all. `row` is the stored row that covers it, if any;
+    /// answers the rows to be stored in its place.
+    ///
+    /// # Errors
+    /// It has run, is no due time, or what became of it is not known.
+    pub fn backfilled(
+        &mut self,
+        slots: &Recurrence,
+        row: Option<SlotRow>,
+        slot: Timestamp,
+        (run, at): (RunId, Timestamp),
+    ) -> Result<Vec<SlotRow>, Refused> {
+        if slots.last_at_or_before(slot, slot).is_none() {
+            return Err(Refused::NoDueTime);
+        }
+        if self.trimmed_until.is_some_and(|until| slot <= until) {
+            return Err(Refused::NotKept);
+        }
+        if slot > self.cursor {
+            return Err(Refused::NotDecided);
+        }
+        if let Some(ran) = row.as_ref().and_then(|row| row.run) {
+            return Err(Refused::HasRun(ran));
+        }
+        let mut rows = vec![SlotRow {
+            run: Some(run),
+            ..SlotRow::one(slot, Fate::Backfilled, at)
+        }];
+        if let Some(row) = row {
+            rows.extend(self.divided(slots, &row, slot));
+        } else {
+            self.rows = self.rows.saturating_add(1);
+        }
+        let total = self.totals.entry(Fate::Backfilled).or_default();
+        *total = total.saturating_add(1);
+        self.has_led_to(slot, run);
+        Ok(rows)
+    }
+
+    /// What is left of a row without one of its due times.
+    fn divided(&mut self, slots: &Recurrence, row: &SlotRow, slot: Timestamp) -> Vec<SlotRow> {
+        let before = slots.last_at_or_before(slot.just_before(), row.from);
+        let after = slots.next_after(slot).filter(|after| *after <= row.to);
+        let before = before.map(|to| part(slots, row, row.from, to));
+        let after = after.map(|from| part(slots, row, from, row.to));
+        let left = before.iter().chain(&after).filter_map(|part| part.count);
+        let left: u64 = left.sum();
+        self.uncount(row.fate, row.count.map(|count| count.saturating_sub(left)));
+        let pieces = u64::from(before.is_some()) + u64::from(after.is_some());
+        self.rows = self.rows.saturating_add(pieces);
+        if self.open.as_ref().is_some_and(|open| open.from == row.from) {
+            self.open.clone_from(&after);
+        }
+        before.into_iter().chain(after).collect()
+    }
+}

@@ -1,0 +1,61 @@
+//! What makes a schedule due that does not follow the clock: each occurrence is a due time of its own, kept
+//! until it has its row.
+
+use super::recurrence::Recurrence;
+use crate::model::schedule::{Fate, Occurrence, ScheduleState, SlotRow};
+use crate::model::{RunId, Timestamp};
+
+/// Most occurrences that may wait for their row; one more takes the place of the oldest.
+pub const PENDING_MAX: usize = 32;
+
+impl ScheduleState {
+    /// Takes note of an occurrence; answers the row of one that had to make room.
+    pub fn occurred(&mut self, at: Timestamp, after: Option<RunId>) -> Option<SlotRow> {
+        let row = (self.pending.len() >= PENDING_MAX).then(|| {
+            let oldest = self.pending.remove(0).at;
+            let why = format!("more than {PENDING_MAX} waited");
+            self.cover(SlotRow::one(oldest, Fate::Coalesced, at).because(why))
+        });
+        let at = self.unused(at);
+        self.pending.push(Occurrence { at, after });
+        row
+    }
+
+    /// The first instant from `at` on that is no due time of it yet.
+    pub fn unused(&self, at: Timestamp) -> Timestamp {
+        let newest = self.pending.last().map_or(self.cursor, |last| last.at);
+        at.max(newest.max(self.cursor).plus_millis(1))
+    }
+
+    /// Due times that wait for their row.
+    pub fn occurrences(&self) -> Recurrence {
+        Recurrence::instants(self.pending.iter().map(|one| one.at).collect())
+    }
+
+    /// The occurrence at this instant.
+    pub fn occurrence(&self, at: Timestamp) -> Occurrence {
+        let found = self.pending.iter().find(|one| one.at == at).copied();
+        found.unwrap_or(Occurrence { at, after: None })
+    }
+
+    /// The definition has gone or was changed: what waits does not run.
+    pub fn let_go(&mut self, now: Timestamp, why: &str) -> Vec<SlotRow> {
+        let waiting = std::mem::take(&mut self.pending);
+        let row = |one: Occurrence| {
+            let row = SlotRow::one(one.at, Fate::BlockedConfig, now);
+            self.cover(row.because(why.to_owned()))
+        };
+        waiting.into_iter().map(row).collect()
+    }
+
+    /// The clock was stepped back: what waits is due now, and what has a row keeps it.
+    pub fn bring_forward(&mut self, now: Timestamp) {
+        let mut at = now.just_before();
+        self.cursor = at;
+        self.open = None;
+        for one in &mut self.pending {
+            at = at.plus_millis(1);
+            one.at = at;
+        }
+    }
+}

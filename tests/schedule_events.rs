@@ -1,0 +1,224 @@
+//! A daemon whose schedules follow other runs, files, a branch and the machine's start; and runs that a person asks
+//! for.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "what prepares a test fails by panicking, and says when it skips"
+)]
+
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod workspace;
+
+use serde_json::Value;
+use workspace::daemon::Daemon;
+use workspace::{Workspace, eventually};
+
+fn slots(workspace: &Workspace, schedule: &str) -> Vec<Value> {
+    let answer = workspace.json(&["schedule", "slots", schedule, "-n", "10000"]);
+    let mut rows = answer["slots"].as_array().unwrap().clone();
+    rows.reverse();
+    rows
+}
+
+/// The row number `count` of a schedule, once it is there.
+fn row(workspace: &Workspace, schedule: &str, count: usize) -> Value {
+    eventually("a row", || {
+        slots(workspace, schedule).get(count - 1).cloned()
+    })
+}
+
+fn log_of(workspace: &Workspace, row: &Value) -> String {
+    let run = row["run"].as_str().unwrap();
+    workspace.wait_for_event(run, "closed");
+    workspace.run(&["logs", run]).stdout
+}
+
+/// Waits until the daemon has looked at what a schedule waits for, so that the next change is one.
+fn wait_until_seen(workspace: &Workspace, schedule: &str) {
+    eventually("the daemon looks", || {
+        let list = workspace.json(&["schedule", "list"]);
+        let all = list["schedules"].as_array().unwrap();
+        let one = all.iter().find(|one| one["id"] == schedule).unwrap();
+        (one["seen"] == true).then_some(())
+    });
+}
+
+#[test]
+fn a_run_is_followed_with_its_outputs() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: report
+    description: writes a report
+    run: 'echo text > {report}'
+    interface:
+      outputs: [{name: report, type: markdown, destination: out/report.md}]
+  - id: mail
+    description: says what is in the report
+    run: 'cat {report}; echo "after $WORKERCTL_AFTER_RUN"'
+    interface:
+      inputs: [{name: report, type: path, required: true}]
+    schedule: {after: w/report}
+  - id: fail
+    description: fails
+    run: 'exit 3'
+  - id: alarm
+    description: is told of failures
+    run: 'echo "after $WORKERCTL_AFTER_RUN"'
+    schedule: {after: {skill: w/fail, on: failed}}
+"#,
+    );
+    let daemon = Daemon::start(&workspace);
+    let first = workspace.submit(&["w/report"]);
+    let followed = row(&workspace, "w/mail", 1);
+    assert_eq!(followed["fate"], "ran", "{followed}");
+    let log = log_of(&workspace, &followed);
+    assert!(
+        log.contains("text") && log.contains(&format!("after {first}")),
+        "{log}"
+    );
+    let failed = workspace.submit(&["w/fail"]);
+    let told = row(&workspace, "w/alarm", 1);
+    assert!(log_of(&workspace, &told).contains(&format!("after {failed}")));
+    daemon.stop();
+    // A run in a process of its own is followed by the daemon that comes next.
+    assert_eq!(workspace.run(&["run", "w/fail"]).code, 1);
+    let daemon = Daemon::start(&workspace);
+    row(&workspace, "w/alarm", 2);
+    assert_eq!(slots(&workspace, "w/mail").len(), 1);
+    daemon.stop();
+}
+
+#[test]
+fn changed_files_are_noticed_once_they_have_settled_and_own_changes_are_not() {
+    let workspace = Workspace::with_skills(
+        r"
+  - id: build
+    description: builds
+    run: 'cat docs/* > docs/all.txt; echo built'
+    schedule: {watch: {paths: [docs], settle: 300ms}}
+",
+    );
+    workspace.write("docs/a.md", "one\n");
+    let daemon = Daemon::start(&workspace);
+    wait_until_seen(&workspace, "w/build");
+    assert!(slots(&workspace, "w/build").is_empty());
+    workspace.write("elsewhere.md", "x");
+    workspace.write("docs/deep/.keep", "");
+    workspace.write("docs/b.md", "two\n");
+    let first = row(&workspace, "w/build", 1);
+    assert_eq!(first["fate"], "ran");
+    assert!(log_of(&workspace, &first).contains("built"));
+    let own = row(&workspace, "w/build", 2);
+    assert_eq!(own["fate"], "skipped_overlap");
+    assert!(
+        own["reason"]
+            .as_str()
+            .unwrap()
+            .contains("a run of the schedule itself")
+    );
+    workspace.write("docs/deep/c.md", "three\n");
+    let second = row(&workspace, "w/build", 3);
+    assert_eq!(second["fate"], "ran");
+    daemon.stop();
+    let before = slots(&workspace, "w/build").len();
+    workspace.write("docs/a.md", "changed while nobody was there\n");
+    let daemon = Daemon::start(&workspace);
+    let third = eventually("it was seen", || {
+        let rows = slots(&workspace, "w/build");
+        rows.get(before..)?
+            .iter()
+            .find(|row| row["run"].is_string())
+            .cloned()
+    });
+    assert_eq!(third["fate"], "ran");
+    daemon.stop();
+}
+
+#[test]
+fn commits_of_others_are_noticed_and_own_ones_are_not() {
+    let workspace = Workspace::with_skills(
+        r"
+  - id: stamp
+    description: changes a file after each commit
+    mutating: true
+    run: 'date +%N > stamp.txt'
+    schedule: {on_commit: {branch: main}}
+",
+    );
+    let daemon = Daemon::start(&workspace);
+    wait_until_seen(&workspace, "w/stamp");
+    for number in 1..3 {
+        workspace.write("other.txt", &format!("{number}\n"));
+        workspace.git(&["add", "other.txt"]);
+        workspace.git(&["commit", "-qm", "by hand"]);
+        let fired = row(&workspace, "w/stamp", number);
+        assert_eq!(fired["fate"], "ran");
+        workspace.wait_for_event(fired["run"].as_str().unwrap(), "closed");
+    }
+    workspace.wait_until_idle();
+    // A look at everything finds nothing new: what the runs have committed is their own.
+    let hinted = workspace.run(&["reload"]);
+    assert_eq!(hinted.code, 0);
+    assert_eq!(slots(&workspace, "w/stamp").len(), 2);
+    let commits = workspace.git(&["log", "--format=%s"]);
+    assert_eq!(commits.matches("by hand").count(), 2);
+    daemon.stop();
+}
+
+#[test]
+fn a_person_triggers_backfills_and_asks_for_later() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: tick
+    description: says what is due
+    run: 'echo "{scheduled_at}"'
+    schedule: {cron: "0 4 * * *", timezone: Asia/Tokyo}
+  - id: later
+    description: says when it was to start
+    run: 'echo "at {scheduled_at} $WORKERCTL_SCHEDULED_AT"'
+"#,
+    );
+    let refused = workspace.run(&["schedule", "trigger", "w/tick"]);
+    assert_eq!(refused.code, 7, "{refused:?}");
+    let daemon = Daemon::start(&workspace);
+    let row = workspace.json(&["schedule", "trigger", "w/tick"]);
+    assert_eq!(row["fate"], "ran");
+    log_of(&workspace, &row);
+    let line = ["schedule", "pause", "w/tick", "--reason", "a holiday"];
+    assert_eq!(workspace.run(&line).code, 0);
+    let refused = workspace.run(&["schedule", "trigger", "w/tick"]);
+    assert_eq!(refused.code, 6, "{refused:?}");
+    assert!(refused.stderr.contains("a holiday"), "{refused:?}");
+    let line = ["schedule", "trigger", "w/tick", "--despite", "pause"];
+    assert_eq!(workspace.run(&line).code, 0);
+    assert_eq!(workspace.run(&["schedule", "resume", "w/tick"]).code, 0);
+
+    let range = ["--from", "2026-01-01", "--to", "2026-01-03T12:00"];
+    let plan = [&["schedule", "backfill", "w/tick", "--dry-run"], &range[..]].concat();
+    let planned = workspace.json(&plan);
+    assert_eq!(planned["slots"].as_array().unwrap().len(), 3, "{planned}");
+    let fill = [&["schedule", "backfill", "w/tick"], &range[..]].concat();
+    let filled = workspace.json(&fill);
+    let rows = filled["slots"].as_array().unwrap();
+    assert_eq!(rows.len(), 3, "{filled}");
+    let log = log_of(&workspace, &rows[0]);
+    assert!(log.contains("2026-01-01T04:00:00+09:00"), "{log}");
+    let again = workspace.run(&fill);
+    assert_eq!(again.code, 0, "{again:?}");
+    assert!(again.stderr.contains("no due time"), "{again:?}");
+
+    let submitted = workspace.json(&["run", "w/later", "--in", "2s"]);
+    let run = submitted["run"].as_str().unwrap().to_owned();
+    let shown = workspace.json(&["show", &run]);
+    let waits = shown["waiting_for"].as_str().unwrap_or_default().to_owned();
+    assert!(waits.is_empty() || waits.starts_with("its time"), "{waits}");
+    workspace.wait_for_event(&run, "closed");
+    let log = workspace.run(&["logs", &run]).stdout;
+    let words: Vec<&str> = log.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "at").unwrap();
+    assert_eq!(words[at + 1], words[at + 2], "{log}");
+    let past = workspace.run(&["run", "w/later", "--at", "2026-01-01T00:00"]);
+    assert_eq!(past.code, 2, "{past:?}");
+    daemon.stop();
+}
