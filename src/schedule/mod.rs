@@ -14,7 +14,10 @@ mod item;
 mod ledger;
 mod matcher;
 mod moments;
+mod planned;
+mod preview;
 mod recurrence;
+mod simulate;
 mod slots;
 mod warnings;
 mod words;
@@ -31,6 +34,12 @@ pub use error::ExpressionError;
 pub use expression::Expression;
 pub use ledger::STEPPED_BACK_MS;
 pub use moments::MomentError;
+pub use planned::Planned;
+pub use preview::{FIRES_MAX, Fire, Preview, preview};
 pub use recurrence::Recurrence;
+pub use simulate::{
+    Busy, DUE_TIMES_MAX, EndedBy, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
+    Simulated, SimulatedRun, Simulation, simulate,
+};
 pub use warnings::{DstKind, DstWarning, dst_warnings};
 pub use words::words;
