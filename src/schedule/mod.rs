@@ -5,6 +5,7 @@
 //! [`settle`] says of each slot whether it runs and why not; the time and what else runs are arguments.
 
 mod blocked;
+pub mod crontab;
 mod days;
 mod due;
 mod error;
@@ -17,6 +18,7 @@ mod moments;
 mod planned;
 mod preview;
 mod recurrence;
+mod sentences;
 mod simulate;
 mod slots;
 mod warnings;
@@ -37,6 +39,7 @@ pub use moments::MomentError;
 pub use planned::Planned;
 pub use preview::{FIRES_MAX, Fire, Preview, preview};
 pub use recurrence::Recurrence;
+pub use sentences::{Facts, Sentence, sentences};
 pub use simulate::{
     Busy, DUE_TIMES_MAX, EndedBy, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation, simulate,

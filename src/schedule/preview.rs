@@ -31,8 +31,9 @@ pub struct Preview {
     pub ends: bool,
 }
 
-/// The next `most` runs of due times after `after`; a pause is taken for ended. Empty where an event makes it due.
-pub fn preview(planned: &Planned, after: Timestamp, most: usize) -> Preview {
+/// The next `most` runs that start after `seen`, of due times after `after`; a pause is taken for ended. Empty where
+/// an event makes it due.
+pub fn preview(planned: &Planned, after: Timestamp, seen: Timestamp, most: usize) -> Preview {
     let mut found = Preview::default();
     let Some(slots) = planned.recurrence() else {
         return found;
@@ -51,14 +52,14 @@ pub fn preview(planned: &Planned, after: Timestamp, most: usize) -> Preview {
             others: Others::default(),
         };
         let (rows, next) = settle(&slots, &planned.policy, &mut state, moment);
-        for row in rows {
+        for row in rows.into_iter().filter(|row| row.to > seen) {
             found.left_out.pop_if(|last| last.from == row.from);
             found.left_out.push(row);
         }
         match next {
-            Next::Wait(Some(later)) => now = later,
-            Next::Hold(later) => now = later,
+            Next::Wait(Some(later)) | Next::Hold(later) => now = later,
             Next::Again => {}
+            Next::Fire { slot, .. } if now <= seen => state.advance(slot),
             Next::Fire { slot, .. } => {
                 found.fires.push(Fire {
                     due: slot,
@@ -73,4 +74,107 @@ pub fn preview(planned: &Planned, after: Timestamp, most: usize) -> Preview {
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono_tz::Tz;
+
+    use super::*;
+    use crate::model::schedule::{Pause, Policy, Trigger};
+    use crate::schedule::jitter_ms;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    fn planned(expression: &str, policy: Policy) -> Planned {
+        Planned {
+            id: "w/a".to_owned(),
+            skill: "w/a".to_owned(),
+            trigger: Trigger::Cron {
+                expression: expression.to_owned(),
+                seconds: false,
+                dst: None,
+            },
+            policy,
+            zone: Tz::UTC,
+            anchor: at("2026-01-01"),
+            actions: 0,
+            pause: Some(Pause {
+                reason: "holidays".to_owned(),
+                by: "ada".to_owned(),
+                at: at("2026-01-01"),
+            }),
+        }
+    }
+
+    fn due(preview: &Preview) -> Vec<String> {
+        let fires = preview.fires.iter();
+        fires
+            .map(|fire| fire.due.rfc3339()[..16].to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn what_is_blocked_is_left_out_and_told() {
+        let policy = Policy {
+            blocked_hours: vec![3, 4],
+            end: Some(at("2026-03-02T06:30:00Z")),
+            ..Policy::default()
+        };
+        let after = at("2026-03-02T01:00:00Z");
+        let found = preview(&planned("0 * * * *", policy), after, after, 9);
+        assert_eq!(
+            due(&found),
+            ["2026-03-02T02:00", "2026-03-02T05:00", "2026-03-02T06:00"]
+        );
+        assert!(found.ends);
+        let row = &found.left_out[0];
+        assert_eq!((row.count, row.fate), (Some(2), Fate::BlockedHours));
+        assert_eq!(found.left_out.len(), 1);
+    }
+
+    #[test]
+    fn runs_that_are_used_up_end_it() {
+        let policy = Policy {
+            max_actions: Some(3),
+            start: Some(at("2027-01-01T00:00:00Z")),
+            ..Policy::default()
+        };
+        let mut used = planned("0 9 * * *", policy);
+        used.actions = 1;
+        let after = at("2026-03-02T01:00:00Z");
+        let found = preview(&used, after, after, 9);
+        assert_eq!(due(&found), ["2027-01-01T09:00", "2027-01-02T09:00"]);
+        assert!(found.ends);
+    }
+
+    #[test]
+    fn a_run_that_is_put_off_is_still_to_come() {
+        let policy = Policy {
+            jitter_ms: 3_600_000,
+            ..Policy::default()
+        };
+        let slot = at("2026-03-02T09:00:00Z");
+        let starts = slot.plus_millis(jitter_ms("w/a", slot, 3_600_000));
+        let before = starts.just_before();
+        let planned = planned("0 9 * * *", policy);
+        let found = preview(&planned, at("2026-03-02T08:00:00Z"), before, 1);
+        assert_eq!(found.fires, [Fire { due: slot, starts }]);
+        let found = preview(&planned, at("2026-03-02T08:00:00Z"), starts, 1);
+        assert_eq!(due(&found), ["2026-03-03T09:00"]);
+        assert!(!found.ends);
+    }
+
+    #[test]
+    fn a_schedule_that_is_always_blocked_comes_to_an_end() {
+        let policy = Policy {
+            blocked_hours: (0..24).collect(),
+            ..Policy::default()
+        };
+        let after = at("2026-03-02T08:00:00Z");
+        let found = preview(&planned("0 0 * * *", policy), after, after, 1);
+        assert!(found.fires.is_empty() && !found.ends);
+    }
 }
