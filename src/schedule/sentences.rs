@@ -218,21 +218,21 @@ fn pause_on_failure(policy: &Policy, facts: Facts) -> Option<String> {
 
 fn expected(policy: &Policy, timed: bool) -> String {
     match (policy.expected_within_ms, timed) {
-        (Some(millis), _) => format!("It is expected to succeed every {}.", span(millis)),
+        (_, false) => "It is expected at no time, and so never overdue.".to_owned(),
+        (Some(millis), true) => format!(
+            "It is overdue when it has not succeeded within {} of a due time.",
+            span(millis)
+        ),
         (None, true) => {
-            "It is expected to have succeeded an hour after its next due time at the latest."
+            "It is overdue when it has not succeeded an hour after the due time that follows."
                 .to_owned()
         }
-        (None, false) => "Nothing says when it is expected to succeed.".to_owned(),
     }
 }
 
 fn on_missed(policy: &Policy) -> Option<String> {
     let hook = policy.on_missed.as_ref()?;
-    Some(format!(
-        "When it has not succeeded in time, `{}` is told.",
-        hook.command
-    ))
+    Some(format!("When it is overdue, `{}` is told.", hook.command))
 }
 
 #[cfg(test)]
@@ -312,7 +312,9 @@ mod tests {
         says(
             "pause_on_failure: It pauses after 3 failures in a row, until a person resumes it. So far: 2.",
         );
-        says("expected_within: It is expected to succeed every 2 hours.");
+        says(
+            "expected_within: It is overdue when it has not succeeded within 2 hours of a due time.",
+        );
     }
 
     #[test]

@@ -22,13 +22,15 @@ pub(super) fn shell_text(exports: &[(String, String)], written: &str) -> String 
     let (command, input) = percents(written);
     let mut text = String::new();
     for (name, value) in exports {
-        text.push_str(&format!("export {name}={}\n", quoted(value)));
+        for part in ["export ", name, "=", &quoted(value), "\n"] {
+            text.push_str(part);
+        }
     }
     text.push_str("cd \"$HOME\" || exit\n");
     let mut body = String::new();
     if let Some(input) = input {
         let end = delimiter(&input);
-        body.push_str(&format!("exec <<'{end}'\n{input}\n{end}\n"));
+        body = format!("exec <<'{end}'\n{input}\n{end}\n");
     }
     body.push_str(&command);
     if looks_like_placeholder(&body) {

@@ -28,6 +28,8 @@ pub(super) struct Parsed {
 /// Why a line is no job.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refused {
+    /// Whether its times can be read, and nothing follows them.
+    pub(super) lacks_command: bool,
     pub(super) message: String,
     pub(super) hint: String,
 }
@@ -62,15 +64,12 @@ pub(super) fn is_prose(line: &str, comment: &str, form: Form) -> bool {
 
 /// `NAME = value`; name and value may be quoted.
 fn variable(text: &str) -> Option<(&str, &str)> {
-    let (name, rest) = match text.chars().next()? {
-        quote @ ('"' | '\'') => {
-            let (name, rest) = text.get(1..)?.split_once(quote)?;
-            (name, rest)
-        }
-        _ => {
-            let end = text.find(|c: char| c == '=' || c.is_whitespace())?;
-            text.split_at_checked(end)?
-        }
+    let quote = text.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let (name, rest) = if let Some(quote) = quote {
+        text.get(1..)?.split_once(quote)?
+    } else {
+        let end = text.find(|c: char| c == '=' || c.is_whitespace())?;
+        text.split_at_checked(end)?
     };
     let value = rest.trim_start_matches(BLANKS).strip_prefix('=')?.trim();
     let quoted = ['"', '\''].iter().find_map(|quote| {
@@ -101,6 +100,7 @@ fn job(text: &str, form: Form) -> Result<Parsed, Refused> {
         Err(error) => {
             let column = error.at.start + 1;
             return Err(Refused {
+                lacks_command: false,
                 message: format!("`{expression}`, column {column}: {}", error.message),
                 hint: error.hint,
             });
@@ -117,6 +117,7 @@ fn job(text: &str, form: Form) -> Result<Parsed, Refused> {
     let command = rest.trim_matches(BLANKS);
     if command.is_empty() {
         return Err(Refused {
+            lacks_command: true,
             message: "it has no command".to_owned(),
             hint: match form {
                 Form::User => "write a command behind the times".to_owned(),

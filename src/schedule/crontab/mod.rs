@@ -110,28 +110,22 @@ impl Crontab {
     }
 }
 
-/// Whether every job of a crontab names one of these users where the system's crontab does.
-pub fn has_users(bytes: &[u8], users: &BTreeSet<String>) -> bool {
-    let mut any = false;
+/// The words that stand where the system's crontab has a user before the command; empty where a job lacks one.
+pub fn users(bytes: &[u8]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
     for (_, text) in lines(bytes) {
         let Ok(text) = text else { continue };
-        let Line::Job(parsed) = line::read(text, Form::System) else {
-            continue;
-        };
-        let Ok(Parsed {
-            user: Some(user),
-            command,
-            ..
-        }) = parsed
-        else {
-            return false;
-        };
-        if command.is_empty() || !users.contains(account(&user)) {
-            return false;
+        match line::read(text, Form::System) {
+            Line::Job(Ok(Parsed {
+                user: Some(user), ..
+            })) => {
+                found.insert(account(&user).to_owned());
+            }
+            Line::Job(Err(refused)) if refused.lacks_command => return BTreeSet::new(),
+            Line::Job(_) | Line::Blank | Line::Comment(_) | Line::Variable(..) => {}
         }
-        any = true;
     }
-    any
+    found
 }
 
 /// The name in `name:group/class`.

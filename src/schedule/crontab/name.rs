@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 const ID_CHARS_MAX: usize = 40;
 
 /// Programs that run another one, which says more.
-const WRAPPERS: [&str; 34] = [
+const WRAPPERS: [&str; 36] = [
     "sh", "bash", "dash", "zsh", "env", "nice", "ionice", "nohup", "time", "timeout", "flock",
     "sudo", "chronic", "exec", "command", "python", "python2", "python3", "perl", "php", "ruby",
-    "node", "cd", "test", "[", "[[", "(", "{", "&&", "||", ";", "!", "setsid", "chrt",
+    "node", "cd", "test", "[", "[[", "(", "{", "&&", "||", ";", "!", "setsid", "chrt", "sleep",
+    "true",
 ];
 
 /// A name for a command, in lower-case letters, digits and dashes.

@@ -120,11 +120,13 @@ fn comments_directly_above_describe() {
 #[test]
 fn the_systems_form_has_users() {
     let text = b"SHELL=/bin/sh\n17 * * * *\troot\tcd / && run-parts --report /etc/cron.hourly\n25 6 * * * www-data test -x /usr/sbin/anacron || x\n";
-    let users = ["root", "www-data"].map(str::to_owned).into();
-    assert!(has_users(text, &users));
-    assert!(!has_users(text, &["root".to_owned()].into()));
-    assert!(!has_users(b"", &users));
-    assert!(!has_users(b"0 1 * * * root\n", &users));
+    let named = |text: &[u8]| users(text).into_iter().collect::<Vec<_>>();
+    assert_eq!(named(text), ["root", "www-data"]);
+    assert_eq!(named(b"0 1 * * * root x\n0 1 * * * alone\n"), [""; 0]);
+    assert_eq!(
+        named(b"60 * * * * root y\n0 1 * * * ada:staff x\n# 0\n"),
+        ["ada"]
+    );
     let crontab = read(text, Form::System);
     assert_eq!(crontab.jobs[0].user.as_deref(), Some("root"));
     assert_eq!(crontab.jobs[0].id, "run-parts");

@@ -339,8 +339,10 @@ impl<'a> World<'a> {
                     when: AfterWhen::Failed,
                     ..
                 } => Some("no run fails in a simulation"),
-                Trigger::After { .. } => None,
-                Trigger::Cron { .. } | Trigger::Every { .. } | Trigger::At { .. } => None,
+                Trigger::After { .. }
+                | Trigger::Cron { .. }
+                | Trigger::Every { .. }
+                | Trigger::At { .. } => None,
             },
         };
         Simulation {

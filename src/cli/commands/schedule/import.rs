@@ -16,7 +16,7 @@ use crate::cli::render::line::{BAD, CARE, GOOD, Line};
 use crate::cli::session::Session;
 use crate::model::{Diagnostic, Kind, Problem, Severity};
 use crate::schedule::crontab::{
-    CRONTAB_BYTES_MAX, CronJob, Crontab, Form, Note, has_users, read, worker_yaml,
+    CRONTAB_BYTES_MAX, CronJob, Crontab, Form, Note, read, users, worker_yaml,
 };
 
 /// Names of users, by which the system's form is told.
@@ -33,21 +33,29 @@ pub(super) struct Args {
     /// Print what would be written, and write nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    form: Forms,
+    /// Replace the worker's file where it is there already
+    #[arg(long)]
+    force: bool,
+}
+
+/// What the crontab looks like; without either it is found out.
+#[derive(Debug, clap::Args)]
+struct Forms {
     /// Jobs have a user before the command, as in /etc/crontab [default: found out]
     #[arg(long, conflicts_with = "user")]
     system: bool,
     /// Jobs have no user before the command, as in `crontab -l` [default: found out]
     #[arg(long)]
     user: bool,
-    /// Replace the worker's file where it is there already
-    #[arg(long)]
-    force: bool,
 }
 
 pub(super) fn import(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let workspace = session.globals.find_workspace(session.cwd)?;
     let bytes = contents(session, &args.file)?;
-    let crontab = read(&bytes, form(args, &bytes));
+    let (form, may_have_users) = form(args, &bytes);
+    let crontab = read(&bytes, form);
     let worker = args.worker.clone().unwrap_or_else(|| worker_of(&args.file));
     let source = if args.file == "-" {
         "a crontab"
@@ -76,6 +84,10 @@ pub(super) fn import(session: &mut Session<'_>, args: &Args) -> Result<Exit, Dia
         session.print_json(&imported.json(), "imported");
     } else {
         imported.print(session);
+    }
+    if may_have_users {
+        let text = "every command begins with the name of a user: if they are users, `--system` reads them so";
+        diagnostic::warning(&mut session.io.err, text);
     }
     Ok(imported.exit())
 }
@@ -108,18 +120,31 @@ fn contents(session: &mut Session<'_>, file: &str) -> Result<Vec<u8>, Diagnostic
     Ok(bytes)
 }
 
-fn form(args: &Args, bytes: &[u8]) -> Form {
+/// What its jobs look like, and whether they might as well have users.
+fn form(args: &Args, bytes: &[u8]) -> (Form, bool) {
     let by_place = args.file == "/etc/crontab" || args.file.starts_with("/etc/cron.d/");
-    match (args.system, args.user) {
-        (true, _) => Form::System,
-        (_, true) => Form::User,
-        _ if by_place || has_users(bytes, &users()) => Form::System,
-        _ => Form::User,
+    if args.form.user || args.form.system || by_place {
+        let form = if args.form.user {
+            Form::User
+        } else {
+            Form::System
+        };
+        return (form, false);
+    }
+    let named = users(bytes);
+    if named.is_empty() || !named.is_subset(&known_users()) {
+        return (Form::User, false);
+    }
+    // `mail` and `git` are users and commands; nobody has a command `root`.
+    if named.contains("root") {
+        (Form::System, false)
+    } else {
+        (Form::User, true)
     }
 }
 
 /// Users of this machine, and `root`.
-fn users() -> BTreeSet<String> {
+fn known_users() -> BTreeSet<String> {
     let text = fs::read_to_string(PASSWD).unwrap_or_default();
     let names = text.lines().filter_map(|line| line.split(':').next());
     let known = names.map(str::to_owned);
@@ -180,12 +205,14 @@ fn write_whole(path: &Path, text: &str, replace: bool) -> Result<(), Diagnostic>
             .open(&aside.0)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        if replace {
+        let put = if replace {
             fs::rename(&aside.0, path)
         } else {
             // A link fails where there is a file, also one that came this moment.
             fs::hard_link(&aside.0, path)
-        }
+        };
+        put?;
+        fs::File::open(directory)?.sync_all()
     };
     put().map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {

@@ -29,7 +29,9 @@ const ASSUMED_MS: u64 = 60_000;
 const LINES_MAX: usize = 20;
 
 /// Hours that are shown one by one; more are put together by the hour of the day.
-const BARS_MAX: usize = 48;
+const BARS_MAX: u64 = 48;
+
+const HOUR_MS: u64 = 3_600_000;
 
 /// The longest bar.
 const BAR_CHARS: u64 = 40;
@@ -175,9 +177,8 @@ fn durations(
             });
         }
         let mut known = last_durations(control, &skill)?;
-        known.sort_unstable();
-        let (duration_ms, source) = match (known.get(known.len() / 2), otherwise) {
-            (Some(median), _) => (*median, "median"),
+        let (duration_ms, source) = match (median(&mut known), otherwise) {
+            (Some(median), _) => (median, "median"),
             (None, Some(said)) => (said, "given"),
             (None, None) => (ASSUMED_MS, "assumed"),
         };
@@ -191,6 +192,14 @@ fn durations(
     skills.into_iter().map(of).collect()
 }
 
+fn median(known: &mut [u64]) -> Option<u64> {
+    known.sort_unstable();
+    let upper = *known.get(known.len() / 2)?;
+    let lower = *known.get((known.len() - 1) / 2)?;
+    Some(lower.midpoint(upper))
+}
+
+/// How long the last finished runs of a skill lasted.
 fn last_durations(control: &dyn Control, skill: &str) -> Result<Vec<u64>, Diagnostic> {
     let query = RunsQuery {
         skill: Some(skill.to_owned()),
@@ -367,20 +376,16 @@ fn hour_of(at: Timestamp, zone: Tz) -> Timestamp {
 
 /// Runs that start in each hour; of more than two days, in each hour of the day.
 fn print_load(out: &mut Stream<'_>, load: &[Busy], scenario: &Scenario, zone: Tz) {
-    let hours = scenario
-        .to
-        .millis_since(hour_of(scenario.from, zone))
-        .div_ceil(3_600_000);
-    let by_day = usize::try_from(hours).is_ok_and(|hours| hours > BARS_MAX);
+    let first = hour_of(scenario.from, zone);
+    let hours = scenario.to.millis_since(first).div_ceil(HOUR_MS);
+    let by_day = hours > BARS_MAX;
     let mut bars: BTreeMap<(i64, String), (u64, u64)> = BTreeMap::new();
+    for nth in 0..hours {
+        let hour = first.plus_millis(nth * HOUR_MS);
+        bars.entry(bar_of(hour, zone, by_day)).or_default();
+    }
     for busy in load {
-        let hour = busy.hour.time_in(zone);
-        let label = match hour.get(..2).filter(|_| by_day) {
-            Some(hour) => (0, format!("{hour}:00")),
-            // In the night of a change two hours have the same name.
-            None => (busy.hour.millis(), busy.hour.rfc3339_in(zone)),
-        };
-        let bar = bars.entry(label).or_default();
+        let bar = bars.entry(bar_of(busy.hour, zone, by_day)).or_default();
         bar.0 += busy.started;
         bar.1 = bar.1.max(busy.at_once);
     }
@@ -389,11 +394,29 @@ fn print_load(out: &mut Stream<'_>, load: &[Busy], scenario: &Scenario, zone: Tz
     } else {
         "runs that start, by the hour"
     };
-    heading(out, title, bars.len());
+    heading(out, title, load.len());
     let most = bars.values().map(|bar| bar.0).max().unwrap_or(0).max(1);
-    for ((_, label), (started, at_once)) in bars {
+    for ((_, label), (started, at_once)) in bars.into_iter().filter(|_| !load.is_empty()) {
         let length = (started * BAR_CHARS).div_ceil(most);
         let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
-        out.line(format!("  {label}  {bar} {started}, {at_once} at once"));
+        let told = if at_once == 0 {
+            String::new()
+        } else {
+            format!("{started}, {at_once} at once")
+        };
+        let parts = [label, bar, told];
+        let shown = parts.iter().filter(|part| !part.is_empty());
+        let shown: Vec<&str> = shown.map(String::as_str).collect();
+        out.line(format!("  {}", shown.join("  ")));
+    }
+}
+
+/// The bar that an hour belongs to, by its place and its label.
+fn bar_of(hour: Timestamp, zone: Tz, by_day: bool) -> (i64, String) {
+    let local = hour.time_in(zone);
+    match local.get(..2).filter(|_| by_day) {
+        Some(of_day) => (0, format!("{of_day}:00")),
+        // In the night of a change two hours have the same name.
+        None => (hour.millis(), hour.rfc3339_in(zone)),
     }
 }
