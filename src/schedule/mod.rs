@@ -37,11 +37,11 @@ pub use expression::Expression;
 pub use ledger::STEPPED_BACK_MS;
 pub use moments::MomentError;
 pub use planned::Planned;
-pub use preview::{FIRES_MAX, Fire, Preview, preview};
+pub use preview::{FIRES_MAX, Fire, Preview, Wanted, preview};
 pub use recurrence::Recurrence;
 pub use sentences::{Facts, Sentence, sentences};
 pub use simulate::{
-    Busy, DUE_TIMES_MAX, EndedBy, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
+    Busy, DUE_TIMES_MAX, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation, simulate,
 };
 pub use warnings::{DstKind, DstWarning, dst_warnings};

@@ -9,7 +9,20 @@ use crate::model::{RunId, Timestamp};
 pub const FIRES_MAX: usize = 10_000;
 
 /// Most decisions of one preview: a schedule whose due times are all blocked comes to an end too.
-const STEPS_MAX: usize = 200_000;
+const STEPS_MAX: usize = 100_000;
+
+/// Which runs of a schedule are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// Only of due times after this one.
+    pub after: Timestamp,
+    /// Only those that start after this instant.
+    pub seen: Timestamp,
+    /// Only those that start up to this instant.
+    pub until: Option<Timestamp>,
+    /// How many.
+    pub most: usize,
+}
 
 /// A due time that is to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,20 +42,21 @@ pub struct Preview {
     pub left_out: Vec<SlotRow>,
     /// Whether nothing is due behind the last of them.
     pub ends: bool,
+    /// Up to where it was looked, where so many due times do not run that it was given up.
+    pub given_up: Option<Timestamp>,
 }
 
-/// The next `most` runs that start after `seen`, of due times after `after`; a pause is taken for ended. Empty where
-/// an event makes it due.
-pub fn preview(planned: &Planned, after: Timestamp, seen: Timestamp, most: usize) -> Preview {
+/// The next runs of a schedule; a pause is taken for ended. Empty where an event makes it due.
+pub fn preview(planned: &Planned, wanted: Wanted) -> Preview {
     let mut found = Preview::default();
     let Some(slots) = planned.recurrence() else {
         return found;
     };
-    let mut state = planned.state(after);
+    let mut state = planned.state(wanted.after);
     state.pause = None;
-    let mut now = after;
+    let mut now = wanted.after;
     for _ in 0..STEPS_MAX {
-        if found.fires.len() >= most.min(FIRES_MAX) {
+        if found.fires.len() >= wanted.most.min(FIRES_MAX) {
             return found;
         }
         let moment = Moment {
@@ -52,14 +66,19 @@ pub fn preview(planned: &Planned, after: Timestamp, seen: Timestamp, most: usize
             others: Others::default(),
         };
         let (rows, next) = settle(&slots, &planned.policy, &mut state, moment);
-        for row in rows.into_iter().filter(|row| row.to > seen) {
+        for row in rows.into_iter().filter(|row| row.to > wanted.seen) {
             found.left_out.pop_if(|last| last.from == row.from);
             found.left_out.push(row);
         }
         match next {
-            Next::Wait(Some(later)) | Next::Hold(later) => now = later,
+            Next::Wait(Some(later)) | Next::Hold(later) => {
+                if wanted.until.is_some_and(|until| later > until) {
+                    return found;
+                }
+                now = later;
+            }
             Next::Again => {}
-            Next::Fire { slot, .. } if now <= seen => state.advance(slot),
+            Next::Fire { slot, .. } if now <= wanted.seen => state.advance(slot),
             Next::Fire { slot, .. } => {
                 found.fires.push(Fire {
                     due: slot,
@@ -73,6 +92,7 @@ pub fn preview(planned: &Planned, after: Timestamp, seen: Timestamp, most: usize
             }
         }
     }
+    found.given_up = Some(now);
     found
 }
 
@@ -109,6 +129,15 @@ mod tests {
         }
     }
 
+    fn wanted(after: Timestamp, seen: Timestamp, most: usize) -> Wanted {
+        Wanted {
+            after,
+            seen,
+            until: None,
+            most,
+        }
+    }
+
     fn due(preview: &Preview) -> Vec<String> {
         let fires = preview.fires.iter();
         fires
@@ -124,7 +153,7 @@ mod tests {
             ..Policy::default()
         };
         let after = at("2026-03-02T01:00:00Z");
-        let found = preview(&planned("0 * * * *", policy), after, after, 9);
+        let found = preview(&planned("0 * * * *", policy), wanted(after, after, 9));
         assert_eq!(
             due(&found),
             ["2026-03-02T02:00", "2026-03-02T05:00", "2026-03-02T06:00"]
@@ -145,7 +174,7 @@ mod tests {
         let mut used = planned("0 9 * * *", policy);
         used.actions = 1;
         let after = at("2026-03-02T01:00:00Z");
-        let found = preview(&used, after, after, 9);
+        let found = preview(&used, wanted(after, after, 9));
         assert_eq!(due(&found), ["2027-01-01T09:00", "2027-01-02T09:00"]);
         assert!(found.ends);
     }
@@ -160,9 +189,9 @@ mod tests {
         let starts = slot.plus_millis(jitter_ms("w/a", slot, 3_600_000));
         let before = starts.just_before();
         let planned = planned("0 9 * * *", policy);
-        let found = preview(&planned, at("2026-03-02T08:00:00Z"), before, 1);
+        let found = preview(&planned, wanted(at("2026-03-02T08:00:00Z"), before, 1));
         assert_eq!(found.fires, [Fire { due: slot, starts }]);
-        let found = preview(&planned, at("2026-03-02T08:00:00Z"), starts, 1);
+        let found = preview(&planned, wanted(at("2026-03-02T08:00:00Z"), starts, 1));
         assert_eq!(due(&found), ["2026-03-03T09:00"]);
         assert!(!found.ends);
     }
@@ -174,7 +203,18 @@ mod tests {
             ..Policy::default()
         };
         let after = at("2026-03-02T08:00:00Z");
-        let found = preview(&planned("0 0 * * *", policy), after, after, 1);
+        let found = preview(
+            &planned("0 0 * * *", policy.clone()),
+            wanted(after, after, 1),
+        );
         assert!(found.fires.is_empty() && !found.ends);
+        assert!(found.given_up.unwrap() > at("2200-01-01"));
+        let until = Wanted {
+            until: Some(at("2026-03-05T00:00:00Z")),
+            ..wanted(after, after, 1)
+        };
+        let found = preview(&planned("0 0 * * *", policy), until);
+        assert_eq!(found.left_out[0].count, Some(3));
+        assert_eq!(found.given_up, None);
     }
 }

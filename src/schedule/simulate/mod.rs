@@ -15,7 +15,7 @@ use super::recurrence::Recurrence;
 use crate::model::schedule::{AfterWhen, Fate, Overlap, ScheduleState, SlotRow, Trigger};
 use crate::model::{RunId, Timestamp};
 pub use scenario::{
-    Busy, DUE_TIMES_MAX, EndedBy, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
+    Busy, DUE_TIMES_MAX, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation,
 };
 
@@ -47,8 +47,9 @@ struct Course<'a> {
     events: VecDeque<Timestamp>,
     last_event: Option<Timestamp>,
     wake: Option<Timestamp>,
-    running: Vec<usize>,
-    waiting: VecDeque<usize>,
+    running: BTreeSet<usize>,
+    /// In the order in which they were accepted, which is that of their numbers.
+    waiting: BTreeSet<usize>,
     rows: BTreeMap<Timestamp, SlotRow>,
     cut_short: u64,
 }
@@ -80,8 +81,8 @@ impl<'a> World<'a> {
             events: VecDeque::new(),
             last_event: None,
             wake: None,
-            running: Vec::new(),
-            waiting: VecDeque::new(),
+            running: BTreeSet::new(),
+            waiting: BTreeSet::new(),
             rows: BTreeMap::new(),
             cut_short: 0,
         };
@@ -186,14 +187,14 @@ impl<'a> World<'a> {
         let added = decided(&course.state).saturating_sub(before);
         for row in &rows {
             if row.fate == Fate::SkippedOverlap {
-                let others = course.running.iter().chain(&course.waiting);
-                let met: Vec<Timestamp> = others.map(|run| self.runs[*run].due).collect();
+                let met = met(course, &self.runs);
                 let mut slot = slots.next_after(cursor.max(row.from.just_before()));
                 while let Some(due) = slot.filter(|due| *due <= row.to) {
                     self.overlaps.push(OverlapMet {
                         schedule: course.planned.id.clone(),
                         due,
                         met: met.clone(),
+                        others: course.running.len() + course.waiting.len(),
                         then: Met::Skipped,
                     });
                     slot = slots.next_after(due);
@@ -220,12 +221,6 @@ impl<'a> World<'a> {
         let course = &mut self.courses[index];
         let nobodys = RunId::from_bytes([0; 16]);
         course.state.fired(slot, fate, nobodys, now);
-        let others: Vec<usize> = course
-            .running
-            .iter()
-            .chain(&course.waiting)
-            .copied()
-            .collect();
         let policy = course.planned.policy.overlap;
         let then = match policy {
             Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll => Met::Waits,
@@ -233,11 +228,13 @@ impl<'a> World<'a> {
             Overlap::AllowAll => Met::Beside,
         };
         let schedule = course.planned.id.clone();
-        if !others.is_empty() {
+        let others = course.running.len() + course.waiting.len();
+        if others > 0 {
             self.overlaps.push(OverlapMet {
                 schedule: schedule.clone(),
                 due: slot,
-                met: others.iter().map(|other| self.runs[*other].due).collect(),
+                met: met(course, &self.runs),
+                others,
                 then,
             });
         }
@@ -251,12 +248,14 @@ impl<'a> World<'a> {
             ended_by: None,
         });
         if then == Met::Ends {
-            for other in &others {
-                self.end(*other, EndedBy::Successor, now);
+            let course = &self.courses[index];
+            let ended: Vec<usize> = course.running.union(&course.waiting).copied().collect();
+            for other in ended {
+                self.end(other, EndedBy::Successor, now);
             }
         }
-        if then == Met::Waits && !others.is_empty() {
-            self.courses[index].waiting.push_back(run);
+        if then == Met::Waits && others > 0 {
+            self.courses[index].waiting.insert(run);
         } else {
             self.start(run, now);
         }
@@ -264,7 +263,7 @@ impl<'a> World<'a> {
 
     fn start(&mut self, run: usize, now: Timestamp) {
         let course = &mut self.courses[self.owners[run]];
-        course.running.push(run);
+        course.running.insert(run);
         let assumed = self.scenario.durations.get(&course.planned.skill);
         let lasts = assumed.copied().unwrap_or(self.scenario.otherwise_ms);
         self.runs[run].started_at = Some(now);
@@ -279,8 +278,8 @@ impl<'a> World<'a> {
         if self.runs[run].ended_at.is_some() || (by == EndedBy::Itself && !was_running) {
             return;
         }
-        course.running.retain(|one| *one != run);
-        course.waiting.retain(|one| *one != run);
+        course.running.remove(&run);
+        course.waiting.remove(&run);
         course.cut_short += u64::from(by == EndedBy::Successor);
         self.runs[run].ended_at = Some(now);
         self.runs[run].ended_by = Some(by);
@@ -289,7 +288,7 @@ impl<'a> World<'a> {
             return;
         }
         if self.courses[owner].running.is_empty()
-            && let Some(next) = self.courses[owner].waiting.pop_front()
+            && let Some(next) = self.courses[owner].waiting.pop_first()
         {
             self.start(next, now);
         }
@@ -351,6 +350,12 @@ impl<'a> World<'a> {
             overlaps: self.overlaps,
         }
     }
+}
+
+/// Due times of the first runs that have not ended.
+fn met(course: &Course<'_>, runs: &[SimulatedRun]) -> Vec<Timestamp> {
+    let others = course.running.iter().chain(&course.waiting);
+    others.take(MET_MAX).map(|run| runs[*run].due).collect()
 }
 
 /// How many due times have a fate.

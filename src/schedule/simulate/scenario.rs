@@ -11,6 +11,9 @@ pub const RANGE_MAX_MS: u64 = 366 * 86_400_000;
 /// Most due times of one simulation.
 pub const DUE_TIMES_MAX: usize = 100_000;
 
+/// Most earlier runs that are named at a due time that meets them.
+pub const MET_MAX: usize = 10;
+
 /// What is assumed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scenario {
@@ -88,8 +91,10 @@ pub struct OverlapMet {
     pub schedule: String,
     /// The due time.
     pub due: Timestamp,
-    /// Due times of the runs that had not ended.
+    /// Due times of the runs that had not ended, at most [`MET_MAX`].
     pub met: Vec<Timestamp>,
+    /// How many had not.
+    pub others: usize,
     /// What became of it.
     pub then: Met,
 }

@@ -311,6 +311,18 @@ fn load_is_counted_by_the_hour() {
 }
 
 #[test]
+fn a_heap_of_runs_is_told_by_its_size() {
+    let schedules = [planned("w/a", "* * * * *", overlap(Overlap::BufferAll))];
+    let mut scenario = hour(60 * 24 * 365);
+    scenario.to = at("2026-05-01T00:00:00Z");
+    // 60 days of minutes; each meets all before it.
+    let simulation = simulate(&schedules, &scenario).unwrap();
+    assert_eq!(simulation.runs.len(), 86_400);
+    let last = simulation.overlaps.last().unwrap();
+    assert_eq!((last.met.len(), last.others), (MET_MAX, 86_399));
+}
+
+#[test]
 fn what_is_too_much_is_refused_by_name() {
     let schedules = [planned("w/a", "* * * * *", Policy::default())];
     let scenario = |to: &str| Scenario {

@@ -84,7 +84,7 @@ fn of_schedule(
         attempts: view.plan.attempts,
         failures: view.failures,
     };
-    let preview = subject.preview_of(view, now)?;
+    let preview = subject.preview_of(view, now, None)?;
     let fires = preview.fires.iter();
     Ok(Explained {
         schedule: Some((view.id.clone(), view.skill.clone())),

@@ -18,6 +18,8 @@ use crate::schedule::Fire;
 struct Next<'a> {
     fires: Vec<(&'a ScheduleView, Fire)>,
     left_out: Vec<(&'a ScheduleView, SlotRow)>,
+    /// Up to where it was looked, where too many due times do not run.
+    given_up: Vec<(&'a ScheduleView, Timestamp)>,
     paused: Vec<&'a ScheduleView>,
     by_events: Vec<&'a ScheduleView>,
 }
@@ -54,7 +56,7 @@ fn of_schedules<'a>(
     subject: &Subject,
     now: Timestamp,
 ) -> Result<Next<'a>, Diagnostic> {
-    let mut next = Next::default();
+    let (mut next, mut until) = (Next::default(), None);
     for view in views {
         if !view.plan.trigger.is_timed() {
             next.by_events.push(view);
@@ -67,15 +69,20 @@ fn of_schedules<'a>(
                 continue;
             }
         }
-        let preview = subject.preview_of(view, now)?;
+        let preview = subject.preview_of(view, now, until)?;
+        let given_up = preview.given_up.map(|at| (view, at));
+        next.given_up.extend(given_up);
         let fires = preview.fires.into_iter();
         next.fires.extend(fires.map(|fire| (view, fire)));
+        next.sort();
+        next.fires.truncate(subject.count());
+        // Nothing behind the last that is shown is of interest.
+        if next.fires.len() >= subject.count() {
+            until = next.fires.last().map(|(_, fire)| fire.starts);
+        }
         let rows = preview.left_out.into_iter();
         next.left_out.extend(rows.map(|row| (view, row)));
     }
-    next.fires
-        .sort_by(|(one, a), (other, b)| (a.starts, &one.id).cmp(&(b.starts, &other.id)));
-    next.fires.truncate(subject.count());
     // What lies behind the last that is shown is not of interest; where nothing runs, all of it is.
     if let Some((_, last)) = next.fires.last() {
         let last = last.starts;
@@ -101,6 +108,11 @@ fn fire_json(
 }
 
 impl Next<'_> {
+    fn sort(&mut self) {
+        self.fires
+            .sort_by(|(one, a), (other, b)| (a.starts, &one.id).cmp(&(b.starts, &other.id)));
+    }
+
     fn json(&self) -> Value {
         let fires = self.fires.iter().map(|(view, fire)| {
             let zone = times::zone(&view.timezone);
@@ -117,6 +129,7 @@ impl Next<'_> {
         json!({
             "next": fires.collect::<Vec<_>>(),
             "left_out": left_out.collect::<Vec<_>>(),
+            "looked_until": self.given_up.iter().map(|(view, at)| json!({"schedule": view.id, "until": at})).collect::<Vec<_>>(),
             "paused": ids(&self.paused),
             "by_events": ids(&self.by_events),
         })
@@ -166,6 +179,14 @@ impl Next<'_> {
             };
             let why = super::slots::meaning(row.fate);
             diagnostic::hint(err, &format!("{}: {what} not run: {why}", view.id));
+        }
+        for (view, at) in &self.given_up {
+            let at = at.rfc3339_in(times::zone(&view.timezone));
+            let text = format!(
+                "{}: only looked up to {at}, for so much does not run",
+                view.id
+            );
+            diagnostic::warning(err, &text);
         }
         for view in &self.paused {
             let why = view.paused.as_ref().map_or("", |pause| &pause.reason);

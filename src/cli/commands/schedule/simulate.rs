@@ -28,6 +28,9 @@ const ASSUMED_MS: u64 = 60_000;
 /// Lines of a list that are shown; JSON has all.
 const LINES_MAX: usize = 20;
 
+/// Earlier runs that are named in a line.
+const MET_SHOWN: usize = 3;
+
 /// Hours that are shown one by one; more are put together by the hour of the day.
 const BARS_MAX: u64 = 48;
 
@@ -338,13 +341,15 @@ fn print_overlaps(out: &mut Stream<'_>, simulation: &Simulation, zone: Tz) {
             Met::Beside => "runs beside it",
         };
         let met = overlap.met.iter().map(|due| due.rfc3339_in(zone));
-        let (due, met) = (
-            overlap.due.rfc3339_in(zone),
-            met.collect::<Vec<_>>().join(", "),
-        );
+        let mut met: Vec<String> = met.take(MET_SHOWN).collect();
+        if overlap.others > met.len() {
+            met.push(format!("{} more", overlap.others - met.len()));
+        }
+        let due = overlap.due.rfc3339_in(zone);
         out.line(format!(
-            "  {due}  {}  meets that of {met}, and {then}",
-            overlap.schedule
+            "  {due}  {}  meets that of {}, and {then}",
+            overlap.schedule,
+            met.join(", ")
         ));
     }
     more(out, overlaps.len());

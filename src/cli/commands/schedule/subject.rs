@@ -9,7 +9,7 @@ use crate::model::duration::parse_millis;
 use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::ScheduleView;
-use crate::schedule::{Expression, FIRES_MAX, Planned, Preview, Recurrence, preview};
+use crate::schedule::{Expression, FIRES_MAX, Planned, Preview, Recurrence, Wanted, preview};
 
 /// A schedule or an expression, and how much of its future is wanted.
 #[derive(Debug, clap::Args)]
@@ -116,18 +116,25 @@ impl Subject {
         Ok(all.take(self.count()).collect())
     }
 
-    /// The next runs of a schedule.
+    /// The next runs of a schedule that start up to an instant.
     pub(super) fn preview_of(
         &self,
         view: &ScheduleView,
         now: Timestamp,
+        until: Option<Timestamp>,
     ) -> Result<Preview, Diagnostic> {
         let planned = planned(view, now);
-        let (cursor, seen) = match self.after(now, planned.zone)? {
+        let (after, seen) = match self.after(now, planned.zone)? {
             Some(after) => (after, after),
             None => (undecided_since(view, now), now),
         };
-        Ok(preview(&planned, cursor, seen, self.count()))
+        let wanted = Wanted {
+            after,
+            seen,
+            until,
+            most: self.count(),
+        };
+        Ok(preview(&planned, wanted))
     }
 }
 
