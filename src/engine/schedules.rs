@@ -9,11 +9,14 @@ use chrono_tz::Tz;
 use super::desk::Desk;
 use super::reading::unreadable;
 use super::view::View;
+use crate::catalog::{Catalog, Lookup};
 use crate::model::schedule::{
     Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger,
 };
 use crate::model::{Diagnostic, Kind, Timestamp};
-use crate::protocol::{LastFire, PauseRequest, PauseView, ScheduleView, SlotView, SlotsQuery};
+use crate::protocol::{
+    LastFire, PauseRequest, PauseView, SchedulePlan, ScheduleView, SlotView, SlotsQuery,
+};
 use crate::schedule::{Moment, Next, Others, Recurrence, decide, words};
 use crate::store::{Store, Unreadable};
 
@@ -45,7 +48,8 @@ pub(super) fn views(
     enabled
         .map(|schedule| {
             let state = states.remove(&schedule.id);
-            view_of(schedule, state.as_ref(), now, |run| {
+            let attempts = attempts_of(&catalog, schedule);
+            view_of(schedule, state.as_ref(), attempts, now, |run| {
                 outcome_of(view, store, run)
             })
         })
@@ -55,6 +59,7 @@ pub(super) fn views(
 fn view_of(
     schedule: &Schedule,
     state: Option<&ScheduleState>,
+    attempts: Option<u32>,
     now: Timestamp,
     outcome_of: impl Fn(crate::model::RunId) -> Result<Option<String>, Diagnostic>,
 ) -> Result<ScheduleView, Diagnostic> {
@@ -94,7 +99,29 @@ fn view_of(
         failures: present.failures,
         actions: present.actions,
         totals: present.totals,
+        plan: plan_of(schedule, state, attempts),
     })
+}
+
+fn plan_of(
+    schedule: &Schedule,
+    state: Option<&ScheduleState>,
+    attempts: Option<u32>,
+) -> SchedulePlan {
+    SchedulePlan {
+        trigger: schedule.trigger.clone(),
+        policy: schedule.policy.clone(),
+        anchor: state.map(|state| state.anchor),
+        cursor: state.map(|state| state.cursor),
+        attempts,
+    }
+}
+
+fn attempts_of(catalog: &Catalog, schedule: &Schedule) -> Option<u32> {
+    match catalog.find(&schedule.skill.to_string()) {
+        Lookup::Found(_, skill) => Some(skill.retry.max_attempts),
+        _ => None,
+    }
 }
 
 /// When it is due next, as if everything until now were settled.

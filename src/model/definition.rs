@@ -186,7 +186,7 @@ pub struct CheckText {
 }
 
 /// A hook as written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HookText {
     /// Shell text without placeholders; the event arrives on standard input.
     pub command: String,

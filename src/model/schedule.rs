@@ -36,7 +36,7 @@ pub struct Schedule {
 }
 
 /// What makes a schedule due.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "on", rename_all = "snake_case")]
 pub enum Trigger {
     /// Due times of a cron expression.
@@ -108,7 +108,7 @@ impl Trigger {
 }
 
 /// Which ends of another run count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterWhen {
     /// Only successes.
@@ -179,7 +179,7 @@ impl Dst {
 }
 
 /// What becomes of due times.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Policy {
     /// While an earlier run of the schedule has not ended.
@@ -244,7 +244,7 @@ pub enum Overlap {
 }
 
 /// What becomes of due times at which no engine was there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CatchUp {
     /// How many of them run.

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod control;
+mod plan;
 mod requests;
 mod runs;
 mod schedules;
@@ -13,6 +14,7 @@ mod watch;
 
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
+pub use plan::SchedulePlan;
 pub use requests::{
     CancelRequest, LogsQuery, ReloadReport, Rendered, RenderedCheck, ResolveRequest, RunsQuery,
     Status, SubmitRequest, Submitted, Substitution,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::SchedulePlan;
 use crate::model::schedule::{Fate, Overlap, SlotRow};
 use crate::model::{RunId, Timestamp};
 
@@ -42,6 +43,8 @@ pub struct ScheduleView {
     pub actions: u64,
     /// How many due times had which fate.
     pub totals: BTreeMap<Fate, u64>,
+    /// What its future follows from.
+    pub plan: SchedulePlan,
 }
 
 /// The last run that a schedule led to.

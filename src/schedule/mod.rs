@@ -5,6 +5,7 @@
 //! [`settle`] says of each slot whether it runs and why not; the time and what else runs are arguments.
 
 mod blocked;
+pub mod crontab;
 mod days;
 mod due;
 mod error;
@@ -16,7 +17,11 @@ mod manual;
 mod matcher;
 mod moments;
 mod occurrences;
+mod planned;
+mod preview;
 mod recurrence;
+mod sentences;
+mod simulate;
 mod slots;
 mod warnings;
 mod words;
@@ -35,6 +40,13 @@ pub use ledger::STEPPED_BACK_MS;
 pub use manual::{Despite, Refused, finds_room, permitted};
 pub use moments::MomentError;
 pub use occurrences::PENDING_MAX;
+pub use planned::Planned;
+pub use preview::{FIRES_MAX, Fire, Preview, Wanted, preview};
 pub use recurrence::Recurrence;
+pub use sentences::{Facts, Sentence, sentences};
+pub use simulate::{
+    Busy, DUE_TIMES_MAX, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
+    Simulated, SimulatedRun, Simulation, simulate,
+};
 pub use warnings::{DstKind, DstWarning, dst_warnings};
 pub use words::words;

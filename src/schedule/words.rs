@@ -43,7 +43,7 @@ fn of_moments(moments: &Moments) -> String {
 }
 
 /// Exactly, in the largest units.
-fn span(millis: u64) -> String {
+pub(super) fn span(millis: u64) -> String {
     let units = [
         (86_400_000, "day"),
         (3_600_000, "hour"),
@@ -269,7 +269,7 @@ fn joined_once(mut parts: Vec<String>) -> String {
 }
 
 /// `a, b and c`.
-fn joined(parts: &[String]) -> String {
+pub(super) fn joined(parts: &[String]) -> String {
     match parts {
         [] => String::new(),
         [one] => one.clone(),

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use workerctl::model::outcome::{Outcome, Phase, Results};
-use workerctl::model::schedule::{Fate, Overlap, SlotRow};
+use workerctl::model::schedule::{Fate, Overlap, Policy, SlotRow, Trigger};
 use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
     BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogStream, LogsQuery,
     PauseRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsQuery, ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    RunsQuery, SchedulePlan, ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
     TriggerRequest, WatchEvent, WorkerView,
 };
 
@@ -380,5 +380,12 @@ fn schedule(id: &str) -> ScheduleView {
         failures: 0,
         actions: 0,
         totals: BTreeMap::new(),
+        plan: SchedulePlan {
+            trigger: Trigger::Every { period_ms: 60_000 },
+            policy: Policy::default(),
+            anchor: None,
+            cursor: None,
+            attempts: Some(1),
+        },
     }
 }

@@ -43,7 +43,8 @@ enum What {
     },
 }
 
-fn id(text: &str) -> Result<String, String> {
+/// Reads an id as new definitions have it.
+pub(super) fn id(text: &str) -> Result<String, String> {
     let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
     let goes_on = text
         .chars()

@@ -1,10 +1,14 @@
-//! `schedule list|slots|next|explain|pause|resume|trigger|backfill`
+//! `schedule list|slots|next|explain|simulate|import-crontab|pause|resume|trigger|backfill`
 
 mod backfill;
-mod expression;
+mod explain;
+mod import;
 mod list;
+mod next;
 mod pause;
+mod simulate;
 mod slots;
+mod subject;
 mod trigger;
 
 use chrono_tz::Tz;
@@ -36,10 +40,14 @@ enum What {
         #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
-    /// List the next due times of a cron expression
-    Next(expression::Bare),
-    /// Explain a cron expression in words, with its next due times and what changes of the clock do
-    Explain(expression::Bare),
+    /// List the next due times of a schedule, of an expression, or of all schedules
+    Next(subject::Subject),
+    /// Explain a schedule or an expression in words: due times, changes of the clock, what each policy will do
+    Explain(subject::Subject),
+    /// Let a virtual clock run over all schedules: what fires, what overlaps, how much at once
+    Simulate(simulate::Args),
+    /// Write a worker that does what a crontab does
+    ImportCrontab(import::Args),
     /// Pause a schedule; nothing of it runs until it is resumed
     Pause {
         /// Id of the schedule
@@ -72,8 +80,10 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             since,
             limit,
         } => slots::slots(session, schedule.as_deref(), since.as_deref(), *limit),
-        What::Next(bare) => expression::next(session, bare),
-        What::Explain(bare) => expression::explain(session, bare),
+        What::Next(subject) => next::next(session, subject),
+        What::Explain(subject) => explain::explain(session, subject),
+        What::Simulate(args) => simulate::simulate(session, args),
+        What::ImportCrontab(args) => import::import(session, args),
         What::Pause { schedule, reason } => pause::pause(session, schedule, reason),
         What::Resume { schedule } => pause::resume(session, schedule),
         What::Trigger { schedule, asked } => trigger::trigger(session, schedule, asked),

@@ -83,7 +83,7 @@ fn fate(fate: Fate) -> Line {
     Line::of(style, fate.name())
 }
 
-const fn meaning(fate: Fate) -> &'static str {
+pub(super) const fn meaning(fate: Fate) -> &'static str {
     match fate {
         Fate::Ran => "in time",
         Fate::CaughtUp => "no daemon ran at the due time",

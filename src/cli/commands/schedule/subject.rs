@@ -1,0 +1,204 @@
+//! What `schedule next` and `schedule explain` are asked about: a schedule, an expression, or all schedules.
+
+use chrono_tz::Tz;
+
+use crate::cli::render::times;
+use crate::cli::session::{Accept, Session};
+use crate::cli::suggest;
+use crate::model::duration::parse_millis;
+use crate::model::schedule::Pause;
+use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::protocol::ScheduleView;
+use crate::schedule::{Expression, FIRES_MAX, Planned, Preview, Recurrence, Wanted, preview};
+
+/// A schedule or an expression, and how much of its future is wanted.
+#[derive(Debug, clap::Args)]
+pub(super) struct Subject {
+    /// Id of a schedule, or a cron expression in quotes; all schedules without it
+    #[arg(value_name = "ID|EXPRESSION", conflicts_with = "cron")]
+    given: Option<String>,
+    /// A cron expression: `"0 9 * * 1-5"`, or a nickname such as `@daily`
+    #[arg(long, value_name = "EXPRESSION")]
+    cron: Option<String>,
+    /// IANA zone of the expression's times [default: UTC]
+    #[arg(short = 'z', long, value_name = "ZONE")]
+    timezone: Option<String>,
+    /// The first field of the expression is seconds
+    #[arg(long)]
+    seconds: bool,
+    /// How many due times
+    #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    count: u32,
+    /// Only due times after this one, such as `2026-12-24T18:00`, `+2d` [default: now]
+    #[arg(long, value_name = "TIME")]
+    after: Option<String>,
+}
+
+/// What is meant.
+pub(super) enum Meant {
+    /// An expression that stands in no definition.
+    Expression(Recurrence, Tz),
+    /// Schedules of the definitions in force.
+    Schedules(Vec<ScheduleView>),
+}
+
+impl Subject {
+    /// Finds what is meant.
+    pub(super) fn meant(&self, session: &Session<'_>) -> Result<Meant, Diagnostic> {
+        let given = self.given.as_deref();
+        let expression = self
+            .cron
+            .as_deref()
+            .or_else(|| given.filter(|text| is_expression(text)));
+        if let Some(text) = expression {
+            return self.expression(text);
+        }
+        if self.timezone.is_some() || self.seconds {
+            let why =
+                "`--timezone` and `--seconds` belong to an expression; a schedule has its own";
+            return Err(Diagnostic::new(Kind::Usage, "not_of_a_schedule", why));
+        }
+        let control = session.connect(Accept::RunningElseHosted)?;
+        let all = control.schedules()?;
+        match given {
+            None => Ok(Meant::Schedules(all)),
+            Some(id) => one_of(&all, id).map(|view| Meant::Schedules(vec![view])),
+        }
+    }
+
+    /// Whether one is named.
+    pub(super) fn is_one(&self) -> bool {
+        self.given.is_some()
+    }
+
+    fn expression(&self, text: &str) -> Result<Meant, Diagnostic> {
+        let name = self.timezone.as_deref().unwrap_or("UTC");
+        let zone: Tz = name.parse().map_err(|_| {
+            let message = format!("`{name}` is no time zone");
+            Diagnostic::new(Kind::Usage, "timezone_unknown", message)
+                .hint("write an IANA name such as `Europe/Berlin`")
+        })?;
+        let expression = Expression::parse(text, self.seconds).map_err(|error| {
+            let place = error.at.start + 1;
+            let message = format!("`{text}`, column {place}: {}", error.message);
+            Diagnostic::new(Kind::Usage, "schedule_expression", message).hint(error.hint)
+        })?;
+        Ok(Meant::Expression(
+            Recurrence::cron(expression, zone, None),
+            zone,
+        ))
+    }
+
+    /// How many due times are wanted.
+    pub(super) fn count(&self) -> usize {
+        usize::try_from(self.count).unwrap_or(FIRES_MAX)
+    }
+
+    /// The instant after which due times are wanted, read in a zone; absent: now.
+    pub(super) fn after(&self, now: Timestamp, zone: Tz) -> Result<Option<Timestamp>, Diagnostic> {
+        self.after
+            .as_deref()
+            .map(|text| ahead(text, now, zone))
+            .transpose()
+    }
+
+    /// The next due times of an expression.
+    pub(super) fn fires_of(
+        &self,
+        recurrence: &Recurrence,
+        now: Timestamp,
+        zone: Tz,
+    ) -> Result<Vec<Timestamp>, Diagnostic> {
+        let after = self.after(now, zone)?.unwrap_or(now);
+        let all = std::iter::successors(recurrence.next_after(after), |last| {
+            recurrence.next_after(*last)
+        });
+        Ok(all.take(self.count()).collect())
+    }
+
+    /// The next runs of a schedule that start up to an instant.
+    pub(super) fn preview_of(
+        &self,
+        view: &ScheduleView,
+        now: Timestamp,
+        until: Option<Timestamp>,
+    ) -> Result<Preview, Diagnostic> {
+        let planned = planned(view, now);
+        let (after, seen) = match self.after(now, planned.zone)? {
+            Some(after) => (after, after),
+            None => (undecided_since(view, now), now),
+        };
+        let wanted = Wanted {
+            after,
+            seen,
+            until,
+            most: self.count(),
+        };
+        Ok(preview(&planned, wanted))
+    }
+}
+
+/// A due time of before now may be put off by its jitter, and its run is still to come.
+fn undecided_since(view: &ScheduleView, now: Timestamp) -> Timestamp {
+    let jitter = i64::try_from(view.plan.policy.jitter_ms).unwrap_or(i64::MAX);
+    let earliest = Timestamp::from_millis(now.millis().saturating_sub(jitter));
+    view.plan.cursor.unwrap_or(now).max(earliest).min(now)
+}
+
+/// Ids hold no blanks, and expressions without blanks are nicknames.
+fn is_expression(text: &str) -> bool {
+    text.trim().contains(char::is_whitespace) || text.trim_start().starts_with('@')
+}
+
+fn one_of(all: &[ScheduleView], id: &str) -> Result<ScheduleView, Diagnostic> {
+    if let Some(view) = all.iter().find(|view| view.id.eq_ignore_ascii_case(id)) {
+        return Ok(view.clone());
+    }
+    let refused = Diagnostic::new(
+        Kind::NotFound,
+        "schedule_not_found",
+        format!("no schedule `{id}`"),
+    )
+    .hint("`workerctl schedule list` lists them; an expression has five fields, in quotes");
+    let ids = all.iter().map(|view| view.id.as_str());
+    Err(match suggest::did_you_mean(&suggest::nearest(id, ids)) {
+        Some(meant) => refused.hint(meant),
+        None => refused,
+    })
+}
+
+/// What the future of a schedule follows from.
+pub(super) fn planned(view: &ScheduleView, now: Timestamp) -> Planned {
+    Planned {
+        id: view.id.clone(),
+        skill: view.skill.clone(),
+        trigger: view.plan.trigger.clone(),
+        policy: view.plan.policy.clone(),
+        zone: times::zone(&view.timezone),
+        anchor: view.plan.anchor.unwrap_or(now),
+        actions: view.actions,
+        pause: view.paused.as_ref().map(|pause| Pause {
+            reason: pause.reason.clone(),
+            by: pause.by.clone(),
+            at: pause.at,
+        }),
+    }
+}
+
+/// Reads `now`, `+2h` (so far ahead), or an instant; a bare span would say in neither direction.
+pub(super) fn ahead(text: &str, now: Timestamp, zone: Tz) -> Result<Timestamp, Diagnostic> {
+    let hint = "examples: `now`, `+2h`, `2026-12-24`, `2026-12-24T18:00`, `2026-12-24T18:00:00Z`";
+    let refused = |message: String| Diagnostic::new(Kind::Usage, "bad_instant", message).hint(hint);
+    if text == "now" {
+        return Ok(now);
+    }
+    if let Some(span) = text.strip_prefix('+') {
+        let (millis, _) =
+            parse_millis(span).map_err(|_| refused(format!("`{span}` is no span of time")))?;
+        return Ok(now.plus_millis(millis));
+    }
+    if parse_millis(text).is_ok() {
+        return Err(refused(format!("`{text}` is a span: write `+{text}`")));
+    }
+    times::parse_instant(text, now, zone).map_err(|_| refused(format!("`{text}` is no instant")))
+}

@@ -1,0 +1,127 @@
+//! Variables of a crontab: each holds for the lines after it.
+
+use chrono_tz::Tz;
+
+use super::{Crontab, Shell};
+
+/// Who is told by mail, and how: there is no mail.
+const MAIL: [&str; 4] = [
+    "MAILTO",
+    "MAILFROM",
+    "CONTENT_TYPE",
+    "CONTENT_TRANSFER_ENCODING",
+];
+
+/// What is in force.
+#[derive(Debug)]
+pub(super) struct Environment {
+    exports: Vec<(String, String)>,
+    pub(super) shell: Shell,
+    cron_zone: Option<String>,
+    zone: Option<String>,
+    pub(super) jitter_minutes: u32,
+}
+
+impl Default for Environment {
+    fn default() -> Environment {
+        Environment {
+            exports: Vec::new(),
+            shell: Shell::Sh,
+            cron_zone: None,
+            zone: None,
+            jitter_minutes: 0,
+        }
+    }
+}
+
+impl Environment {
+    /// Takes `NAME=value` in; what cannot be carried over becomes a note.
+    pub(super) fn set(&mut self, crontab: &mut Crontab, line: usize, name: &str, value: &str) {
+        match name {
+            _ if MAIL.contains(&name) => {
+                if !value.is_empty() {
+                    let hint = "`hooks` tell of runs; `workerctl show` has what they printed";
+                    let message = format!("`{name}` is not carried over: nothing is mailed");
+                    crontab.note(line, message, Some(hint.to_owned()));
+                }
+            }
+            "SHELL" => self.set_shell(crontab, line, value),
+            "CRON_TZ" => self.cron_zone = zone(crontab, line, name, value),
+            "TZ" => {
+                self.zone = zone(crontab, line, name, value);
+                self.export(name, value);
+            }
+            "RANDOM_DELAY" => match value.parse() {
+                Ok(minutes) if minutes <= 1_440 => self.jitter_minutes = minutes,
+                _ => crontab.note(
+                    line,
+                    "`RANDOM_DELAY` is not a number of minutes up to 1440",
+                    None,
+                ),
+            },
+            "LOGNAME" | "USER" | "START_HOURS_RANGE" => {
+                let message =
+                    format!("`{name}` is not carried over: cron gives it a meaning of its own");
+                crontab.note(line, message, None);
+            }
+            _ if !is_name(name) || name.starts_with("WORKERCTL_") => {
+                let message = format!(
+                    "`{name}` is not carried over: a shell, or a run, cannot have such a variable"
+                );
+                crontab.note(line, message, Some("use another name".to_owned()));
+            }
+            _ => self.export(name, value),
+        }
+    }
+
+    fn export(&mut self, name: &str, value: &str) {
+        self.exports.retain(|(known, _)| known != name);
+        self.exports.push((name.to_owned(), value.to_owned()));
+    }
+
+    fn set_shell(&mut self, crontab: &mut Crontab, line: usize, value: &str) {
+        self.shell = match value.rsplit('/').next().unwrap_or(value) {
+            "bash" => Shell::Bash,
+            "sh" | "dash" => Shell::Sh,
+            _ => {
+                let message =
+                    format!("`SHELL={value}` is not carried over: `/bin/sh` runs what follows");
+                let hint = "call the other shell in the command".to_owned();
+                crontab.note(line, message, Some(hint));
+                Shell::Sh
+            }
+        };
+    }
+
+    /// What commands find in their environment, in the order in which it was written.
+    pub(super) fn exports(&self) -> &[(String, String)] {
+        &self.exports
+    }
+
+    /// The zone of due times.
+    pub(super) fn timezone(&self) -> Option<String> {
+        self.cron_zone.clone().or_else(|| self.zone.clone())
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// The zone that a value names.
+fn zone(crontab: &mut Crontab, line: usize, name: &str, value: &str) -> Option<String> {
+    let text = value.strip_prefix(':').unwrap_or(value);
+    if text.is_empty() {
+        return None;
+    }
+    if text.parse::<Tz>().is_ok() {
+        return Some(text.to_owned());
+    }
+    let message = format!(
+        "`{name}={value}` is no time zone: what follows is due by the zone of the workspace"
+    );
+    let hint = "write an IANA name such as `Europe/Berlin`".to_owned();
+    crontab.note(line, message, Some(hint));
+    None
+}

@@ -1,0 +1,45 @@
+//! A schedule whose future is computed: its definition, and what is remembered of it.
+
+use chrono_tz::Tz;
+
+use super::recurrence::Recurrence;
+use crate::model::Timestamp;
+use crate::model::schedule::{Pause, Policy, ScheduleState, Trigger};
+
+/// A schedule as far as its future is concerned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Planned {
+    /// Its id.
+    pub id: String,
+    /// What it runs: `worker/skill`.
+    pub skill: String,
+    /// What makes it due.
+    pub trigger: Trigger,
+    /// What becomes of its due times.
+    pub policy: Policy,
+    /// The zone of its due times.
+    pub zone: Tz,
+    /// The origin of `every`.
+    pub anchor: Timestamp,
+    /// How many runs it has led to.
+    pub actions: u64,
+    /// Why nothing of it runs.
+    pub pause: Option<Pause>,
+}
+
+impl Planned {
+    /// Its due times; `None` where an event makes it due.
+    pub fn recurrence(&self) -> Option<Recurrence> {
+        Recurrence::of(&self.trigger, self.zone, self.anchor)
+    }
+
+    /// What is remembered of it, as if everything until `cursor` were decided and nothing ran.
+    pub(super) fn state(&self, cursor: Timestamp) -> ScheduleState {
+        ScheduleState {
+            anchor: self.anchor,
+            actions: self.actions,
+            pause: self.pause.clone(),
+            ..ScheduleState::new(String::new(), cursor)
+        }
+    }
+}
