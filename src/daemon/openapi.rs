@@ -147,6 +147,7 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         Operation::Version
         | Operation::Openapi
         | Operation::Status
+        | Operation::Metrics
         | Operation::Workers
         | Operation::Schedules
         | Operation::Slots
@@ -167,6 +168,7 @@ fn successes(operation: Operation, replies: &mut SchemaGenerator) -> Map<String,
         ),
         Operation::Openapi => ("200", json_of(json!({"type": "object"}))),
         Operation::Status => ("200", json_of(json!(replies.subschema_for::<Status>()))),
+        Operation::Metrics => ("200", json!({"text/plain": {"schema": {"type": "string"}}})),
         Operation::Workers => (
             "200",
             json_of(json!(replies.subschema_for::<Vec<WorkerView>>())),

@@ -353,6 +353,11 @@ impl Control for EngineControl {
         let catalog = self.desk.definitions.current();
         let open = self.view.open(ACTIVE_SHOWN_MAX);
         let counters = self.store.counters();
+        // The loop of a command knows of no schedules.
+        let agenda = match self.host {
+            Host::Daemon => self.view.agenda(),
+            Host::InProcess => schedules::agenda(&self.schedules()?),
+        };
         let count = |weight: Severity| {
             to_u32(
                 catalog
@@ -383,6 +388,9 @@ impl Control for EngineControl {
             ),
             errors: count(Severity::Error),
             warnings: count(Severity::Warning),
+            schedules: to_u32(agenda.schedules),
+            next_due: agenda.next,
+            overdue: agenda.overdue,
             timezone: catalog.config.timezone.clone(),
             uptime_ms: self.clock.monotonic_ms().saturating_sub(self.started_ms),
             syncs: counters.syncs,

@@ -19,6 +19,7 @@ use crate::queue::Queue;
 use crate::store::{Store, Write};
 
 mod admission;
+mod alarm;
 mod commit;
 mod dispatch;
 mod drain;
@@ -41,6 +42,7 @@ const SEAL_AFTER_MS: u64 = 5_000;
 const SEAL_BACKLOG: usize = 512;
 
 pub(crate) use admission::EndOrphans;
+use alarm::Alarms;
 use schedules::Schedules;
 
 /// What the core loop is built from.
@@ -107,6 +109,7 @@ pub(super) struct Core {
     keys_forgotten_ms: u64,
     unsettled: Option<EndOrphans>,
     schedules: Schedules,
+    alarms: Alarms,
     /// How many due times are being made into runs.
     preparing: usize,
     admission: Admission,
@@ -137,6 +140,7 @@ impl Core {
             keys_forgotten_ms: 0,
             unsettled: None,
             schedules: Schedules::remembering(parts.schedules),
+            alarms: Alarms::default(),
             preparing: 0,
             admission: parts.admission,
             starts_queued: parts.starts_queued,
@@ -188,6 +192,7 @@ impl Core {
                 Delivery::Prepared { schedule, made } => {
                     self.on_prepared(&mut turn, &schedule, *made);
                 }
+                Delivery::Told { schedule, told } => self.on_told(&mut turn, &schedule, told),
             }
         }
         for envelope in mail.requests {
@@ -195,6 +200,7 @@ impl Core {
         }
         self.on_time(&mut turn);
         self.schedules_on_time(&mut turn);
+        self.alarms_on_time(&mut turn);
         self.admit(&mut turn);
         if let Err(error) = self.commit(&mut turn) {
             for (envelope, _) in turn.answers {
@@ -205,6 +211,7 @@ impl Core {
         self.publish(&mut turn);
         self.answer(turn.answers);
         self.dispatch(&turn.changed);
+        self.tell_missed();
         self.seal();
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::request::{Envelope, Submission};
 use crate::machine::Event;
+use crate::model::schedule::Told;
 use crate::model::{Diagnostic, Kind, RunId};
 
 /// Most requests that may wait for the loop; beyond, the engine is busy.
@@ -29,6 +30,13 @@ pub(super) enum Delivery {
         schedule: String,
         /// What was made.
         made: Box<Result<Submission, Diagnostic>>,
+    },
+    /// The `on_missed` command of a schedule has ended, or was stopped.
+    Told {
+        /// The schedule.
+        schedule: String,
+        /// How.
+        told: Option<Told>,
     },
     /// Thread and metrics files written before the request are durable.
     Sealed,

@@ -189,6 +189,11 @@ impl Engine {
         self.control.view.on_end(told);
     }
 
+    /// Does this, briefly, whenever something else is due next or a schedule is overdue or no longer.
+    pub fn on_agenda(&self, told: Box<dyn Fn() + Send + Sync>) {
+        self.control.view.on_agenda(told);
+    }
+
     /// Waits until the engine has ended: drained, or its store broken.
     pub fn join(self) -> Result<(), Diagnostic> {
         match self.thread.join() {

@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 
 use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox};
-use super::work::{Effects, Work, not_performed};
+use super::work::{Alarm, Effects, Work, not_performed};
 use crate::machine::Event;
-use crate::model::schedule::Schedule;
+use crate::model::schedule::{Schedule, Told};
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 
 /// Most executor threads; the queue admits far fewer runs than that.
@@ -21,6 +21,7 @@ const STACK_BYTES: usize = 512 * 1024;
 enum Item {
     Perform(Box<Work>),
     Prepare(Arc<Schedule>, Timestamp),
+    Tell(Box<Alarm>),
     Seal,
 }
 
@@ -73,6 +74,11 @@ impl Pool {
     /// Has the run of a due time made, off the loop.
     pub(super) fn prepare(&mut self, schedule: &Arc<Schedule>, slot: Timestamp) {
         self.push(Item::Prepare(Arc::clone(schedule), slot));
+    }
+
+    /// Has the `on_missed` command of a schedule run.
+    pub(super) fn tell_missed(&mut self, alarm: Alarm) {
+        self.push(Item::Tell(Box::new(alarm)));
     }
 
     /// Forgets what was kept for a run that is not accepted.
@@ -150,6 +156,10 @@ impl Shared {
                     self.prepare(&schedule, slot);
                     continue;
                 }
+                Item::Tell(alarm) => {
+                    self.tell_missed(&alarm);
+                    continue;
+                }
                 Item::Seal => {
                     let synced = catch_unwind(AssertUnwindSafe(|| self.effects.sync_files()));
                     if synced.is_err() {
@@ -181,6 +191,17 @@ impl Shared {
         });
     }
 
+    fn tell_missed(&self, alarm: &Alarm) {
+        let schedule = alarm.schedule.id.clone();
+        let told = catch_unwind(AssertUnwindSafe(|| self.effects.tell_missed(alarm)));
+        let told = told.unwrap_or_else(|panic| {
+            let message = describe_panic(panic.as_ref());
+            tracing::error!(schedule, message, "`on_missed` panicked");
+            Some(not_told(alarm, message))
+        });
+        self.inbox.deliver(Delivery::Told { schedule, told });
+    }
+
     fn perform(&self, work: &Work) -> Event {
         catch_unwind(AssertUnwindSafe(|| self.effects.perform(work))).unwrap_or_else(|panic| {
             let run = work.spec.run;
@@ -203,9 +224,22 @@ impl Shared {
                     schedule: schedule.id.clone(),
                     made: Box::new(Err(Diagnostic::new(Kind::Internal, "no_thread", message))),
                 },
+                Item::Tell(alarm) => Delivery::Told {
+                    schedule: alarm.schedule.id.clone(),
+                    told: Some(not_told(&alarm, message.to_owned())),
+                },
                 Item::Seal => Delivery::Sealed,
             });
         }
+    }
+}
+
+/// The command could not even be tried.
+fn not_told(alarm: &Alarm, message: String) -> Told {
+    Told {
+        at: alarm.missed.at,
+        succeeded: false,
+        message: Some(message),
     }
 }
 

@@ -8,14 +8,19 @@ use chrono_tz::Tz;
 
 use super::desk::Desk;
 use super::reading::unreadable;
-use super::view::View;
+use super::view::{Agenda, View};
 use crate::model::schedule::{
     Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger,
 };
 use crate::model::{Diagnostic, Kind, Timestamp};
-use crate::protocol::{LastFire, PauseRequest, PauseView, ScheduleView, SlotView, SlotsQuery};
-use crate::schedule::{Moment, Next, Others, Recurrence, decide, words};
+use crate::protocol::{
+    LastFire, NextDue, OverdueView, PauseRequest, PauseView, ScheduleView, SlotView, SlotsQuery,
+};
+use crate::schedule::{Moment, Next, Others, Recurrence, Watched, decide, expectation, words};
 use crate::store::{Store, Unreadable};
+
+/// Most overdue schedules that readers are shown.
+pub(super) const OVERDUE_SHOWN_MAX: usize = 200;
 
 /// Rows that are answered where no number is asked for.
 const SLOTS_DEFAULT: usize = 50;
@@ -52,6 +57,34 @@ pub(super) fn views(
         .collect()
 }
 
+/// What is due next and what is overdue, as the definitions and the store tell it.
+pub(super) fn agenda(views: &[ScheduleView]) -> Agenda {
+    let of = |view: &ScheduleView| (view.id.clone(), view.timezone.clone());
+    let due = views.iter().filter(|view| view.paused.is_none());
+    let next = due.filter_map(|view| Some((view.next?, view)));
+    let next = next.min_by_key(|(at, _)| *at).map(|(at, view)| {
+        let (schedule, timezone) = of(view);
+        NextDue {
+            schedule,
+            at,
+            timezone,
+        }
+    });
+    let overdue = views.iter().filter(|view| view.overdue).filter_map(|view| {
+        let (schedule, timezone) = of(view);
+        Some(OverdueView {
+            schedule,
+            expected_by: view.expected_by?,
+            timezone,
+        })
+    });
+    Agenda {
+        schedules: views.len(),
+        next,
+        overdue: overdue.take(OVERDUE_SHOWN_MAX).collect(),
+    }
+}
+
 fn view_of(
     schedule: &Schedule,
     state: Option<&ScheduleState>,
@@ -62,6 +95,15 @@ fn view_of(
     let present = state.cloned();
     let present = present.unwrap_or_else(|| ScheduleState::new(String::new(), now));
     let recurrence = Recurrence::of(&schedule.trigger, zone, present.anchor);
+    let expected = recurrence.as_ref().and_then(|slots| {
+        let watched = Watched {
+            id: &schedule.id,
+            slots,
+            policy: &schedule.policy,
+            zone,
+        };
+        expectation(watched, &present)
+    });
     let last = match present.last {
         Some((slot, run)) => Some(LastFire {
             slot,
@@ -91,13 +133,18 @@ fn view_of(
         last,
         succeeded_at: present.succeeded_at,
         failures: present.failures,
+        expected_by: expected.map(|expected| expected.by),
+        overdue: expected.is_some_and(|expected| expected.is_missed(now)),
+        told: present.missed.and_then(|missed| missed.told),
+        kept: None,
+        restored: present.restored,
         actions: present.actions,
         totals: present.totals,
     })
 }
 
 /// When it is due next, as if everything until now were settled.
-fn next_due(
+pub(super) fn next_due(
     schedule: &Schedule,
     recurrence: &Recurrence,
     state: &ScheduleState,
@@ -235,6 +282,7 @@ fn wanted(desk: &Desk, store: &dyn Store, query: &SlotsQuery) -> Result<Vec<Stri
 }
 
 fn shown(schedule: &str, row: Result<SlotRow, Unreadable>) -> SlotView {
+    let unreadable = row.is_err();
     let row = row.unwrap_or_else(|damaged| {
         let from = damaged.from.unwrap_or_default();
         SlotRow {
@@ -252,5 +300,6 @@ fn shown(schedule: &str, row: Result<SlotRow, Unreadable>) -> SlotView {
         run: row.run,
         at: row.at,
         reason: row.reason,
+        unreadable,
     }
 }

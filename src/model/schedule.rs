@@ -1,9 +1,13 @@
 //! Schedules: what makes a skill run without anybody asking, and the record of every due time.
 
+mod alarm;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use alarm::{Missed, Restored, Told};
 
 use super::definition::HookText;
 use super::ids::{RunId, SkillRef};
@@ -176,7 +180,7 @@ pub struct Policy {
     pub max_actions: Option<u64>,
     /// After how many failures in a row it pauses.
     pub pause_on_failure: Option<u32>,
-    /// Milliseconds within which it is to succeed; absent: its next due time and an hour.
+    /// Milliseconds after a due time within which it is to succeed; absent: until an hour after the next one.
     pub expected_within_ms: Option<u64>,
     /// Command that is told when it has not.
     pub on_missed: Option<HookText>,
@@ -411,6 +415,18 @@ pub struct ScheduleState {
     /// When its definition went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<Timestamp>,
+    /// Whether it paused itself, after failures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused_itself: bool,
+    /// When a person let it go on: what was due before that is expected no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumed_at: Option<Timestamp>,
+    /// That it has not succeeded in time; a success ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<Missed>,
+    /// That it was damaged and made anew; a person's pause or resumption acknowledges it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored: Option<Restored>,
     /// How many rows the ledger holds of it.
     #[serde(default)]
     pub rows: u64,
@@ -436,6 +452,10 @@ impl ScheduleState {
             succeeded_at: None,
             boot: None,
             closed: None,
+            paused_itself: false,
+            resumed_at: None,
+            missed: None,
+            restored: None,
             rows: 0,
             totals: BTreeMap::new(),
         }

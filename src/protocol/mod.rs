@@ -19,7 +19,8 @@ pub use requests::{
 };
 pub use runs::{AttemptView, RunDetail, RunSummary};
 pub use schedules::{
-    LastFire, PauseRequest, PauseView, ResumeRequest, ScheduleView, SlotView, SlotsQuery,
+    LastFire, NextDue, OverdueView, PauseRequest, PauseView, ResumeRequest, ScheduleView, SlotView,
+    SlotsQuery,
 };
 pub use unique::Unique;
 pub use watch::{LogLine, LogStream, WatchEvent};

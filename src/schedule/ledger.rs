@@ -73,11 +73,13 @@ impl ScheduleState {
             Outcome::Succeeded => {
                 self.failures = 0;
                 self.succeeded_at = Some(at);
+                self.missed = None;
             }
             Outcome::Failed { .. } | Outcome::TimedOut { .. } | Outcome::Unknown { .. } => {
                 self.failures = self.failures.saturating_add(1);
                 let most = policy.pause_on_failure;
                 if most.is_some_and(|most| self.failures >= most) && self.pause.is_none() {
+                    self.paused_itself = true;
                     self.pause = Some(Pause {
                         reason: format!("{} failures in a row", self.failures),
                         by: OURSELVES.to_owned(),

@@ -185,10 +185,24 @@ fn due(at: Option<Timestamp>, zone: Tz) -> String {
 }
 
 fn next_of(view: &ScheduleView, zone: Tz) -> Line {
-    match &view.paused {
+    let line = match &view.paused {
         Some(_) => Line::of(CARE, "paused"),
         None if !view.fires => Line::of(CARE, "not fired yet"),
         None => due(view.next, zone).into(),
+    };
+    marked(line, view)
+}
+
+/// Says that it is overdue, or as it was before an error.
+fn marked(line: Line, view: &ScheduleView) -> Line {
+    let line = if view.overdue {
+        line.styled(BAD, " overdue")
+    } else {
+        line
+    };
+    match &view.kept {
+        Some(_) => line.styled(CARE, " (kept from before an error)"),
+        None => line,
     }
 }
 

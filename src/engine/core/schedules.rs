@@ -3,6 +3,10 @@
 //! A due time that is to run is made into a run off the loop, for that reads files; when it comes back, it is
 //! decided anew. Its row, the schedule's state and the run are one commit.
 
+mod known;
+
+pub(super) use known::InForce;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -124,6 +128,7 @@ impl Core {
                 self.schedules.known.insert(id, gone.state);
             }
         }
+        self.alarms.look_at_all();
     }
 
     fn put_in_force(
@@ -424,17 +429,14 @@ impl Core {
         // What was due until now has its fate by what held until now.
         self.look_at(turn, id);
         let scheduled = self.schedules.in_force.get_mut(id)?;
-        scheduled.state.pause = pause;
-        if scheduled.state.pause.is_none() {
-            scheduled.state.failures = 0;
-        }
-        self.write_state(turn, id);
         let now = self.clock.now();
+        scheduled.state.set_pause(pause, now);
+        self.write_state(turn, id);
         self.schedules.set_wake(id, Some(now));
         Some(())
     }
 
-    fn write_state(&mut self, turn: &mut Turn, id: &str) {
+    pub(super) fn write_state(&mut self, turn: &mut Turn, id: &str) {
         self.trim(turn, id);
         if let Some(scheduled) = self.schedules.in_force.get(id) {
             turn.before.push(written(id, &scheduled.state));

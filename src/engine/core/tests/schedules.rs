@@ -13,7 +13,7 @@ use crate::model::schedule::{
 
 const HOUR_MS: u64 = 3_600_000;
 
-fn hourly(policy: Policy) -> Schedule {
+pub(super) fn hourly(policy: Policy) -> Schedule {
     Schedule {
         id: "w/s".to_owned(),
         skill: SkillRef {
@@ -33,7 +33,7 @@ fn hourly(policy: Policy) -> Schedule {
     }
 }
 
-fn put(bench: &mut Bench, schedules: Vec<Schedule>) {
+pub(super) fn put(bench: &mut Bench, schedules: Vec<Schedule>) {
     let schedules = schedules.into_iter().map(Arc::new).collect();
     let answer = bench.ask(Request::Schedules(schedules));
     bench.turn().unwrap();
@@ -55,7 +55,7 @@ fn fates(store: &MemoryStore) -> Vec<Fate> {
     rows(store).iter().map(|row| row.fate).collect()
 }
 
-fn state(store: &MemoryStore) -> ScheduleState {
+pub(super) fn state(store: &MemoryStore) -> ScheduleState {
     let mut found = None;
     let mut take = |_: &str, state: Result<ScheduleState, _>| found = state.ok();
     store.schedules(&mut take).unwrap();
