@@ -292,6 +292,7 @@ impl Control for Fake {
             errors: 0,
             warnings: 1,
             schedules: 0,
+            kept_schedules: 0,
             next_due: None,
             overdue: Vec::new(),
             timezone: "Europe/Berlin".to_owned(),

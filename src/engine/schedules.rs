@@ -50,9 +50,11 @@ pub(super) fn views(
     enabled
         .map(|schedule| {
             let state = states.remove(&schedule.id);
-            view_of(schedule, state.as_ref(), now, |run| {
+            let mut shown = view_of(schedule, state.as_ref(), now, |run| {
                 outcome_of(view, store, run)
-            })
+            })?;
+            shown.kept = catalog.kept_schedules.get(&schedule.id).cloned();
+            Ok(shown)
         })
         .collect()
 }

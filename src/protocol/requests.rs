@@ -132,6 +132,9 @@ pub struct Status {
     /// Schedules that are not switched off.
     #[serde(default)]
     pub schedules: u32,
+    /// How many of them are kept as they were before an error.
+    #[serde(default)]
+    pub kept_schedules: u32,
     /// What is due next; absent where nothing is.
     #[serde(default)]
     pub next_due: Option<NextDue>,

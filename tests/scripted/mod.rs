@@ -298,6 +298,7 @@ impl Control for Scripted {
             errors: 0,
             warnings: 0,
             schedules: 0,
+            kept_schedules: 0,
             next_due: None,
             overdue: Vec::new(),
             timezone: "UTC".into(),

@@ -104,12 +104,19 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
 }
 
 fn schedules(status: &Status) -> String {
-    match &status.next_due {
-        None => format!("{}, none is due", status.schedules),
+    let next = match &status.next_due {
+        None => "none is due".to_owned(),
         Some(next) => {
             let at = next.at.rfc3339_in(times::zone(&next.timezone));
-            format!("{}, next {} at {at}", status.schedules, next.schedule)
+            format!("next {} at {at}", next.schedule)
         }
+    };
+    match status.kept_schedules {
+        0 => format!("{}, {next}", status.schedules),
+        kept => format!(
+            "{} ({kept} kept from before an error), {next}",
+            status.schedules
+        ),
     }
 }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use chrono_tz::Tz;
 
-use super::Schedules;
+use super::super::{Core, Turn};
+use super::{Schedules, written};
 use crate::model::schedule::{Schedule, ScheduleState};
 use crate::schedule::Recurrence;
 
@@ -35,5 +36,20 @@ impl Schedules {
             zone: one.zone,
             state: &mut one.state,
         })
+    }
+}
+
+impl Core {
+    /// Closes what is remembered of schedules without a definition. Not done while a definition has an error:
+    /// after a restart nobody knows which schedules that hides, and one that comes back goes on where it was.
+    pub(in crate::engine::core) fn close_absent_schedules(&mut self, turn: &mut Turn) {
+        let now = self.clock.now();
+        for (id, state) in &mut self.schedules.known {
+            if state.closed.is_none() {
+                state.closed = Some(now);
+                state.open = None;
+                turn.before.push(written(id, state));
+            }
+        }
     }
 }
