@@ -8,6 +8,7 @@ use chrono_tz::Tz;
 
 use super::desk::Desk;
 use super::reading::unreadable;
+use super::remembered;
 use super::view::{Agenda, View};
 use crate::model::schedule::{
     Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger,
@@ -35,14 +36,19 @@ pub(super) fn views(
     store: &dyn Store,
 ) -> Result<Vec<ScheduleView>, Diagnostic> {
     let catalog = desk.definitions.current();
-    let mut states = BTreeMap::new();
-    let mut take = |id: &str, state: Result<ScheduleState, Unreadable>| {
-        states.extend(state.ok().map(|state| (id.to_owned(), state)));
+    let (mut states, mut damaged) = (BTreeMap::new(), Vec::new());
+    let mut take = |id: &str, state: Result<ScheduleState, Unreadable>| match state {
+        Ok(state) => drop(states.insert(id.to_owned(), state)),
+        Err(one) => damaged.push((id.to_owned(), one)),
     };
     store
         .schedules(&mut take)
         .map_err(|error| unreadable(&error))?;
     let now = desk.clock.now();
+    for (id, one) in damaged {
+        let state = remembered::restored(store, &id, &one, now);
+        states.insert(id, state.map_err(|error| unreadable(&error))?);
+    }
     let enabled = catalog
         .schedules
         .iter()

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use alarm::{Missed, Restored, Told};
+pub use alarm::{FAILURES_IN_A_ROW, Missed, Restored, Told};
 
 use super::definition::HookText;
 use super::ids::{RunId, SkillRef};

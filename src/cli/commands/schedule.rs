@@ -200,6 +200,10 @@ fn marked(line: Line, view: &ScheduleView) -> Line {
     } else {
         line
     };
+    let line = match &view.restored {
+        Some(_) => line.styled(CARE, " (its state was damaged)"),
+        None => line,
+    };
     match &view.kept {
         Some(_) => line.styled(CARE, " (kept from before an error)"),
         None => line,

@@ -152,6 +152,8 @@ impl Core {
         let known = known.or_else(|| self.schedules.known.remove(id));
         let (state, is_new) = match known {
             Some(state) if state.digest == digest && state.closed.is_none() => (state, false),
+            // Made anew of its rows: it goes on behind the newest of them.
+            Some(state) if state.digest.is_empty() => (ScheduleState { digest, ..state }, true),
             Some(mut state) => {
                 state.re_anchor(digest, now);
                 (state, true)
@@ -276,13 +278,18 @@ impl Core {
             return;
         }
         let mut after = Vec::new();
-        let mut take = |row: Result<SlotRow, _>| match row {
+        let mut take = |row: Result<SlotRow, crate::store::Unreadable>| match row {
             Ok(row) if row.to <= now => ControlFlow::Break(()),
             Ok(row) => {
                 after.push(row);
                 ControlFlow::Continue(())
             }
-            Err(_) => ControlFlow::Continue(()),
+            // It may have run: better not again.
+            Err(damaged) => {
+                let ran = |from| SlotRow::one(from, Fate::Ran, from);
+                after.extend(damaged.from.map(ran).filter(|row| row.from > now));
+                ControlFlow::Continue(())
+            }
         };
         if let Err(error) = self.store.slots(id, None, &mut take) {
             tracing::error!(schedule = id, %error, "the ledger cannot be read");

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Timestamp;
 
+/// How the reason ends of a pause that a schedule made itself.
+pub const FAILURES_IN_A_ROW: &str = " failures in a row";
+
 /// An episode in which a schedule has not succeeded in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missed {
