@@ -130,3 +130,55 @@ fn it_is_told_once_and_shown_until_it_succeeds() {
     );
     daemon.stop();
 }
+
+/// Never succeeds; its command outlives a killed daemon, and ends with whatever it was started from.
+const HANGING: &str = r"
+  - id: tick
+    description: fails
+    run: 'false'
+    schedule:
+      every: 1s
+      expected_within: 1s
+      on_missed: {command: 'echo $$ >> ../pids; sleep 600', timeout: 2s}
+";
+
+fn pids(workspace: &Workspace) -> Vec<String> {
+    let text = workspace.read("../pids").unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Whether a process is there and not only a zombie.
+fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    !after_name.is_empty() && !after_name.starts_with('Z')
+}
+
+#[test]
+fn a_command_of_a_killed_daemon_is_ended_and_told_again_within_its_limit() {
+    let workspace = Workspace::with_skills(HANGING);
+    let daemon = Daemon::start(&workspace);
+    let first = eventually("the command", || pids(&workspace).pop());
+    daemon.kill();
+    let daemon = Daemon::start(&workspace);
+    eventually("the command again", || {
+        (pids(&workspace).len() == 2).then_some(())
+    });
+    assert!(!lives(&first), "{first} still runs");
+    let told = eventually("its end", || {
+        let told = view(&workspace)["told"].clone();
+        told.is_object().then_some(told)
+    });
+    assert_eq!(told["succeeded"], false);
+    let second = pids(&workspace).pop().unwrap();
+    eventually("its processes are gone", || (!lives(&second)).then_some(()));
+    daemon.stop();
+    // Nothing is left to be told.
+    let daemon = Daemon::start(&workspace);
+    let before = view(&workspace)["actions"].as_u64();
+    eventually("another failure", || {
+        (view(&workspace)["actions"].as_u64() > before).then_some(())
+    });
+    assert_eq!(pids(&workspace).len(), 2);
+    daemon.stop();
+}
