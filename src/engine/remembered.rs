@@ -140,7 +140,7 @@ fn pause_of(newest: &SlotRow) -> Option<Pause> {
 /// What was wrong, and what is not known any more.
 fn lost(damage: &str, state: &ScheduleState) -> String {
     let mut damage = damage.to_owned();
-    damage.truncate(damage.floor_char_boundary(200));
+    damage.truncate(damage.floor_char_boundary(120));
     let pause = match (&state.pause, state.rows) {
         (Some(_), _) => "by its newest row it was paused, and stays so",
         (None, 0) => "it has no rows, so that it begins anew, and a pause is lost",

@@ -14,8 +14,9 @@ use crate::model::definition::{HookText, Shell};
 use crate::model::schedule::Told;
 use crate::process::{self, Owner, Stdin};
 
-/// How much of what a command said is kept in the schedule's state, in bytes.
-const SAID_BYTES_MAX: usize = 256;
+/// How much of how a command ended, and of what it said, is kept in the schedule's state, in bytes each: that is
+/// one small record.
+const SAID_BYTES_MAX: usize = 120;
 
 impl Performer {
     pub(super) fn run_on_missed(&self, alarm: &Alarm) -> Option<Told> {

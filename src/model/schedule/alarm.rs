@@ -40,3 +40,42 @@ pub struct Told {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::RunId;
+    use crate::model::schedule::{Fate, Pause, REASON_BYTES_MAX, ScheduleState, SlotRow};
+
+    /// A state is one record of at most 4,096 bytes.
+    #[test]
+    fn a_state_with_all_that_it_may_hold_is_small() {
+        let at = Timestamp::from_millis(1_800_000_000_000);
+        let mut state = ScheduleState::new("0".repeat(64), at);
+        let reason = "x".repeat(REASON_BYTES_MAX);
+        state.pause = Some(Pause {
+            reason: reason.clone(),
+            by: "somebody of a department".to_owned(),
+            at,
+        });
+        let row = SlotRow::one(at, Fate::SkippedOverlap, at);
+        state.open = Some(row.because(reason));
+        state.totals = Fate::ALL.map(|fate| (fate, 1_000_000)).into();
+        state.last = Some((at, RunId::following(None, at, 1)));
+        state.succeeded_at = Some(at);
+        state.resumed_at = Some(at);
+        let text = Some("x".repeat(240));
+        state.missed = Some(Missed {
+            expected_by: at,
+            at,
+            told: Some(Told {
+                at,
+                succeeded: false,
+                message: text.clone(),
+            }),
+        });
+        state.restored = text.map(|reason| Restored { at, reason });
+        let length = serde_json::to_string(&state).unwrap().len();
+        assert!(length < 3_800, "{length}");
+    }
+}
