@@ -10,6 +10,7 @@ use super::schedule::{self, Draft};
 use super::unit::{self, Rejected, Unit};
 use super::walk::{Found, UnitFiles, search};
 use super::{Catalog, Fingerprint, Options, config_file};
+use crate::model::config::CONFIG_FILE;
 use crate::model::{Config, Place, Problem, Severity, Worker};
 
 /// Threads that read definitions at once.
@@ -25,7 +26,8 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         Err(error) => return unreadable(root, &error, previous),
     };
     let found = search(&opened);
-    let (config, config_problems) = config_file::read(&opened);
+    let (config, mut config_problems) = config_file::read(&opened);
+    let config = last_good_config(config, &mut config_problems, previous);
     let fingerprint = Fingerprint::of(&found);
     let Found {
         units: files,
@@ -43,18 +45,23 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         rejected: Vec::new(),
         workers: Vec::new(),
         drafts: Vec::new(),
+        kept: HashSet::new(),
     };
     assembly.take(&units, previous);
     let known = schedule::Known {
         workers: &assembly.workers,
         rejected: &assembly.rejected,
         now: options.now,
+        previous: previous.map_or(&[], |previous| &previous.schedules),
+        kept: &assembly.kept,
     };
-    let schedules = schedule::resolve(&assembly.drafts, known, &mut assembly.problems);
+    let schedule::Resolved { schedules, kept } =
+        schedule::resolve(&assembly.drafts, known, &mut assembly.problems);
     let mut catalog = Catalog {
         root: opened.path().to_path_buf(),
         workers: assembly.workers,
         schedules,
+        kept_schedules: kept,
         problems: assembly.problems,
         rejected: assembly.rejected,
         config,
@@ -66,6 +73,29 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     tidy(&mut catalog.problems);
     catalog.workers.sort_by(|a, b| a.id.cmp(&b.id));
     catalog
+}
+
+/// A configuration that broke stays as it was: other zones and bounds than those that hold must not come into
+/// force by a slip.
+fn last_good_config(
+    read: Config,
+    problems: &mut Vec<Problem>,
+    previous: Option<&Catalog>,
+) -> Config {
+    let error = |problem: &Problem| problem.severity == Severity::Error;
+    let Some(previous) = previous.filter(|_| problems.iter().any(error)) else {
+        return read;
+    };
+    problems.push(Problem {
+        code: "kept-last-good".to_owned(),
+        severity: Severity::Warning,
+        place: super::source::whole_file(CONFIG_FILE),
+        message: "the last good configuration stays in force".to_owned(),
+        hint: Some("repair the file, then reload".to_owned()),
+        worker: None,
+        skill: None,
+    });
+    previous.config.clone()
 }
 
 /// A workspace that cannot be opened keeps what was known of it.
@@ -87,6 +117,11 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         schedules: previous
             .map(|known| known.schedules.clone())
             .unwrap_or_default(),
+        kept_schedules: previous
+            .map(|known| known.schedules.iter())
+            .unwrap_or_default()
+            .map(|schedule| (schedule.id.clone(), problem.message.clone()))
+            .collect(),
         problems: vec![problem],
         rejected: Vec::new(),
         config: previous
@@ -177,6 +212,8 @@ struct Assembly {
     rejected: Vec<Rejected>,
     workers: Vec<Arc<Worker>>,
     drafts: Vec<Arc<Draft>>,
+    /// Those of them that are taken over from the last good definition of a worker or a skill that broke.
+    kept: HashSet<*const Draft>,
 }
 
 impl Assembly {
@@ -222,8 +259,10 @@ impl Assembly {
             let last = before
                 .into_iter()
                 .flat_map(|last| of_worker(drafts, &last.id));
-            self.drafts
-                .extend(last.filter(|draft| is_kept(draft)).cloned());
+            for draft in last.filter(|draft| is_kept(draft)) {
+                self.kept.insert(Arc::as_ptr(draft));
+                self.drafts.push(Arc::clone(draft));
+            }
         }
     }
 
@@ -268,7 +307,10 @@ impl Assembly {
             None,
         ));
         self.workers.push(Arc::clone(last));
-        self.drafts.extend(of_worker(drafts, &last.id).cloned());
+        for draft in of_worker(drafts, &last.id) {
+            self.kept.insert(Arc::as_ptr(draft));
+            self.drafts.push(Arc::clone(draft));
+        }
     }
 
     /// Skills that broke keep their last good definition too; gives their ids with the worker.

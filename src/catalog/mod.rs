@@ -36,6 +36,7 @@ mod worker;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,7 +48,7 @@ pub use texts::{TextChecker, TextFinding, TextKind};
 pub use unit::Rejected;
 pub use walk::{DEPTH_MAX, WORKERS_DIR};
 
-use crate::model::{Config, Problem, Timestamp, Worker, schedule::Schedule};
+use crate::model::{Config, Problem, Severity, Timestamp, Worker, schedule::Schedule};
 
 /// How definitions are read.
 #[derive(Clone, Copy, Default)]
@@ -82,6 +83,8 @@ pub struct Catalog {
     pub workers: Vec<Arc<Worker>>,
     /// Schedules that can be used, those that are switched off included, sorted by id.
     pub schedules: Vec<Arc<Schedule>>,
+    /// Those of them that are as they were before an error, by id, with that error.
+    pub kept_schedules: BTreeMap<String, String>,
     /// Everything that was found, sorted by place.
     pub problems: Vec<Problem>,
     /// Workers and skills that were rejected.
@@ -154,9 +157,15 @@ impl Catalog {
 
     /// Whether anything was rejected.
     pub fn has_errors(&self) -> bool {
-        self.problems
-            .iter()
-            .any(|problem| problem.severity == crate::model::Severity::Error)
+        self.count(Severity::Error) > 0
+    }
+
+    /// How many problems have this weight.
+    pub fn count(&self, weight: Severity) -> usize {
+        let problems = self.problems.iter();
+        problems
+            .filter(|problem| problem.severity == weight)
+            .count()
     }
 
     /// The line that a problem is about, read again from its file.

@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::events;
 use super::intake::{self, BodyLimits, Checked};
+use super::metrics;
 use super::operation::Operation;
 use super::reply::{self, Refusal};
 use super::server::{Identity, Limits, Notices, Waiting};
@@ -225,6 +226,7 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         Operation::Version => Ok(reply::json(StatusCode::OK, &version(desk))),
         Operation::Openapi => Ok(reply::json(StatusCode::OK, &super::openapi::document())),
         Operation::Status => answered(desk.ask(operation, |control| control.status()).await),
+        Operation::Metrics => measured(desk).await,
         Operation::Workers => answered(desk.ask(operation, |control| control.workers()).await),
         Operation::Schedules => answered(desk.ask(operation, |control| control.schedules()).await),
         Operation::Slots => {
@@ -279,6 +281,17 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         | Operation::Reload
         | Operation::Drain => Err(Refusal::bad_request("bad_method", "this changes something")),
     }
+}
+
+/// Engine and schedules, for a monitoring system.
+async fn measured(desk: &Desk) -> Result<Response, Refusal> {
+    let text = desk
+        .ask(Operation::Metrics, |control| {
+            Ok(metrics::text(&control.status()?, &control.schedules()?))
+        })
+        .await?;
+    let kind = metrics::CONTENT_TYPE;
+    Ok(reply::bytes_of(StatusCode::OK, kind, Bytes::from(text)))
 }
 
 /// Answers a search with what its query names.
@@ -394,6 +407,7 @@ async fn change(
         Operation::Version
         | Operation::Openapi
         | Operation::Status
+        | Operation::Metrics
         | Operation::Workers
         | Operation::Schedules
         | Operation::Slots

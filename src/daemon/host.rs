@@ -69,6 +69,10 @@ pub trait Hosted: Send + Sync {
     fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
         drop(told);
     }
+    /// Does this whenever something else is due next or a schedule is overdue or no longer.
+    fn on_agenda(&self, told: Box<dyn Fn() + Send + Sync>) {
+        drop(told);
+    }
     /// Waits until it has ended, and says why where that was not in order.
     fn join(self: Arc<Self>) -> Result<(), Diagnostic>;
 }
@@ -98,6 +102,10 @@ impl Hosted for Engine {
 
     fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
         Engine::on_end(self, told);
+    }
+
+    fn on_agenda(&self, told: Box<dyn Fn() + Send + Sync>) {
+        Engine::on_agenda(self, told);
     }
 
     fn join(self: Arc<Self>) -> Result<(), Diagnostic> {
@@ -238,6 +246,8 @@ async fn host(
     server.open(engine.control());
     let told = Arc::clone(&notices);
     engine.on_end(Box::new(move || told.ended.notify_one()));
+    let told = Arc::clone(&notices);
+    engine.on_agenda(Box::new(move || told.changed.notify_one()));
     let (hints, hinted) = mpsc::channel(1);
     let watched = DefinitionsWatch::start(&workspace, hints);
     let mut daemon = Daemon::new(engine, announcer, notices, endpoint);

@@ -13,6 +13,7 @@ mod host;
 mod hosted;
 mod intake;
 mod logging;
+mod metrics;
 mod notices;
 mod openapi;
 mod operation;

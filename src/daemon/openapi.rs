@@ -152,6 +152,7 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         Operation::Version
         | Operation::Openapi
         | Operation::Status
+        | Operation::Metrics
         | Operation::Workers
         | Operation::Schedules
         | Operation::Slots
@@ -170,6 +171,7 @@ fn content(operation: Operation, replies: &mut SchemaGenerator) -> Value {
         Operation::Version => replies.subschema_for::<VersionReply>(),
         Operation::Openapi => json_schema!({"type": "object"}),
         Operation::Status => replies.subschema_for::<Status>(),
+        Operation::Metrics => return json!({"text/plain": {"schema": {"type": "string"}}}),
         Operation::Workers => replies.subschema_for::<Vec<WorkerView>>(),
         Operation::Schedules => replies.subschema_for::<Vec<ScheduleView>>(),
         Operation::Slots => replies.subschema_for::<Vec<SlotView>>(),

@@ -11,6 +11,8 @@ pub enum Operation {
     Openapi,
     /// What the engine does at the moment.
     Status,
+    /// Counters and gauges for a monitoring system.
+    Metrics,
     /// Workers with their skills.
     Workers,
     /// Schedules, by id.
@@ -55,10 +57,11 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of the document.
-    pub const ALL: [Operation; 23] = [
+    pub const ALL: [Operation; 24] = [
         Operation::Version,
         Operation::Openapi,
         Operation::Status,
+        Operation::Metrics,
         Operation::Workers,
         Operation::Schedules,
         Operation::Slots,
@@ -87,6 +90,7 @@ impl Operation {
             Operation::Version
             | Operation::Openapi
             | Operation::Status
+            | Operation::Metrics
             | Operation::Workers
             | Operation::Schedules
             | Operation::Slots
@@ -116,6 +120,7 @@ impl Operation {
             Operation::Version => "/v1/version",
             Operation::Openapi => "/v1/openapi.json",
             Operation::Status => "/v1/status",
+            Operation::Metrics => "/v1/metrics",
             Operation::Workers => "/v1/workers",
             Operation::Schedules => "/v1/schedules",
             Operation::Slots => "/v1/slots",
@@ -144,6 +149,7 @@ impl Operation {
             Operation::Version => "version",
             Operation::Openapi => "openapi",
             Operation::Status => "status",
+            Operation::Metrics => "metrics",
             Operation::Workers => "workers",
             Operation::Schedules => "schedules",
             Operation::Slots => "slots",
@@ -173,6 +179,7 @@ impl Operation {
             Operation::Version => "Tell who answers here and which API it speaks",
             Operation::Openapi => "Give this document",
             Operation::Status => "Tell what the engine does at the moment",
+            Operation::Metrics => "Tell engine and schedules in the text format of Prometheus",
             Operation::Workers => "List workers with their skills",
             Operation::Schedules => "List schedules with what is due next",
             Operation::Slots => "Tell what became of due times, newest first",
@@ -221,6 +228,7 @@ impl Operation {
             Operation::Version
             | Operation::Openapi
             | Operation::Status
+            | Operation::Metrics
             | Operation::Workers
             | Operation::Schedules
             | Operation::Slots

@@ -34,7 +34,7 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 enum Answer {
     Reloaded(Result<ReloadReport, Diagnostic>),
     Rescanned(Result<bool, Diagnostic>),
-    Status(Result<Status, Diagnostic>),
+    Status(Box<Result<Status, Diagnostic>>),
 }
 
 /// A question that is asked once at a time.
@@ -260,19 +260,16 @@ impl<'a> Daemon<'a> {
         }
         let control = self.engine.control();
         self.answers
-            .spawn_blocking(move || Answer::Status(control.status()));
+            .spawn_blocking(move || Answer::Status(Box::new(control.status())));
     }
 
     /// Takes an answer; true when it says that the engine has ended.
     fn hear(&mut self, answer: Option<Answer>) -> bool {
         let refused = match &answer {
-            Some(
-                Answer::Reloaded(Err(error))
-                | Answer::Rescanned(Err(error))
-                | Answer::Status(Err(error)),
-            ) => Some(error),
-            Some(Answer::Reloaded(Ok(_)) | Answer::Rescanned(Ok(_)) | Answer::Status(Ok(_)))
-            | None => None,
+            Some(Answer::Reloaded(report)) => report.as_ref().err(),
+            Some(Answer::Rescanned(changed)) => changed.as_ref().err(),
+            Some(Answer::Status(status)) => status.as_ref().as_ref().err(),
+            None => None,
         };
         let ended = refused.is_some_and(|error| error.kind == Kind::Unreachable);
         match answer {
@@ -299,7 +296,7 @@ impl<'a> Daemon<'a> {
                 }
             }
             Some(Answer::Status(status)) => {
-                match status {
+                match *status {
                     Ok(status) => self.announcer.status(&status_text(&status)),
                     Err(error) => tracing::warn!(%error, "the engine does not tell its status"),
                 }
@@ -363,17 +360,30 @@ fn lives(heartbeat: Heartbeat) -> bool {
 }
 
 fn status_text(status: &Status) -> String {
-    let mut text = format!("{} running, {} queued", status.running, status.queued);
+    let mut parts = vec![format!(
+        "{} running, {} queued",
+        status.running, status.queued
+    )];
     if status.condition != "ready" {
-        text.push_str(", ");
-        text.push_str(&status.condition);
+        parts.push(status.condition.clone());
+    }
+    if let Some(next) = &status.next_due {
+        let zone = next.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+        let at = next.at.rfc3339_in(zone);
+        parts.push(format!("next {} at {at}", next.schedule));
+    }
+    match status.overdue.as_slice() {
+        [] => {}
+        [one] => parts.push(format!("{} is overdue", one.schedule)),
+        [one, more @ ..] => {
+            let others = more.len();
+            parts.push(format!("{} and {others} more are overdue", one.schedule));
+        }
     }
     if status.errors > 0 {
-        text.push_str(", ");
-        text.push_str(&status.errors.to_string());
-        text.push_str(" errors in definitions");
+        parts.push(format!("{} errors in definitions", status.errors));
     }
-    text
+    parts.join(", ")
 }
 
 fn tell_of_reload(report: Result<ReloadReport, Diagnostic>) {

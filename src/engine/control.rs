@@ -80,8 +80,12 @@ impl EngineControl {
         if self.host != Host::Daemon {
             return Ok(());
         }
-        let schedules = self.desk.definitions.current().schedules.clone();
-        self.ask(Request::Schedules(schedules)).map(|_| ())
+        let catalog = self.desk.definitions.current();
+        self.ask(Request::Schedules(catalog.schedules.clone()))?;
+        if !catalog.has_errors() {
+            self.ask(Request::CloseAbsent)?;
+        }
+        Ok(())
     }
 
     fn accept(
@@ -318,15 +322,12 @@ impl Control for EngineControl {
         let catalog = self.desk.definitions.current();
         let open = self.view.open(ACTIVE_SHOWN_MAX);
         let counters = self.store.counters();
-        let count = |weight: Severity| {
-            to_u32(
-                catalog
-                    .problems
-                    .iter()
-                    .filter(|problem| problem.severity == weight)
-                    .count(),
-            )
+        // The loop of a command knows of no schedules.
+        let agenda = match self.host {
+            Host::Daemon => self.view.agenda(),
+            Host::InProcess => schedules::agenda(&self.schedules()?),
         };
+        let count = |weight: Severity| to_u32(catalog.count(weight));
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -348,6 +349,10 @@ impl Control for EngineControl {
             ),
             errors: count(Severity::Error),
             warnings: count(Severity::Warning),
+            schedules: to_u32(agenda.schedules),
+            kept_schedules: to_u32(catalog.kept_schedules.len()),
+            next_due: agenda.next,
+            overdue: agenda.overdue,
             timezone: catalog.config.timezone.clone(),
             uptime_ms: self.clock.monotonic_ms().saturating_sub(self.started_ms),
             syncs: counters.syncs,
@@ -405,7 +410,8 @@ impl Control for EngineControl {
                 waiting_max: catalog.config.queue_max,
             })?;
         }
-        if before.schedules != catalog.schedules {
+        let is_repaired = before.has_errors() && !catalog.has_errors();
+        if before.schedules != catalog.schedules || is_repaired {
             self.put_schedules_in_force()?;
         }
         Ok(ReloadReport {

@@ -19,6 +19,7 @@ use crate::queue::Queue;
 use crate::store::{Store, Write};
 
 mod admission;
+mod alarm;
 mod commit;
 mod dispatch;
 mod drain;
@@ -44,6 +45,7 @@ const SEAL_AFTER_MS: u64 = 5_000;
 const SEAL_BACKLOG: usize = 512;
 
 pub(crate) use admission::EndOrphans;
+use alarm::Alarms;
 use schedules::Schedules;
 
 /// What the core loop is built from.
@@ -114,6 +116,7 @@ pub(super) struct Core {
     schedules: Schedules,
     /// Waiting runs whose time has not come.
     early: BTreeSet<(Timestamp, RunId)>,
+    alarms: Alarms,
     /// How many due times are being made into runs.
     preparing: usize,
     admission: Admission,
@@ -145,6 +148,7 @@ impl Core {
             unsettled: None,
             schedules: Schedules::remembering(parts.schedules),
             early: BTreeSet::new(),
+            alarms: Alarms::default(),
             preparing: 0,
             admission: parts.admission,
             starts_queued: parts.starts_queued,
@@ -203,6 +207,7 @@ impl Core {
                 } => {
                     self.on_looked(&mut turn, &schedule, own, look);
                 }
+                Delivery::Told { schedule, told } => self.on_told(&mut turn, &schedule, told),
             }
         }
         for envelope in mail.requests {
@@ -210,6 +215,7 @@ impl Core {
         }
         self.on_time(&mut turn);
         self.schedules_on_time(&mut turn);
+        self.alarms_on_time(&mut turn);
         self.admit(&mut turn);
         if let Err(error) = self.commit(&mut turn) {
             for (envelope, _) in turn.answers {
@@ -223,6 +229,7 @@ impl Core {
         for (schedule, occurrence) in turn.due {
             self.pool.prepare(&schedule, occurrence);
         }
+        self.tell_missed();
         self.seal();
         Ok(())
     }

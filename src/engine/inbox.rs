@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::desk::Look;
 use super::request::{Envelope, Submission};
 use crate::machine::Event;
+use crate::model::schedule::Told;
 use crate::model::{Diagnostic, Kind, RunId};
 
 /// Most requests that may wait for the loop; beyond, the engine is busy.
@@ -39,6 +40,13 @@ pub(super) enum Delivery {
         own: bool,
         /// What was seen, or why nothing can be.
         look: Result<Look, String>,
+    },
+    /// The `on_missed` command of a schedule has ended, or was stopped.
+    Told {
+        /// The schedule.
+        schedule: String,
+        /// How.
+        told: Option<Told>,
     },
     /// Thread and metrics files written before the request are durable.
     Sealed,

@@ -21,6 +21,7 @@ mod pool;
 mod reading;
 mod recovery;
 mod refusals;
+mod remembered;
 mod rendering;
 mod request;
 mod schedules;
@@ -32,7 +33,6 @@ mod wishes;
 mod work;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -211,6 +211,11 @@ impl Engine {
         self.control.view.on_end(told);
     }
 
+    /// Does this, briefly, whenever something else is due next or a schedule is overdue or no longer.
+    pub fn on_agenda(&self, told: Box<dyn Fn() + Send + Sync>) {
+        self.control.view.on_agenda(told);
+    }
+
     /// Waits until the engine has ended: drained, or its store broken.
     pub fn join(self) -> Result<(), Diagnostic> {
         match self.thread.join() {
@@ -268,8 +273,7 @@ impl Parts {
             inbox: Arc::clone(&inbox),
             effects: Arc::clone(&effects),
             prepares: Arc::clone(&desk) as Arc<dyn Prepares>,
-            schedules: remembered_schedules(self.store.as_ref(), self.options.host)
-                .map_err(broken)?,
+            schedules: self.remembered_schedules().map_err(broken)?,
             admission: Admission { owner, fence },
             parallel_max: parallel_max(&config),
             waiting_max: config.queue_max,
@@ -302,6 +306,18 @@ impl Parts {
 }
 
 impl Parts {
+    /// What the store remembers of schedules; only a daemon fires any.
+    fn remembered_schedules(&self) -> Result<BTreeMap<String, ScheduleState>, StoreError> {
+        match self.options.host {
+            Host::Daemon => remembered::schedules(
+                self.store.as_ref(),
+                &self.options.state_dir,
+                self.clock.now(),
+            ),
+            Host::InProcess => Ok(BTreeMap::new()),
+        }
+    }
+
     /// Hands what earlier engines left to the loop, and has it settled.
     fn recover(
         &self,
@@ -317,7 +333,8 @@ impl Parts {
         let recovered = recovery.recover(core, performer)?;
         if self.options.host == Host::Daemon {
             // Before what was lost is settled: schedules count how their runs end, and follow others.
-            core.begin_schedules(&self.definitions.current().schedules)?;
+            let catalog = self.definitions.current();
+            core.begin_schedules(&catalog.schedules, !catalog.has_errors())?;
         }
         let (notes, left_behind) = notes::read(&self.options.state_dir)
             .into_iter()
@@ -332,39 +349,6 @@ impl Parts {
         });
         core.settle(end, self.options.host == Host::Daemon)
     }
-}
-
-/// What the store remembers of schedules. A state that cannot be read is told and left: its schedule begins
-/// anew, and what has run stands in its ledger.
-fn remembered_schedules(
-    store: &dyn Store,
-    host: Host,
-) -> Result<BTreeMap<String, ScheduleState>, StoreError> {
-    let mut known = BTreeMap::new();
-    if host != Host::Daemon {
-        return Ok(known);
-    }
-    store.schedules(&mut |id, state| match state {
-        Ok(state) => drop(known.insert(id.to_owned(), state)),
-        Err(error) => {
-            tracing::error!(schedule = id, %error, "what is remembered of it cannot be read");
-        }
-    })?;
-    for (id, state) in &mut known {
-        if !state.has_run_ahead {
-            continue;
-        }
-        store.slots(id, None, &mut |row| match row {
-            Ok(row) if row.to <= state.cursor => ControlFlow::Break(()),
-            Ok(row) if row.fate.is_run() => {
-                state.ran_ahead.push(row.from);
-                ControlFlow::Continue(())
-            }
-            _ => ControlFlow::Continue(()),
-        })?;
-        state.ran_ahead.reverse();
-    }
-    Ok(known)
 }
 
 /// How many runs may be active: as configured, else the number of processors, at least 2.

@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 
 use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox};
-use super::work::{Effects, Work, not_performed};
+use super::work::{Alarm, Effects, Work, not_performed};
 use crate::machine::Event;
-use crate::model::schedule::{Occurrence, Schedule};
+use crate::model::schedule::{Occurrence, Schedule, Told};
 use crate::model::{Diagnostic, Kind, RunId};
 
 /// Most executor threads; the queue admits far fewer runs than that.
@@ -30,6 +30,7 @@ enum Item {
     Perform(Box<Work>),
     Prepare(Arc<Schedule>, Occurrence),
     Look(Arc<Schedule>, Glance),
+    Tell(Box<Alarm>),
     Seal,
 }
 
@@ -87,6 +88,11 @@ impl Pool {
     /// Has what a schedule waits for looked at, off the loop.
     pub(super) fn look(&mut self, schedule: &Arc<Schedule>, glance: Glance) {
         self.push(Item::Look(Arc::clone(schedule), glance));
+    }
+
+    /// Has the `on_missed` command of a schedule run.
+    pub(super) fn tell_missed(&mut self, alarm: Alarm) {
+        self.push(Item::Tell(Box::new(alarm)));
     }
 
     /// Forgets what was kept for a run that is not accepted.
@@ -168,6 +174,10 @@ impl Shared {
                     self.look(&schedule, &glance);
                     continue;
                 }
+                Item::Tell(alarm) => {
+                    self.tell_missed(&alarm);
+                    continue;
+                }
                 Item::Seal => {
                     let synced = catch_unwind(AssertUnwindSafe(|| self.effects.sync_files()));
                     if synced.is_err() {
@@ -210,6 +220,17 @@ impl Shared {
         });
     }
 
+    fn tell_missed(&self, alarm: &Alarm) {
+        let schedule = alarm.schedule.id.clone();
+        let told = catch_unwind(AssertUnwindSafe(|| self.effects.tell_missed(alarm)));
+        let told = told.unwrap_or_else(|panic| {
+            let message = describe_panic(panic.as_ref());
+            tracing::error!(schedule, message, "`on_missed` panicked");
+            Some(not_told(alarm, message))
+        });
+        self.inbox.deliver(Delivery::Told { schedule, told });
+    }
+
     fn perform(&self, work: &Work) -> Event {
         catch_unwind(AssertUnwindSafe(|| self.effects.perform(work))).unwrap_or_else(|panic| {
             let run = work.spec.run;
@@ -237,9 +258,22 @@ impl Shared {
                     own: glance.own,
                     look: Err(message.to_owned()),
                 },
+                Item::Tell(alarm) => Delivery::Told {
+                    schedule: alarm.schedule.id.clone(),
+                    told: Some(not_told(&alarm, message.to_owned())),
+                },
                 Item::Seal => Delivery::Sealed,
             });
         }
+    }
+}
+
+/// The command could not even be tried.
+fn not_told(alarm: &Alarm, message: String) -> Told {
+    Told {
+        at: alarm.missed.at,
+        succeeded: false,
+        message: Some(message),
     }
 }
 

@@ -72,6 +72,8 @@ pub(super) enum Request {
     },
     /// These schedules are in force from now on.
     Schedules(Vec<Arc<Schedule>>),
+    /// No definition has an error: what is remembered of schedules without one is of schedules that have gone.
+    CloseAbsent,
     /// Pause a schedule, or let it go on.
     Pause {
         /// Its id.
@@ -100,6 +102,7 @@ impl Request {
             | Request::Settle => true,
             Request::Limits { .. }
             | Request::Schedules(_)
+            | Request::CloseAbsent
             | Request::Pause { .. }
             | Request::Hint(_)
             | Request::Drain => false,

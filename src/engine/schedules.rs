@@ -8,17 +8,22 @@ use chrono_tz::Tz;
 
 use super::desk::Desk;
 use super::reading::unreadable;
-use super::view::View;
+use super::remembered;
+use super::view::{Agenda, View};
 use crate::catalog::{Catalog, Lookup};
 use crate::model::schedule::{
     Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger,
 };
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{
-    LastFire, PauseRequest, PauseView, SchedulePlan, ScheduleView, SlotView, SlotsQuery,
+    LastFire, NextDue, OverdueView, PauseRequest, PauseView, SchedulePlan, ScheduleView, SlotView,
+    SlotsQuery,
 };
-use crate::schedule::{Moment, Next, Others, Recurrence, decide, words};
+use crate::schedule::{Moment, Next, Others, Recurrence, Watched, decide, expectation, words};
 use crate::store::{Store, Unreadable};
+
+/// Most overdue schedules that readers are shown.
+pub(super) const OVERDUE_SHOWN_MAX: usize = 200;
 
 /// Rows that are answered where no number is asked for.
 const SLOTS_DEFAULT: usize = 50;
@@ -33,14 +38,19 @@ pub(super) fn views(
     store: &dyn Store,
 ) -> Result<Vec<ScheduleView>, Diagnostic> {
     let catalog = desk.definitions.current();
-    let mut states = BTreeMap::new();
-    let mut take = |id: &str, state: Result<ScheduleState, Unreadable>| {
-        states.extend(state.ok().map(|state| (id.to_owned(), state)));
+    let (mut states, mut damaged) = (BTreeMap::new(), Vec::new());
+    let mut take = |id: &str, state: Result<ScheduleState, Unreadable>| match state {
+        Ok(state) => drop(states.insert(id.to_owned(), state)),
+        Err(one) => damaged.push((id.to_owned(), one)),
     };
     store
         .schedules(&mut take)
         .map_err(|error| unreadable(&error))?;
     let now = desk.clock.now();
+    for (id, one) in damaged {
+        let state = remembered::restored(store, &id, &one, now);
+        states.insert(id, state.map_err(|error| unreadable(&error))?);
+    }
     let enabled = catalog
         .schedules
         .iter()
@@ -49,11 +59,41 @@ pub(super) fn views(
         .map(|schedule| {
             let state = states.remove(&schedule.id);
             let attempts = attempts_of(&catalog, schedule);
-            view_of(schedule, state.as_ref(), attempts, now, |run| {
+            let mut shown = view_of(schedule, state.as_ref(), attempts, now, |run| {
                 outcome_of(view, store, run)
-            })
+            })?;
+            shown.kept = catalog.kept_schedules.get(&schedule.id).cloned();
+            Ok(shown)
         })
         .collect()
+}
+
+/// What is due next and what is overdue, as the definitions and the store tell it.
+pub(super) fn agenda(views: &[ScheduleView]) -> Agenda {
+    let of = |view: &ScheduleView| (view.id.clone(), view.timezone.clone());
+    let due = views.iter().filter(|view| view.paused.is_none());
+    let next = due.filter_map(|view| Some((view.next?, view)));
+    let next = next.min_by_key(|(at, _)| *at).map(|(at, view)| {
+        let (schedule, timezone) = of(view);
+        NextDue {
+            schedule,
+            at,
+            timezone,
+        }
+    });
+    let overdue = views.iter().filter(|view| view.overdue).filter_map(|view| {
+        let (schedule, timezone) = of(view);
+        Some(OverdueView {
+            schedule,
+            expected_by: view.expected_by?,
+            timezone,
+        })
+    });
+    Agenda {
+        schedules: views.len(),
+        next,
+        overdue: overdue.take(OVERDUE_SHOWN_MAX).collect(),
+    }
 }
 
 fn view_of(
@@ -67,6 +107,15 @@ fn view_of(
     let present = state.cloned();
     let present = present.unwrap_or_else(|| ScheduleState::new(String::new(), now));
     let recurrence = Recurrence::of(&schedule.trigger, zone, present.anchor);
+    let expected = recurrence.as_ref().and_then(|slots| {
+        let watched = Watched {
+            id: &schedule.id,
+            slots,
+            policy: &schedule.policy,
+            zone,
+        };
+        expectation(watched, &present)
+    });
     let last = match present.last {
         Some((slot, run)) => Some(LastFire {
             slot,
@@ -84,7 +133,6 @@ fn view_of(
         },
         timezone: schedule.timezone.clone(),
         defined_at: schedule.place.to_string(),
-        timed: schedule.trigger.is_timed(),
         seen: present.seen.is_some(),
         next: recurrence.and_then(|recurrence| next_due(schedule, &recurrence, &present, now)),
         paused: present.pause.clone().map(|pause| PauseView {
@@ -97,6 +145,11 @@ fn view_of(
         last,
         succeeded_at: present.succeeded_at,
         failures: present.failures,
+        expected_by: expected.map(|expected| expected.by),
+        overdue: expected.is_some_and(|expected| expected.is_missed(now)),
+        told: present.missed.and_then(|missed| missed.told),
+        kept: None,
+        restored: present.restored,
         actions: present.actions,
         totals: present.totals,
         plan: plan_of(schedule, state, attempts),
@@ -125,7 +178,7 @@ fn attempts_of(catalog: &Catalog, schedule: &Schedule) -> Option<u32> {
 }
 
 /// When it is due next, as if everything until now were settled.
-fn next_due(
+pub(super) fn next_due(
     schedule: &Schedule,
     recurrence: &Recurrence,
     state: &ScheduleState,
@@ -263,6 +316,7 @@ fn wanted(desk: &Desk, store: &dyn Store, query: &SlotsQuery) -> Result<Vec<Stri
 }
 
 fn shown(schedule: &str, row: Result<SlotRow, Unreadable>) -> SlotView {
+    let unreadable = row.is_err();
     let row = row.unwrap_or_else(|damaged| {
         let from = damaged.from.unwrap_or_default();
         SlotRow {
@@ -271,5 +325,8 @@ fn shown(schedule: &str, row: Result<SlotRow, Unreadable>) -> SlotView {
         }
         .because(format!("unreadable: {}", damaged.reason))
     });
-    SlotView::of(schedule, &row)
+    SlotView {
+        unreadable,
+        ..SlotView::of(schedule, &row)
+    }
 }

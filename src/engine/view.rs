@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, RunId, RunSpec};
-use crate::protocol::{LogLine, RunSummary, WatchEvent};
+use crate::protocol::{LogLine, NextDue, OverdueView, RunSummary, WatchEvent};
 
 /// Lines and changes that one watcher may be behind.
 const WATCH_BACKLOG_MAX: usize = 4_096;
@@ -65,6 +65,20 @@ impl Condition {
     }
 }
 
+/// What is due next, and what should have succeeded by now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Agenda {
+    /// How many schedules are in force.
+    pub schedules: usize,
+    /// What is due next.
+    pub next: Option<NextDue>,
+    /// What is overdue, bounded.
+    pub overdue: Vec<OverdueView>,
+}
+
+/// Told when the agenda has changed.
+type Hears = Box<dyn Fn() + Send + Sync>;
+
 struct Watcher {
     channel: SyncSender<WatchEvent>,
     lost: u64,
@@ -90,6 +104,8 @@ pub(super) struct View {
     committing_since_ms: AtomicU64,
     ended: OnceLock<Result<(), Diagnostic>>,
     at_end: Mutex<Vec<AtEnd>>,
+    agenda: RwLock<Agenda>,
+    hears: OnceLock<Hears>,
 }
 
 /// What is done once the engine has ended.
@@ -158,6 +174,30 @@ impl View {
             }
         }
         open
+    }
+
+    /// Shows what is due next and what is overdue; whoever hears is told where that is news.
+    pub(super) fn set_agenda(&self, agenda: Agenda) {
+        let mut shown = self.agenda.write().unwrap_or_else(PoisonError::into_inner);
+        if *shown == agenda {
+            return;
+        }
+        *shown = agenda;
+        drop(shown);
+        if let Some(hears) = self.hears.get() {
+            hears();
+        }
+    }
+
+    /// What is due next and what is overdue, as of the last commit.
+    pub(super) fn agenda(&self) -> Agenda {
+        let agenda = self.agenda.read();
+        agenda.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Has `hears` told, briefly, when the agenda changes; the first who asks is the only one.
+    pub(super) fn on_agenda(&self, hears: Hears) {
+        let _ = self.hears.set(hears);
     }
 
     /// Tells the watchers of a run about a line of its log.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::machine::{Action, Entry, Event, Run};
 use crate::model::outcome::{Failure, Step};
-use crate::model::{RunId, RunSpec};
+use crate::model::schedule::{Missed, Pause, Schedule, SlotRow, Told};
+use crate::model::{RunId, RunSpec, Timestamp};
 use crate::process::StopHandle;
 
 /// One action with everything that it needs.
@@ -36,10 +37,31 @@ impl Work {
     }
 }
 
+/// A schedule that has not succeeded in time, with everything that its `on_missed` command is told.
+#[derive(Clone)]
+pub(super) struct Alarm {
+    /// Its definition.
+    pub schedule: Arc<Schedule>,
+    /// By when it was to have succeeded.
+    pub missed: Missed,
+    /// When it last did.
+    pub succeeded_at: Option<Timestamp>,
+    /// Failures since then.
+    pub failures: u32,
+    /// Why nothing is due.
+    pub pause: Option<Pause>,
+    /// The newest row of its ledger.
+    pub newest: Option<SlotRow>,
+    /// Ends the command from outside.
+    pub stop: StopHandle,
+}
+
 /// Performs actions; called on many threads at once, bounded in time and bytes.
 pub(super) trait Effects: Send + Sync {
     /// Performs one action and says what happened.
     fn perform(&self, work: &Work) -> Event;
+    /// Runs the `on_missed` command of a schedule to its end; `None`: it was stopped before it had one.
+    fn tell_missed(&self, alarm: &Alarm) -> Option<Told>;
     /// Makes thread and metrics files durable as they are now.
     fn sync_files(&self);
     /// Writes out what is held back of a run's log, for somebody who reads the file.

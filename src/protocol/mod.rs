@@ -21,8 +21,8 @@ pub use requests::{
 };
 pub use runs::{AttemptView, RunDetail, RunSummary};
 pub use schedules::{
-    BackfillQuery, BackfillSlot, HintRequest, LastFire, PauseRequest, PauseView, PolicyName,
-    ResumeRequest, ScheduleView, SlotView, SlotsQuery, TriggerRequest,
+    BackfillQuery, BackfillSlot, HintRequest, LastFire, NextDue, OverdueView, PauseRequest,
+    PauseView, PolicyName, ResumeRequest, ScheduleView, SlotView, SlotsQuery, TriggerRequest,
 };
 pub use unique::Unique;
 pub use watch::{LogLine, LogStream, WatchEvent};

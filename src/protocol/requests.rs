@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::runs::RunSummary;
+use super::schedules::{NextDue, OverdueView};
 use crate::model::problem::Problem;
 use crate::model::{RunId, ThreadId, Timestamp};
 
@@ -131,6 +132,18 @@ pub struct Status {
     pub errors: u32,
     /// Warnings in definitions.
     pub warnings: u32,
+    /// Schedules that are not switched off.
+    #[serde(default)]
+    pub schedules: u32,
+    /// How many of them are kept as they were before an error.
+    #[serde(default)]
+    pub kept_schedules: u32,
+    /// What is due next; absent where nothing is.
+    #[serde(default)]
+    pub next_due: Option<NextDue>,
+    /// Schedules that have not succeeded in time, by id, bounded.
+    #[serde(default)]
+    pub overdue: Vec<OverdueView>,
     /// IANA zone of displayed times.
     pub timezone: String,
     /// Milliseconds since the engine became ready.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::SchedulePlan;
-use crate::model::schedule::{Fate, Overlap, SlotRow};
+use crate::model::schedule::{Fate, Overlap, Restored, SlotRow, Told};
 use crate::model::{RunId, Timestamp};
 
 /// A schedule.
@@ -21,8 +21,6 @@ pub struct ScheduleView {
     pub timezone: String,
     /// Where it stands.
     pub defined_at: String,
-    /// Whether it follows the clock.
-    pub timed: bool,
     /// Whether the files or the branch that it waits for have been looked at, so that the next change counts.
     pub seen: bool,
     /// The next due time; absent when there is none.
@@ -39,6 +37,17 @@ pub struct ScheduleView {
     pub succeeded_at: Option<Timestamp>,
     /// Failures since its last success.
     pub failures: u32,
+    /// By when it is to have succeeded; absent: nothing is expected of it.
+    pub expected_by: Option<Timestamp>,
+    /// Whether it has not succeeded by then.
+    #[serde(default)]
+    pub overdue: bool,
+    /// How its `on_missed` command ended in this episode; absent: none ran to its end.
+    pub told: Option<Told>,
+    /// The error for which it is kept as it was before; absent: it is as its file says it.
+    pub kept: Option<String>,
+    /// That its state was damaged and made anew of its rows; a pause or a resumption acknowledges it.
+    pub restored: Option<Restored>,
     /// How many runs it has led to.
     pub actions: u64,
     /// How many due times had which fate.
@@ -56,6 +65,28 @@ pub struct LastFire {
     pub run: RunId,
     /// How it ended; absent while it has not, or is not kept.
     pub outcome: Option<String>,
+}
+
+/// The next due time of all schedules.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct NextDue {
+    /// The schedule.
+    pub schedule: String,
+    /// When it is due.
+    pub at: Timestamp,
+    /// IANA zone of its due times.
+    pub timezone: String,
+}
+
+/// A schedule that has not succeeded in time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OverdueView {
+    /// The schedule.
+    pub schedule: String,
+    /// By when it was to have succeeded.
+    pub expected_by: Timestamp,
+    /// IANA zone of its due times.
+    pub timezone: String,
 }
 
 /// Why nothing is due.
@@ -86,8 +117,11 @@ pub struct SlotView {
     pub run: Option<RunId>,
     /// When that was decided.
     pub at: Timestamp,
-    /// Why, where the fate alone does not say it; `unreadable` says that the row is damaged.
+    /// Why, where the fate alone does not say it.
     pub reason: Option<String>,
+    /// Whether the row is damaged: what became of the due time is not known, and `reason` says what is wrong.
+    #[serde(default)]
+    pub unreadable: bool,
 }
 
 impl SlotView {
@@ -102,6 +136,7 @@ impl SlotView {
             run: row.run,
             at: row.at,
             reason: row.reason.clone(),
+            unreadable: false,
         }
     }
 }

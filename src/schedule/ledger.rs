@@ -3,7 +3,7 @@
 use super::due::COUNT_MAX;
 use super::recurrence::Recurrence;
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{Fate, Pause, Policy, ScheduleState, SlotRow};
+use crate::model::schedule::{FAILURES_IN_A_ROW, Fate, Pause, Policy, ScheduleState, SlotRow};
 use crate::model::{RunId, Timestamp};
 
 /// A clock that steps back by more than this makes due times come again, in milliseconds.
@@ -84,13 +84,15 @@ impl ScheduleState {
             Outcome::Succeeded => {
                 self.failures = 0;
                 self.succeeded_at = Some(at);
+                self.missed = None;
             }
             Outcome::Failed { .. } | Outcome::TimedOut { .. } | Outcome::Unknown { .. } => {
                 self.failures = self.failures.saturating_add(1);
                 let most = policy.pause_on_failure;
                 if most.is_some_and(|most| self.failures >= most) && self.pause.is_none() {
+                    self.paused_itself = true;
                     self.pause = Some(Pause {
-                        reason: format!("{} failures in a row", self.failures),
+                        reason: format!("{}{FAILURES_IN_A_ROW}", self.failures),
                         by: OURSELVES.to_owned(),
                         at,
                     });

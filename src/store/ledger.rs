@@ -65,7 +65,11 @@ impl<T: Table> Keyed<T> {
     ) -> Result<Result<V, Unreadable>, StoreError> {
         match decode(self.table(), key, value) {
             Ok(parsed) => Ok(Ok(parsed)),
-            Err(StoreError::Corrupt { reason, .. }) => Ok(Err(Unreadable { from, reason })),
+            Err(StoreError::Corrupt { reason, .. }) => Ok(Err(Unreadable {
+                from,
+                reason,
+                record: value.clone(),
+            })),
             Err(other) => Err(other),
         }
     }

@@ -179,6 +179,8 @@ pub struct Unreadable {
     pub from: Option<Timestamp>,
     /// What is wrong with it.
     pub reason: String,
+    /// Its bytes.
+    pub record: Vec<u8>,
 }
 
 /// Counters since the store was opened.

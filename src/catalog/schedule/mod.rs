@@ -6,6 +6,7 @@
 mod check;
 mod cycles;
 mod entry;
+mod kept;
 mod moment;
 mod policy;
 mod resolve;
@@ -13,7 +14,7 @@ mod trigger;
 mod values;
 
 pub(crate) use policy::hours;
-pub(crate) use resolve::{Known, resolve};
+pub(crate) use resolve::{Known, Resolved, resolve};
 
 use super::report::Report;
 use super::skill::Layers;
@@ -155,14 +156,22 @@ impl<'a> Reader<'a> {
                     format!("more than {SCHEDULES_MAX} schedules"),
                     "take an expression that covers several of them",
                 );
-                Vec::new()
+                let mut drafts = self.all(view, skill, built);
+                for draft in &mut drafts {
+                    draft.read = None;
+                }
+                drafts
             }
-            Data::List(_) => view
-                .items()
-                .map(|item| self.one(item, skill, built))
-                .collect(),
+            Data::List(_) => self.all(view, skill, built),
             _ => vec![self.one(view, skill, built)],
         }
+    }
+
+    fn all(&mut self, view: View<'_>, skill: Option<&str>, built: Option<&Skill>) -> Vec<Draft> {
+        view.items()
+            .take(SCHEDULES_MAX)
+            .map(|item| self.one(item, skill, built))
+            .collect()
     }
 
     fn one(&mut self, view: View<'_>, skill: Option<&str>, built: Option<&Skill>) -> Draft {

@@ -1,10 +1,11 @@
 //! Puts the schedules of all workers together: which skill each runs, its id, its inputs, cycles.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::Draft;
 use super::cycles::{self, Edge};
+use super::kept::{self, Broken, Keeping, saying};
 use crate::catalog::unit::Rejected;
 use crate::model::schedule::{AfterWhen, Schedule, Trigger};
 use crate::model::spec::OutputKind;
@@ -20,16 +21,29 @@ pub(crate) struct Known<'a> {
     pub(crate) rejected: &'a [Rejected],
     /// The present, where what lies in the past is to be told.
     pub(crate) now: Option<Timestamp>,
+    /// The schedules of the last good definitions.
+    pub(crate) previous: &'a [Arc<Schedule>],
+    /// Drafts of workers and skills that keep their last good definition.
+    pub(crate) kept: &'a HashSet<*const Draft>,
 }
 
-/// The schedules that can be used, sorted by id; what is wrong with the others is added to `problems`.
+/// The schedules of all workers.
+#[derive(Debug, Default)]
+pub(crate) struct Resolved {
+    /// Those that can be used, sorted by id.
+    pub(crate) schedules: Vec<Arc<Schedule>>,
+    /// Those of them that are as they were before an error, by id, with that error.
+    pub(crate) kept: BTreeMap<String, String>,
+}
+
+/// The schedules that can be used; what is wrong with the others is added to `problems`.
 pub(crate) fn resolve(
     drafts: &[Arc<Draft>],
     known: Known<'_>,
     problems: &mut Vec<Problem>,
-) -> Vec<Arc<Schedule>> {
-    if drafts.is_empty() {
-        return Vec::new();
+) -> Resolved {
+    if drafts.is_empty() && known.previous.is_empty() {
+        return Resolved::default();
     }
     let mut resolver = Resolver {
         workers: known
@@ -46,22 +60,47 @@ pub(crate) fn resolve(
         known,
         problems,
     };
-    let mut aimed: Vec<Aimed<'_>> = drafts
-        .iter()
-        .filter_map(|draft| resolver.aim(draft))
-        .collect();
+    let mut broken = Vec::new();
+    let mut aimed: Vec<Aimed<'_>> = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        match resolver.aim(draft) {
+            Some(one) => aimed.push(one),
+            None => broken.push(aimless(draft, &broken)),
+        }
+    }
     // A worker's own schedules are counted before those that others have for its skills.
     aimed.sort_by_key(|one| one.skill.address.worker != one.draft.worker);
     resolver.name(&mut aimed);
     resolver.settle(&mut aimed);
     resolver.leave_out_twins(&mut aimed);
     resolver.leave_out_cycles(&mut aimed);
-    let mut schedules: Vec<Arc<Schedule>> = aimed
-        .into_iter()
-        .filter_map(|one| one.schedule.map(Arc::new))
-        .collect();
-    schedules.sort_by(|a, b| a.id.cmp(&b.id));
-    schedules
+    resolver.put_together(aimed, broken)
+}
+
+/// A schedule whose skill is not there: it would have the id that it has where the skill is.
+fn aimless(draft: &Draft, others: &[Broken]) -> Broken {
+    let address = match (&draft.skill, &draft.target) {
+        (Some(own), _) => Some(format!("{}/{own}", draft.worker)),
+        (None, Some((name, _))) if name.contains('/') => Some(name.clone()),
+        (None, Some((name, _))) => Some(format!("{}/{name}", draft.worker)),
+        (None, None) => None,
+    };
+    let taken = |id: &str| others.iter().any(|other| other.id.as_deref() == Some(id));
+    let id = address.map(|address| match &draft.id {
+        Some((name, _)) => format!("{address}#{name}"),
+        None if !taken(&address) => address,
+        None => {
+            let mut count = 2;
+            while taken(&format!("{address}#{count}")) {
+                count += 1;
+            }
+            format!("{address}#{count}")
+        }
+    });
+    Broken {
+        id,
+        place: draft.place.clone(),
+    }
 }
 
 /// A draft whose skill is found.
@@ -69,6 +108,10 @@ struct Aimed<'a> {
     draft: &'a Draft,
     skill: &'a Arc<Skill>,
     id: String,
+    /// Whether others have its id, so that none of them has it.
+    is_duplicate: bool,
+    /// Whether it says the same as another.
+    is_twin: bool,
     /// Absent when it is left out.
     schedule: Option<Schedule>,
 }
@@ -128,8 +171,59 @@ impl<'a> Resolver<'a, '_> {
             draft,
             skill,
             id: String::new(),
+            is_duplicate: false,
+            is_twin: false,
             schedule: None,
         })
+    }
+
+    /// What can be used, and of what cannot the last good definitions.
+    fn put_together(self, aimed: Vec<Aimed<'_>>, mut broken: Vec<Broken>) -> Resolved {
+        let mut resolved = Resolved::default();
+        for one in aimed {
+            let is_kept = self.known.kept.contains(&std::ptr::from_ref(one.draft));
+            match one.schedule {
+                Some(schedule) => {
+                    if is_kept {
+                        let why = self.why_kept(&schedule);
+                        resolved.kept.insert(schedule.id.clone(), why);
+                    }
+                    resolved.schedules.push(Arc::new(schedule));
+                }
+                None if one.is_twin => {}
+                None => broken.push(Broken {
+                    id: Some(one.id),
+                    place: one.draft.place.clone(),
+                }),
+            }
+        }
+        let skills = self.skills.keys().cloned().collect();
+        let keeping = Keeping {
+            previous: self.known.previous,
+            present: &resolved.schedules,
+            broken: &broken,
+            skills: &skills,
+            problems: self.problems,
+        };
+        for (schedule, why) in keeping.kept() {
+            self.problems.push(kept::problem(&schedule));
+            resolved.kept.insert(schedule.id.clone(), why);
+            resolved.schedules.push(schedule);
+        }
+        resolved.schedules.sort_by(|a, b| a.id.cmp(&b.id));
+        resolved
+    }
+
+    /// The error for which the whole worker or skill keeps its last good definition.
+    fn why_kept(&self, schedule: &Schedule) -> String {
+        let mut errors = self.problems.iter().filter(|problem| {
+            problem.severity == Severity::Error && problem.place.path == schedule.place.path
+        });
+        let found = errors.next();
+        found.map_or_else(
+            || format!("{}: its definition is broken", schedule.place.path),
+            |problem| format!("{}: {}", problem.place, problem.message),
+        )
     }
 
     fn only_skill(&mut self, draft: &Draft) -> Option<&'a Arc<Skill>> {
@@ -271,15 +365,14 @@ impl<'a> Resolver<'a, '_> {
                     own,
                     (message, hint),
                 );
-                // Not a schedule any more, whatever it says.
-                one.id.clear();
+                one.is_duplicate = true;
             }
         }
     }
 
     /// Checks each schedule against the skills that it names.
     fn settle(&mut self, aimed: &mut [Aimed<'a>]) {
-        for one in aimed.iter_mut().filter(|one| !one.id.is_empty()) {
+        for one in aimed.iter_mut().filter(|one| !one.is_duplicate) {
             let Some(read) = &one.draft.read else {
                 continue;
             };
@@ -329,14 +422,7 @@ impl<'a> Resolver<'a, '_> {
             let Some(schedule) = &one.schedule else {
                 continue;
             };
-            let saying = (
-                schedule.skill.to_string(),
-                &schedule.trigger,
-                &schedule.timezone,
-                &schedule.inputs,
-                schedule.disabled,
-            );
-            let Ok(saying) = serde_json::to_string(&saying) else {
+            let Some(saying) = saying(schedule) else {
                 continue;
             };
             if let Some(first) = seen.get(&saying) {
@@ -349,6 +435,7 @@ impl<'a> Resolver<'a, '_> {
                     &place,
                     (message, "remove one of them"),
                 );
+                one.is_twin = true;
                 one.schedule = None;
             } else {
                 seen.insert(saying, schedule.id.clone());

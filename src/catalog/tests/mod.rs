@@ -3,6 +3,7 @@
 pub(super) mod contract;
 mod corpus;
 mod hostile;
+mod kept_schedules;
 mod places;
 mod reloading;
 mod schedule_catalog;

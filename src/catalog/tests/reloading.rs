@@ -239,3 +239,27 @@ fn lines_can_be_read_again() {
         Some("  mode: weekly # no")
     );
 }
+
+#[test]
+fn a_broken_configuration_stays_as_it_was() {
+    let workspace = Workspace::new(&[
+        ("workerctl.yaml", "timezone: Europe/Berlin\n"),
+        (
+            "workers/w/worker.yaml",
+            "worker: {id: w}\nskills: [{id: a, description: d, run: date, schedule: '@daily'}]\n",
+        ),
+    ]);
+    let first = workspace.load();
+    assert_eq!(first.schedules[0].timezone, "Europe/Berlin");
+    workspace.write("workerctl.yaml", b"timezone: Europe/Berln\n");
+    let second = reload(&first, Options::default());
+    assert_eq!(second.schedules, first.schedules);
+    expect(
+        &second,
+        "workerctl.yaml",
+        &("kept-last-good", WARNING, 0, 0, "then reload"),
+    );
+    workspace.write("workerctl.yaml", b"timezone: Europe/Paris\n");
+    let third = reload(&second, Options::default());
+    assert_eq!(third.schedules[0].timezone, "Europe/Paris");
+}

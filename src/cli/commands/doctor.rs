@@ -1,5 +1,6 @@
 //! `doctor`
 
+mod schedules;
 mod unit;
 
 use std::path::Path;
@@ -94,6 +95,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     findings.extend(space(&site));
     findings.extend(engine(session, &site));
     findings.push(store(&site));
+    findings.extend(schedules::schedules(session, &site));
     findings.push(unit::installed(&site));
     let care = findings
         .iter()

@@ -87,12 +87,36 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
             ),
         ),
     ];
-    for (name, value) in facts {
+    let schedules = (status.schedules > 0).then(|| ("schedules", schedules(status)));
+    for (name, value) in facts.into_iter().chain(schedules) {
         out.line(Line::of(BOLD, format!("{name:<10} ")).text(value));
+    }
+    for overdue in &status.overdue {
+        let zone = times::zone(&overdue.timezone);
+        let by = overdue.expected_by.rfc3339_in(zone);
+        let text = format!("{} was to succeed by {by}", overdue.schedule);
+        out.line(Line::of(BAD, format!("{:<10} ", "overdue")).text(text));
     }
     if !status.active.is_empty() {
         out.line("");
         table(&status.active, times::zone(&status.timezone)).print(out, width);
+    }
+}
+
+fn schedules(status: &Status) -> String {
+    let next = match &status.next_due {
+        None => "none is due".to_owned(),
+        Some(next) => {
+            let at = next.at.rfc3339_in(times::zone(&next.timezone));
+            format!("next {} at {at}", next.schedule)
+        }
+    };
+    match status.kept_schedules {
+        0 => format!("{}, {next}", status.schedules),
+        kept => format!(
+            "{} ({kept} kept from before an error), {next}",
+            status.schedules
+        ),
     }
 }
 

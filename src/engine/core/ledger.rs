@@ -34,13 +34,18 @@ impl Core {
             return;
         };
         let mut after = Vec::new();
-        let mut take = |row: Result<SlotRow, _>| match row {
+        let mut take = |row: Result<SlotRow, Unreadable>| match row {
             Ok(row) if row.to <= now => ControlFlow::Break(()),
             Ok(row) => {
                 after.push(row);
                 ControlFlow::Continue(())
             }
-            Err(_) => ControlFlow::Continue(()),
+            // It may have run: better not again.
+            Err(damaged) => {
+                let ran = |from| SlotRow::one(from, Fate::Ran, from);
+                after.extend(damaged.from.map(ran).filter(|row| row.from > now));
+                ControlFlow::Continue(())
+            }
         };
         if let Err(error) = self.store.slots(id, None, &mut take) {
             tracing::error!(schedule = id, %error, "the ledger cannot be read");
@@ -96,6 +101,19 @@ impl Core {
             from,
         };
         turn.before.extend(old.into_iter().map(drop));
+    }
+
+    /// Closes what is remembered of schedules without a definition. Not done while a definition has an error:
+    /// after a restart nobody knows which schedules that hides, and one that comes back goes on where it was.
+    pub(super) fn close_absent_schedules(&mut self, turn: &mut Turn) {
+        let now = self.clock.now();
+        for (id, state) in &mut self.schedules.known {
+            if state.closed.is_none() {
+                state.closed = Some(now);
+                state.open = None;
+                turn.before.push(written(id, state));
+            }
+        }
     }
 }
 

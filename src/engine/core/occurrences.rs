@@ -64,13 +64,17 @@ fn waits_for_own(overlap: Overlap) -> bool {
 }
 
 impl Core {
-    /// Puts schedules in force before runs of earlier engines are settled.
+    /// Puts schedules in force before runs of earlier engines are settled. They are complete where no error hides one.
     pub(crate) fn begin_schedules(
         &mut self,
         definitions: &[Arc<Schedule>],
+        are_complete: bool,
     ) -> Result<(), Diagnostic> {
         let mut turn = Turn::default();
         self.set_schedules(&mut turn, definitions);
+        if are_complete {
+            self.close_absent_schedules(&mut turn);
+        }
         self.commit(&mut turn)
     }
 

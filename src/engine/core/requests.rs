@@ -36,6 +36,10 @@ impl Core {
                 self.set_schedules(turn, definitions);
                 Ok(Reply::Now(Box::new(Answer::Done)))
             }
+            Request::CloseAbsent => {
+                self.close_absent_schedules(turn);
+                Ok(Reply::Now(Box::new(Answer::Done)))
+            }
             Request::Pause { schedule, pause } => self
                 .pause(turn, schedule, pause.clone())
                 .map(|()| Reply::Now(Box::new(Answer::Done)))

@@ -52,7 +52,7 @@ pub(super) struct Schedules {
     /// Which schedules follow a skill; its address is in lower case.
     pub(super) followers: BTreeMap<String, Vec<String>>,
     /// States of schedules whose definitions are not there.
-    known: BTreeMap<String, ScheduleState>,
+    pub(super) known: BTreeMap<String, ScheduleState>,
     wakes: BTreeSet<(Timestamp, String)>,
     looked_at: Option<Timestamp>,
 }
@@ -125,6 +125,7 @@ impl Core {
                 self.schedules.known.insert(id, gone.state);
             }
         }
+        self.alarms.look_at_all();
     }
 
     fn put_in_force(
@@ -149,6 +150,8 @@ impl Core {
         let known = known.or_else(|| self.schedules.known.remove(id));
         let (state, is_new) = match known {
             Some(state) if state.digest == digest && state.closed.is_none() => (state, false),
+            // Made anew of its rows: it goes on behind the newest of them.
+            Some(state) if state.digest.is_empty() => (ScheduleState { digest, ..state }, true),
             Some(mut state) => {
                 let rows = state.let_go(now, "the schedule was changed before it ran");
                 turn.before
@@ -414,12 +417,9 @@ impl Core {
         // What was due until now has its fate by what held until now.
         self.look_at(turn, id);
         let scheduled = self.schedules.in_force.get_mut(id)?;
-        scheduled.state.pause = pause;
-        if scheduled.state.pause.is_none() {
-            scheduled.state.failures = 0;
-        }
-        self.write_state(turn, id);
         let now = self.clock.now();
+        scheduled.state.set_pause(pause, now);
+        self.write_state(turn, id);
         self.schedules.set_wake(id, Some(now));
         Some(())
     }

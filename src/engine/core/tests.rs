@@ -1,5 +1,6 @@
 //! The loop over the store in memory, with a fake world: crashes at every commit, full disks, drains.
 
+mod alarms;
 mod bench;
 mod ending;
 mod manual;
@@ -11,10 +12,11 @@ use std::sync::mpsc::sync_channel;
 
 use super::super::request::{Request, Submission};
 use super::super::view::Condition;
-use super::super::work::Work;
+use super::super::work::{Alarm, Work};
 use super::*;
 use crate::machine::{Action, CancelKind, Run};
 use crate::model::outcome::{Outcome, Phase};
+use crate::model::schedule::Told;
 use crate::model::spec::{Plan, Retry};
 use crate::queue::Needs;
 use crate::store::{Fault, FaultPlace, MemoryStore};
@@ -362,6 +364,9 @@ fn an_effect_that_panics_fails_its_run_alone() {
                 std::panic::resume_unwind(Box::new("boom"));
             }
             result(&work.action, 0, false)
+        }
+        fn tell_missed(&self, _alarm: &Alarm) -> Option<Told> {
+            std::panic::resume_unwind(Box::new("boom"));
         }
         fn sync_files(&self) {}
         fn flush_log(&self, _run: RunId) {}

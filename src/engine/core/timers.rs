@@ -89,10 +89,9 @@ impl Core {
             let waited = self.clock.monotonic_ms().saturating_sub(self.sealed_ms);
             wait_ms = wait_ms.min(SEAL_AFTER_MS.saturating_sub(waited));
         }
-        if let Some((time, _)) = self.early.first() {
-            wait_ms = wait_ms.min(time.millis_since(now));
-        }
-        if let Some(wake) = self.schedules.next_wake() {
+        let early = self.early.first().map(|(time, _)| *time);
+        let wakes = [early, self.schedules.next_wake(), self.alarms.next_wake()];
+        for wake in wakes.into_iter().flatten() {
             wait_ms = wait_ms.min(wake.millis_since(now));
         }
         Duration::from_millis(self.drain_wait_ms(wait_ms))

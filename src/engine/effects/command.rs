@@ -141,7 +141,7 @@ impl Performer {
     }
 }
 
-fn ended(finished: &process::Finished) -> Ended {
+pub(super) fn ended(finished: &process::Finished) -> Ended {
     match (finished.ended, finished.status) {
         (process::Ended::TimedOut, _) => Ended::TimedOut,
         (process::Ended::Stopped(_), _) => Ended::Stopped,
@@ -261,12 +261,12 @@ impl process::OutputSink for Sink<'_> {
 
 /// The last bytes of a text, cut at a line where one is near.
 #[derive(Default)]
-struct Tail {
+pub(super) struct Tail {
     text: String,
 }
 
 impl Tail {
-    fn push(&mut self, line: &str, more: bool) {
+    pub(super) fn push(&mut self, line: &str, more: bool) {
         let line = line.get(line.ceil_char_boundary(line.len().saturating_sub(TAIL_BYTES_MAX))..);
         self.text.push_str(line.unwrap_or_default());
         if !more {
@@ -287,7 +287,7 @@ impl Tail {
         self.text.drain(..from);
     }
 
-    fn text(mut self) -> String {
+    pub(super) fn text(mut self) -> String {
         if self.text.len() > TAIL_BYTES_MAX {
             self.cut();
         }

@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::outputs::Beneath;
 use super::view::View;
-use super::work::{Effects, Work};
+use super::work::{Alarm, Effects, Work};
 use crate::clock::Clock;
 use crate::git;
 use crate::machine::{Action, Event};
 use crate::model::outcome::{Failure, Step};
+use crate::model::schedule::Told;
 use crate::model::{RunId, Timestamp};
 
+mod alarm;
 mod command;
 mod commit;
 mod execute;
@@ -184,6 +186,10 @@ impl Effects for Performer {
             Action::Restore => self.restore(work),
             Action::Close => self.close(work),
         }
+    }
+
+    fn tell_missed(&self, alarm: &Alarm) -> Option<Told> {
+        self.run_on_missed(alarm)
     }
 
     fn sync_files(&self) {

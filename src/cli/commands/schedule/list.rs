@@ -47,10 +47,28 @@ pub(super) fn list(session: &mut Session<'_>) -> Result<Exit, Diagnostic> {
 }
 
 fn next_of(view: &ScheduleView, zone: Tz) -> Line {
-    match &view.paused {
+    let line = match &view.paused {
         Some(_) => Line::of(CARE, "paused"),
-        None if !view.timed => Line::of(DIM, "–"),
+        None if !view.plan.trigger.is_timed() => Line::of(DIM, "–"),
         None => due(view.next, zone).into(),
+    };
+    marked(line, view)
+}
+
+/// Says that it is overdue, or as it was before an error.
+fn marked(line: Line, view: &ScheduleView) -> Line {
+    let line = if view.overdue {
+        line.styled(BAD, " overdue")
+    } else {
+        line
+    };
+    let line = match &view.restored {
+        Some(_) => line.styled(CARE, " (its state was damaged)"),
+        None => line,
+    };
+    match &view.kept {
+        Some(_) => line.styled(CARE, " (kept from before an error)"),
+        None => line,
     }
 }
 

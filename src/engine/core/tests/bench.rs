@@ -7,10 +7,10 @@ use crate::clock::FakeClock;
 use crate::engine::core::*;
 use crate::engine::desk::{Look, Prepares};
 use crate::engine::request::{Request, Submission};
-use crate::engine::work::Work;
+use crate::engine::work::{Alarm, Work};
 use crate::machine::{Action, Run};
 use crate::model::evidence::{CheckRecord, Ended, Execution, Recorded, RestoreReport, Verdict};
-use crate::model::schedule::{Occurrence, Overlap, Schedule};
+use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, Told};
 use crate::model::spec::{DueTime, OnCrash, Plan, Program, Retry, SPEC_VERSION};
 use crate::model::{RunSpec, SkillRef, ThreadId, Timestamp};
 use crate::protocol::RunSummary;
@@ -25,6 +25,8 @@ pub(super) struct World {
     pub(super) closed: Vec<RunId>,
     pub(super) out_of_order: Vec<String>,
     pub(super) execution_code: i32,
+    /// What each command of an alarm was told: by when it was to have succeeded.
+    pub(super) told: Vec<Timestamp>,
 }
 
 pub(super) struct FakeEffects {
@@ -69,6 +71,31 @@ impl Effects for FakeEffects {
             stopped = true;
         }
         result(&work.action, code, stopped)
+    }
+
+    fn tell_missed(&self, alarm: &Alarm) -> Option<Told> {
+        let mut stored = None;
+        let mut take = |_: &str, state: Result<ScheduleState, _>| stored = state.ok();
+        self.store.schedules(&mut take).unwrap();
+        let mut world = self.world.lock().unwrap();
+        if stored.and_then(|state| state.missed).as_ref() != Some(&alarm.missed) {
+            let early = "an alarm before its commit".to_owned();
+            world.out_of_order.push(early);
+        }
+        world.told.push(alarm.missed.expected_by);
+        let succeeded = world.execution_code == 0;
+        drop(world);
+        if self.hangs.contains(&"tell_missed") {
+            while alarm.stop.requested().is_none() {
+                std::thread::yield_now();
+            }
+            return None;
+        }
+        Some(Told {
+            at: alarm.missed.at,
+            succeeded,
+            message: (!succeeded).then(|| "exited with 1".to_owned()),
+        })
     }
 
     fn sync_files(&self) {}
@@ -367,7 +394,7 @@ impl Bench {
     ) -> Result<(), Diagnostic> {
         self.take_in(store);
         let schedules: Vec<_> = schedules.into_iter().map(Arc::new).collect();
-        self.core.begin_schedules(&schedules)?;
+        self.core.begin_schedules(&schedules, true)?;
         self.core.settle(Box::new(|_| true), true)
     }
 

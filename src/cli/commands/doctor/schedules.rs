@@ -1,0 +1,121 @@
+//! Whether schedules succeed when they should, and whether their records are sound.
+
+use std::sync::Arc;
+
+use super::{Finding, State};
+use crate::cli::commands::check::counted;
+use crate::cli::globals::Site;
+use crate::cli::maintenance::{self, Held};
+use crate::cli::render::times;
+use crate::cli::session::{Accept, Session};
+use crate::model::{Diagnostic, Kind};
+use crate::protocol::{Control, ScheduleView, SlotsQuery};
+
+/// Rows of the ledger that are looked at, the newest ones.
+const ROWS_LOOKED_AT: u32 = 10_000;
+
+/// What an engine tells of its schedules; where none runs, what the store tells. Nothing where neither can be
+/// asked: why stands in other findings.
+pub(super) fn schedules(session: &Session<'_>, site: &Site) -> Vec<Finding> {
+    match connected(session, site).and_then(|control| looked_at(control.as_ref())) {
+        Ok(findings) => findings,
+        Err(refused) if refused.kind == Kind::Unreachable => Vec::new(),
+        Err(refused) => vec![Finding::refused("schedules", State::Bad, refused)],
+    }
+}
+
+fn connected(session: &Session<'_>, site: &Site) -> Result<Arc<dyn Control>, Diagnostic> {
+    match session.engines.connect(site, Accept::RunningOnly) {
+        Err(refused) if refused.kind == Kind::Unreachable && has_store(site) => session
+            .engines
+            .connect(site, Accept::RunningElseHosted)
+            .map_err(|_| refused),
+        connected => connected,
+    }
+}
+
+/// Whether there is a store that nobody uses: looking at it changes nothing that is not there.
+fn has_store(site: &Site) -> bool {
+    let is_there = |info: maintenance::StoreInfo| info.database_bytes.is_some() && !info.in_use;
+    maintenance::info(&site.state_dir).is_ok_and(is_there)
+        && matches!(maintenance::holder(&site.workspace), Ok(Held::Free))
+}
+
+fn looked_at(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
+    let views = control.schedules()?;
+    let mut findings: Vec<Finding> = views
+        .iter()
+        .flat_map(|view| [overdue(view), kept(view), restored(view)])
+        .flatten()
+        .collect();
+    findings.extend(unreadable(control)?);
+    if findings.is_empty() && !views.is_empty() {
+        let text = format!("{}, none overdue", counted(views.len(), "schedule"));
+        findings.push(Finding::new("schedules", State::Good, text));
+    }
+    Ok(findings)
+}
+
+fn overdue(view: &ScheduleView) -> Option<Finding> {
+    let expected_by = view.expected_by.filter(|_| view.overdue)?;
+    let zone = times::zone(&view.timezone);
+    let did = match view.succeeded_at {
+        Some(at) => format!("last did at {}", at.rfc3339_in(zone)),
+        None => "never did".to_owned(),
+    };
+    let by = expected_by.rfc3339_in(zone);
+    let text = format!("{} was to succeed by {by}, and {did}", view.id);
+    let told = view.told.as_ref().and_then(|told| told.message.as_ref());
+    let text = match told {
+        Some(message) => format!("{text}; its `on_missed` failed: {message}"),
+        None => text,
+    };
+    let hint = format!(
+        "`workerctl schedule slots '{}'` tells why it did not run; a pause with a reason ends the alarm",
+        view.id
+    );
+    Some(Finding::new("overdue", State::Bad, text).hint(&hint))
+}
+
+fn kept(view: &ScheduleView) -> Option<Finding> {
+    let error = view.kept.as_ref()?;
+    let text = format!("{} is kept from before an error: {error}", view.id);
+    let hint = "repair the file; `workerctl check` shows what is wrong with it";
+    Some(Finding::new("schedules", State::Care, text).hint(hint))
+}
+
+fn restored(view: &ScheduleView) -> Option<Finding> {
+    let restored = view.restored.as_ref()?;
+    let zone = times::zone(&view.timezone);
+    let text = format!(
+        "what was remembered of {} was damaged, and made anew at {}: {}",
+        view.id,
+        restored.at.rfc3339_in(zone),
+        restored.reason
+    );
+    let hint = format!(
+        "`workerctl schedule resume '{0}'` or `pause '{0}'` says how it is to go on",
+        view.id
+    );
+    Some(Finding::new("schedules", State::Care, text).hint(&hint))
+}
+
+fn unreadable(control: &dyn Control) -> Result<Option<Finding>, Diagnostic> {
+    let query = SlotsQuery {
+        limit: ROWS_LOOKED_AT,
+        ..SlotsQuery::default()
+    };
+    let rows = control.slots(&query)?;
+    let damaged: Vec<_> = rows.iter().filter(|row| row.unreadable).collect();
+    let Some(first) = damaged.first() else {
+        return Ok(None);
+    };
+    let text = format!(
+        "{} of the ledger cannot be read, the newest of {} at {}",
+        counted(damaged.len(), "row"),
+        first.schedule,
+        first.from.rfc3339()
+    );
+    let hint = "the due times were decided, and what became of them is lost; `workerctl store verify` lists the damage";
+    Ok(Some(Finding::new("ledger", State::Bad, text).hint(hint)))
+}

@@ -1,0 +1,193 @@
+//! What the engine and its schedules do, in the text format of Prometheus.
+
+use std::fmt::{Display, Write};
+
+use crate::model::Timestamp;
+use crate::model::schedule::Fate;
+use crate::protocol::{ScheduleView, Status};
+
+/// Content type of the format.
+pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// All metrics.
+pub(super) fn text(status: &Status, schedules: &[ScheduleView]) -> String {
+    let mut page = Page::default();
+    page.engine(status);
+    page.schedules(schedules);
+    page.text
+}
+
+/// Kinds of metrics.
+#[derive(Clone, Copy)]
+enum Is {
+    Gauge,
+    Counter,
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn about(&mut self, name: &str, is: Is, help: &str) {
+        let kind = match is {
+            Is::Gauge => "gauge",
+            Is::Counter => "counter",
+        };
+        // Writing to text does not fail.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        let labels: Vec<String> = labels
+            .iter()
+            .map(|(name, value)| format!("{name}=\"{}\"", escaped(value)))
+            .collect();
+        let labels = match labels.as_slice() {
+            [] => String::new(),
+            labels => format!("{{{}}}", labels.join(",")),
+        };
+        let _ = writeln!(self.text, "{name}{labels} {value}");
+    }
+
+    fn one(&mut self, name: &str, is: Is, help: &str, value: impl Display) {
+        self.about(name, is, help);
+        self.sample(name, &[], value);
+    }
+
+    fn engine(&mut self, status: &Status) {
+        let name = "workerctl_info";
+        self.about(name, Is::Gauge, "Always 1; who answers.");
+        let labels = [
+            ("version", status.version.as_str()),
+            ("host", &status.host),
+            ("workspace", &status.workspace),
+        ];
+        self.sample(name, &labels, 1);
+        let name = "workerctl_ready";
+        let help = "Whether runs are accepted and started.";
+        self.one(name, Is::Gauge, help, u8::from(status.condition == "ready"));
+        let uptime = seconds(status.uptime_ms);
+        let name = "workerctl_uptime_seconds";
+        self.one(name, Is::Gauge, "Time since the engine is ready.", uptime);
+        let name = "workerctl_runs";
+        self.about(name, Is::Gauge, "Runs that have not ended.");
+        self.sample(name, &[("state", "running")], status.running);
+        self.sample(name, &[("state", "queued")], status.queued);
+        let name = "workerctl_definition_problems";
+        self.about(name, Is::Gauge, "Problems of definitions.");
+        self.sample(name, &[("severity", "error")], status.errors);
+        self.sample(name, &[("severity", "warning")], status.warnings);
+        let name = "workerctl_store_commits_total";
+        let help = "Commits to the store since the engine started.";
+        self.one(name, Is::Counter, help, status.commits);
+        let name = "workerctl_store_syncs_total";
+        let help = "Syncs to disk since the engine started.";
+        self.one(name, Is::Counter, help, status.syncs);
+    }
+
+    /// One sample for each schedule that has one.
+    fn each<V: Display>(
+        &mut self,
+        schedules: &[ScheduleView],
+        (name, is, help): (&str, Is, &str),
+        value: impl Fn(&ScheduleView) -> Option<V>,
+    ) {
+        self.about(name, is, help);
+        for view in schedules {
+            if let Some(value) = value(view) {
+                self.sample(name, &[("schedule", &view.id)], value);
+            }
+        }
+    }
+
+    fn schedules(&mut self, schedules: &[ScheduleView]) {
+        let name = "workerctl_schedule_overdue";
+        let help = "Whether the schedule has not succeeded in time.";
+        self.each(schedules, (name, Is::Gauge, help), |view| {
+            Some(u8::from(view.overdue))
+        });
+        let name = "workerctl_schedule_expected_by_timestamp_seconds";
+        let help = "By when the schedule is to have succeeded.";
+        self.each(schedules, (name, Is::Gauge, help), |view| {
+            view.expected_by.map(instant)
+        });
+        let name = "workerctl_schedule_next_due_timestamp_seconds";
+        let help = "The next due time.";
+        self.each(schedules, (name, Is::Gauge, help), |view| {
+            view.next.map(instant)
+        });
+        let name = "workerctl_schedule_last_success_timestamp_seconds";
+        let help = "When a run of the schedule last succeeded.";
+        self.each(schedules, (name, Is::Gauge, help), |view| {
+            view.succeeded_at.map(instant)
+        });
+        let name = "workerctl_schedule_consecutive_failures";
+        let help = "Failures since the last success.";
+        self.each(schedules, (name, Is::Gauge, help), |view| {
+            Some(view.failures)
+        });
+        let name = "workerctl_schedule_paused";
+        let help = "Whether the schedule is paused.";
+        self.each(schedules, (name, Is::Gauge, help), |view| {
+            Some(u8::from(view.paused.is_some()))
+        });
+        let name = "workerctl_schedule_kept";
+        let help = "Whether it is kept as it was before an error in its definition.";
+        self.each(schedules, (name, Is::Gauge, help), |view| {
+            Some(u8::from(view.kept.is_some()))
+        });
+        let name = "workerctl_schedule_runs_total";
+        let help = "Runs that the schedule has led to.";
+        self.each(schedules, (name, Is::Counter, help), |view| {
+            Some(view.actions)
+        });
+        let name = "workerctl_schedule_due_times_total";
+        self.about(name, Is::Counter, "Due times by what became of them.");
+        for view in schedules {
+            for fate in Fate::ALL {
+                let count = view.totals.get(&fate).copied().unwrap_or(0);
+                let labels = [("schedule", view.id.as_str()), ("fate", fate.name())];
+                self.sample(name, &labels, count);
+            }
+        }
+    }
+}
+
+/// Milliseconds as seconds.
+fn seconds(millis: u64) -> String {
+    format!("{}.{:03}", millis / 1_000, millis % 1_000)
+}
+
+/// Seconds since the epoch.
+fn instant(at: Timestamp) -> String {
+    match u64::try_from(at.millis()) {
+        Ok(millis) => seconds(millis),
+        Err(_) => at.millis().div_euclid(1_000).to_string(),
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_labels_are_escaped_and_times_are_seconds() {
+        let mut page = Page::default();
+        page.sample("m", &[("a", "x\"\\\n"), ("b", "")], 1);
+        assert_eq!(page.text, "m{a=\"x\\\"\\\\\\n\",b=\"\"} 1\n");
+        assert_eq!(
+            instant(Timestamp::from_millis(1_795_000_000_007)),
+            "1795000000.007"
+        );
+        assert_eq!(instant(Timestamp::from_millis(-1)), "-1");
+    }
+}

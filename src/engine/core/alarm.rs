@@ -1,0 +1,241 @@
+//! What is due next and what is overdue; who is to be told that a schedule has not succeeded in time.
+//!
+//! That a schedule is overdue stands in its state before its command starts, and stays there until it has
+//! succeeded: an episode is told of once, by whichever engine. One that was lost while the command ran tells
+//! of it again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::super::schedules::{OVERDUE_SHOWN_MAX, next_due};
+use super::super::view::Agenda;
+use super::super::work::Alarm;
+use super::schedules::Scheduled;
+use super::{Core, Turn};
+use crate::model::Timestamp;
+use crate::model::schedule::{Missed, Told};
+use crate::process::{StopHandle, StopKind};
+use crate::protocol::{NextDue, OverdueView};
+use crate::schedule::{Watched, expectation};
+use crate::store::Write;
+
+/// What is known of one schedule.
+#[derive(Default)]
+struct Outlook {
+    /// When it is to be looked at again.
+    wake: Option<Timestamp>,
+    /// When it is due next.
+    next: Option<Timestamp>,
+}
+
+/// All schedules, as far as they are expected to succeed.
+#[derive(Default)]
+pub(super) struct Alarms {
+    outlooks: BTreeMap<String, Outlook>,
+    wakes: BTreeSet<(Timestamp, String)>,
+    next: BTreeSet<(Timestamp, String)>,
+    overdue: BTreeMap<String, OverdueView>,
+    zones: BTreeMap<String, String>,
+    /// Definitions have changed since all were looked at.
+    all: bool,
+    /// Whether readers see something else than what holds.
+    changed: bool,
+    /// Commands to be started after the commit.
+    to_tell: Vec<String>,
+    /// Commands that run.
+    telling: BTreeMap<String, StopHandle>,
+}
+
+impl Alarms {
+    /// Every schedule is looked at in this turn.
+    pub(super) fn look_at_all(&mut self) {
+        self.all = true;
+    }
+
+    /// When one of them is to be looked at again.
+    pub(super) fn next_wake(&self) -> Option<Timestamp> {
+        self.wakes.first().map(|(wake, _)| *wake)
+    }
+
+    /// Whether no command runs.
+    pub(super) fn are_silent(&self) -> bool {
+        self.telling.is_empty() && self.to_tell.is_empty()
+    }
+
+    fn set(&mut self, id: &str, outlook: Option<Outlook>) {
+        let key = |at: Timestamp| (at, id.to_owned());
+        if let Some(earlier) = self.outlooks.remove(id) {
+            earlier.wake.map(|wake| self.wakes.remove(&key(wake)));
+            earlier.next.map(|next| self.next.remove(&key(next)));
+        }
+        if let Some(outlook) = outlook {
+            self.wakes.extend(outlook.wake.map(key));
+            self.next.extend(outlook.next.map(key));
+            self.outlooks.insert(id.to_owned(), outlook);
+        }
+    }
+
+    fn set_overdue(&mut self, id: &str, overdue: Option<OverdueView>) {
+        self.changed |= self.overdue.get(id) != overdue.as_ref();
+        match overdue {
+            Some(overdue) => drop(self.overdue.insert(id.to_owned(), overdue)),
+            None => drop(self.overdue.remove(id)),
+        }
+    }
+
+    fn agenda(&self) -> Agenda {
+        let next = self.next.first();
+        Agenda {
+            schedules: self.outlooks.len(),
+            next: next.map(|(at, id)| NextDue {
+                schedule: id.clone(),
+                at: *at,
+                timezone: self.zones.get(id).cloned().unwrap_or_default(),
+            }),
+            overdue: self
+                .overdue
+                .values()
+                .take(OVERDUE_SHOWN_MAX)
+                .cloned()
+                .collect(),
+        }
+    }
+}
+
+impl Core {
+    /// Looks ahead for every schedule that this turn has changed, and for those whose time has come.
+    pub(super) fn alarms_on_time(&mut self, turn: &mut Turn) {
+        if self.draining.is_some() {
+            for stop in self.alarms.telling.values() {
+                stop.stop(StopKind::Graceful);
+            }
+        }
+        if !self.starts_queued || self.draining.is_some() {
+            return;
+        }
+        let now = self.clock.now();
+        let mut changed: BTreeSet<String> = turn.before.iter().filter_map(schedule_of).collect();
+        if std::mem::take(&mut self.alarms.all) {
+            changed.extend(self.schedules.in_force.keys().cloned());
+            changed.extend(self.alarms.outlooks.keys().cloned());
+        }
+        let due = self.alarms.wakes.iter();
+        let due = due.take_while(|(wake, _)| *wake <= now);
+        changed.extend(due.map(|(_, id)| id.clone()));
+        for id in changed {
+            self.look_ahead(turn, &id, now);
+        }
+    }
+
+    fn look_ahead(&mut self, turn: &mut Turn, id: &str, now: Timestamp) {
+        self.alarms.changed = true;
+        let Some(in_force) = self.schedules.in_force.get_mut(id) else {
+            self.alarms.set(id, None);
+            self.alarms.set_overdue(id, None);
+            self.alarms.zones.remove(id);
+            return;
+        };
+        let (definition, state) = (&in_force.definition, &mut in_force.state);
+        let (slots, zone) = (in_force.recurrence.as_ref(), in_force.zone);
+        let expected = slots.and_then(|slots| {
+            let watched = Watched {
+                id,
+                slots,
+                policy: &definition.policy,
+                zone,
+            };
+            expectation(watched, state)
+        });
+        let timezone = definition.timezone.clone();
+        let next = slots.filter(|_| state.pause.is_none());
+        let outlook = Outlook {
+            wake: expected.and_then(|expected| expected.next_change(now)),
+            next: next.and_then(|slots| next_due(definition, slots, state, now)),
+        };
+        let missed = expected.filter(|expected| expected.is_missed(now));
+        let mut news = false;
+        if let Some(missed) = missed {
+            let has_command = definition.policy.on_missed.is_some();
+            news = state.missed.is_none();
+            let episode = state.missed.get_or_insert(Missed {
+                expected_by: missed.by,
+                at: now,
+                told: None,
+            });
+            let is_told = episode.told.is_some() || self.alarms.telling.contains_key(id);
+            if has_command && !is_told && !self.alarms.to_tell.iter().any(|other| other == id) {
+                self.alarms.to_tell.push(id.to_owned());
+            }
+        }
+        self.alarms.set(id, Some(outlook));
+        let overdue = missed.map(|missed| OverdueView {
+            schedule: id.to_owned(),
+            expected_by: missed.by,
+            timezone: timezone.clone(),
+        });
+        self.alarms.set_overdue(id, overdue);
+        self.alarms.zones.insert(id.to_owned(), timezone);
+        if news {
+            tracing::warn!(schedule = id, "it has not succeeded in time");
+            self.write_state(turn, id);
+        }
+    }
+
+    /// After the commit: shows readers what holds now, and starts the commands.
+    pub(super) fn tell_missed(&mut self) {
+        if std::mem::take(&mut self.alarms.changed) {
+            self.view.set_agenda(self.alarms.agenda());
+        }
+        for id in std::mem::take(&mut self.alarms.to_tell) {
+            if let Some(alarm) = self.alarm(&id) {
+                self.alarms.telling.insert(id, alarm.stop.clone());
+                self.pool.tell_missed(alarm);
+            }
+        }
+    }
+
+    fn alarm(&mut self, id: &str) -> Option<Alarm> {
+        let mut newest = None;
+        let mut take = |row: Result<_, _>| {
+            newest = row.ok();
+            ControlFlow::Break(())
+        };
+        if let Err(error) = self.store.slots(id, None, &mut take) {
+            tracing::warn!(schedule = id, %error, "the ledger cannot be read");
+        }
+        let Scheduled {
+            definition, state, ..
+        } = self.schedules.in_force.get_mut(id)?;
+        Some(Alarm {
+            schedule: Arc::clone(definition),
+            missed: state.missed.clone()?,
+            succeeded_at: state.succeeded_at,
+            failures: state.failures,
+            pause: state.pause.clone(),
+            newest,
+            stop: StopHandle::new(),
+        })
+    }
+
+    /// The command of a schedule has ended. One that was stopped is told again by the next engine.
+    pub(super) fn on_told(&mut self, turn: &mut Turn, id: &str, told: Option<Told>) {
+        self.alarms.telling.remove(id);
+        let Some(told) = told else { return };
+        let Some(Scheduled { state, .. }) = self.schedules.in_force.get_mut(id) else {
+            return;
+        };
+        // A success may have ended the episode meanwhile.
+        if let Some(missed) = &mut state.missed {
+            missed.told = Some(told);
+            self.write_state(turn, id);
+        }
+    }
+}
+
+fn schedule_of(write: &Write) -> Option<String> {
+    match write {
+        Write::Schedule { id, .. } => Some(id.clone()),
+        _ => None,
+    }
+}

@@ -1,0 +1,161 @@
+//! What the store remembers of schedules, for an engine that starts. A state that is damaged is kept aside and
+//! made anew of the schedule's rows.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::model::Timestamp;
+use crate::model::outcome::Outcome;
+use crate::model::schedule::{FAILURES_IN_A_ROW, Fate, Pause, Restored, ScheduleState, SlotRow};
+use crate::store::{Durability, Store, StoreError, Unreadable, write_atomically};
+
+/// Directory of damaged records below the store's.
+const DAMAGED: &str = "store/damaged";
+
+/// Runs whose ends are looked at for the last success.
+const RUNS_LOOKED_AT: usize = 1_000;
+
+/// Every schedule that the store knows of.
+pub(super) fn schedules(
+    store: &dyn Store,
+    state_dir: &Path,
+    now: Timestamp,
+) -> Result<BTreeMap<String, ScheduleState>, StoreError> {
+    let (mut known, mut damaged) = (BTreeMap::new(), Vec::new());
+    store.schedules(&mut |id, state| match state {
+        Ok(state) => drop(known.insert(id.to_owned(), state)),
+        Err(one) => damaged.push((id.to_owned(), one)),
+    })?;
+    for (id, state) in &mut known {
+        if state.has_run_ahead {
+            state.ran_ahead = ran_ahead(store, id, state.cursor)?;
+        }
+    }
+    for (id, one) in damaged {
+        let state = restored(store, &id, &one, now)?;
+        let reason = state.restored.as_ref().map(|restored| &restored.reason);
+        match kept_aside(state_dir, &one.record) {
+            Ok(path) => {
+                let path = path.display();
+                tracing::error!(schedule = id, reason, %path, "its state is damaged; made anew");
+            }
+            Err(error) => {
+                tracing::error!(schedule = id, reason, %error, "its state is damaged; made anew, and the damaged one could not be kept");
+            }
+        }
+        known.insert(id, state);
+    }
+    Ok(known)
+}
+
+/// Due times behind a cursor that have run already. A row that cannot be read may be of a run: it counts.
+fn ran_ahead(store: &dyn Store, id: &str, cursor: Timestamp) -> Result<Vec<Timestamp>, StoreError> {
+    let mut ahead = Vec::new();
+    store.slots(id, None, &mut |row| match row {
+        Ok(row) if row.to <= cursor => ControlFlow::Break(()),
+        Ok(row) => {
+            ahead.extend(row.fate.is_run().then_some(row.from));
+            ControlFlow::Continue(())
+        }
+        Err(damaged) => {
+            ahead.extend(damaged.from.filter(|from| *from > cursor));
+            ControlFlow::Continue(())
+        }
+    })?;
+    ahead.reverse();
+    Ok(ahead)
+}
+
+/// The state that a schedule's rows tell of: every due time up to the newest row is decided. Its digest is
+/// empty, for what its due times followed from is not known; the present definition goes on behind that row.
+pub(super) fn restored(
+    store: &dyn Store,
+    id: &str,
+    damaged: &Unreadable,
+    now: Timestamp,
+) -> Result<ScheduleState, StoreError> {
+    let mut state = ScheduleState::new(String::new(), now);
+    let mut runs = Vec::new();
+    store.slots(id, None, &mut |row| {
+        let newest = state.rows == 0;
+        state.rows += 1;
+        let from = row
+            .as_ref()
+            .map_or_else(|row| row.from, |row| Some(row.from));
+        let to = row.as_ref().map_or(from, |row| Some(row.to));
+        if newest {
+            state.cursor = to.unwrap_or(now);
+            state.anchor = state.cursor;
+        }
+        if let Ok(row) = row {
+            if newest {
+                state.pause = pause_of(&row);
+            }
+            let total = state.totals.entry(row.fate).or_default();
+            *total = total.saturating_add(row.count.unwrap_or(0));
+            runs.extend(row.run.map(|run| (row.from, run)));
+        }
+        ControlFlow::Continue(())
+    })?;
+    state.actions = runs.len() as u64;
+    state.last = runs.first().copied();
+    for (_, run) in runs.into_iter().take(RUNS_LOOKED_AT) {
+        let summary = store.summary(run)?;
+        match summary
+            .as_ref()
+            .and_then(|summary| summary.outcome.as_ref())
+        {
+            Some(Outcome::Succeeded) => {
+                state.succeeded_at = summary.and_then(|summary| summary.finished_at);
+                break;
+            }
+            Some(Outcome::Cancelled | Outcome::Denied { .. }) | None => {}
+            Some(_) => state.failures = state.failures.saturating_add(1),
+        }
+    }
+    state.paused_itself = state
+        .pause
+        .as_ref()
+        .is_some_and(|pause| pause.reason.ends_with(FAILURES_IN_A_ROW));
+    state.restored = Some(Restored {
+        at: now,
+        reason: lost(&damaged.reason, &state),
+    });
+    Ok(state)
+}
+
+/// The newest row says whether it was paused then.
+fn pause_of(newest: &SlotRow) -> Option<Pause> {
+    (newest.fate == Fate::Paused).then(|| Pause {
+        reason: newest.reason.clone().unwrap_or_default(),
+        by: "unknown".to_owned(),
+        at: newest.from,
+    })
+}
+
+/// What was wrong, and what is not known any more.
+fn lost(damage: &str, state: &ScheduleState) -> String {
+    let mut damage = damage.to_owned();
+    damage.truncate(damage.floor_char_boundary(120));
+    let pause = match (&state.pause, state.rows) {
+        (Some(_), _) => "by its newest row it was paused, and stays so",
+        (None, 0) => "it has no rows, so that it begins anew, and a pause is lost",
+        (None, _) => "by its newest row it was not paused; a pause since then is lost",
+    };
+    format!("{damage}; {pause}")
+}
+
+/// Keeps the bytes of a damaged record for a person, under a name that follows from them.
+fn kept_aside(state_dir: &Path, record: &[u8]) -> std::io::Result<PathBuf> {
+    let directory = state_dir.join(DAMAGED);
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true).mode(0o700).create(&directory)?;
+    let name = format!("{:x}", Sha256::digest(record));
+    let path = directory.join(format!("schedule-{}.record", &name[..16]));
+    write_atomically(&path, record, 0o600, Durability::Power).map_err(std::io::Error::other)?;
+    Ok(path)
+}

@@ -1,0 +1,81 @@
+//! What is noticed of a schedule besides its due times: that it does not succeed, that its state was damaged.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::model::Timestamp;
+
+/// How the reason ends of a pause that a schedule made itself.
+pub const FAILURES_IN_A_ROW: &str = " failures in a row";
+
+/// An episode in which a schedule has not succeeded in time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missed {
+    /// By when it was to have succeeded.
+    pub expected_by: Timestamp,
+    /// When a daemon noticed that it had not.
+    pub at: Timestamp,
+    /// What became of its `on_missed` command; absent: it has not run to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told: Option<Told>,
+}
+
+/// A state was damaged, and made anew of the schedule's rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Restored {
+    /// When.
+    pub at: Timestamp,
+    /// What was wrong with it, and what is not known any more.
+    pub reason: String,
+}
+
+/// How the `on_missed` command of a schedule ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Told {
+    /// When it ended.
+    pub at: Timestamp,
+    /// Whether it exited with 0.
+    pub succeeded: bool,
+    /// How it ended and the last that it said, where it did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::RunId;
+    use crate::model::schedule::{Fate, Pause, REASON_BYTES_MAX, ScheduleState, SlotRow};
+
+    /// A state is one record of at most 4,096 bytes.
+    #[test]
+    fn a_state_with_all_that_it_may_hold_is_small() {
+        let at = Timestamp::from_millis(1_800_000_000_000);
+        let mut state = ScheduleState::new("0".repeat(64), at);
+        let reason = "x".repeat(REASON_BYTES_MAX);
+        state.pause = Some(Pause {
+            reason: reason.clone(),
+            by: "somebody of a department".to_owned(),
+            at,
+        });
+        let row = SlotRow::one(at, Fate::SkippedOverlap, at);
+        state.open = Some(row.because(reason));
+        state.totals = Fate::ALL.map(|fate| (fate, 1_000_000)).into();
+        state.last = Some((at, RunId::following(None, at, 1)));
+        state.succeeded_at = Some(at);
+        state.resumed_at = Some(at);
+        let text = Some("x".repeat(240));
+        state.missed = Some(Missed {
+            expected_by: at,
+            at,
+            told: Some(Told {
+                at,
+                succeeded: false,
+                message: text.clone(),
+            }),
+        });
+        state.restored = text.map(|reason| Restored { at, reason });
+        let length = serde_json::to_string(&state).unwrap().len();
+        assert!(length < 3_800, "{length}");
+    }
+}

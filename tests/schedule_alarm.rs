@@ -1,0 +1,184 @@
+//! A schedule that does not succeed in time: everybody who looks is told, and its command once.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "what prepares a test fails by panicking, and says when it skips"
+)]
+
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod workspace;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+use serde_json::Value;
+use workspace::daemon::Daemon;
+use workspace::{Workspace, eventually};
+
+/// Fails while `good` is not there; its command fails too, after it has noted what it was told.
+const SKILLS: &str = r"
+  - id: tick
+    description: succeeds where a file says so
+    run: 'test -e ../good'
+    schedule:
+      every: 1s
+      expected_within: 1s
+      pause_on_failure: 2
+      on_missed: 'cat >> ../told.json; env >> ../told.env; echo out of paper; exit 3'
+";
+
+fn told(workspace: &Workspace) -> Vec<Value> {
+    let text = workspace.read("../told.json").unwrap_or_default();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn view(workspace: &Workspace) -> Value {
+    workspace.json(&["schedule", "list"])["schedules"][0].clone()
+}
+
+/// The answer of the daemon to a GET.
+fn get(workspace: &Workspace, path: &str) -> String {
+    let lock: Value = serde_json::from_str(&workspace.read(".workerctl/lock").unwrap()).unwrap();
+    let mut stream = UnixStream::connect(lock["socket"].as_str().unwrap()).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn everybody_is_told(workspace: &Workspace) {
+    let status = workspace.json(&["status"]);
+    assert_eq!(status["overdue"][0]["schedule"], "w/tick");
+    let shown = workspace.run(&["status"]).stdout;
+    assert!(shown.contains("overdue"), "{shown}");
+    let listed = workspace.run(&["schedule", "list"]).stdout;
+    assert!(listed.contains("overdue"), "{listed}");
+    let doctor = workspace.run(&["doctor"]).expect_code(1);
+    assert!(
+        doctor.stdout.contains("w/tick was to succeed by"),
+        "{doctor:?}"
+    );
+    let metrics = get(workspace, "/v1/metrics");
+    assert!(metrics.contains("text/plain"), "{metrics}");
+    assert!(metrics.contains("workerctl_schedule_overdue{schedule=\"w/tick\"} 1"));
+    assert!(metrics.contains("workerctl_schedule_consecutive_failures{schedule=\"w/tick\"} 2"));
+}
+
+#[test]
+fn it_is_told_once_and_shown_until_it_succeeds() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut daemon = Daemon::start(&workspace);
+    daemon.wait_for_notice("STATUS=0 running, 0 queued, w/tick is overdue");
+    let view_of_failure = eventually("the end of the command", || {
+        let view = view(&workspace);
+        (view["told"].is_object() && view["paused"].is_object()).then_some(view)
+    });
+    assert_eq!(view_of_failure["overdue"], true);
+    assert_eq!(view_of_failure["told"]["succeeded"], false);
+    let message = view_of_failure["told"]["message"].as_str().unwrap();
+    assert!(
+        message.contains('3') && message.contains("out of paper"),
+        "{message}"
+    );
+    assert!(daemon.log().contains("out of paper"), "{}", daemon.log());
+    let envelope = told(&workspace).remove(0);
+    assert_eq!(envelope["hook_event_name"], "ScheduleMissed");
+    assert_eq!(envelope["schedule"], "w/tick");
+    assert_eq!(envelope["last_success"], Value::Null);
+    assert_eq!(envelope["expected_by"], view_of_failure["expected_by"]);
+    assert!(envelope["last_slot"]["fate"].is_string(), "{envelope}");
+    let environment = workspace.read("../told.env").unwrap();
+    assert!(environment.contains("WORKERCTL_SCHEDULE=w/tick"));
+    everybody_is_told(&workspace);
+    // Another engine knows that it was told; one inside a command sees it, too.
+    daemon.stop();
+    assert_eq!(
+        workspace.json(&["status"])["overdue"][0]["schedule"],
+        "w/tick"
+    );
+    let doctor = workspace.run(&["doctor"]).expect_code(1);
+    assert!(
+        doctor.stdout.contains("w/tick was to succeed by"),
+        "{doctor:?}"
+    );
+    let daemon = Daemon::start(&workspace);
+    workspace.write("../good", "");
+    workspace
+        .run(&["schedule", "resume", "w/tick"])
+        .expect_code(0);
+    eventually("a success", || {
+        let view = view(&workspace);
+        (view["overdue"] == false && view["succeeded_at"].is_string()).then_some(())
+    });
+    assert_eq!(told(&workspace).len(), 1);
+    let runs = workspace.json(&["runs", "--limit", "10000"]);
+    assert!(!runs.to_string().contains("on_missed"));
+    // A person's pause is no alarm; the next failure is told anew.
+    std::fs::remove_file(workspace.home.join("../good")).unwrap();
+    eventually("it is told again", || {
+        (told(&workspace).len() == 2).then_some(())
+    });
+    let pause = ["schedule", "pause", "w/tick", "--reason", "a holiday"];
+    workspace.run(&pause).expect_code(0);
+    assert_eq!(view(&workspace)["overdue"], false);
+    assert_eq!(
+        workspace.json(&["status"])["overdue"],
+        Value::Array(Vec::new())
+    );
+    daemon.stop();
+}
+
+/// Never succeeds; its command outlives a killed daemon, and ends with whatever it was started from.
+const HANGING: &str = r"
+  - id: tick
+    description: fails
+    run: 'false'
+    schedule:
+      every: 1s
+      expected_within: 1s
+      on_missed: {command: 'echo $$ >> ../pids; sleep 600', timeout: 2s}
+";
+
+fn pids(workspace: &Workspace) -> Vec<String> {
+    let text = workspace.read("../pids").unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// Whether a process is there and not only a zombie.
+fn lives(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    !after_name.is_empty() && !after_name.starts_with('Z')
+}
+
+#[test]
+fn a_command_of_a_killed_daemon_is_ended_and_told_again_within_its_limit() {
+    let workspace = Workspace::with_skills(HANGING);
+    let daemon = Daemon::start(&workspace);
+    let first = eventually("the command", || pids(&workspace).pop());
+    daemon.kill();
+    let daemon = Daemon::start(&workspace);
+    eventually("the command again", || {
+        (pids(&workspace).len() == 2).then_some(())
+    });
+    assert!(!lives(&first), "{first} still runs");
+    let told = eventually("its end", || {
+        let told = view(&workspace)["told"].clone();
+        told.is_object().then_some(told)
+    });
+    assert_eq!(told["succeeded"], false);
+    let second = pids(&workspace).pop().unwrap();
+    eventually("its processes are gone", || (!lives(&second)).then_some(()));
+    daemon.stop();
+    // Nothing is left to be told.
+    let daemon = Daemon::start(&workspace);
+    let before = view(&workspace)["actions"].as_u64();
+    eventually("another failure", || {
+        (view(&workspace)["actions"].as_u64() > before).then_some(())
+    });
+    assert_eq!(pids(&workspace).len(), 2);
+    daemon.stop();
+}

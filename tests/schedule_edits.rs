@@ -1,0 +1,214 @@
+//! Definitions that are edited while a daemon fires their schedules: a broken one keeps what it was, one that
+//! is removed goes, and no due time is lost between a break and its repair.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "what prepares a test fails by panicking, and says when it skips"
+)]
+
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod workspace;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use workspace::daemon::Daemon;
+use workspace::{Workspace, eventually};
+
+const WORKER: &str = "workers/w/worker.yaml";
+
+/// One skill with a schedule of its own, one that the worker's level schedules.
+const GOOD: &str = "
+worker: {id: w, name: w, type: OpsWorker}
+skills:
+  - id: tick
+    description: d
+    run: 'true'
+    schedule: {every: 1s, overlap: allow_all, catch_up: {mode: all, window: 1h}}
+  - {id: tock, description: d, run: 'true'}
+schedule:
+  - {skill: tock, id: own, every: 1s, overlap: allow_all, catch_up: {mode: all, window: 1h}}
+";
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::new();
+    workspace.write(WORKER, GOOD);
+    workspace
+}
+
+fn views(workspace: &Workspace) -> BTreeMap<String, Value> {
+    let listed = workspace.json(&["schedule", "list"]);
+    let views = listed["schedules"].as_array().unwrap().iter();
+    views
+        .map(|view| (view["id"].as_str().unwrap().to_owned(), view.clone()))
+        .collect()
+}
+
+fn rows(workspace: &Workspace, schedule: &str) -> Vec<Value> {
+    let line = ["schedule", "slots", schedule, "-n", "10000"];
+    let mut rows = workspace.json(&line)["slots"].as_array().unwrap().clone();
+    rows.reverse();
+    rows
+}
+
+fn millis(row: &Value, key: &str) -> i64 {
+    let text = row[key].as_str().unwrap();
+    workerctl::model::Timestamp::parse(text).unwrap().millis()
+}
+
+/// Asserts that every second from the first row to the last has its row, and no second has two.
+fn without_gap(rows: &[Value]) {
+    let mut next = millis(&rows[0], "from");
+    for row in rows {
+        assert_eq!(millis(row, "from"), next, "no row, or two: {row}");
+        next = millis(row, "to") + 1_000;
+    }
+}
+
+/// Waits for so many more rows.
+fn wait_for_rows(workspace: &Workspace, schedule: &str, more: usize) {
+    let before = rows(workspace, schedule).len();
+    eventually("more rows", || {
+        (rows(workspace, schedule).len() >= before + more).then_some(())
+    });
+}
+
+fn edit(workspace: &Workspace, text: &str) {
+    workspace.write(WORKER, text);
+    workspace.run(&["reload"]).expect_code(0);
+}
+
+#[test]
+fn a_broken_edit_keeps_the_schedules_and_every_due_time_its_row() {
+    let workspace = workspace();
+    let daemon = Daemon::start(&workspace);
+    wait_for_rows(&workspace, "w/tick", 1);
+    wait_for_rows(&workspace, "w/tock#own", 1);
+    let breaks = [
+        "worker: {id: w\n".to_owned(),
+        GOOD.replace("id: tick\n", "id: tick\n    timeout: soon\n"),
+        GOOD.replacen("every: 1s", "every: soon", 1),
+        GOOD.replace("id: own, every: 1s", "id: own, every: soon"),
+    ];
+    for broken in breaks {
+        edit(&workspace, &broken);
+        let kept = views(&workspace);
+        assert_eq!(kept.len(), 2, "{broken}");
+        let error = kept.values().find_map(|view| view["kept"].as_str());
+        assert!(
+            error.is_some_and(|error| error.contains(WORKER)),
+            "{broken}"
+        );
+        let listed = workspace.run(&["schedule", "list"]).stdout;
+        assert!(listed.contains("kept from before an error"), "{listed}");
+        let status = workspace.run(&["status"]).stdout;
+        assert!(status.contains("kept from before an error"), "{status}");
+        let doctor = workspace.run(&["doctor"]).expect_code(1);
+        assert!(doctor.stdout.contains("kept from before"), "{doctor:?}");
+        workspace.run(&["check"]).expect_code(4);
+        wait_for_rows(&workspace, "w/tick", 2);
+        wait_for_rows(&workspace, "w/tock#own", 2);
+    }
+    edit(&workspace, GOOD);
+    wait_for_rows(&workspace, "w/tick", 2);
+    assert!(
+        views(&workspace)
+            .values()
+            .all(|view| view["kept"].is_null())
+    );
+    for schedule in ["w/tick", "w/tock#own"] {
+        let rows = rows(&workspace, schedule);
+        without_gap(&rows);
+        assert!(rows.iter().all(|row| row["run"].is_string()), "{rows:?}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn one_whose_skill_has_gone_says_so_in_its_rows() {
+    let workspace = workspace();
+    let daemon = Daemon::start(&workspace);
+    wait_for_rows(&workspace, "w/tock#own", 1);
+    let gone = GOOD.replace("  - {id: tock, description: d, run: 'true'}\n", "");
+    edit(&workspace, &gone);
+    let row = eventually("a row that says so", || {
+        let rows = rows(&workspace, "w/tock#own").into_iter();
+        rows.rev().find(|row| row["fate"] == "blocked_config")
+    });
+    let reason = row["reason"].as_str().unwrap();
+    assert!(reason.contains("tock"), "{reason}");
+    edit(&workspace, GOOD);
+    eventually("it runs again", || {
+        let rows = rows(&workspace, "w/tock#own");
+        rows.last().unwrap()["run"].is_string().then_some(())
+    });
+    without_gap(&rows(&workspace, "w/tock#own"));
+    daemon.stop();
+}
+
+#[test]
+fn one_that_is_removed_goes_and_counts_anew_when_it_comes_back() {
+    let workspace = workspace();
+    let daemon = Daemon::start(&workspace);
+    wait_for_rows(&workspace, "w/tick", 1);
+    let from = GOOD.find("schedule:\n").unwrap();
+    // Its neighbour is broken, which is no reason to keep it.
+    let removed = GOOD[..from].replacen("every: 1s", "every: soon", 1);
+    edit(&workspace, &removed);
+    assert_eq!(
+        views(&workspace).into_keys().collect::<Vec<_>>(),
+        ["w/tick"]
+    );
+    wait_for_rows(&workspace, "w/tick", 3);
+    let before = rows(&workspace, "w/tock#own");
+    edit(&workspace, GOOD);
+    wait_for_rows(&workspace, "w/tock#own", 1);
+    let after = rows(&workspace, "w/tock#own");
+    let pause = millis(&after[before.len()], "from") - millis(before.last().unwrap(), "to");
+    assert!(pause > 1_000, "{pause} ms");
+    daemon.stop();
+}
+
+#[test]
+fn what_was_broken_over_a_restart_goes_on_where_it_was() {
+    let workspace = workspace();
+    let daemon = Daemon::start(&workspace);
+    wait_for_rows(&workspace, "w/tick", 2);
+    workspace.write(WORKER, "worker: {id: w\n");
+    daemon.stop();
+    let daemon = Daemon::start(&workspace);
+    assert!(views(&workspace).is_empty());
+    let known = rows(&workspace, "w/tick");
+    workspace.run(&["reload"]).expect_code(0);
+    edit(&workspace, GOOD);
+    eventually("due times after the repair", || {
+        let rows = rows(&workspace, "w/tick");
+        (rows.len() > known.len() + 3).then_some(())
+    });
+    for schedule in ["w/tick", "w/tock#own"] {
+        let rows = rows(&workspace, schedule);
+        without_gap(&rows);
+        assert!(rows.iter().all(|row| row["run"].is_string()), "{rows:?}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn what_was_removed_while_no_daemon_ran_is_closed_by_the_next() {
+    let workspace = workspace();
+    let daemon = Daemon::start(&workspace);
+    wait_for_rows(&workspace, "w/tick", 1);
+    daemon.stop();
+    let from = GOOD.find("schedule:\n").unwrap();
+    workspace.write(WORKER, &GOOD[..from]);
+    let before = rows(&workspace, "w/tock#own");
+    let daemon = Daemon::start(&workspace);
+    wait_for_rows(&workspace, "w/tick", 3);
+    edit(&workspace, GOOD);
+    wait_for_rows(&workspace, "w/tock#own", 1);
+    let after = rows(&workspace, "w/tock#own");
+    let pause = millis(&after[before.len()], "from") - millis(before.last().unwrap(), "to");
+    assert!(pause > 2_000, "{pause} ms: {after:?}");
+    daemon.stop();
+}
