@@ -10,7 +10,9 @@ use sha2::{Digest, Sha256};
 
 use crate::model::Timestamp;
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{FAILURES_IN_A_ROW, Fate, Pause, Restored, ScheduleState, SlotRow};
+use crate::model::schedule::{
+    FAILURES_IN_A_ROW, Fate, Pause, Restored, ScheduleState, SlotRow, cut,
+};
 use crate::store::{Durability, Store, StoreError, Unreadable, write_atomically};
 
 /// Directory of damaged records below the store's.
@@ -139,8 +141,7 @@ fn pause_of(newest: &SlotRow) -> Option<Pause> {
 
 /// What was wrong, and what is not known any more.
 fn lost(damage: &str, state: &ScheduleState) -> String {
-    let mut damage = damage.to_owned();
-    damage.truncate(damage.floor_char_boundary(120));
+    let damage = cut(damage, 120);
     let pause = match (&state.pause, state.rows) {
         (Some(_), _) => "by its newest row it was paused, and stays so",
         (None, 0) => "it has no rows, so that it begins anew, and a pause is lost",

@@ -12,7 +12,7 @@ use super::remembered;
 use super::view::{Agenda, View};
 use crate::catalog::{Catalog, Lookup};
 use crate::model::schedule::{
-    Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger,
+    Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger, cut, json_bytes,
 };
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{
@@ -253,17 +253,20 @@ pub(super) fn no_daemon() -> Diagnostic {
     .hint("`workerctl daemon` starts one")
 }
 
+/// How much is kept of who paused a schedule, in bytes as JSON writes it.
+const BY_BYTES_MAX: usize = 128;
+
 /// What a request to pause says.
 pub(super) fn pause_of(request: &PauseRequest, now: Timestamp) -> Result<Pause, Diagnostic> {
     let reason = request.reason.trim();
     let is_text = !reason.is_empty() && !reason.chars().any(char::is_control);
-    if !is_text || reason.len() > REASON_BYTES_MAX {
+    if !is_text || json_bytes(reason) > REASON_BYTES_MAX {
         let why = format!("a reason of 1 to {REASON_BYTES_MAX} bytes in one line has to say why");
         return Err(Diagnostic::new(Kind::Usage, "reason", why));
     }
     Ok(Pause {
         reason: reason.to_owned(),
-        by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
+        by: cut(request.by.as_deref().unwrap_or("unknown"), BY_BYTES_MAX).to_owned(),
         at: now,
     })
 }

@@ -1,6 +1,7 @@
 //! Schedules: what makes a skill run without anybody asking, and the record of every due time.
 
 mod alarm;
+mod reason;
 mod trigger;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use alarm::{FAILURES_IN_A_ROW, Missed, Restored, Told};
+pub use reason::{REASON_BYTES_MAX, cut, json_bytes};
 pub use trigger::{AfterWhen, Dst, Fold, Gap, Trigger};
 
 use super::definition::HookText;
@@ -220,9 +222,6 @@ pub struct SlotRow {
     pub reason: Option<String>,
 }
 
-/// Longest reason of a row or a pause, in bytes.
-pub const REASON_BYTES_MAX: usize = 1_024;
-
 impl SlotRow {
     /// The row of a single due time that leads to no run.
     pub fn one(slot: Timestamp, fate: Fate, at: Timestamp) -> SlotRow {
@@ -239,9 +238,8 @@ impl SlotRow {
 
     /// The same with a reason, cut where it is too long to be kept.
     #[must_use]
-    pub fn because(mut self, mut reason: String) -> SlotRow {
-        reason.truncate(reason.floor_char_boundary(REASON_BYTES_MAX));
-        self.reason = Some(reason);
+    pub fn because(mut self, reason: impl AsRef<str>) -> SlotRow {
+        self.reason = Some(cut(reason.as_ref(), REASON_BYTES_MAX).to_owned());
         self
     }
 }
@@ -256,6 +254,9 @@ pub struct Pause {
     /// Since when.
     pub at: Timestamp,
 }
+
+/// Most occurrences that may wait for their row; one more takes the place of the oldest.
+pub const PENDING_MAX: usize = 16;
 
 /// That a trigger which does not follow the clock has happened; its instant is its due time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -40,7 +40,6 @@ pub use expression::Expression;
 pub use ledger::STEPPED_BACK_MS;
 pub use manual::{Despite, Refused, finds_room, permitted};
 pub use moments::MomentError;
-pub use occurrences::PENDING_MAX;
 pub use overdue::{Expectation, HOUR_AFTER_MS, Watched, expectation};
 pub use planned::Planned;
 pub use preview::{FIRES_MAX, Fire, Preview, Wanted, preview};

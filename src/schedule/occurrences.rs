@@ -2,11 +2,8 @@
 //! until it has its row.
 
 use super::recurrence::Recurrence;
-use crate::model::schedule::{Fate, Occurrence, ScheduleState, SlotRow};
+use crate::model::schedule::{Fate, Occurrence, PENDING_MAX, ScheduleState, SlotRow};
 use crate::model::{RunId, Timestamp};
-
-/// Most occurrences that may wait for their row; one more takes the place of the oldest.
-pub const PENDING_MAX: usize = 32;
 
 impl ScheduleState {
     /// Takes note of an occurrence; answers the row of one that had to make room.
@@ -43,7 +40,7 @@ impl ScheduleState {
         let waiting = std::mem::take(&mut self.pending);
         let row = |one: Occurrence| {
             let row = SlotRow::one(one.at, Fate::BlockedConfig, now);
-            self.cover(row.because(why.to_owned()))
+            self.cover(row.because(why))
         };
         waiting.into_iter().map(row).collect()
     }

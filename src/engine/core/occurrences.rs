@@ -217,7 +217,7 @@ impl Core {
             if own && scheduled.definition.policy.overlap == Overlap::Skip {
                 let why = "it changed while a run of the schedule itself was under way";
                 let at = scheduled.state.unused(now);
-                let row = SlotRow::one(at, Fate::SkippedOverlap, now).because(why.to_owned());
+                let row = SlotRow::one(at, Fate::SkippedOverlap, now).because(why);
                 let row = scheduled.state.cover(row);
                 turn.before.push(stored(id, row));
             } else {

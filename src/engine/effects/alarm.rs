@@ -11,7 +11,7 @@ use super::command::Tail;
 
 use crate::model::Timestamp;
 use crate::model::definition::{HookText, Shell};
-use crate::model::schedule::Told;
+use crate::model::schedule::{Told, cut};
 use crate::process::{self, Owner, Stdin};
 
 /// How much of how a command ended, and of what it said, is kept in the schedule's state, in bytes each: that is
@@ -145,8 +145,7 @@ fn said(ended: &str, output: &str) -> String {
         .chars()
         .map(|one| if one.is_control() { ' ' } else { one })
         .collect();
-    text.truncate(text.floor_char_boundary(2 * SAID_BYTES_MAX));
-    text
+    cut(&text, 2 * SAID_BYTES_MAX).to_owned()
 }
 
 /// The last of both streams.
