@@ -212,3 +212,31 @@ fn what_was_removed_while_no_daemon_ran_is_closed_by_the_next() {
     assert!(pause > 2_000, "{pause} ms: {after:?}");
     daemon.stop();
 }
+
+/// The zone of due times may stand in the configuration: without it nothing is fired, and nothing is lost.
+#[test]
+fn a_daemon_that_starts_with_a_broken_configuration_fires_nothing_until_it_is_repaired() {
+    let workspace = workspace();
+    let good = "timezone: Asia/Tokyo\n";
+    workspace.write("workerctl.yaml", good);
+    let daemon = Daemon::start(&workspace);
+    wait_for_rows(&workspace, "w/tick", 1);
+    daemon.stop();
+    workspace.write("workerctl.yaml", "timezone: Asia/Tokyo\nqueue: [broken\n");
+    let daemon = Daemon::start(&workspace);
+    let before = rows(&workspace, "w/tick").len();
+    // Reading a broken configuration again makes it no better known.
+    workspace.run(&["reload"]).expect_code(0);
+    let check = workspace.run(&["check"]);
+    assert!(
+        check.stdout.contains("no schedule is fired")
+            || check.stderr.contains("no schedule is fired"),
+        "{check:?}"
+    );
+    assert_eq!(rows(&workspace, "w/tick").len(), before);
+    workspace.write("workerctl.yaml", good);
+    workspace.run(&["reload"]).expect_code(0);
+    wait_for_rows(&workspace, "w/tick", 2);
+    without_gap(&rows(&workspace, "w/tick"));
+    daemon.stop();
+}

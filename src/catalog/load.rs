@@ -27,7 +27,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     };
     let found = search(&opened);
     let (config, mut config_problems) = config_file::read(&opened);
-    let config = last_good_config(config, &mut config_problems, previous);
+    let (config, config_is_known) = last_good_config(config, &mut config_problems, previous);
     let fingerprint = Fingerprint::of(&found);
     let Found {
         units: files,
@@ -57,6 +57,11 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     };
     let schedule::Resolved { schedules, kept } =
         schedule::resolve(&assembly.drafts, known, &mut assembly.problems);
+    if !config_is_known && !schedules.is_empty() {
+        let message =
+            "no schedule is fired until it is repaired: the zone of their due times stands in it";
+        assembly.problems.push(of_config("config-unknown", message));
+    }
     let mut catalog = Catalog {
         root: opened.path().to_path_buf(),
         workers: assembly.workers,
@@ -65,6 +70,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         problems: assembly.problems,
         rejected: assembly.rejected,
         config,
+        config_is_known,
         fingerprint,
         provides: options.provides,
         units,
@@ -76,26 +82,37 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
 }
 
 /// A configuration that broke stays as it was: other zones and bounds than those that hold must not come into
-/// force by a slip.
+/// force by a slip. False: it broke, and no good one is known.
 fn last_good_config(
     read: Config,
     problems: &mut Vec<Problem>,
     previous: Option<&Catalog>,
-) -> Config {
+) -> (Config, bool) {
     let error = |problem: &Problem| problem.severity == Severity::Error;
-    let Some(previous) = previous.filter(|_| problems.iter().any(error)) else {
-        return read;
-    };
-    problems.push(Problem {
-        code: "kept-last-good".to_owned(),
+    if !problems.iter().any(error) {
+        return (read, true);
+    }
+    let known = previous.filter(|previous| previous.config_is_known);
+    if known.is_some() {
+        let message = "the last good configuration stays in force";
+        problems.push(of_config("kept-last-good", message));
+    }
+    (
+        known.map_or(read, |known| known.config.clone()),
+        known.is_some(),
+    )
+}
+
+fn of_config(code: &str, message: &str) -> Problem {
+    Problem {
+        code: code.to_owned(),
         severity: Severity::Warning,
         place: super::source::whole_file(CONFIG_FILE),
-        message: "the last good configuration stays in force".to_owned(),
+        message: message.to_owned(),
         hint: Some("repair the file, then reload".to_owned()),
         worker: None,
         skill: None,
-    });
-    previous.config.clone()
+    }
 }
 
 /// A workspace that cannot be opened keeps what was known of it.
@@ -127,6 +144,7 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         config: previous
             .map(|known| known.config.clone())
             .unwrap_or_default(),
+        config_is_known: previous.is_some_and(|known| known.config_is_known),
         fingerprint: Fingerprint::default(),
         provides: previous.map(|known| known.provides).unwrap_or_default(),
         units: Vec::new(),

@@ -91,6 +91,8 @@ pub struct Catalog {
     pub rejected: Vec<Rejected>,
     /// The configuration; values that were rejected have their default.
     pub config: Config,
+    /// Whether it is one that could be read, now or before.
+    pub config_is_known: bool,
     fingerprint: Fingerprint,
     provides: Provides,
     units: Vec<Arc<unit::Unit>>,
@@ -136,6 +138,15 @@ pub fn reload(previous: &Catalog, options: Options<'_>) -> Catalog {
 }
 
 impl Catalog {
+    /// The schedules that are fired: none while the zone of their due times is not known.
+    pub fn fired(&self) -> &[Arc<Schedule>] {
+        if self.config_is_known {
+            &self.schedules
+        } else {
+            &[]
+        }
+    }
+
     /// What it was read from.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint

@@ -81,7 +81,7 @@ impl EngineControl {
             return Ok(());
         }
         let catalog = self.desk.definitions.current();
-        self.ask(Request::Schedules(catalog.schedules.clone()))?;
+        self.ask(Request::Schedules(catalog.fired().to_vec()))?;
         if !catalog.has_errors() {
             self.ask(Request::CloseAbsent)?;
         }
@@ -411,7 +411,7 @@ impl Control for EngineControl {
             })?;
         }
         let is_repaired = before.has_errors() && !catalog.has_errors();
-        if before.schedules != catalog.schedules || is_repaired {
+        if before.fired() != catalog.fired() || is_repaired {
             self.put_schedules_in_force()?;
         }
         Ok(ReloadReport {

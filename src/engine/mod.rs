@@ -334,7 +334,7 @@ impl Parts {
         if self.options.host == Host::Daemon {
             // Before what was lost is settled: schedules count how their runs end, and follow others.
             let catalog = self.definitions.current();
-            core.begin_schedules(&catalog.schedules, !catalog.has_errors())?;
+            core.begin_schedules(catalog.fired(), !catalog.has_errors())?;
         }
         let (notes, left_behind) = notes::read(&self.options.state_dir)
             .into_iter()
