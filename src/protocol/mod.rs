@@ -8,6 +8,7 @@ mod control;
 mod requests;
 mod runs;
 mod schedules;
+mod skills;
 mod unique;
 mod watch;
 
@@ -21,6 +22,7 @@ pub use runs::{AttemptView, RunDetail, RunSummary};
 pub use schedules::{
     LastFire, PauseRequest, PauseView, ResumeRequest, ScheduleView, SlotView, SlotsQuery,
 };
+pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
 pub use unique::Unique;
 pub use watch::{LogLine, LogStream, WatchEvent};
 

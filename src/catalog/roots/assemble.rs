@@ -194,6 +194,12 @@ fn read_one(candidate: &Candidate) -> Unit {
     unit_of(candidate, skill, report)
 }
 
+/// Reads one file that no root was searched for.
+pub(super) fn read_alone(candidate: &Candidate) -> (Option<Arc<RootSkill>>, Vec<Problem>) {
+    let unit = read_one(candidate);
+    (unit.skill, unit.problems)
+}
+
 fn unit_of(candidate: &Candidate, skill: Option<Arc<RootSkill>>, report: Report) -> Unit {
     let place = whole_file(&candidate.shown);
     let name = skill.as_ref().map_or(&candidate.stem, |skill| &skill.name);

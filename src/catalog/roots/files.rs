@@ -123,8 +123,27 @@ pub fn read(skill: &RootSkill, keys: &Keys, path: &str) -> Result<Vec<u8>, FileE
     if skill.form != Form::Directory {
         return Err(FileError::NoDirectory);
     }
-    let refused = |refusal: Refusal| FileError::Refused(crate::model::diagnostic::chain(&refusal));
-    open(skill)?.read(path).map_err(refused)
+    directory(skill)?.read(path)
+}
+
+/// The open directory of a skill.
+#[derive(Debug)]
+pub struct SkillDirectory(Root);
+
+/// Opens the directory of a skill, to read all that lies beside it.
+pub fn directory(skill: &RootSkill) -> Result<SkillDirectory, FileError> {
+    open(skill).map(SkillDirectory)
+}
+
+impl SkillDirectory {
+    /// Reads one file of it, of at most 1 MiB.
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, FileError> {
+        self.0.read(path).map_err(|refusal| refused(&refusal))
+    }
+}
+
+fn refused(refusal: &Refusal) -> FileError {
+    FileError::Refused(crate::model::diagnostic::chain(refusal))
 }
 
 /// Opens the skill's directory where it was found, and nowhere else.

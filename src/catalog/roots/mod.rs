@@ -11,6 +11,8 @@ mod read;
 pub(crate) mod scan;
 pub(crate) mod settings;
 pub mod trust;
+pub mod validate;
+mod views;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,6 +21,8 @@ use super::open::Stamp;
 use crate::model::{Place, Problem};
 pub use order::SkillRoot;
 pub use scan::Form;
+pub use validate::{at_path, validate};
+pub use views::{list, show, show_of_worker};
 
 /// A skill of a root, as a list needs it.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,6 +1,7 @@
 //! Definitions as people write them, and what the loader says.
 
 pub(super) mod contract;
+mod converting;
 mod corpus;
 mod dialect_rows;
 mod dialects;
