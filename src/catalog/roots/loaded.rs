@@ -5,8 +5,10 @@ use std::sync::Arc;
 use super::RootSkill;
 use super::read;
 use super::scan::Candidate;
+use super::trust::{Trust, TrustFiles};
 use crate::catalog::dialect::Keys;
 use crate::catalog::dialect::portable;
+use crate::catalog::dialect::wave::Violation;
 use crate::catalog::open::Root;
 use crate::catalog::report::Report;
 use crate::catalog::source::whole_file;
@@ -26,7 +28,33 @@ pub struct LoadedSkill {
     pub problems: Vec<Problem>,
 }
 
+/// Why a skill is not handed out.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Withheld {
+    /// It is no skill any more, for these reasons.
+    Rejected(Vec<Problem>),
+    /// It breaks the contract of its root in these ways.
+    Invalid(Vec<Violation>),
+    /// Its root is not trusted, and what it holds is not either.
+    Untrusted(Trust),
+}
+
 impl RootSkill {
+    /// Reads it for somebody who will follow it: only where it can be read, is valid, and is trusted with
+    /// exactly the text that is handed out.
+    pub fn hand_out(&self, trust: &TrustFiles) -> Result<LoadedSkill, Withheld> {
+        let loaded = self.load().map_err(Withheld::Rejected)?;
+        if !loaded.keys.violations.is_empty() {
+            return Err(Withheld::Invalid(loaded.keys.violations));
+        }
+        let state = trust.state_of(self, Some(&loaded.text));
+        if state.holds() {
+            Ok(loaded)
+        } else {
+            Err(Withheld::Untrusted(state))
+        }
+    }
+
     /// Reads it anew; the problems where it is no skill any more.
     pub fn load(&self) -> Result<LoadedSkill, Vec<Problem>> {
         self.read_anew(false)

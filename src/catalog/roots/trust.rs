@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 
 use super::files::{self, FileError};
 use super::{Form, RootSkill};
-use crate::catalog::open::FILE_BYTES_MAX;
 
 /// Directory of trust in the state directory.
 const DIRECTORY: &str = "trusted-skills";
@@ -107,18 +106,23 @@ impl TrustFiles {
 
     /// Whether a skill may be handed out as it is now.
     pub fn state(&self, skill: &RootSkill) -> Trust {
+        self.state_of(skill, None)
+    }
+
+    /// The same for a text that was read from its file: nobody can exchange it in between.
+    pub(super) fn state_of(&self, skill: &RootSkill, text: Option<&str>) -> Trust {
         if skill.root.trusted {
             return Trust::Root;
         }
-        let Ok(text) = std::fs::read(self.file(skill)) else {
+        let Ok(found) = std::fs::read(self.file(skill)) else {
             return Trust::Missing;
         };
-        let given = serde_json::from_slice::<Given>(&text).ok();
+        let given = serde_json::from_slice::<Given>(&found).ok();
         let Some(given) = given.filter(|given| given.version == VERSION) else {
             return Trust::Missing;
         };
-        let same =
-            given.path == path_of(skill) && digest(skill).is_ok_and(|now| now == given.digest);
+        let now = digest_with(skill, text);
+        let same = given.path == path_of(skill) && now.is_ok_and(|now| now == given.digest);
         if same { Trust::Content } else { Trust::Changed }
     }
 
@@ -181,6 +185,11 @@ fn path_of(skill: &RootSkill) -> String {
 
 /// SHA-256 over the names and contents of all files of a skill, in hex.
 pub fn digest(skill: &RootSkill) -> Result<String, TrustError> {
+    digest_with(skill, None)
+}
+
+/// The digest with `text` in the place of its own file.
+fn digest_with(skill: &RootSkill, text: Option<&str>) -> Result<String, TrustError> {
     let root = files::open(skill)?;
     let own = skill
         .inner
@@ -188,7 +197,7 @@ pub fn digest(skill: &RootSkill) -> Result<String, TrustError> {
         .next()
         .unwrap_or_default()
         .to_owned();
-    let mut paths = vec![own];
+    let mut paths = vec![own.clone()];
     if skill.form == Form::Directory {
         let list = files::found(skill)?;
         if list.cut {
@@ -207,10 +216,13 @@ pub fn digest(skill: &RootSkill) -> Result<String, TrustError> {
     let mut whole = Sha256::new();
     let mut total = 0_u64;
     for path in paths {
-        let bytes = root.read(&path).map_err(|refusal| TrustError::Unreadable {
-            path: path.clone(),
-            why: crate::model::diagnostic::chain(&refusal),
-        })?;
+        let bytes = match text.filter(|_| path == own) {
+            Some(text) => text.as_bytes().to_vec(),
+            None => root.read(&path).map_err(|refusal| TrustError::Unreadable {
+                path: path.clone(),
+                why: crate::model::diagnostic::chain(&refusal),
+            })?,
+        };
         total += bytes.len() as u64;
         if total > BYTES_MAX {
             return Err(TrustError::TooLarge);
@@ -231,6 +243,3 @@ fn hex(bytes: &[u8]) -> String {
         hex
     })
 }
-
-/// Largest file that a skill may hold to be trusted: what cannot be loaded cannot be vouched for.
-pub const TRUSTED_FILE_BYTES_MAX: u64 = FILE_BYTES_MAX;

@@ -13,6 +13,7 @@ mod roots_hostile;
 mod schedule_catalog;
 mod schedule_problems;
 mod schedules;
+mod skill_contracts;
 mod skill_corpus;
 mod skill_keys;
 mod skills;
