@@ -46,10 +46,11 @@ const IMPURE: [&str; 16] = [
 ];
 
 /// A package, and the rooms that alone may name it.
-const NAMED_ONLY_IN: [(&str, &[&str]); 10] = [
+const NAMED_ONLY_IN: [(&str, &[&str]); 11] = [
     ("cron", &["schedule"]),
     ("handlebars", &["template"]),
     ("serde_yaml", &["catalog"]),
+    ("jsonschema", &["catalog"]),
     ("sled", &["store"]),
     ("duct", &["process"]),
     ("git2", &["git"]),

@@ -54,7 +54,12 @@ pub(crate) fn check(view: View<'_>, placed: Placed<'_>, repaired: bool, report: 
     for (key, value) in view.entries() {
         if !KEYS.contains(&key) {
             let message = format!("`{key}` is no key of the specification");
-            refuse(value.key_place(), message, "put it under `metadata`");
+            let hint = if super::agent::RESTRICTING.contains(&key) {
+                "without it the skill may do more: such a skill has no portable form"
+            } else {
+                "put it under `metadata`"
+            };
+            refuse(value.key_place(), message, hint);
         }
     }
     for (key, value) in view.entries() {
