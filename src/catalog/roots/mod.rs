@@ -78,7 +78,7 @@ pub struct Refused {
 /// All skills of all roots.
 #[derive(Debug, Default)]
 pub struct RootSkills {
-    /// Roots that are there, in their order.
+    /// Roots that are there, those that cannot be read included, in their order.
     pub roots: Vec<Arc<SkillRoot>>,
     /// Every skill, shadowed ones included, in the order of the roots.
     pub skills: Vec<Arc<RootSkill>>,

@@ -56,7 +56,7 @@ pub(crate) struct Scan {
     pub(crate) candidates: Vec<Candidate>,
     /// What stood in the way, by root.
     pub(crate) problems: Vec<(Arc<SkillRoot>, Problem)>,
-    /// Roots that are there.
+    /// Roots that are there, those that cannot be read included.
     pub(crate) present: Vec<Arc<SkillRoot>>,
 }
 
@@ -137,6 +137,7 @@ impl Search {
                 Err(error) if is_absent(&error) && root.scope != Scope::Extra => {}
                 Err(error) => {
                     self.unreadable(&root.shown, &error);
+                    self.scan.present.push(Arc::clone(root));
                     self.settle(root);
                 }
             }
@@ -161,6 +162,7 @@ impl Search {
                     format!("leads to `{}`, out of the workspace", base.path().display()),
                     "name the directory under `skills.roots` of workerctl.yaml",
                 );
+                self.scan.present.push(Arc::clone(root));
                 self.settle(root);
             } else if !self.entered.insert(base.path().to_owned()) {
                 self.report.note(
@@ -197,6 +199,7 @@ impl Search {
 
     fn finish(mut self, roots: &[Arc<SkillRoot>]) -> Scan {
         let rank = |root: &Arc<SkillRoot>| roots.iter().position(|one| one == root);
+        self.scan.present.sort_by_key(&rank);
         self.scan.candidates.sort_by(|a, b| {
             (rank(&a.root), a.form, &a.shown).cmp(&(rank(&b.root), b.form, &b.shown))
         });

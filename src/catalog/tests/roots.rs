@@ -159,6 +159,8 @@ fn the_configuration_says_which_roots_there_are_and_in_which_order() {
         "nowhere",
         &("directory-unreadable", ERROR, 0, 0, "owner"),
     );
+    // A root that cannot be read is listed, so that its problem is.
+    assert_eq!(catalog.root_skills.roots.last().unwrap().label, "nowhere");
 }
 
 /// mcp-skill-tool.md: "Missing Directory: Skip directory silently".
