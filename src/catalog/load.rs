@@ -9,7 +9,7 @@ use super::open::Root;
 use super::schedule::{self, Draft};
 use super::unit::{self, Rejected, Unit};
 use super::walk::{Found, UnitFiles, search};
-use super::{Catalog, Fingerprint, Options, config_file};
+use super::{Catalog, Fingerprint, Options, config_file, roots};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Config, Place, Problem, Severity, Worker};
 
@@ -62,8 +62,19 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
             "no schedule is fired until it is repaired: the zone of their due times stands in it";
         assembly.problems.push(of_config("config-unknown", message));
     }
+    let known = roots::Known {
+        config: &config,
+        home: options.home,
+        threads: options.threads,
+        previous: previous.map(|previous| &previous.root_skills),
+        workers: &assembly.workers,
+    };
+    let found = roots::load(&opened, &known);
+    assembly.problems.extend(found.problems);
     let mut catalog = Catalog {
         root: opened.path().to_path_buf(),
+        root_skills: found.skills,
+        home: options.home.map(Path::to_path_buf),
         workers: assembly.workers,
         schedules,
         kept_schedules: kept,
@@ -145,6 +156,8 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
             .map(|known| known.config.clone())
             .unwrap_or_default(),
         config_is_known: previous.is_some_and(|known| known.config_is_known),
+        root_skills: roots::RootSkills::default(),
+        home: previous.and_then(|known| known.home.clone()),
         fingerprint: Fingerprint::default(),
         provides: previous.map(|known| known.provides).unwrap_or_default(),
         units: Vec::new(),

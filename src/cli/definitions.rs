@@ -2,6 +2,8 @@
 //!
 //! They are loaded as the engine loads them, its check of shell texts included.
 
+mod skill;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -9,6 +11,7 @@ use crate::catalog::{Catalog, schema};
 use crate::engine::definitions as loading;
 use crate::model::{Config, Problem, Severity};
 use crate::protocol::WorkerView;
+pub(crate) use skill::{Form, FoundSkill, write};
 
 /// Everything that a workspace defines.
 pub(crate) struct Definitions {
@@ -45,7 +48,17 @@ impl Definitions {
     /// Reads a workspace. What cannot be read is among the problems.
     pub(crate) fn load(workspace: &Path) -> Definitions {
         Definitions {
-            catalog: loading::load(workspace),
+            catalog: loading::load_workspace(workspace),
+        }
+    }
+
+    /// As [`Definitions::load`], with the skills of the home directory of `environment`.
+    pub(crate) fn load_with_home(
+        workspace: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Definitions {
+        Definitions {
+            catalog: loading::load(workspace, environment),
         }
     }
 

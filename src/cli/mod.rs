@@ -28,8 +28,8 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     cancel, check, completions, config, daemon, demo, diff, doctor, drain, init, logs, new, reload,
-    render as rendering, resolve, retry, run, runs, schedule, schema, show, skills, status, store,
-    threads, version, wait, workers,
+    render as rendering, resolve, retry, run, runs, schedule, schema, show, skill, skills, status,
+    store, threads, version, wait, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -93,8 +93,10 @@ enum Command {
     Diff(diff::Args),
     /// List workers, or show one
     Workers(workers::Args),
-    /// List skills
+    /// List skills of workers and of roots
     Skills(skills::Args),
+    /// Show, check, convert or trust one skill
+    Skill(skill::Args),
     /// Show what the engine does
     Status(status::Args),
     /// Look at schedules and at what became of their due times
@@ -138,6 +140,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Diff(args) => diff::perform(session, args),
         Command::Workers(args) => workers::perform(session, args),
         Command::Skills(args) => skills::perform(session, args),
+        Command::Skill(args) => skill::perform(session, args),
         Command::Status(args) => status::perform(session, args),
         Command::Schedule(args) => schedule::perform(session, args),
         Command::Doctor(args) => doctor::perform(session, args),

@@ -9,6 +9,7 @@ mod plan;
 mod requests;
 mod runs;
 mod schedules;
+mod skills;
 mod unique;
 mod watch;
 
@@ -24,6 +25,7 @@ pub use schedules::{
     BackfillQuery, BackfillSlot, HintRequest, LastFire, NextDue, OverdueView, PauseRequest,
     PauseView, PolicyName, ResumeRequest, ScheduleView, SlotView, SlotsQuery, TriggerRequest,
 };
+pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
 pub use unique::Unique;
 pub use watch::{LogLine, LogStream, WatchEvent};
 

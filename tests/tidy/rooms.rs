@@ -46,10 +46,11 @@ const IMPURE: [&str; 16] = [
 ];
 
 /// A package, and the rooms that alone may name it.
-const NAMED_ONLY_IN: [(&str, &[&str]); 10] = [
+const NAMED_ONLY_IN: [(&str, &[&str]); 11] = [
     ("cron", &["schedule"]),
     ("handlebars", &["template"]),
     ("serde_yaml", &["catalog"]),
+    ("jsonschema", &["catalog"]),
     ("sled", &["store"]),
     ("duct", &["process"]),
     ("git2", &["git"]),
@@ -61,7 +62,10 @@ const NAMED_ONLY_IN: [(&str, &[&str]); 10] = [
 
 /// Which files of `cli` may name a room beside the protocol, its words and its data.
 const CLI_DOORS: [(&str, &[&str]); 5] = [
-    ("catalog", &["src/cli/definitions.rs"]),
+    (
+        "catalog",
+        &["src/cli/definitions.rs", "src/cli/definitions/skill.rs"],
+    ),
     ("daemon", &["src/cli/engine.rs", "src/cli/entry.rs"]),
     ("engine", &["src/cli/definitions.rs", "src/cli/engine.rs"]),
     ("store", &["src/cli/maintenance.rs"]),

@@ -70,6 +70,14 @@ pub(crate) const CONFIG_TEXT: &str = "\
 # hooks:
 #   post_tools: [\"./scripts/allowed\"]
 #   post_commit: [\"git push\"]
+
+# Skills that belong to no worker: which directories of the workspace and of your home are read, further ones,
+# and those of the workspace that are not trusted until `workerctl skill trust`.
+# skills:
+#   families: [.agents, .agent, .claude, .wave]
+#   personal: true
+#   roots: []
+#   untrusted: []
 ";
 
 /// First line of the first commit.

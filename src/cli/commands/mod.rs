@@ -21,6 +21,7 @@ pub(super) mod runs;
 pub(super) mod schedule;
 pub(super) mod schema;
 pub(super) mod show;
+pub(super) mod skill;
 pub(super) mod skills;
 pub(super) mod status;
 pub(super) mod store;

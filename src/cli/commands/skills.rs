@@ -1,19 +1,25 @@
 //! `skills`
 
+use super::check::counted;
 use super::workers::{listed, one_line};
+use crate::cli::definitions::Definitions;
 use crate::cli::exit::Exit;
-use crate::cli::render::line::{CARE, DIM, Line};
+use crate::cli::render::diagnostic;
+use crate::cli::render::line::{BAD, CARE, DIM, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::session::Session;
 use crate::cli::suggest;
-use crate::model::Diagnostic;
-use crate::protocol::SkillView;
+use crate::model::{Diagnostic, Severity};
+use crate::protocol::{ListedSkill, SkillList};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only of this worker
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", conflicts_with = "source")]
     worker: Option<String>,
+    /// Only of this source: `worker`, or the label of a root such as `.claude`
+    #[arg(long, value_name = "LABEL")]
+    source: Option<String>,
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
@@ -25,44 +31,118 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         }
         workers.retain(|worker| worker.id == *wanted);
     }
-    let skills: Vec<SkillView> = workers
-        .into_iter()
-        .flat_map(|worker| worker.skills)
-        .collect();
+    let site = session.site()?;
+    let definitions = Definitions::load_with_home(&site.workspace, session.environment);
+    let mut list = definitions.skills(&workers, &site.state_dir);
+    let wanted = match (&args.worker, &args.source) {
+        (Some(_), _) => Some("worker"),
+        (None, source) => source.as_deref(),
+    };
+    if let Some(wanted) = wanted {
+        only_of(&mut list, wanted)?;
+    }
     if session.json() {
-        session.print_json(&skills, "skills");
-    } else if skills.is_empty() {
+        session.print_json(&list, "skills");
+        return Ok(Exit::Ok);
+    }
+    if list.skills.is_empty() {
         session.io.err.line("no skills");
     } else {
         let width = session.io.table_width();
-        table(&skills).print(&mut session.io.out, width);
+        table(&list.skills).print(&mut session.io.out, width);
     }
+    tell_of_the_rest(session, &list);
     Ok(Exit::Ok)
 }
 
-fn table(skills: &[SkillView]) -> Table {
-    let mut table = Table::new(&[
-        Column::new("SKILL"),
-        Column::new("INPUTS").cut().optional(),
-        Column::new("ENDS IN").optional(),
-        Column::new("DESCRIPTION").cut(),
-    ]);
-    for skill in skills {
+/// Leaves what is of one source.
+fn only_of(list: &mut SkillList, wanted: &str) -> Result<(), Diagnostic> {
+    let known = list.roots.iter().map(|root| root.label.as_str());
+    let known: Vec<&str> = std::iter::once("worker").chain(known).collect();
+    if !known.contains(&wanted) {
+        let refused = Diagnostic::new(
+            crate::model::Kind::NotFound,
+            "source_unknown",
+            format!("no skills come from `{wanted}`"),
+        );
+        return Err(refused.hint(format!("those that are there: {}", known.join(", "))));
+    }
+    list.skills.retain(|skill| skill.source == wanted);
+    list.left_out.retain(|one| one.source == wanted);
+    list.roots.retain(|root| root.label == wanted);
+    Ok(())
+}
+
+/// Says how many files were left out and how many roots cannot be read.
+fn tell_of_the_rest(session: &mut Session<'_>, list: &SkillList) {
+    let broken = list
+        .roots
+        .iter()
+        .flat_map(|root| &root.problems)
+        .filter(|problem| problem.severity == Severity::Error);
+    let mut told: Vec<String> = broken
+        .map(|problem| format!("{}: {}", problem.place, problem.message))
+        .collect();
+    if !list.left_out.is_empty() {
+        let count = counted(list.left_out.len(), "file");
+        told.push(format!(
+            "{count} left out; `workerctl skill validate` says why"
+        ));
+    }
+    for text in told {
+        diagnostic::warning(&mut session.io.err, &text);
+    }
+}
+
+fn table(skills: &[ListedSkill]) -> Table {
+    let of_roots = skills.iter().any(|skill| skill.source != "worker");
+    let mut columns = vec![Column::new("SKILL")];
+    if of_roots {
+        columns.push(Column::new("SOURCE").cut());
+        columns.push(Column::new("STATE"));
+    }
+    columns.push(Column::new("INPUTS").cut().optional());
+    columns.push(Column::new("ENDS IN").optional());
+    columns.push(Column::new("DESCRIPTION").cut());
+    let mut table = Table::new(&columns);
+    for listed in skills {
+        let skill = &listed.skill;
         let inputs: Vec<String> = skill
             .inputs
             .iter()
             .map(|input| format!("{}{}", input.name, if input.required { "" } else { "?" }))
             .collect();
-        let description = match skill.unavailable.first() {
+        // That a skill of a root needs a model need not be said in each line.
+        let why = skill
+            .unavailable
+            .first()
+            .filter(|_| listed.source == "worker");
+        let description = match why {
             Some(why) => Line::of(CARE, format!("unavailable: {}", one_line(&why.reason))),
             None => one_line(&skill.description).into(),
         };
-        table.row(vec![
-            skill.address.as_str().into(),
-            inputs.join(" ").into(),
-            Line::of(DIM, if skill.mutating { "commit" } else { "" }),
-            description,
-        ]);
+        let mut row: Vec<Line> = vec![skill.address.as_str().into()];
+        if of_roots {
+            row.push(Line::of(DIM, &listed.source));
+            row.push(state(listed));
+        }
+        row.push(inputs.join(" ").into());
+        row.push(Line::of(DIM, if skill.mutating { "commit" } else { "" }));
+        row.push(description);
+        table.row(row);
     }
     table
+}
+
+fn state(listed: &ListedSkill) -> Line {
+    let is = |code: &str| listed.skill.unavailable.iter().any(|one| one.code == code);
+    let worst = listed.problems.iter().map(|problem| problem.severity).max();
+    match (listed.shadowed_by.is_some(), worst) {
+        (true, _) => Line::of(DIM, "shadowed"),
+        _ if is("skill-invalid") => Line::of(BAD, "invalid"),
+        _ if is("untrusted") => Line::of(CARE, &listed.trust),
+        (false, Some(Severity::Error)) => Line::of(BAD, "errors"),
+        (false, Some(Severity::Warning)) => Line::of(CARE, "warnings"),
+        (false, Some(Severity::Note) | None) => "ok".into(),
+    }
 }

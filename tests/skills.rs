@@ -1,0 +1,268 @@
+//! Skills that belong to no worker, through the program: listed, shown, checked, converted, trusted, and
+//! never run.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "what prepares a test fails by panicking, and says when it skips"
+)]
+
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod workspace;
+
+use std::fs;
+
+use serde_json::Value;
+use workspace::daemon::Daemon;
+use workspace::{Workspace, eventually};
+
+fn page(name: &str, more: &str) -> String {
+    format!("---\nname: {name}\ndescription: Says {name}\n{more}---\n\n{{{{ no template }}}}\n")
+}
+
+/// A workspace with a skill in each kind of place.
+fn workspace() -> Workspace {
+    let workspace = Workspace::with_skills("  - {id: own, description: d, run: 'true'}\n");
+    workspace.write(
+        "workerctl.yaml",
+        "skills: {untrusted: [.agents], roots: [~/team]}\n",
+    );
+    workspace.write(
+        ".claude/skills/git/SKILL.md",
+        &page("git", "license: MIT\n"),
+    );
+    workspace.write(".claude/skills/git/ref/more.md", "More.\n");
+    workspace.write(".agents/skills/new/SKILL.md", &page("new", ""));
+    workspace.write(".wave/skills/odd/SKILL.md", &page("Odd", ""));
+    workspace.write(
+        ".claude/skills/bad/SKILL.md",
+        &page("bad", "allowed-tools: {a: b}\n"),
+    );
+    workspace.write(
+        "workspace/skills/summarize.yaml",
+        "description: One\npreferred_model: fast\nrequired_tools: [bash]\ninput_schema: {type: object, properties: {n: {type: integer, default: 3}}}\ninstructions: |\n  Do it.\n",
+    );
+    at_home(&workspace, ".claude/skills/git/SKILL.md", &page("git", ""));
+    at_home(&workspace, "team/own/SKILL.md", &page("own", ""));
+    workspace
+}
+
+fn at_home(workspace: &Workspace, path: &str, text: &str) {
+    let path = workspace.home.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+/// The JSON of a command that ends with 4.
+fn refused(workspace: &Workspace, arguments: &[&str]) -> Value {
+    let done = workspace.run(&[arguments, &["--json"]].concat());
+    assert_eq!(done.code, 4, "{arguments:?}: {done:?}");
+    done.value()
+}
+
+fn listed<'l>(list: &'l Value, address: &str) -> &'l Value {
+    list["skills"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|skill| skill["address"] == address)
+        .unwrap_or_else(|| panic!("no `{address}` in {list:#}"))
+}
+
+#[test]
+fn every_skill_is_listed_with_source_dialect_trust_problems_and_shadows() {
+    let workspace = workspace();
+    let list = workspace.json(&["skills"]);
+    let table = [
+        ("w/own", "worker", "worker", "root"),
+        ("git", ".claude", "agent", "root"),
+        ("~/.claude:git", "~/.claude", "agent", "root"),
+        ("new", ".agents", "agent", "untrusted"),
+        ("Odd", ".wave", "wave", "root"),
+        ("summarize", "workspace", "workspace", "root"),
+        ("~/team:own", "~/team", "agent", "root"),
+    ];
+    assert_eq!(list["skills"].as_array().unwrap().len(), table.len());
+    for (address, source, dialect, trust) in table {
+        let one = listed(&list, address);
+        assert_eq!(one["source"], source, "{address}");
+        assert_eq!(one["dialect"], dialect, "{address}");
+        assert_eq!(one["trust"], trust, "{address}");
+    }
+    let shadowed = listed(&list, "~/.claude:git");
+    assert_eq!(shadowed["shadowed_by"], ".claude/skills/git/SKILL.md");
+    assert_eq!(listed(&list, "Odd")["problems"][0]["code"], "skill-invalid");
+    assert_eq!(list["left_out"][0]["name"], "bad");
+    assert_eq!(
+        list["left_out"][0]["problems"][0]["code"],
+        "restriction-malformed"
+    );
+    let text = workspace.run(&["skills"]);
+    assert!(text.stderr.contains("1 file left out"), "{text:?}");
+    assert!(text.stdout.contains("shadowed"), "{text:?}");
+    let of_one = workspace.json(&["skills", "--source", ".wave"]);
+    assert_eq!(of_one["skills"].as_array().unwrap().len(), 1);
+    assert_eq!(workspace.run(&["skills", "--source", "none"]).code, 3);
+    // Of the workspace's own files `check` says the same; what lies at home is none of its business.
+    let check = refused(&workspace, &["check"]);
+    let codes: Vec<&str> = check["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| problem["code"].as_str().unwrap())
+        .collect();
+    assert!(codes.contains(&"restriction-malformed") && codes.contains(&"skill-invalid"));
+    assert!(!codes.contains(&"skill-shadowed"), "{check:#}");
+}
+
+#[test]
+fn a_skill_is_shown_with_its_interface_its_files_and_its_text_as_it_is() {
+    let workspace = workspace();
+    let shown = workspace.json(&["skill", "show", "GIT"]);
+    assert_eq!(shown["instructions"], "{{ no template }}");
+    assert_eq!(shown["keys"]["license"], "MIT");
+    assert_eq!(shown["max_iterations"], 5);
+    assert_eq!(shown["files"][0]["path"], "ref/more.md");
+    let shown = workspace.json(&["skill", "show", "summarize"]);
+    assert_eq!(shown["model"], "fast");
+    assert_eq!(shown["required_tools"][0], "bash");
+    assert_eq!(shown["input_schema"]["properties"]["n"]["default"], 3);
+    let shown = workspace.json(&["skill", "show", "w/own"]);
+    assert_eq!(shown["source"], "worker");
+    let text = workspace.run(&["skill", "show", ".claude/skills/git"]);
+    assert!(text.stdout.ends_with("\n{{ no template }}\n"), "{text:?}");
+    let more = workspace.run(&["skill", "files", "git", "ref/more.md"]);
+    assert_eq!(more.stdout, "More.\n");
+    for (path, code) in [("../bad/SKILL.md", 2), ("none.md", 3), ("/etc/passwd", 2)] {
+        let left = workspace.run(&["skill", "files", "git", path]);
+        assert_eq!(left.code, code, "{path}: {left:?}");
+    }
+    assert_eq!(workspace.run(&["skill", "show", "bad"]).code, 4);
+    let left = workspace.run(&["skill", "show", "gti"]);
+    assert!(
+        left.code == 3 && left.stderr.contains("did you mean `git`?"),
+        "{left:?}"
+    );
+}
+
+#[test]
+fn a_skill_without_a_worker_is_refused_when_it_is_to_run() {
+    let workspace = workspace();
+    workspace.write(
+        ".claude/skills/cmd/SKILL.md",
+        &page("cmd", "run: touch ran\n"),
+    );
+    for name in ["git", "cmd", "~/.claude:git", "new"] {
+        let left = workspace.run(&["run", name]);
+        assert_eq!(left.code, 6, "{left:?}");
+        assert!(left.stderr.contains("is unavailable"), "{left:?}");
+    }
+    assert!(!workspace.root.join("ran").exists());
+    assert_eq!(workspace.run(&["run", "bad"]).code, 4);
+    assert_eq!(workspace.run(&["run", "own"]).code, 0);
+}
+
+#[test]
+fn trust_holds_for_the_content_and_ends_with_it() {
+    let workspace = workspace();
+    let trust = |workspace: &Workspace| {
+        listed(&workspace.json(&["skills"]), "new")["trust"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(trust(&workspace), "untrusted");
+    assert_eq!(workspace.run(&["skill", "trust", "new"]).code, 0);
+    assert_eq!(trust(&workspace), "content");
+    workspace.write(".agents/skills/new/run.sh", "echo\n");
+    assert_eq!(trust(&workspace), "changed");
+    assert_eq!(workspace.run(&["skill", "trust", "new"]).code, 0);
+    assert_eq!(trust(&workspace), "content");
+    let told = workspace.json(&["skill", "distrust", "new"]);
+    assert_eq!(told["was_trusted"], true);
+    assert_eq!(trust(&workspace), "untrusted");
+    assert_eq!(workspace.run(&["skill", "trust", "git"]).code, 8);
+}
+
+#[test]
+fn validate_tells_links_and_what_the_specification_does_not_have() {
+    let workspace = workspace();
+    let good = "---\nname: good\ndescription: One\nmetadata: {a: b}\nallowed-tools: Bash(git add:*) Read\n---\n[x](ref.md)\n";
+    workspace.write(".claude/skills/good/SKILL.md", good);
+    workspace.write(".claude/skills/good/ref.md", "x");
+    assert_eq!(
+        workspace
+            .run(&["skill", "validate", "good", "--portable", "--strict"])
+            .code,
+        0
+    );
+    let links = format!(
+        "{}[a](../git/SKILL.md) [b](no.md)\n",
+        page("links", "version: 1.10\n")
+    );
+    workspace.write(".claude/skills/links/SKILL.md", &links);
+    let told = workspace.json(&["skill", "validate", "links"]);
+    let codes = |told: &Value| -> Vec<String> {
+        let problems = told["problems"].as_array().unwrap();
+        problems
+            .iter()
+            .map(|one| one["code"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(codes(&told), ["link-leads-nowhere", "link-leaves-skill"]);
+    assert_eq!(
+        workspace
+            .run(&["skill", "validate", "links", "--strict"])
+            .code,
+        4
+    );
+    let told = refused(&workspace, &["skill", "validate", "links", "--portable"]);
+    assert_eq!(codes(&told)[0], "not-portable");
+    assert_eq!(workspace.run(&["skill", "validate"]).code, 4);
+    // One that is in no root yet.
+    workspace.write("drafts/d/SKILL.md", &page("d", ""));
+    assert_eq!(workspace.run(&["skill", "validate", "drafts/d"]).code, 0);
+}
+
+#[test]
+fn a_converted_skill_is_one_of_its_new_dialect() {
+    let workspace = workspace();
+    let left = workspace.run(&[
+        "skill", "convert", "git", "--to", "portable", "--output", "out",
+    ]);
+    assert_eq!(left.code, 0, "{left:?}");
+    let read = |path: &str| fs::read_to_string(workspace.root.join(path)).unwrap();
+    assert_eq!(read("out/git/ref/more.md"), "More.\n");
+    let left = workspace.run(&["skill", "validate", "out/git", "--portable", "--strict"]);
+    assert_eq!(left.code, 0, "{left:?}");
+    // Nothing is replaced.
+    let again = workspace.run(&[
+        "skill", "convert", "git", "--to", "portable", "--output", "out",
+    ]);
+    assert_eq!(again.code, 8, "{again:?}");
+    let printed = workspace.run(&["skill", "convert", "summarize", "--to", "agent"]);
+    assert!(
+        printed.stdout.starts_with("---\nname: summarize\n"),
+        "{printed:?}"
+    );
+    let page = workspace.run(&["skill", "convert", "git", "--to", "workspace-page"]);
+    assert_eq!(page.code, 4, "it has files beside it: {page:?}");
+}
+
+#[test]
+fn a_daemon_takes_up_skills_of_the_workspace_and_of_home() {
+    let workspace = workspace();
+    let daemon = Daemon::start(&workspace);
+    let code = |name: &str| workspace.run(&["run", name]).code;
+    assert_eq!(code("git"), 6);
+    assert_eq!(code("later"), 3);
+    at_home(
+        &workspace,
+        ".agents/skills/later/SKILL.md",
+        &page("later", ""),
+    );
+    eventually("the skill at home", || (code("later") == 6).then_some(()));
+    fs::remove_dir_all(workspace.home.join(".agents")).unwrap();
+    eventually("its end", || (code("later") == 3).then_some(()));
+    daemon.stop();
+}
