@@ -33,7 +33,10 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
         &format!("{} files", scale.definition_files),
     );
     let reload = median_of(5, || {
-        let _ = workerctl::engine::definitions::Definitions::load(&large.root());
+        let _ = workerctl::engine::definitions::Definitions::load(
+            &large.root(),
+            &std::collections::BTreeMap::new(),
+        );
     });
     report.add(
         "reading these definitions",

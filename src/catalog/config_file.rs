@@ -1,15 +1,19 @@
 //! `workerctl.yaml`: the engine's configuration with the origin of each value.
 
 use super::document;
-use super::keys::{CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_QUEUE, report_unknown};
+use super::keys::{
+    CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_QUEUE, CONFIG_SKILLS, report_unknown,
+};
 use super::open::Root;
 use super::report::Report;
+use super::roots::settings as roots;
 use super::schedule;
 use super::settings;
 use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
 use crate::model::config::CONFIG_FILE;
+use crate::model::skill_roots::FAMILIES;
 use crate::model::{Config, Problem};
 
 /// Runs that may be active at once.
@@ -38,6 +42,10 @@ const ORIGINS: &[&str] = &[
     "output_bytes_max",
     "keep_refs",
     "blocked_hours",
+    "skills.families",
+    "skills.personal",
+    "skills.roots",
+    "skills.untrusted",
 ];
 
 /// Keys that have a field of their own.
@@ -55,6 +63,7 @@ const EVALUATED: &[&str] = &[
     "output_bytes_max",
     "keep_refs",
     "blocked_hours",
+    "skills",
 ];
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
@@ -99,6 +108,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.numbers(report);
     reader.texts(report);
     reader.hooks(report);
+    reader.skills(report);
     for (key, value) in map.entries() {
         if !EVALUATED.contains(&key) {
             reader.config.kept.insert(key.to_owned(), value.json());
@@ -189,6 +199,7 @@ impl<'a> Reader<'a, '_> {
             ("commit", CONFIG_COMMIT),
             ("threads", CONFIG_DIRECTORY),
             ("metrics", CONFIG_DIRECTORY),
+            ("skills", CONFIG_SKILLS),
         ] {
             let Some(view) = self.map.get(key).filter(|view| !view.is_null()) else {
                 continue;
@@ -215,6 +226,27 @@ impl<'a> Reader<'a, '_> {
         }
         if let Some(path) = self.value("metrics.directory", report, directory) {
             self.config.metrics_dir = path;
+        }
+    }
+
+    fn skills(&mut self, report: &mut Report) {
+        if let Some(found) = self.value("skills.families", report, roots::families) {
+            self.config.skills.families = found;
+        }
+        let personal = self.value("skills.personal", report, |view, report| {
+            view.flag("personal", report)
+        });
+        if let Some(personal) = personal {
+            self.config.skills.personal = personal;
+        }
+        if let Some(found) = self.value("skills.roots", report, roots::extra) {
+            self.config.skills.extra = found;
+        }
+        if self.at("skills.untrusted").is_some() {
+            // A restriction that cannot be read holds for all.
+            let read = self.value("skills.untrusted", report, roots::families);
+            self.config.skills.untrusted =
+                read.unwrap_or_else(|| FAMILIES.map(str::to_owned).to_vec());
         }
     }
 

@@ -265,6 +265,7 @@ pub(crate) const CONFIG: &[&str] = &[
     "output_bytes_max",
     "keep_refs",
     "blocked_hours",
+    "skills",
     "models",
 ];
 
@@ -273,6 +274,12 @@ pub(crate) const CONFIG_COMMIT: &[&str] = &["author", "message"];
 
 /// `queue` of workerctl.yaml.
 pub(crate) const CONFIG_QUEUE: &[&str] = &["max"];
+
+/// `skills` of workerctl.yaml.
+pub(crate) const CONFIG_SKILLS: &[&str] = &["families", "personal", "roots", "untrusted"];
+
+/// An item of `roots` as a map.
+pub(crate) const CONFIG_SKILL_ROOT: &[&str] = &["path", "dialect", "trusted"];
 
 /// `threads` and `metrics` of workerctl.yaml.
 pub(crate) const CONFIG_DIRECTORY: &[&str] = &["directory"];

@@ -9,7 +9,7 @@ use super::open::Root;
 use super::schedule::{self, Draft};
 use super::unit::{self, Rejected, Unit};
 use super::walk::{Found, UnitFiles, search};
-use super::{Catalog, Fingerprint, Options, config_file};
+use super::{Catalog, Fingerprint, Options, config_file, roots};
 use crate::model::{Config, Place, Problem, Severity, Worker};
 
 /// Threads that read definitions at once.
@@ -51,8 +51,19 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         now: options.now,
     };
     let schedules = schedule::resolve(&assembly.drafts, known, &mut assembly.problems);
+    let known = roots::Known {
+        config: &config,
+        home: options.home,
+        threads: options.threads,
+        previous: previous.map(|previous| &previous.root_skills),
+        workers: &assembly.workers,
+    };
+    let found = roots::load(&opened, &known);
+    assembly.problems.extend(found.problems);
     let mut catalog = Catalog {
         root: opened.path().to_path_buf(),
+        root_skills: found.skills,
+        home: options.home.map(Path::to_path_buf),
         workers: assembly.workers,
         schedules,
         problems: assembly.problems,
@@ -92,6 +103,8 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         config: previous
             .map(|known| known.config.clone())
             .unwrap_or_default(),
+        root_skills: roots::RootSkills::default(),
+        home: previous.and_then(|known| known.home.clone()),
         fingerprint: Fingerprint::default(),
         provides: previous.map(|known| known.provides).unwrap_or_default(),
         units: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::roots::{Refused, RootSkill};
 use super::{Catalog, Rejected};
 use crate::model::{Problem, Skill, Worker};
 
@@ -13,10 +14,14 @@ const CANDIDATES_MAX: usize = 5;
 pub enum Lookup {
     /// Exactly one skill.
     Found(Arc<Worker>, Arc<Skill>),
+    /// A skill that belongs to no worker.
+    OfRoot(Arc<RootSkill>),
     /// Several workers have a skill of this name; their addresses.
     Ambiguous(Vec<String>),
     /// Its definition was rejected, for these reasons.
     Rejected(Rejected, Vec<Problem>),
+    /// It belongs to no worker and was left out, for these reasons.
+    Refused(Refused, Vec<Problem>),
     /// Nothing of that name; addresses that look like it, nearest first.
     Unknown(Vec<String>),
 }
@@ -41,7 +46,8 @@ impl Catalog {
             .flat_map(|worker| worker.skills.iter().map(move |skill| (worker, skill)))
     }
 
-    /// Finds `worker/skill`, or a skill's bare name where that is unique; case does not matter.
+    /// Finds `worker/skill`, a skill's bare name where that is unique among workers, then a skill of a root
+    /// by its name or its qualified one; case does not matter.
     pub fn find(&self, name: &str) -> Lookup {
         let wanted = name.trim().to_lowercase();
         let matching: Vec<_> = self
@@ -54,12 +60,14 @@ impl Catalog {
         match matching.as_slice() {
             [(worker, skill)] => Lookup::Found(Arc::clone(worker), Arc::clone(skill)),
             [] => self.find_otherwise(&wanted),
-            several => Lookup::Ambiguous(
-                several
+            several => {
+                let addresses = several.iter().map(|(_, skill)| skill.address.to_string());
+                let of_roots = &self.root_skills.skills;
+                let named = of_roots
                     .iter()
-                    .map(|(_, skill)| skill.address.to_string())
-                    .collect(),
-            ),
+                    .filter(|skill| skill.name.to_lowercase() == wanted);
+                Lookup::Ambiguous(addresses.chain(named.map(|one| one.qualified())).collect())
+            }
         }
     }
 
@@ -67,6 +75,21 @@ impl Catalog {
         if let Some(rejected) = self.rejected_as(wanted) {
             let problems = self.problems_of(rejected);
             return Lookup::Rejected(rejected.clone(), problems);
+        }
+        if let Some(skill) = self.root_skills.find(wanted) {
+            return Lookup::OfRoot(Arc::clone(skill));
+        }
+        if let Some(refused) = self.root_skills.find_refused(wanted) {
+            let all = self
+                .problems
+                .iter()
+                .chain(&self.root_skills.problems_outside);
+            let mut why: Vec<Problem> = all
+                .filter(|problem| problem.place.path == refused.place.path)
+                .cloned()
+                .collect();
+            keep_worst(&mut why);
+            return Lookup::Refused(refused.clone(), why);
         }
         Lookup::Unknown(self.candidates(wanted))
     }
@@ -101,9 +124,7 @@ impl Catalog {
             })
             .cloned()
             .collect();
-        // What was left out without an error has a warning that says why.
-        let worst = found.iter().map(|problem| problem.severity).max();
-        found.retain(|problem| Some(problem.severity) == worst);
+        keep_worst(&mut found);
         found
     }
 
@@ -121,8 +142,18 @@ impl Catalog {
                 (distance <= allowed).then_some((distance, address))
             })
             .collect();
+        near.extend(self.root_skills.visible().filter_map(|skill| {
+            let distance = strsim::osa_distance(wanted, &skill.name.to_lowercase());
+            (distance <= wanted.chars().count() / 3 + 1).then(|| (distance, skill.name.clone()))
+        }));
         near.sort();
         near.truncate(CANDIDATES_MAX);
         near.into_iter().map(|(_, address)| address).collect()
     }
+}
+
+/// What was left out without an error has a warning that says why.
+fn keep_worst(problems: &mut Vec<Problem>) {
+    let worst = problems.iter().map(|problem| problem.severity).max();
+    problems.retain(|problem| Some(problem.severity) == worst);
 }

@@ -7,9 +7,11 @@
 mod align;
 mod checks;
 mod config_file;
+pub mod dialect;
 mod document;
 mod frontmatter;
 mod identity;
+pub mod input_schema;
 mod interface;
 mod keys;
 mod listing;
@@ -19,6 +21,7 @@ mod open;
 mod repair;
 mod report;
 mod restrict;
+pub mod roots;
 mod run;
 mod schedule;
 pub mod schema;
@@ -43,6 +46,7 @@ use std::sync::Arc;
 pub use lookup::Lookup;
 pub use open::FILE_BYTES_MAX;
 pub use restrict::Provides;
+pub use roots::{RootSkill, RootSkills};
 pub use texts::{TextChecker, TextFinding, TextKind};
 pub use unit::Rejected;
 pub use walk::{DEPTH_MAX, WORKERS_DIR};
@@ -60,6 +64,8 @@ pub struct Options<'a> {
     pub now: Option<Timestamp>,
     /// Threads to read with; 0: one for each processor, at most 8.
     pub threads: usize,
+    /// The home directory, whose skills count where the configuration says so.
+    pub home: Option<&'a Path>,
 }
 
 impl fmt::Debug for Options<'_> {
@@ -69,6 +75,7 @@ impl fmt::Debug for Options<'_> {
             .field("provides", &self.provides)
             .field("now", &self.now)
             .field("threads", &self.threads)
+            .field("home", &self.home)
             .finish()
     }
 }
@@ -88,8 +95,11 @@ pub struct Catalog {
     pub rejected: Vec<Rejected>,
     /// The configuration; values that were rejected have their default.
     pub config: Config,
+    /// Skills that belong to no worker.
+    pub root_skills: RootSkills,
     fingerprint: Fingerprint,
     provides: Provides,
+    home: Option<PathBuf>,
     units: Vec<Arc<unit::Unit>>,
     /// What the schedules were made from, for workers and skills that keep their last good definition.
     drafts: Vec<Arc<schedule::Draft>>,
@@ -110,7 +120,7 @@ impl Fingerprint {
         }
     }
 
-    /// Looks at the names, sizes, times and inodes of all definition files; reads none of them.
+    /// Looks at the names, sizes, times and inodes of all definition files of workers; reads none of them.
     pub fn scan(root: &Path) -> std::io::Result<Fingerprint> {
         Ok(Fingerprint::of(&walk::search(&open::Root::open(root)?)))
     }
@@ -132,6 +142,19 @@ pub fn reload(previous: &Catalog, options: Options<'_>) -> Catalog {
     load::load(&previous.root, options, Some(previous))
 }
 
+/// The directories that hold skills which belong to no worker, whether they are there or not, as the
+/// configuration of the workspace says.
+pub fn skill_directories(workspace: &Path, home: Option<&Path>) -> Vec<PathBuf> {
+    let Ok(root) = open::Root::open(workspace) else {
+        return Vec::new();
+    };
+    let (config, _) = config_file::read(&root);
+    roots::order::in_order(workspace, &config.skills, home)
+        .iter()
+        .map(|root| root.directory.clone())
+        .collect()
+}
+
 impl Catalog {
     /// What it was read from.
     pub fn fingerprint(&self) -> &Fingerprint {
@@ -149,7 +172,10 @@ impl Catalog {
                 .iter()
                 .any(|(path, stamp)| root.stamp(path) != *stamp)
         };
-        Fingerprint::of(&found) != self.fingerprint || self.units.iter().any(depends_changed)
+        let home = self.home.as_deref();
+        Fingerprint::of(&found) != self.fingerprint
+            || self.units.iter().any(depends_changed)
+            || roots::is_stale(&root, &self.config, home, &self.root_skills)
     }
 
     /// Whether anything was rejected.
@@ -162,8 +188,16 @@ impl Catalog {
     /// The line that a problem is about, read again from its file.
     pub fn source_line(&self, problem: &Problem) -> Option<String> {
         let line = usize::try_from(problem.place.line).ok()?.checked_sub(1)?;
-        let root = open::Root::open(&self.root).ok()?;
-        let bytes = root.read(&problem.place.path).ok()?;
+        // Skills of roots outside of the workspace have absolute paths.
+        let path = Path::new(&problem.place.path);
+        let outside = path
+            .is_absolute()
+            .then(|| path.parent().zip(path.file_name()));
+        let (root, name) = match outside.flatten() {
+            Some((directory, name)) => (directory, name.to_str()?),
+            None => (self.root.as_path(), problem.place.path.as_str()),
+        };
+        let bytes = open::Root::open(root).ok()?.read(name).ok()?;
         String::from_utf8_lossy(&bytes)
             .lines()
             .nth(line)

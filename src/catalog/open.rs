@@ -101,6 +101,14 @@ impl Root {
         Ok(Root { path, directory })
     }
 
+    /// The same directory, opened once more.
+    pub(crate) fn again(&self) -> Option<Root> {
+        Some(Root {
+            path: self.path.clone(),
+            directory: self.directory.try_clone().ok()?,
+        })
+    }
+
     /// Absolute path without links.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -214,38 +222,41 @@ fn refusal(relative: &str, source: std::io::Error) -> Refusal {
 }
 
 fn decode(relative: &str, bytes: Vec<u8>, report: &mut Report) -> Option<Source> {
+    Some(Source::new(relative, text_of(relative, bytes, report)?))
+}
+
+/// The text of a definition; what stands against it is reported at the path that is given.
+pub(crate) fn text_of(path: &str, bytes: Vec<u8>, report: &mut Report) -> Option<String> {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
             let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();
-            let source = Source::new(relative, text);
             report.error(
                 "not-utf8",
-                source.place(valid),
+                Source::new(path, text).place(valid),
                 "the file is not UTF-8 text".to_owned(),
                 "save the file as UTF-8",
             );
             return None;
         }
     };
-    let source = Source::new(relative, text);
-    if let Some(at) = source.text().find('\0') {
+    if let Some(at) = text.find('\0') {
         report.error(
             "nul-byte",
-            source.place(at),
+            Source::new(path, text).place(at),
             "the file holds a NUL byte".to_owned(),
             "save the file as plain text",
         );
         return None;
     }
-    if source.text().starts_with('\u{feff}') {
+    if text.starts_with('\u{feff}') {
         report.note(
             "byte-order-mark",
-            source.place(0),
+            Source::new(path, String::new()).place(0),
             "the file begins with a byte order mark, which is ignored".to_owned(),
             "save the file as UTF-8 without a byte order mark",
         );
     }
-    Some(source)
+    Some(text)
 }

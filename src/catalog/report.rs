@@ -31,6 +31,11 @@ impl Report {
         self.errors
     }
 
+    /// Whether a problem of this code was found.
+    pub(crate) fn has(&self, code: &str) -> bool {
+        self.problems.iter().any(|problem| problem.code == code)
+    }
+
     /// Something is rejected.
     pub(crate) fn error(&mut self, code: &str, place: Place, message: String, hint: &str) {
         self.add(Severity::Error, code, place, message, hint);

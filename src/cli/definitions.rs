@@ -45,7 +45,7 @@ impl Definitions {
     /// Reads a workspace. What cannot be read is among the problems.
     pub(crate) fn load(workspace: &Path) -> Definitions {
         Definitions {
-            catalog: loading::load(workspace),
+            catalog: loading::load_workspace(workspace),
         }
     }
 

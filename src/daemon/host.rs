@@ -165,9 +165,12 @@ pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
         let _inside = runtime.enter();
         (listen(&heard), Announcer::of_process())
     };
-    let workspace = options.workspace.clone();
+    let places = Places {
+        workspace: options.workspace.clone(),
+        home: engine::definitions::home(&options.environment),
+    };
     let ended = listening
-        .and_then(|()| runtime.block_on(host(&endpoint, workspace, announcer, signals, start)));
+        .and_then(|()| runtime.block_on(host(&endpoint, places, announcer, signals, start)));
     // What still blocks must not keep the process alive: the engine has ended.
     runtime.shutdown_background();
     ended
@@ -182,7 +185,11 @@ pub fn serve_daemon(
     start: StartEngine,
 ) -> Result<(), Diagnostic> {
     let runtime = runtime()?;
-    let ended = runtime.block_on(host(endpoint, workspace, announcer, signals, start));
+    let places = Places {
+        workspace,
+        home: None,
+    };
+    let ended = runtime.block_on(host(endpoint, places, announcer, signals, start));
     runtime.shutdown_background();
     ended
 }
@@ -220,9 +227,16 @@ fn listen(heard: &mpsc::Sender<HostSignal>) -> Result<(), Diagnostic> {
     Ok(())
 }
 
+/// Where definitions are.
+struct Places {
+    workspace: PathBuf,
+    /// The directory whose skills count.
+    home: Option<PathBuf>,
+}
+
 async fn host(
     endpoint: &Endpoint,
-    workspace: PathBuf,
+    Places { workspace, home }: Places,
     announcer: Announcer,
     mut signals: mpsc::Receiver<HostSignal>,
     start: StartEngine,
@@ -239,7 +253,7 @@ async fn host(
     let told = Arc::clone(&notices);
     engine.on_end(Box::new(move || told.ended.notify_one()));
     let (hints, hinted) = mpsc::channel(1);
-    let watched = DefinitionsWatch::start(&workspace, hints);
+    let watched = DefinitionsWatch::start(&workspace, home, hints);
     let mut daemon = Daemon::new(engine, announcer, notices, endpoint);
     daemon.ready();
     tracing::info!(

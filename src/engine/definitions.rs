@@ -1,7 +1,7 @@
 //! The definitions in force, and the check of their texts while they are loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::names;
@@ -160,9 +160,10 @@ impl TextChecker for Thorough<'_> {
 pub fn load_thoroughly(workspace: &Path, environment: &BTreeMap<String, String>) -> Catalog {
     let syntax = Syntax::new(environment);
     let thorough = Thorough { syntax: &syntax };
+    let home = home(environment);
     let options = Options {
         text_checker: Some(&thorough),
-        ..options()
+        ..options(home.as_deref())
     };
     let mut catalog = catalog::load(workspace, options);
     let own = [
@@ -199,29 +200,43 @@ fn config_place(config: &Config, key: &str) -> Place {
     }
 }
 
-/// Reads a workspace with its texts checked.
-pub fn load(workspace: &Path) -> Catalog {
-    catalog::load(workspace, options())
+/// Reads a workspace with its texts checked, and the skills of the home directory of `environment`.
+pub fn load(workspace: &Path, environment: &BTreeMap<String, String>) -> Catalog {
+    catalog::load(workspace, options(home(environment).as_deref()))
 }
 
-fn options() -> Options<'static> {
+/// Reads a workspace with its texts checked, and nothing outside of it but what its configuration names.
+pub fn load_workspace(workspace: &Path) -> Catalog {
+    catalog::load(workspace, options(None))
+}
+
+fn options(home: Option<&Path>) -> Options<'_> {
     Options {
         text_checker: Some(&Checker),
         now: Some(SystemClock::default().now()),
+        home,
         ..Options::default()
     }
 }
 
+/// The home directory, where skills of a person are.
+pub fn home(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    let home = PathBuf::from(environment.get("HOME")?);
+    home.is_absolute().then_some(home)
+}
+
 /// The definitions in force; replaced whole.
 pub struct Definitions {
+    home: Option<PathBuf>,
     current: RwLock<Arc<Catalog>>,
 }
 
 impl Definitions {
     /// Reads a workspace for the first time.
-    pub fn load(workspace: &Path) -> Definitions {
+    pub fn load(workspace: &Path, environment: &BTreeMap<String, String>) -> Definitions {
         Definitions {
-            current: RwLock::new(Arc::new(load(workspace))),
+            home: home(environment),
+            current: RwLock::new(Arc::new(load(workspace, environment))),
         }
     }
 
@@ -238,7 +253,10 @@ impl Definitions {
 
     /// Reads what changed, keeping the last good definition of what broke.
     pub fn reload(&self) -> Arc<Catalog> {
-        let fresh = Arc::new(catalog::reload(&self.current(), options()));
+        let fresh = Arc::new(catalog::reload(
+            &self.current(),
+            options(self.home.as_deref()),
+        ));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
         fresh
     }

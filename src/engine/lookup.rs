@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::catalog::{Catalog, Lookup};
-use crate::model::{Diagnostic, Kind, Skill};
+use crate::catalog::{Catalog, Lookup, RootSkill};
+use crate::model::{Diagnostic, Kind, Problem, Skill};
 
 /// Finds a skill by the name that somebody gave.
 pub(super) fn find_skill(catalog: &Catalog, name: &str) -> Result<Arc<Skill>, Diagnostic> {
@@ -19,22 +19,9 @@ pub(super) fn find_skill(catalog: &Catalog, name: &str) -> Result<Arc<Skill>, Di
             refused.details = addresses;
             Err(refused)
         }
-        Lookup::Rejected(_, problems) => {
-            let first = problems.first();
-            let message = first.map_or_else(String::new, |problem| {
-                format!(": {}: {}", problem.place, problem.message)
-            });
-            let mut refused = Diagnostic::new(
-                Kind::Definition,
-                "definition",
-                format!("the definition of `{name}` was rejected{message}"),
-            )
-            .hint("`workerctl check` shows every problem with its line");
-            refused.details = problems
-                .iter()
-                .map(|p| format!("{}: {}", p.place, p.message))
-                .collect();
-            Err(refused)
+        Lookup::OfRoot(skill) => Err(without_model(&skill)),
+        Lookup::Rejected(_, problems) | Lookup::Refused(_, problems) => {
+            Err(rejected(name, &problems))
         }
         Lookup::Unknown(near) => {
             let refused = Diagnostic::new(
@@ -48,4 +35,37 @@ pub(super) fn find_skill(catalog: &Catalog, name: &str) -> Result<Arc<Skill>, Di
             })
         }
     }
+}
+
+/// A skill of a root is instructions for a model, whatever else it says.
+fn without_model(skill: &RootSkill) -> Diagnostic {
+    Diagnostic::new(
+        Kind::Blocked,
+        "unavailable",
+        format!(
+            "`{}` is unavailable: it has no `run`, and nothing executes instructions",
+            skill.name
+        ),
+    )
+    .hint(format!(
+        "`workerctl skill show {}` shows what it says",
+        skill.name
+    ))
+}
+
+fn rejected(name: &str, problems: &[Problem]) -> Diagnostic {
+    let message = problems.first().map_or_else(String::new, |problem| {
+        format!(": {}: {}", problem.place, problem.message)
+    });
+    let mut refused = Diagnostic::new(
+        Kind::Definition,
+        "definition",
+        format!("the definition of `{name}` was rejected{message}"),
+    )
+    .hint("`workerctl check` shows every problem with its line");
+    refused.details = problems
+        .iter()
+        .map(|p| format!("{}: {}", p.place, p.message))
+        .collect();
+    refused
 }

@@ -136,7 +136,8 @@ impl Engine {
         make_directories(&options.state_dir)?;
         let reading = {
             let workspace = workspace.clone();
-            std::thread::spawn(move || Definitions::load(&workspace))
+            let environment = options.environment.clone();
+            std::thread::spawn(move || Definitions::load(&workspace, &environment))
         };
         let store: Arc<dyn Store> = Arc::new(open_store(&options.state_dir)?);
         let definitions = Arc::new(reading.join().map_err(|_| {

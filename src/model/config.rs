@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::definition::HookText;
+use super::skill_roots::SkillRoots;
 
 /// Name of the configuration file at the workspace's root.
 pub const CONFIG_FILE: &str = "workerctl.yaml";
@@ -43,6 +44,9 @@ pub struct Config {
     /// Hours in which no schedule is due that names none of its own, 0 to 23.
     #[serde(default)]
     pub blocked_hours: Vec<u8>,
+    /// Where skills are that belong to no worker.
+    #[serde(default)]
+    pub skills: SkillRoots,
     /// Keys that are kept and not evaluated.
     #[serde(default)]
     pub kept: serde_json::Map<String, serde_json::Value>,
@@ -69,6 +73,7 @@ impl Default for Config {
             output_bytes_max: 10 * 1024 * 1024,
             keep_refs_ms: 14 * 24 * 3_600_000,
             blocked_hours: Vec::new(),
+            skills: SkillRoots::default(),
             kept: serde_json::Map::new(),
             origins: BTreeMap::new(),
         }

@@ -1,6 +1,6 @@
 //! Keys of workerctl.yaml.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::schedule::hours;
 use super::shared::{Hooks, anything, duration};
@@ -41,6 +41,8 @@ pub struct ConfigFile {
     /// Hours from 0 to 23 in which no schedule is due that names none of its own: `[2, 3]` or `"22-5"`.
     #[schemars(schema_with = "hours")]
     pub blocked_hours: Option<String>,
+    /// Where skills are that belong to no worker.
+    pub skills: Option<Skills>,
     /// Aliases of models.
     #[schemars(schema_with = "anything")]
     pub models: Option<String>,
@@ -68,4 +70,53 @@ pub struct ConfigCommit {
 pub struct Directory {
     /// Path relative to the workspace.
     pub directory: Option<String>,
+}
+
+/// Where skills are that belong to no worker.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct Skills {
+    /// Directories, of the workspace and of the home directory, whose `skills/` are read, in this order.
+    #[schemars(schema_with = "families")]
+    pub families: Option<Vec<String>>,
+    /// Whether those of the home directory are read.
+    pub personal: Option<bool>,
+    /// Further directories of skills, after all others.
+    #[schemars(schema_with = "roots")]
+    pub roots: Option<Vec<SkillRoot>>,
+    /// Families whose skills in the workspace are listed and not run until `workerctl skill trust`.
+    #[schemars(schema_with = "families")]
+    pub untrusted: Option<Vec<String>>,
+}
+
+/// A further directory of skills.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct SkillRoot {
+    /// Relative to the workspace, absolute, or below `~/`.
+    pub path: String,
+    /// Which files are skills there, and what holds for them; `agent` where nothing is said.
+    pub dialect: Option<SkillDialect>,
+    /// `false`: its skills are listed and not run until `workerctl skill trust`.
+    pub trusted: Option<bool>,
+}
+
+/// A way to write skills.
+#[derive(Debug, Clone, Copy, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SkillDialect {
+    /// `<name>/SKILL.md`.
+    Agent,
+    /// `<name>/SKILL.md`, under the rules of Wave.
+    Wave,
+    /// `<name>/SKILL.md`, `<name>.md`, `<name>.yaml`.
+    Workspace,
+}
+
+fn families(generator: &mut SchemaGenerator) -> Schema {
+    let _ = generator;
+    json_schema!({"type": "array", "items": {"enum": [".agents", ".agent", ".claude", ".wave"]}})
+}
+
+fn roots(generator: &mut SchemaGenerator) -> Schema {
+    let map = generator.subschema_for::<SkillRoot>();
+    json_schema!({"type": "array", "items": {"anyOf": [{"type": "string"}, map]}})
 }

@@ -7,7 +7,7 @@ use super::super::source::Source;
 use super::super::{Options, load};
 use super::show;
 
-fn corpus() -> Option<PathBuf> {
+pub(super) fn corpus() -> Option<PathBuf> {
     std::env::var_os("WORKERCTL_CORPUS")
         .map(PathBuf::from)
         .or_else(|| Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/corpus")))

@@ -2,12 +2,17 @@
 
 pub(super) mod contract;
 mod corpus;
+mod dialect_rows;
+mod dialects;
 mod hostile;
 mod places;
 mod reloading;
+mod roots;
+mod roots_hostile;
 mod schedule_catalog;
 mod schedule_problems;
 mod schedules;
+mod skill_corpus;
 mod skill_keys;
 mod skills;
 mod worker_settings;
@@ -60,6 +65,16 @@ impl Workspace {
 
     fn load(&self) -> Catalog {
         load(self.path(), Options::default())
+    }
+
+    /// Loads it with the skills of a home directory, which is `home/` in it.
+    fn load_with_home(&self) -> Catalog {
+        let home = self.path().join("home");
+        let options = Options {
+            home: Some(&home),
+            ..Options::default()
+        };
+        load(self.path(), options)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::model::Diagnostic;
 use crate::model::config::CONFIG_FILE;
 use crate::model::definition::HookText;
 use crate::model::duration::show_millis;
+use crate::model::skill_roots::SkillRoots;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -142,6 +143,38 @@ fn settings(config: &Config) -> Vec<Setting> {
         span("keep_refs", config.keep_refs_ms),
         blocked_hours(&config.blocked_hours),
     ]
+    .into_iter()
+    .chain(roots_of_skills(&config.skills))
+    .collect()
+}
+
+fn roots_of_skills(skills: &SkillRoots) -> Vec<Setting> {
+    let paths: Vec<String> = skills.extra.iter().map(|root| root.path.clone()).collect();
+    vec![
+        list("skills.families", &skills.families),
+        Setting {
+            key: "skills.personal",
+            shown: skills.personal.to_string(),
+            value: json!(skills.personal),
+        },
+        Setting {
+            value: json!(skills.extra),
+            ..list("skills.roots", &paths)
+        },
+        list("skills.untrusted", &skills.untrusted),
+    ]
+}
+
+fn list(key: &'static str, items: &[String]) -> Setting {
+    Setting {
+        key,
+        shown: if items.is_empty() {
+            "none".to_owned()
+        } else {
+            items.join(", ")
+        },
+        value: json!(items),
+    }
 }
 
 fn blocked_hours(hours: &[u8]) -> Setting {

@@ -1,0 +1,124 @@
+//! What workspace skills add: a model, tools that must be there, a limit of turns.
+
+use super::{Written, tools};
+use crate::catalog::report::Report;
+use crate::catalog::tree::Data;
+use crate::catalog::view::View;
+use crate::model::Dialect;
+
+/// Turns of a model where nothing is said.
+pub(crate) const ITERATIONS: u32 = 5;
+
+/// Turns of a model that a skill may ask for.
+const ITERATIONS_MAX: u64 = 1_000;
+
+/// The alias of a model, under its old name or its new one.
+pub(crate) fn model(view: View<'_>, report: &mut Report) -> Option<String> {
+    let get = |key: &str| view.get(key).filter(|value| !value.is_null());
+    let (old, new) = (get("preferred_model"), get("model"));
+    if let (Some(old), Some(new)) = (old, new)
+        && old.scalar_text() != new.scalar_text()
+    {
+        report.warning(
+            "two-names",
+            new.key_place(),
+            "`preferred_model` and `model` say different things: the former counts".to_owned(),
+            "keep one of them",
+        );
+    }
+    let (key, value) = match (old, new) {
+        (Some(old), _) => ("preferred_model", old),
+        (None, Some(new)) => ("model", new),
+        (None, None) => return None,
+    };
+    let text = value.scalar_text().filter(|text| !text.trim().is_empty());
+    if text.is_none() {
+        report.warning(
+            "value-ignored",
+            value.place(),
+            format!("`{key}` is no alias of a model: the default one is meant"),
+            "write the alias as text",
+        );
+    }
+    text
+}
+
+/// Tools of a skill.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    /// Those that must exist.
+    pub(crate) required: Vec<String>,
+    /// The only ones that it may use.
+    pub(crate) allowed: Option<Vec<String>>,
+}
+
+/// Reads every key that restricts tools. Under its newer names, a workspace skill says with one list which
+/// tools must exist and which alone it may use.
+pub(crate) fn tools(written: &Written<'_>, dialect: Dialect, report: &mut Report) -> Tools {
+    let mut found = Tools::default();
+    for view in written.all("required_tools") {
+        found
+            .required
+            .extend(tools::read(view, "required_tools", report).unwrap_or_default());
+    }
+    let mut allowed = Vec::new();
+    let newer: &[&str] = match dialect {
+        Dialect::Workspace => &["allowed-tools", "allowed_tools", "tools"],
+        Dialect::Agent | Dialect::Wave => &["allowed-tools"],
+    };
+    for key in newer {
+        for view in written.all(key) {
+            if let Some(list) = tools::read(view, key, report) {
+                allowed.push((view, list));
+            }
+        }
+    }
+    let mut lists = allowed.into_iter();
+    let Some((_, first)) = lists.next() else {
+        return found;
+    };
+    for (view, other) in lists {
+        if other != first {
+            report.error(
+                "restriction-malformed",
+                view.key_place(),
+                "two keys say differently which tools are allowed".to_owned(),
+                "keep one of them",
+            );
+        }
+    }
+    if dialect == Dialect::Workspace {
+        for tool in &first {
+            if !found.required.contains(tool) {
+                found.required.push(tool.clone());
+            }
+        }
+    }
+    found.allowed = Some(first);
+    found
+}
+
+/// How many turns a model has.
+pub(crate) fn max_iterations(view: View<'_>, report: &mut Report) -> u32 {
+    let Some(value) = view.get("max_iterations").filter(|value| !value.is_null()) else {
+        return ITERATIONS;
+    };
+    let number = match value.data() {
+        Data::Text(text) => match text.trim().parse::<u64>() {
+            Ok(number) if (1..=ITERATIONS_MAX).contains(&number) => {
+                report.warning(
+                    "number-as-text",
+                    value.place(),
+                    format!("`max_iterations: \"{number}\"` is a text and is read as a number"),
+                    &format!("write `max_iterations: {number}`"),
+                );
+                Some(number)
+            }
+            _ => value.whole("max_iterations", 1..=ITERATIONS_MAX, report),
+        },
+        _ => value.whole("max_iterations", 1..=ITERATIONS_MAX, report),
+    };
+    number
+        .and_then(|number| u32::try_from(number).ok())
+        .unwrap_or(ITERATIONS)
+}

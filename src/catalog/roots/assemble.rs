@@ -1,0 +1,297 @@
+//! Reads what was found, and says which of several skills has a name.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::order::{SkillRoot, in_order};
+use super::scan::{Candidate, Scan, search};
+use super::{Refused, RootSkill, RootSkills, Unit, read};
+use crate::catalog::open::Root;
+use crate::catalog::report::Report;
+use crate::catalog::source::whole_file;
+use crate::model::{Config, Place, Problem, Severity, Worker};
+
+/// Threads that read definitions at once.
+const THREADS_MAX: usize = 8;
+
+/// Files below which threads cost more than they give.
+const FILES_PER_THREAD: usize = 64;
+
+/// What skills of roots are read with.
+pub(crate) struct Known<'a> {
+    /// The configuration.
+    pub(crate) config: &'a Config,
+    /// The home directory, where its skills count.
+    pub(crate) home: Option<&'a Path>,
+    /// Threads to read with; 0: one for each processor.
+    pub(crate) threads: usize,
+    /// What was known before.
+    pub(crate) previous: Option<&'a RootSkills>,
+    /// Workers, whose skills come first.
+    pub(crate) workers: &'a [Arc<Worker>],
+}
+
+/// The skills, and the problems of those that lie in the workspace.
+pub(crate) struct Outcome {
+    pub(crate) skills: RootSkills,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Finds and reads all skills of all roots.
+pub(crate) fn load(workspace: &Root, known: &Known<'_>) -> Outcome {
+    let roots = in_order(workspace.path(), &known.config.skills, known.home);
+    let scan = search(workspace, &roots);
+    let Scan {
+        candidates,
+        problems,
+        present,
+    } = scan;
+    let units = read_all(&candidates, known);
+    let mut assembly = Assembly {
+        problems,
+        skills: Vec::with_capacity(units.len()),
+        refused: Vec::new(),
+    };
+    assembly.take(&units, known.workers);
+    let (inside, outside): (Vec<_>, Vec<_>) = assembly
+        .problems
+        .into_iter()
+        .partition(|(_, problem)| !problem.place.path.starts_with('/'));
+    let plain = |found: Vec<(Arc<SkillRoot>, Problem)>| -> Vec<Problem> {
+        found.into_iter().map(|(_, problem)| problem).collect()
+    };
+    Outcome {
+        skills: RootSkills {
+            roots: present,
+            skills: assembly.skills,
+            refused: assembly.refused,
+            problems_outside: plain(outside),
+            units,
+        },
+        problems: plain(inside),
+    }
+}
+
+/// Whether reading again would find anything new.
+pub(crate) fn is_stale(
+    workspace: &Root,
+    config: &Config,
+    home: Option<&Path>,
+    before: &RootSkills,
+) -> bool {
+    let roots = in_order(workspace.path(), &config.skills, home);
+    let found = search(workspace, &roots).candidates;
+    found.len() != before.units.len()
+        || found
+            .iter()
+            .zip(&before.units)
+            .any(|(candidate, unit)| !is_same(candidate, unit))
+}
+
+fn is_same(candidate: &Candidate, unit: &Unit) -> bool {
+    candidate.shown == unit.shown
+        && candidate.stamp.is_some()
+        && candidate.stamp == unit.stamp
+        && candidate.root == unit.root
+}
+
+fn read_all(candidates: &[Candidate], known: &Known<'_>) -> Vec<Arc<Unit>> {
+    let before: HashMap<&str, &Arc<Unit>> = known
+        .previous
+        .iter()
+        .flat_map(|previous| &previous.units)
+        .map(|unit| (unit.shown.as_str(), unit))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let read_some = || {
+        let mut read = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(candidate) = candidates.get(at) else {
+                return read;
+            };
+            let same = before
+                .get(candidate.shown.as_str())
+                .filter(|unit| is_same(candidate, unit));
+            let unit = same.map_or_else(|| Arc::new(read_one(candidate)), |unit| Arc::clone(unit));
+            read.push((at, unit));
+        }
+    };
+    let wanted = if known.threads == 0 {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    } else {
+        known.threads
+    };
+    let threads = wanted
+        .min(THREADS_MAX)
+        .min(candidates.len() / FILES_PER_THREAD + 1);
+    let mut read: Vec<(usize, Arc<Unit>)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map_while(|_| {
+                std::thread::Builder::new()
+                    .name("skills".to_owned())
+                    .spawn_scoped(scope, read_some)
+                    .ok()
+            })
+            .collect();
+        let mut read = read_some();
+        for other in others {
+            read.extend(other.join().unwrap_or_default());
+        }
+        read
+    });
+    complete(&mut read, candidates);
+    read.sort_by_key(|(at, _)| *at);
+    read.into_iter().map(|(_, unit)| unit).collect()
+}
+
+/// A thread that ended without a result must not make its files vanish in silence.
+fn complete(read: &mut Vec<(usize, Arc<Unit>)>, candidates: &[Candidate]) {
+    if read.len() == candidates.len() {
+        return;
+    }
+    let known: HashSet<usize> = read.iter().map(|(at, _)| *at).collect();
+    for (at, candidate) in candidates.iter().enumerate() {
+        if !known.contains(&at) {
+            let mut report = Report::default();
+            report.error(
+                "loader-failed",
+                whole_file(&candidate.shown),
+                "reading the definition failed for a reason of our own".to_owned(),
+                "report this file as a defect of workerctl",
+            );
+            read.push((at, Arc::new(unit_of(candidate, None, report))));
+        }
+    }
+}
+
+fn read_one(candidate: &Candidate) -> Unit {
+    let mut report = Report::default();
+    let definition = read::read(candidate, &mut report);
+    let skill = definition.map(|definition| {
+        let keys = definition.keys;
+        let place = whole_file(&candidate.shown);
+        for one in &keys.violations {
+            report.error("skill-invalid", place.clone(), one.error.clone(), &one.fix);
+        }
+        Arc::new(RootSkill {
+            valid: keys.violations.is_empty(),
+            name: keys.name,
+            description: keys.description,
+            root: Arc::clone(&candidate.root),
+            place,
+            form: candidate.form,
+            model_invocable: keys.model_invocable,
+            user_invocable: keys.user_invocable,
+            shadowed_by: None,
+            base: candidate.base.path().to_owned(),
+            inner: candidate.inner.clone(),
+            stem: candidate.stem.clone(),
+        })
+    });
+    unit_of(candidate, skill, report)
+}
+
+fn unit_of(candidate: &Candidate, skill: Option<Arc<RootSkill>>, report: Report) -> Unit {
+    let place = whole_file(&candidate.shown);
+    let name = skill.as_ref().map_or(&candidate.stem, |skill| &skill.name);
+    let mut problems = report.finish(place.clone());
+    for problem in &mut problems {
+        problem.skill = Some(name.clone());
+    }
+    Unit {
+        shown: candidate.shown.clone(),
+        stamp: candidate.stamp,
+        root: Arc::clone(&candidate.root),
+        skill,
+        problems,
+        place,
+        stem: candidate.stem.clone(),
+    }
+}
+
+struct Assembly {
+    problems: Vec<(Arc<SkillRoot>, Problem)>,
+    skills: Vec<Arc<RootSkill>>,
+    refused: Vec<Refused>,
+}
+
+impl Assembly {
+    fn take(&mut self, units: &[Arc<Unit>], workers: &[Arc<Worker>]) {
+        for unit in units {
+            let own = unit.problems.iter().cloned();
+            self.problems
+                .extend(own.map(|one| (Arc::clone(&unit.root), one)));
+            if unit.skill.is_none() {
+                self.refused.push(Refused {
+                    stem: unit.stem.clone(),
+                    root: Arc::clone(&unit.root),
+                    place: unit.place.clone(),
+                });
+            }
+        }
+        let found: Vec<&Arc<RootSkill>> = units
+            .iter()
+            .filter_map(|unit| unit.skill.as_ref())
+            .collect();
+        let mut owners = of_workers(workers);
+        for skill in by_right(&found) {
+            owners
+                .entry(skill.name.to_lowercase())
+                .or_insert_with(|| skill.place.clone());
+        }
+        for skill in found {
+            let owner = &owners[&skill.name.to_lowercase()];
+            if *owner == skill.place {
+                self.skills.push(Arc::clone(skill));
+                continue;
+            }
+            self.problems
+                .push((Arc::clone(&skill.root), shadowed(skill, owner)));
+            let mut shadowed = RootSkill::clone(skill);
+            shadowed.shadowed_by = Some(owner.clone());
+            self.skills.push(Arc::new(shadowed));
+        }
+    }
+}
+
+/// Skills in the order in which they take names: those that are handed out, by root; in a root first
+/// those whose place has their name.
+fn by_right<'s>(found: &[&'s Arc<RootSkill>]) -> Vec<&'s Arc<RootSkill>> {
+    let mut rank = HashMap::new();
+    for skill in found {
+        let next = rank.len();
+        rank.entry(Arc::as_ptr(&skill.root)).or_insert(next);
+    }
+    let mut order = found.to_vec();
+    order.sort_by_key(|skill| {
+        let root = rank.get(&Arc::as_ptr(&skill.root)).copied();
+        (!skill.valid, root, skill.stem != skill.name)
+    });
+    order
+}
+
+/// Skills of workers that their bare name finds, or finds several of.
+fn of_workers(workers: &[Arc<Worker>]) -> HashMap<String, Place> {
+    let mut owners = HashMap::new();
+    for skill in workers.iter().flat_map(|worker| &worker.skills) {
+        owners
+            .entry(skill.address.skill.to_lowercase())
+            .or_insert_with(|| skill.place.clone());
+    }
+    owners
+}
+
+fn shadowed(skill: &RootSkill, owner: &Place) -> Problem {
+    Problem {
+        code: "skill-shadowed".to_owned(),
+        severity: Severity::Note,
+        place: skill.place.clone(),
+        message: format!("`{}` of `{owner}` comes first", skill.name),
+        hint: Some(format!("`{}` names this one", skill.qualified())),
+        worker: None,
+        skill: Some(skill.name.clone()),
+    }
+}

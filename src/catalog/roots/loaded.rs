@@ -1,0 +1,103 @@
+//! A skill of a root read anew, for the moment in which it is used.
+
+use std::sync::Arc;
+
+use super::RootSkill;
+use super::read;
+use super::scan::Candidate;
+use crate::catalog::dialect::Keys;
+use crate::catalog::dialect::portable;
+use crate::catalog::open::Root;
+use crate::catalog::report::Report;
+use crate::catalog::source::whole_file;
+use crate::catalog::view::View;
+use crate::model::{Problem, Severity};
+
+/// A skill with all that it says.
+#[derive(Debug, Clone)]
+pub struct LoadedSkill {
+    /// Its keys, every default filled in.
+    pub keys: Keys,
+    /// What it says, never a template.
+    pub body: String,
+    /// The whole file.
+    pub text: String,
+    /// What was found on the way.
+    pub problems: Vec<Problem>,
+}
+
+impl RootSkill {
+    /// Reads it anew; the problems where it is no skill any more.
+    pub fn load(&self) -> Result<LoadedSkill, Vec<Problem>> {
+        self.read_anew(false)
+    }
+
+    /// As [`RootSkill::load`], and holds it to the Agent Skills specification exactly.
+    pub fn load_portable(&self) -> Result<LoadedSkill, Vec<Problem>> {
+        self.read_anew(true)
+    }
+
+    fn read_anew(&self, hold_to_specification: bool) -> Result<LoadedSkill, Vec<Problem>> {
+        let mut report = Report::default();
+        report.set_skill(Some(&self.name));
+        let place = whole_file(&self.place.path);
+        let definition = self
+            .candidate(&mut report)
+            .and_then(|candidate| read::read(&candidate, &mut report));
+        let Some(definition) = definition else {
+            return Err(report.finish(place));
+        };
+        for one in &definition.keys.violations {
+            report.error("skill-invalid", place.clone(), one.error.clone(), &one.fix);
+        }
+        if hold_to_specification {
+            let view = View::root(&definition.document.source, &definition.document.root);
+            let file = self.inner.rsplit('/').next().unwrap_or(&self.inner);
+            let placed = portable::Placed {
+                stem: &self.stem,
+                file,
+                form: self.form,
+                text: &definition.text,
+            };
+            let repaired = report.has("prose-quoted");
+            portable::check(view, placed, repaired, &mut report);
+        }
+        Ok(LoadedSkill {
+            keys: definition.keys,
+            body: definition.body,
+            text: definition.text,
+            problems: report.finish(place),
+        })
+    }
+
+    fn candidate(&self, report: &mut Report) -> Option<Candidate> {
+        let base = Root::open(&self.base).ok();
+        let Some(base) = base.filter(|base| base.path() == self.base) else {
+            report.error(
+                "directory-unreadable",
+                whole_file(&self.place.path),
+                format!("`{}` is not where it was", self.base.display()),
+                "reload the definitions",
+            );
+            return None;
+        };
+        Some(Candidate {
+            root: Arc::clone(&self.root),
+            base: Arc::new(base),
+            inner: self.inner.clone(),
+            shown: self.place.path.clone(),
+            stem: self.stem.clone(),
+            form: self.form,
+            stamp: None,
+        })
+    }
+}
+
+impl LoadedSkill {
+    /// Whether it may be handed out: nothing rejects it.
+    pub fn is_valid(&self) -> bool {
+        self.problems
+            .iter()
+            .all(|problem| problem.severity != Severity::Error)
+    }
+}

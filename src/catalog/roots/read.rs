@@ -1,0 +1,160 @@
+//! Reads one file that may be a skill: its keys, and whether instructions follow.
+
+use super::scan::{Candidate, Form, bytes_of};
+use crate::catalog::dialect::{self, Keys, Origin};
+use crate::catalog::document::{self, Document};
+use crate::catalog::frontmatter::{of_markdown, of_worker_file};
+use crate::catalog::open::text_of;
+use crate::catalog::report::Report;
+use crate::catalog::source::{Source, whole_file};
+use crate::catalog::view::View;
+
+/// Lines after which a skill is long.
+const LINES: usize = 500;
+
+/// A definition with its text.
+pub(crate) struct Definition {
+    /// Its keys.
+    pub(crate) keys: Keys,
+    /// What it says, never a template.
+    pub(crate) body: String,
+    /// The whole file.
+    pub(crate) text: String,
+    /// Its keys with their places.
+    pub(crate) document: Document,
+}
+
+/// Reads a candidate; `None` when it is no skill that can be used, which is reported.
+pub(crate) fn read(candidate: &Candidate, report: &mut Report) -> Option<Definition> {
+    let bytes = bytes_of(candidate, report)?;
+    of_bytes(candidate, bytes, report)
+}
+
+/// Reads what a candidate holds.
+pub(crate) fn of_bytes(
+    candidate: &Candidate,
+    bytes: Vec<u8>,
+    report: &mut Report,
+) -> Option<Definition> {
+    let text = text_of(&candidate.shown, bytes, report)?;
+    let origin = Origin {
+        dialect: candidate.root.dialect,
+        stem: &candidate.stem,
+        yaml: candidate.form == Form::Yaml,
+    };
+    let (document, body) = match candidate.form {
+        Form::Yaml => (yaml(&candidate.shown, &text, report)?, ""),
+        Form::Directory | Form::Page => markdown(&candidate.shown, &text, report)?,
+    };
+    let keys = dialect::read(View::root(&document.source, &document.root), origin, report)?;
+    let own = keys.instructions.as_deref().unwrap_or_default();
+    let body = [body.trim(), own.trim()]
+        .into_iter()
+        .find(|text| !text.is_empty())
+        .unwrap_or_default()
+        .to_owned();
+    if body.is_empty() {
+        report.warning(
+            "empty-instructions",
+            whole_file(&candidate.shown),
+            format!("`{}` has no instructions and is left out", keys.name),
+            "write instructions below the frontmatter",
+        );
+        return None;
+    }
+    report_files(candidate, &keys, report);
+    let lines = text.bytes().filter(|byte| *byte == b'\n').count();
+    if lines > LINES {
+        report.note(
+            "skill-long",
+            whole_file(&candidate.shown),
+            format!("{lines} lines: all of them are given to a model each time"),
+            "move details into files beside it",
+        );
+    }
+    Some(Definition {
+        keys,
+        body,
+        text,
+        document,
+    })
+}
+
+/// Says which listed files cannot be loaded.
+fn report_files(candidate: &Candidate, keys: &Keys, report: &mut Report) {
+    let directory = candidate.inner.rsplit_once('/').map(|(before, _)| before);
+    for file in keys.files.iter().flatten() {
+        if candidate.form != Form::Directory {
+            report.warning(
+                "skill-file-refused",
+                file.place.clone(),
+                format!(
+                    "`{}`: a skill that is one file has none beside it",
+                    file.path
+                ),
+                "make it a directory with `SKILL.md`",
+            );
+            continue;
+        }
+        let path = directory.map_or_else(
+            || file.path.clone(),
+            |directory| format!("{directory}/{}", file.path),
+        );
+        if let Err(refusal) = candidate.base.find_file(&path) {
+            report.warning(
+                "skill-file-missing",
+                file.place.clone(),
+                format!("a listed file cannot be loaded: {refusal}"),
+                "create the file or correct the path",
+            );
+        }
+    }
+}
+
+/// Frontmatter and body of a page.
+fn markdown<'t>(shown: &str, text: &'t str, report: &mut Report) -> Option<(Document, &'t str)> {
+    let head = &text[..head_length(text)];
+    let source = Source::new(shown, head.to_owned());
+    let Some((yaml, body)) = of_markdown(&source, report).ok()? else {
+        report.warning(
+            "no-frontmatter",
+            source.place(0),
+            "the file has no frontmatter and is left out".to_owned(),
+            "begin it with `---`, `name`, `description` and `---`",
+        );
+        return None;
+    };
+    let document = document::read(source, yaml, report)?;
+    Some((document, text.get(body..).unwrap_or_default()))
+}
+
+/// Length of a text up to its body, where it begins with a frontmatter; else all of it.
+fn head_length(text: &str) -> usize {
+    let mut at = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        at += line.len();
+        let mark = line.trim_start_matches('\u{feff}').trim_end() == "---";
+        if number == 0 && !mark {
+            return text.len();
+        }
+        if number > 0 && mark {
+            return at;
+        }
+    }
+    text.len()
+}
+
+fn yaml(shown: &str, text: &str, report: &mut Report) -> Option<Document> {
+    let source = Source::new(shown, text.to_owned());
+    let (yaml, body) = of_worker_file(&source, report).ok()?;
+    if body.is_some() {
+        report.error(
+            "multiple-documents",
+            source.whole(),
+            "text follows the definition".to_owned(),
+            "move it into `instructions: |`",
+        );
+        return None;
+    }
+    document::read(source, yaml, report)
+}

@@ -1,0 +1,236 @@
+//! Trust in skills of roots that are not trusted as a whole: by the digest of all that a skill holds.
+//!
+//! One file for each trusted skill in the state directory, named after its path, so that nothing is
+//! rewritten that another command may be writing.
+
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::files::{self, FileError};
+use super::{Form, RootSkill};
+use crate::catalog::open::FILE_BYTES_MAX;
+
+/// Directory of trust in the state directory.
+const DIRECTORY: &str = "trusted-skills";
+
+/// Version of the files of trust.
+const VERSION: u32 = 1;
+
+/// Bytes that one skill may hold to be trusted.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Whether a skill may be handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Its root is trusted.
+    Root,
+    /// Somebody trusted what it holds.
+    Content,
+    /// Nobody did.
+    Missing,
+    /// Somebody did, and it has changed since.
+    Changed,
+}
+
+impl Trust {
+    /// Whether it may be handed out.
+    pub const fn holds(self) -> bool {
+        matches!(self, Trust::Root | Trust::Content)
+    }
+
+    /// Its name in views.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Trust::Root => "root",
+            Trust::Content => "content",
+            Trust::Missing => "untrusted",
+            Trust::Changed => "changed",
+        }
+    }
+}
+
+/// Why trust cannot be given or looked up.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The skill holds more than can be vouched for.
+    #[error(
+        "the skill holds more than {BYTES_MAX} bytes or {} files",
+        files::ENTRIES_MAX
+    )]
+    TooLarge,
+    /// A file of the skill cannot be read, or leads out of it.
+    #[error("`{path}`: {why}")]
+    Unreadable {
+        /// Relative to the skill's directory.
+        path: String,
+        /// Why.
+        why: String,
+    },
+    /// The skill's directory cannot be read.
+    #[error(transparent)]
+    Files(#[from] FileError),
+    /// The state directory cannot be used.
+    #[error("`{}`", path.display())]
+    State {
+        /// Path of the file of trust.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Given {
+    version: u32,
+    path: String,
+    digest: String,
+}
+
+/// What has been trusted, as the state directory holds it.
+#[derive(Debug, Clone)]
+pub struct TrustFiles {
+    directory: PathBuf,
+}
+
+impl TrustFiles {
+    /// Of a state directory.
+    pub fn of(state_dir: &Path) -> TrustFiles {
+        TrustFiles {
+            directory: state_dir.join(DIRECTORY),
+        }
+    }
+
+    /// Whether a skill may be handed out as it is now.
+    pub fn state(&self, skill: &RootSkill) -> Trust {
+        if skill.root.trusted {
+            return Trust::Root;
+        }
+        let Ok(text) = std::fs::read(self.file(skill)) else {
+            return Trust::Missing;
+        };
+        let given = serde_json::from_slice::<Given>(&text).ok();
+        let Some(given) = given.filter(|given| given.version == VERSION) else {
+            return Trust::Missing;
+        };
+        let same =
+            given.path == path_of(skill) && digest(skill).is_ok_and(|now| now == given.digest);
+        if same { Trust::Content } else { Trust::Changed }
+    }
+
+    /// Trusts what a skill holds now; gives its digest.
+    pub fn give(&self, skill: &RootSkill) -> Result<String, TrustError> {
+        let digest = digest(skill)?;
+        let given = Given {
+            version: VERSION,
+            path: path_of(skill),
+            digest: digest.clone(),
+        };
+        let file = self.file(skill);
+        let state = |source| TrustError::State {
+            path: file.clone(),
+            source,
+        };
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.directory)
+            .map_err(state)?;
+        let fresh = file.with_extension(format!("{}.new", std::process::id()));
+        write(&fresh, &given)
+            .and_then(|()| std::fs::rename(&fresh, &file))
+            .and_then(|()| std::fs::File::open(&self.directory)?.sync_all())
+            .map_err(state)?;
+        Ok(digest)
+    }
+
+    /// Takes trust back; whether there was any.
+    pub fn take(&self, skill: &RootSkill) -> Result<bool, TrustError> {
+        let file = self.file(skill);
+        match std::fs::remove_file(&file) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(TrustError::State { path: file, source }),
+        }
+    }
+
+    fn file(&self, skill: &RootSkill) -> PathBuf {
+        let name = hex(&Sha256::digest(path_of(skill).as_bytes()));
+        self.directory.join(format!("{name}.json"))
+    }
+}
+
+fn write(path: &Path, given: &Given) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(&serde_json::to_vec(given)?)?;
+    file.sync_all()
+}
+
+fn path_of(skill: &RootSkill) -> String {
+    skill.base.join(&skill.inner).to_string_lossy().into_owned()
+}
+
+/// SHA-256 over the names and contents of all files of a skill, in hex.
+pub fn digest(skill: &RootSkill) -> Result<String, TrustError> {
+    let root = files::open(skill)?;
+    let own = skill
+        .inner
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    let mut paths = vec![own];
+    if skill.form == Form::Directory {
+        let list = files::found(skill)?;
+        if list.cut {
+            return Err(TrustError::TooLarge);
+        }
+        for file in list.files {
+            if let Some(why) = file.refused {
+                return Err(TrustError::Unreadable {
+                    path: file.path,
+                    why,
+                });
+            }
+            paths.push(file.path);
+        }
+    }
+    let mut whole = Sha256::new();
+    let mut total = 0_u64;
+    for path in paths {
+        let bytes = root.read(&path).map_err(|refusal| TrustError::Unreadable {
+            path: path.clone(),
+            why: crate::model::diagnostic::chain(&refusal),
+        })?;
+        total += bytes.len() as u64;
+        if total > BYTES_MAX {
+            return Err(TrustError::TooLarge);
+        }
+        whole.update((path.len() as u64).to_le_bytes());
+        whole.update(path.as_bytes());
+        whole.update((bytes.len() as u64).to_le_bytes());
+        whole.update(&bytes);
+    }
+    Ok(hex(&whole.finalize()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        use std::fmt::Write;
+        // Writing into a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// Largest file that a skill may hold to be trusted: what cannot be loaded cannot be vouched for.
+pub const TRUSTED_FILE_BYTES_MAX: u64 = FILE_BYTES_MAX;
