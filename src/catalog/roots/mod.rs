@@ -11,6 +11,7 @@ mod read;
 pub(crate) mod scan;
 pub(crate) mod settings;
 pub mod trust;
+pub mod worker_page;
 
 use std::path::PathBuf;
 use std::sync::Arc;
