@@ -5,7 +5,9 @@
 
 mod answer;
 mod arguments;
+mod batch;
 mod engines;
+mod extension;
 mod finding;
 mod listing;
 mod loading;

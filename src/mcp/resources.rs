@@ -146,7 +146,8 @@ fn skill_address(address: &str) -> Option<(String, String)> {
     Some((decoded(name)?, decoded(path)?))
 }
 
-fn uri(name: &str, path: &str) -> String {
+/// The address of a file of a skill.
+pub(super) fn uri(name: &str, path: &str) -> String {
     format!("skill://{}/{}", encoded(name, b""), encoded(path, b"/"))
 }
 

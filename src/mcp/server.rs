@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
-    ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscriptionFilter,
+    ErrorCode, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
@@ -20,7 +20,7 @@ use super::engines::Engines;
 use super::refreshing::Catalogs;
 use super::running::{self, Running};
 use super::skills::Skills;
-use super::{loading, prompts, resources, results, threads, tools, wave};
+use super::{extension, loading, prompts, resources, results, threads, tools, wave};
 use crate::catalog::Catalog;
 
 /// Calls that may be under way at once.
@@ -30,7 +30,7 @@ const CALLS_MAX: usize = 256;
 const BUSY: i32 = -32_000;
 
 /// Methods that are known: what the SDK does not recognise has other parameters than they take.
-const METHODS: [&str; 9] = [
+const METHODS: [&str; 11] = [
     "initialize",
     "tools/list",
     "tools/call",
@@ -40,6 +40,8 @@ const METHODS: [&str; 9] = [
     "resources/read",
     "resources/templates/list",
     "subscriptions/listen",
+    "skills/list",
+    "skills/get",
 ];
 
 /// Answers one client.
@@ -49,6 +51,8 @@ pub(super) struct Server {
     state_dir: PathBuf,
     ended: Arc<AtomicBool>,
     calls: Arc<AtomicUsize>,
+    /// Whether somebody tells the client of changes already.
+    telling: AtomicBool,
     /// Skills of the newest catalog that was asked for.
     arranged: Mutex<Option<Arc<Skills>>>,
 }
@@ -75,6 +79,7 @@ impl Server {
             state_dir: state_dir.to_owned(),
             ended,
             calls: Arc::default(),
+            telling: AtomicBool::new(false),
             arranged: Mutex::default(),
         }
     }
@@ -271,6 +276,7 @@ impl ServerHandler for Server {
             .enable_resources_list_changed()
             .enable_tools()
             .enable_tool_list_changed()
+            .enable_skills()
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("workerctl", env!("CARGO_PKG_VERSION")))
@@ -285,6 +291,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        let _call = self.begin()?;
         let tools = self.about(|skills, _| tools::all(skills)).await?;
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -305,6 +312,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        let _call = self.begin()?;
         let cursor = request.and_then(|request| request.cursor);
         self.about(move |skills, _| prompts::list(skills, cursor.as_deref()))
             .await?
@@ -351,6 +359,27 @@ impl ServerHandler for Server {
         read.await?.map(ReadResourceResponse::from)
     }
 
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        let _call = self.begin()?;
+        let cursor = request.and_then(|request| request.cursor);
+        self.about(move |skills, _| extension::list(skills, cursor.as_deref()))
+            .await?
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        let _call = self.begin()?;
+        self.about(move |skills, _| extension::get(skills, &request.uri))
+            .await?
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -366,6 +395,9 @@ impl ServerHandler for Server {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.telling.swap(true, Ordering::AcqRel) {
+            return;
+        }
         let mut catalogs = self.catalogs.clone();
         tokio::spawn(async move {
             let mut known = catalogs.borrow_and_update().clone();

@@ -1,16 +1,22 @@
 //! Messages, one a line, over a pair of streams: bounded, and nothing that is written there ends the server.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc as blocking};
 use std::time::Duration;
 
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, GetMeta, ProtocolVersion};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, ProtocolVersion, RequestId,
+    ServerResult,
+};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
+
+use super::batch::{BATCHES_MAX, Batch, Batches, MESSAGES_MAX};
 
 /// Bytes of one message that is accepted.
 pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -40,6 +46,11 @@ pub(super) struct Wire {
     ended: Arc<AtomicBool>,
     /// Whether a session has begun: before, the SDK takes requests only.
     begun: bool,
+    /// Whether the version of the session has batches.
+    batched: bool,
+    batches: Batches,
+    /// Messages that wait for the SDK.
+    admitted: VecDeque<ClientJsonRpcMessage>,
 }
 
 /// The stream of answers.
@@ -85,6 +96,9 @@ impl Wire {
             outgoing: Arc::new(Outgoing { sender, waiting }),
             ended,
             begun: false,
+            batched: false,
+            batches: Batches::default(),
+            admitted: VecDeque::new(),
         })
     }
 
@@ -98,71 +112,129 @@ impl Wire {
         Arc::clone(&self.ended)
     }
 
-    /// The message that a line holds; what is none is answered.
-    fn message(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
+    /// Takes a line in; what is no message is answered.
+    fn take(&mut self, line: &[u8]) {
         if line.iter().all(u8::is_ascii_whitespace) {
-            return None;
+            return;
         }
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        let value: Value = match serde_json::from_slice(line) {
-            Ok(value) => value,
+        match serde_json::from_slice(line) {
+            Ok(Value::Array(items)) => self.take_batch(items),
+            Ok(value) => match message(value) {
+                Ok(message) => self.admit(message),
+                Err(refusal) => self.outgoing.put(refusal.to_string()),
+            },
             Err(error) => {
-                self.refuse(&Value::Null, PARSE_ERROR, &format!("Parse error: {error}"));
-                return None;
-            }
-        };
-        let Value::Object(fields) = &value else {
-            let why = "Invalid Request: write one message a line; there are no batches";
-            self.refuse(&Value::Null, INVALID_REQUEST, why);
-            return None;
-        };
-        let id = fields
-            .get("id")
-            .filter(|id| id.is_string() || id.is_i64() || id.is_u64());
-        let id = id.cloned().unwrap_or(Value::Null);
-        let is_request = fields.contains_key("method") && fields.contains_key("id");
-        match serde_json::from_value::<ClientJsonRpcMessage>(value) {
-            // An id that is none makes no notification of a request.
-            Ok(_) if is_request && id.is_null() => {
-                let why = "Invalid Request: `id` is a text or a whole number";
-                self.refuse(&id, INVALID_REQUEST, why);
-                None
-            }
-            Ok(message) => self.admitted(message),
-            Err(error) => {
-                self.refuse(&id, INVALID_REQUEST, &format!("Invalid Request: {error}"));
-                None
+                let why = format!("Parse error: {error}");
+                self.refuse(PARSE_ERROR, &why);
             }
         }
     }
 
-    /// Before a session has begun the SDK ends at anything but a request.
-    fn admitted(&mut self, message: ClientJsonRpcMessage) -> Option<ClientJsonRpcMessage> {
-        if let ClientJsonRpcMessage::Request(request) = &message {
-            let opens = match &request.request {
-                ClientRequest::InitializeRequest(_) => true,
-                ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
-                other => {
-                    let meta = other.get_meta();
-                    meta.missing_required_keys(&ProtocolVersion::V_2026_07_28)
-                        .is_empty()
-                }
-            };
-            self.begun |= opens;
-            return Some(message);
-        }
-        if !self.begun {
-            tracing::warn!(
-                "a message that is no request came before `initialize` and was left out"
+    /// Takes several messages in, whose answers go out together.
+    fn take_batch(&mut self, items: Vec<Value>) {
+        if !self.batched {
+            return self.refuse(
+                INVALID_REQUEST,
+                "Invalid Request: this version of the protocol has no batches",
             );
         }
-        self.begun.then_some(message)
+        if items.is_empty() || items.len() > MESSAGES_MAX || self.batches.is_full() {
+            let why = format!(
+                "Invalid Request: a batch holds 1 to {MESSAGES_MAX} messages, and {BATCHES_MAX} may be under way"
+            );
+            return self.refuse(INVALID_REQUEST, &why);
+        }
+        let mut batch = Batch::default();
+        let mut messages = Vec::new();
+        for item in items {
+            let id = item.get("id").cloned();
+            match message(item) {
+                Ok(message) => {
+                    if let (ClientJsonRpcMessage::Request(_), Some(id)) = (&message, id) {
+                        batch.awaits(id);
+                    }
+                    messages.push(message);
+                }
+                Err(refusal) => batch.answered(refusal),
+            }
+        }
+        if let Some(answers) = self.batches.begin(batch) {
+            self.outgoing.put(answers.to_string());
+        }
+        for message in messages {
+            self.admit(message);
+        }
     }
 
-    fn refuse(&self, id: &Value, code: i32, message: &str) {
-        let error = json!({"code": code, "message": message});
-        let refusal = json!({"jsonrpc": "2.0", "id": id, "error": error});
-        self.outgoing.put(refusal.to_string());
+    /// Hands a message on. Before a session has begun the SDK ends at anything but a request.
+    fn admit(&mut self, message: ClientJsonRpcMessage) {
+        match &message {
+            ClientJsonRpcMessage::Request(request) => {
+                self.begun |= match &request.request {
+                    ClientRequest::InitializeRequest(_) => true,
+                    ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
+                    other => {
+                        let meta = other.get_meta();
+                        meta.missing_required_keys(&ProtocolVersion::V_2026_07_28)
+                            .is_empty()
+                    }
+                };
+            }
+            _ if !self.begun => {
+                tracing::warn!("a message that is no request came before `initialize`");
+                return;
+            }
+            ClientJsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                {
+                    self.give_up(cancelled.params.request_id.as_ref());
+                }
+            }
+            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => {}
+        }
+        self.admitted.push_back(message);
+    }
+
+    /// A request that was cancelled is not answered: its batch waits for it no longer.
+    fn give_up(&mut self, id: Option<&RequestId>) {
+        let id = id.and_then(|id| serde_json::to_value(id).ok());
+        let answers = id.and_then(|id| self.batches.settle(&id, None));
+        if let Some(answers) = answers {
+            self.outgoing.put(answers.to_string());
+        }
+    }
+
+    fn refuse(&self, code: i32, why: &str) {
+        self.outgoing
+            .put(refusal(&Value::Null, code, why).to_string());
+    }
+
+    /// Writes an answer, or keeps it for its batch.
+    fn put(&mut self, item: &TxJsonRpcMessage<RoleServer>) -> serde_json::Result<()> {
+        let id = match item {
+            TxJsonRpcMessage::<RoleServer>::Response(response) => {
+                if let ServerResult::InitializeResult(result) = &response.result {
+                    self.batched = result.protocol_version == ProtocolVersion::V_2025_03_26;
+                }
+                Some(&response.id)
+            }
+            TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        if let Some(id) = id.filter(|_| self.batched) {
+            let id = serde_json::to_value(id)?;
+            if self.batches.await_answer_to(&id) {
+                let answer = serde_json::to_value(item)?;
+                if let Some(answers) = self.batches.settle(&id, Some(answer)) {
+                    self.outgoing.put(answers.to_string());
+                }
+                return Ok(());
+            }
+        }
+        self.outgoing.put(serde_json::to_string(item)?);
+        Ok(())
     }
 
     async fn next(&mut self) -> Option<Incoming> {
@@ -191,24 +263,22 @@ impl Transport<RoleServer> for Wire {
         &mut self,
         item: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
-        match serde_json::to_string(&item) {
-            Ok(text) => self.outgoing.put(text),
-            Err(error) => tracing::error!(%error, "an answer cannot be written as JSON"),
+        if let Err(error) = self.put(&item) {
+            tracing::error!(%error, "an answer cannot be written as JSON");
         }
         std::future::ready(Ok(()))
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
+            if let Some(message) = self.admitted.pop_front() {
+                return Some(message);
+            }
             match self.next().await? {
-                Incoming::Line(line) => {
-                    if let Some(message) = self.message(&line) {
-                        return Some(message);
-                    }
-                }
+                Incoming::Line(line) => self.take(&line),
                 Incoming::TooLong => {
                     let why = format!("Invalid Request: more than {MESSAGE_BYTES_MAX} bytes");
-                    self.refuse(&Value::Null, INVALID_REQUEST, &why);
+                    self.refuse(INVALID_REQUEST, &why);
                 }
             }
         }
@@ -217,6 +287,25 @@ impl Transport<RoleServer> for Wire {
     async fn close(&mut self) -> Result<(), Infallible> {
         Ok(())
     }
+}
+
+/// The message that a value is; otherwise what to answer.
+fn message(value: Value) -> Result<ClientJsonRpcMessage, Value> {
+    let id = value
+        .get("id")
+        .filter(|id| id.is_string() || id.is_i64() || id.is_u64());
+    let id = id.cloned().unwrap_or(Value::Null);
+    // An id that is none makes no notification of a request.
+    if value.get("id").is_some() && value.get("method").is_some() && id.is_null() {
+        let why = "Invalid Request: `id` is a text or a whole number";
+        return Err(refusal(&id, INVALID_REQUEST, why));
+    }
+    serde_json::from_value(value)
+        .map_err(|error| refusal(&id, INVALID_REQUEST, &format!("Invalid Request: {error}")))
+}
+
+fn refusal(id: &Value, code: i32, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
 impl Outgoing {

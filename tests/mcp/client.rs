@@ -119,11 +119,22 @@ impl Client {
             Ok(line) => {
                 let message: Value = serde_json::from_str(&line)
                     .unwrap_or_else(|error| panic!("{error}: standard output holds `{line}`"));
-                assert_eq!(message["jsonrpc"], "2.0", "{message}");
+                let each = message
+                    .as_array()
+                    .map_or(std::slice::from_ref(&message), Vec::as_slice);
+                assert!(each.iter().all(|one| one["jsonrpc"] == "2.0"), "{message}");
                 Some(message)
             }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
         }
+    }
+
+    /// The answers to a batch.
+    pub(crate) fn batch(&mut self) -> Vec<Value> {
+        self.message("batch", Value::is_array)
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     /// The answer to a request.
@@ -199,6 +210,11 @@ impl Client {
     /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(pid_of(&self.child), signal).unwrap();
+    }
+
+    /// Closes the input and stays to hear.
+    pub(crate) fn finish(&mut self) {
+        drop(self.input.take());
     }
 
     /// Closes the input; how the server ended.

@@ -81,7 +81,12 @@ fn unknown_methods_tools_and_parameters_are_errors_of_the_protocol() {
         ("prompts/get", json!({}), -32_602),
         ("resources/read", json!({"uri": 3}), -32_602),
         ("logging/setLevel", json!({"level": "debug"}), -32_601),
-        ("skills/list", json!({}), -32_601),
+        ("skills/get", json!({"uri": 1}), -32_602),
+        (
+            "resources/directory/read",
+            json!({"uri": "skill://git/"}),
+            -32_601,
+        ),
         ("tasks/get", json!({"taskId": "x"}), -32_601),
     ] {
         let answer = client.ask(method, &params);

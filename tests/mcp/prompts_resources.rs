@@ -1,6 +1,7 @@
 //! Skills as prompts; their files, and threads of runs, as resources.
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::client::{Client, page};
 use crate::workspace::Workspace;
@@ -81,6 +82,54 @@ fn many_prompts_come_in_pages() {
         }
     }
     assert_eq!(count, 510);
+}
+
+#[test]
+fn the_skills_extension_gives_digests_of_what_can_be_read() {
+    let workspace = workspace();
+    workspace.write(
+        ".claude/skills/raw name/SKILL.md",
+        &page("raw name", "d", "x"),
+    );
+    let mut client = Client::start(&workspace);
+    let capabilities = client.initialize("2025-11-25")["capabilities"].clone();
+    let extension = &capabilities["extensions"]["io.modelcontextprotocol/skills"];
+    assert!(extension.is_object(), "{capabilities}");
+    let listed = client.result("skills/list", &json!({}));
+    let uris: Vec<&str> = listed["skills"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["uri"].as_str().unwrap())
+        .collect();
+    // Those for people, those of workers and those whose names an address cannot hold are left out.
+    assert_eq!(uris, ["skill://git/SKILL.md", "skill://inner/SKILL.md"]);
+    let git = client.result("skills/get", &json!({"uri": "skill://git/SKILL.md"}));
+    let skill = &git["skill"];
+    assert_eq!(
+        skill["frontmatter"],
+        json!({"name": "git", "description": "Git workflow"})
+    );
+    for file in skill["resources"].as_array().unwrap() {
+        let read = client.result("resources/read", &json!({"uri": file["uri"]}));
+        let text = read["contents"][0]["text"].as_str().unwrap();
+        let digest = Sha256::digest(text.as_bytes());
+        assert_eq!(file["digest"], format!("sha256:{digest:x}"));
+        assert_eq!(file["size"], text.len());
+    }
+    assert_eq!(skill["resources"].as_array().unwrap().len(), 2);
+    for unknown in [
+        "skill://nope/SKILL.md",
+        "skill://private/SKILL.md",
+        "skill://GIT/SKILL.md",
+    ] {
+        let answer = client.ask("skills/get", &json!({"uri": unknown}));
+        assert_eq!(answer["error"]["code"], -32_002, "{answer}");
+    }
+    // What is no text has no manifest.
+    std::fs::write(workspace.root.join(".claude/skills/git/logo.png"), [0xff]).unwrap();
+    let git = client.result("skills/get", &json!({"uri": "skill://git/SKILL.md"}));
+    assert_eq!(git["skill"]["resources"], "dynamic");
 }
 
 #[test]

@@ -98,6 +98,51 @@ fn the_handshake_does_not_wait_for_the_definitions() {
 }
 
 #[test]
+fn batches_are_answered_together_in_the_version_that_has_them() {
+    let workspace = workspace();
+    let mut client = Client::start(&workspace);
+    client.initialize("2025-03-26");
+    let call = |id: u64, name: &str| {
+        let params = json!({"name": "skill", "arguments": {"name": name}});
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+    };
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/none"});
+    client.send(&json!([call(71, "git"), note, 5, call(72, "nope"), {"jsonrpc": "2.0", "id": "x", "method": "ping"}]));
+    let answers = client.batch();
+    assert_eq!(answers.len(), 4, "{answers:?}");
+    for id in [json!(71), json!(72), json!("x"), json!(null)] {
+        assert_eq!(
+            answers.iter().filter(|one| one["id"] == id).count(),
+            1,
+            "{answers:?}"
+        );
+    }
+    client.send(&json!([note]));
+    client.send(&json!([]));
+    let refused = client.message("refusal", |one| one["error"]["code"].is_i64());
+    assert_eq!(refused["error"]["code"], -32_600, "{refused}");
+    client.lives();
+}
+
+#[test]
+fn what_was_asked_before_the_input_ended_is_answered() {
+    let workspace = workspace();
+    let mut client = Client::connect(&workspace);
+    let arguments = json!({"name": "skill", "arguments": {"name": "git"}});
+    let calls: Vec<u64> = (0..20)
+        .map(|_| client.request("tools/call", &arguments))
+        .collect();
+    client.finish();
+    for call in calls {
+        let answer = client.answer(call);
+        assert!(answer["result"]["content"].is_array(), "{answer}");
+    }
+    assert!(client.ended().success());
+    // Whoever leaves before the first word has asked for nothing.
+    assert!(Client::start(&workspace).leave().success());
+}
+
+#[test]
 fn all_tools_are_there() {
     let workspace = workspace();
     let mut client = Client::connect(&workspace);

@@ -166,6 +166,17 @@ fn mutating_skills_run_only_where_the_configuration_says_so() {
     assert!(workspace.read("f.txt").is_none());
     assert!(client.leave().success());
 
+    // What cannot be understood allows nothing, and is an error of `check`.
+    workspace.write("workerctl.yaml", "mcp: {mutating: yes please}\n");
+    let mut client = Client::connect(&workspace);
+    assert!(error(&mut client, "writes", &json!({})).contains("mutating: allow"));
+    assert!(client.leave().success());
+    let checked = workspace.run(&["check"]).expect_code(4);
+    assert!(
+        format!("{checked:?}").contains("is not known"),
+        "{checked:?}"
+    );
+
     workspace.write("workerctl.yaml", "mcp: {mutating: allow}\n");
     workspace.commit_all("allow");
     let mut client = Client::connect(&workspace);
