@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::client::{Client, page, text_of};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, eventually};
 
 const REVIEW: &str = "---
 name: code-review
@@ -120,6 +120,34 @@ fn a_file_is_loaded_in_full_and_no_other() {
         let (text, is_error) = load(skill, path);
         assert!(is_error && text.contains(why), "{skill} {path}: {text}");
         assert!(!text.contains("SECRET"), "{text}");
+    }
+}
+
+#[test]
+fn workspace_skills_that_say_too_little_are_skipped_with_a_warning() {
+    // "Missing frontmatter", "Missing description", "Empty instructions: Logged warning, skill skipped".
+    let workspace = Workspace::new();
+    workspace.write("workerctl.yaml", "");
+    workspace.write("workspace/skills/bare.md", "Do this.\n");
+    workspace.write("workspace/skills/mute.md", "---\nname: mute\n---\n\nDo.\n");
+    workspace.write("workspace/skills/empty.md", "---\ndescription: d\n---\n");
+    workspace.write(
+        "workspace/skills/good.md",
+        "---\ndescription: d\n---\n\nDo.\n",
+    );
+    let mut client = Client::connect(&workspace);
+    let listed = client.call("list_skills", &json!({}));
+    assert_eq!(listed["structuredContent"]["total"], 1, "{listed}");
+    assert_eq!(listed["structuredContent"]["skills"][0]["name"], "good");
+    for skipped in ["bare", "mute", "empty"] {
+        eventually("log", || {
+            client
+                .log()
+                .contains(&format!("{skipped}.md"))
+                .then_some(())
+        });
+        let used = client.call("use_skill", &json!({"skill": skipped}));
+        assert_eq!(used["isError"], true, "{used}");
     }
 }
 
