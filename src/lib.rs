@@ -14,6 +14,7 @@ pub mod engine;
 pub mod git;
 pub mod inputs;
 pub mod machine;
+pub mod mcp;
 pub mod model;
 pub mod process;
 pub mod protocol;

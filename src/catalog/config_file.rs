@@ -2,7 +2,8 @@
 
 use super::document;
 use super::keys::{
-    CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_QUEUE, CONFIG_SKILLS, report_unknown,
+    CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS,
+    report_unknown,
 };
 use super::open::Root;
 use super::report::Report;
@@ -13,6 +14,7 @@ use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
 use crate::model::config::CONFIG_FILE;
+use crate::model::duration::show_millis;
 use crate::model::skill_roots::FAMILIES;
 use crate::model::{Config, Problem};
 
@@ -24,6 +26,15 @@ const QUEUE_MAX: u64 = 1_000_000;
 
 /// Bytes of one command's output that may be kept: 1 GiB.
 const OUTPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Bytes that the list of skills in the description of a tool may have.
+const LIST_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1_048_576;
+
+/// Longest that a call over the Model Context Protocol may wait for its run.
+const WAIT_MS_MAX: u64 = 24 * 3_600_000;
+
+/// Changed definitions are found within this time at the latest, as the skill tool promises.
+const REFRESH_MS_MAX: u64 = 30_000;
 
 /// Every value with the path of its key.
 const ORIGINS: &[&str] = &[
@@ -46,6 +57,10 @@ const ORIGINS: &[&str] = &[
     "skills.personal",
     "skills.roots",
     "skills.untrusted",
+    "mcp.mutating",
+    "mcp.list_bytes",
+    "mcp.wait",
+    "mcp.refresh",
 ];
 
 /// Keys that have a field of their own.
@@ -64,6 +79,7 @@ const EVALUATED: &[&str] = &[
     "keep_refs",
     "blocked_hours",
     "skills",
+    "mcp",
 ];
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
@@ -109,6 +125,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.texts(report);
     reader.hooks(report);
     reader.skills(report);
+    reader.mcp(report);
     for (key, value) in map.entries() {
         if !EVALUATED.contains(&key) {
             reader.config.kept.insert(key.to_owned(), value.json());
@@ -200,6 +217,7 @@ impl<'a> Reader<'a, '_> {
             ("threads", CONFIG_DIRECTORY),
             ("metrics", CONFIG_DIRECTORY),
             ("skills", CONFIG_SKILLS),
+            ("mcp", CONFIG_MCP),
         ] {
             let Some(view) = self.map.get(key).filter(|view| !view.is_null()) else {
                 continue;
@@ -250,6 +268,34 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
+    fn mcp(&mut self, report: &mut Report) {
+        if let Some(allowed) = self.value("mcp.mutating", report, allowed) {
+            self.config.mcp.mutating = allowed;
+        }
+        let bytes = self.value("mcp.list_bytes", report, |view, report| {
+            view.whole("list_bytes", LIST_BYTES, report)
+        });
+        if let Some(bytes) = bytes {
+            self.config.mcp.list_bytes = bytes;
+        }
+        for (path, longest) in [("mcp.wait", WAIT_MS_MAX), ("mcp.refresh", REFRESH_MS_MAX)] {
+            let millis = self.value(path, report, |view, report| {
+                let millis = view.millis(path, report)?;
+                if (1..=longest).contains(&millis) {
+                    return Some(millis);
+                }
+                let message = format!("`{path}` is more than {}", show_millis(longest));
+                report.error("out-of-range", view.place(), message, "write less");
+                None
+            });
+            match (path, millis) {
+                ("mcp.wait", Some(millis)) => self.config.mcp.wait_ms = millis,
+                (_, Some(millis)) => self.config.mcp.refresh_ms = millis,
+                (_, None) => {}
+            }
+        }
+    }
+
     fn hooks(&mut self, report: &mut Report) {
         for path in ["hooks.post_tools", "hooks.post_commit"] {
             self.at(path);
@@ -258,6 +304,24 @@ impl<'a> Reader<'a, '_> {
             let hooks = settings::hooks(view, report);
             self.config.post_tools_hooks = hooks.post_tools;
             self.config.post_commit_hooks = hooks.post_commit;
+        }
+    }
+}
+
+/// Reads whether something is allowed.
+fn allowed(view: View<'_>, report: &mut Report) -> Option<bool> {
+    match view.filled_text("mutating", report)?.as_str() {
+        "allow" => Some(true),
+        "refuse" => Some(false),
+        other => {
+            let message = format!("`mutating: {}` is not known", other.escape_debug());
+            report.error(
+                "unknown-value",
+                view.place(),
+                message,
+                "write `allow` or `refuse`",
+            );
+            None
         }
     }
 }

@@ -266,6 +266,7 @@ pub(crate) const CONFIG: &[&str] = &[
     "keep_refs",
     "blocked_hours",
     "skills",
+    "mcp",
     "models",
 ];
 
@@ -277,6 +278,9 @@ pub(crate) const CONFIG_QUEUE: &[&str] = &["max"];
 
 /// `skills` of workerctl.yaml.
 pub(crate) const CONFIG_SKILLS: &[&str] = &["families", "personal", "roots", "untrusted"];
+
+/// `mcp` of workerctl.yaml.
+pub(crate) const CONFIG_MCP: &[&str] = &["mutating", "list_bytes", "wait", "refresh"];
 
 /// An item of `roots` as a map.
 pub(crate) const CONFIG_SKILL_ROOT: &[&str] = &["path", "dialect", "trusted"];

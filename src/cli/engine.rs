@@ -1,11 +1,14 @@
-//! Engines: the one place of the command line that names the daemon.
+//! Engines: the one place of the command line that names the daemon, and the protocol for other programs.
 
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::globals::Site;
 use super::session::{Accept, Engines};
 use crate::daemon::{self, ConnectMode, ConnectOptions, DaemonOptions};
-use crate::model::Diagnostic;
+use crate::mcp;
+use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
 /// Engines over the socket, or in this process.
@@ -19,17 +22,11 @@ impl Engines for RealEngines {
         if self.verbose > 0 {
             self.log(site, "warn")?;
         }
-        let control = daemon::connect(&ConnectOptions {
-            workspace: site.workspace.clone(),
-            state_dir: site.state_dir.clone(),
-            socket: site.socket.clone(),
-            environment: site.environment.clone(),
-            mode: match accept {
-                Accept::RunningElseHosted => ConnectMode::RunningElseHosted,
-                Accept::RunningOnly => ConnectMode::RunningOnly,
-            },
-        })?;
-        Ok(Arc::from(control))
+        let mode = match accept {
+            Accept::RunningElseHosted => ConnectMode::RunningElseHosted,
+            Accept::RunningOnly => ConnectMode::RunningOnly,
+        };
+        Ok(Arc::from(daemon::connect(&places(site, mode))?))
     }
 
     fn serve(&self, site: &Site) -> Result<(), Diagnostic> {
@@ -40,6 +37,38 @@ impl Engines for RealEngines {
             socket: site.socket.clone(),
             environment: site.environment.clone(),
         })
+    }
+
+    fn speak_mcp(&self, site: &Site) -> Result<(), Diagnostic> {
+        self.log(site, "warn,rmcp=error")?;
+        let dialled = places(site, ConnectMode::RunningElseHosted);
+        let options = mcp::Options {
+            workspace: site.workspace.clone(),
+            state_dir: site.state_dir.clone(),
+            environment: site.environment.clone(),
+            connect: Box::new(move || Ok(Arc::from(daemon::connect(&dialled)?))),
+        };
+        // Handles of their own: those of the library are locked for as long as a command lasts.
+        let input = File::from(owned(&std::io::stdin())?);
+        let output = File::from(owned(&std::io::stdout())?);
+        mcp::serve(options, Box::new(input), Box::new(output))
+    }
+}
+
+fn owned(stream: &impl AsFd) -> Result<OwnedFd, Diagnostic> {
+    stream.as_fd().try_clone_to_owned().map_err(|error| {
+        let message = format!("standard input and output cannot be used: {error}");
+        Diagnostic::new(Kind::Internal, "streams", message)
+    })
+}
+
+fn places(site: &Site, mode: ConnectMode) -> ConnectOptions {
+    ConnectOptions {
+        workspace: site.workspace.clone(),
+        state_dir: site.state_dir.clone(),
+        socket: site.socket.clone(),
+        environment: site.environment.clone(),
+        mode,
     }
 }
 

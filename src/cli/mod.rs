@@ -27,9 +27,9 @@ pub use entry::main;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    cancel, check, completions, config, daemon, demo, diff, doctor, drain, init, logs, new, reload,
-    render as rendering, resolve, retry, run, runs, schedule, schema, show, skill, skills, status,
-    store, threads, version, wait, workers,
+    cancel, check, completions, config, daemon, demo, diff, doctor, drain, init, logs, mcp, new,
+    reload, render as rendering, resolve, retry, run, runs, schedule, schema, show, skill, skills,
+    status, store, threads, version, wait, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -105,6 +105,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Be the daemon of the workspace, in the foreground
     Daemon(daemon::Args),
+    /// Serve skills and runs over standard input and output to a client of the Model Context Protocol
+    Mcp(mcp::Args),
     /// Make the daemon read definitions again
     Reload(reload::Args),
     /// Let the daemon finish what runs, then end it
@@ -145,6 +147,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Schedule(args) => schedule::perform(session, args),
         Command::Doctor(args) => doctor::perform(session, args),
         Command::Daemon(args) => daemon::perform(session, args),
+        Command::Mcp(args) => mcp::perform(session, args),
         Command::Reload(args) => reload::perform(session, args),
         Command::Drain(args) => drain::perform(session, args),
         Command::Store(args) => store::perform(session, args),

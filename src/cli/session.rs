@@ -30,6 +30,8 @@ pub(crate) trait Engines {
     fn connect(&self, site: &Site, accept: Accept) -> Result<Arc<dyn Control>, Diagnostic>;
     /// Is the daemon of a workspace until it has been drained.
     fn serve(&self, site: &Site) -> Result<(), Diagnostic>;
+    /// Speaks the Model Context Protocol over standard input and output until the input ends.
+    fn speak_mcp(&self, site: &Site) -> Result<(), Diagnostic>;
 }
 
 /// All that a command works with; nothing else of the process is touched.

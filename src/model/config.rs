@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::definition::HookText;
+use super::mcp_settings::McpSettings;
 use super::skill_roots::SkillRoots;
 
 /// Name of the configuration file at the workspace's root.
@@ -47,6 +48,9 @@ pub struct Config {
     /// Where skills are that belong to no worker.
     #[serde(default)]
     pub skills: SkillRoots,
+    /// Clients of the Model Context Protocol.
+    #[serde(default)]
+    pub mcp: McpSettings,
     /// Keys that are kept and not evaluated.
     #[serde(default)]
     pub kept: serde_json::Map<String, serde_json::Value>,
@@ -74,6 +78,7 @@ impl Default for Config {
             keep_refs_ms: 14 * 24 * 3_600_000,
             blocked_hours: Vec::new(),
             skills: SkillRoots::default(),
+            mcp: McpSettings::default(),
             kept: serde_json::Map::new(),
             origins: BTreeMap::new(),
         }

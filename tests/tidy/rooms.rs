@@ -46,7 +46,7 @@ const IMPURE: [&str; 16] = [
 ];
 
 /// A package, and the rooms that alone may name it.
-const NAMED_ONLY_IN: [(&str, &[&str]); 11] = [
+const NAMED_ONLY_IN: [(&str, &[&str]); 12] = [
     ("cron", &["schedule"]),
     ("handlebars", &["template"]),
     ("serde_yaml", &["catalog"]),
@@ -55,19 +55,21 @@ const NAMED_ONLY_IN: [(&str, &[&str]); 11] = [
     ("duct", &["process"]),
     ("git2", &["git"]),
     ("tokio", &["agent", "daemon", "mcp"]),
+    ("rmcp", &["mcp"]),
     ("axum", &["daemon"]),
     ("hyper", &["daemon"]),
     ("clap", &["cli"]),
 ];
 
 /// Which files of `cli` may name a room beside the protocol, its words and its data.
-const CLI_DOORS: [(&str, &[&str]); 5] = [
+const CLI_DOORS: [(&str, &[&str]); 6] = [
     (
         "catalog",
         &["src/cli/definitions.rs", "src/cli/definitions/skill.rs"],
     ),
     ("daemon", &["src/cli/engine.rs", "src/cli/entry.rs"]),
     ("engine", &["src/cli/definitions.rs", "src/cli/engine.rs"]),
+    ("mcp", &["src/cli/engine.rs"]),
     ("store", &["src/cli/maintenance.rs"]),
     ("git", &["src/cli/repository.rs"]),
 ];

@@ -13,6 +13,7 @@ pub(crate) mod settings;
 pub mod trust;
 pub mod validate;
 mod views;
+pub mod worker_page;
 
 use std::path::PathBuf;
 use std::sync::Arc;

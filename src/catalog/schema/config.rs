@@ -43,6 +43,8 @@ pub struct ConfigFile {
     pub blocked_hours: Option<String>,
     /// Where skills are that belong to no worker.
     pub skills: Option<Skills>,
+    /// What clients of the Model Context Protocol may do.
+    pub mcp: Option<Mcp>,
     /// Aliases of models.
     #[schemars(schema_with = "anything")]
     pub models: Option<String>,
@@ -86,6 +88,32 @@ pub struct Skills {
     /// Families whose skills in the workspace are listed and not run until `workerctl skill trust`.
     #[schemars(schema_with = "families")]
     pub untrusted: Option<Vec<String>>,
+}
+
+/// What clients of the Model Context Protocol may do.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct Mcp {
+    /// Whether they may run skills that change things; `refuse` where nothing is said.
+    pub mutating: Option<Permission>,
+    /// Bytes of the list of skills in the description of a tool; beyond, descriptions are shortened.
+    #[schemars(range(min = 1_024, max = 1_048_576))]
+    pub list_bytes: Option<u64>,
+    /// How long a call waits for its run before it answers with the run's id.
+    #[schemars(schema_with = "duration")]
+    pub wait: Option<String>,
+    /// How often changed definitions are looked for; at most 30s.
+    #[schemars(schema_with = "duration")]
+    pub refresh: Option<String>,
+}
+
+/// Whether something may be done.
+#[derive(Debug, Clone, Copy, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    /// It may.
+    Allow,
+    /// It may not.
+    Refuse,
 }
 
 /// A further directory of skills.

@@ -9,12 +9,12 @@ use crate::cli::render::diagnostic;
 use crate::cli::render::line::{DIM, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::session::Session;
-use crate::model::Config;
 use crate::model::Diagnostic;
 use crate::model::config::CONFIG_FILE;
 use crate::model::definition::HookText;
 use crate::model::duration::show_millis;
 use crate::model::skill_roots::SkillRoots;
+use crate::model::{Config, McpSettings};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -145,6 +145,7 @@ fn settings(config: &Config) -> Vec<Setting> {
     ]
     .into_iter()
     .chain(roots_of_skills(&config.skills))
+    .chain(for_mcp(&config.mcp))
     .collect()
 }
 
@@ -162,6 +163,29 @@ fn roots_of_skills(skills: &SkillRoots) -> Vec<Setting> {
             ..list("skills.roots", &paths)
         },
         list("skills.untrusted", &skills.untrusted),
+    ]
+}
+
+fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {
+    let mutating = if mcp.mutating { "allow" } else { "refuse" };
+    let span = |key, millis| Setting {
+        key,
+        shown: show_millis(millis),
+        value: json!(millis),
+    };
+    vec![
+        Setting {
+            key: "mcp.mutating",
+            shown: mutating.to_owned(),
+            value: json!(mutating),
+        },
+        Setting {
+            key: "mcp.list_bytes",
+            shown: mcp.list_bytes.to_string(),
+            value: json!(mcp.list_bytes),
+        },
+        span("mcp.wait", mcp.wait_ms),
+        span("mcp.refresh", mcp.refresh_ms),
     ]
 }
 

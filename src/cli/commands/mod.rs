@@ -11,6 +11,7 @@ pub(super) mod doctor;
 pub(super) mod drain;
 pub(super) mod init;
 pub(super) mod logs;
+pub(super) mod mcp;
 pub(super) mod new;
 pub(super) mod reload;
 pub(super) mod render;

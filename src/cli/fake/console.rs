@@ -37,6 +37,11 @@ impl Engines for FakeEngines {
         self.0.note("serve");
         Ok(())
     }
+
+    fn speak_mcp(&self, _: &Site) -> Result<(), Diagnostic> {
+        self.0.note("speak_mcp");
+        Ok(())
+    }
 }
 
 impl Interrupts for FakeEngines {

@@ -1,0 +1,62 @@
+"""Lists and calls every tool of `workerctl mcp` with the official Python SDK; prints what came back."""
+
+import asyncio
+import os
+import sys
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+
+def told(what, result):
+    text = " ".join(part.text for part in result.content if getattr(part, "text", None))
+    print(f"{what}: {'error: ' if result.is_error else ''}{text[:160]!r}")
+    return result
+
+
+async def main(program, workspace):
+    server = StdioServerParameters(
+        command=program,
+        args=["-C", workspace, "mcp"],
+        env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME_OF_SKILLS"]},
+    )
+    async with stdio_client(server) as (reading, writing), ClientSession(reading, writing) as session:
+        hello = await session.initialize()
+        print(f"{hello.server_info.name} {hello.server_info.version}, protocol {hello.protocol_version}")
+        tools = [tool.name for tool in (await session.list_tools()).tools]
+        print("tools:", ", ".join(tools))
+        called = set()
+
+        async def call(tool, expect_error=False, **arguments):
+            called.add(tool)
+            result = told(tool, await session.call_tool(tool, arguments))
+            assert bool(result.is_error) == expect_error, result
+            return result
+
+        assert "Loading: git" in (await call("skill", name="GIT")).content[0].text
+        assert "Skill: tidy" in (await call("Skill", skill_name="tidy")).content[0].text
+        await call("Skill", expect_error=True, skill_name="none")
+        await call("loadSkill", skillName="git")
+        await call("loadSkillFile", skillName="git", path="ref/notes.md")
+        await call("list_skills")
+        result = await call("use_skill", skill="hello", input={"who": "them"})
+        assert result.structured_content["content"] == "hello them", result
+        await call("read_thread", run=result.structured_content["run"])
+        slow = (await call("use_skill", skill="slow")).structured_content["run"]
+        await call("get_run", run=slow)
+        await call("cancel_run", run=slow, now=True)
+        assert called == set(tools), set(tools) - called
+
+        prompts = (await session.list_prompts()).prompts
+        print("prompts:", ", ".join(prompt.name for prompt in prompts))
+        await session.get_prompt(prompts[0].name)
+        resources = (await session.list_resources()).resources
+        print("resources:", ", ".join(str(one.uri) for one in resources))
+        for one in resources:
+            await session.read_resource(one.uri)
+        templates = (await session.list_resource_templates()).resource_templates
+        print("templates:", ", ".join(one.uri_template for one in templates))
+        await session.send_ping()
+
+
+asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,54 @@
+//! What is said to a client: results of tools and refusals.
+
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde_json::Value;
+
+use crate::model::Diagnostic;
+
+/// A text, and nothing about errors: as the skill tool's contract writes it.
+pub(super) fn plain(text: impl Into<String>) -> CallToolResult {
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.is_error = None;
+    result
+}
+
+/// A text that tells a failure to the model.
+pub(super) fn failure(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// A text with the same as data.
+pub(super) fn structured(text: String, data: Value, is_error: bool) -> CallToolResult {
+    let mut result = if is_error {
+        failure(text)
+    } else {
+        CallToolResult::success(vec![ContentBlock::text(text)])
+    };
+    result.structured_content = Some(data);
+    result
+}
+
+/// Everything that a diagnostic says, in lines.
+pub(super) fn told(refused: &Diagnostic) -> String {
+    let mut lines = vec![refused.message.clone()];
+    let details = refused
+        .details
+        .iter()
+        .filter(|one| **one != refused.message);
+    lines.extend(details.map(|one| format!("- {one}")));
+    lines.extend(refused.hints.iter().map(|hint| format!("hint: {hint}")));
+    lines.join("\n")
+}
+
+/// Something that is nobody's request's fault.
+pub(super) fn internal(error: impl std::fmt::Display) -> ErrorData {
+    ErrorData::internal_error(error.to_string(), None)
+}
+
+/// Does what blocks on a thread of its own.
+pub(super) async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ErrorData> {
+    tokio::task::spawn_blocking(work).await.map_err(internal)
+}

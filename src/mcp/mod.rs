@@ -1,0 +1,134 @@
+//! The Model Context Protocol: skills and runs for clients that speak it.
+//!
+//! [`serve`] speaks over two streams until the input ends. The one place that names the protocol's SDK;
+//! it sees an engine only as [`Control`], found or hosted when it is first needed.
+
+mod answer;
+mod arguments;
+mod batch;
+mod engines;
+mod extension;
+mod finding;
+mod listing;
+mod loading;
+mod page;
+mod prompts;
+mod refreshing;
+mod resources;
+mod results;
+mod running;
+mod server;
+mod skills;
+mod threads;
+mod tools;
+mod wave;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rmcp::ServiceExt;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::model::{Diagnostic, Kind};
+use crate::protocol::Control;
+use engines::Engines;
+use server::Server;
+use wire::Wire;
+
+/// Finds the engine of the workspace, or hosts one.
+pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Control>, Diagnostic> + Send + Sync>;
+
+/// What is served, and from where.
+pub struct Options {
+    /// Absolute path of the workspace.
+    pub workspace: PathBuf,
+    /// Absolute path of the state directory.
+    pub state_dir: PathBuf,
+    /// The process's environment.
+    pub environment: BTreeMap<String, String>,
+    /// Where engines come from.
+    pub connect: Connect,
+}
+
+/// Threads for calls that wait for files or an engine.
+const BLOCKING_THREADS_MAX: usize = 512;
+
+/// Speaks the protocol, one message a line, until the input ends or the process is told to end. Runs of an
+/// engine in this process are waited for then.
+pub fn serve(
+    options: Options,
+    input: Box<dyn Read + Send>,
+    output: Box<dyn Write + Send>,
+) -> Result<(), Diagnostic> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .build()
+        .map_err(|error| failed(&error))?;
+    let engines = Arc::new(Engines::new(options.connect));
+    let wire = Wire::open(input, output).map_err(|error| failed(&error))?;
+    let outgoing = wire.outgoing();
+    let ended = wire.ended();
+    let definitions = refreshing::Source {
+        workspace: options.workspace,
+        environment: options.environment,
+    };
+    let spoken = runtime.block_on(async {
+        let skills = refreshing::start(definitions, Arc::clone(&engines));
+        let server = Server::new(
+            skills,
+            Arc::clone(&engines),
+            &options.state_dir,
+            Arc::clone(&ended),
+        );
+        let speaking = async {
+            match server.serve(wire).await {
+                Ok(running) => running
+                    .waiting()
+                    .await
+                    .map(drop)
+                    .map_err(|error| failed(&error)),
+                // Whoever left before a first word has asked for nothing.
+                Err(_) if ended.load(Ordering::Acquire) => Ok(()),
+                Err(error) => Err(failed(&error)),
+            }
+        };
+        tokio::select! {
+            spoken = speaking => spoken,
+            told = told_to_end() => {
+                ended.store(true, Ordering::Release);
+                told
+            }
+        }
+    });
+    // What was answered last must be out before the process ends; runs in this process come to their end.
+    outgoing.flush();
+    runtime.shutdown_background();
+    engines.close();
+    spoken
+}
+
+async fn told_to_end() -> Result<(), Diagnostic> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(|error| failed(&error))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|error| failed(&error))?;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+fn failed(error: &dyn std::error::Error) -> Diagnostic {
+    Diagnostic::new(
+        Kind::Internal,
+        "mcp",
+        format!(
+            "the protocol cannot be spoken: {}",
+            crate::model::diagnostic::chain(error)
+        ),
+    )
+}

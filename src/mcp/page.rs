@@ -1,0 +1,139 @@
+//! What a skill says, read at the moment in which it is handed out.
+
+use std::fmt::Write;
+
+use super::skills::{Entry, Skills, What};
+use crate::catalog::roots::worker_page::worker_page;
+use crate::model::definition::RunText;
+use crate::model::{Problem, Severity, Skill};
+
+/// A skill's text.
+pub(super) struct Page {
+    /// Its whole file.
+    pub(super) text: String,
+    /// Its directory, absolute.
+    pub(super) directory: String,
+}
+
+/// Why a skill that was found is not handed out.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// Its file is gone.
+    Gone,
+    /// The system refuses.
+    Inaccessible(String),
+    /// It is no skill any more.
+    Malformed(String),
+    /// It breaks the contract of its root.
+    Invalid(Vec<crate::catalog::dialect::wave::Violation>),
+}
+
+impl Unreadable {
+    /// For people.
+    pub(super) fn message(&self) -> String {
+        match self {
+            Unreadable::Gone => "its file is gone".to_owned(),
+            Unreadable::Inaccessible(why) | Unreadable::Malformed(why) => why.clone(),
+            Unreadable::Invalid(violations) => {
+                let errors: Vec<&str> = violations.iter().map(|one| one.error.as_str()).collect();
+                errors.join("; ")
+            }
+        }
+    }
+
+    /// What the problems of a file that cannot be used come to.
+    pub(super) fn of(problems: &[Problem]) -> Unreadable {
+        let worst = problems.iter().map(|one| one.severity).max();
+        let of_weight = problems.iter().filter(|one| Some(one.severity) == worst);
+        let said: Vec<String> = of_weight
+            .clone()
+            .map(|one| format!("{}: {}", one.place, one.message))
+            .collect();
+        let code = of_weight
+            .map(|one| one.code.as_str())
+            .next()
+            .unwrap_or_default();
+        match code {
+            "file-missing" | "directory-unreadable" => Unreadable::Gone,
+            "file-unreadable" | "link-outside" | "not-a-file" => {
+                Unreadable::Inaccessible(said.join("; "))
+            }
+            _ => Unreadable::Malformed(said.join("; ")),
+        }
+    }
+}
+
+/// Reads a skill anew.
+pub(super) fn read(skills: &Skills, entry: &Entry) -> Result<Page, Unreadable> {
+    match &entry.what {
+        What::Root(skill) => {
+            let loaded = skill.load().map_err(|problems| Unreadable::of(&problems))?;
+            if !loaded.keys.violations.is_empty() {
+                return Err(Unreadable::Invalid(loaded.keys.violations));
+            }
+            let errors = loaded
+                .problems
+                .iter()
+                .filter(|one| one.severity == Severity::Error);
+            let errors: Vec<Problem> = errors.cloned().collect();
+            if !errors.is_empty() {
+                return Err(Unreadable::of(&errors));
+            }
+            Ok(Page {
+                text: loaded.text,
+                directory: skill.directory().to_string_lossy().into_owned(),
+            })
+        }
+        What::Worker(_, skill) => {
+            let path = skills.catalog.root.join(&skill.place.path);
+            let text = match worker_page(&skills.catalog, skill) {
+                Ok(Some(text)) => text,
+                Ok(None) => written_out(skill),
+                Err(_) if !path.exists() => return Err(Unreadable::Gone),
+                Err(why) => return Err(Unreadable::Inaccessible(why)),
+            };
+            Ok(Page {
+                text,
+                directory: skill.directory.clone(),
+            })
+        }
+    }
+}
+
+/// A skill that has no file of its own, as a page.
+fn written_out(skill: &Skill) -> String {
+    // JSON's texts are YAML's too.
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let mut text = format!(
+        "---\nname: {}\ndescription: {}\n---\n\n# {}\n",
+        quoted(&skill.address.skill),
+        quoted(&skill.description),
+        skill.name
+    );
+    if let Some(instructions) = &skill.instructions {
+        // Writing into a string cannot fail.
+        let _ = write!(text, "\n{}\n", instructions.trim());
+    }
+    if skill.run != RunText::Instructions {
+        let _ = write!(
+            text,
+            "\nRun it with `use_skill`, `skill: {}`.\n",
+            skill.address
+        );
+    }
+    for input in &skill.inputs {
+        let need = match (&input.default, input.required) {
+            (Some(default), _) if !input.sensitive => format!(", default {default}"),
+            (_, true) => ", required".to_owned(),
+            _ => String::new(),
+        };
+        let said = input.description.as_deref().unwrap_or_default();
+        let _ = write!(
+            text,
+            "\n- `{}` ({}{need}) {said}",
+            input.name,
+            input.kind.name()
+        );
+    }
+    text.trim_end().to_owned() + "\n"
+}

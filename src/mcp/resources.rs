@@ -1,0 +1,217 @@
+//! Files of skills and threads of runs as resources: `skill://<skill>/<path>` and `thread://<run>`.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
+};
+
+use super::answer;
+use super::engines::Engines;
+use super::finding::{Found, find, shown};
+use super::loading::file_text;
+use super::page;
+use super::prompts::place_of;
+use super::skills::{Entry, Skills, What};
+use super::threads;
+use crate::catalog::roots::{Form, files};
+use crate::model::Kind;
+
+/// Skills whose files stand on one page.
+const PAGE: usize = 100;
+
+/// The file that every skill has.
+const OWN: &str = "SKILL.md";
+
+/// One page: the files of some skills, and on the last one the threads of the newest runs.
+pub(super) fn list(
+    skills: &Skills,
+    engines: &Arc<Engines>,
+    cursor: Option<&str>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let from = place_of(cursor)?;
+    let usable: Vec<&Entry> = skills.for_models().skip(from).take(PAGE + 1).collect();
+    let mut found: Vec<Resource> = usable
+        .iter()
+        .take(PAGE)
+        .flat_map(|one| of_skill(one))
+        .collect();
+    let more = usable.len() > PAGE;
+    if !more {
+        found.extend(of_runs(engines));
+    }
+    let mut result = ListResourcesResult::with_all_items(found);
+    result.next_cursor = more.then(|| (from + PAGE).to_string());
+    Ok(result)
+}
+
+fn of_skill(entry: &Entry) -> Vec<Resource> {
+    let own = Resource::new(uri(&entry.name, OWN), format!("{}/{OWN}", entry.name))
+        .with_description(entry.description())
+        .with_mime_type("text/markdown");
+    let mut found = vec![own];
+    let What::Root(skill) = &entry.what else {
+        return found;
+    };
+    // Only what is there to be loaded; a skill that cannot be read has its own file at most.
+    let listed = match (skill.form, skill.load()) {
+        (Form::Directory, Ok(loaded)) => files::list(skill, &loaded.keys).unwrap_or_default(),
+        _ => files::FileList::default(),
+    };
+    for file in listed.files.iter().filter(|file| file.refused.is_none()) {
+        let mut one = Resource::new(
+            uri(&entry.name, &file.path),
+            format!("{}/{}", entry.name, file.path),
+        )
+        .with_mime_type(mime_type(&file.path));
+        one.size = file.bytes;
+        one.description.clone_from(&file.description);
+        found.push(one);
+    }
+    found
+}
+
+fn of_runs(engines: &Arc<Engines>) -> Vec<Resource> {
+    let runs = engines.ask(|control| Ok(threads::newest(control)));
+    runs.unwrap_or_else(|error| {
+        tracing::warn!(%error, "threads are not listed");
+        Vec::new()
+    })
+    .into_iter()
+    .map(|(run, said)| {
+        Resource::new(format!("thread://{run}"), format!("thread {run}"))
+            .with_description(said)
+            .with_mime_type("text/plain")
+    })
+    .collect()
+}
+
+/// The forms of the addresses.
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    ListResourceTemplatesResult::with_all_items(vec![
+        ResourceTemplate::new("skill://{skill}/{+path}", "skill-file")
+            .with_description("A file of a skill; its own is SKILL.md"),
+        ResourceTemplate::new("thread://{run}", "thread")
+            .with_description("The log of a run")
+            .with_mime_type("text/plain"),
+    ])
+}
+
+/// What an address leads to.
+pub(super) fn read(
+    skills: &Skills,
+    engines: &Arc<Engines>,
+    address: &str,
+) -> Result<ReadResourceResult, ErrorData> {
+    let missing = |why: String| ErrorData::resource_not_found(why, None);
+    let (text, kind) = if let Some(run) = address.strip_prefix("thread://") {
+        let whole = engines.ask(|control| threads::whole(control, run));
+        let text = whole.map_err(|refused| match refused.kind {
+            Kind::NotFound | Kind::Usage => missing(answer::told(&refused)),
+            _ => answer::internal(&refused),
+        })?;
+        (text, "text/plain")
+    } else if let Some((name, path)) = skill_address(address) {
+        let text = of_address(skills, &name, &path).map_err(missing)?;
+        (text, mime_type(&path))
+    } else {
+        return Err(missing(format!(
+            "`{}` is no address of ours",
+            shown(address)
+        )));
+    };
+    let contents = ResourceContents::text(text, address).with_mime_type(kind);
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+fn of_address(skills: &Skills, name: &str, path: &str) -> Result<String, String> {
+    let Found::Skill(entry) = find(skills, name) else {
+        return Err(format!("Skill '{}' not found", shown(name)));
+    };
+    if let Some(why) = skills.standing(&entry).reason() {
+        return Err(format!("Skill '{}' cannot be read: {why}", entry.name));
+    }
+    if path == OWN {
+        let page = page::read(skills, &entry).map_err(|why| why.message())?;
+        return Ok(page.text);
+    }
+    file_text(&entry, path)
+}
+
+fn skill_address(address: &str) -> Option<(String, String)> {
+    let (name, path) = address.strip_prefix("skill://")?.split_once('/')?;
+    Some((decoded(name)?, decoded(path)?))
+}
+
+/// The address of a file of a skill.
+pub(super) fn uri(name: &str, path: &str) -> String {
+    format!("skill://{}/{}", encoded(name, b""), encoded(path, b"/"))
+}
+
+fn encoded(text: &str, kept: &[u8]) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            // Writing into a string cannot fail.
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        if *byte == b'%' {
+            let code = text.get(at + 1..at + 3)?;
+            decoded.push(u8::from_str_radix(code, 16).ok()?);
+            at += 3;
+        } else {
+            decoded.push(*byte);
+            at += 1;
+        }
+    }
+    String::from_utf8(decoded).ok()
+}
+
+fn mime_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("md") => "text/markdown",
+        Some("json") => "application/json",
+        _ => "text/plain",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_hold_any_name() {
+        for (name, path) in [
+            ("git", "SKILL.md"),
+            ("é b:c%", "a b/ü.md"),
+            ("~/.claude:x", "a%2Fb"),
+        ] {
+            let address = uri(name, path);
+            assert!(address.is_ascii(), "{address}");
+            let expected = Some((name.to_owned(), path.to_owned()));
+            assert_eq!(skill_address(&address), expected, "{address}");
+        }
+        for odd in [
+            "skill://git",
+            "skill://g%zz/x",
+            "skill://%ff/x",
+            "file:///etc/passwd",
+        ] {
+            assert_eq!(skill_address(odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A run as the result of a skill: `content`, `is_error`, `iterations`, and which run it was.
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+
+use rmcp::model::CallToolResult;
+use serde_json::{Value, json};
+
+use super::answer;
+use crate::model::{Diagnostic, Outcome};
+use crate::protocol::{Control, LogStream, LogsQuery, RunDetail};
+
+/// Bytes of a command's output that an answer holds, its last ones.
+const OUTPUT_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of what a command that failed wrote to standard error.
+const ERROR_BYTES_MAX: usize = 8 * 1024;
+
+/// Lines of a log that are asked for at once.
+const LINES: u32 = 10_000;
+
+/// A failure before any run.
+pub(super) fn error(message: impl Into<String>) -> CallToolResult {
+    let message = message.into();
+    let data = json!({"content": message, "is_error": true, "iterations": 0, "run": null});
+    answer::structured(message, data, true)
+}
+
+/// What a run has come to so far, or in the end.
+pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<CallToolResult, Diagnostic> {
+    let detail = control.run(run)?;
+    let id = detail.summary.run.to_string();
+    let Some(outcome) = detail.summary.outcome.clone() else {
+        return Ok(pending(&detail, "goes on"));
+    };
+    let output = tail(
+        control,
+        &id,
+        detail.summary.attempts,
+        LogStream::Stdout,
+        OUTPUT_BYTES_MAX,
+    )?;
+    let is_error = outcome != Outcome::Succeeded;
+    let mut content = if is_error {
+        let why = outcome
+            .detail()
+            .map_or(String::new(), |why| format!(": {why}"));
+        format!("{} {}{why}", detail.summary.skill, outcome.name())
+    } else if output.trim().is_empty() {
+        format!("{} succeeded", detail.summary.skill)
+    } else {
+        output.trim_end().to_owned()
+    };
+    if is_error {
+        let told = tail(
+            control,
+            &id,
+            detail.summary.attempts,
+            LogStream::Stderr,
+            ERROR_BYTES_MAX,
+        )?;
+        for text in [output, told].iter().filter(|text| !text.trim().is_empty()) {
+            // Writing into a string cannot fail.
+            let _ = write!(content, "\n\n{}", text.trim_end());
+        }
+    }
+    content.push_str(&remarks(&detail));
+    let mut data = data(&detail, &content, is_error);
+    data["outcome"] = json!(outcome.name());
+    data["outputs"] = detail
+        .outputs
+        .iter()
+        .map(|one| json!({"name": one.name, "path": one.path}))
+        .collect();
+    if let Some(commit) = &detail.summary.commit {
+        data["commit"] = json!(commit);
+    }
+    Ok(answer::structured(content, data, is_error))
+}
+
+fn data(detail: &RunDetail, content: &str, is_error: bool) -> Value {
+    json!({
+        "content": content,
+        "is_error": is_error,
+        "iterations": detail.summary.attempts,
+        "run": detail.summary.run.to_string(),
+        "skill": detail.summary.skill.to_string(),
+        "phase": detail.summary.phase.name(),
+    })
+}
+
+/// A run that was asked to end, and may have done so.
+pub(super) fn of_cancelled(control: &dyn Control, run: &str) -> Result<CallToolResult, Diagnostic> {
+    let detail = control.run(run)?;
+    if detail.summary.outcome.is_some() {
+        return of_run(control, run);
+    }
+    Ok(pending(&detail, "was asked to end"))
+}
+
+/// A run that has not ended.
+fn pending(detail: &RunDetail, what: &str) -> CallToolResult {
+    let run = detail.summary.run;
+    let content = format!(
+        "Run {run} of {} {what} ({}). `get_run` tells how it ends, `cancel_run` ends it.",
+        detail.summary.skill, detail.summary.phase
+    );
+    let data = data(detail, &content, false);
+    answer::structured(content, data, false)
+}
+
+/// What is worth knowing beside the output.
+fn remarks(detail: &RunDetail) -> String {
+    let mut lines = Vec::new();
+    for output in &detail.outputs {
+        if let Some(path) = output.path.as_deref().filter(|_| output.problem.is_none()) {
+            lines.push(format!("{}: {path}", output.name));
+        }
+    }
+    if let Some(commit) = &detail.summary.commit {
+        lines.push(format!("commit: {commit}"));
+    }
+    lines.extend(
+        detail
+            .warnings
+            .iter()
+            .map(|warning| format!("warning: {warning}")),
+    );
+    let not_restored = detail.not_restored.iter();
+    lines.extend(not_restored.map(|path| format!("not restored: {path}")));
+    if lines.is_empty() {
+        String::new()
+    } else {
+        format!("\n\n{}", lines.join("\n"))
+    }
+}
+
+/// The last bytes that an attempt wrote to one stream.
+fn tail(
+    control: &dyn Control,
+    run: &str,
+    attempt: u32,
+    stream: LogStream,
+    bytes_max: usize,
+) -> Result<String, Diagnostic> {
+    let mut kept: VecDeque<String> = VecDeque::new();
+    let (mut bytes, mut cut, mut from) = (0, false, 0);
+    loop {
+        let lines = control.logs(run, &LogsQuery { from, limit: LINES })?;
+        for line in &lines {
+            if line.stream != stream || line.attempt != attempt {
+                continue;
+            }
+            let end = if line.continued { "" } else { "\n" };
+            bytes += line.text.len() + end.len();
+            kept.push_back(format!("{}{end}", line.text));
+            while bytes > bytes_max && kept.len() > 1 {
+                bytes -= kept.pop_front().map_or(0, |first| first.len());
+                cut = true;
+            }
+        }
+        match lines.last() {
+            Some(last) if lines.len() == LINES as usize => from = last.line + 1,
+            _ => break,
+        }
+    }
+    let text: String = kept.into_iter().collect();
+    let mark = if cut {
+        "[the beginning is left out; `read_thread` gives all]\n"
+    } else {
+        ""
+    };
+    Ok(format!("{mark}{text}"))
+}

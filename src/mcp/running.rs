@@ -1,0 +1,293 @@
+//! The tools `use_skill`, `get_run` and `cancel_run`.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::model::{CallToolResult, JsonObject, ProgressNotificationParam};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::{interval_at, sleep_until};
+
+use super::answer::{self, apart};
+use super::engines::Engines;
+use super::finding::{Found, find_to_run, shown};
+use super::page::Unreadable;
+use super::results;
+use super::skills::{Entry, Skills, What};
+use crate::catalog::RootSkill;
+use crate::catalog::input_schema::InputSchema;
+use crate::model::{Diagnostic, Kind, Phase, RunId, Skill};
+use crate::protocol::{CancelRequest, RunSummary, SubmitRequest, WatchEvent};
+
+/// Why a mutating skill is not run.
+pub(super) const NOT_ALLOWED: &str = "it changes things, which clients of this server may not: \
+    `mcp: {mutating: allow}` in workerctl.yaml lets them";
+
+/// How often a client is told that a run goes on.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// What calls that run skills work with.
+#[derive(Clone)]
+pub(super) struct Running {
+    pub(super) engines: Arc<Engines>,
+    /// Whether the client has left: what is cancelled then goes on.
+    pub(super) ended: Arc<AtomicBool>,
+    /// Who asks, for people.
+    pub(super) by: String,
+}
+
+/// Runs a skill and waits for it for a while.
+pub(super) async fn use_skill(
+    running: Running,
+    skills: Arc<Skills>,
+    name: String,
+    input: JsonObject,
+    context: RequestContext<RoleServer>,
+) -> Result<CallToolResult, ErrorData> {
+    let wait = Duration::from_millis(skills.catalog.config.mcp.wait_ms);
+    let ready = apart(move || prepare(&skills, &name, input)).await?;
+    let mut request = match ready {
+        Ok(request) => request,
+        Err(why) => return Ok(results::error(why)),
+    };
+    request.by = Some(running.by.clone());
+    let engines = Arc::clone(&running.engines);
+    let submitted = apart(move || engines.ask(|control| control.submit(&request))).await?;
+    match submitted {
+        Ok(submitted) => follow(running, submitted.run, wait, context).await,
+        Err(refused) => Ok(results::error(refusal(&refused))),
+    }
+}
+
+/// Finds out whether a skill may run with this input; otherwise why not.
+fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitRequest, String> {
+    let entry = match find_to_run(skills, name) {
+        Found::Skill(entry) => entry,
+        Found::Unknown => return Err(format!("Skill '{}' not found", shown(name))),
+        Found::Ambiguous(names) => {
+            let (name, names) = (shown(name), names.join(", "));
+            return Err(format!(
+                "Skill '{name}' belongs to several workers: use one of {names}"
+            ));
+        }
+        Found::Broken(problems) => {
+            let why = Unreadable::of(&problems).message();
+            return Err(format!("Skill '{}' cannot be used: {why}", shown(name)));
+        }
+    };
+    match &entry.what {
+        What::Worker(_, skill) => of_worker(skills, skill, input),
+        What::Root(skill) => Err(of_root(skills, &entry, skill, input)),
+    }
+}
+
+fn of_worker(skills: &Skills, skill: &Skill, input: JsonObject) -> Result<SubmitRequest, String> {
+    if skill.mutating && !skills.catalog.config.mcp.mutating {
+        return Err(format!(
+            "Skill '{}' is not run: {NOT_ALLOWED}",
+            skill.address
+        ));
+    }
+    Ok(SubmitRequest {
+        skill: skill.address.to_string(),
+        inputs: Some(input),
+        ..SubmitRequest::default()
+    })
+}
+
+/// Why instructions are not carried out.
+fn of_root(skills: &Skills, entry: &Entry, skill: &RootSkill, input: JsonObject) -> String {
+    let cannot = |why: &str| format!("Skill '{}' cannot be used: {why}", entry.name);
+    if let Some(why) = skills.standing(entry).reason() {
+        return cannot(why);
+    }
+    let loaded = match skill.load() {
+        Ok(loaded) => loaded,
+        Err(problems) => return cannot(&Unreadable::of(&problems).message()),
+    };
+    if let Some(schema) = &loaded.keys.input_schema {
+        let bound = match InputSchema::new(schema) {
+            Ok(schema) => schema.bind(Value::Object(input)),
+            Err(why) => return cannot(&why),
+        };
+        if let Err(faults) = bound {
+            let faults: Vec<String> = faults
+                .iter()
+                .map(|fault| match fault.at.as_str() {
+                    "" => fault.message.clone(),
+                    at => format!("{at}: {}", fault.message),
+                })
+                .collect();
+            return format!("Invalid input: {}", faults.join("; "));
+        }
+    }
+    if let Some(tool) = loaded.keys.required_tools.first() {
+        return format!("Skill requires tool '{tool}' which is not available");
+    }
+    format!(
+        "Skill '{0}' needs a model, and none is configured. `skill` with `name: {0}` gives its instructions.",
+        entry.name
+    )
+}
+
+/// What the engine says, in the contract's words where it has some.
+fn refusal(refused: &Diagnostic) -> String {
+    match refused.kind {
+        Kind::Usage => {
+            let all = if refused.details.is_empty() {
+                refused.message.clone()
+            } else {
+                refused.details.join("; ")
+            };
+            format!("Invalid input: {all}")
+        }
+        _ => answer::told(refused),
+    }
+}
+
+/// Waits for a run, telling how it goes; a call that is cancelled cancels it.
+async fn follow(
+    running: Running,
+    run: RunId,
+    wait: Duration,
+    context: RequestContext<RoleServer>,
+) -> Result<CallToolResult, ErrorData> {
+    let mut changes = watch(&running, run);
+    let started = tokio::time::Instant::now();
+    let mut told = Progress::new(&context);
+    let mut ticks = interval_at(started + PROGRESS, PROGRESS);
+    let mut phase = Phase::Queued;
+    loop {
+        tokio::select! {
+            () = context.ct.cancelled() => {
+                if !running.ended.load(Ordering::Acquire) {
+                    cancelled(&running, run).await;
+                }
+                return Err(ErrorData::internal_error("the call was cancelled", None));
+            }
+            () = sleep_until(started + wait) => break,
+            change = changes.recv() => match change {
+                Some(summary) => {
+                    let ended = summary.phase == Phase::Finished;
+                    if phase != summary.phase {
+                        phase = summary.phase;
+                        told.say(phase.name().to_owned()).await;
+                    }
+                    if ended {
+                        break;
+                    }
+                }
+                None => break,
+            },
+            _ = ticks.tick() => {
+                told.say(format!("{phase}, {} s", started.elapsed().as_secs())).await;
+            }
+        }
+    }
+    get_run(running, run.to_string()).await
+}
+
+/// The changes of a run, until it has ended or nobody listens.
+fn watch(running: &Running, run: RunId) -> mpsc::Receiver<RunSummary> {
+    let (sender, changes) = mpsc::channel(64);
+    let engines = Arc::clone(&running.engines);
+    // Not waited for: it ends with the run, or at the next sign of life once nobody listens.
+    drop(tokio::task::spawn_blocking(move || {
+        let Ok(lease) = engines.lease() else { return };
+        let watched = lease.watch_changes(run, &mut |event| {
+            let heard = match event {
+                WatchEvent::Changed(summary) => sender.blocking_send(*summary).is_ok(),
+                WatchEvent::Line(_) | WatchEvent::Lagged { .. } => !sender.is_closed(),
+            };
+            if heard {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        if let Err(error) = watched {
+            tracing::warn!(%error, %run, "the run cannot be watched any more");
+        }
+    }));
+    changes
+}
+
+async fn cancelled(running: &Running, run: RunId) {
+    let engines = Arc::clone(&running.engines);
+    let by = running.by.clone();
+    let asked = apart(move || {
+        let request = CancelRequest {
+            now: false,
+            by: Some(by),
+        };
+        engines.ask(|control| control.cancel(&run.to_string(), &request))
+    });
+    if let Ok(Err(error)) = asked.await {
+        tracing::warn!(%error, %run, "the run of a call that was cancelled cannot be cancelled");
+    }
+}
+
+/// Tells a client that asked for it how a call goes on.
+struct Progress<'c> {
+    context: &'c RequestContext<RoleServer>,
+    steps: f64,
+}
+
+impl<'c> Progress<'c> {
+    fn new(context: &'c RequestContext<RoleServer>) -> Progress<'c> {
+        Progress {
+            context,
+            steps: 0.0,
+        }
+    }
+
+    async fn say(&mut self, message: String) {
+        let Some(token) = self.context.meta.get_progress_token() else {
+            return;
+        };
+        self.steps += 1.0;
+        let params = ProgressNotificationParam::new(token, self.steps).with_message(message);
+        if let Err(error) = self.context.peer.notify_progress(params).await {
+            tracing::debug!(%error, "progress cannot be told");
+        }
+    }
+}
+
+/// The tool `get_run`.
+pub(super) async fn get_run(running: Running, run: String) -> Result<CallToolResult, ErrorData> {
+    let engines = running.engines;
+    let found = apart(move || engines.ask(|control| results::of_run(control, &run))).await?;
+    Ok(found.unwrap_or_else(|refused| results::error(answer::told(&refused))))
+}
+
+/// The tool `cancel_run`. Runs of mutating skills end only where clients may start them.
+pub(super) async fn cancel_run(
+    running: Running,
+    run: String,
+    now: bool,
+    mutating: bool,
+) -> Result<CallToolResult, ErrorData> {
+    let Running { engines, by, .. } = running;
+    let done = apart(move || {
+        engines.ask(|control| {
+            let summary = control.run(&run)?.summary;
+            if summary.mutating && !mutating {
+                let why = format!("the run is not cancelled: {NOT_ALLOWED}");
+                return Err(Diagnostic::new(Kind::Blocked, "not_allowed", why));
+            }
+            let request = CancelRequest {
+                now,
+                by: Some(by.clone()),
+            };
+            control.cancel(&summary.run.to_string(), &request)?;
+            results::of_cancelled(control, &summary.run.to_string())
+        })
+    });
+    Ok(done
+        .await?
+        .unwrap_or_else(|refused| results::error(answer::told(&refused))))
+}

@@ -1,0 +1,449 @@
+//! The requests of the protocol, each led to the room's part that answers it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
+    ErrorCode, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::{ErrorData, ServerHandler};
+
+use super::answer::{self, apart, internal};
+use super::arguments::Arguments;
+use super::engines::Engines;
+use super::refreshing::Catalogs;
+use super::running::{self, Running};
+use super::skills::Skills;
+use super::{extension, loading, prompts, resources, results, threads, tools, wave};
+use crate::catalog::Catalog;
+
+/// Calls that may be under way at once.
+const CALLS_MAX: usize = 256;
+
+/// Code of the refusal of one call more.
+const BUSY: i32 = -32_000;
+
+/// Methods that are known: what the SDK does not recognise has other parameters than they take.
+const METHODS: [&str; 11] = [
+    "initialize",
+    "tools/list",
+    "tools/call",
+    "prompts/list",
+    "prompts/get",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "subscriptions/listen",
+    "skills/list",
+    "skills/get",
+];
+
+/// Answers one client.
+pub(super) struct Server {
+    catalogs: Catalogs,
+    engines: Arc<Engines>,
+    state_dir: PathBuf,
+    ended: Arc<AtomicBool>,
+    calls: Arc<AtomicUsize>,
+    /// Whether somebody tells the client of changes already.
+    telling: AtomicBool,
+    /// Skills of the newest catalog that was asked for.
+    arranged: Mutex<Option<Arc<Skills>>>,
+}
+
+/// One call that is under way.
+struct Call(Arc<AtomicUsize>);
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Server {
+    pub(super) fn new(
+        catalogs: Catalogs,
+        engines: Arc<Engines>,
+        state_dir: &Path,
+        ended: Arc<AtomicBool>,
+    ) -> Server {
+        Server {
+            catalogs,
+            engines,
+            state_dir: state_dir.to_owned(),
+            ended,
+            calls: Arc::default(),
+            telling: AtomicBool::new(false),
+            arranged: Mutex::default(),
+        }
+    }
+
+    fn begin(&self) -> Result<Call, ErrorData> {
+        let call = Call(Arc::clone(&self.calls));
+        if self.calls.fetch_add(1, Ordering::AcqRel) >= CALLS_MAX {
+            let why = format!("more than {CALLS_MAX} calls at once: try again");
+            return Err(ErrorData::new(ErrorCode(BUSY), why, None));
+        }
+        Ok(call)
+    }
+
+    /// The skills of the definitions in force; waits for them to be read for the first time.
+    async fn skills(&self) -> Result<Arc<Skills>, ErrorData> {
+        let mut catalogs = self.catalogs.clone();
+        let read = catalogs.wait_for(Option::is_some).await.map_err(internal)?;
+        let Some(catalog) = read.clone() else {
+            return Err(internal("definitions are not read"));
+        };
+        drop(read);
+        let mut arranged = self.arranged.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = arranged
+            .as_ref()
+            .filter(|one| Arc::ptr_eq(&one.catalog, &catalog));
+        if let Some(known) = known {
+            return Ok(Arc::clone(known));
+        }
+        let fresh = Arc::new(Skills::of(catalog, &self.state_dir));
+        *arranged = Some(Arc::clone(&fresh));
+        Ok(fresh)
+    }
+
+    /// Asks about skills on a thread that may wait for files.
+    async fn about<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Skills, &Arc<Engines>) -> T + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let skills = self.skills().await?;
+        let engines = Arc::clone(&self.engines);
+        apart(move || ask(&skills, &engines)).await
+    }
+
+    fn running(&self, context: &RequestContext<RoleServer>) -> Running {
+        let client = context.client_info().map(|client| client.name);
+        let name: String = client
+            .unwrap_or_default()
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(60)
+            .collect();
+        Running {
+            engines: Arc::clone(&self.engines),
+            ended: Arc::clone(&self.ended),
+            by: format!("mcp {name}").trim_end().to_owned(),
+        }
+    }
+
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let given = request.arguments;
+        match request.name.as_ref() {
+            "skill" => {
+                let arguments = Arguments::read("skill", given, &["name", "command"])?;
+                let key =
+                    if arguments.text("name")?.is_none() && arguments.text("command")?.is_some() {
+                        "command"
+                    } else {
+                        "name"
+                    };
+                if arguments.text(key)? == Some("") {
+                    return Err(arguments.refuse("Skill name cannot be empty"));
+                }
+                let name = arguments.needed(key)?.to_owned();
+                self.about(move |skills, _| loading::skill(skills, &name, budget(skills)))
+                    .await
+            }
+            "Skill" => {
+                let arguments = Arguments::read("Skill", given, &["skill_name"])?;
+                let name = arguments.needed("skill_name")?.to_owned();
+                self.about(move |skills, _| wave::invoke(skills, &name, budget(skills)))
+                    .await
+            }
+            "loadSkill" => {
+                let arguments = Arguments::read("loadSkill", given, &["skillName"])?;
+                let name = arguments.needed("skillName")?.to_owned();
+                self.about(move |skills, _| loading::load_skill(skills, &name))
+                    .await
+            }
+            "loadSkillFile" => {
+                let arguments = Arguments::read("loadSkillFile", given, &["skillName", "path"])?;
+                let name = arguments.needed("skillName")?.to_owned();
+                let path = arguments.needed("path")?.to_owned();
+                self.about(move |skills, _| loading::load_file(skills, &name, &path))
+                    .await
+            }
+            "list_skills" => {
+                let arguments = Arguments::read("list_skills", given, &["query", "offset"])?;
+                let words = arguments.text("query")?.unwrap_or_default().to_owned();
+                let offset = arguments.number("offset")?.unwrap_or(0);
+                let listed = move |skills: &Skills, _: &Arc<Engines>| {
+                    let query = loading::Query {
+                        words: &words,
+                        offset: usize::try_from(offset).unwrap_or(usize::MAX),
+                        mutating: skills.catalog.config.mcp.mutating,
+                    };
+                    loading::list_skills(skills, &query)
+                };
+                self.about(listed).await
+            }
+            _ => {
+                self.call_about_runs(request.name.as_ref(), given, context)
+                    .await
+            }
+        }
+    }
+
+    async fn call_about_runs(
+        &self,
+        name: &str,
+        given: Option<rmcp::model::JsonObject>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let running = self.running(&context);
+        match name {
+            "use_skill" => {
+                let arguments = Arguments::read("use_skill", given, &["skill", "input"])?;
+                let skill = arguments.needed("skill")?.to_owned();
+                let input = arguments.object("input")?;
+                running::use_skill(running, self.skills().await?, skill, input, context).await
+            }
+            "get_run" => {
+                let arguments = Arguments::read("get_run", given, &["run"])?;
+                running::get_run(running, arguments.needed("run")?.to_owned()).await
+            }
+            "cancel_run" => {
+                let arguments = Arguments::read("cancel_run", given, &["run", "now"])?;
+                let run = arguments.needed("run")?.to_owned();
+                let mutating = self.skills().await?.catalog.config.mcp.mutating;
+                running::cancel_run(running, run, arguments.flag("now")?, mutating).await
+            }
+            "read_thread" => {
+                let arguments = Arguments::read("read_thread", given, &["run", "from", "limit"])?;
+                let run = arguments.needed("run")?.to_owned();
+                let from = arguments.number("from")?.unwrap_or(0);
+                let limit = arguments.number("limit")?.unwrap_or(0);
+                let engines = Arc::clone(&self.engines);
+                let read =
+                    apart(move || engines.ask(|control| threads::read(control, &run, from, limit)));
+                Ok(read
+                    .await?
+                    .unwrap_or_else(|refused| results::error(answer::told(&refused))))
+            }
+            other => {
+                let shown: String = other.escape_debug().take(100).collect();
+                Err(ErrorData::invalid_params(
+                    format!("Unknown tool: {shown}"),
+                    None,
+                ))
+            }
+        }
+    }
+
+    /// Waits for other definitions than those that were known; `false`: there will be none.
+    async fn changed(catalogs: &mut Catalogs, known: &mut Option<Arc<Catalog>>) -> bool {
+        loop {
+            if catalogs.changed().await.is_err() {
+                return false;
+            }
+            let now = catalogs.borrow_and_update().clone();
+            let first = known.is_none();
+            *known = now;
+            // Whoever asked before the first reading has waited for it.
+            if !first {
+                return true;
+            }
+        }
+    }
+}
+
+fn budget(skills: &Skills) -> usize {
+    usize::try_from(skills.catalog.config.mcp.list_bytes).unwrap_or(usize::MAX)
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_skills()
+            .build();
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new("workerctl", env!("CARGO_PKG_VERSION")))
+            .with_instructions(
+                "Skills of this workspace. `list_skills` finds them, `skill` loads the instructions of one, \
+                 `use_skill` runs one; `get_run` and `read_thread` tell of runs.",
+            )
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let _call = self.begin()?;
+        let tools = self.about(|skills, _| tools::all(skills)).await?;
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let _call = self.begin()?;
+        self.call(request, context)
+            .await
+            .map(CallToolResponse::from)
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let _call = self.begin()?;
+        let cursor = request.and_then(|request| request.cursor);
+        self.about(move |skills, _| prompts::list(skills, cursor.as_deref()))
+            .await?
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let _call = self.begin()?;
+        let got =
+            self.about(move |skills, _| prompts::get(skills, &request.name, request.arguments));
+        got.await?.map(GetPromptResponse::from)
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let _call = self.begin()?;
+        let cursor = request.and_then(|request| request.cursor);
+        self.about(move |skills, engines| resources::list(skills, engines, cursor.as_deref()))
+            .await?
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let _call = self.begin()?;
+        let read =
+            self.about(move |skills, engines| resources::read(skills, engines, &request.uri));
+        read.await?.map(ReadResourceResponse::from)
+    }
+
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        let _call = self.begin()?;
+        let cursor = request.and_then(|request| request.cursor);
+        self.about(move |skills, _| extension::list(skills, cursor.as_deref()))
+            .await?
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        let _call = self.begin()?;
+        self.about(move |skills, _| extension::get(skills, &request.uri))
+            .await?
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method: String = request.method.escape_debug().take(100).collect();
+        if METHODS.contains(&method.as_str()) {
+            let why = format!("Invalid params of `{method}`");
+            return Err(ErrorData::invalid_params(why, None));
+        }
+        let why = format!("Method not found: {method}");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        if self.telling.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut catalogs = self.catalogs.clone();
+        tokio::spawn(async move {
+            let mut known = catalogs.borrow_and_update().clone();
+            while Server::changed(&mut catalogs, &mut known).await {
+                let told = async {
+                    context.peer.notify_tool_list_changed().await?;
+                    context.peer.notify_prompt_list_changed().await?;
+                    context.peer.notify_resource_list_changed().await
+                };
+                if told.await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut catalogs = self.catalogs.clone();
+        let mut known = catalogs.borrow_and_update().clone();
+        let accepted = context.accepted().clone();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                changed = Server::changed(&mut catalogs, &mut known) => if !changed {
+                    return Ok(());
+                },
+            }
+            let sink = context.sink();
+            if accepted.tools_list_changed == Some(true) {
+                sink.notify_tool_list_changed().await.map_err(internal)?;
+            }
+            if accepted.prompts_list_changed == Some(true) {
+                sink.notify_prompt_list_changed().await.map_err(internal)?;
+            }
+            if accepted.resources_list_changed == Some(true) {
+                sink.notify_resource_list_changed()
+                    .await
+                    .map_err(internal)?;
+            }
+        }
+    }
+}

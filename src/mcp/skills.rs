@@ -1,0 +1,195 @@
+//! All skills of one state of the definitions, as clients see them.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use crate::catalog::roots::trust::TrustFiles;
+use crate::catalog::{Catalog, RootSkill};
+use crate::model::{Scope, Skill, Worker};
+
+/// What a client knows as one skill.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// The name that finds it.
+    pub(super) name: String,
+    /// What it is.
+    pub(super) what: What,
+}
+
+/// Whose skill it is.
+#[derive(Debug, Clone)]
+pub(super) enum What {
+    /// A worker's: it runs.
+    Worker(Arc<Worker>, Arc<Skill>),
+    /// One of a root: instructions for a model.
+    Root(Arc<RootSkill>),
+}
+
+/// Whether a skill is handed out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// To anybody.
+    Ready,
+    /// To people only.
+    PeopleOnly,
+    /// To nobody: it breaks the contract of its root.
+    Invalid,
+    /// To nobody until somebody trusts it.
+    Untrusted,
+}
+
+impl Standing {
+    /// Why it is not handed out to a model; `None`: it is.
+    pub(super) fn reason(self) -> Option<&'static str> {
+        match self {
+            Standing::Ready => None,
+            Standing::PeopleOnly => Some("it is for people: a model may not start it by itself"),
+            Standing::Invalid => Some("it breaks the rules of its root"),
+            Standing::Untrusted => Some("nobody has trusted it; `workerctl skill trust` does"),
+        }
+    }
+}
+
+/// All skills.
+pub(super) struct Skills {
+    /// The definitions.
+    pub(super) catalog: Arc<Catalog>,
+    /// Every skill that is found by a name, in the order of names.
+    pub(super) entries: Vec<Entry>,
+    index: HashMap<String, usize>,
+    trust: TrustFiles,
+    /// Whether every root is trusted as a whole, so that what is listed cannot change by itself.
+    all_trusted: bool,
+    listed: OnceLock<(String, String)>,
+}
+
+impl Entry {
+    /// What it does.
+    pub(super) fn description(&self) -> &str {
+        match &self.what {
+            What::Worker(_, skill) => &skill.description,
+            What::Root(skill) => &skill.description,
+        }
+    }
+
+    /// Whether it belongs to the person and not to the workspace.
+    pub(super) fn is_personal(&self, workspace: &Path) -> bool {
+        match &self.what {
+            What::Worker(..) => false,
+            What::Root(skill) => match skill.root.scope {
+                Scope::Workspace | Scope::Project => false,
+                Scope::Personal => true,
+                Scope::Extra => !skill.root.directory.starts_with(workspace),
+            },
+        }
+    }
+
+    /// Where it comes from: the label of its root, or its worker.
+    pub(super) fn source(&self) -> &str {
+        match &self.what {
+            What::Worker(worker, _) => &worker.id,
+            What::Root(skill) => &skill.root.label,
+        }
+    }
+
+    /// A skill of a root under the name that finds it.
+    pub(super) fn of_root(skill: &Arc<RootSkill>) -> Entry {
+        let name = match skill.shadowed_by {
+            None => skill.name.clone(),
+            Some(_) => skill.qualified(),
+        };
+        Entry {
+            name,
+            what: What::Root(Arc::clone(skill)),
+        }
+    }
+}
+
+impl Skills {
+    /// Arranges what a catalog holds.
+    pub(super) fn of(catalog: Arc<Catalog>, state_dir: &Path) -> Skills {
+        let mut once = HashSet::new();
+        let mut several = HashSet::new();
+        for (_, skill) in catalog.skills() {
+            let name = skill.address.skill.to_lowercase();
+            if !once.insert(name.clone()) {
+                several.insert(name);
+            }
+        }
+        let of_workers = catalog.skills().map(|(worker, skill)| {
+            let bare = skill.address.skill.as_str();
+            let name = if several.contains(&bare.to_lowercase()) {
+                format!("{}:{bare}", worker.id)
+            } else {
+                bare.to_owned()
+            };
+            Entry {
+                name,
+                what: What::Worker(Arc::clone(worker), Arc::clone(skill)),
+            }
+        });
+        let mut entries: Vec<Entry> = of_workers
+            .chain(catalog.root_skills.visible().map(Entry::of_root))
+            .collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        let index = entries.iter().enumerate();
+        let index = index
+            .map(|(at, entry)| (entry.name.to_lowercase(), at))
+            .collect();
+        Skills {
+            entries,
+            index,
+            trust: TrustFiles::of(state_dir),
+            all_trusted: catalog.root_skills.roots.iter().all(|root| root.trusted),
+            listed: OnceLock::new(),
+            catalog,
+        }
+    }
+
+    /// The skill that has this name, case aside.
+    pub(super) fn named(&self, lower: &str) -> Option<&Entry> {
+        self.index.get(lower).and_then(|at| self.entries.get(*at))
+    }
+
+    /// Whether a skill is handed out as it is now.
+    pub(super) fn standing(&self, entry: &Entry) -> Standing {
+        match &entry.what {
+            What::Root(skill) if !skill.valid => Standing::Invalid,
+            What::Root(skill) if !self.trust.state(skill).holds() => Standing::Untrusted,
+            What::Root(skill) if !skill.model_invocable => Standing::PeopleOnly,
+            What::Worker(..) | What::Root(_) => Standing::Ready,
+        }
+    }
+
+    /// Skills that a model may use.
+    pub(super) fn for_models(&self) -> impl Iterator<Item = &Entry> {
+        self.entries
+            .iter()
+            .filter(|one| self.standing(one) == Standing::Ready)
+    }
+
+    /// Skills that a person may use.
+    pub(super) fn for_people(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|one| self.is_for_people(one))
+    }
+
+    /// Whether a person may use it.
+    pub(super) fn is_for_people(&self, entry: &Entry) -> bool {
+        let usable = match &entry.what {
+            What::Worker(..) => true,
+            What::Root(skill) => skill.user_invocable,
+        };
+        let standing = self.standing(entry);
+        usable && matches!(standing, Standing::Ready | Standing::PeopleOnly)
+    }
+
+    /// The lists in the descriptions of `skill` and of `Skill`, made once where they cannot change.
+    pub(super) fn listed(&self, make: impl Fn() -> (String, String)) -> (String, String) {
+        if self.all_trusted {
+            self.listed.get_or_init(make).clone()
+        } else {
+            make()
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Threads of runs: the tool `read_thread`, and threads as resources.
+
+use std::fmt::Write;
+
+use rmcp::model::CallToolResult;
+use serde_json::{Value, json};
+
+use super::answer;
+use crate::model::{Diagnostic, diagnostic};
+use crate::protocol::{Control, LogLine, LogStream, LogsQuery, RunsQuery};
+
+/// Lines that one answer holds.
+const LINES_MAX: u64 = 1_000;
+
+/// Bytes of text that one answer holds.
+const BYTES_MAX: usize = 256 * 1024;
+
+/// Runs whose threads are listed as resources.
+const LISTED: u32 = 50;
+
+/// The tool `read_thread`: lines of a run's log from `from` on.
+pub(super) fn read(
+    control: &dyn Control,
+    run: &str,
+    from: u64,
+    limit: u64,
+) -> Result<CallToolResult, Diagnostic> {
+    let (text, next, done) = lines(control, run, from, limit)?;
+    let mut data: Value = json!({"run": run, "from": from, "text": text});
+    if !done {
+        data["next"] = json!(next);
+    }
+    let mut result = answer::structured(text, data, false);
+    if !done {
+        let more = format!("the log goes on: call again with `from: {next}`");
+        result.content.push(rmcp::model::ContentBlock::text(more));
+    }
+    Ok(result)
+}
+
+/// Text of lines, the number of the one behind them, and whether that was all.
+fn lines(
+    control: &dyn Control,
+    run: &str,
+    from: u64,
+    limit: u64,
+) -> Result<(String, u64, bool), Diagnostic> {
+    let wanted = if limit == 0 {
+        LINES_MAX
+    } else {
+        limit.min(LINES_MAX)
+    };
+    let limit = u32::try_from(wanted).unwrap_or(u32::MAX);
+    let found = control.logs(run, &LogsQuery { from, limit })?;
+    let (mut text, mut next) = (String::new(), from);
+    for line in &found {
+        if text.len() + line.text.len() > BYTES_MAX && next > from {
+            return Ok((text, next, false));
+        }
+        text.push_str(&shown(line));
+        next = line.line + 1;
+    }
+    let done = (found.len() as u64) < wanted;
+    Ok((text, next, done))
+}
+
+fn shown(line: &LogLine) -> String {
+    let stream = match line.stream {
+        LogStream::Stdout => "out",
+        LogStream::Stderr => "err",
+        LogStream::Check => "check",
+        LogStream::Event => "event",
+    };
+    let end = if line.continued { " …" } else { "" };
+    format!("{} {stream:5} {}{end}\n", line.at, line.text)
+}
+
+/// A thread as one text, bounded: what the run came to, then its log.
+pub(super) fn whole(control: &dyn Control, run: &str) -> Result<String, Diagnostic> {
+    let detail = control.run(run)?;
+    let outcome = detail.summary.outcome.as_ref();
+    let state = outcome.map_or_else(|| detail.summary.phase.name(), |outcome| outcome.name());
+    let mut text = format!(
+        "run: {}\nskill: {}\nstate: {state}\nthread: {}\n\n",
+        detail.summary.run, detail.summary.skill, detail.summary.thread
+    );
+    let (log, next, done) = lines(control, run, 0, 0)?;
+    text.push_str(&log);
+    if !done {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "[the log goes on: `read_thread` with `from: {next}`]");
+    }
+    Ok(text)
+}
+
+/// The newest runs: id, skill and state.
+pub(super) fn newest(control: &dyn Control) -> Vec<(String, String)> {
+    let query = RunsQuery {
+        limit: LISTED,
+        ..RunsQuery::default()
+    };
+    match control.runs(&query) {
+        Ok(runs) => runs
+            .iter()
+            .map(|run| {
+                let state = run
+                    .outcome
+                    .as_ref()
+                    .map_or(run.phase.name(), |one| one.name());
+                (run.run.to_string(), format!("{}, {state}", run.skill))
+            })
+            .collect(),
+        Err(error) => {
+            let why = diagnostic::chain(&error);
+            tracing::warn!(%why, "threads cannot be listed");
+            Vec::new()
+        }
+    }
+}

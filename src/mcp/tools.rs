@@ -1,0 +1,240 @@
+//! Which tools there are, what they take, and how they are described.
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+
+use super::listing::{Form, Line, list};
+use super::skills::Skills;
+use super::wave::lines;
+
+/// The description of `skill` around its list, as its contract writes it.
+const TEMPLATE: (&str, &str) = (
+    "Execute a skill within the main conversation
+
+<skills_instructions>
+When users ask you to perform tasks, check if any of the available skills below can help complete the task more effectively. Skills provide specialized capabilities and domain knowledge.
+
+How to use skills:
+- Invoke skills using this tool with the skill name only (no arguments)
+- When you invoke a skill, you will see <command-message>The \"{name}\" skill is loading</command-message>
+- The skill's prompt will expand and provide detailed instructions on how to complete the task
+- Examples:
+  - `command: \"pdf\"` - invoke the pdf skill
+  - `command: \"xlsx\"` - invoke the xlsx skill
+  - `command: \"ms-office-suite:pdf\"` - invoke using fully qualified name
+
+Important:
+- Only use skills listed in <available_skills> below
+- Do not invoke a skill that is already running
+- Do not use this tool for built-in CLI commands (like /help, /clear, etc.)
+</skills_instructions>
+
+<available_skills>
+",
+    "
+</available_skills>",
+);
+
+/// All tools, with the skills of the moment in their descriptions.
+pub(super) fn all(skills: &Skills) -> Vec<Tool> {
+    let settings = &skills.catalog.config.mcp;
+    let budget = usize::try_from(settings.list_bytes).unwrap_or(usize::MAX);
+    let (xml, dashes) = skills.listed(|| {
+        let lines: Vec<Line<'_>> = lines(skills).collect();
+        (
+            list(&lines, Form::Xml, budget),
+            list(&lines, Form::Dashes, budget),
+        )
+    });
+    let (before, after) = TEMPLATE;
+    let mut tools = vec![
+        tool(
+            "skill",
+            "Load Skill",
+            format!("{before}{xml}{after}"),
+            skill_input(),
+            READS,
+        ),
+        tool(
+            "Skill",
+            "Invoke a skill to apply specialized expertise and capabilities",
+            format!("Invoke skills based on available skill metadata. Skills: {dashes}"),
+            strict(
+                &json!({"skill_name": text("Name of the skill to invoke from available skills")}),
+                &["skill_name"],
+            ),
+            READS,
+        ),
+    ];
+    tools.extend(of_files());
+    tools.extend(of_runs(settings.mutating));
+    tools
+}
+
+fn of_files() -> Vec<Tool> {
+    let name = || text("Name of the skill (case-insensitive)");
+    vec![
+        tool(
+            "loadSkill",
+            "Load a skill with its list of files",
+            "Load a skill: its content, its toolsets, and the files that `loadSkillFile` can load on demand, each with a description.",
+            strict(&json!({"skillName": name()}), &["skillName"]),
+            READS,
+        ),
+        tool(
+            "loadSkillFile",
+            "Load a file of a skill",
+            "Load the full content of one file of a skill, by its path relative to the skill's directory.",
+            strict(
+                &json!({"skillName": name(), "path": text("Path of the file as `loadSkill` lists it")}),
+                &["skillName", "path"],
+            ),
+            READS,
+        ),
+        tool(
+            "list_skills",
+            "List skills",
+            "List available skills with their full descriptions as JSON.",
+            strict(
+                &json!({
+                    "query": text("Words that the name or the description holds"),
+                    "offset": {"type": "integer", "minimum": 0, "description": "Skills to leave out at the beginning"},
+                }),
+                &[],
+            ),
+            READS,
+        ),
+    ]
+}
+
+fn of_runs(mutating: bool) -> Vec<Tool> {
+    let run = || text("Id of the run, or a unique beginning or end of it");
+    let mut use_skill = json!({
+        "type": "object",
+        "properties": {
+            "skill": text("Skill name"),
+            "input": {"type": "object", "description": "Skill input parameters"},
+        },
+        "required": ["skill"],
+    });
+    use_skill["additionalProperties"] = json!(false);
+    vec![
+        tool(
+            "use_skill",
+            "Use a skill",
+            "Invoke a skill by name. It runs durably; the answer is its result, or for a long run its id, with which `get_run`, `read_thread` and `cancel_run` go on.",
+            object(use_skill),
+            Hints {
+                destructive: mutating,
+                ..RUNS
+            },
+        ),
+        tool(
+            "get_run",
+            "Look at a run",
+            "Tell what a run has come to: its result, or where it is.",
+            strict(&json!({"run": run()}), &["run"]),
+            READS,
+        ),
+        tool(
+            "cancel_run",
+            "Cancel a run",
+            "End a run. What it changed is put back.",
+            strict(
+                &json!({"run": run(), "now": {"type": "boolean", "description": "End its processes at once"}}),
+                &["run"],
+            ),
+            Hints {
+                destructive: true,
+                idempotent: true,
+                ..RUNS
+            },
+        ),
+        tool(
+            "read_thread",
+            "Read the log of a run",
+            "Read the log of a run: its events and what its commands wrote.",
+            strict(
+                &json!({
+                    "run": run(),
+                    "from": {"type": "integer", "minimum": 0, "description": "First line, from 0"},
+                    "limit": {"type": "integer", "minimum": 0, "description": "Lines at most; 0: as many as one answer holds"},
+                }),
+                &["run"],
+            ),
+            READS,
+        ),
+    ]
+}
+
+/// What a tool does to the world.
+#[derive(Clone, Copy)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a hint of the protocol"
+)]
+struct Hints {
+    read_only: bool,
+    destructive: bool,
+    idempotent: bool,
+    open_world: bool,
+}
+
+const READS: Hints = Hints {
+    read_only: true,
+    destructive: false,
+    idempotent: true,
+    open_world: false,
+};
+
+const RUNS: Hints = Hints {
+    read_only: false,
+    destructive: false,
+    idempotent: false,
+    open_world: true,
+};
+
+fn tool(
+    name: &'static str,
+    title: &str,
+    description: impl Into<String>,
+    input: Arc<JsonObject>,
+    hints: Hints,
+) -> Tool {
+    let annotations = ToolAnnotations::new()
+        .read_only(hints.read_only)
+        .destructive(hints.destructive)
+        .idempotent(hints.idempotent)
+        .open_world(hints.open_world);
+    Tool::new(name, description.into(), input)
+        .with_title(title)
+        .with_annotations(annotations)
+}
+
+fn skill_input() -> Arc<JsonObject> {
+    let mut name = text("Name of the skill to load (case-insensitive)");
+    name["minLength"] = json!(1);
+    strict(&json!({"name": name}), &["name"])
+}
+
+fn text(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+fn strict(properties: &Value, required: &[&str]) -> Arc<JsonObject> {
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema["additionalProperties"] = json!(false);
+    object(schema)
+}
+
+fn object(schema: Value) -> Arc<JsonObject> {
+    match schema {
+        Value::Object(map) => Arc::new(map),
+        _ => Arc::default(),
+    }
+}

@@ -1,0 +1,194 @@
+//! The tool `Skill`, as Wave's contract words it.
+
+use rmcp::model::CallToolResult;
+use serde_json::{Value, json};
+
+use super::answer;
+use super::finding::{Found, find, shown};
+use super::listing::{Form, Line, list};
+use super::page::{self, Unreadable};
+use super::skills::{Entry, Skills, Standing, What};
+use crate::catalog::dialect::wave;
+
+/// What went wrong, in the words of the contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Category {
+    NotFound,
+    Invalid,
+    Inaccessible,
+    Malformed,
+}
+
+impl Category {
+    const fn name(self) -> &'static str {
+        match self {
+            Category::NotFound => "skill_not_found",
+            Category::Invalid => "skill_invalid",
+            Category::Inaccessible => "skill_inaccessible",
+            Category::Malformed => "skill_malformed",
+        }
+    }
+}
+
+/// Hands a skill out.
+pub(super) fn invoke(skills: &Skills, name: &str, budget: usize) -> CallToolResult {
+    let refuse = |category, error: &str, suggestions: &[String]| {
+        refusal(
+            skills,
+            &Asked { name, budget },
+            category,
+            error,
+            suggestions,
+        )
+    };
+    let entry = match find(skills, name) {
+        Found::Skill(entry) => entry,
+        Found::Unknown => return refuse(Category::NotFound, "not found", &creation(name)),
+        Found::Ambiguous(names) => {
+            let error = format!("several workers have it; name one of {}", names.join(", "));
+            return refuse(Category::Invalid, &error, &names);
+        }
+        Found::Broken(problems) => {
+            let hints: Vec<String> = problems.iter().filter_map(|one| one.hint.clone()).collect();
+            let why = Unreadable::of(&problems);
+            return refuse(category_of(&why), &why.message(), &hints);
+        }
+    };
+    let standing = skills.standing(&entry);
+    if let (Standing::Untrusted | Standing::PeopleOnly, Some(why)) = (standing, standing.reason()) {
+        return refuse(Category::Inaccessible, why, &[]);
+    }
+    match page::read(skills, &entry) {
+        Ok(page) => success(skills, &entry, &page),
+        Err(Unreadable::Gone) => refuse(Category::NotFound, "not found", &creation(name)),
+        Err(Unreadable::Invalid(violations)) => {
+            let text = wave::invalid_text(&entry.name, &violations);
+            let fixes: Vec<String> = violations.iter().map(|one| one.fix.clone()).collect();
+            let error = Unreadable::Invalid(violations).message();
+            let asked = Asked { name, budget };
+            told(skills, &asked, Category::Invalid, text, &error, &fixes)
+        }
+        Err(why) => refuse(category_of(&why), &why.message(), &[]),
+    }
+}
+
+fn category_of(why: &Unreadable) -> Category {
+    match why {
+        Unreadable::Gone => Category::NotFound,
+        Unreadable::Inaccessible(_) => Category::Inaccessible,
+        Unreadable::Malformed(_) => Category::Malformed,
+        Unreadable::Invalid(_) => Category::Invalid,
+    }
+}
+
+fn creation(name: &str) -> Vec<String> {
+    vec![
+        format!("Create directory ~/.wave/skills/{}/", shown(name)),
+        "Add SKILL.md file with proper YAML frontmatter".to_owned(),
+    ]
+}
+
+fn success(skills: &Skills, entry: &Entry, page: &page::Page) -> CallToolResult {
+    let kind = if entry.is_personal(&skills.catalog.root) {
+        "personal"
+    } else {
+        "project"
+    };
+    let name = match &entry.what {
+        What::Worker(..) => &entry.name,
+        What::Root(skill) => &skill.name,
+    };
+    let text = format!(
+        "Skill: {name} (Type: {kind})\nPath: {}\n\n{}",
+        page.directory, page.text
+    );
+    let result = json!({
+        "success": true,
+        "content": text,
+        "shortResult": format!("{name}: {}", entry.description()),
+    });
+    answer::structured(text, result, false)
+}
+
+/// What was asked for.
+struct Asked<'a> {
+    name: &'a str,
+    budget: usize,
+}
+
+fn refusal(
+    skills: &Skills,
+    asked: &Asked<'_>,
+    category: Category,
+    error: &str,
+    suggestions: &[String],
+) -> CallToolResult {
+    let name = shown(asked.name);
+    let available = available(skills, asked.budget);
+    let text = if category == Category::NotFound {
+        let mark = "\u{0}";
+        wave::not_found_text(&name, [(mark, "")]).replace(&format!("- {mark}: "), &available)
+    } else {
+        format!("Error invoking skill '{name}': {error}\n\nAvailable skills:\n{available}")
+    };
+    told(skills, asked, category, text, error, suggestions)
+}
+
+fn told(
+    skills: &Skills,
+    asked: &Asked<'_>,
+    category: Category,
+    text: String,
+    error: &str,
+    suggestions: &[String],
+) -> CallToolResult {
+    let name = shown(asked.name);
+    let message = match category {
+        Category::NotFound => format!("Skill '{name}' not found"),
+        _ => error.to_owned(),
+    };
+    let mut size = 0;
+    let names: Vec<&str> = skills
+        .for_models()
+        .map(|one| one.name.as_str())
+        .take_while(|name| {
+            size += name.len() + 4;
+            size <= asked.budget
+        })
+        .collect();
+    let mut details = json!({
+        "type": category.name(),
+        "skillName": name,
+        "message": message,
+        "availableSkills": names,
+    });
+    if !suggestions.is_empty() {
+        details["suggestions"] = json!(suggestions);
+    }
+    let result: Value = json!({
+        "success": false,
+        "content": text,
+        "error": message,
+        "errorDetails": details,
+    });
+    answer::structured(text, result, true)
+}
+
+/// `- name: description` of every skill that a model may use.
+pub(super) fn available(skills: &Skills, budget: usize) -> String {
+    let lines: Vec<Line<'_>> = lines(skills).collect();
+    list(&lines, Form::Dashes, budget)
+}
+
+/// Skills that a model may use, as they are listed.
+pub(super) fn lines(skills: &Skills) -> impl Iterator<Item = Line<'_>> {
+    skills.for_models().map(|entry| Line {
+        name: &entry.name,
+        description: entry.description(),
+        location: if entry.is_personal(&skills.catalog.root) {
+            "global"
+        } else {
+            "project"
+        },
+    })
+}

@@ -1,0 +1,31 @@
+//! The Model Context Protocol over pipes: the real program, spoken to as a client does.
+//!
+//! What the contracts of the skill tools say is quoted here; deliberate differences stand in
+//! `docs/contracts.md`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::panic,
+    reason = "what prepares a test fails by panicking, and says when it skips"
+)]
+
+#[path = "mcp/client.rs"]
+mod client;
+#[path = "mcp/files.rs"]
+mod files;
+#[path = "mcp/hostile.rs"]
+mod hostile;
+#[path = "mcp/prompts_resources.rs"]
+mod prompts_resources;
+#[path = "mcp/protocol.rs"]
+mod protocol;
+#[path = "mcp/runs.rs"]
+mod runs;
+#[path = "mcp/skill_tool.rs"]
+mod skill_tool;
+#[path = "mcp/use_skill.rs"]
+mod use_skill;
+#[path = "mcp/wave_tool.rs"]
+mod wave_tool;
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod workspace;

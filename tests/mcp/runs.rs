@@ -1,0 +1,248 @@
+//! Runs over the protocol: long ones, many at once, cancelled ones, beside a daemon and without one.
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::client::{Client, text_of};
+use crate::workspace::daemon::Daemon;
+use crate::workspace::gate::Gate;
+use crate::workspace::{Workspace, eventually};
+
+const SKILLS: &str = "
+  - id: gated
+    description: d
+    run: |
+      echo before; GATE; echo after
+  - {id: quick, description: d, run: 'echo quick'}
+  - id: changes
+    description: d
+    mutating: true
+    run: |
+      GATE; echo x > f.txt
+";
+
+fn workspace(config: &str) -> (Workspace, Gate) {
+    let workspace = Workspace::new();
+    let gate = Gate::new(&workspace, "gate");
+    workspace.write("workerctl.yaml", config);
+    workspace.furnish(&SKILLS.replace("GATE", &Gate::text("gate")));
+    (workspace, gate)
+}
+
+fn call(client: &mut Client, skill: &str, meta: &Value) -> u64 {
+    let arguments = json!({"skill": skill});
+    client.request(
+        "tools/call",
+        &json!({"name": "use_skill", "arguments": arguments, "_meta": meta}),
+    )
+}
+
+fn phase(client: &mut Client, run: &str) -> Value {
+    client.call("get_run", &json!({"run": run}))["structuredContent"].clone()
+}
+
+#[test]
+fn a_long_run_is_answered_with_its_id_and_can_be_followed() {
+    let (workspace, mut gate) = workspace("mcp: {wait: 200ms}\n");
+    let mut client = Client::connect(&workspace);
+    let started = client.call("use_skill", &json!({"skill": "gated"}));
+    let said = &started["structuredContent"];
+    assert_eq!(said["is_error"], false, "{said}");
+    let run = said["run"].as_str().unwrap().to_owned();
+    assert!(
+        text_of(&started).contains("`get_run` tells how it ends"),
+        "{started}"
+    );
+    gate.reached();
+    assert_eq!(phase(&mut client, &run)["phase"], "executing");
+    gate.pass();
+    let ended = eventually("end", || {
+        Some(phase(&mut client, &run)).filter(|said| said["phase"] == "finished")
+    });
+    assert_eq!(ended["content"], "before\nafter", "{ended}");
+    let thread = client.text("read_thread", &json!({"run": run}));
+    assert!(
+        thread.contains(" out   before\n") && thread.contains("submitted"),
+        "{thread}"
+    );
+    let part = client.call("read_thread", &json!({"run": run, "from": 1, "limit": 1}));
+    assert_eq!(part["structuredContent"]["next"], 2, "{part}");
+    let unknown = client.call("get_run", &json!({"run": "nothing"}));
+    assert_eq!(unknown["isError"], true);
+}
+
+#[test]
+fn progress_is_told_while_a_run_goes_on() {
+    let (workspace, mut gate) = workspace("");
+    let mut client = Client::connect(&workspace);
+    let id = call(&mut client, "gated", &json!({"progressToken": "p1"}));
+    let first = client.message("progress", |one| one["method"] == "notifications/progress");
+    assert_eq!(first["params"]["progressToken"], "p1", "{first}");
+    gate.reached();
+    gate.pass();
+    let answer = client.answer(id);
+    assert_eq!(
+        answer["result"]["structuredContent"]["content"], "before\nafter",
+        "{answer}"
+    );
+}
+
+#[test]
+fn cancelling_a_call_cancels_its_run() {
+    let (workspace, mut gate) = workspace("");
+    let daemon = Daemon::start(&workspace);
+    let mut client = Client::connect(&workspace);
+    let id = call(&mut client, "gated", &json!({}));
+    gate.reached();
+    let params = json!({"requestId": id, "reason": "enough"});
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    eventually("cancelled", || {
+        let runs = workspace.json(&["runs"]);
+        runs["runs"][0]["outcome"]
+            .to_string()
+            .contains("cancelled")
+            .then_some(())
+    });
+    client.lives();
+    assert!(client.leave().success());
+    daemon.stop();
+}
+
+#[test]
+fn a_client_that_leaves_cancels_nothing() {
+    let (workspace, mut gate) = workspace("");
+    let daemon = Daemon::start(&workspace);
+    let mut client = Client::connect(&workspace);
+    call(&mut client, "gated", &json!({}));
+    gate.reached();
+    assert!(client.leave().success());
+    gate.pass();
+    eventually("success", || {
+        let runs = workspace.json(&["runs"]);
+        runs["runs"][0]["outcome"]
+            .to_string()
+            .contains("succeeded")
+            .then_some(())
+    });
+    daemon.stop();
+}
+
+#[test]
+fn without_a_daemon_a_run_comes_to_its_end_before_the_server_does() {
+    let (workspace, mut gate) = workspace("");
+    for told in [false, true] {
+        let mut client = Client::connect(&workspace);
+        call(&mut client, "gated", &json!({}));
+        gate.reached();
+        if told {
+            client.signal(Signal::TERM);
+            gate.pass();
+            assert!(client.ended().success());
+        } else {
+            let leaving = std::thread::spawn(move || client.leave());
+            gate.pass();
+            assert!(leaving.join().unwrap().success());
+        }
+        let runs = workspace.json(&["runs"]);
+        assert!(
+            runs["runs"][0]["outcome"].to_string().contains("succeeded"),
+            "{runs}"
+        );
+    }
+}
+
+#[test]
+fn runs_are_cancelled_on_request_and_mutating_ones_only_where_allowed() {
+    let (workspace, mut gate) = workspace("mcp: {wait: 100ms}\n");
+    let daemon = Daemon::start(&workspace);
+    let mut client = Client::connect(&workspace);
+    let started = client.call("use_skill", &json!({"skill": "gated"}));
+    gate.reached();
+    let run = started["structuredContent"]["run"].clone();
+    let told = client.call("cancel_run", &json!({"run": run, "now": true}));
+    assert!(told["structuredContent"]["phase"].is_string(), "{told}");
+    eventually("end", || {
+        let said = client.call("get_run", &json!({"run": run}));
+        (said["structuredContent"]["outcome"] == "cancelled").then_some(())
+    });
+    let other = workspace
+        .run(&["run", "--no-wait", "changes"])
+        .expect_code(0);
+    let other = other.stdout.trim().to_owned();
+    gate.reached();
+    let refused = client.call("cancel_run", &json!({"run": other}));
+    assert!(text_of(&refused).contains("mutating: allow"), "{refused}");
+    gate.pass();
+    workspace.run(&["wait", &other]).expect_code(0);
+    assert!(
+        client
+            .refusal("cancel_run", &json!({"run": other, "now": "yes"}))
+            .contains("expected boolean")
+    );
+    daemon.stop();
+}
+
+#[test]
+fn sixty_four_calls_at_once_are_all_answered() {
+    let (workspace, _gate) = workspace("max_parallel: 8\n");
+    workspace.write(
+        ".claude/skills/git/SKILL.md",
+        "---\nname: git\ndescription: d\n---\n\nx\n",
+    );
+    let mut client = Client::connect(&workspace);
+    let calls: Vec<(u64, &str)> = (0..64)
+        .map(|n| match n % 4 {
+            0 => (call(&mut client, "quick", &json!({})), "quick"),
+            1 => (
+                client.request(
+                    "tools/call",
+                    &json!({"name": "skill", "arguments": {"name": "git"}}),
+                ),
+                "Loading: git",
+            ),
+            2 => (
+                client.request("tools/call", &json!({"name": "list_skills"})),
+                "[{",
+            ),
+            _ => (
+                client.request(
+                    "tools/call",
+                    &json!({"name": "Skill", "arguments": {"skill_name": "git"}}),
+                ),
+                "Skill: git",
+            ),
+        })
+        .collect();
+    for (id, expected) in calls {
+        let answer = client.answer(id);
+        assert!(text_of(&answer["result"]).starts_with(expected), "{answer}");
+    }
+    assert!(client.leave().success());
+}
+
+#[test]
+fn an_engine_in_the_server_is_given_back_when_nobody_needs_it() {
+    let (workspace, _gate) = workspace("");
+    let mut client = Client::connect(&workspace);
+    assert_eq!(
+        client.text("use_skill", &json!({"skill": "quick"})),
+        "quick"
+    );
+    // A daemon can start while the client keeps its server, which uses the daemon then.
+    let daemon = eventually("the workspace is free", || {
+        let status = workspace.run(&["status", "--json"]);
+        (status.code != 0
+            || status.value()["host"] != "in_process"
+            || status.value()["pid"] != client.pid())
+        .then(|| Daemon::start(&workspace))
+    });
+    assert_eq!(
+        client.text("use_skill", &json!({"skill": "quick"})),
+        "quick"
+    );
+    daemon.stop();
+    assert_eq!(
+        client.text("use_skill", &json!({"skill": "quick"})),
+        "quick"
+    );
+}

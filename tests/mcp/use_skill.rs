@@ -1,0 +1,205 @@
+//! The tool `use_skill`: "Skills", its behaviours and its errors.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, text_of};
+use crate::workspace::Workspace;
+
+const SUMMARIZE: &str = "---
+description: Summarize text or documents concisely
+preferred_model: fast
+required_tools:
+  - bash
+max_iterations: 3
+input_schema:
+  type: object
+  properties:
+    content:
+      type: string
+      description: Text or file path to summarize
+    format:
+      type: string
+      enum: [bullets, paragraph, tldr]
+      default: bullets
+  required:
+    - content
+---
+
+You are a summarization assistant. Create clear, concise summaries.
+";
+
+const WORKER: &str = "
+  - {id: hello, description: d, run: 'echo hello {who}', interface: {inputs: [{name: who, type: string, required: true}]}}
+  - {id: fails, description: d, run: 'echo so far; echo the reason >&2; exit 3'}
+  - {id: writes, description: d, run: 'echo x > f.txt', mutating: true}
+";
+
+fn workspace() -> Workspace {
+    let workspace = Workspace::with_skills(WORKER);
+    workspace.write("workspace/skills/summarize/SKILL.md", SUMMARIZE);
+    workspace.write(
+        "workspace/skills/plain.md",
+        "---\ndescription: d\n---\n\nSay hello to the user.\n",
+    );
+    workspace
+}
+
+fn used(client: &mut Client, skill: &str, input: &Value) -> Value {
+    let result = client.call("use_skill", &json!({"skill": skill, "input": input}));
+    let said = &result["structuredContent"];
+    assert_eq!(said["content"], text_of(&result), "{result}");
+    assert_eq!(said["is_error"], result["isError"], "{result}");
+    said.clone()
+}
+
+/// The content of an error before any run.
+fn error(client: &mut Client, skill: &str, input: &Value) -> String {
+    let said = used(client, skill, input);
+    assert_eq!(said["is_error"], true, "{said}");
+    assert_eq!(
+        (&said["iterations"], &said["run"]),
+        (&json!(0), &Value::Null),
+        "{said}"
+    );
+    said["content"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_schema_is_the_contracts() {
+    let workspace = workspace();
+    let tool = Client::connect(&workspace).tool("use_skill");
+    let properties = json!({
+        "skill": {"type": "string", "description": "Skill name"},
+        "input": {"type": "object", "description": "Skill input parameters"},
+    });
+    assert_eq!(tool["inputSchema"]["properties"], properties);
+    assert_eq!(tool["inputSchema"]["required"], json!(["skill"]));
+    assert_eq!(tool["annotations"]["readOnlyHint"], false);
+}
+
+#[test]
+fn errors_before_anything_runs_have_the_contracts_words() {
+    let workspace = workspace();
+    let mut client = Client::connect(&workspace);
+    // "Skill not found: SkillResult.error("Skill 'name' not found")".
+    assert_eq!(
+        error(&mut client, "name", &json!({})),
+        "Skill 'name' not found"
+    );
+    // "Invalid input schema: SkillResult.error("Invalid input: <validation error>")".
+    let invalid = error(&mut client, "summarize", &json!({"format": "prose"}));
+    assert!(invalid.starts_with("Invalid input: "), "{invalid}");
+    assert!(
+        invalid.contains("\"content\" is a required property") && invalid.contains("/format: "),
+        "{invalid}"
+    );
+    // "Required tool unavailable: SkillResult.error("Skill requires tool 'bash' which is not available")".
+    let tool = error(&mut client, "summarize", &json!({"content": "x"}));
+    assert_eq!(tool, "Skill requires tool 'bash' which is not available");
+    // Instructions need a model, which nothing offers yet.
+    let model = error(&mut client, "plain", &json!({}));
+    assert!(
+        model.starts_with("Skill 'plain' needs a model, and none is configured."),
+        "{model}"
+    );
+    // A worker's inputs are held to its interface.
+    for input in [json!({}), json!({"who": "x", "other": 1})] {
+        let invalid = error(&mut client, "hello", &input);
+        assert!(invalid.starts_with("Invalid input: "), "{invalid}");
+    }
+    assert!(
+        client
+            .refusal("use_skill", &json!({}))
+            .contains("`skill` is required")
+    );
+    assert!(
+        client
+            .refusal("use_skill", &json!({"skill": "hello", "input": []}))
+            .contains("expected object")
+    );
+    client.lives();
+}
+
+#[test]
+fn a_skill_of_a_worker_runs_durably_and_gives_its_result() {
+    let workspace = workspace();
+    let mut client = Client::connect(&workspace);
+    for name in ["hello", "w/hello", "w:hello"] {
+        let said = used(&mut client, name, &json!({"who": "a'b; $(x)"}));
+        assert_eq!(said["content"], "hello a'b; $(x)", "{said}");
+        assert_eq!(
+            (&said["is_error"], &said["iterations"]),
+            (&json!(false), &json!(1))
+        );
+        let run = said["run"].as_str().unwrap();
+        let again = client.call("get_run", &json!({"run": run}));
+        assert_eq!(again["structuredContent"], said);
+    }
+    let failed = used(&mut client, "fails", &json!({}));
+    let content = failed["content"].as_str().unwrap();
+    assert!(content.starts_with("w/fails failed: "), "{content}");
+    assert!(content.contains("\n\nso far\n\nthe reason"), "{content}");
+    assert_eq!(
+        (&failed["is_error"], &failed["iterations"]),
+        (&json!(true), &json!(1))
+    );
+    assert!(client.leave().success());
+    // What was done is there for everybody.
+    let runs = workspace.json(&["runs"]);
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 4, "{runs}");
+}
+
+#[test]
+fn mutating_skills_run_only_where_the_configuration_says_so() {
+    let workspace = workspace();
+    let mut client = Client::connect(&workspace);
+    let refused = error(&mut client, "writes", &json!({}));
+    assert!(
+        refused.contains("`mcp: {mutating: allow}` in workerctl.yaml"),
+        "{refused}"
+    );
+    let listed = client.call("list_skills", &json!({"query": "writes"}));
+    assert!(
+        listed["structuredContent"]["skills"][0]["unavailable"].is_string(),
+        "{listed}"
+    );
+    assert!(workspace.read("f.txt").is_none());
+    assert!(client.leave().success());
+
+    // What cannot be understood allows nothing, and is an error of `check`.
+    workspace.write("workerctl.yaml", "mcp: {mutating: yes please}\n");
+    let mut client = Client::connect(&workspace);
+    assert!(error(&mut client, "writes", &json!({})).contains("mutating: allow"));
+    assert!(client.leave().success());
+    let checked = workspace.run(&["check"]).expect_code(4);
+    assert!(
+        format!("{checked:?}").contains("is not known"),
+        "{checked:?}"
+    );
+
+    workspace.write("workerctl.yaml", "mcp: {mutating: allow}\n");
+    workspace.commit_all("allow");
+    let mut client = Client::connect(&workspace);
+    let said = used(&mut client, "writes", &json!({}));
+    assert_eq!(said["is_error"], false, "{said}");
+    let commit = said["commit"].as_str().unwrap();
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]).trim(), commit);
+    assert!(
+        said["content"]
+            .as_str()
+            .unwrap()
+            .contains(&format!("commit: {commit}")),
+        "{said}"
+    );
+    assert_eq!(
+        client.tool("use_skill")["annotations"]["destructiveHint"],
+        true
+    );
+    let listed = client.call("list_skills", &json!({"query": "writes"}));
+    assert!(
+        listed["structuredContent"]["skills"][0]
+            .get("unavailable")
+            .is_none(),
+        "{listed}"
+    );
+}
