@@ -3,7 +3,7 @@
 //! A due time that is to run is made into a run off the loop, for that reads files; when it comes back, it is
 //! decided anew. Its row, the schedule's state and the run are one commit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use chrono_tz::Tz;
@@ -23,7 +23,10 @@ use crate::schedule::{Moment, Next, Others, Recurrence, settle};
 const TRY_AGAIN_MS: u64 = 5_000;
 
 /// Most schedules that one turn looks at; the others follow in the next.
-const LOOKS_MAX: usize = 1_000;
+pub(super) const LOOKS_MAX: usize = 1_000;
+
+/// States of new schedules that are stored together.
+const COMMITTED_AT_ONCE: usize = 2_000;
 
 /// Rows of one look before others have their turn.
 const ROUNDS_MAX: usize = 16;
@@ -31,10 +34,8 @@ const ROUNDS_MAX: usize = 16;
 /// A schedule in force.
 pub(super) struct Scheduled {
     pub(super) definition: Arc<Schedule>,
-    /// Due times that follow the clock.
-    pub(super) recurrence: Option<Recurrence>,
     pub(super) zone: Tz,
-    pub(super) state: ScheduleState,
+    pub(super) state: Box<ScheduleState>,
     /// When it is looked at again.
     wake: Option<Timestamp>,
     /// The due time whose run is being made.
@@ -45,21 +46,29 @@ pub(super) struct Scheduled {
     pub(super) looking: Looking,
 }
 
-/// All schedules.
+impl Scheduled {
+    /// Its due times that follow the clock. Made anew for each look: kept, they would be the most that is held
+    /// of a schedule, and hardly any is looked at often.
+    pub(super) fn recurrence(&self) -> Option<Recurrence> {
+        Recurrence::of(&self.definition.trigger, self.zone, self.state.anchor)
+    }
+}
+
+/// All schedules. There may be very many: what is held of each lies apart, and its id is there once.
 #[derive(Default)]
 pub(super) struct Schedules {
-    pub(super) in_force: BTreeMap<String, Scheduled>,
+    pub(super) in_force: BTreeMap<Arc<str>, Box<Scheduled>>,
     /// Which schedules follow a skill; its address is in lower case.
     pub(super) followers: BTreeMap<String, Vec<String>>,
     /// States of schedules whose definitions are not there.
-    pub(super) known: BTreeMap<String, ScheduleState>,
-    wakes: BTreeSet<(Timestamp, String)>,
+    pub(super) known: BTreeMap<String, Box<ScheduleState>>,
+    wakes: BTreeSet<(Timestamp, Arc<str>)>,
     looked_at: Option<Timestamp>,
 }
 
 impl Schedules {
     /// With what the store remembers.
-    pub(super) fn remembering(known: BTreeMap<String, ScheduleState>) -> Schedules {
+    pub(super) fn remembering(known: BTreeMap<String, Box<ScheduleState>>) -> Schedules {
         Schedules {
             known,
             ..Schedules::default()
@@ -72,14 +81,21 @@ impl Schedules {
     }
 
     pub(super) fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
-        let Some(scheduled) = self.in_force.get_mut(id) else {
+        let Some((id, _)) = self.in_force.get_key_value(id) else {
             return;
         };
-        if let Some(earlier) = scheduled.wake.take() {
-            self.wakes.remove(&(earlier, id.to_owned()));
+        let id = Arc::clone(id);
+        let Some(scheduled) = self.in_force.get_mut(&id) else {
+            return;
+        };
+        let earlier = std::mem::replace(&mut scheduled.wake, wake);
+        if earlier == wake {
+            return;
         }
-        scheduled.wake = wake;
-        self.wakes.extend(wake.map(|wake| (wake, id.to_owned())));
+        if let Some(earlier) = earlier {
+            self.wakes.remove(&(earlier, Arc::clone(&id)));
+        }
+        self.wakes.extend(wake.map(|wake| (wake, id)));
     }
 }
 
@@ -90,11 +106,50 @@ fn digest(schedule: &Schedule) -> String {
     format!("{:x}", Sha256::digest(text))
 }
 
+fn zone_of(definition: &Schedule) -> Tz {
+    definition.timezone.parse().unwrap_or(Tz::UTC)
+}
+
+/// Those that the definition does not switch off.
+fn enabled(definitions: &[Arc<Schedule>]) -> impl Iterator<Item = &Arc<Schedule>> {
+    definitions.iter().filter(|definition| !definition.disabled)
+}
+
 impl Core {
     /// These definitions are in force from now on.
     pub(super) fn set_schedules(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
-        let now = self.clock.now();
-        let mut left: BTreeSet<String> = self.schedules.in_force.keys().cloned().collect();
+        self.let_go_of_others(turn, definitions);
+        let mut runs = self.runs_of_schedules();
+        for definition in enabled(definitions) {
+            self.put_in_force(turn, definition, &mut runs);
+        }
+        self.schedules.followers = followers(definitions);
+    }
+
+    /// Puts schedules in force before runs of earlier engines are settled. Nobody waits for an answer, so that a
+    /// workspace of very many that are new is stored part by part. They are complete where no error hides one.
+    pub(crate) fn begin_schedules(
+        &mut self,
+        definitions: &[Arc<Schedule>],
+        are_complete: bool,
+    ) -> Result<(), Diagnostic> {
+        let mut turn = Turn::default();
+        let mut runs = self.runs_of_schedules();
+        for definition in enabled(definitions) {
+            self.put_in_force(&mut turn, definition, &mut runs);
+            if turn.before.len() >= COMMITTED_AT_ONCE {
+                self.commit(&mut turn)?;
+            }
+        }
+        self.schedules.followers = followers(definitions);
+        if are_complete {
+            self.close_absent_schedules(&mut turn);
+        }
+        self.commit(&mut turn)
+    }
+
+    /// Runs of schedules that have not ended.
+    fn runs_of_schedules(&self) -> BTreeMap<String, BTreeSet<RunId>> {
         let mut runs: BTreeMap<String, BTreeSet<RunId>> = BTreeMap::new();
         for (run, live) in &self.live {
             if let Some(due) = live
@@ -106,11 +161,18 @@ impl Core {
                 runs.entry(due.schedule.clone()).or_default().insert(*run);
             }
         }
-        for definition in definitions.iter().filter(|definition| !definition.disabled) {
-            left.remove(&definition.id);
-            self.put_in_force(turn, definition, &mut runs, now);
-        }
-        self.schedules.followers = followers(definitions);
+        runs
+    }
+
+    /// Closes schedules that are not defined any more.
+    fn let_go_of_others(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
+        let now = self.clock.now();
+        let defined: HashSet<&str> = enabled(definitions).map(|one| one.id.as_str()).collect();
+        let in_force = self.schedules.in_force.keys();
+        let left: Vec<Arc<str>> = in_force
+            .filter(|id| !defined.contains(id.as_ref()))
+            .cloned()
+            .collect();
         for id in left {
             self.schedules.set_wake(&id, None);
             if let Some(mut gone) = self.schedules.in_force.remove(&id) {
@@ -122,10 +184,10 @@ impl Core {
                 gone.state.closed = Some(now);
                 gone.state.open = None;
                 turn.before.push(written(&id, &gone.state));
-                self.schedules.known.insert(id, gone.state);
+                self.schedules.known.insert(id.to_string(), gone.state);
+                self.alarms.look_at(id);
             }
         }
-        self.alarms.look_at_all();
     }
 
     fn put_in_force(
@@ -133,52 +195,72 @@ impl Core {
         turn: &mut Turn,
         definition: &Arc<Schedule>,
         runs: &mut BTreeMap<String, BTreeSet<RunId>>,
-        now: Timestamp,
     ) {
-        let id = &definition.id;
-        let zone: Tz = definition.timezone.parse().unwrap_or(Tz::UTC);
+        let (id, now) = (definition.id.as_str(), self.clock.now());
+        if let Some(present) = self.schedules.in_force.get_mut(id)
+            && present.definition == *definition
+        {
+            // The same, read again: the former one need not be kept beside it.
+            present.definition = Arc::clone(definition);
+            return;
+        }
         let digest = digest(definition);
-        let present = self.schedules.in_force.remove(id);
-        let preparing = present.as_ref().and_then(|present| present.preparing);
-        let wake = present.as_ref().and_then(|present| present.wake);
-        let (runs, looking) = match &present {
-            Some(present) => (present.runs.clone(), present.looking),
-            None => (runs.remove(id).unwrap_or_default(), Looking::default()),
-        };
-        let is_first = present.is_none();
-        let known = present.map(|present| present.state);
-        let known = known.or_else(|| self.schedules.known.remove(id));
-        let (state, is_new) = match known {
-            Some(state) if state.digest == digest && state.closed.is_none() => (state, false),
+        if let Some((id, _)) = self.schedules.in_force.get_key_value(id) {
+            self.alarms.look_at(Arc::clone(id));
+        }
+        if let Some(present) = self.schedules.in_force.get_mut(id) {
+            present.definition = Arc::clone(definition);
+            present.zone = zone_of(definition);
+            if present.state.digest == digest {
+                self.schedules.set_wake(id, Some(now));
+                return;
+            }
+            let rows = (present.state).let_go(now, "the schedule was changed before it ran");
+            turn.before
+                .extend(rows.into_iter().map(|row| stored(id, row)));
+            present.state.re_anchor(digest, now);
+            turn.before.push(written(id, &present.state));
+        } else {
+            let state = self.take_up(turn, id, digest);
+            let scheduled = Scheduled {
+                definition: Arc::clone(definition),
+                zone: zone_of(definition),
+                state,
+                wake: None,
+                preparing: None,
+                runs: runs.remove(id).unwrap_or_default(),
+                looking: Looking::default(),
+            };
+            let scheduled = Box::new(scheduled);
+            let id = Arc::<str>::from(id);
+            self.alarms.look_at(Arc::clone(&id));
+            self.schedules.in_force.insert(id, scheduled);
+        }
+        self.schedules.set_wake(id, Some(now));
+        self.look_around(turn, id);
+    }
+
+    /// The state of a schedule that was not in force.
+    fn take_up(&mut self, turn: &mut Turn, id: &str, digest: String) -> Box<ScheduleState> {
+        let now = self.clock.now();
+        let state = match self.schedules.known.remove(id) {
+            Some(state) if state.digest == digest && state.closed.is_none() => return state,
             // Made anew of its rows: it goes on behind the newest of them.
-            Some(state) if state.digest.is_empty() => (ScheduleState { digest, ..state }, true),
+            Some(mut state) if state.digest.is_empty() => {
+                state.digest = digest;
+                state
+            }
             Some(mut state) => {
                 let rows = state.let_go(now, "the schedule was changed before it ran");
                 turn.before
                     .extend(rows.into_iter().map(|row| stored(id, row)));
                 state.re_anchor(digest, now);
-                (state, true)
+                state
             }
-            None => (ScheduleState::new(digest, now), true),
+            None => Box::new(ScheduleState::new(digest, now)),
         };
-        if is_new {
-            turn.before.push(written(id, &state));
-        }
-        let scheduled = Scheduled {
-            recurrence: Recurrence::of(&definition.trigger, zone, state.anchor),
-            definition: Arc::clone(definition),
-            zone,
-            state,
-            wake,
-            preparing,
-            runs,
-            looking,
-        };
-        self.schedules.in_force.insert(id.clone(), scheduled);
-        self.schedules.set_wake(id, Some(now));
-        if is_first || is_new {
-            self.look_around(turn, id);
-        }
+        turn.before.push(written(id, &state));
+        state
     }
 
     /// Looks at every schedule whose time has come.
@@ -207,8 +289,8 @@ impl Core {
 
     fn look_at(&mut self, turn: &mut Turn, id: &str) {
         self.look_if_due(id);
-        let is_free = |scheduled: &Scheduled| scheduled.preparing.is_none();
-        if !self.schedules.in_force.get(id).is_some_and(is_free) {
+        let scheduled = self.schedules.in_force.get(id);
+        if scheduled.is_none_or(|one| one.preparing.is_some()) {
             return;
         }
         self.rewind(turn, id);
@@ -254,7 +336,8 @@ impl Core {
             others,
         };
         let occurrences = scheduled.state.occurrences();
-        let slots = scheduled.recurrence.as_ref().unwrap_or(&occurrences);
+        let recurrence = scheduled.recurrence();
+        let slots = recurrence.as_ref().unwrap_or(&occurrences);
         let cursor = scheduled.state.cursor;
         let mut next = Next::Again;
         for _ in 0..ROUNDS_MAX {
@@ -398,7 +481,7 @@ impl Core {
         let Some(due) = &spec.scheduled else {
             return;
         };
-        let (id, now) = (&due.schedule, self.clock.now());
+        let (id, now) = (due.schedule.as_str(), self.clock.now());
         let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
             return;
         };
