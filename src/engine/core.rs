@@ -23,6 +23,7 @@ mod alarm;
 mod commit;
 mod dispatch;
 mod drain;
+mod in_force;
 mod ledger;
 mod manual;
 mod occurrences;
