@@ -222,3 +222,55 @@ fn a_person_triggers_backfills_and_asks_for_later() {
     assert_eq!(past.code, 2, "{past:?}");
     daemon.stop();
 }
+
+/// Starts a daemon that takes the machine's start for the one of this id; `None` where that is not allowed here.
+fn daemon_after_start(workspace: &Workspace, id: &str) -> Option<Daemon> {
+    let file = workspace.home.join("boot_id");
+    std::fs::write(&file, format!("{id}\n")).unwrap();
+    let script = "mount --bind \"$0\" /proc/sys/kernel/random/boot_id || exit 75; exec \"$@\"";
+    let in_namespace = |arguments: &[&std::ffi::OsStr]| {
+        let mut command = workspace.program("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", script]);
+        command.arg(&file).args(arguments);
+        command
+    };
+    let tried = in_namespace(&["true".as_ref()]).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        workspace::skip("no mount namespace can be made here");
+        return None;
+    }
+    let daemon = workspace.workerctl(&["-v", "daemon"]);
+    let line: Vec<_> = std::iter::once(daemon.get_program())
+        .chain(daemon.get_args())
+        .collect();
+    Some(Daemon::start_by(workspace, in_namespace(&line)))
+}
+
+#[test]
+fn a_start_of_the_machine_fires_once() {
+    let workspace = Workspace::with_skills(
+        "
+  - id: greet
+    description: greets
+    run: 'echo hello'
+    schedule: '@reboot'
+",
+    );
+    let Some(daemon) = daemon_after_start(&workspace, "first") else {
+        return;
+    };
+    // When it is first seen, the machine has started long ago.
+    wait_until_seen(&workspace, "w/greet");
+    daemon.stop();
+    let again = daemon_after_start(&workspace, "first").unwrap();
+    wait_until_seen(&workspace, "w/greet");
+    assert!(slots(&workspace, "w/greet").is_empty());
+    again.kill();
+    for _ in 0..2 {
+        let daemon = daemon_after_start(&workspace, "second").unwrap();
+        let fired = row(&workspace, "w/greet", 1);
+        assert_eq!(fired["fate"], "ran");
+        daemon.stop();
+    }
+    assert_eq!(slots(&workspace, "w/greet").len(), 1);
+}

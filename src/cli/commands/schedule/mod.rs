@@ -33,7 +33,7 @@ enum What {
     Slots {
         /// Id of the schedule; all without it
         schedule: Option<String>,
-        /// Only due times since then, such as `2h`, `yesterday`, `2026-11-20`
+        /// Only due times since then, such as `2h`, `2026-11-20`, `2026-11-20T09:00`
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
         /// How many rows
