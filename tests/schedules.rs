@@ -1,7 +1,8 @@
 //! A daemon that fires a schedule and is killed around its due times: each has one row, and each row that
 //! says so one run.
 //!
-//! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of kills (10 by default, 300 before a release).
+//! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of kills at random moments, and of those a second before a due time,
+//! at it and a second after it (10 each by default; before a release 300 of the first and 100 of the others).
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -13,7 +14,7 @@
 mod workspace;
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use workspace::daemon::Daemon;
@@ -26,6 +27,33 @@ const SKILLS: &str = r#"
     run: 'echo "{scheduled_at}" "$WORKERCTL_SCHEDULED_AT"'
     schedule: {every: 1s, overlap: allow_all, catch_up: {mode: all, window: 1h}}
 "#;
+
+/// Due every four seconds, on whole seconds of the clock, so that everybody knows when.
+const KNOWN: &str = r#"
+  - id: tick
+    description: says what is due
+    run: 'echo "{scheduled_at}"'
+    schedule: {cron: "*/4 * * * * *", seconds: true, overlap: allow_all, catch_up: {mode: all, window: 1h}}
+"#;
+
+/// Milliseconds between the due times of [`KNOWN`].
+const KNOWN_PERIOD: i64 = 4_000;
+
+/// How long before it is killed a daemon has to have started at least, in milliseconds.
+const LEAD: i64 = 500;
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
+}
+
+/// Waits for a moment of the clock; answers it.
+fn wait_until(moment: i64) -> i64 {
+    while let Ok(left @ 1..) = u64::try_from(moment - now()) {
+        std::thread::sleep(Duration::from_millis(left));
+    }
+    moment
+}
 
 fn slots(workspace: &Workspace) -> Vec<Value> {
     let line = ["schedule", "slots", "w/tick", "-n", "10000"];
@@ -40,7 +68,7 @@ fn millis(row: &Value, key: &str) -> i64 {
 }
 
 /// Every due time from the first to the last has one row, and each run one due time.
-fn verify(rows: &[Value]) -> BTreeSet<String> {
+fn verify(rows: &[Value], period: i64) -> BTreeSet<String> {
     let mut runs = BTreeSet::new();
     let mut next = millis(&rows[0], "from");
     for row in rows {
@@ -49,14 +77,109 @@ fn verify(rows: &[Value]) -> BTreeSet<String> {
             next,
             "a due time has no row, or two: {row}"
         );
-        let count = (millis(row, "to") - next) / 1_000 + 1;
+        let count = (millis(row, "to") - next) / period + 1;
         assert_eq!(row["count"], count, "{row}");
-        next = millis(row, "to") + 1_000;
+        next = millis(row, "to") + period;
         if let Some(run) = row["run"].as_str() {
             assert!(runs.insert(run.to_owned()), "{run} has two due times");
         }
     }
     runs
+}
+
+/// The runs that there are.
+fn made(workspace: &Workspace) -> BTreeSet<String> {
+    let all = workspace.json(&["runs", "--limit", "10000"]);
+    let made = all["runs"].as_array().unwrap().iter();
+    made.map(|run| run["run"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// Kills a daemon so many milliseconds after due times, and starts the next at once: each due time that was
+/// aimed at has led to one run, and so has every other.
+fn killed_beside_due_times(after: i64) {
+    let workspace = Workspace::with_skills(KNOWN);
+    // The first is left in peace, so that the schedule is known before any due time that is aimed at.
+    let daemon = Daemon::start(&workspace);
+    eventually("a first due time", || {
+        (!slots(&workspace).is_empty()).then_some(())
+    });
+    daemon.kill();
+    let mut aimed = BTreeSet::new();
+    for _ in 0..rounds(10) {
+        let daemon = Daemon::start(&workspace);
+        let earliest = now() + LEAD - after;
+        let due = (earliest.div_euclid(KNOWN_PERIOD) + 1) * KNOWN_PERIOD;
+        wait_until(due + after);
+        daemon.kill();
+        aimed.insert(due);
+    }
+    let daemon = Daemon::start(&workspace);
+    let last = *aimed.last().unwrap();
+    eventually("what follows the last of them", || {
+        let newest = slots(&workspace).pop().unwrap();
+        (millis(&newest, "to") > last).then_some(())
+    });
+    let pause = ["schedule", "pause", "w/tick", "--reason", "the test ends"];
+    assert_eq!(workspace.run(&pause).code, 0);
+    workspace.wait_until_idle();
+    let mut rows = slots(&workspace);
+    rows.retain(|row| row["fate"] != "paused");
+    let told = verify(&rows, KNOWN_PERIOD);
+    assert_eq!(told, made(&workspace));
+    for due in aimed {
+        let mut of = rows.iter().filter(|row| millis(row, "from") == due);
+        let row = of.next().unwrap();
+        assert!(row["run"].is_string() && row["count"] == 1, "{row}");
+        assert!(of.next().is_none(), "{row}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn a_daemon_killed_a_second_before_due_times_runs_each_once() {
+    killed_beside_due_times(-1_000);
+}
+
+#[test]
+fn a_daemon_killed_at_due_times_runs_each_once() {
+    killed_beside_due_times(0);
+}
+
+#[test]
+fn a_daemon_killed_a_second_after_due_times_runs_each_once() {
+    killed_beside_due_times(1_000);
+}
+
+#[test]
+fn a_run_sees_the_date_and_the_time_of_its_zone() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: tick
+    description: says what it sees
+    run: 'echo "{date}T{time} $TZ {scheduled_at}"'
+    schedule: {every: 1s, timezone: Asia/Tokyo, overlap: allow_all}
+"#,
+    );
+    let daemon = Daemon::start(&workspace);
+    let row = eventually("a due time", || {
+        let mut rows = slots(&workspace).into_iter();
+        rows.find(|row| row["run"].is_string())
+    });
+    let run = row["run"].as_str().unwrap();
+    workspace.wait_for_event(run, "closed");
+    let due = workerctl::model::Timestamp::from_millis(millis(&row, "from"));
+    let tokyo = chrono_tz::Tz::Asia__Tokyo;
+    let seen = format!(
+        "{}T{} Asia/Tokyo {}",
+        due.date_in(tokyo),
+        due.time_in(tokyo),
+        due.rfc3339_in(tokyo)
+    );
+    let log = workspace.run(&["logs", run]).stdout;
+    assert!(log.contains(&seen), "{seen}: {log}");
+    assert!(seen.contains("+09:00"), "{seen}");
+    daemon.stop();
 }
 
 #[test]
@@ -74,19 +197,12 @@ fn a_daemon_that_is_killed_around_due_times_runs_each_once() {
         let rows = slots(&workspace);
         (rows.len() > 3).then_some(rows)
     });
-    let runs = verify(&rows);
+    let runs = verify(&rows, 1_000);
     assert!(runs.len() > 3);
     workspace.run(&["schedule", "pause", "w/tick", "--reason", "the test ends"]);
     workspace.wait_until_idle();
-    let all = workspace.json(&["runs", "--limit", "10000"]);
-    let made = all["runs"].as_array().unwrap();
-    let made: BTreeSet<&str> = made
-        .iter()
-        .map(|run| run["run"].as_str().unwrap())
-        .collect();
-    let rows = slots(&workspace);
-    let told = verify(&rows);
-    assert_eq!(made, told.iter().map(String::as_str).collect());
+    let told = verify(&slots(&workspace), 1_000);
+    assert_eq!(told, made(&workspace));
     daemon.stop();
 }
 
@@ -120,6 +236,6 @@ fn a_run_knows_its_due_time_and_a_pause_outlives_the_daemon() {
     eventually("it goes on", || {
         (slots(&workspace).len() > before).then_some(())
     });
-    verify(&slots(&workspace));
+    verify(&slots(&workspace), 1_000);
     daemon.stop();
 }

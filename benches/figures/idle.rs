@@ -68,7 +68,7 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
 
 /// What the threads of a process did while it was watched.
 #[derive(Default)]
-struct Activity {
+pub(crate) struct Activity {
     /// In how many seconds a thread of ours ran.
     seconds: u64,
     /// Context switches of sled's threads.
@@ -77,7 +77,7 @@ struct Activity {
     by_name: BTreeMap<String, u64>,
 }
 
-fn watch(pid: u32, seconds: u64) -> Activity {
+pub(crate) fn watch(pid: u32, seconds: u64) -> Activity {
     let mut activity = Activity::default();
     let mut before = switches(pid);
     for _ in 0..seconds {
@@ -126,7 +126,7 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
     line.unwrap_or_default().trim()
 }
 
-fn resident_kb(pid: u32) -> f64 {
+pub(crate) fn resident_kb(pid: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     field(&status, "VmRSS:")
         .trim_end_matches("kB")

@@ -19,7 +19,16 @@ pub(crate) fn load() -> String {
 
 /// Seconds of processor time that this process and its ended children have used.
 pub(crate) fn processor_seconds() -> [f64; 2] {
-    let text = std::fs::read_to_string("/proc/self/stat").unwrap();
+    processor_seconds_in("/proc/self/stat")
+}
+
+/// Seconds of processor time that a process has used, without its children.
+pub(crate) fn processor_seconds_of(pid: u32) -> f64 {
+    processor_seconds_in(&format!("/proc/{pid}/stat"))[0]
+}
+
+fn processor_seconds_in(path: &str) -> [f64; 2] {
+    let text = std::fs::read_to_string(path).unwrap();
     let fields: Vec<&str> = text.rsplit_once(')').unwrap().1.split(' ').collect();
     let ticks = |places: [usize; 2]| -> f64 {
         let [user, system] = places.map(|place| fields[place].parse::<f64>().unwrap());

@@ -19,6 +19,7 @@ mod latency;
 mod limits;
 mod mutating;
 mod report;
+mod schedules;
 mod start;
 mod syncs;
 mod throughput;
@@ -47,6 +48,10 @@ pub(crate) struct Scale {
     pub skills: usize,
     /// For how many seconds an idle daemon is watched.
     pub idle_seconds: u64,
+    /// Schedules of a large workspace.
+    pub schedules: usize,
+    /// How often some are due at once.
+    pub due_rounds: usize,
 }
 
 const FULL: Scale = Scale {
@@ -58,6 +63,8 @@ const FULL: Scale = Scale {
     repository_files: [1_000, 50_000],
     skills: 1_000,
     idle_seconds: 35,
+    schedules: 100_000,
+    due_rounds: 20,
 };
 
 const QUICK: Scale = Scale {
@@ -69,6 +76,8 @@ const QUICK: Scale = Scale {
     repository_files: [100, 1_000],
     skills: 100,
     idle_seconds: 3,
+    schedules: 1_000,
+    due_rounds: 3,
 };
 
 /// A benchmark with the name by which it is chosen.
@@ -77,13 +86,14 @@ type Benchmark = (&'static str, fn(Scale, &mut Report));
 /// Measured only when it is named.
 const PROFILE: Benchmark = ("profile", throughput::profile);
 
-const BENCHMARKS: [Benchmark; 6] = [
+const BENCHMARKS: [Benchmark; 7] = [
     ("throughput", throughput::measure),
     ("latency", latency::measure),
     ("syncs", syncs::measure),
     ("start", start::measure),
     ("idle", idle::measure),
     ("mutating", mutating::measure),
+    ("schedules", schedules::measure),
 ];
 
 fn is_set(name: &str) -> bool {

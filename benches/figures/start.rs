@@ -89,7 +89,8 @@ fn of_history(scale: Scale, report: &mut Report) {
     );
 }
 
-fn ready_ms(workspace: &Workspace) -> f64 {
+/// How long the daemon of a workspace takes until it is ready; the middle of some starts.
+pub(crate) fn ready_ms(workspace: &Workspace) -> f64 {
     let starts = (0..STARTS).map(|_| {
         let daemon = workspace.daemon();
         let ready_after = daemon.ready_after.as_secs_f64() * 1e3;

@@ -283,12 +283,17 @@ impl Assembly {
             let (worker, kept) = self.with_last_good_skills(unit, worker, before);
             self.workers.push(worker);
             // The last good definition of a skill is that of its schedules, too.
-            let is_kept =
-                |draft: &Arc<Draft>| draft.skill.as_ref().is_some_and(|id| kept.contains(id));
+            let is_kept = |draft: &Arc<Draft>| {
+                draft
+                    .skill
+                    .as_ref()
+                    .is_some_and(|id| kept.contains(id.as_ref()))
+            };
             let own = unit.schedules.iter().filter(|draft| !is_kept(draft));
             self.drafts.extend(own.cloned());
             let last = before
                 .into_iter()
+                .filter(|_| !kept.is_empty())
                 .flat_map(|last| of_worker(drafts, &last.id));
             for draft in last.filter(|draft| is_kept(draft)) {
                 self.kept.insert(Arc::as_ptr(draft));
@@ -395,7 +400,7 @@ fn of_worker<'d>(
     drafts: &'d [Arc<Draft>],
     worker: &'d str,
 ) -> impl Iterator<Item = &'d Arc<Draft>> {
-    drafts.iter().filter(move |draft| draft.worker == worker)
+    drafts.iter().filter(move |draft| *draft.worker == *worker)
 }
 
 fn kept_problem(place: Place, message: String, worker: &str, skill: Option<&str>) -> Problem {

@@ -43,6 +43,8 @@ const EVALUATED: &[&str] = &[
     "hooks",
     "commit",
     "instructions",
+    "schedule",
+    "cron",
 ];
 
 /// The keys of a skill: those in worker.yaml win over those in its own file.

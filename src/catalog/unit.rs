@@ -233,7 +233,9 @@ impl Reading<'_> {
 
     fn take_schedules(&mut self, reader: Reader<'_>) {
         let (drafts, problems) = reader.finish(&self.files.definition);
-        self.unit.schedules = drafts.into_iter().map(Arc::new).collect();
+        // Its own allocation: collected in place it would keep that of the drafts.
+        self.unit.schedules = Vec::with_capacity(drafts.len());
+        self.unit.schedules.extend(drafts.into_iter().map(Arc::new));
         self.unit.problems.extend(problems);
     }
 

@@ -23,6 +23,7 @@ mod alarm;
 mod commit;
 mod dispatch;
 mod drain;
+mod in_force;
 mod ledger;
 mod manual;
 mod occurrences;
@@ -63,7 +64,7 @@ pub(super) struct CoreParts {
     /// What makes runs of due times.
     pub prepares: Arc<dyn Prepares>,
     /// What the store remembers of schedules.
-    pub schedules: BTreeMap<String, ScheduleState>,
+    pub schedules: BTreeMap<String, Box<ScheduleState>>,
     /// Who this engine is.
     pub admission: Admission,
     /// How many runs may be active.

@@ -138,7 +138,7 @@ impl Desk {
         due: Occurrence,
         asked: &Asked,
     ) -> Result<Submission, Diagnostic> {
-        let mut inputs = schedule.inputs.clone();
+        let mut inputs = schedule.inputs.as_ref().clone();
         if let Some(run) = due.after {
             let catalog = self.definitions.current();
             let skill = lookup::find_skill(&catalog, &schedule.skill.to_string())?;

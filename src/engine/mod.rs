@@ -308,7 +308,7 @@ impl Parts {
 
 impl Parts {
     /// What the store remembers of schedules; only a daemon fires any.
-    fn remembered_schedules(&self) -> Result<BTreeMap<String, ScheduleState>, StoreError> {
+    fn remembered_schedules(&self) -> Result<BTreeMap<String, Box<ScheduleState>>, StoreError> {
         match self.options.host {
             Host::Daemon => remembered::schedules(
                 self.store.as_ref(),

@@ -26,10 +26,10 @@ pub(super) fn schedules(
     store: &dyn Store,
     state_dir: &Path,
     now: Timestamp,
-) -> Result<BTreeMap<String, ScheduleState>, StoreError> {
+) -> Result<BTreeMap<String, Box<ScheduleState>>, StoreError> {
     let (mut known, mut damaged) = (BTreeMap::new(), Vec::new());
     store.schedules(&mut |id, state| match state {
-        Ok(state) => drop(known.insert(id.to_owned(), state)),
+        Ok(state) => drop(known.insert(id.to_owned(), Box::new(state))),
         Err(one) => damaged.push((id.to_owned(), one)),
     })?;
     for (id, state) in &mut known {
@@ -49,7 +49,7 @@ pub(super) fn schedules(
                 tracing::error!(schedule = id, reason, %error, "its state is damaged; made anew, and the damaged one could not be kept");
             }
         }
-        known.insert(id, state);
+        known.insert(id, Box::new(state));
     }
     Ok(known)
 }
@@ -95,7 +95,7 @@ pub(super) fn restored(
         }
         if let Ok(row) = row {
             if newest {
-                state.pause = pause_of(&row);
+                state.pause = pause_of(&row).map(Box::new);
             }
             let total = state.totals.entry(row.fate).or_default();
             *total = total.saturating_add(row.count.unwrap_or(0));
@@ -123,10 +123,10 @@ pub(super) fn restored(
         .pause
         .as_ref()
         .is_some_and(|pause| pause.reason.ends_with(FAILURES_IN_A_ROW));
-    state.restored = Some(Restored {
+    state.restored = Some(Box::new(Restored {
         at: now,
         reason: lost(&damaged.reason, &state),
-    });
+    }));
     Ok(state)
 }
 

@@ -1,6 +1,6 @@
 //! Schedules and their ledgers, as readers see them: definitions in force, and what the store remembers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -47,6 +47,7 @@ pub(super) fn views(
         .schedules(&mut take)
         .map_err(|error| unreadable(&error))?;
     let now = desk.clock.now();
+    let mut attempts = HashMap::new();
     for (id, one) in damaged {
         let state = remembered::restored(store, &id, &one, now);
         states.insert(id, state.map_err(|error| unreadable(&error))?);
@@ -58,7 +59,10 @@ pub(super) fn views(
     enabled
         .map(|schedule| {
             let state = states.remove(&schedule.id);
-            let attempts = attempts_of(&catalog, schedule);
+            // Looked for once for each skill: that may take as long as there are workers.
+            let attempts = *attempts
+                .entry(&schedule.skill)
+                .or_insert_with(|| attempts_of(&catalog, schedule));
             let mut shown = view_of(schedule, state.as_ref(), attempts, now, |run| {
                 outcome_of(view, store, run)
             })?;
@@ -131,7 +135,7 @@ fn view_of(
             Some(recurrence) => words(recurrence),
             None => event_in_words(&schedule.trigger),
         },
-        timezone: schedule.timezone.clone(),
+        timezone: schedule.timezone.to_string(),
         defined_at: schedule.place.to_string(),
         seen: present.seen.is_some(),
         next: recurrence.and_then(|recurrence| next_due(schedule, &recurrence, &present, now)),
@@ -149,7 +153,7 @@ fn view_of(
         overdue: expected.is_some_and(|expected| expected.is_missed(now)),
         told: present.missed.and_then(|missed| missed.told),
         kept: None,
-        restored: present.restored,
+        restored: present.restored.map(|restored| *restored),
         actions: present.actions,
         totals: present.totals,
         plan: plan_of(schedule, state, attempts),
@@ -163,7 +167,7 @@ fn plan_of(
 ) -> SchedulePlan {
     SchedulePlan {
         trigger: schedule.trigger.clone(),
-        policy: schedule.policy.clone(),
+        policy: schedule.policy.as_ref().clone(),
         anchor: state.map(|state| state.anchor),
         cursor: state.map(|state| state.cursor),
         attempts,

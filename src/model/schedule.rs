@@ -5,6 +5,7 @@ mod reason;
 mod trigger;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,13 +29,13 @@ pub struct Schedule {
     /// When.
     pub trigger: Trigger,
     /// IANA zone of its due times.
-    pub timezone: String,
+    pub timezone: Arc<str>,
     /// Inputs of its runs, as JSON.
     #[serde(default)]
-    pub inputs: serde_json::Map<String, serde_json::Value>,
-    /// What becomes of its due times.
+    pub inputs: Arc<serde_json::Map<String, serde_json::Value>>,
+    /// What becomes of its due times; shared with others that say the same.
     #[serde(default)]
-    pub policy: Policy,
+    pub policy: Arc<Policy>,
     /// Whether the definition switches it off.
     #[serde(default)]
     pub disabled: bool,
@@ -286,10 +287,10 @@ pub struct ScheduleState {
     pub has_run_ahead: bool,
     /// Why nothing is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pause: Option<Pause>,
+    pub pause: Option<Box<Pause>>,
     /// The newest row while it may grow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub open: Option<SlotRow>,
+    pub open: Option<Box<SlotRow>>,
     /// How many runs it has led to.
     #[serde(default)]
     pub actions: u64,
@@ -322,10 +323,10 @@ pub struct ScheduleState {
     pub resumed_at: Option<Timestamp>,
     /// That it has not succeeded in time; a success ends it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub missed: Option<Missed>,
+    pub missed: Option<Box<Missed>>,
     /// That it was damaged and made anew; a person's pause or resumption acknowledges it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub restored: Option<Restored>,
+    pub restored: Option<Box<Restored>>,
     /// How many rows the ledger holds of it.
     #[serde(default)]
     pub rows: u64,

@@ -1,7 +1,7 @@
 //! Expressions in the way of Unix: five fields, or a nickname, or six fields with seconds.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::error::ExpressionError;
 use super::field::{Field, FieldValues};
@@ -29,12 +29,9 @@ const NICKNAMES: [(&str, &str); 7] = [
 pub struct Expression {
     text: Arc<str>,
     seconds: bool,
-    meaning: Arc<Meaning>,
-}
-
-struct Meaning {
-    fields: Fields,
-    matcher: Matcher,
+    fields: Arc<Fields>,
+    /// Made when it is first asked: most expressions are only read.
+    matcher: OnceLock<Arc<Matcher>>,
 }
 
 /// What each field says.
@@ -65,11 +62,14 @@ impl Expression {
             count_fields(whole, &pieces, seconds)?;
             read_fields(&pieces, seconds)?
         };
-        let matcher = Matcher::new(&fields, whole.range())?;
+        if !Matcher::fires(&fields) {
+            return Err(never_fires(whole));
+        }
         Ok(Expression {
             text: text.into(),
             seconds,
-            meaning: Arc::new(Meaning { fields, matcher }),
+            fields: Arc::new(fields),
+            matcher: OnceLock::new(),
         })
     }
 
@@ -108,12 +108,23 @@ impl Expression {
     }
 
     pub(crate) fn fields(&self) -> &Fields {
-        &self.meaning.fields
+        &self.fields
     }
 
     pub(crate) fn matcher(&self) -> &Matcher {
-        &self.meaning.matcher
+        self.matcher
+            .get_or_init(|| Arc::new(Matcher::new(&self.fields)))
     }
+}
+
+fn never_fires(whole: Piece) -> ExpressionError {
+    ExpressionError::new(
+        "cron-never-fires",
+        whole.range(),
+        "no year has a day that the expression names",
+        "look at the day of the month and the month: February has 29 days at most, \
+         April, June, September and November have 30",
+    )
 }
 
 /// Without blanks around it.

@@ -38,7 +38,7 @@ impl ScheduleState {
             }
         };
         if !row.fate.is_run() {
-            self.open = Some(row.clone());
+            self.open = Some(Box::new(row.clone()));
         }
         row
     }
@@ -91,11 +91,11 @@ impl ScheduleState {
                 let most = policy.pause_on_failure;
                 if most.is_some_and(|most| self.failures >= most) && self.pause.is_none() {
                     self.paused_itself = true;
-                    self.pause = Some(Pause {
+                    self.pause = Some(Box::new(Pause {
                         reason: format!("{}{FAILURES_IN_A_ROW}", self.failures),
                         by: OURSELVES.to_owned(),
                         at,
-                    });
+                    }));
                 }
             }
             Outcome::Cancelled | Outcome::Denied { .. } => {}

@@ -184,7 +184,7 @@ impl ScheduleState {
         let pieces = u64::from(before.is_some()) + u64::from(after.is_some());
         self.rows = self.rows.saturating_add(pieces);
         if self.open.as_ref().is_some_and(|open| open.from == row.from) {
-            self.open.clone_from(&after);
+            self.open = after.clone().map(Box::new);
         }
         before.into_iter().chain(after).collect()
     }

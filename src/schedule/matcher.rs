@@ -3,13 +3,11 @@
 //! It is given numbers and names of weekdays only. What it lacks is added here: the rule for the two fields
 //! of days, days that depend on the month, and years beyond its own.
 
-use std::ops::Range;
 use std::str::FromStr;
 
 use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 
 use super::days::DayFilter;
-use super::error::ExpressionError;
 use super::expression::Fields;
 use super::field::{Field, FieldValues};
 
@@ -35,8 +33,22 @@ struct Alternative {
 }
 
 impl Matcher {
-    /// Of what `fields` say; `at` is the place of the whole expression.
-    pub(crate) fn new(fields: &Fields, at: Range<usize>) -> Result<Matcher, ExpressionError> {
+    /// Whether any year has a day that the fields name.
+    pub(crate) fn fires(fields: &Fields) -> bool {
+        let plain = |days: &FieldValues| days.special.is_empty();
+        if plain(&fields.day_of_month) && plain(&fields.day_of_week) {
+            // In 28 years every date of the year falls on each weekday.
+            let by_weekday = !fields.day_of_month.star && !fields.day_of_week.star;
+            return by_weekday || has_a_date(fields);
+        }
+        let matcher = Matcher::new(fields);
+        KINDS
+            .into_iter()
+            .any(|year| matcher.in_year(year).is_some())
+    }
+
+    /// Of what `fields` say.
+    pub(crate) fn new(fields: &Fields) -> Matcher {
         let (month_days, weekdays) = (&fields.day_of_month, &fields.day_of_week);
         // Debian's cron: both fields of days have to agree, unless neither starts with a star.
         let pairs = if month_days.star || weekdays.star {
@@ -44,32 +56,12 @@ impl Matcher {
         } else {
             vec![(Some(month_days), None), (None, Some(weekdays))]
         };
-        let alternatives = pairs
-            .into_iter()
-            .map(|(month_days, weekdays)| Alternative::new(fields, month_days, weekdays))
-            .collect::<Result<_, _>>()
-            .map_err(|error| {
-                ExpressionError::new(
-                    "cron-unreadable",
-                    at.clone(),
-                    format!("the expression cannot be evaluated: {error}"),
-                    "write it in a simpler form",
-                )
-            })?;
-        let matcher = Matcher { alternatives };
-        if KINDS
-            .into_iter()
-            .any(|year| matcher.in_year(year).is_some())
-        {
-            return Ok(matcher);
+        let alternatives = pairs.into_iter();
+        Matcher {
+            alternatives: alternatives
+                .filter_map(|(month_days, weekdays)| Alternative::new(fields, month_days, weekdays))
+                .collect(),
         }
-        Err(ExpressionError::new(
-            "cron-never-fires",
-            at,
-            "no year has a day that the expression names",
-            "look at the day of the month and the month: February has 29 days at most, \
-             April, June, September and November have 30",
-        ))
     }
 
     /// The first local time from `from` on, a whole second; none after year 9999.
@@ -97,6 +89,23 @@ impl Matcher {
     }
 }
 
+/// Whether a month that is named has a day of the month that is named.
+fn has_a_date(fields: &Fields) -> bool {
+    let longest = |month| match month {
+        2 => 29,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    let first = fields.day_of_month.values.iter().next();
+    first.is_some_and(|first| {
+        fields
+            .month
+            .values
+            .iter()
+            .any(|month| first <= longest(month))
+    })
+}
+
 fn new_year(year: i32) -> Option<NaiveDateTime> {
     Some(NaiveDate::from_ymd_opt(year, 1, 1)?.and_time(NaiveTime::MIN))
 }
@@ -112,35 +121,34 @@ fn kind_of(year: i32) -> Option<i32> {
 }
 
 impl Alternative {
+    /// The crate reads every list of numbers within the ranges of the fields, and is given nothing else.
     fn new(
         fields: &Fields,
         month_days: Option<&FieldValues>,
         weekdays: Option<&FieldValues>,
-    ) -> Result<Alternative, cron::error::Error> {
+    ) -> Option<Alternative> {
         let special =
             |field: Option<&FieldValues>| field.filter(|field| !field.special.is_empty()).cloned();
         let filter = DayFilter {
             day_of_month: special(month_days),
             day_of_week: special(weekdays),
         };
-        // A field with special days is the filter's alone.
+        // A field with special days is the filter's alone. Years are left open, which costs nothing.
         let plain = |field: Field, values: Option<&FieldValues>| match values {
             Some(values) if values.special.is_empty() => list(field, values),
             _ => "*".to_owned(),
         };
         let text = format!(
-            "{} {} {} {} {} {} {}-{}",
+            "{} {} {} {} {} {} *",
             list(Field::Second, &fields.second),
             list(Field::Minute, &fields.minute),
             list(Field::Hour, &fields.hour),
             plain(Field::DayOfMonth, month_days),
             list(Field::Month, &fields.month),
             plain(Field::DayOfWeek, weekdays),
-            KINDS.start(),
-            KINDS.end(),
         );
-        let times = cron::Schedule::from_str(&text)?;
-        Ok(Alternative { times, filter })
+        let times = cron::Schedule::from_str(&text).ok()?;
+        Some(Alternative { times, filter })
     }
 
     /// The first time from `from` to the end of its year, which is one of [`KINDS`].
@@ -187,6 +195,48 @@ fn list(field: Field, values: &FieldValues) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schedule::Expression;
+
+    #[test]
+    fn the_crate_reads_every_number_of_every_field() {
+        for (index, field) in Field::ALL.into_iter().enumerate() {
+            let all = field.everything().iter().map(|value| value.to_string());
+            for value in all.collect::<Vec<_>>() {
+                let mut texts = ["0", "0", "0", "*", "*", "*"];
+                texts[index] = &value;
+                let expression = Expression::parse(&texts.join(" "), true).unwrap();
+                assert_eq!(expression.matcher().alternatives.len(), 1, "{texts:?}");
+            }
+        }
+        let lists = "0-58 0-58 0-22 1-30 1-11 1-6";
+        let expression = Expression::parse(lists, true).unwrap();
+        assert_eq!(expression.matcher().alternatives.len(), 2);
+    }
+
+    #[test]
+    fn what_never_fires_is_told_by_its_dates() {
+        for (text, fires) in [
+            ("0 0 30 2 *", false),
+            ("0 0 31 4,6 *", false),
+            ("0 0 31 4,5 *", true),
+            ("0 0 29 2 *", true),
+            // Both have to agree: in some year that day is a Monday.
+            ("0 0 29 2 */7", true),
+            ("0 0 30 2 1", true),
+            ("0 0 30 2 */2", false),
+            ("0 0 L-30 2 *", false),
+            ("0 0 * 2 1#5", true),
+        ] {
+            let read = Expression::parse(text, false);
+            assert_eq!(read.is_ok(), fires, "{text}");
+            if let Ok(read) = read {
+                let found = KINDS
+                    .into_iter()
+                    .find_map(|year| read.matcher().in_year(year));
+                assert!(found.is_some(), "{text}");
+            }
+        }
+    }
 
     #[test]
     fn every_year_has_one_of_its_kind() {

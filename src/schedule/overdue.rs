@@ -122,7 +122,7 @@ impl ScheduleState {
                 self.resumed_at = Some(now);
             }
         }
-        self.pause = pause;
+        self.pause = pause.map(Box::new);
         self.paused_itself = false;
         self.restored = None;
     }

@@ -38,7 +38,7 @@ impl Planned {
         ScheduleState {
             anchor: self.anchor,
             actions: self.actions,
-            pause: self.pause.clone(),
+            pause: self.pause.clone().map(Box::new),
             ..ScheduleState::new(String::new(), cursor)
         }
     }

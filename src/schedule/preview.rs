@@ -113,7 +113,7 @@ mod tests {
             id: "w/a".to_owned(),
             skill: "w/a".to_owned(),
             trigger: Trigger::Cron {
-                expression: expression.to_owned(),
+                expression: expression.into(),
                 seconds: false,
                 dst: None,
             },

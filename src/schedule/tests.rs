@@ -170,11 +170,11 @@ fn catching_up_all_goes_one_by_one_and_gives_up_with_the_window() {
 #[test]
 fn nothing_is_due_while_paused_or_blocked() {
     let mut paused = state(0);
-    paused.pause = Some(Pause {
+    paused.pause = Some(Box::new(Pause {
         reason: "a holiday".to_owned(),
         by: "ada".to_owned(),
         at: at(0),
-    });
+    }));
     let now = moment(5 * HOUR, 0, 0);
     assert_eq!(
         decided(&Policy::default(), &paused, now),

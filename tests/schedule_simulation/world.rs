@@ -282,11 +282,11 @@ impl World {
         let now = self.now();
         for state in &mut self.durable.states {
             if state.pause.take().is_none() && self.dice.one_in(5) {
-                state.pause = Some(Pause {
+                state.pause = Some(Box::new(Pause {
                     reason: "a holiday".to_owned(),
                     by: "ada".to_owned(),
                     at: now,
-                });
+                }));
             }
         }
         self.engine.look_at_all();

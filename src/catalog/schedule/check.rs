@@ -49,7 +49,7 @@ impl Resolver<'_, '_> {
         }
         let given = Given {
             pairs: Vec::new(),
-            json: Some(read.inputs.clone()),
+            json: Some(read.inputs.as_ref().clone()),
         };
         let place_of = |name: &str| {
             let written = read.input_places.iter().find(|(known, _)| known == name);

@@ -1,7 +1,9 @@
 //! One schedule: a text, or a map of keys.
 
+use std::sync::Arc;
+
 use super::values::{one_of, shown, written};
-use super::{Around, Draft, Read, policy, trigger};
+use super::{Around, Draft, Inputs, Read, policy, trigger};
 use crate::catalog::config_file;
 use crate::catalog::keys::{SCHEDULE, report_unknown};
 use crate::catalog::report::Report;
@@ -9,7 +11,6 @@ use crate::catalog::texts::PendingText;
 use crate::catalog::tree::Data;
 use crate::catalog::view::View;
 use crate::model::Place;
-use crate::model::schedule::Policy;
 
 /// Longest id in characters.
 const ID_CHARS: usize = 64;
@@ -22,8 +23,8 @@ pub(super) fn read<'a>(
     report: &mut Report,
 ) -> (Draft, Vec<PendingText<'a>>) {
     let mut draft = Draft {
-        worker: around.worker.to_owned(),
-        skill: around.skill.map(ToOwned::to_owned),
+        worker: Arc::clone(around.worker),
+        skill: around.skill.map(Arc::clone),
         target: None,
         id: None,
         place: view.key_place(),
@@ -33,8 +34,10 @@ pub(super) fn read<'a>(
     draft.read = match view.data() {
         Data::Map(_) => {
             report_unknown(view, SCHEDULE, report);
-            draft.id = written(view, "id").and_then(|view| id(view, report));
-            draft.target = target(view, around, report);
+            draft.id = written(view, "id")
+                .and_then(|view| id(view, report))
+                .map(Box::new);
+            draft.target = target(view, around, report).map(Box::new);
             of_map(view, around, &mut texts, report)
         }
         Data::Text(_) | Data::Number(_) => of_text(view, around, report),
@@ -52,13 +55,10 @@ fn of_text(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Re
     Some(Read {
         trigger,
         after: None,
-        timezone: around.timezone?.to_owned(),
-        inputs: serde_json::Map::new(),
+        timezone: Arc::clone(around.timezone?),
+        inputs: Arc::clone(&around.plain.inputs),
         input_places: Vec::new(),
-        policy: Policy {
-            blocked_hours: around.blocked_hours.to_vec(),
-            ..Policy::default()
-        },
+        policy: Arc::clone(&around.plain.policy),
         disabled: false,
     })
 }
@@ -71,8 +71,8 @@ fn of_map<'a>(
 ) -> Option<Read> {
     let own_zone = one_of(map, &["timezone", "tz", "zone"], report);
     let timezone = match own_zone {
-        Some(view) => config_file::timezone(view, report),
-        None => around.timezone.map(ToOwned::to_owned),
+        Some(view) => config_file::timezone(view, report).map(Arc::from),
+        None => around.timezone.map(Arc::clone),
     };
     // Without its zone the other keys are read all the same: all problems are told at once.
     let zone = timezone
@@ -80,7 +80,8 @@ fn of_map<'a>(
         .and_then(|name| name.parse().ok())
         .unwrap_or(chrono_tz::UTC);
     let found = trigger::of_map(map, around, report);
-    let policy = policy::read(map, zone, around.blocked_hours, texts, report);
+    let blocked_hours = &around.plain.policy.blocked_hours;
+    let policy = policy::read(map, zone, blocked_hours, texts, report);
     let (inputs, input_places) = inputs(map, report);
     let enabled = written(map, "enabled").and_then(|view| view.flag("enabled", report));
     let (trigger, after) = found?;
@@ -89,20 +90,24 @@ fn of_map<'a>(
         trigger,
         after,
         timezone: timezone?,
-        inputs,
+        inputs: shared(inputs, &around.plain.inputs),
         input_places,
-        policy,
+        policy: shared(policy, &around.plain.policy),
         disabled: enabled == Some(false),
     })
 }
 
-type Inputs = (
-    serde_json::Map<String, serde_json::Value>,
-    Vec<(String, Place)>,
-);
+/// What is there already, where it is the same.
+fn shared<T: PartialEq>(read: T, known: &Arc<T>) -> Arc<T> {
+    if read == **known {
+        Arc::clone(known)
+    } else {
+        Arc::new(read)
+    }
+}
 
-fn inputs(map: View<'_>, report: &mut Report) -> Inputs {
-    let mut found = Inputs::default();
+fn inputs(map: View<'_>, report: &mut Report) -> (Inputs, Vec<(String, Place)>) {
+    let mut found = (Inputs::new(), Vec::new());
     let Some(view) = written(map, "inputs") else {
         return found;
     };
@@ -143,7 +148,7 @@ fn target(map: View<'_>, around: Around<'_>, report: &mut Report) -> Option<(Str
     let Some(own) = around.skill else {
         return Some((text.to_owned(), view.place()));
     };
-    let same = text.eq_ignore_ascii_case(own)
+    let same = text.eq_ignore_ascii_case(own.as_ref())
         || text.eq_ignore_ascii_case(&format!("{}/{own}", around.worker));
     if !same {
         report.error(

@@ -36,6 +36,9 @@ pub(super) struct Keeping<'a> {
 impl Keeping<'_> {
     /// The former schedules that stay in force, each with the error for which it does.
     pub(super) fn kept(&self) -> Vec<(Arc<Schedule>, String)> {
+        if self.previous.is_empty() {
+            return Vec::new();
+        }
         let present: HashSet<String> = self.present.iter().map(|one| lower(&one.id)).collect();
         let sayings: HashSet<String> = self.present.iter().filter_map(|one| saying(one)).collect();
         let mut broken: HashMap<String, &Broken> = HashMap::new();

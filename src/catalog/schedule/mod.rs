@@ -16,6 +16,8 @@ mod values;
 pub(crate) use policy::hours;
 pub(crate) use resolve::{Known, Resolved, resolve};
 
+use std::sync::Arc;
+
 use super::report::Report;
 use super::skill::Layers;
 use super::source::whole_file;
@@ -32,13 +34,13 @@ const SCHEDULES_MAX: usize = 100;
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     /// Worker in whose definition it stands.
-    pub(crate) worker: String,
+    pub(crate) worker: Arc<str>,
     /// Skill among whose keys it stands; absent at the worker's level.
-    pub(crate) skill: Option<String>,
+    pub(crate) skill: Option<Arc<str>>,
     /// Skill that a schedule of the worker's level names, and where.
-    target: Option<(String, Place)>,
+    target: Option<Box<(String, Place)>>,
     /// Its own name, and where that stands.
-    id: Option<(String, Place)>,
+    id: Option<Box<(String, Place)>>,
     /// Where it stands.
     place: Place,
     /// What it says; absent when an error was reported. Its id is taken all the same, so that the ids of
@@ -52,30 +54,41 @@ struct Read {
     trigger: Trigger,
     /// Where the skill of `after` is named.
     after: Option<Place>,
-    timezone: String,
-    inputs: serde_json::Map<String, serde_json::Value>,
+    timezone: Arc<str>,
+    inputs: Arc<Inputs>,
     /// Where each input stands.
     input_places: Vec<(String, Place)>,
-    policy: Policy,
+    policy: Arc<Policy>,
     disabled: bool,
 }
+
+/// Values of inputs by their names.
+type Inputs = serde_json::Map<String, serde_json::Value>;
 
 /// What the surroundings of a schedule say for it.
 #[derive(Debug, Clone, Copy)]
 struct Around<'a> {
-    worker: &'a str,
-    skill: Option<&'a str>,
+    worker: &'a Arc<str>,
+    skill: Option<&'a Arc<str>>,
     /// Zone where it names none; absent when that could not be read.
-    timezone: Option<&'a str>,
-    blocked_hours: &'a [u8],
+    timezone: Option<&'a Arc<str>>,
+    /// What most schedules say of policies and inputs: nothing.
+    plain: &'a Plain,
+}
+
+/// What holds where nothing is said; shared by all schedules of a worker that say nothing.
+#[derive(Debug)]
+struct Plain {
+    policy: Arc<Policy>,
+    inputs: Arc<Inputs>,
 }
 
 /// Reads the schedules of one worker.
 pub(crate) struct Reader<'a> {
-    worker: String,
-    config: &'a Config,
+    worker: Arc<str>,
     checker: Option<&'a dyn TextChecker>,
-    timezone: Option<String>,
+    timezone: Option<Arc<str>>,
+    plain: Plain,
     report: Report,
     of_worker: Vec<Draft>,
     of_skills: Vec<Draft>,
@@ -87,7 +100,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn new(
         worker: &str,
         root: View<'_>,
-        config: &'a Config,
+        config: &Config,
         checker: Option<&'a dyn TextChecker>,
     ) -> Reader<'a> {
         let mut report = Report::default();
@@ -101,10 +114,16 @@ impl<'a> Reader<'a> {
             None => Some(config.timezone.clone()),
         };
         Reader {
-            worker: worker.to_owned(),
-            config,
+            worker: worker.into(),
             checker,
-            timezone,
+            timezone: timezone.map(Arc::from),
+            plain: Plain {
+                policy: Arc::new(Policy {
+                    blocked_hours: config.blocked_hours.clone(),
+                    ..Policy::default()
+                }),
+                inputs: Arc::default(),
+            },
             report,
             of_worker: Vec::new(),
             of_skills: Vec::new(),
@@ -125,10 +144,11 @@ impl<'a> Reader<'a> {
     /// Reads what stands among the keys of a skill; `built` is the skill when it can be used.
     pub(crate) fn skill(&mut self, id: &str, layers: &Layers<'_>, built: Option<&Skill>) {
         self.report.set_skill(Some(id));
+        let own = Arc::from(id);
         for key in ["schedule", "cron"] {
             if let Some(view) = layers.get(key) {
                 self.skills_have_some = true;
-                let drafts = self.value(view, Some(id), built);
+                let drafts = self.value(view, Some(&own), built);
                 self.of_skills.extend(drafts);
             }
         }
@@ -147,7 +167,12 @@ impl<'a> Reader<'a> {
     }
 
     /// One schedule, or a list of them.
-    fn value(&mut self, view: View<'_>, skill: Option<&str>, built: Option<&Skill>) -> Vec<Draft> {
+    fn value(
+        &mut self,
+        view: View<'_>,
+        skill: Option<&Arc<str>>,
+        built: Option<&Skill>,
+    ) -> Vec<Draft> {
         match view.data() {
             Data::List(items) if items.len() > SCHEDULES_MAX => {
                 self.report.error(
@@ -167,19 +192,24 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn all(&mut self, view: View<'_>, skill: Option<&str>, built: Option<&Skill>) -> Vec<Draft> {
+    fn all(
+        &mut self,
+        view: View<'_>,
+        skill: Option<&Arc<str>>,
+        built: Option<&Skill>,
+    ) -> Vec<Draft> {
         view.items()
             .take(SCHEDULES_MAX)
             .map(|item| self.one(item, skill, built))
             .collect()
     }
 
-    fn one(&mut self, view: View<'_>, skill: Option<&str>, built: Option<&Skill>) -> Draft {
+    fn one(&mut self, view: View<'_>, skill: Option<&Arc<str>>, built: Option<&Skill>) -> Draft {
         let around = Around {
             worker: &self.worker,
             skill,
-            timezone: self.timezone.as_deref(),
-            blocked_hours: &self.config.blocked_hours,
+            timezone: self.timezone.as_ref(),
+            plain: &self.plain,
         };
         let before = self.report.errors();
         let (mut draft, pending) = entry::read(view, around, &mut self.report);

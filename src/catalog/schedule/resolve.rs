@@ -69,7 +69,7 @@ pub(crate) fn resolve(
         }
     }
     // A worker's own schedules are counted before those that others have for its skills.
-    aimed.sort_by_key(|one| one.skill.address.worker != one.draft.worker);
+    aimed.sort_by_key(|one| one.skill.address.worker != *one.draft.worker);
     resolver.name(&mut aimed);
     resolver.settle(&mut aimed);
     resolver.leave_out_twins(&mut aimed);
@@ -79,14 +79,14 @@ pub(crate) fn resolve(
 
 /// A schedule whose skill is not there: it would have the id that it has where the skill is.
 fn aimless(draft: &Draft, others: &[Broken]) -> Broken {
-    let address = match (&draft.skill, &draft.target) {
+    let address = match (&draft.skill, draft.target.as_deref()) {
         (Some(own), _) => Some(format!("{}/{own}", draft.worker)),
         (None, Some((name, _))) if name.contains('/') => Some(name.clone()),
         (None, Some((name, _))) => Some(format!("{}/{name}", draft.worker)),
         (None, None) => None,
     };
     let taken = |id: &str| others.iter().any(|other| other.id.as_deref() == Some(id));
-    let id = address.map(|address| match &draft.id {
+    let id = address.map(|address| match draft.id.as_deref() {
         Some((name, _)) => format!("{address}#{name}"),
         None if !taken(&address) => address,
         None => {
@@ -113,7 +113,7 @@ struct Aimed<'a> {
     /// Whether it says the same as another.
     is_twin: bool,
     /// Absent when it is left out.
-    schedule: Option<Schedule>,
+    schedule: Option<Arc<Schedule>>,
 }
 
 pub(super) struct Resolver<'a, 'p> {
@@ -144,18 +144,18 @@ impl<'a> Resolver<'a, '_> {
             place: place.clone(),
             message,
             hint: (!hint.is_empty()).then(|| hint.to_owned()),
-            worker: Some(draft.worker.clone()),
-            skill: draft.skill.clone(),
+            worker: Some(draft.worker.to_string()),
+            skill: draft.skill.as_ref().map(ToString::to_string),
         });
     }
 
     /// Finds the skill that a schedule runs.
     fn aim(&mut self, draft: &'a Draft) -> Option<Aimed<'a>> {
-        let skill = match (&draft.skill, &draft.target) {
+        let skill = match (&draft.skill, draft.target.as_deref()) {
             // A skill that was rejected has told why already.
             (Some(own), _) => *self.skills.get(&key(&SkillRef {
-                worker: draft.worker.clone(),
-                skill: own.clone(),
+                worker: draft.worker.to_string(),
+                skill: own.to_string(),
             }))?,
             (None, Some((name, place))) => {
                 let (worker, skill) = name.split_once('/').unwrap_or((&draft.worker, name));
@@ -188,7 +188,7 @@ impl<'a> Resolver<'a, '_> {
                         let why = self.why_kept(&schedule);
                         resolved.kept.insert(schedule.id.clone(), why);
                     }
-                    resolved.schedules.push(Arc::new(schedule));
+                    resolved.schedules.push(schedule);
                 }
                 None if one.is_twin => {}
                 None => broken.push(Broken {
@@ -210,6 +210,7 @@ impl<'a> Resolver<'a, '_> {
             resolved.kept.insert(schedule.id.clone(), why);
             resolved.schedules.push(schedule);
         }
+        resolved.schedules.shrink_to_fit();
         resolved.schedules.sort_by(|a, b| a.id.cmp(&b.id));
         resolved
     }
@@ -326,13 +327,13 @@ impl<'a> Resolver<'a, '_> {
 
     /// Gives every schedule its id, also those that are left out, so that repairing one moves no other.
     fn name(&mut self, aimed: &mut [Aimed<'_>]) {
-        let mut unnamed: HashMap<String, usize> = HashMap::new();
+        let mut unnamed: HashMap<&SkillRef, usize> = HashMap::new();
         for one in aimed.iter_mut() {
             let address = &one.skill.address;
-            one.id = if let Some((id, _)) = &one.draft.id {
+            one.id = if let Some((id, _)) = one.draft.id.as_deref() {
                 format!("{address}#{id}")
             } else {
-                let count = unnamed.entry(key(address)).or_default();
+                let count = unnamed.entry(address).or_default();
                 *count += 1;
                 match *count {
                     1 => address.to_string(),
@@ -385,16 +386,16 @@ impl<'a> Resolver<'a, '_> {
             }
             self.report_unavailable(one.draft, one.skill);
             self.report_past(one.draft, read);
-            one.schedule = Some(Schedule {
+            one.schedule = Some(Arc::new(Schedule {
                 id: one.id.clone(),
                 skill: one.skill.address.clone(),
                 trigger,
-                timezone: read.timezone.clone(),
-                inputs: read.inputs.clone(),
-                policy: read.policy.clone(),
+                timezone: Arc::clone(&read.timezone),
+                inputs: Arc::clone(&read.inputs),
+                policy: Arc::clone(&read.policy),
                 disabled: read.disabled,
                 place: one.draft.place.clone(),
-            });
+            }));
         }
     }
 
@@ -417,8 +418,20 @@ impl<'a> Resolver<'a, '_> {
 
     /// Two schedules that say the same would run a skill twice each time; the later one is left out.
     fn leave_out_twins(&mut self, aimed: &mut [Aimed<'_>]) {
+        let mut of_skill: HashMap<SkillRef, Vec<&mut Aimed<'_>>> = HashMap::new();
+        for one in aimed.iter_mut().filter(|one| one.schedule.is_some()) {
+            let own = of_skill.entry(one.skill.address.clone()).or_default();
+            own.push(one);
+        }
+        for own in of_skill.into_values().filter(|own| own.len() > 1) {
+            self.leave_out_twins_among(own);
+        }
+    }
+
+    /// Among the schedules of one skill.
+    fn leave_out_twins_among(&mut self, own: Vec<&mut Aimed<'_>>) {
         let mut seen: HashMap<String, String> = HashMap::new();
-        for one in aimed.iter_mut() {
+        for one in own {
             let Some(schedule) = &one.schedule else {
                 continue;
             };
@@ -482,5 +495,5 @@ impl<'a> Resolver<'a, '_> {
 }
 
 fn place_of_id(draft: &Draft) -> &Place {
-    draft.id.as_ref().map_or(&draft.place, |(_, place)| place)
+    draft.id.as_ref().map_or(&draft.place, |id| &id.1)
 }

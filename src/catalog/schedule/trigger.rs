@@ -99,7 +99,7 @@ pub(super) fn cron(
         return Some(Trigger::Reboot);
     }
     expression(view, &text, seconds, report).then(|| Trigger::Cron {
-        expression: text.trim().to_owned(),
+        expression: text.trim().into(),
         seconds,
         dst,
     })
@@ -227,7 +227,7 @@ fn after(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Foun
         .split_once('/')
         .unwrap_or((around.worker, text.trim()));
     let skill = SkillRef {
-        worker: worker.to_owned(),
+        worker: worker.to_string(),
         skill: skill.to_owned(),
     };
     Some((Trigger::After { skill, when }, Some(name.place())))

@@ -250,7 +250,7 @@ fn a_broken_configuration_stays_as_it_was() {
         ),
     ]);
     let first = workspace.load();
-    assert_eq!(first.schedules[0].timezone, "Europe/Berlin");
+    assert_eq!(*first.schedules[0].timezone, *"Europe/Berlin");
     workspace.write("workerctl.yaml", b"timezone: Europe/Berln\n");
     let second = reload(&first, Options::default());
     assert_eq!(second.schedules, first.schedules);
@@ -261,5 +261,5 @@ fn a_broken_configuration_stays_as_it_was() {
     );
     workspace.write("workerctl.yaml", b"timezone: Europe/Paris\n");
     let third = reload(&second, Options::default());
-    assert_eq!(third.schedules[0].timezone, "Europe/Paris");
+    assert_eq!(*third.schedules[0].timezone, *"Europe/Paris");
 }

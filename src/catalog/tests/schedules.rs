@@ -49,7 +49,7 @@ fn only(text: &str) -> Schedule {
 
 fn cron(expression: &str) -> Trigger {
     Trigger::Cron {
-        expression: expression.to_owned(),
+        expression: expression.into(),
         seconds: false,
         dst: None,
     }
@@ -87,7 +87,7 @@ fn a_schedule_may_stand_at_many_places_and_in_many_shapes() {
         assert_eq!(schedule.trigger, trigger, "{text}");
         assert_eq!(schedule.id, "w/a", "{text}");
         assert_eq!(schedule.skill, skill("w", "a"), "{text}");
-        assert_eq!(schedule.timezone, "UTC", "{text}");
+        assert_eq!(*schedule.timezone, *"UTC", "{text}");
         assert_eq!(schedule.place.path, PATH, "{text}");
         assert!(!schedule.disabled, "{text}");
     }
@@ -122,7 +122,7 @@ fn a_skill_may_have_its_own_inline_or_in_its_file() {
     assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
     assert_eq!(catalog.schedules[0].place.path, "workers/w/skills/a.md");
     assert_eq!(catalog.schedules[0].place.line, 6);
-    assert_eq!(catalog.schedules[0].timezone, "Europe/Berlin");
+    assert_eq!(*catalog.schedules[0].timezone, *"Europe/Berlin");
 
     let other = file.replace("w/a", "w/b");
     let catalog = Workspace::of_skill("a.md", &other).load();
@@ -138,7 +138,7 @@ fn the_cron_of_skill_pages_is_read() {
     assert!(!codes(&one).contains(&"schedule-concurrent"));
     let schedule = &one.schedules[0];
     assert_eq!(schedule.trigger, cron("*/15 * * * *"));
-    assert_eq!(schedule.timezone, "America/New_York");
+    assert_eq!(*schedule.timezone, *"America/New_York");
     assert!(schedule.disabled);
     assert_eq!(schedule.policy.overlap, Overlap::Skip);
     let three = Workspace::of_skill("a/SKILL.md", &page.replace("MOST", "3")).load();
@@ -178,7 +178,7 @@ fn triggers_of_all_kinds_are_read() {
         (
             "cron: \"0 0 9 * * *\", seconds: true, dst: {gap: skip, fold: second}",
             Trigger::Cron {
-                expression: "0 0 9 * * *".to_owned(),
+                expression: "0 0 9 * * *".into(),
                 seconds: true,
                 dst: Some(Dst {
                     gap: Gap::Skip,
@@ -248,7 +248,7 @@ fn a_schedule_may_follow_another_skill() {
 #[test]
 fn policies_have_defaults_and_are_read() {
     let plain = only("schedule: {every: 5m}").policy;
-    assert_eq!(plain, crate::model::schedule::Policy::default());
+    assert_eq!(*plain, crate::model::schedule::Policy::default());
     let text = "schedule:\n  cron: 0 9 * * *\n  timezone: Europe/Berlin\n  inputs: {n: 2}\n  overlap: buffer-one\n  catch_up: {mode: all, window: 2h}\n  jitter: 90s\n  blackout: {hours: [2, \"22-1\", \"5, 7-8\"], dates: [2026-12-25, 2026-12-25]}\n  start: 2026-01-01\n  end: 2026-12-31\n  max_actions: 10\n  pause_on_failure: 3\n  expected_within: 30m\n  on_missed: {command: ./tell, timeout: 5s}\n";
     let schedule = only(text);
     let policy = &schedule.policy;
@@ -277,7 +277,10 @@ fn policies_have_defaults_and_are_read() {
     assert_eq!(of("pause_on_failure: false").pause_on_failure, None);
     assert_eq!(of("blocked_hours: 3-4").blocked_hours, [3, 4]);
     assert_eq!(
-        of("on_missed: ./tell").on_missed.map(|h| h.timeout_ms),
+        of("on_missed: ./tell")
+            .on_missed
+            .as_ref()
+            .map(|told| told.timeout_ms),
         Some(60_000)
     );
     assert_eq!(
@@ -301,13 +304,13 @@ fn zone_and_blocked_hours_come_from_the_surroundings() {
     let [first, second] = catalog.schedules.as_slice() else {
         panic!("{}", show(&catalog.problems));
     };
-    assert_eq!(first.timezone, "Europe/Berlin");
+    assert_eq!(*first.timezone, *"Europe/Berlin");
     assert_eq!(first.policy.blocked_hours, [2, 3]);
-    assert_eq!(second.timezone, "Asia/Tokyo");
+    assert_eq!(*second.timezone, *"Asia/Tokyo");
     assert_eq!(second.policy.blocked_hours, [4]);
 
     let of_worker = only("schedule: \"@daily\"\nexecution: {timezone: Europe/Paris}");
-    assert_eq!(of_worker.timezone, "Europe/Paris");
+    assert_eq!(*of_worker.timezone, *"Europe/Paris");
     let catalog = of("schedule: [\"@daily\", {every: 5m, tz: UTC}]\nexecution: {timezone: Paris}");
     let expected = ("timezone-unknown", ERROR, 4, 23, "`Europe/Paris`");
     expect(&catalog, PATH, &expected);

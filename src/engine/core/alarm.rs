@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::super::schedules::{OVERDUE_SHOWN_MAX, next_due};
 use super::super::view::Agenda;
 use super::super::work::Alarm;
-use super::schedules::Scheduled;
+use super::schedules::{LOOKS_MAX, Scheduled, Schedules};
 use super::{Core, Turn};
 use crate::model::Timestamp;
 use crate::model::schedule::{Missed, Told};
@@ -32,13 +32,12 @@ struct Outlook {
 /// All schedules, as far as they are expected to succeed.
 #[derive(Default)]
 pub(super) struct Alarms {
-    outlooks: BTreeMap<String, Outlook>,
-    wakes: BTreeSet<(Timestamp, String)>,
-    next: BTreeSet<(Timestamp, String)>,
+    outlooks: BTreeMap<Arc<str>, Outlook>,
+    wakes: BTreeSet<(Timestamp, Arc<str>)>,
+    next: BTreeSet<(Timestamp, Arc<str>)>,
     overdue: BTreeMap<String, OverdueView>,
-    zones: BTreeMap<String, String>,
-    /// Definitions have changed since all were looked at.
-    all: bool,
+    /// Those whose definitions have come, changed or gone since they were looked at.
+    unseen: BTreeSet<Arc<str>>,
     /// Whether readers see something else than what holds.
     changed: bool,
     /// Commands to be started after the commit.
@@ -48,14 +47,18 @@ pub(super) struct Alarms {
 }
 
 impl Alarms {
-    /// Every schedule is looked at in this turn.
-    pub(super) fn look_at_all(&mut self) {
-        self.all = true;
+    /// The definition of a schedule has come, changed or gone.
+    pub(super) fn look_at(&mut self, id: Arc<str>) {
+        self.unseen.insert(id);
     }
 
-    /// When one of them is to be looked at again.
+    /// When one of them is to be looked at again; the beginning of time: at once.
     pub(super) fn next_wake(&self) -> Option<Timestamp> {
-        self.wakes.first().map(|(wake, _)| *wake)
+        if self.unseen.is_empty() {
+            self.wakes.first().map(|(wake, _)| *wake)
+        } else {
+            Some(Timestamp::default())
+        }
     }
 
     /// Whether no command runs.
@@ -63,8 +66,8 @@ impl Alarms {
         self.telling.is_empty() && self.to_tell.is_empty()
     }
 
-    fn set(&mut self, id: &str, outlook: Option<Outlook>) {
-        let key = |at: Timestamp| (at, id.to_owned());
+    fn set(&mut self, id: &Arc<str>, outlook: Option<Outlook>) {
+        let key = |at: Timestamp| (at, Arc::clone(id));
         if let Some(earlier) = self.outlooks.remove(id) {
             earlier.wake.map(|wake| self.wakes.remove(&key(wake)));
             earlier.next.map(|next| self.next.remove(&key(next)));
@@ -72,7 +75,7 @@ impl Alarms {
         if let Some(outlook) = outlook {
             self.wakes.extend(outlook.wake.map(key));
             self.next.extend(outlook.next.map(key));
-            self.outlooks.insert(id.to_owned(), outlook);
+            self.outlooks.insert(Arc::clone(id), outlook);
         }
     }
 
@@ -84,14 +87,17 @@ impl Alarms {
         }
     }
 
-    fn agenda(&self) -> Agenda {
-        let next = self.next.first();
+    fn agenda(&self, schedules: &Schedules) -> Agenda {
+        let timezone = |id: &str| {
+            let one = schedules.in_force.get(id);
+            one.map_or_else(String::new, |one| one.definition.timezone.to_string())
+        };
         Agenda {
             schedules: self.outlooks.len(),
-            next: next.map(|(at, id)| NextDue {
-                schedule: id.clone(),
+            next: self.next.first().map(|(at, id)| NextDue {
+                schedule: id.to_string(),
                 at: *at,
-                timezone: self.zones.get(id).cloned().unwrap_or_default(),
+                timezone: timezone(id),
             }),
             overdue: self
                 .overdue
@@ -115,29 +121,27 @@ impl Core {
             return;
         }
         let now = self.clock.now();
-        let mut changed: BTreeSet<String> = turn.before.iter().filter_map(schedule_of).collect();
-        if std::mem::take(&mut self.alarms.all) {
-            changed.extend(self.schedules.in_force.keys().cloned());
-            changed.extend(self.alarms.outlooks.keys().cloned());
-        }
+        let mut changed: BTreeSet<Arc<str>> = turn.before.iter().filter_map(schedule_of).collect();
         let due = self.alarms.wakes.iter();
         let due = due.take_while(|(wake, _)| *wake <= now);
-        changed.extend(due.map(|(_, id)| id.clone()));
+        changed.extend(due.map(|(_, id)| Arc::clone(id)));
+        let unseen = std::iter::from_fn(|| self.alarms.unseen.pop_first());
+        changed.extend(unseen.take(LOOKS_MAX));
         for id in changed {
             self.look_ahead(turn, &id, now);
         }
     }
 
-    fn look_ahead(&mut self, turn: &mut Turn, id: &str, now: Timestamp) {
+    fn look_ahead(&mut self, turn: &mut Turn, id: &Arc<str>, now: Timestamp) {
         self.alarms.changed = true;
         let Some(in_force) = self.schedules.in_force.get_mut(id) else {
             self.alarms.set(id, None);
             self.alarms.set_overdue(id, None);
-            self.alarms.zones.remove(id);
             return;
         };
+        let (recurrence, zone) = (in_force.recurrence(), in_force.zone);
         let (definition, state) = (&in_force.definition, &mut in_force.state);
-        let (slots, zone) = (in_force.recurrence.as_ref(), in_force.zone);
+        let slots = recurrence.as_ref();
         let expected = slots.and_then(|slots| {
             let watched = Watched {
                 id,
@@ -147,7 +151,7 @@ impl Core {
             };
             expectation(watched, state)
         });
-        let timezone = definition.timezone.clone();
+        let timezone = definition.timezone.to_string();
         let next = slots.filter(|_| state.pause.is_none());
         let outlook = Outlook {
             wake: expected.and_then(|expected| expected.next_change(now)),
@@ -158,26 +162,27 @@ impl Core {
         if let Some(missed) = missed {
             let has_command = definition.policy.on_missed.is_some();
             news = state.missed.is_none();
-            let episode = state.missed.get_or_insert(Missed {
-                expected_by: missed.by,
-                at: now,
-                told: None,
+            let episode = state.missed.get_or_insert_with(|| {
+                Box::new(Missed {
+                    expected_by: missed.by,
+                    at: now,
+                    told: None,
+                })
             });
-            let is_told = episode.told.is_some() || self.alarms.telling.contains_key(id);
-            if has_command && !is_told && !self.alarms.to_tell.iter().any(|other| other == id) {
-                self.alarms.to_tell.push(id.to_owned());
+            let is_told = episode.told.is_some() || self.alarms.telling.contains_key(&**id);
+            if has_command && !is_told && !self.alarms.to_tell.iter().any(|other| **other == **id) {
+                self.alarms.to_tell.push(id.to_string());
             }
         }
         self.alarms.set(id, Some(outlook));
         let overdue = missed.map(|missed| OverdueView {
-            schedule: id.to_owned(),
+            schedule: id.to_string(),
             expected_by: missed.by,
-            timezone: timezone.clone(),
+            timezone,
         });
         self.alarms.set_overdue(id, overdue);
-        self.alarms.zones.insert(id.to_owned(), timezone);
         if news {
-            tracing::warn!(schedule = id, "it has not succeeded in time");
+            tracing::warn!(schedule = &**id, "it has not succeeded in time");
             self.write_state(turn, id);
         }
     }
@@ -185,7 +190,7 @@ impl Core {
     /// After the commit: shows readers what holds now, and starts the commands.
     pub(super) fn tell_missed(&mut self) {
         if std::mem::take(&mut self.alarms.changed) {
-            self.view.set_agenda(self.alarms.agenda());
+            self.view.set_agenda(self.alarms.agenda(&self.schedules));
         }
         for id in std::mem::take(&mut self.alarms.to_tell) {
             if let Some(alarm) = self.alarm(&id) {
@@ -206,13 +211,13 @@ impl Core {
         }
         let Scheduled {
             definition, state, ..
-        } = self.schedules.in_force.get_mut(id)?;
+        } = self.schedules.in_force.get(id)?.as_ref();
         Some(Alarm {
             schedule: Arc::clone(definition),
-            missed: state.missed.clone()?,
+            missed: state.missed.as_deref()?.clone(),
             succeeded_at: state.succeeded_at,
             failures: state.failures,
-            pause: state.pause.clone(),
+            pause: state.pause.as_deref().cloned(),
             newest,
             stop: StopHandle::new(),
         })
@@ -222,9 +227,10 @@ impl Core {
     pub(super) fn on_told(&mut self, turn: &mut Turn, id: &str, told: Option<Told>) {
         self.alarms.telling.remove(id);
         let Some(told) = told else { return };
-        let Some(Scheduled { state, .. }) = self.schedules.in_force.get_mut(id) else {
+        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
             return;
         };
+        let state = &mut scheduled.state;
         // A success may have ended the episode meanwhile.
         if let Some(missed) = &mut state.missed {
             missed.told = Some(told);
@@ -233,9 +239,9 @@ impl Core {
     }
 }
 
-fn schedule_of(write: &Write) -> Option<String> {
+fn schedule_of(write: &Write) -> Option<Arc<str>> {
     match write {
-        Write::Schedule { id, .. } => Some(id.clone()),
+        Write::Schedule { id, .. } => Some(Arc::from(id.as_str())),
         _ => None,
     }
 }

@@ -28,7 +28,7 @@ impl Core {
         if !scheduled.state.is_behind(now) {
             return;
         }
-        let Some(slots) = &scheduled.recurrence else {
+        let Some(slots) = scheduled.recurrence() else {
             scheduled.state.bring_forward(now);
             self.write_state(turn, id);
             return;
@@ -51,7 +51,7 @@ impl Core {
             tracing::error!(schedule = id, %error, "the ledger cannot be read");
             return;
         }
-        let (gone, shortened) = scheduled.state.rewind(slots, after, now);
+        let (gone, shortened) = scheduled.state.rewind(&slots, after, now);
         tracing::warn!(
             schedule = id,
             "the clock was stepped back: due times come again"

@@ -14,7 +14,7 @@ use crate::store::Write;
 impl Core {
     /// Accepts a run for now, or for a due time that is past, and gives it its row.
     pub(super) fn wish(&mut self, turn: &mut Turn, wish: &Wish) -> Result<Reply, Diagnostic> {
-        let id = &wish.schedule;
+        let id = wish.schedule.as_str();
         if self.draining.is_some() {
             return Err(
                 Diagnostic::new(Kind::Conflict, "draining", "the engine is ending")
@@ -47,10 +47,10 @@ impl Core {
                 .schedules
                 .in_force
                 .get(id)
-                .and_then(|one| one.recurrence.as_ref());
+                .and_then(|one| one.recurrence());
             let slots = recurrence.ok_or_else(|| refusal(id, &Refused::NoDueTime))?;
             state
-                .backfilled(slots, covering, at, (run, now))
+                .backfilled(&slots, covering, at, (run, now))
                 .map_err(|refused| refusal(id, &refused))?
         } else {
             vec![state.triggered(at, run, now)]
@@ -74,7 +74,7 @@ impl Core {
     }
 
     fn permit(&self, wish: &Wish) -> Result<(), Refused> {
-        let Some(scheduled) = self.schedules.in_force.get(&wish.schedule) else {
+        let Some(scheduled) = self.schedules.in_force.get(wish.schedule.as_str()) else {
             return Ok(());
         };
         let policy = &scheduled.definition.policy;
@@ -94,7 +94,7 @@ impl Core {
             .schedules
             .in_force
             .get(id)
-            .and_then(|one| one.recurrence.as_ref());
+            .and_then(|one| one.recurrence());
         let mut found = Ok(None);
         let mut take = |row: Result<SlotRow, crate::store::Unreadable>| match row {
             Ok(row) if row.to >= at => {
@@ -103,6 +103,7 @@ impl Core {
             }
             Ok(row) => {
                 let is_due = recurrence
+                    .as_ref()
                     .is_some_and(|slots| slots.last_at_or_before(row.from, row.from).is_some());
                 if is_due {
                     ControlFlow::Break(())

@@ -10,7 +10,7 @@ use super::ledger::stored;
 use super::{Core, Turn};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Overlap, Schedule, SlotRow, Trigger};
-use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
+use crate::model::{RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
 
 /// How long before the last due time a run may have been accepted whose end is still to be followed, in
@@ -64,20 +64,6 @@ fn waits_for_own(overlap: Overlap) -> bool {
 }
 
 impl Core {
-    /// Puts schedules in force before runs of earlier engines are settled. They are complete where no error hides one.
-    pub(crate) fn begin_schedules(
-        &mut self,
-        definitions: &[Arc<Schedule>],
-        are_complete: bool,
-    ) -> Result<(), Diagnostic> {
-        let mut turn = Turn::default();
-        self.set_schedules(&mut turn, definitions);
-        if are_complete {
-            self.close_absent_schedules(&mut turn);
-        }
-        self.commit(&mut turn)
-    }
-
     /// What a schedule that comes into force has to look at.
     pub(super) fn look_around(&mut self, turn: &mut Turn, id: &str) {
         let Some(scheduled) = self.schedules.in_force.get(id) else {

@@ -7,11 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use chrono_tz::Tz;
-use sha2::{Digest, Sha256};
 
 use super::super::request::Submission;
-use super::ledger::{blocked, stored, written};
-use super::occurrences::{Looking, followers};
+use super::ledger::{blocked, stored};
+use super::occurrences::Looking;
 use super::{Core, Turn};
 use crate::machine::CancelKind;
 use crate::model::outcome::Outcome;
@@ -23,7 +22,7 @@ use crate::schedule::{Moment, Next, Others, Recurrence, settle};
 const TRY_AGAIN_MS: u64 = 5_000;
 
 /// Most schedules that one turn looks at; the others follow in the next.
-const LOOKS_MAX: usize = 1_000;
+pub(super) const LOOKS_MAX: usize = 1_000;
 
 /// Rows of one look before others have their turn.
 const ROUNDS_MAX: usize = 16;
@@ -31,35 +30,41 @@ const ROUNDS_MAX: usize = 16;
 /// A schedule in force.
 pub(super) struct Scheduled {
     pub(super) definition: Arc<Schedule>,
-    /// Due times that follow the clock.
-    pub(super) recurrence: Option<Recurrence>,
     pub(super) zone: Tz,
-    pub(super) state: ScheduleState,
+    pub(super) state: Box<ScheduleState>,
     /// When it is looked at again.
-    wake: Option<Timestamp>,
+    pub(super) wake: Option<Timestamp>,
     /// The due time whose run is being made.
-    preparing: Option<Timestamp>,
+    pub(super) preparing: Option<Timestamp>,
     /// Its runs that have not ended.
     pub(super) runs: BTreeSet<RunId>,
     /// What it waits for, if that does not follow the clock.
     pub(super) looking: Looking,
 }
 
-/// All schedules.
+impl Scheduled {
+    /// Its due times that follow the clock. Made anew for each look: kept, they would be the most that is held
+    /// of a schedule, and hardly any is looked at often.
+    pub(super) fn recurrence(&self) -> Option<Recurrence> {
+        Recurrence::of(&self.definition.trigger, self.zone, self.state.anchor)
+    }
+}
+
+/// All schedules. There may be very many: what is held of each lies apart, and its id is there once.
 #[derive(Default)]
 pub(super) struct Schedules {
-    pub(super) in_force: BTreeMap<String, Scheduled>,
+    pub(super) in_force: BTreeMap<Arc<str>, Box<Scheduled>>,
     /// Which schedules follow a skill; its address is in lower case.
     pub(super) followers: BTreeMap<String, Vec<String>>,
     /// States of schedules whose definitions are not there.
-    pub(super) known: BTreeMap<String, ScheduleState>,
-    wakes: BTreeSet<(Timestamp, String)>,
+    pub(super) known: BTreeMap<String, Box<ScheduleState>>,
+    wakes: BTreeSet<(Timestamp, Arc<str>)>,
     looked_at: Option<Timestamp>,
 }
 
 impl Schedules {
     /// With what the store remembers.
-    pub(super) fn remembering(known: BTreeMap<String, ScheduleState>) -> Schedules {
+    pub(super) fn remembering(known: BTreeMap<String, Box<ScheduleState>>) -> Schedules {
         Schedules {
             known,
             ..Schedules::default()
@@ -72,115 +77,25 @@ impl Schedules {
     }
 
     pub(super) fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
-        let Some(scheduled) = self.in_force.get_mut(id) else {
+        let Some((id, _)) = self.in_force.get_key_value(id) else {
             return;
         };
-        if let Some(earlier) = scheduled.wake.take() {
-            self.wakes.remove(&(earlier, id.to_owned()));
+        let id = Arc::clone(id);
+        let Some(scheduled) = self.in_force.get_mut(&id) else {
+            return;
+        };
+        let earlier = std::mem::replace(&mut scheduled.wake, wake);
+        if earlier == wake {
+            return;
         }
-        scheduled.wake = wake;
-        self.wakes.extend(wake.map(|wake| (wake, id.to_owned())));
+        if let Some(earlier) = earlier {
+            self.wakes.remove(&(earlier, Arc::clone(&id)));
+        }
+        self.wakes.extend(wake.map(|wake| (wake, id)));
     }
-}
-
-/// The SHA-256 of what due times follow from; other changes of a definition leave them as they are.
-fn digest(schedule: &Schedule) -> String {
-    // Plain data is serialised to text without fail.
-    let text = serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default();
-    format!("{:x}", Sha256::digest(text))
 }
 
 impl Core {
-    /// These definitions are in force from now on.
-    pub(super) fn set_schedules(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
-        let now = self.clock.now();
-        let mut left: BTreeSet<String> = self.schedules.in_force.keys().cloned().collect();
-        let mut runs: BTreeMap<String, BTreeSet<RunId>> = BTreeMap::new();
-        for (run, live) in &self.live {
-            if let Some(due) = live
-                .spec
-                .scheduled
-                .as_ref()
-                .filter(|_| !live.run.is_finished())
-            {
-                runs.entry(due.schedule.clone()).or_default().insert(*run);
-            }
-        }
-        for definition in definitions.iter().filter(|definition| !definition.disabled) {
-            left.remove(&definition.id);
-            self.put_in_force(turn, definition, &mut runs, now);
-        }
-        self.schedules.followers = followers(definitions);
-        for id in left {
-            self.schedules.set_wake(&id, None);
-            if let Some(mut gone) = self.schedules.in_force.remove(&id) {
-                let rows = gone
-                    .state
-                    .let_go(now, "the schedule was removed before it ran");
-                turn.before
-                    .extend(rows.into_iter().map(|row| stored(&id, row)));
-                gone.state.closed = Some(now);
-                gone.state.open = None;
-                turn.before.push(written(&id, &gone.state));
-                self.schedules.known.insert(id, gone.state);
-            }
-        }
-        self.alarms.look_at_all();
-    }
-
-    fn put_in_force(
-        &mut self,
-        turn: &mut Turn,
-        definition: &Arc<Schedule>,
-        runs: &mut BTreeMap<String, BTreeSet<RunId>>,
-        now: Timestamp,
-    ) {
-        let id = &definition.id;
-        let zone: Tz = definition.timezone.parse().unwrap_or(Tz::UTC);
-        let digest = digest(definition);
-        let present = self.schedules.in_force.remove(id);
-        let preparing = present.as_ref().and_then(|present| present.preparing);
-        let wake = present.as_ref().and_then(|present| present.wake);
-        let (runs, looking) = match &present {
-            Some(present) => (present.runs.clone(), present.looking),
-            None => (runs.remove(id).unwrap_or_default(), Looking::default()),
-        };
-        let is_first = present.is_none();
-        let known = present.map(|present| present.state);
-        let known = known.or_else(|| self.schedules.known.remove(id));
-        let (state, is_new) = match known {
-            Some(state) if state.digest == digest && state.closed.is_none() => (state, false),
-            // Made anew of its rows: it goes on behind the newest of them.
-            Some(state) if state.digest.is_empty() => (ScheduleState { digest, ..state }, true),
-            Some(mut state) => {
-                let rows = state.let_go(now, "the schedule was changed before it ran");
-                turn.before
-                    .extend(rows.into_iter().map(|row| stored(id, row)));
-                state.re_anchor(digest, now);
-                (state, true)
-            }
-            None => (ScheduleState::new(digest, now), true),
-        };
-        if is_new {
-            turn.before.push(written(id, &state));
-        }
-        let scheduled = Scheduled {
-            recurrence: Recurrence::of(&definition.trigger, zone, state.anchor),
-            definition: Arc::clone(definition),
-            zone,
-            state,
-            wake,
-            preparing,
-            runs,
-            looking,
-        };
-        self.schedules.in_force.insert(id.clone(), scheduled);
-        self.schedules.set_wake(id, Some(now));
-        if is_first || is_new {
-            self.look_around(turn, id);
-        }
-    }
-
     /// Looks at every schedule whose time has come.
     pub(super) fn schedules_on_time(&mut self, turn: &mut Turn) {
         if !self.starts_queued || self.draining.is_some() || self.unsettled.is_some() {
@@ -207,8 +122,8 @@ impl Core {
 
     fn look_at(&mut self, turn: &mut Turn, id: &str) {
         self.look_if_due(id);
-        let is_free = |scheduled: &Scheduled| scheduled.preparing.is_none();
-        if !self.schedules.in_force.get(id).is_some_and(is_free) {
+        let scheduled = self.schedules.in_force.get(id);
+        if scheduled.is_none_or(|one| one.preparing.is_some()) {
             return;
         }
         self.rewind(turn, id);
@@ -254,7 +169,8 @@ impl Core {
             others,
         };
         let occurrences = scheduled.state.occurrences();
-        let slots = scheduled.recurrence.as_ref().unwrap_or(&occurrences);
+        let recurrence = scheduled.recurrence();
+        let slots = recurrence.as_ref().unwrap_or(&occurrences);
         let cursor = scheduled.state.cursor;
         let mut next = Next::Again;
         for _ in 0..ROUNDS_MAX {
@@ -398,7 +314,7 @@ impl Core {
         let Some(due) = &spec.scheduled else {
             return;
         };
-        let (id, now) = (&due.schedule, self.clock.now());
+        let (id, now) = (due.schedule.as_str(), self.clock.now());
         let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
             return;
         };

@@ -3,6 +3,7 @@
 mod alarms;
 mod bench;
 mod ending;
+mod limits;
 mod manual;
 mod occurrences;
 mod schedules;

@@ -55,13 +55,13 @@ mod tests {
         let at = Timestamp::from_millis(1_800_000_000_000);
         let mut state = ScheduleState::new("0".repeat(64), at);
         let reason = cut(&"\"".repeat(REASON_BYTES_MAX), REASON_BYTES_MAX).to_owned();
-        state.pause = Some(Pause {
+        state.pause = Some(Box::new(Pause {
             reason: reason.clone(),
             by: "x".repeat(128),
             at,
-        });
+        }));
         let row = SlotRow::one(at, Fate::SkippedOverlap, at);
-        state.open = Some(row.because(reason));
+        state.open = Some(Box::new(row.because(reason)));
         state.totals = Fate::ALL.map(|fate| (fate, 1_000_000)).into();
         let run = Some(RunId::following(None, at, 1));
         state.pending = vec![Occurrence { at, after: run }; PENDING_MAX];
@@ -72,7 +72,7 @@ mod tests {
         state.succeeded_at = Some(at);
         state.resumed_at = Some(at);
         let text = Some("x".repeat(240));
-        state.missed = Some(Missed {
+        state.missed = Some(Box::new(Missed {
             expected_by: at,
             at,
             told: Some(Told {
@@ -80,8 +80,8 @@ mod tests {
                 succeeded: false,
                 message: text.clone(),
             }),
-        });
-        state.restored = text.map(|reason| Restored { at, reason });
+        }));
+        state.restored = text.map(|reason| Box::new(Restored { at, reason }));
         let length = serde_json::to_string(&state).unwrap().len();
         assert!(length < 4_000, "{length}");
     }

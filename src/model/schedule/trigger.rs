@@ -1,5 +1,7 @@
 //! What makes a schedule due.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +15,7 @@ pub enum Trigger {
     /// Due times of a cron expression.
     Cron {
         /// As written.
-        expression: String,
+        expression: Arc<str>,
         /// Whether its first field is seconds.
         #[serde(default)]
         seconds: bool,

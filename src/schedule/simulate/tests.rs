@@ -16,7 +16,7 @@ fn planned(id: &str, cron: &str, policy: Policy) -> Planned {
         id: id.to_owned(),
         skill: id.split('#').next().unwrap().to_owned(),
         trigger: Trigger::Cron {
-            expression: cron.to_owned(),
+            expression: cron.into(),
             seconds: false,
             dst: None,
         },

@@ -20,7 +20,7 @@ fn watched(broken: bool) -> Schedule {
         ..Policy::default()
     });
     if broken {
-        schedule.inputs.insert("refused".to_owned(), true.into());
+        Arc::make_mut(&mut schedule.inputs).insert("refused".to_owned(), true.into());
     }
     schedule
 }

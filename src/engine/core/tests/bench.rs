@@ -78,7 +78,7 @@ impl Effects for FakeEffects {
         let mut take = |_: &str, state: Result<ScheduleState, _>| stored = state.ok();
         self.store.schedules(&mut take).unwrap();
         let mut world = self.world.lock().unwrap();
-        if stored.and_then(|state| state.missed).as_ref() != Some(&alarm.missed) {
+        if stored.and_then(|state| state.missed).as_deref() != Some(&alarm.missed) {
             let early = "an alarm before its commit".to_owned();
             world.out_of_order.push(early);
         }
@@ -311,7 +311,7 @@ pub(super) fn bench(
     let prepares = FakeDesk(Arc::clone(&clock), Arc::clone(&sight), store.clone());
     let mut schedules = BTreeMap::new();
     store
-        .schedules(&mut |id, state| drop(schedules.insert(id.to_owned(), state.unwrap())))
+        .schedules(&mut |id, state| drop(schedules.insert(id.to_owned(), Box::new(state.unwrap()))))
         .unwrap();
     let core = Core::new(CoreParts {
         prepares: Arc::new(prepares),

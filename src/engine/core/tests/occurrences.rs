@@ -28,7 +28,7 @@ fn watcher(overlap: Overlap) -> Schedule {
         branch: "main".to_owned(),
     };
     watcher.skill.skill = "next".to_owned();
-    watcher.inputs.insert("looks".to_owned(), true.into());
+    Arc::make_mut(&mut watcher.inputs).insert("looks".to_owned(), true.into());
     watcher
 }
 
@@ -230,7 +230,7 @@ fn what_changed_while_nobody_looked_counts_and_what_cannot_be_seen_says_why() {
     turn_until(&mut next, &store, 1);
     assert_eq!(fates(&store), [Fate::Ran]);
     let mut blind = watcher(Overlap::Skip);
-    blind.inputs.clear();
+    Arc::make_mut(&mut blind.inputs).clear();
     put(&mut next, vec![blind]);
     let run = rows(&store)[0].run.unwrap();
     next.settle(run).unwrap();

@@ -21,9 +21,9 @@ pub(super) fn hourly(policy: Policy) -> Schedule {
             skill: "s".to_owned(),
         },
         trigger: Trigger::Every { period_ms: HOUR_MS },
-        timezone: "UTC".to_owned(),
-        inputs: serde_json::Map::new(),
-        policy,
+        timezone: "UTC".into(),
+        inputs: Arc::default(),
+        policy: Arc::new(policy),
         disabled: false,
         place: Place {
             path: "workers/w/worker.yaml".to_owned(),
@@ -183,7 +183,7 @@ fn what_cannot_run_as_it_is_says_why_and_the_next_is_tried() {
     let (store, world) = (MemoryStore::new(), Arc::default());
     let mut bench = bench(&store, &world, Vec::new());
     let mut broken = hourly(Policy::default());
-    broken.inputs.insert("refused".to_owned(), true.into());
+    Arc::make_mut(&mut broken.inputs).insert("refused".to_owned(), true.into());
     put(&mut bench, vec![broken]);
     bench.clock.advance(HOUR_MS);
     turn_until(&mut bench, &store, 1);

@@ -1,0 +1,182 @@
+//! Which schedules are in force: what a definition that comes, changes or goes does to what is remembered of it.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use chrono_tz::Tz;
+use sha2::{Digest, Sha256};
+
+use super::ledger::{stored, written};
+use super::occurrences::{Looking, followers};
+use super::schedules::Scheduled;
+use super::{Core, Turn};
+use crate::model::schedule::{Schedule, ScheduleState};
+use crate::model::{Diagnostic, RunId};
+
+/// States of new schedules that are stored together.
+const COMMITTED_AT_ONCE: usize = 2_000;
+
+/// The SHA-256 of what due times follow from; other changes of a definition leave them as they are.
+fn digest(schedule: &Schedule) -> String {
+    // Plain data is serialised to text without fail.
+    let text = serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default();
+    format!("{:x}", Sha256::digest(text))
+}
+
+fn zone_of(definition: &Schedule) -> Tz {
+    definition.timezone.parse().unwrap_or(Tz::UTC)
+}
+
+/// Those that the definition does not switch off.
+fn enabled(definitions: &[Arc<Schedule>]) -> impl Iterator<Item = &Arc<Schedule>> {
+    definitions.iter().filter(|definition| !definition.disabled)
+}
+
+impl Core {
+    /// These definitions are in force from now on.
+    pub(super) fn set_schedules(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
+        self.let_go_of_others(turn, definitions);
+        let mut runs = self.runs_of_schedules();
+        for definition in enabled(definitions) {
+            self.put_in_force(turn, definition, &mut runs);
+        }
+        self.schedules.followers = followers(definitions);
+    }
+
+    /// Puts schedules in force before runs of earlier engines are settled. Nobody waits for an answer, so that a
+    /// workspace of very many that are new is stored part by part. They are complete where no error hides one.
+    pub(crate) fn begin_schedules(
+        &mut self,
+        definitions: &[Arc<Schedule>],
+        are_complete: bool,
+    ) -> Result<(), Diagnostic> {
+        let mut turn = Turn::default();
+        let mut runs = self.runs_of_schedules();
+        for definition in enabled(definitions) {
+            self.put_in_force(&mut turn, definition, &mut runs);
+            if turn.before.len() >= COMMITTED_AT_ONCE {
+                self.commit(&mut turn)?;
+            }
+        }
+        self.schedules.followers = followers(definitions);
+        if are_complete {
+            self.close_absent_schedules(&mut turn);
+        }
+        self.commit(&mut turn)
+    }
+
+    /// Runs of schedules that have not ended.
+    fn runs_of_schedules(&self) -> BTreeMap<String, BTreeSet<RunId>> {
+        let mut runs: BTreeMap<String, BTreeSet<RunId>> = BTreeMap::new();
+        for (run, live) in &self.live {
+            if let Some(due) = live
+                .spec
+                .scheduled
+                .as_ref()
+                .filter(|_| !live.run.is_finished())
+            {
+                runs.entry(due.schedule.clone()).or_default().insert(*run);
+            }
+        }
+        runs
+    }
+
+    /// Closes schedules that are not defined any more.
+    fn let_go_of_others(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
+        let now = self.clock.now();
+        let defined: HashSet<&str> = enabled(definitions).map(|one| one.id.as_str()).collect();
+        let in_force = self.schedules.in_force.keys();
+        let left: Vec<Arc<str>> = in_force
+            .filter(|id| !defined.contains(id.as_ref()))
+            .cloned()
+            .collect();
+        for id in left {
+            self.schedules.set_wake(&id, None);
+            if let Some(mut gone) = self.schedules.in_force.remove(&id) {
+                let rows = gone
+                    .state
+                    .let_go(now, "the schedule was removed before it ran");
+                turn.before
+                    .extend(rows.into_iter().map(|row| stored(&id, row)));
+                gone.state.closed = Some(now);
+                gone.state.open = None;
+                turn.before.push(written(&id, &gone.state));
+                self.schedules.known.insert(id.to_string(), gone.state);
+                self.alarms.look_at(id);
+            }
+        }
+    }
+
+    fn put_in_force(
+        &mut self,
+        turn: &mut Turn,
+        definition: &Arc<Schedule>,
+        runs: &mut BTreeMap<String, BTreeSet<RunId>>,
+    ) {
+        let (id, now) = (definition.id.as_str(), self.clock.now());
+        if let Some(present) = self.schedules.in_force.get_mut(id)
+            && present.definition == *definition
+        {
+            // The same, read again: the former one need not be kept beside it.
+            present.definition = Arc::clone(definition);
+            return;
+        }
+        let digest = digest(definition);
+        if let Some((id, _)) = self.schedules.in_force.get_key_value(id) {
+            self.alarms.look_at(Arc::clone(id));
+        }
+        if let Some(present) = self.schedules.in_force.get_mut(id) {
+            present.definition = Arc::clone(definition);
+            present.zone = zone_of(definition);
+            if present.state.digest == digest {
+                self.schedules.set_wake(id, Some(now));
+                return;
+            }
+            let rows = (present.state).let_go(now, "the schedule was changed before it ran");
+            turn.before
+                .extend(rows.into_iter().map(|row| stored(id, row)));
+            present.state.re_anchor(digest, now);
+            turn.before.push(written(id, &present.state));
+        } else {
+            let state = self.take_up(turn, id, digest);
+            let scheduled = Scheduled {
+                definition: Arc::clone(definition),
+                zone: zone_of(definition),
+                state,
+                wake: None,
+                preparing: None,
+                runs: runs.remove(id).unwrap_or_default(),
+                looking: Looking::default(),
+            };
+            let scheduled = Box::new(scheduled);
+            let id = Arc::<str>::from(id);
+            self.alarms.look_at(Arc::clone(&id));
+            self.schedules.in_force.insert(id, scheduled);
+        }
+        self.schedules.set_wake(id, Some(now));
+        self.look_around(turn, id);
+    }
+
+    /// The state of a schedule that was not in force.
+    fn take_up(&mut self, turn: &mut Turn, id: &str, digest: String) -> Box<ScheduleState> {
+        let now = self.clock.now();
+        let state = match self.schedules.known.remove(id) {
+            Some(state) if state.digest == digest && state.closed.is_none() => return state,
+            // Made anew of its rows: it goes on behind the newest of them.
+            Some(mut state) if state.digest.is_empty() => {
+                state.digest = digest;
+                state
+            }
+            Some(mut state) => {
+                let rows = state.let_go(now, "the schedule was changed before it ran");
+                turn.before
+                    .extend(rows.into_iter().map(|row| stored(id, row)));
+                state.re_anchor(digest, now);
+                state
+            }
+            None => Box::new(ScheduleState::new(digest, now)),
+        };
+        turn.before.push(written(id, &state));
+        state
+    }
+}
