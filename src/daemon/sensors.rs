@@ -189,6 +189,10 @@ impl<'a> Places<'a> {
             {
                 return Ok(false);
             }
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                tracing::warn!(directory = %directory.display(), %error, "it is not watched; the look every 30 s remains");
+                return Ok(false);
+            }
             Err(error) => return Err(error),
         };
         let place = self.known.entry(descriptor).or_insert_with(|| Place {
@@ -213,7 +217,10 @@ impl<'a> Places<'a> {
             return false;
         };
         let (path, of, stands_in) = (place.path.clone(), place.of.clone(), place.stands_in);
-        if notice.mask.contains(EventMask::IGNORED) {
+        let is_gone = EventMask::IGNORED | EventMask::MOVE_SELF | EventMask::DELETE_SELF;
+        if notice.mask.intersects(is_gone) {
+            let schedules = of.iter().filter_map(|index| self.watched.get(*index));
+            heard.extend(schedules.map(|one| one.schedule.clone()));
             self.known.remove(&notice.wd);
             return true;
         }
@@ -247,6 +254,8 @@ fn mask() -> WatchMask {
         | WatchMask::MOVED_FROM
         | WatchMask::MOVED_TO
         | WatchMask::ATTRIB
+        | WatchMask::MOVE_SELF
+        | WatchMask::DELETE_SELF
         | WatchMask::ONLYDIR
         | WatchMask::DONT_FOLLOW
 }

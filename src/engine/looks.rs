@@ -141,7 +141,9 @@ fn files(desk: &Desk, paths: &[String]) -> Result<Look, String> {
         found: Vec::new(),
     };
     for begin in beginnings(paths) {
-        walk.visit(&desk.workspace.join(begin))?;
+        let begin = desk.workspace.join(begin);
+        stay_inside(&desk.workspace, &begin)?;
+        walk.visit(&begin)?;
     }
     walk.found.sort_unstable();
     walk.found.dedup();
@@ -164,6 +166,18 @@ fn files(desk: &Desk, paths: &[String]) -> Result<Look, String> {
         counts: true,
         changed_at: millis.map(Timestamp::from_millis),
     })
+}
+
+/// A link on the way may lead out of the workspace.
+fn stay_inside(workspace: &Path, begin: &Path) -> Result<(), String> {
+    let (Ok(real), Ok(root)) = (fs::canonicalize(begin), fs::canonicalize(workspace)) else {
+        // What is not there leads nowhere.
+        return Ok(());
+    };
+    if real.starts_with(&root) {
+        return Ok(());
+    }
+    Err(format!("{} leads out of the workspace", begin.display()))
 }
 
 /// The directories below which patterns look, none below another.

@@ -204,6 +204,9 @@ fn judged(
     let row = row.filter(|row| row.to >= slot);
     let not_because = match row {
         Some(row) if row.run.is_some() => Some("it ran".to_owned()),
+        Some(row) if state.is_some_and(|state| row.from <= state.anchor) => {
+            Some("the schedule was another one then, and has a row of that time".to_owned())
+        }
         None if state
             .is_some_and(|state| state.trimmed_until.is_some_and(|until| slot <= until)) =>
         {

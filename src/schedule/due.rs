@@ -161,6 +161,14 @@ impl Walk<'_> {
     fn step(&mut self) -> Option<Next> {
         let now = self.moment.now;
         let Some(slot) = self.next_slot() else {
+            // What its policy leaves out is no due time, whatever that says later.
+            if self
+                .slots
+                .next_after(self.cursor)
+                .is_some_and(|passed| passed <= now)
+            {
+                self.cursor = now;
+            }
             return Some(Next::Wait(None));
         };
         let due = self.due(slot);

@@ -102,6 +102,37 @@ impl ScheduleState {
         }
     }
 
+    /// The definition changes or goes: what was due and is not decided does not run. Answers its row.
+    pub fn close_gap(
+        &mut self,
+        slots: &Recurrence,
+        policy: &Policy,
+        now: Timestamp,
+        why: &str,
+    ) -> Option<SlotRow> {
+        let until = policy.end.map_or(now, |end| end.min(now));
+        let begin = policy
+            .start
+            .map_or(self.cursor, |start| self.cursor.max(start.just_before()));
+        let is_used_up = policy.max_actions.is_some_and(|most| self.actions >= most);
+        let first = slots
+            .next_after(begin)
+            .filter(|first| *first <= until && !is_used_up)?;
+        // What ran ahead of a clock that was stepped back divides the row; it keeps its own.
+        let until = self
+            .ran_ahead
+            .first()
+            .map_or(until, |ran| until.min(ran.just_before()));
+        let to = slots.last_at_or_before(until, first)?;
+        let count = slots.count_between(first.just_before(), to, COUNT_MAX + 1);
+        let row = SlotRow {
+            to,
+            count: (count <= COUNT_MAX).then_some(count),
+            ..SlotRow::one(first, Fate::BlockedConfig, now)
+        };
+        Some(self.cover(row.because(why)))
+    }
+
     /// Whether the clock stands so far before the cursor that due times come again.
     pub fn is_behind(&self, now: Timestamp) -> bool {
         self.cursor.millis_since(now) > STEPPED_BACK_MS

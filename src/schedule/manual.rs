@@ -38,6 +38,9 @@ pub enum Refused {
     /// It is not past, or its fate is not decided yet.
     #[error("its fate is not decided yet")]
     NotDecided,
+    /// Its row tells of due times of another definition.
+    #[error("the schedule was another one then, and has a row of that time")]
+    OtherDefinition,
     /// Its row is no longer kept, so whether it ran cannot be told.
     #[error("rows of that time are no longer kept, so whether it ran cannot be told")]
     NotKept,
@@ -156,6 +159,9 @@ impl ScheduleState {
         }
         if let Some(ran) = row.as_ref().and_then(|row| row.run) {
             return Err(Refused::HasRun(ran));
+        }
+        if row.as_ref().is_some_and(|row| row.from <= self.anchor) {
+            return Err(Refused::OtherDefinition);
         }
         let mut rows = vec![SlotRow {
             run: Some(run),

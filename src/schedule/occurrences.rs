@@ -5,6 +5,9 @@ use super::recurrence::Recurrence;
 use crate::model::schedule::{Fate, Occurrence, PENDING_MAX, ScheduleState, SlotRow};
 use crate::model::{RunId, Timestamp};
 
+/// By how much occurrences may lie ahead of the clock, in milliseconds: more, and it was stepped back.
+const STEP_MS: u64 = 1_000;
+
 impl ScheduleState {
     /// Takes note of an occurrence; answers the row of one that had to make room.
     pub fn occurred(&mut self, at: Timestamp, after: Option<RunId>) -> Option<SlotRow> {
@@ -13,8 +16,29 @@ impl ScheduleState {
             let why = format!("more than {PENDING_MAX} waited");
             self.cover(SlotRow::one(oldest, Fate::Coalesced, at).because(why))
         });
+        if self.cursor > at.plus_millis(STEP_MS) || self.is_pending_after(at.plus_millis(STEP_MS)) {
+            self.bring_forward(at);
+        }
         let at = self.unused(at);
         self.pending.push(Occurrence { at, after });
+        row
+    }
+
+    fn is_pending_after(&self, at: Timestamp) -> bool {
+        self.pending.last().is_some_and(|last| last.at > at)
+    }
+
+    /// Takes in a row of something that happened and runs nothing; what waits keeps its turn.
+    pub fn noted(&mut self, row: SlotRow) -> SlotRow {
+        if self.pending.is_empty() {
+            return self.cover(row);
+        }
+        let (cursor, pending) = (self.cursor, self.pending.clone());
+        self.open = None;
+        let row = self.cover(row);
+        self.open = None;
+        self.cursor = cursor;
+        self.pending = pending;
         row
     }
 

@@ -147,6 +147,11 @@ pub(super) fn saying(schedule: &Schedule) -> Option<String> {
         &schedule.trigger,
         &schedule.timezone,
         &schedule.inputs,
+        (schedule.policy.start, schedule.policy.end),
+        (
+            &schedule.policy.blocked_hours,
+            &schedule.policy.blocked_dates,
+        ),
         schedule.disabled,
     ))
     .ok()

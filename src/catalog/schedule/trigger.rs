@@ -262,11 +262,26 @@ fn watch(view: View<'_>, report: &mut Report) -> Option<Trigger> {
     let items = members(listed, "paths", report)?;
     let paths: Vec<String> = items
         .iter()
-        .filter_map(|item| inner_path(*item, "paths", report))
+        .filter_map(|item| pattern(*item, report))
         .collect();
     let complete = paths.len() == items.len();
     let settle_ms = settle.unwrap_or(Some(SETTLE_MS))?;
     complete.then_some(Trigger::Watch { paths, settle_ms })
+}
+
+/// A pattern inside the workspace; git's magic words are none.
+fn pattern(view: View<'_>, report: &mut Report) -> Option<String> {
+    let path = inner_path(view, "paths", report)?;
+    if path.starts_with([':', '!']) {
+        report.error(
+            "schedule-watch",
+            view.place(),
+            format!("`{}` is no pattern of paths", shown(&path)),
+            "write a path or a pattern such as `docs/*.md`; nothing can be left out",
+        );
+        return None;
+    }
+    Some(path)
 }
 
 fn on_commit(view: View<'_>, report: &mut Report) -> Option<Trigger> {

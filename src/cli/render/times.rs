@@ -6,8 +6,11 @@ use chrono_tz::Tz;
 use crate::model::duration::parse_millis;
 use crate::model::{Diagnostic, Kind, Timestamp};
 
-/// Longest span after which a run may be asked to start, in milliseconds: ten years.
-const SPAN_MS_MAX: u64 = 3_653 * 24 * 3_600_000;
+/// Longest span after which a run may be asked to start, in milliseconds: a year.
+const SPAN_MS_MAX: u64 = 366 * 24 * 3_600_000;
+
+/// Longest stretch of local times that a zone has skipped, in minutes: a day.
+const GAP_MINUTES_MAX: i64 = 24 * 60;
 
 /// `2026-11-20 20:18:03` in `zone`; the zone itself stands in the title or beside it.
 pub(crate) fn instant(at: Timestamp, zone: Tz) -> String {
@@ -55,8 +58,11 @@ pub(crate) fn parse_instant(text: &str, now: Timestamp, zone: Tz) -> Result<Time
         return Ok(Timestamp::from_millis(now.millis().saturating_sub(millis)));
     }
     if let Some(local) = parse_local(text) {
-        // In the hour that a zone skips there is no such local time: take it as it would have been.
-        let instant = zone.from_local_datetime(&local).earliest().map_or_else(
+        // In the hour that a zone skips there is no such local time: the first one after it is meant.
+        let mut later =
+            (0..=GAP_MINUTES_MAX).map(|minutes| local + chrono::Duration::minutes(minutes));
+        let found = later.find_map(|local| zone.from_local_datetime(&local).earliest());
+        let instant = found.map_or_else(
             || local.and_utc().timestamp_millis(),
             |found| found.timestamp_millis(),
         );
@@ -114,7 +120,7 @@ pub(crate) fn after_span(text: &str, now: Timestamp) -> Result<Timestamp, Diagno
         _ => Err(Diagnostic::new(
             Kind::Usage,
             "bad_span",
-            format!("`{text}` is no span of time up to ten years"),
+            format!("`{text}` is no span of time up to a year"),
         )
         .hint("examples: `90s`, `30m`, `2h`, `3d`")),
     }
@@ -150,7 +156,7 @@ mod tests {
             ("2026-07-01T09:00", "2026-07-01T07:00:00.000Z"),
             ("2026-07-01 09:00:30", "2026-07-01T07:00:30.000Z"),
             ("2026-07-01T09:00:00Z", "2026-07-01T09:00:00.000Z"),
-            ("2026-03-29T02:30", "2026-03-29T02:30:00.000Z"),
+            ("2026-03-29T02:30", "2026-03-29T01:00:00.000Z"),
             ("2026-10-25T02:30", "2026-10-25T00:30:00.000Z"),
         ];
         for (text, expected) in table {

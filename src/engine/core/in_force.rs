@@ -91,13 +91,9 @@ impl Core {
             .cloned()
             .collect();
         for id in left {
+            self.conclude(turn, &id, "the schedule was removed before it ran", true);
             self.schedules.set_wake(&id, None);
             if let Some(mut gone) = self.schedules.in_force.remove(&id) {
-                let rows = gone
-                    .state
-                    .let_go(now, "the schedule was removed before it ran");
-                turn.before
-                    .extend(rows.into_iter().map(|row| stored(&id, row)));
                 gone.state.closed = Some(now);
                 gone.state.open = None;
                 turn.before.push(written(&id, &gone.state));
@@ -105,6 +101,29 @@ impl Core {
                 self.alarms.look_at(id);
             }
         }
+    }
+
+    /// What was due until now has its fate by the definition that held until now. Where its due times end with it,
+    /// those that wait for something do not run.
+    fn conclude(&mut self, turn: &mut Turn, id: &str, why: &str, ends: bool) {
+        let now = self.clock.now();
+        // The run that is being made is of the former definition.
+        if self.draining.is_some() || !self.schedules.in_force.contains_key(id) {
+            return;
+        }
+        self.decide(turn, id);
+        let Some(gone) = self.schedules.in_force.get_mut(id).filter(|_| ends) else {
+            return;
+        };
+        let mut rows = gone.state.let_go(now, why);
+        if let Some(slots) = gone.recurrence() {
+            rows.extend(
+                gone.state
+                    .close_gap(&slots, &gone.definition.policy, now, why),
+            );
+        }
+        turn.before
+            .extend(rows.into_iter().map(|row| stored(id, row)));
     }
 
     fn put_in_force(
@@ -125,6 +144,12 @@ impl Core {
         if let Some((id, _)) = self.schedules.in_force.get_key_value(id) {
             self.alarms.look_at(Arc::clone(id));
         }
+        let is_other = self
+            .schedules
+            .in_force
+            .get(id)
+            .is_some_and(|one| one.state.digest != digest);
+        self.conclude(turn, id, "the schedule was changed before it ran", is_other);
         if let Some(present) = self.schedules.in_force.get_mut(id) {
             present.definition = Arc::clone(definition);
             present.zone = zone_of(definition);
@@ -132,9 +157,6 @@ impl Core {
                 self.schedules.set_wake(id, Some(now));
                 return;
             }
-            let rows = (present.state).let_go(now, "the schedule was changed before it ran");
-            turn.before
-                .extend(rows.into_iter().map(|row| stored(id, row)));
             present.state.re_anchor(digest, now);
             turn.before.push(written(id, &present.state));
         } else {

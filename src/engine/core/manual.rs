@@ -29,6 +29,14 @@ impl Core {
             )
             .hint("ask again"));
         }
+        if !wish.is_past && self.is_taken(id, wish.slot)? {
+            return Err(Diagnostic::new(
+                Kind::Conflict,
+                "busy",
+                "something else is due at this instant",
+            )
+            .hint("ask again"));
+        }
         self.permit(wish).map_err(|refused| refusal(id, &refused))?;
         let (submission, at) = (&wish.submission, wish.slot);
         let run = submission.spec.run;
@@ -71,6 +79,24 @@ impl Core {
         self.schedules.set_wake(id, Some(now));
         let shown = shown.ok_or_else(|| super::super::schedules::unknown(id))?;
         Ok(Reply::Now(Box::new(Answer::Slot(shown))))
+    }
+
+    /// Whether a row of the schedule, or an occurrence, stands at this instant already.
+    fn is_taken(&self, id: &str, at: Timestamp) -> Result<bool, Diagnostic> {
+        let pending = self.schedules.in_force.get(id);
+        if pending.is_some_and(|one| one.state.pending.iter().any(|one| one.at == at)) {
+            return Ok(true);
+        }
+        let mut taken = false;
+        let mut take = |row: Result<SlotRow, crate::store::Unreadable>| {
+            let from = row.map_or_else(|damaged| damaged.from, |row| Some(row.from));
+            taken = from == Some(at);
+            ControlFlow::Break(())
+        };
+        self.store
+            .slots(id, Some(at.plus_millis(1)), &mut take)
+            .map_err(|error| super::super::reading::unreadable(&error))?;
+        Ok(taken)
     }
 
     fn permit(&self, wish: &Wish) -> Result<(), Refused> {
@@ -178,6 +204,11 @@ fn refusal(id: &str, refused: &Refused) -> Diagnostic {
             Kind::Conflict,
             "not_decided",
             "`workerctl schedule trigger` runs it now",
+        ),
+        Refused::OtherDefinition => (
+            Kind::Conflict,
+            "other_definition",
+            "`workerctl run` starts the skill itself",
         ),
         Refused::NotKept => (
             Kind::Conflict,

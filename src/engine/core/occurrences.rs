@@ -9,7 +9,7 @@ use super::super::pool::Glance;
 use super::ledger::stored;
 use super::{Core, Turn};
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{Fate, Overlap, Schedule, SlotRow, Trigger};
+use crate::model::schedule::{Fate, Overlap, Policy, Schedule, ScheduleState, SlotRow, Trigger};
 use crate::model::{RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
 
@@ -19,6 +19,9 @@ const FOLLOWED_MS: u64 = 24 * 3_600_000;
 
 /// Most ended runs that are looked through for some that are to be followed.
 const FOLLOWED_MAX: usize = 10_000;
+
+/// How many are looked through in any case: a run may have been accepted long before its time.
+const FOLLOWED_AT_LEAST: usize = 500;
 
 /// For how many times its time to settle what is watched may go on changing.
 const SETTLES_MAX: u64 = 30;
@@ -61,6 +64,13 @@ fn waits_for_own(overlap: Overlap) -> bool {
         Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll => true,
         Overlap::CancelOther | Overlap::TerminateOther | Overlap::AllowAll => false,
     }
+}
+
+/// Whether something that happens then is due at all: within the schedule's start, end and number of runs.
+fn is_open(policy: &Policy, state: &ScheduleState, at: Timestamp) -> bool {
+    policy.start.is_none_or(|start| at >= start)
+        && policy.end.is_none_or(|end| at <= end)
+        && policy.max_actions.is_none_or(|most| state.actions < most)
 }
 
 impl Core {
@@ -114,7 +124,6 @@ impl Core {
             return;
         };
         looking.due = None;
-        looking.since = None;
         self.look(id, false);
     }
 
@@ -171,7 +180,7 @@ impl Core {
                 tracing::warn!(schedule = id, why, "what it waits for cannot be seen");
                 let at = scheduled.state.unused(now);
                 let row = SlotRow::one(at, Fate::BlockedConfig, now).because(why);
-                let row = scheduled.state.cover(row);
+                let row = scheduled.state.noted(row);
                 turn.before.push(stored(id, row));
                 self.write_state(turn, id);
             }
@@ -185,6 +194,7 @@ impl Core {
         };
         let before = scheduled.state.seen.clone();
         if before.as_ref() == Some(&look.seen) {
+            scheduled.looking.since = None;
             return;
         }
         if before.is_some()
@@ -194,17 +204,22 @@ impl Core {
             && look.changed_at <= Some(now)
             && settled > now
         {
-            scheduled.looking.due = Some(settled);
-            self.schedules.set_wake(id, Some(now));
-            return;
+            let since = *scheduled.looking.since.get_or_insert(now);
+            if since.plus_millis(settle_ms.saturating_mul(SETTLES_MAX)) > now {
+                scheduled.looking.due = Some(settled);
+                self.schedules.set_wake(id, Some(now));
+                return;
+            }
         }
+        scheduled.looking.since = None;
         scheduled.state.seen = Some(look.seen);
-        if before.is_some() && look.counts {
+        let policy = &scheduled.definition.policy;
+        if before.is_some() && look.counts && is_open(policy, &scheduled.state, now) {
             if own && scheduled.definition.policy.overlap == Overlap::Skip {
                 let why = "it changed while a run of the schedule itself was under way";
                 let at = scheduled.state.unused(now);
                 let row = SlotRow::one(at, Fate::SkippedOverlap, now).because(why);
-                let row = scheduled.state.cover(row);
+                let row = scheduled.state.noted(row);
                 turn.before.push(stored(id, row));
             } else {
                 let row = scheduled.state.occurred(now, None);
@@ -242,8 +257,12 @@ impl Core {
             Trigger::After { when, .. } => when.counts(outcome),
             _ => false,
         };
+        let policy = &scheduled.definition.policy;
         let pending = &scheduled.state.pending;
-        if !counts || pending.iter().any(|one| one.after == Some(run)) {
+        if !counts
+            || !is_open(policy, &scheduled.state, at)
+            || pending.iter().any(|one| one.after == Some(run))
+        {
             return;
         }
         let row = scheduled.state.occurred(at, Some(run));
@@ -261,19 +280,21 @@ impl Core {
             return;
         };
         let skill = skill.to_string();
-        let cursor = scheduled.state.cursor;
+        let (cursor, now) = (scheduled.state.cursor, self.clock.now());
         let since =
             Timestamp::from_millis(cursor.millis().saturating_sub(FOLLOWED_MS.cast_signed()));
         let mut found: Vec<(RunId, Timestamp, Outcome)> = Vec::new();
         let mut looked = 0;
         let mut take = |ended: RunSummary| {
             looked += 1;
-            if looked > FOLLOWED_MAX || ended.submitted_at < since {
+            let is_old = looked > FOLLOWED_AT_LEAST && ended.submitted_at < since;
+            if looked > FOLLOWED_MAX || is_old {
                 return ControlFlow::Break(());
             }
             if ended.skill.to_string().eq_ignore_ascii_case(&skill)
                 && let (Some(at), Some(outcome)) = (ended.finished_at, ended.outcome)
                 && at > cursor
+                && at <= now
             {
                 found.push((ended.run, at, outcome));
             }

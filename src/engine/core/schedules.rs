@@ -158,7 +158,7 @@ impl Core {
     }
 
     /// Decides about the due times that have come; rows and state go into the turn.
-    fn decide(&mut self, turn: &mut Turn, id: &str) -> Option<Next> {
+    pub(super) fn decide(&mut self, turn: &mut Turn, id: &str) -> Option<Next> {
         let now = self.clock.now();
         let others = self.others(id);
         let scheduled = self.schedules.in_force.get_mut(id)?;

@@ -44,12 +44,14 @@ pub(super) fn backfill(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
         .collect();
     let mut made: Vec<SlotView> = Vec::new();
     let mut refused = None;
+    let mut blocked = 0_usize;
     for slot in &wanted {
         let request = args.asked.request(session, &args.schedule, Some(slot.slot));
         match control.trigger(&request) {
             Ok(row) => made.push(row),
             // Somebody else, or the daemon, was quicker.
             Err(error) if error.code == "has_run" => {}
+            Err(error) if error.code == "blackout" => blocked += 1,
             Err(error) => {
                 refused = Some(error);
                 break;
@@ -65,8 +67,15 @@ pub(super) fn backfill(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
     if !made.is_empty() || session.json() {
         show(session, control.as_ref(), &made, "slots")?;
     }
+    if blocked > 0 {
+        let why = format!(
+            "{blocked} due times lie in blocked hours or dates; `--despite blackout` runs them too"
+        );
+        diagnostic::warning(&mut session.io.err, &why);
+    }
     match refused {
         None => Ok(Exit::Ok),
+        Some(error) if error.code != "queue_full" => Err(error),
         Some(error) => {
             let left = wanted.len().saturating_sub(made.len());
             let hint = format!("{left} due times are left: the same command goes on with them");
