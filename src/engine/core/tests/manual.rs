@@ -234,3 +234,53 @@ fn a_run_for_later_waits_for_its_time_over_engines_and_can_be_cancelled() {
     next.turn().unwrap();
     assert_eq!(world.lock().unwrap().executed.len(), 2);
 }
+
+#[test]
+fn two_runs_at_one_instant_do_not_share_a_row() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    put(&mut bench, vec![hourly(Policy::default())]);
+    bench.clock.advance(1_000);
+    let all = Some(Overlap::AllowAll);
+    let first = wish(&mut bench, None, all, Despite::default()).unwrap();
+    let refused = wish(&mut bench, None, all, Despite::default()).unwrap_err();
+    assert_eq!(refused.code, "busy");
+    assert_eq!(rows(&store).len(), 1);
+    assert_eq!(rows(&store)[0].run, first.run);
+}
+
+#[test]
+fn rows_of_another_definition_are_not_divided() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let begun = bench.clock.now();
+    put(&mut bench, vec![hourly(Policy::default())]);
+    let pause = Pause {
+        reason: "a holiday".to_owned(),
+        by: "ada".to_owned(),
+        at: begun,
+    };
+    let _answer = bench.ask(Request::Pause {
+        schedule: "w/s".to_owned(),
+        pause: Some(pause),
+    });
+    bench.turn().unwrap();
+    bench.clock.advance(5 * HOUR_MS);
+    let mut other = hourly(Policy::default());
+    other.trigger = crate::model::schedule::Trigger::Every {
+        period_ms: 2 * HOUR_MS,
+    };
+    put(&mut bench, vec![other]);
+    let before = rows(&store);
+    assert_eq!(spans(&before, begun), [(1, 5, Fate::Paused, Some(5))]);
+    let _answer = bench.ask(Request::Pause {
+        schedule: "w/s".to_owned(),
+        pause: None,
+    });
+    bench.turn().unwrap();
+    let at = Some(Timestamp::from_millis(begun.millis() + 3 * HOUR));
+    let all = Some(Overlap::BufferAll);
+    let refused = wish(&mut bench, at, all, Despite::default()).unwrap_err();
+    assert_eq!(refused.code, "other_definition");
+    assert_eq!(rows(&store), before);
+}

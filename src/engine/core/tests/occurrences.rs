@@ -259,3 +259,59 @@ fn a_clock_that_steps_back_holds_nothing_up() {
     let fates: Vec<Fate> = rows(&store).iter().map(|row| row.fate).collect();
     assert_eq!(fates, [Fate::Ran, Fate::Ran]);
 }
+
+#[test]
+fn an_occurrence_that_waits_keeps_its_turn_beside_what_cannot_be_seen() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    see(&bench, "a");
+    let mut late = watcher(Overlap::Skip);
+    let policy = Policy {
+        jitter_ms: HOUR_MS,
+        ..Policy::default()
+    };
+    late.policy = policy.into();
+    put(&mut bench, vec![late.clone()]);
+    look(&mut bench);
+    see(&bench, "b");
+    look(&mut bench);
+    assert_eq!(state(&store).pending.len(), 1);
+    late.inputs = serde_json::Map::new().into();
+    put(&mut bench, vec![late.clone()]);
+    look(&mut bench);
+    assert!(
+        fates(&store)
+            .iter()
+            .all(|fate| *fate == Fate::BlockedConfig)
+    );
+    assert_eq!(state(&store).pending.len(), 1);
+    late.inputs = watcher(Overlap::Skip).inputs.clone();
+    put(&mut bench, vec![late]);
+    bench.clock.advance(HOUR_MS);
+    for _ in 0..200 {
+        bench.inbox.wait(Duration::from_millis(5));
+        bench.turn().unwrap();
+    }
+    assert!(fates(&store).contains(&Fate::CaughtUp) || fates(&store).contains(&Fate::Ran));
+    assert!(state(&store).pending.is_empty());
+}
+
+#[test]
+fn what_happens_outside_of_start_and_end_is_not_due() {
+    let (store, world) = (MemoryStore::new(), Arc::<Mutex<World>>::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let mut over = follower(AfterWhen::Always);
+    let policy = Policy {
+        end: Some(bench.clock.now()),
+        ..Policy::default()
+    };
+    over.policy = policy.into();
+    put(&mut bench, vec![over]);
+    bench.clock.advance(1_000);
+    let first = spec(1, plan(false));
+    let _answer = bench.submit(&first, None);
+    bench.turn().unwrap();
+    bench.settle(first.run).unwrap();
+    assert!(rows(&store).is_empty());
+    assert!(state(&store).pending.is_empty());
+}

@@ -247,3 +247,50 @@ fn a_schedule_that_goes_and_comes_back_counts_from_then() {
     assert_eq!(state.cursor, bench.clock.now());
     assert!(rows(&store).is_empty());
 }
+
+#[test]
+fn what_waits_when_a_schedule_changes_or_goes_has_its_row() {
+    for is_removed in [true, false] {
+        let (store, world) = (MemoryStore::new(), Arc::default());
+        let mut bench = bench(&store, &world, Vec::new());
+        let policy = Policy {
+            jitter_ms: 1_000 * HOUR_MS,
+            ..Policy::default()
+        };
+        put(&mut bench, vec![hourly(policy)]);
+        bench.clock.advance(3 * HOUR_MS);
+        bench.turn().unwrap();
+        let decided: u64 = rows(&store).iter().filter_map(|row| row.count).sum();
+        let mut other = hourly(Policy::default());
+        other.trigger = Trigger::Every {
+            period_ms: 2 * HOUR_MS,
+        };
+        put(&mut bench, if is_removed { vec![] } else { vec![other] });
+        let covered: u64 = rows(&store).iter().filter_map(|row| row.count).sum();
+        assert_eq!((decided, covered), (0, 3), "{is_removed}");
+        assert_eq!(fates(&store), [Fate::BlockedConfig]);
+    }
+}
+
+#[test]
+fn due_times_beyond_the_last_action_do_not_come_back() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let most = |most| {
+        hourly(Policy {
+            max_actions: Some(most),
+            ..Policy::default()
+        })
+    };
+    put(&mut bench, vec![most(1)]);
+    bench.clock.advance(HOUR_MS);
+    turn_until(&mut bench, &store, 1);
+    bench.settle(rows(&store)[0].run.unwrap()).unwrap();
+    bench.clock.advance(5 * HOUR_MS);
+    put(&mut bench, vec![most(5)]);
+    bench.turn().unwrap();
+    assert_eq!(fates(&store), [Fate::Ran]);
+    bench.clock.advance(HOUR_MS);
+    turn_until(&mut bench, &store, 2);
+    assert_eq!(fates(&store), [Fate::Ran, Fate::Ran]);
+}
