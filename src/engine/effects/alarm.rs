@@ -21,8 +21,10 @@ const SAID_BYTES_MAX: usize = 120;
 impl Performer {
     pub(super) fn run_on_missed(&self, alarm: &Alarm) -> Option<Told> {
         let hook = alarm.schedule.policy.on_missed.as_ref()?;
+        // Another workspace may have a schedule of the same id.
+        let state_dir = self.parts.state_dir.display();
         let owner = Owner {
-            run: format!("on_missed {}", alarm.schedule.id),
+            run: format!("on_missed {} of {state_dir}", alarm.schedule.id),
             attempt: 1,
         };
         // An engine that was lost may have left one that still runs.
