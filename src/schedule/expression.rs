@@ -176,7 +176,7 @@ fn nickname(whole: Piece) -> Result<&'static str, ExpressionError> {
             ExpressionError::REBOOT,
             whole.range(),
             "`@reboot` has no place in a calendar",
-            "it is a trigger of its own: it fires when the daemon starts",
+            "it is a trigger of its own: it fires once after each start of the machine",
         ));
     }
     if let Some((_, fields)) = NICKNAMES.iter().find(|(name, _)| *name == written) {

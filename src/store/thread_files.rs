@@ -189,9 +189,20 @@ impl Directory {
 
     /// Keeps git from the directory's content; what stands in a `.gitignore` already is left alone.
     pub fn ensure_ignored(&self) -> Result<(), FileError> {
+        if self.is_ignored()? {
+            return Ok(());
+        }
+        match self.replace(".gitignore", b"*\n", Mode::from_raw_mode(0o644)) {
+            // The first runs of a workspace may do this at the same moment.
+            Err(_) if self.is_ignored()? => Ok(()),
+            done => done,
+        }
+    }
+
+    fn is_ignored(&self) -> Result<bool, FileError> {
         match rustix::fs::statat(&self.handle, ".gitignore", AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(_) => Ok(()),
-            Err(Errno::NOENT) => self.replace(".gitignore", b"*\n", Mode::from_raw_mode(0o644)),
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
             Err(errno) => Err(FileError::errno("look at", &self.path, errno)),
         }
     }

@@ -285,13 +285,16 @@ pub(super) fn agree(map: View<'_>, policy: &Policy, trigger: &Trigger, report: &
             "write less than the period, or leave it out",
         );
     }
-    if let Some(view) = written(map, "catch_up").filter(|_| !trigger.is_timed()) {
-        report.warning(
-            "schedule-useless",
-            view.key_place(),
-            "`catch_up` has no effect: without `cron`, `every` and `at` there are no missed due times"
-                .to_owned(),
-            "remove `catch_up`",
-        );
+    for key in ["expected_within", "on_missed"] {
+        if let Some(view) = written(map, key).filter(|_| !trigger.is_timed()) {
+            report.warning(
+                "schedule-useless",
+                view.key_place(),
+                format!(
+                    "`{key}` has no effect: nobody knows when what does not follow the clock is due"
+                ),
+                "remove it",
+            );
+        }
     }
 }

@@ -248,7 +248,7 @@ fn keys_that_are_not_known_are_told() {
 
 #[test]
 fn a_policy_without_effect_is_told() {
-    let catalog = of("schedule: {watch: docs/, catch_up: last}");
+    let catalog = of("schedule: {watch: docs/, expected_within: 2h}");
     let expected: super::Expected<'_> = ("schedule-useless", WARNING, 3, 26, "remove");
     expect(&catalog, PATH, &expected);
     assert_eq!(catalog.schedules.len(), 1);

@@ -248,3 +248,22 @@ fn a_directory_that_was_moved_away_is_made_anew() {
         Err(FileError::Foreign { .. })
     ));
 }
+
+#[test]
+fn the_first_runs_of_a_workspace_may_come_at_once() {
+    for _ in 0..50 {
+        let place = tempfile::tempdir().unwrap();
+        let directory = Directory::open(place.path(), "threads").unwrap();
+        let together = std::sync::Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    together.wait();
+                    directory.ensure_ignored().unwrap();
+                });
+            }
+        });
+        let written = std::fs::read(place.path().join("threads/.gitignore")).unwrap();
+        assert_eq!(written, b"*\n");
+    }
+}

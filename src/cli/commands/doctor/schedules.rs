@@ -17,11 +17,13 @@ const ROWS_LOOKED_AT: u32 = 10_000;
 /// What an engine tells of its schedules; where none runs, what the store tells. Nothing where neither can be
 /// asked: why stands in other findings.
 pub(super) fn schedules(session: &Session<'_>, site: &Site) -> Vec<Finding> {
-    match connected(session, site).and_then(|control| looked_at(control.as_ref())) {
-        Ok(findings) => findings,
-        Err(refused) if refused.kind == Kind::Unreachable => Vec::new(),
-        Err(refused) => vec![Finding::refused("schedules", State::Bad, refused)],
-    }
+    let control = match connected(session, site) {
+        Ok(control) => control,
+        Err(refused) if refused.kind == Kind::Unreachable => return Vec::new(),
+        Err(refused) => return vec![Finding::refused("schedules", State::Bad, refused)],
+    };
+    looked_at(control.as_ref())
+        .unwrap_or_else(|refused| vec![Finding::refused("schedules", State::Bad, refused)])
 }
 
 fn connected(session: &Session<'_>, site: &Site) -> Result<Arc<dyn Control>, Diagnostic> {
