@@ -19,7 +19,9 @@ const ROWS_LOOKED_AT: u32 = 10_000;
 pub(super) fn schedules(session: &Session<'_>, site: &Site) -> Vec<Finding> {
     let control = match connected(session, site) {
         Ok(control) => control,
-        Err(refused) if refused.kind == Kind::Unreachable => return Vec::new(),
+        Err(refused) if refused.kind == Kind::Unreachable && nobody_is_there(site) => {
+            return Vec::new();
+        }
         Err(refused) => return vec![Finding::refused("schedules", State::Bad, refused)],
     };
     looked_at(control.as_ref())
@@ -36,11 +38,14 @@ fn connected(session: &Session<'_>, site: &Site) -> Result<Arc<dyn Control>, Dia
     }
 }
 
+fn nobody_is_there(site: &Site) -> bool {
+    matches!(maintenance::holder(&site.workspace), Ok(Held::Free))
+}
+
 /// Whether there is a store that nobody uses: looking at it changes nothing that is not there.
 fn has_store(site: &Site) -> bool {
     let is_there = |info: maintenance::StoreInfo| info.database_bytes.is_some() && !info.in_use;
-    maintenance::info(&site.state_dir).is_ok_and(is_there)
-        && matches!(maintenance::holder(&site.workspace), Ok(Held::Free))
+    maintenance::info(&site.state_dir).is_ok_and(is_there) && nobody_is_there(site)
 }
 
 fn looked_at(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
