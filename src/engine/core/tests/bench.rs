@@ -377,7 +377,15 @@ impl Bench {
             if !self.core.holds(run) {
                 return Ok(());
             }
-            self.clock.advance(SEAL_AFTER_MS);
+            // Time stands still while somebody works for it: how long that takes is the machine's affair.
+            let is_worked_on = self
+                .core
+                .live
+                .get(&run)
+                .is_some_and(|live| live.outstanding.is_some());
+            if !is_worked_on && self.core.preparing == 0 && !self.core.sealing {
+                self.clock.advance(SEAL_AFTER_MS);
+            }
             self.turn()?;
         }
         panic!(

@@ -51,12 +51,15 @@ fn a_full_queue_keeps_a_due_time_and_it_runs_when_there_is_room() {
         wait > Duration::ZERO && wait <= Duration::from_secs(5),
         "{wait:?}"
     );
-    for run in taken {
+    for run in &taken {
         let _answer = bench.ask(Request::Cancel {
-            run,
+            run: *run,
             kind: CancelKind::Now,
             by: "a test".to_owned(),
         });
+        bench.turn().unwrap();
+    }
+    for run in taken {
         bench.settle(run).unwrap();
     }
     turn_until(&mut bench, &store, 1);
