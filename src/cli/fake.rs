@@ -224,10 +224,6 @@ impl Control for Fake {
         Ok(Vec::new())
     }
 
-    fn hint(&self, _schedule: Option<&str>) -> Result<(), Diagnostic> {
-        Ok(())
-    }
-
     fn diff(&self, run: &str) -> Result<String, Diagnostic> {
         Fake::is_known(run)?;
         Ok("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\u{1b}[2J\r\n".to_owned())

@@ -22,8 +22,8 @@ use super::server::{Identity, Limits, Notices, Waiting};
 use crate::engine::ENDED_OPEN;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{
-    API_VERSION, BackfillQuery, CancelRequest, Control, HintRequest, LogsQuery, PauseRequest,
-    ResolveRequest, ResumeRequest, RunsQuery, SlotsQuery, SubmitRequest, Submitted, TriggerRequest,
+    API_VERSION, BackfillQuery, CancelRequest, Control, LogsQuery, PauseRequest, ResolveRequest,
+    ResumeRequest, RunsQuery, SlotsQuery, SubmitRequest, Submitted, TriggerRequest,
 };
 
 /// Code of a refusal by an engine that is still recovering.
@@ -272,7 +272,6 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         Operation::PauseSchedule
         | Operation::ResumeSchedule
         | Operation::TriggerSchedule
-        | Operation::Hint
         | Operation::SubmitRun
         | Operation::CancelRun
         | Operation::RetryRun
@@ -311,7 +310,7 @@ where
     answered(asked.await)
 }
 
-/// Pauses a schedule, lets it go on, runs it, or has it look.
+/// Pauses a schedule, lets it go on, or runs it.
 async fn change_schedule(
     operation: Operation,
     desk: &Desk,
@@ -324,13 +323,6 @@ async fn change_schedule(
         request.check()?;
         Waiting::answering(parts);
         return answered(desk.ask(operation, move |c| c.trigger(&request)).await);
-    }
-    if operation == Operation::Hint {
-        let request: HintRequest = intake::body(parts, body, limits, true).await?;
-        request.check()?;
-        Waiting::answering(parts);
-        let asked = desk.ask(operation, move |c| c.hint(request.schedule.as_deref()));
-        return answered(asked.await.map(|()| serde_json::json!({})));
     }
     if operation == Operation::PauseSchedule {
         let request: PauseRequest = intake::body(parts, body, limits, false).await?;
@@ -370,10 +362,9 @@ async fn change(
                 &desk.ask(operation, move |c| c.submit(&request)).await?,
             ))
         }
-        Operation::PauseSchedule
-        | Operation::ResumeSchedule
-        | Operation::TriggerSchedule
-        | Operation::Hint => change_schedule(operation, desk, parts, body).await,
+        Operation::PauseSchedule | Operation::ResumeSchedule | Operation::TriggerSchedule => {
+            change_schedule(operation, desk, parts, body).await
+        }
         Operation::CancelRun => {
             let request: CancelRequest = intake::body(parts, body, limits, true).await?;
             request.check()?;

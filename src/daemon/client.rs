@@ -18,9 +18,9 @@ use super::socket::canonical;
 use super::sse::Told;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
-    API_VERSION, BackfillQuery, BackfillSlot, CancelRequest, Control, HintRequest, LogLine,
-    LogsQuery, PauseRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
-    RunSummary, RunsQuery, ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    API_VERSION, BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery,
+    PauseRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
+    RunsQuery, ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
     TriggerRequest, WatchEvent, WorkerView,
 };
 
@@ -258,14 +258,6 @@ impl Control for HttpControl {
 
     fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
         self.ask(paths::backfill(query))
-    }
-
-    fn hint(&self, schedule: Option<&str>) -> Result<(), Diagnostic> {
-        let request = HintRequest {
-            schedule: schedule.map(str::to_owned),
-        };
-        let _: serde_json::Value = self.change("/v1/schedules/hint", &request)?;
-        Ok(())
     }
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {

@@ -231,7 +231,7 @@ impl Tree {
 }
 
 /// Changes only: reading is none, above all not our own.
-fn mask() -> WatchMask {
+pub(super) fn mask() -> WatchMask {
     WatchMask::CREATE
         | WatchMask::DELETE
         | WatchMask::CLOSE_WRITE
@@ -242,7 +242,8 @@ fn mask() -> WatchMask {
         | WatchMask::DONT_FOLLOW
 }
 
-fn is_no_directory(error: &io::Error) -> bool {
+/// There is no directory of that name.
+pub(super) fn is_no_directory(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory

@@ -16,7 +16,7 @@ use super::socket::{Endpoint, SocketPlaces};
 use super::succession::Succession;
 use super::turning::Daemon;
 use crate::clock::SystemClock;
-use crate::engine::{self, Engine, EngineOptions, Heartbeat, Host, Watched};
+use crate::engine::{self, Engine, EngineOptions, Heartbeat, Hints, Host, Watched};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
@@ -61,6 +61,10 @@ pub trait Hosted: Send + Sync {
     fn watched(&self) -> Vec<Watched> {
         Vec::new()
     }
+    /// Takes hints that one of them is to be looked at.
+    fn hints(&self) -> Hints {
+        Arc::new(|_| Ok(()))
+    }
     /// Whether it has ended, as far as that can be told without waiting.
     fn has_ended(&self) -> bool {
         false
@@ -94,6 +98,10 @@ impl Hosted for Engine {
 
     fn watched(&self) -> Vec<Watched> {
         Engine::watched(self)
+    }
+
+    fn hints(&self) -> Hints {
+        Engine::hints(self)
     }
 
     fn has_ended(&self) -> bool {

@@ -159,10 +159,6 @@ impl Control for HostedControl {
         self.control.backfill(query)
     }
 
-    fn hint(&self, schedule: Option<&str>) -> Result<(), Diagnostic> {
-        self.control.hint(schedule)
-    }
-
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
         self.control.reload()
     }

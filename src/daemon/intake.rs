@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 
 use super::reply::Refusal;
 use crate::protocol::{
-    BackfillQuery, CancelRequest, HintRequest, PauseRequest, ResolveRequest, ResumeRequest,
-    RunsQuery, SlotsQuery, SubmitRequest, TriggerRequest,
+    BackfillQuery, CancelRequest, PauseRequest, ResolveRequest, ResumeRequest, RunsQuery,
+    SlotsQuery, SubmitRequest, TriggerRequest,
 };
 
 /// Longest name, key or filter that is accepted, in bytes.
@@ -93,12 +93,6 @@ impl Checked for TriggerRequest {
 impl Checked for BackfillQuery {
     fn check(&self) -> Result<(), Refusal> {
         text("schedule", &self.schedule)
-    }
-}
-
-impl Checked for HintRequest {
-    fn check(&self) -> Result<(), Refusal> {
-        optional("schedule", self.schedule.as_deref())
     }
 }
 

@@ -8,10 +8,9 @@ use super::answer::{Nothing, VersionReply};
 use super::operation::Operation;
 use crate::model::Diagnostic;
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, HintRequest, LogLine, LogsQuery, PauseRequest,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
-    WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport,
+    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
+    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// Statuses that any request may be answered with, and what they mean.
@@ -143,7 +142,6 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         Operation::PauseSchedule => (json!(requests.subschema_for::<PauseRequest>()), true),
         Operation::ResumeSchedule => (json!(requests.subschema_for::<ResumeRequest>()), true),
         Operation::TriggerSchedule => (json!(requests.subschema_for::<TriggerRequest>()), true),
-        Operation::Hint => (json!(requests.subschema_for::<HintRequest>()), false),
         Operation::CancelRun => (json!(requests.subschema_for::<CancelRequest>()), false),
         Operation::ResolveRun => (json!(requests.subschema_for::<ResolveRequest>()), true),
         Operation::RetryRun | Operation::Reload | Operation::Drain => {
@@ -177,7 +175,6 @@ fn content(operation: Operation, replies: &mut SchemaGenerator) -> Value {
         Operation::Slots => replies.subschema_for::<Vec<SlotView>>(),
         Operation::TriggerSchedule => replies.subschema_for::<SlotView>(),
         Operation::Backfill => replies.subschema_for::<Vec<BackfillSlot>>(),
-        Operation::Hint => replies.subschema_for::<Nothing>(),
         Operation::PauseSchedule | Operation::ResumeSchedule => {
             replies.subschema_for::<ScheduleView>()
         }

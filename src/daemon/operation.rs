@@ -27,8 +27,6 @@ pub enum Operation {
     TriggerSchedule,
     /// Past due times that may be run after all.
     Backfill,
-    /// What schedules wait for may have changed.
-    Hint,
     /// Runs, newest first.
     ListRuns,
     /// Accepts a run.
@@ -57,7 +55,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of the document.
-    pub const ALL: [Operation; 24] = [
+    pub const ALL: [Operation; 23] = [
         Operation::Version,
         Operation::Openapi,
         Operation::Status,
@@ -69,7 +67,6 @@ impl Operation {
         Operation::ResumeSchedule,
         Operation::TriggerSchedule,
         Operation::Backfill,
-        Operation::Hint,
         Operation::ListRuns,
         Operation::SubmitRun,
         Operation::ShowRun,
@@ -103,7 +100,6 @@ impl Operation {
             Operation::PauseSchedule
             | Operation::ResumeSchedule
             | Operation::TriggerSchedule
-            | Operation::Hint
             | Operation::SubmitRun
             | Operation::CancelRun
             | Operation::RetryRun
@@ -128,7 +124,6 @@ impl Operation {
             Operation::ResumeSchedule => "/v1/schedules/resume",
             Operation::TriggerSchedule => "/v1/schedules/trigger",
             Operation::Backfill => "/v1/schedules/backfill",
-            Operation::Hint => "/v1/schedules/hint",
             Operation::ListRuns | Operation::SubmitRun => "/v1/runs",
             Operation::ShowRun => "/v1/runs/{run}",
             Operation::CancelRun => "/v1/runs/{run}/cancel",
@@ -157,7 +152,6 @@ impl Operation {
             Operation::ResumeSchedule => "resume_schedule",
             Operation::TriggerSchedule => "trigger_schedule",
             Operation::Backfill => "backfill",
-            Operation::Hint => "hint",
             Operation::ListRuns => "list_runs",
             Operation::SubmitRun => "submit_run",
             Operation::ShowRun => "show_run",
@@ -187,7 +181,6 @@ impl Operation {
             Operation::ResumeSchedule => "Let a paused schedule go on",
             Operation::TriggerSchedule => "Run a schedule now, or for a due time that is past",
             Operation::Backfill => "List past due times that may be run after all, oldest first",
-            Operation::Hint => "Have the files or the branch that schedules wait for looked at",
             Operation::ListRuns => "List runs, newest first",
             Operation::SubmitRun => "Accept a run; it is durable when the answer arrives",
             Operation::ShowRun => "Show one run in full",
@@ -218,7 +211,6 @@ impl Operation {
             Operation::PauseSchedule
             | Operation::ResumeSchedule
             | Operation::TriggerSchedule
-            | Operation::Hint
             | Operation::SubmitRun
             | Operation::CancelRun
             | Operation::RetryRun

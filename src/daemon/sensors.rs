@@ -11,8 +11,8 @@ use futures_util::StreamExt;
 use inotify::{EventMask, EventOwned, Inotify, WatchDescriptor, WatchMask, Watches};
 use tokio::task::JoinHandle;
 
-use crate::engine::Watched;
-use crate::protocol::Control;
+use super::definitions::{is_no_directory, mask};
+use crate::engine::{Hints, Watched};
 
 /// Bytes of notices that are taken at once.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -32,7 +32,7 @@ pub(super) struct Sensors {
 
 impl Sensors {
     /// Watches these places from now on.
-    pub(super) fn set(&mut self, watched: Vec<Watched>, control: &Arc<dyn Control>) {
+    pub(super) fn set(&mut self, watched: Vec<Watched>, hints: Hints) {
         if watched == self.watched {
             return;
         }
@@ -41,9 +41,8 @@ impl Sensors {
         if watched.is_empty() {
             return;
         }
-        let control = Arc::clone(control);
         self.task = Some(tokio::spawn(async move {
-            if let Err(error) = listen(&watched, &control).await {
+            if let Err(error) = listen(&watched, &hints).await {
                 tracing::warn!(
                     %error,
                     "what schedules wait for is not watched; changes are found every 30 s"
@@ -66,7 +65,7 @@ impl Drop for Sensors {
 }
 
 /// Hands on hints until nothing more comes; when something watched comes to be, everything is watched anew.
-async fn listen(watched: &[Watched], control: &Arc<dyn Control>) -> io::Result<()> {
+async fn listen(watched: &[Watched], hints: &Hints) -> io::Result<()> {
     loop {
         let inotify = Inotify::init()?;
         let mut places = Places::watch(watched, inotify.watches())?;
@@ -88,7 +87,7 @@ async fn listen(watched: &[Watched], control: &Arc<dyn Control>) -> io::Result<(
                     },
                 }
             }
-            hand_on(std::mem::take(&mut heard), control).await;
+            hand_on(std::mem::take(&mut heard), hints).await;
             if anew {
                 break;
             }
@@ -96,13 +95,12 @@ async fn listen(watched: &[Watched], control: &Arc<dyn Control>) -> io::Result<(
     }
 }
 
-async fn hand_on(heard: BTreeSet<String>, control: &Arc<dyn Control>) {
+async fn hand_on(heard: BTreeSet<String>, hints: &Hints) {
     if heard.is_empty() {
         return;
     }
-    let control = Arc::clone(control);
-    let told =
-        tokio::task::spawn_blocking(move || heard.iter().try_for_each(|id| control.hint(Some(id))));
+    let hints = Arc::clone(hints);
+    let told = tokio::task::spawn_blocking(move || heard.iter().try_for_each(|id| hints(id)));
     if let Ok(Err(error)) = told.await {
         tracing::debug!(%error, "a hint was not taken");
     }
@@ -179,16 +177,12 @@ impl<'a> Places<'a> {
             let why = format!("more than {DIRECTORIES_MAX} directories would be watched");
             return Err(io::Error::other(why));
         }
-        let descriptor = match self.watches.add(directory, mask()) {
+        let descriptor = match self.watches.add(
+            directory,
+            mask() | WatchMask::MOVE_SELF | WatchMask::DELETE_SELF,
+        ) {
             Ok(descriptor) => descriptor,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                return Ok(false);
-            }
+            Err(error) if is_no_directory(&error) => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 tracing::warn!(directory = %directory.display(), %error, "it is not watched; the look every 30 s remains");
                 return Ok(false);
@@ -246,16 +240,68 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Changes only: reading is none, above all not our own.
-fn mask() -> WatchMask {
-    WatchMask::CREATE
-        | WatchMask::DELETE
-        | WatchMask::CLOSE_WRITE
-        | WatchMask::MOVED_FROM
-        | WatchMask::MOVED_TO
-        | WatchMask::ATTRIB
-        | WatchMask::MOVE_SELF
-        | WatchMask::DELETE_SELF
-        | WatchMask::ONLYDIR
-        | WatchMask::DONT_FOLLOW
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_mins(1);
+
+    fn watched(place: PathBuf) -> Watched {
+        Watched {
+            schedule: "w/s".to_owned(),
+            place,
+            is_deep: true,
+            passed_over: Arc::new([]),
+        }
+    }
+
+    /// Changes hint until one is noticed; each is made anew, for watching may begin in a moment.
+    async fn noticed(heard: &mut tokio::sync::mpsc::Receiver<String>, change: impl Fn(u32)) {
+        while heard.try_recv().is_ok() {}
+        let began = tokio::time::Instant::now();
+        for number in 0.. {
+            assert!(began.elapsed() < LONG, "nothing was noticed");
+            change(number);
+            let soon = tokio::time::timeout(Duration::from_millis(500), heard.recv());
+            if soon.await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    fn make_anew(directory: &Path) {
+        let _ = fs::remove_dir(directory);
+        fs::create_dir(directory).unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_comes_goes_and_is_replaced_is_noticed() {
+        let root = tempfile::tempdir().unwrap();
+        let docs = root.path().join("docs");
+        let (sender, mut heard) = tokio::sync::mpsc::channel(64);
+        let hints: Hints = Arc::new(move |id: &str| {
+            let _ = sender.try_send(id.to_owned());
+            Ok(())
+        });
+        let mut sensors = Sensors::default();
+        sensors.set(vec![watched(docs.clone())], hints);
+        let write = |number: u32| fs::write(docs.join(format!("{number}.md")), "x").unwrap();
+        // It is not there yet.
+        noticed(&mut heard, |_| make_anew(&docs)).await;
+        noticed(&mut heard, write).await;
+        let deep = docs.join("deep");
+        noticed(&mut heard, |_| make_anew(&deep)).await;
+        noticed(&mut heard, |number| {
+            fs::write(deep.join(number.to_string()), "x").unwrap();
+        })
+        .await;
+        fs::rename(&docs, root.path().join("former")).unwrap();
+        fs::create_dir(&docs).unwrap();
+        noticed(&mut heard, write).await;
+        fs::remove_dir_all(&docs).unwrap();
+        fs::create_dir(&docs).unwrap();
+        noticed(&mut heard, write).await;
+    }
 }

@@ -186,8 +186,7 @@ impl<'a> Daemon<'a> {
 
     /// Watches what the schedules in force wait for.
     fn watch(&mut self) {
-        self.sensors
-            .set(self.engine.watched(), &self.engine.control());
+        self.sensors.set(self.engine.watched(), self.engine.hints());
     }
 
     fn tick(&mut self, period: Duration) {

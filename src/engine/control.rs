@@ -88,6 +88,12 @@ impl EngineControl {
         Ok(())
     }
 
+    /// What a schedule waits for may have changed; without one that of every schedule. The loop has it looked at.
+    pub(super) fn hint(&self, schedule: Option<&str>) -> Result<(), Diagnostic> {
+        let schedule = schedule.map(str::to_owned);
+        self.ask(Request::Hint(schedule)).map(|_| ())
+    }
+
     fn accept(
         &self,
         request: &SubmitRequest,
@@ -394,11 +400,6 @@ impl Control for EngineControl {
 
     fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
         wishes::past(&self.desk, self.store.as_ref(), query)
-    }
-
-    fn hint(&self, schedule: Option<&str>) -> Result<(), Diagnostic> {
-        self.ask(Request::Hint(schedule.map(str::to_owned)))
-            .map(|_| ())
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {

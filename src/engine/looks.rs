@@ -11,7 +11,7 @@ use super::desk::{Desk, Look};
 use crate::git;
 use crate::model::diagnostic::chain;
 use crate::model::schedule::{Schedule, Trigger};
-use crate::model::{RunId, Timestamp};
+use crate::model::{Diagnostic, RunId, Timestamp};
 
 /// Where Linux tells one start of the machine from another.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -34,6 +34,9 @@ pub struct Watched {
     /// What does not belong to it.
     pub passed_over: Arc<[PathBuf]>,
 }
+
+/// Takes the id of a schedule for which something may have changed; refused once the engine has ended.
+pub type Hints = Arc<dyn Fn(&str) -> Result<(), Diagnostic> + Send + Sync>;
 
 /// Where changes hint at something, for every schedule that waits for files or a branch.
 pub(super) fn watched(desk: &Desk) -> Vec<Watched> {

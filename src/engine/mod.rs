@@ -59,7 +59,7 @@ use live::Live;
 use recovery::{Recovery, end_left_behind, end_orphans};
 use view::View;
 
-pub use looks::Watched;
+pub use looks::{Hints, Watched};
 pub use request::ENDED_OPEN;
 pub use unusable::unusable;
 
@@ -176,6 +176,12 @@ impl Engine {
     /// Where changes hint that a schedule may be due.
     pub fn watched(&self) -> Vec<Watched> {
         looks::watched(&self.control.desk)
+    }
+
+    /// Takes hints that what a schedule waits for may have changed: it is looked at then.
+    pub fn hints(&self) -> Hints {
+        let control = Arc::clone(&self.control);
+        Arc::new(move |schedule| control.hint(Some(schedule)))
     }
 
     /// Has everything looked at that schedules wait for, whether anything hints at a change or not.

@@ -67,8 +67,6 @@ pub trait Control: Send + Sync {
     fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic>;
     /// Due times that are past, and whether each can be run after all; oldest first.
     fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic>;
-    /// What a schedule waits for may have changed; without one that of every schedule. The engine looks then.
-    fn hint(&self, schedule: Option<&str>) -> Result<(), Diagnostic>;
     /// Reads definitions and configuration again.
     fn reload(&self) -> Result<ReloadReport, Diagnostic>;
     /// Starts nothing new, waits for what runs, ends the engine.

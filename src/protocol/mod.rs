@@ -22,8 +22,8 @@ pub use requests::{
 };
 pub use runs::{AttemptView, RunDetail, RunSummary};
 pub use schedules::{
-    BackfillQuery, BackfillSlot, HintRequest, LastFire, NextDue, OverdueView, PauseRequest,
-    PauseView, PolicyName, ResumeRequest, ScheduleView, SlotView, SlotsQuery, TriggerRequest,
+    BackfillQuery, BackfillSlot, LastFire, NextDue, OverdueView, PauseRequest, PauseView,
+    PolicyName, ResumeRequest, ScheduleView, SlotView, SlotsQuery, TriggerRequest,
 };
 pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
 pub use unique::Unique;

@@ -231,11 +231,3 @@ pub struct BackfillSlot {
     /// Why it is not run after all.
     pub not_because: Option<String>,
 }
-
-/// A hint that what a schedule waits for may have changed: its files, its branch.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct HintRequest {
-    /// The schedule; absent: all.
-    pub schedule: Option<String>,
-}

@@ -17,9 +17,7 @@ fn every_operation_answers_as_documented() {
             Operation::CancelRun => r#"{"now": true}"#,
             Operation::ResolveRun => r#"{"as": "failed", "note": "seen"}"#,
             Operation::PauseSchedule => r#"{"schedule": "w/s", "reason": "seen"}"#,
-            Operation::ResumeSchedule | Operation::TriggerSchedule | Operation::Hint => {
-                r#"{"schedule": "w/s"}"#
-            }
+            Operation::ResumeSchedule | Operation::TriggerSchedule => r#"{"schedule": "w/s"}"#,
             _ => "",
         };
         let method = operation.method();

@@ -344,10 +344,6 @@ impl Control for Scripted {
         }])
     }
 
-    fn hint(&self, _schedule: Option<&str>) -> Result<(), Diagnostic> {
-        Ok(())
-    }
-
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
         self.reloads.fetch_add(1, Ordering::SeqCst);
         Ok(ReloadReport {
