@@ -148,7 +148,7 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         kept_schedules: previous
             .map(|known| known.schedules.iter())
             .unwrap_or_default()
-            .map(|schedule| (schedule.id.clone(), problem.message.clone()))
+            .map(|schedule| (schedule.id.to_string(), problem.message.clone()))
             .collect(),
         problems: vec![problem],
         rejected: Vec::new(),
@@ -334,7 +334,7 @@ impl Assembly {
         };
         self.problems.push(kept_problem(
             Place {
-                path: unit.files.definition.clone(),
+                path: unit.files.definition.as_str().into(),
                 line: 0,
                 column: 0,
             },
@@ -363,7 +363,7 @@ impl Assembly {
         let mut complete = Arc::clone(worker);
         for rejected in &unit.rejected {
             // A broken file may no longer tell its id; its path does.
-            let own_file = rejected.place.path != unit.files.definition;
+            let own_file = *rejected.place.path != *unit.files.definition;
             let last = rejected.skill.as_ref().and_then(|id| {
                 before.skills.iter().find(|skill| {
                     skill.address.skill == *id

@@ -209,13 +209,13 @@ impl Catalog {
     pub fn source_line(&self, problem: &Problem) -> Option<String> {
         let line = usize::try_from(problem.place.line).ok()?.checked_sub(1)?;
         // Skills of roots outside of the workspace have absolute paths.
-        let path = Path::new(&problem.place.path);
+        let path = Path::new(&*problem.place.path);
         let outside = path
             .is_absolute()
             .then(|| path.parent().zip(path.file_name()));
         let (root, name) = match outside.flatten() {
             Some((directory, name)) => (directory, name.to_str()?),
-            None => (self.root.as_path(), problem.place.path.as_str()),
+            None => (self.root.as_path(), &*problem.place.path),
         };
         let bytes = open::Root::open(root).ok()?.read(name).ok()?;
         String::from_utf8_lossy(&bytes)

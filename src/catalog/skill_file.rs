@@ -49,7 +49,7 @@ impl SkillFile {
     pub(crate) fn place(&self) -> Place {
         self.keys().map_or_else(
             || Place {
-                path: self.path.clone(),
+                path: self.path.as_str().into(),
                 line: 1,
                 column: 1,
             },

@@ -1,13 +1,14 @@
 //! The text of one file and the places within it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::model::Place;
 
 /// The text of one definition file; offsets are bytes from its start.
 #[derive(Debug, Clone)]
 pub(crate) struct Source {
-    path: String,
+    path: Arc<str>,
     text: String,
     line_starts: Vec<usize>,
 }
@@ -18,7 +19,7 @@ impl Source {
         let mut line_starts = vec![0];
         line_starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
         Source {
-            path: path.to_owned(),
+            path: path.into(),
             text,
             line_starts,
         }
@@ -69,7 +70,7 @@ impl Source {
         let start = self.line_starts.get(line).copied().unwrap_or(0);
         let before = self.text.get(start..offset).unwrap_or_default();
         Place {
-            path: self.path.clone(),
+            path: Arc::clone(&self.path),
             line: count(line + 1),
             column: count(before.trim_start_matches('\u{feff}').chars().count() + 1),
         }
@@ -93,7 +94,7 @@ impl Source {
 /// Place that means a whole file.
 pub(crate) fn whole_file(path: &str) -> Place {
     Place {
-        path: path.to_owned(),
+        path: path.into(),
         line: 0,
         column: 0,
     }

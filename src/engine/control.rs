@@ -135,13 +135,13 @@ impl EngineControl {
             return Err(schedules::no_daemon());
         }
         let request = Request::Pause {
-            schedule: schedule.clone(),
+            schedule: schedule.to_string(),
             pause,
         };
         self.ask(request)?;
         let mut views = self.schedules()?.into_iter();
         views
-            .find(|view| view.id == schedule)
+            .find(|view| *view.id == *schedule)
             .ok_or_else(|| schedules::unknown(&schedule))
     }
 

@@ -194,7 +194,7 @@ fn config_place(config: &Config, key: &str) -> Place {
     let origin = config.origins.get(key);
     let line = origin.and_then(|origin| origin.rsplit_once(':')?.1.parse().ok());
     Place {
-        path: CONFIG_FILE.to_owned(),
+        path: CONFIG_FILE.into(),
         line: line.unwrap_or(0),
         column: 0,
     }

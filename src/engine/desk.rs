@@ -156,7 +156,7 @@ impl Desk {
         };
         let overlap = asked.overlap.unwrap_or(schedule.policy.overlap);
         let due = DueTime {
-            schedule: schedule.id.clone(),
+            schedule: schedule.id.to_string(),
             slot: due.at,
             beside: overlap == Overlap::AllowAll,
             after: due.after,

@@ -47,13 +47,13 @@ pub(super) fn watched(desk: &Desk) -> Vec<Watched> {
     for schedule in catalog.schedules.iter().filter(|one| !one.disabled) {
         let mut add = |place: PathBuf, is_deep| {
             watched.push(Watched {
-                schedule: schedule.id.clone(),
+                schedule: schedule.id.to_string(),
                 place,
                 is_deep,
                 passed_over: Arc::clone(&passed_over),
             });
         };
-        match &schedule.trigger {
+        match &*schedule.trigger {
             Trigger::Watch { paths, .. } => {
                 for begin in beginnings(paths) {
                     add(desk.workspace.join(begin), true);
@@ -79,7 +79,7 @@ pub(super) fn watched(desk: &Desk) -> Vec<Watched> {
 
 /// Looks; the error says why nothing can be seen.
 pub(super) fn look(desk: &Desk, schedule: &Schedule, seen: Option<&str>) -> Result<Look, String> {
-    match &schedule.trigger {
+    match &*schedule.trigger {
         Trigger::Reboot => boot(),
         Trigger::Watch { paths, .. } => files(desk, paths),
         Trigger::OnCommit { branch } => commits(desk, &schedule.id, branch, seen),

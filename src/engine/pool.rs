@@ -201,7 +201,7 @@ impl Shared {
         let look = catch_unwind(AssertUnwindSafe(|| self.prepares.look(schedule, seen)))
             .unwrap_or_else(|panic| Err(describe_panic(panic.as_ref())));
         self.inbox.deliver(Delivery::Looked {
-            schedule: schedule.id.clone(),
+            schedule: schedule.id.to_string(),
             own: glance.own,
             look,
         });
@@ -211,17 +211,17 @@ impl Shared {
         let made = catch_unwind(AssertUnwindSafe(|| self.prepares.prepare(schedule, due)))
             .unwrap_or_else(|panic| {
                 let message = describe_panic(panic.as_ref());
-                tracing::error!(schedule = schedule.id, message, "making a run panicked");
+                tracing::error!(schedule = &*schedule.id, message, "making a run panicked");
                 Err(Diagnostic::new(Kind::Internal, "internal", message))
             });
         self.inbox.deliver(Delivery::Prepared {
-            schedule: schedule.id.clone(),
+            schedule: schedule.id.to_string(),
             made: Box::new(made),
         });
     }
 
     fn tell_missed(&self, alarm: &Alarm) {
-        let schedule = alarm.schedule.id.clone();
+        let schedule = alarm.schedule.id.to_string();
         let told = catch_unwind(AssertUnwindSafe(|| self.effects.tell_missed(alarm)));
         let told = told.unwrap_or_else(|panic| {
             let message = describe_panic(panic.as_ref());
@@ -250,16 +250,16 @@ impl Shared {
                     then: None,
                 },
                 Item::Prepare(schedule, _) => Delivery::Prepared {
-                    schedule: schedule.id.clone(),
+                    schedule: schedule.id.to_string(),
                     made: Box::new(Err(Diagnostic::new(Kind::Internal, "no_thread", message))),
                 },
                 Item::Look(schedule, glance) => Delivery::Looked {
-                    schedule: schedule.id.clone(),
+                    schedule: schedule.id.to_string(),
                     own: glance.own,
                     look: Err(message.to_owned()),
                 },
                 Item::Tell(alarm) => Delivery::Told {
-                    schedule: alarm.schedule.id.clone(),
+                    schedule: alarm.schedule.id.to_string(),
                     told: Some(not_told(&alarm, message.to_owned())),
                 },
                 Item::Seal => Delivery::Sealed,

@@ -58,7 +58,7 @@ pub(super) fn views(
         .filter(|schedule| !schedule.disabled);
     enabled
         .map(|schedule| {
-            let state = states.remove(&schedule.id);
+            let state = states.remove(&*schedule.id);
             // Looked for once for each skill: that may take as long as there are workers.
             let attempts = *attempts
                 .entry(&schedule.skill)
@@ -66,7 +66,7 @@ pub(super) fn views(
             let mut shown = view_of(schedule, state.as_ref(), attempts, now, |run| {
                 outcome_of(view, store, run)
             })?;
-            shown.kept = catalog.kept_schedules.get(&schedule.id).cloned();
+            shown.kept = catalog.kept_schedules.get(&*schedule.id).cloned();
             Ok(shown)
         })
         .collect()
@@ -129,7 +129,7 @@ fn view_of(
         None => None,
     };
     Ok(ScheduleView {
-        id: schedule.id.clone(),
+        id: schedule.id.to_string(),
         skill: schedule.skill.to_string(),
         when: match &recurrence {
             Some(recurrence) => words(recurrence),
@@ -166,7 +166,7 @@ fn plan_of(
     attempts: Option<u32>,
 ) -> SchedulePlan {
     SchedulePlan {
-        trigger: schedule.trigger.clone(),
+        trigger: (*schedule.trigger).clone(),
         policy: schedule.policy.as_ref().clone(),
         anchor: state.map(|state| state.anchor),
         cursor: state.map(|state| state.cursor),
@@ -318,7 +318,7 @@ fn wanted(desk: &Desk, store: &dyn Store, query: &SlotsQuery) -> Result<Vec<Stri
     match known.iter().find(|id| id.eq_ignore_ascii_case(wanted)) {
         Some(id) => Ok(vec![id.clone()]),
         // It is defined, and nothing was due yet.
-        None => named(desk, wanted).map(|schedule| vec![schedule.id.clone()]),
+        None => named(desk, wanted).map(|schedule| vec![schedule.id.to_string()]),
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) fn grant(
         let submission = desk.due(&schedule, due, &asked)?;
         let run = submission.spec.run;
         let wish = Wish {
-            schedule: schedule.id.clone(),
+            schedule: schedule.id.to_string(),
             submission,
             slot,
             is_past: request.slot.is_some(),

@@ -85,7 +85,7 @@ pub(super) fn read(skills: &Skills, entry: &Entry) -> Result<Page, Unreadable> {
             })
         }
         What::Worker(_, skill) => {
-            let path = skills.catalog.root.join(&skill.place.path);
+            let path = skills.catalog.root.join(&*skill.place.path);
             let text = match worker_page(&skills.catalog, skill) {
                 Ok(Some(text)) => text,
                 Ok(None) => written_out(skill),

@@ -1,5 +1,7 @@
 //! One diagnosed defect of a definition.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 /// How much a problem weighs.
@@ -32,7 +34,7 @@ pub enum Severity {
 )]
 pub struct Place {
     /// Path relative to the workspace, absolute only outside it.
-    pub path: String,
+    pub path: Arc<str>,
     /// Line from 1; 0 when the whole file is meant.
     pub line: u32,
     /// Column from 1; 0 when the whole line is meant.

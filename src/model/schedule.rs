@@ -19,15 +19,16 @@ use super::ids::{RunId, SkillRef};
 use super::problem::Place;
 use super::time::Timestamp;
 
-/// A schedule of one skill, as the catalog hands it out: every default filled in.
+/// A schedule of one skill, as the catalog hands it out: every default filled in. There may be very many, so that
+/// what several say in the same words is there once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Unique in the workspace and the same after a change: `worker/skill`, or `worker/skill#name`.
-    pub id: String,
+    pub id: Arc<str>,
     /// What it runs.
-    pub skill: SkillRef,
+    pub skill: Arc<SkillRef>,
     /// When.
-    pub trigger: Trigger,
+    pub trigger: Arc<Trigger>,
     /// IANA zone of its due times.
     pub timezone: Arc<str>,
     /// Inputs of its runs, as JSON.

@@ -113,7 +113,7 @@ impl RootSkill {
             root: Arc::clone(&self.root),
             base: Arc::new(base),
             inner: self.inner.clone(),
-            shown: self.place.path.clone(),
+            shown: self.place.path.to_string(),
             stem: self.stem.clone(),
             form: self.form,
             stamp: None,

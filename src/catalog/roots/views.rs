@@ -66,7 +66,7 @@ fn by_place(catalog: &Catalog) -> HashMap<&str, Vec<&Problem>> {
     let mut by_place: HashMap<&str, Vec<&Problem>> = HashMap::new();
     let all = catalog.problems.iter();
     for problem in all.chain(&catalog.root_skills.problems_outside) {
-        let own = by_place.entry(problem.place.path.as_str()).or_default();
+        let own = by_place.entry(&*problem.place.path).or_default();
         own.push(problem);
     }
     by_place

@@ -6,7 +6,7 @@ use crate::model::{Skill, diagnostic};
 
 /// The whole file of a skill that stands in a file of its own; `None`: it stands in worker.yaml.
 pub fn worker_page(catalog: &Catalog, skill: &Skill) -> Result<Option<String>, String> {
-    let path = &skill.place.path;
+    let path = &*skill.place.path;
     let own = std::path::Path::new(path)
         .extension()
         .is_some_and(|ending| ending.eq_ignore_ascii_case("md"));

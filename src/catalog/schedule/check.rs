@@ -1,6 +1,7 @@
 //! Checks a schedule against the skills that it names, and against the present.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::resolve::Resolver;
 use super::{Draft, Read, moment};
@@ -10,9 +11,9 @@ use crate::model::{Severity, Skill, Timestamp};
 
 impl Resolver<'_, '_> {
     /// The trigger with the address of the skill that it follows as that is defined.
-    pub(super) fn trigger(&mut self, draft: &Draft, read: &Read) -> Option<Trigger> {
-        let (Trigger::After { skill, when }, Some(place)) = (&read.trigger, &read.after) else {
-            return Some(read.trigger.clone());
+    pub(super) fn trigger(&mut self, draft: &Draft, read: &Read) -> Option<Arc<Trigger>> {
+        let (Trigger::After { skill, when }, Some(place)) = (&*read.trigger, read.after()) else {
+            return Some(Arc::clone(&read.trigger));
         };
         let other = self.find(draft, skill, place)?;
         if !other.is_available() && !is_template(other) {
@@ -26,10 +27,10 @@ impl Resolver<'_, '_> {
                 (message, &hint),
             );
         }
-        Some(Trigger::After {
+        Some(Arc::new(Trigger::After {
             skill: other.address.clone(),
             when: *when,
-        })
+        }))
     }
 
     /// Whether the skill takes the inputs; tells which it refuses.
@@ -52,7 +53,7 @@ impl Resolver<'_, '_> {
             json: Some(read.inputs.as_ref().clone()),
         };
         let place_of = |name: &str| {
-            let written = read.input_places.iter().find(|(known, _)| known == name);
+            let written = read.input_places().iter().find(|(known, _)| known == name);
             written.map_or(&draft.place, |(_, place)| place)
         };
         for input in skill.inputs.iter().filter(|input| input.sensitive) {
@@ -116,7 +117,7 @@ impl Resolver<'_, '_> {
         let Some(now) = self.known.now else {
             return;
         };
-        let over = match &read.trigger {
+        let over = match &*read.trigger {
             Trigger::At { times, dst } => times
                 .iter()
                 .all(|time| has_passed(time, *dst, &read.timezone, now)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::values::{one_of, shown, written};
-use super::{Around, Draft, Inputs, Read, policy, trigger};
+use super::{Around, Draft, Inputs, Places, Read, policy, trigger};
 use crate::catalog::config_file;
 use crate::catalog::keys::{SCHEDULE, report_unknown};
 use crate::catalog::report::Report;
@@ -53,13 +53,12 @@ pub(super) fn read<'a>(
 fn of_text(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Read> {
     let trigger = trigger::cron(view, false, None, report)?;
     Some(Read {
-        trigger,
-        after: None,
+        trigger: Arc::new(trigger),
         timezone: Arc::clone(around.timezone?),
         inputs: Arc::clone(&around.plain.inputs),
-        input_places: Vec::new(),
         policy: Arc::clone(&around.plain.policy),
         disabled: false,
+        places: None,
     })
 }
 
@@ -86,14 +85,17 @@ fn of_map<'a>(
     let enabled = written(map, "enabled").and_then(|view| view.flag("enabled", report));
     let (trigger, after) = found?;
     policy::agree(map, &policy, &trigger, report);
-    Some(Read {
-        trigger,
+    let places = Places {
         after,
+        inputs: input_places,
+    };
+    Some(Read {
+        trigger: Arc::new(trigger),
         timezone: timezone?,
         inputs: shared(inputs, &around.plain.inputs),
-        input_places,
         policy: shared(policy, &around.plain.policy),
         disabled: enabled == Some(false),
+        places: (places != Places::default()).then(|| Box::new(places)),
     })
 }
 

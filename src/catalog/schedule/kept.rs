@@ -101,7 +101,7 @@ impl Keeping<'_> {
         let errors = self.problems.iter();
         let errors = errors.filter(|problem| problem.severity == Severity::Error);
         errors.filter(move |problem| {
-            let rest = path.strip_prefix(problem.place.path.as_str());
+            let rest = path.strip_prefix(&*problem.place.path);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
@@ -130,7 +130,7 @@ impl Keeping<'_> {
 }
 
 fn edge(schedule: &Schedule) -> Option<Edge<'_>> {
-    match &schedule.trigger {
+    match &*schedule.trigger {
         Trigger::After { skill, .. } if !schedule.disabled => Some(Edge {
             from: skill,
             to: &schedule.skill,

@@ -51,15 +51,32 @@ pub(crate) struct Draft {
 /// What a schedule says.
 #[derive(Debug, Clone)]
 struct Read {
-    trigger: Trigger,
-    /// Where the skill of `after` is named.
-    after: Option<Place>,
+    trigger: Arc<Trigger>,
     timezone: Arc<str>,
     inputs: Arc<Inputs>,
-    /// Where each input stands.
-    input_places: Vec<(String, Place)>,
     policy: Arc<Policy>,
     disabled: bool,
+    /// Absent where nothing stands of which it tells.
+    places: Option<Box<Places>>,
+}
+
+/// Where what a schedule names stands.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Places {
+    /// The skill of `after`.
+    after: Option<Place>,
+    /// Each input.
+    inputs: Vec<(String, Place)>,
+}
+
+impl Read {
+    fn after(&self) -> Option<&Place> {
+        self.places.as_ref()?.after.as_ref()
+    }
+
+    fn input_places(&self) -> &[(String, Place)] {
+        self.places.as_ref().map_or(&[], |places| &places.inputs)
+    }
 }
 
 /// Values of inputs by their names.

@@ -186,7 +186,7 @@ impl<'a> Resolver<'a, '_> {
                 Some(schedule) => {
                     if is_kept {
                         let why = self.why_kept(&schedule);
-                        resolved.kept.insert(schedule.id.clone(), why);
+                        resolved.kept.insert(schedule.id.to_string(), why);
                     }
                     resolved.schedules.push(schedule);
                 }
@@ -207,7 +207,7 @@ impl<'a> Resolver<'a, '_> {
         };
         for (schedule, why) in keeping.kept() {
             self.problems.push(kept::problem(&schedule));
-            resolved.kept.insert(schedule.id.clone(), why);
+            resolved.kept.insert(schedule.id.to_string(), why);
             resolved.schedules.push(schedule);
         }
         resolved.schedules.shrink_to_fit();
@@ -373,6 +373,7 @@ impl<'a> Resolver<'a, '_> {
 
     /// Checks each schedule against the skills that it names.
     fn settle(&mut self, aimed: &mut [Aimed<'a>]) {
+        let mut addresses: HashMap<&SkillRef, Arc<SkillRef>> = HashMap::new();
         for one in aimed.iter_mut().filter(|one| !one.is_duplicate) {
             let Some(read) = &one.draft.read else {
                 continue;
@@ -386,9 +387,12 @@ impl<'a> Resolver<'a, '_> {
             }
             self.report_unavailable(one.draft, one.skill);
             self.report_past(one.draft, read);
+            let address = addresses
+                .entry(&one.skill.address)
+                .or_insert_with(|| Arc::new(one.skill.address.clone()));
             one.schedule = Some(Arc::new(Schedule {
-                id: one.id.clone(),
-                skill: one.skill.address.clone(),
+                id: one.id.as_str().into(),
+                skill: Arc::clone(address),
                 trigger,
                 timezone: Arc::clone(&read.timezone),
                 inputs: Arc::clone(&read.inputs),
@@ -451,7 +455,7 @@ impl<'a> Resolver<'a, '_> {
                 one.is_twin = true;
                 one.schedule = None;
             } else {
-                seen.insert(saying, schedule.id.clone());
+                seen.insert(saying, schedule.id.to_string());
             }
         }
     }
@@ -463,7 +467,7 @@ impl<'a> Resolver<'a, '_> {
             let Some(schedule) = one.schedule.as_ref().filter(|one| !one.disabled) else {
                 continue;
             };
-            if let Trigger::After { skill, .. } = &schedule.trigger {
+            if let Trigger::After { skill, .. } = &*schedule.trigger {
                 members.push(index);
                 edges.push(Edge {
                     from: skill,
@@ -480,7 +484,8 @@ impl<'a> Resolver<'a, '_> {
                 continue;
             };
             let message = format!("the schedules start each other for ever: {cycle}");
-            let place = one.draft.read.as_ref().and_then(|read| read.after.clone());
+            let place = one.draft.read.as_ref().and_then(|read| read.after());
+            let place = place.cloned();
             let place = place.unwrap_or_else(|| one.draft.place.clone());
             self.tell(
                 one.draft,

@@ -32,7 +32,7 @@ fn meaning(keys: &Keys) -> Keys {
     for file in keys.files.iter_mut().flatten() {
         file.place.line = 0;
         file.place.column = 0;
-        file.place.path.clear();
+        file.place.path = "".into();
     }
     keys
 }

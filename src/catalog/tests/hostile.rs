@@ -182,7 +182,7 @@ fn only_regular_files_of_bounded_size_are_read() {
         let found: Vec<_> = catalog
             .problems
             .iter()
-            .filter(|problem| problem.place.path == path)
+            .filter(|problem| *problem.place.path == *path)
             .map(|problem| problem.code.as_str())
             .collect();
         assert_eq!(found, [code], "{name}");
@@ -290,7 +290,7 @@ fn survives(name: &str, bytes: &[u8]) {
         },
     );
     let lines = u32::try_from(bytes.split(|byte| *byte == b'\n').count()).expect("few");
-    for problem in catalog.problems.iter().filter(|p| p.place.path == name) {
+    for problem in catalog.problems.iter().filter(|p| *p.place.path == *name) {
         assert!(problem.place.line <= lines, "{problem:?}");
     }
 }

@@ -12,11 +12,7 @@ fn of(schedules: &str) -> String {
 const TWO: &str = "  - {skill: a, cron: 0 9 * * *}\n  - {skill: b, id: x, every: 5m}\n";
 
 fn ids(catalog: &Catalog) -> Vec<&str> {
-    catalog
-        .schedules
-        .iter()
-        .map(|one| one.id.as_str())
-        .collect()
+    catalog.schedules.iter().map(|one| &*one.id).collect()
 }
 
 fn kept(catalog: &Catalog) -> Vec<&str> {

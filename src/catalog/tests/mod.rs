@@ -94,7 +94,7 @@ fn expect(catalog: &Catalog, path: &str, expected: &Expected<'_>) {
     let found = catalog.problems.iter().any(|problem| {
         problem.code == code
             && problem.severity == severity
-            && problem.place.path == path
+            && &*problem.place.path == path
             && (problem.place.line, problem.place.column) == (line, column)
             && problem.hint.as_deref().unwrap_or("").contains(hint)
     });

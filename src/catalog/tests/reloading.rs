@@ -92,7 +92,7 @@ fn a_second_worker_of_the_same_id_does_not_take_the_first_away() {
     workspace.write("workers/copy/worker.yaml", GOOD.as_bytes());
     let second = reload(&first, Options::default());
     assert_eq!(second.workers.len(), 1);
-    assert_eq!(second.workers[0].place.path, "workers/w/worker.yaml");
+    assert_eq!(*second.workers[0].place.path, *"workers/w/worker.yaml");
     assert!(codes(&second).contains(&"worker-duplicate"));
 }
 

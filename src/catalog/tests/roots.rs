@@ -13,7 +13,7 @@ pub(super) fn page(name: &str, description: &str) -> String {
 pub(super) fn found(catalog: &Catalog, name: &str) -> String {
     match catalog.find(name) {
         Lookup::Found(_, skill) => skill.address.to_string(),
-        Lookup::OfRoot(skill) => skill.place.path.clone(),
+        Lookup::OfRoot(skill) => skill.place.path.to_string(),
         Lookup::Ambiguous(names) => names.join(" or "),
         Lookup::Rejected(..) => "rejected".to_owned(),
         Lookup::Refused(refused, _) => format!("refused {}", refused.place.path),
@@ -63,7 +63,7 @@ fn the_first_root_that_has_a_name_wins_it() {
     let note = catalog
         .problems
         .iter()
-        .find(|problem| problem.place.path == ".claude/skills/x/SKILL.md")
+        .find(|problem| &*problem.place.path == ".claude/skills/x/SKILL.md")
         .unwrap();
     assert!(
         note.message.contains("workers/w/worker.yaml"),

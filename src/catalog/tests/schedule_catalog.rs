@@ -32,7 +32,11 @@ fn a_worker_with_several_skills_has_to_name_one() {
 fn ids_stay_the_same_when_a_neighbour_breaks() {
     let all = |text: &str| -> Vec<String> {
         let catalog = of(text);
-        catalog.schedules.iter().map(|one| one.id.clone()).collect()
+        catalog
+            .schedules
+            .iter()
+            .map(|one| one.id.to_string())
+            .collect()
     };
     let text = "schedule: [{every: 1m}, {every: 2m}, {every: 3m, id: x}, {every: 4m}]";
     assert_eq!(all(text), ["w/a", "w/a#2", "w/a#3", "w/a#x"]);
@@ -53,7 +57,7 @@ fn an_id_that_is_taken_twice_is_nobodys() {
         expect(&catalog, PATH, &expected);
     }
     assert_eq!(catalog.schedules.len(), 1);
-    assert_eq!(catalog.schedules[0].id, "w/a");
+    assert_eq!(&*catalog.schedules[0].id, "w/a");
 }
 
 #[test]
@@ -169,7 +173,7 @@ fn a_schedule_may_run_a_skill_of_another_worker() {
     let places: Vec<(&str, &str)> = catalog
         .schedules
         .iter()
-        .map(|one| (one.id.as_str(), one.place.path.as_str()))
+        .map(|one| (&*one.id, &*one.place.path))
         .collect();
     // The skill's own worker comes first.
     assert_eq!(

@@ -29,11 +29,7 @@ pub(super) fn of(text: &str) -> Catalog {
 
 /// The ids of all schedules.
 pub(super) fn ids(catalog: &Catalog) -> Vec<&str> {
-    catalog
-        .schedules
-        .iter()
-        .map(|one| one.id.as_str())
-        .collect()
+    catalog.schedules.iter().map(|one| &*one.id).collect()
 }
 
 /// The only schedule that a text gives, without an error.
@@ -84,11 +80,11 @@ fn a_schedule_may_stand_at_many_places_and_in_many_shapes() {
     ];
     for (text, trigger) in table {
         let schedule = only(text);
-        assert_eq!(schedule.trigger, trigger, "{text}");
-        assert_eq!(schedule.id, "w/a", "{text}");
-        assert_eq!(schedule.skill, skill("w", "a"), "{text}");
+        assert_eq!(*schedule.trigger, trigger, "{text}");
+        assert_eq!(&*schedule.id, "w/a", "{text}");
+        assert_eq!(*schedule.skill, skill("w", "a"), "{text}");
         assert_eq!(*schedule.timezone, *"UTC", "{text}");
-        assert_eq!(schedule.place.path, PATH, "{text}");
+        assert_eq!(&*schedule.place.path, PATH, "{text}");
         assert!(!schedule.disabled, "{text}");
     }
     assert_eq!(only("schedule: \"@daily\"").place.line, 3);
@@ -104,23 +100,19 @@ fn a_skill_may_have_its_own_inline_or_in_its_file() {
     let inline = "worker: {id: w}\nexecution: {mode: scheduled}\nskills:\n  - {id: a, description: d, run: date, schedule: \"@daily\"}\n  - {id: b, description: d, run: date, cron: [{every: 5m}, \"@weekly\"]}\n";
     let catalog = Workspace::of_worker(inline).load();
     assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
-    let ids: Vec<&str> = catalog
-        .schedules
-        .iter()
-        .map(|one| one.id.as_str())
-        .collect();
+    let ids: Vec<&str> = catalog.schedules.iter().map(|one| &*one.id).collect();
     assert_eq!(ids, ["w/a", "w/b", "w/b#2"]);
     assert!(catalog.workers[0].scheduled);
 
     let event = inline.replace("\"@daily\"", "\"@reboot\"");
     let catalog = Workspace::of_worker(&event).load();
     assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
-    assert_eq!(catalog.schedules[0].trigger, Trigger::Reboot);
+    assert_eq!(*catalog.schedules[0].trigger, Trigger::Reboot);
 
     let file = "---\nskill:\n  id: a\n  description: d\n  run: date\n  schedule: {skill: w/a, cron: \"0 7 * * *\", tz: Europe/Berlin}\n---\n";
     let catalog = Workspace::of_skill("a.md", file).load();
     assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
-    assert_eq!(catalog.schedules[0].place.path, "workers/w/skills/a.md");
+    assert_eq!(&*catalog.schedules[0].place.path, "workers/w/skills/a.md");
     assert_eq!(catalog.schedules[0].place.line, 6);
     assert_eq!(*catalog.schedules[0].timezone, *"Europe/Berlin");
 
@@ -137,7 +129,7 @@ fn the_cron_of_skill_pages_is_read() {
     let one = Workspace::of_skill("a/SKILL.md", &page.replace("MOST", "1")).load();
     assert!(!codes(&one).contains(&"schedule-concurrent"));
     let schedule = &one.schedules[0];
-    assert_eq!(schedule.trigger, cron("*/15 * * * *"));
+    assert_eq!(*schedule.trigger, cron("*/15 * * * *"));
     assert_eq!(*schedule.timezone, *"America/New_York");
     assert!(schedule.disabled);
     assert_eq!(schedule.policy.overlap, Overlap::Skip);
@@ -215,7 +207,7 @@ fn triggers_of_all_kinds_are_read() {
     ];
     for (text, trigger) in table {
         assert_eq!(
-            only(&format!("schedule: {{{text}}}")).trigger,
+            *only(&format!("schedule: {{{text}}}")).trigger,
             trigger,
             "{text}"
         );
@@ -240,8 +232,8 @@ fn a_schedule_may_follow_another_skill() {
         assert!(!catalog.has_errors(), "{text}\n{}", show(&catalog.problems));
         let schedule = &catalog.schedules[0];
         let skill = skill("w", "a");
-        assert_eq!(schedule.trigger, Trigger::After { skill, when }, "{text}");
-        assert_eq!(schedule.id, "w/b", "{text}");
+        assert_eq!(*schedule.trigger, Trigger::After { skill, when }, "{text}");
+        assert_eq!(&*schedule.id, "w/b", "{text}");
     }
 }
 

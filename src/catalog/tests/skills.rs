@@ -41,7 +41,7 @@ fn skills_are_listed_in_every_form() {
     assert_eq!(skills[1].description, "own words");
     assert!(skills[3].mutating);
     assert_eq!(skills[3].instructions.as_deref(), Some("body"));
-    assert_eq!(skills[3].place.path, "workers/w/skills/d.md");
+    assert_eq!(&*skills[3].place.path, "workers/w/skills/d.md");
     assert!(
         skills[3].directory.ends_with("workers/w/skills"),
         "{}",

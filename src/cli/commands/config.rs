@@ -65,7 +65,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let own = definitions
         .problems()
         .iter()
-        .filter(|one| one.place.path == CONFIG_FILE);
+        .filter(|one| &*one.place.path == CONFIG_FILE);
     let weights = Weights::of(own);
     if weights.errors + weights.warnings > 0 && !session.json() {
         let text = format!(

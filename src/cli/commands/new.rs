@@ -116,7 +116,7 @@ fn is_found(workspace: &Path, id: &str, file: &Path) -> bool {
         && !loaded
             .problems()
             .iter()
-            .any(|problem| problem.place.path == shown)
+            .any(|problem| *problem.place.path == *shown)
 }
 
 fn new_worker(

@@ -134,7 +134,7 @@ mod tests {
             code: "key-unknown".to_owned(),
             severity: Severity::Warning,
             place: Place {
-                path: "workers/a/worker.yaml".to_owned(),
+                path: "workers/a/worker.yaml".into(),
                 line,
                 column,
             },
@@ -195,7 +195,7 @@ mod tests {
         }
         let mut named = problem(1, 1);
         named.message = hostile.to_owned();
-        named.place.path = hostile.to_owned();
+        named.place.path = hostile.into();
         named.hint = Some(hostile.to_owned());
         let shown = show(&named, Some("x"), false, None);
         assert!(

@@ -84,7 +84,7 @@ impl Core {
     /// Closes schedules that are not defined any more.
     fn let_go_of_others(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
         let now = self.clock.now();
-        let defined: HashSet<&str> = enabled(definitions).map(|one| one.id.as_str()).collect();
+        let defined: HashSet<&str> = enabled(definitions).map(|one| &*one.id).collect();
         let in_force = self.schedules.in_force.keys();
         let left: Vec<Arc<str>> = in_force
             .filter(|id| !defined.contains(id.as_ref()))
@@ -132,7 +132,7 @@ impl Core {
         definition: &Arc<Schedule>,
         runs: &mut BTreeMap<String, BTreeSet<RunId>>,
     ) {
-        let (id, now) = (definition.id.as_str(), self.clock.now());
+        let (id, now) = (&*definition.id, self.clock.now());
         if let Some(present) = self.schedules.in_force.get_mut(id)
             && present.definition == *definition
         {
@@ -171,9 +171,10 @@ impl Core {
                 looking: Looking::default(),
             };
             let scheduled = Box::new(scheduled);
-            let id = Arc::<str>::from(id);
-            self.alarms.look_at(Arc::clone(&id));
-            self.schedules.in_force.insert(id, scheduled);
+            self.alarms.look_at(Arc::clone(&definition.id));
+            self.schedules
+                .in_force
+                .insert(Arc::clone(&definition.id), scheduled);
         }
         self.schedules.set_wake(id, Some(now));
         self.look_around(turn, id);

@@ -50,9 +50,9 @@ impl Looking {
 pub(super) fn followers(definitions: &[Arc<Schedule>]) -> BTreeMap<String, Vec<String>> {
     let mut followers: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for one in definitions.iter().filter(|one| !one.disabled) {
-        if let Trigger::After { skill, .. } = &one.trigger {
+        if let Trigger::After { skill, .. } = &*one.trigger {
             let skill = skill.to_string().to_lowercase();
-            followers.entry(skill).or_default().push(one.id.clone());
+            followers.entry(skill).or_default().push(one.id.to_string());
         }
     }
     followers
@@ -79,7 +79,7 @@ impl Core {
         let Some(scheduled) = self.schedules.in_force.get(id) else {
             return;
         };
-        match &scheduled.definition.trigger {
+        match &*scheduled.definition.trigger {
             Trigger::After { .. } => self.follow_earlier(turn, id),
             Trigger::Reboot | Trigger::Watch { .. } | Trigger::OnCommit { .. } => {
                 self.look(id, false);
@@ -102,7 +102,7 @@ impl Core {
         let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
             return;
         };
-        let settle = match scheduled.definition.trigger {
+        let settle = match *scheduled.definition.trigger {
             Trigger::Watch { settle_ms, .. } => settle_ms,
             _ => 0,
         };
@@ -198,7 +198,7 @@ impl Core {
             return;
         }
         if before.is_some()
-            && let Trigger::Watch { settle_ms, .. } = scheduled.definition.trigger
+            && let Trigger::Watch { settle_ms, .. } = *scheduled.definition.trigger
             && let Some(settled) = look.changed_at.map(|at| at.plus_millis(settle_ms))
             && !own
             && look.changed_at <= Some(now)
@@ -253,7 +253,7 @@ impl Core {
         let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
             return;
         };
-        let counts = match &scheduled.definition.trigger {
+        let counts = match &*scheduled.definition.trigger {
             Trigger::After { when, .. } => when.counts(outcome),
             _ => false,
         };
@@ -276,7 +276,7 @@ impl Core {
         let Some(scheduled) = self.schedules.in_force.get(id) else {
             return;
         };
-        let Trigger::After { skill, .. } = &scheduled.definition.trigger else {
+        let Trigger::After { skill, .. } = &*scheduled.definition.trigger else {
             return;
         };
         let skill = skill.to_string();

@@ -30,7 +30,7 @@ impl Performer {
         // An engine that was lost may have left one that still runs.
         let grace = Duration::from_millis(self.parts.grace_ms);
         if let Err(error) = process::find_and_end_orphans(None, &owner, grace) {
-            tracing::warn!(schedule = alarm.schedule.id, %error, "an earlier `on_missed` still runs");
+            tracing::warn!(schedule = &*alarm.schedule.id, %error, "an earlier `on_missed` still runs");
         }
         let mut heard = Heard::default();
         let ran = process::run(
@@ -50,7 +50,7 @@ impl Performer {
             return None;
         }
         let output = heard.tail.text();
-        let schedule = &alarm.schedule.id;
+        let schedule = &*alarm.schedule.id;
         if succeeded {
             tracing::info!(schedule, "`on_missed` was told");
         } else {
@@ -126,7 +126,7 @@ fn variables(alarm: &Alarm, workspace: &std::path::Path) -> Vec<(String, String)
     let last_success = alarm.succeeded_at.map(Timestamp::rfc3339);
     let pairs = [
         ("WORKERCTL_WORKSPACE", workspace.display().to_string()),
-        ("WORKERCTL_SCHEDULE", alarm.schedule.id.clone()),
+        ("WORKERCTL_SCHEDULE", alarm.schedule.id.to_string()),
         ("WORKERCTL_SKILL", alarm.schedule.skill.to_string()),
         ("WORKERCTL_EXPECTED_BY", alarm.missed.expected_by.rfc3339()),
         ("WORKERCTL_LAST_SUCCESS", last_success.unwrap_or_default()),

@@ -237,7 +237,7 @@ fn found(session: &Session<'_>, workspace: &Path, path: &Path) -> Vec<Problem> {
     let loaded = Definitions::load_thoroughly(workspace, session.environment);
     let shown = shown(workspace, path);
     let all = loaded.problems().iter();
-    all.filter(|one| one.place.path == shown && one.severity == Severity::Error)
+    all.filter(|one| *one.place.path == *shown && one.severity == Severity::Error)
         .cloned()
         .collect()
 }

@@ -255,11 +255,11 @@ impl Prepares for FakeDesk {
         let slot = due.at;
         let number = u128::from(slot.millis().cast_unsigned());
         let mut made = spec(number, plan(false)).as_ref().clone();
-        made.skill = schedule.skill.clone();
+        made.skill = (*schedule.skill).clone();
         made.submitted_at = self.0.now();
         let beside = schedule.policy.overlap == Overlap::AllowAll;
         made.scheduled = Some(DueTime {
-            schedule: schedule.id.clone(),
+            schedule: schedule.id.to_string(),
             slot,
             beside,
             after: due.after,

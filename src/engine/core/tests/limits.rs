@@ -127,10 +127,10 @@ fn very_many_times_leave_the_state_small() {
     let begin = bench.clock.now();
     let time = |minutes: u64| begin.plus_millis(minutes * 60_000).rfc3339();
     let listed = |count: u64| Schedule {
-        trigger: Trigger::At {
+        trigger: Arc::new(Trigger::At {
             times: (1..=count).map(time).collect(),
             dst: None,
-        },
+        }),
         ..hourly(Policy::default())
     };
     put(&mut bench, vec![listed(1_000)]);
@@ -148,7 +148,7 @@ fn very_many_times_leave_the_state_small() {
 /// A schedule of many.
 fn one_of_many(number: u64) -> Schedule {
     Schedule {
-        id: format!("w/s#{number}"),
+        id: format!("w/s#{number}").into(),
         ..hourly(Policy::default())
     }
 }
@@ -163,9 +163,9 @@ fn a_reload_writes_what_has_changed_and_leaves_the_others_alone() {
     }
     bench.clock.advance(60_000);
     let mut changed: Vec<_> = (0..2_500).map(one_of_many).collect();
-    changed[7].trigger = Trigger::Every {
+    changed[7].trigger = Arc::new(Trigger::Every {
         period_ms: 2 * HOUR_MS,
-    };
+    });
     // What says nothing of due times changes none of them.
     changed[8].policy = Arc::new(Policy {
         overlap: Overlap::BufferOne,

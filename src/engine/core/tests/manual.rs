@@ -267,9 +267,9 @@ fn rows_of_another_definition_are_not_divided() {
     bench.turn().unwrap();
     bench.clock.advance(5 * HOUR_MS);
     let mut other = hourly(Policy::default());
-    other.trigger = crate::model::schedule::Trigger::Every {
+    other.trigger = Arc::new(crate::model::schedule::Trigger::Every {
         period_ms: 2 * HOUR_MS,
-    };
+    });
     put(&mut bench, vec![other]);
     let before = rows(&store);
     assert_eq!(spans(&before, begun), [(1, 5, Fate::Paused, Some(5))]);

@@ -9,11 +9,11 @@ use crate::model::schedule::{AfterWhen, Fate, Overlap, Policy, Schedule, Trigger
 /// A schedule that follows runs of the skill of every run on the bench.
 fn follower(when: AfterWhen) -> Schedule {
     let mut follower = hourly(Policy::default());
-    follower.trigger = Trigger::After {
+    follower.trigger = Arc::new(Trigger::After {
         skill: spec(1, plan(false)).skill.clone(),
         when,
-    };
-    follower.skill.skill = "next".to_owned();
+    });
+    Arc::make_mut(&mut follower.skill).skill = "next".to_owned();
     follower
 }
 
@@ -24,10 +24,10 @@ fn watcher(overlap: Overlap) -> Schedule {
         ..Policy::default()
     };
     let mut watcher = hourly(policy);
-    watcher.trigger = Trigger::OnCommit {
+    watcher.trigger = Arc::new(Trigger::OnCommit {
         branch: "main".to_owned(),
-    };
-    watcher.skill.skill = "next".to_owned();
+    });
+    Arc::make_mut(&mut watcher.skill).skill = "next".to_owned();
     Arc::make_mut(&mut watcher.inputs).insert("looks".to_owned(), true.into());
     watcher
 }

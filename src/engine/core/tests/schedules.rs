@@ -15,18 +15,18 @@ pub(super) const HOUR_MS: u64 = 3_600_000;
 
 pub(super) fn hourly(policy: Policy) -> Schedule {
     Schedule {
-        id: "w/s".to_owned(),
-        skill: SkillRef {
+        id: "w/s".into(),
+        skill: Arc::new(SkillRef {
             worker: "w".to_owned(),
             skill: "s".to_owned(),
-        },
-        trigger: Trigger::Every { period_ms: HOUR_MS },
+        }),
+        trigger: Arc::new(Trigger::Every { period_ms: HOUR_MS }),
         timezone: "UTC".into(),
         inputs: Arc::default(),
         policy: Arc::new(policy),
         disabled: false,
         place: Place {
-            path: "workers/w/worker.yaml".to_owned(),
+            path: "workers/w/worker.yaml".into(),
             line: 1,
             column: 1,
         },
@@ -262,9 +262,9 @@ fn what_waits_when_a_schedule_changes_or_goes_has_its_row() {
         bench.turn().unwrap();
         let decided: u64 = rows(&store).iter().filter_map(|row| row.count).sum();
         let mut other = hourly(Policy::default());
-        other.trigger = Trigger::Every {
+        other.trigger = Arc::new(Trigger::Every {
             period_ms: 2 * HOUR_MS,
-        };
+        });
         put(&mut bench, if is_removed { vec![] } else { vec![other] });
         let covered: u64 = rows(&store).iter().filter_map(|row| row.count).sum();
         assert_eq!((decided, covered), (0, 3), "{is_removed}");
