@@ -8,12 +8,13 @@ use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox, Mail};
 use super::live::Live;
 use super::pool::Pool;
+use super::remembered::Remembered;
 use super::request::{Answer, ENDED_OPEN, Envelope};
 use super::view::{Shown, View};
 use super::work::Effects;
 use crate::clock::Clock;
 use crate::machine::{Admission, Entry, Event, State};
-use crate::model::schedule::{Occurrence, Schedule, ScheduleState};
+use crate::model::schedule::{Occurrence, Schedule};
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::queue::Queue;
 use crate::store::{Store, Write};
@@ -23,6 +24,7 @@ mod alarm;
 mod commit;
 mod dispatch;
 mod drain;
+mod idle;
 mod in_force;
 mod ledger;
 mod manual;
@@ -64,7 +66,7 @@ pub(super) struct CoreParts {
     /// What makes runs of due times.
     pub prepares: Arc<dyn Prepares>,
     /// What the store remembers of schedules.
-    pub schedules: BTreeMap<String, Box<ScheduleState>>,
+    pub schedules: BTreeMap<String, Remembered>,
     /// Who this engine is.
     pub admission: Admission,
     /// How many runs may be active.
@@ -231,6 +233,7 @@ impl Core {
             self.pool.prepare(&schedule, occurrence);
         }
         self.tell_missed();
+        self.lull();
         self.seal();
         Ok(())
     }

@@ -41,7 +41,6 @@ use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 use crate::machine::Admission;
-use crate::model::schedule::ScheduleState;
 use crate::model::{Config, Diagnostic, Kind};
 use crate::protocol::Control;
 use crate::store::lock::{self, Found, Holder, Lock, LockError};
@@ -314,7 +313,7 @@ impl Parts {
 
 impl Parts {
     /// What the store remembers of schedules; only a daemon fires any.
-    fn remembered_schedules(&self) -> Result<BTreeMap<String, Box<ScheduleState>>, StoreError> {
+    fn remembered_schedules(&self) -> Result<BTreeMap<String, remembered::Remembered>, StoreError> {
         match self.options.host {
             Host::Daemon => remembered::schedules(
                 self.store.as_ref(),

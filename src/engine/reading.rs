@@ -40,6 +40,13 @@ pub(super) fn unreadable(error: &StoreError) -> Diagnostic {
     .hint("`workerctl store verify` shows what is damaged")
 }
 
+/// A schedule that is in force has no state in the store.
+pub(super) fn missing(schedule: &str) -> Diagnostic {
+    let message = format!("the store has nothing of the schedule `{schedule}`");
+    Diagnostic::new(Kind::Internal, "store_unreadable", message)
+        .hint("`workerctl store verify` shows what is damaged")
+}
+
 /// A run that the view no longer holds.
 pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<Shown>, Diagnostic> {
     let Some(spec) = store.spec(run).map_err(|error| unreadable(&error))? else {

@@ -21,22 +21,69 @@ const DAMAGED: &str = "store/damaged";
 /// Runs whose ends are looked at for the last success.
 const RUNS_LOOKED_AT: usize = 1_000;
 
+/// What is known of a schedule before its state is needed.
+pub(super) enum Remembered {
+    /// Its state is in the store.
+    Stored {
+        /// What its due times follow from.
+        digest: String,
+        /// Whether its definition has gone.
+        is_closed: bool,
+    },
+    /// Its state was damaged and is made anew; the store has the damaged one.
+    Restored(Box<ScheduleState>),
+}
+
+impl Remembered {
+    /// Of a state that is in the store.
+    pub(super) fn of(state: &ScheduleState) -> Remembered {
+        Remembered::Stored {
+            digest: state.digest.clone(),
+            is_closed: state.closed.is_some(),
+        }
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        matches!(
+            self,
+            Remembered::Stored {
+                is_closed: true,
+                ..
+            }
+        )
+    }
+
+    /// Whether a definition of that digest goes on with the state as it is.
+    pub(super) fn goes_on(&self, with: &str) -> bool {
+        matches!(self, Remembered::Stored { digest, is_closed: false } if digest == with)
+    }
+}
+
+/// The state of one schedule.
+pub(super) fn schedule(
+    store: &dyn Store,
+    id: &str,
+) -> Result<Option<Box<ScheduleState>>, StoreError> {
+    let Some(mut state) = store.schedule(id)? else {
+        return Ok(None);
+    };
+    if state.has_run_ahead {
+        state.ran_ahead = ran_ahead(store, id, state.cursor)?;
+    }
+    Ok(Some(Box::new(state)))
+}
+
 /// Every schedule that the store knows of.
 pub(super) fn schedules(
     store: &dyn Store,
     state_dir: &Path,
     now: Timestamp,
-) -> Result<BTreeMap<String, Box<ScheduleState>>, StoreError> {
+) -> Result<BTreeMap<String, Remembered>, StoreError> {
     let (mut known, mut damaged) = (BTreeMap::new(), Vec::new());
     store.schedules(&mut |id, state| match state {
-        Ok(state) => drop(known.insert(id.to_owned(), Box::new(state))),
+        Ok(state) => drop(known.insert(id.to_owned(), Remembered::of(&state))),
         Err(one) => damaged.push((id.to_owned(), one)),
     })?;
-    for (id, state) in &mut known {
-        if state.has_run_ahead {
-            state.ran_ahead = ran_ahead(store, id, state.cursor)?;
-        }
-    }
     for (id, one) in damaged {
         let state = restored(store, &id, &one, now)?;
         let reason = state.restored.as_ref().map(|restored| &restored.reason);
@@ -49,7 +96,7 @@ pub(super) fn schedules(
                 tracing::error!(schedule = id, reason, %error, "its state is damaged; made anew, and the damaged one could not be kept");
             }
         }
-        known.insert(id, Box::new(state));
+        known.insert(id, Remembered::Restored(Box::new(state)));
     }
     Ok(known)
 }

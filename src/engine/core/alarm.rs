@@ -89,8 +89,8 @@ impl Alarms {
 
     fn agenda(&self, schedules: &Schedules) -> Agenda {
         let timezone = |id: &str| {
-            let one = schedules.in_force.get(id);
-            one.map_or_else(String::new, |one| one.definition.timezone.to_string())
+            let one = schedules.definition(id);
+            one.map_or_else(String::new, |one| one.timezone.to_string())
         };
         Agenda {
             schedules: self.outlooks.len(),
@@ -134,7 +134,8 @@ impl Core {
 
     fn look_ahead(&mut self, turn: &mut Turn, id: &Arc<str>, now: Timestamp) {
         self.alarms.changed = true;
-        let Some(in_force) = self.schedules.in_force.get_mut(id) else {
+        self.rouse(id);
+        let Some(in_force) = self.schedules.in_hand.get_mut(id) else {
             self.alarms.set(id, None);
             self.alarms.set_overdue(id, None);
             return;
@@ -201,6 +202,7 @@ impl Core {
     }
 
     fn alarm(&mut self, id: &str) -> Option<Alarm> {
+        self.rouse(id);
         let mut newest = None;
         let mut take = |row: Result<_, _>| {
             newest = row.ok();
@@ -211,7 +213,7 @@ impl Core {
         }
         let Scheduled {
             definition, state, ..
-        } = self.schedules.in_force.get(id)?.as_ref();
+        } = self.schedules.in_hand.get(id)?.as_ref();
         Some(Alarm {
             schedule: Arc::clone(definition),
             missed: state.missed.as_deref()?.clone(),
@@ -227,7 +229,8 @@ impl Core {
     pub(super) fn on_told(&mut self, turn: &mut Turn, id: &str, told: Option<Told>) {
         self.alarms.telling.remove(id);
         let Some(told) = told else { return };
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+        self.rouse(id);
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
         let state = &mut scheduled.state;

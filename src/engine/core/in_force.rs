@@ -6,12 +6,14 @@ use std::sync::Arc;
 use chrono_tz::Tz;
 use sha2::{Digest, Sha256};
 
+use super::super::remembered::Remembered;
+use super::idle::Idle;
 use super::ledger::{stored, written};
 use super::occurrences::{Looking, followers};
 use super::schedules::Scheduled;
 use super::{Core, Turn};
 use crate::model::schedule::{Schedule, ScheduleState};
-use crate::model::{Diagnostic, RunId};
+use crate::model::{Diagnostic, RunId, Timestamp};
 
 /// States of new schedules that are stored together.
 const COMMITTED_AT_ONCE: usize = 2_000;
@@ -34,13 +36,18 @@ fn enabled(definitions: &[Arc<Schedule>]) -> impl Iterator<Item = &Arc<Schedule>
 
 impl Core {
     /// These definitions are in force from now on.
-    pub(super) fn set_schedules(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
+    pub(super) fn set_schedules(
+        &mut self,
+        turn: &mut Turn,
+        definitions: &[Arc<Schedule>],
+    ) -> Result<(), Diagnostic> {
         self.let_go_of_others(turn, definitions);
         let mut runs = self.runs_of_schedules();
         for definition in enabled(definitions) {
-            self.put_in_force(turn, definition, &mut runs);
+            self.put_in_force(turn, definition, &mut runs)?;
         }
         self.schedules.followers = followers(definitions);
+        Ok(())
     }
 
     /// Puts schedules in force before runs of earlier engines are settled. Nobody waits for an answer, so that a
@@ -53,16 +60,19 @@ impl Core {
         let mut turn = Turn::default();
         let mut runs = self.runs_of_schedules();
         for definition in enabled(definitions) {
-            self.put_in_force(&mut turn, definition, &mut runs);
+            self.put_in_force(&mut turn, definition, &mut runs)?;
             if turn.before.len() >= COMMITTED_AT_ONCE {
                 self.commit(&mut turn)?;
+                self.lull();
             }
         }
         self.schedules.followers = followers(definitions);
         if are_complete {
-            self.close_absent_schedules(&mut turn);
+            self.close_absent_schedules(&mut turn)?;
         }
-        self.commit(&mut turn)
+        self.commit(&mut turn)?;
+        self.lull();
+        Ok(())
     }
 
     /// Runs of schedules that have not ended.
@@ -85,19 +95,18 @@ impl Core {
     fn let_go_of_others(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
         let now = self.clock.now();
         let defined: HashSet<&str> = enabled(definitions).map(|one| &*one.id).collect();
-        let in_force = self.schedules.in_force.keys();
-        let left: Vec<Arc<str>> = in_force
-            .filter(|id| !defined.contains(id.as_ref()))
-            .cloned()
-            .collect();
+        let mut left = self.schedules.ids();
+        left.retain(|id| !defined.contains(id.as_ref()));
         for id in left {
+            self.rouse(&id);
             self.conclude(turn, &id, "the schedule was removed before it ran", true);
             self.schedules.set_wake(&id, None);
-            if let Some(mut gone) = self.schedules.in_force.remove(&id) {
+            if let Some(mut gone) = self.schedules.in_hand.remove(&id) {
                 gone.state.closed = Some(now);
                 gone.state.open = None;
                 turn.before.push(written(&id, &gone.state));
-                self.schedules.known.insert(id.to_string(), gone.state);
+                let remembered = Remembered::of(&gone.state);
+                self.schedules.known.insert(id.to_string(), remembered);
                 self.alarms.look_at(id);
             }
         }
@@ -108,11 +117,11 @@ impl Core {
     fn conclude(&mut self, turn: &mut Turn, id: &str, why: &str, ends: bool) {
         let now = self.clock.now();
         // The run that is being made is of the former definition.
-        if self.draining.is_some() || !self.schedules.in_force.contains_key(id) {
+        if self.draining.is_some() || !self.schedules.in_hand.contains_key(id) {
             return;
         }
         self.decide(turn, id);
-        let Some(gone) = self.schedules.in_force.get_mut(id).filter(|_| ends) else {
+        let Some(gone) = self.schedules.in_hand.get_mut(id).filter(|_| ends) else {
             return;
         };
         let mut rows = gone.state.let_go(now, why);
@@ -131,75 +140,110 @@ impl Core {
         turn: &mut Turn,
         definition: &Arc<Schedule>,
         runs: &mut BTreeMap<String, BTreeSet<RunId>>,
-    ) {
-        let (id, now) = (&*definition.id, self.clock.now());
-        if let Some(present) = self.schedules.in_force.get_mut(id)
-            && present.definition == *definition
-        {
-            // The same, read again: the former one need not be kept beside it.
-            present.definition = Arc::clone(definition);
-            return;
+    ) -> Result<(), Diagnostic> {
+        let (id, now) = (&definition.id, self.clock.now());
+        let schedules = &mut self.schedules;
+        let in_hand = schedules.in_hand.get_mut(id).map(|one| &mut one.definition);
+        let idle = schedules.idle.get_mut(id).map(|one| &mut one.definition);
+        match in_hand.or(idle) {
+            Some(present) if *present == *definition => {
+                // The same, read again: the former one need not be kept beside it.
+                *present = Arc::clone(definition);
+                return Ok(());
+            }
+            Some(_) => {
+                self.refuse_unreadable(id)?;
+                if self.replace(turn, definition) {
+                    return Ok(());
+                }
+            }
+            None => self.take_up(turn, definition, runs.remove(&**id).unwrap_or_default())?,
         }
+        self.alarms.look_at(Arc::clone(id));
+        self.schedules.set_wake(id, Some(now));
+        self.look_around(turn, id);
+        Ok(())
+    }
+
+    /// Another definition takes the place of the present one; whether its due times are the same.
+    fn replace(&mut self, turn: &mut Turn, definition: &Arc<Schedule>) -> bool {
+        let (id, now) = (&definition.id, self.clock.now());
         let digest = digest(definition);
-        if let Some((id, _)) = self.schedules.in_force.get_key_value(id) {
-            self.alarms.look_at(Arc::clone(id));
-        }
-        let is_other = self
-            .schedules
-            .in_force
-            .get(id)
-            .is_some_and(|one| one.state.digest != digest);
+        let present = self.schedules.in_hand.get(id);
+        let is_other = present.is_some_and(|one| one.state.digest != digest);
+        self.alarms.look_at(Arc::clone(id));
         self.conclude(turn, id, "the schedule was changed before it ran", is_other);
-        if let Some(present) = self.schedules.in_force.get_mut(id) {
+        if let Some(present) = self.schedules.in_hand.get_mut(id) {
             present.definition = Arc::clone(definition);
             present.zone = zone_of(definition);
-            if present.state.digest == digest {
-                self.schedules.set_wake(id, Some(now));
-                return;
+            if is_other {
+                present.state.re_anchor(digest, now);
+                turn.before.push(written(id, &present.state));
             }
-            present.state.re_anchor(digest, now);
-            turn.before.push(written(id, &present.state));
-        } else {
-            let state = self.take_up(turn, id, digest);
-            let scheduled = Scheduled {
+        }
+        self.schedules.set_wake(id, Some(now));
+        !is_other
+    }
+
+    /// Puts a schedule in force that was not, with its runs of earlier engines that have not ended.
+    fn take_up(
+        &mut self,
+        turn: &mut Turn,
+        definition: &Arc<Schedule>,
+        runs: BTreeSet<RunId>,
+    ) -> Result<(), Diagnostic> {
+        let (id, now) = (&definition.id, self.clock.now());
+        let (digest, zone) = (digest(definition), zone_of(definition));
+        let known = self.schedules.known.get(&**id);
+        if runs.is_empty() && known.is_some_and(|known| known.goes_on(&digest)) {
+            let idle = Idle {
                 definition: Arc::clone(definition),
-                zone: zone_of(definition),
-                state,
+                zone,
+                wake: None,
+            };
+            self.schedules.idle.insert(Arc::clone(id), idle);
+        } else {
+            let state = self.known_state(id)?;
+            let scheduled = Scheduled {
+                state: taken_up(turn, (id, digest), state, now),
+                definition: Arc::clone(definition),
+                zone,
                 wake: None,
                 preparing: None,
-                runs: runs.remove(id).unwrap_or_default(),
+                runs,
                 looking: Looking::default(),
             };
             let scheduled = Box::new(scheduled);
-            self.alarms.look_at(Arc::clone(&definition.id));
-            self.schedules
-                .in_force
-                .insert(Arc::clone(&definition.id), scheduled);
+            self.schedules.in_hand.insert(Arc::clone(id), scheduled);
         }
-        self.schedules.set_wake(id, Some(now));
-        self.look_around(turn, id);
+        self.schedules.known.remove(&**id);
+        Ok(())
     }
+}
 
-    /// The state of a schedule that was not in force.
-    fn take_up(&mut self, turn: &mut Turn, id: &str, digest: String) -> Box<ScheduleState> {
-        let now = self.clock.now();
-        let state = match self.schedules.known.remove(id) {
-            Some(state) if state.digest == digest && state.closed.is_none() => return state,
-            // Made anew of its rows: it goes on behind the newest of them.
-            Some(mut state) if state.digest.is_empty() => {
-                state.digest = digest;
-                state
-            }
-            Some(mut state) => {
-                let rows = state.let_go(now, "the schedule was changed before it ran");
-                turn.before
-                    .extend(rows.into_iter().map(|row| stored(id, row)));
-                state.re_anchor(digest, now);
-                state
-            }
-            None => Box::new(ScheduleState::new(digest, now)),
-        };
-        turn.before.push(written(id, &state));
-        state
-    }
+/// The state of a schedule that was not in force.
+fn taken_up(
+    turn: &mut Turn,
+    (id, digest): (&str, String),
+    known: Option<Box<ScheduleState>>,
+    now: Timestamp,
+) -> Box<ScheduleState> {
+    let state = match known {
+        Some(state) if state.digest == digest && state.closed.is_none() => return state,
+        // Made anew of its rows: it goes on behind the newest of them.
+        Some(mut state) if state.digest.is_empty() => {
+            state.digest = digest;
+            state
+        }
+        Some(mut state) => {
+            let rows = state.let_go(now, "the schedule was changed before it ran");
+            turn.before
+                .extend(rows.into_iter().map(|row| stored(id, row)));
+            state.re_anchor(digest, now);
+            state
+        }
+        None => Box::new(ScheduleState::new(digest, now)),
+    };
+    turn.before.push(written(id, &state));
+    state
 }

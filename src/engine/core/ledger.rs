@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use super::super::remembered::Remembered;
 use super::{Core, Turn};
-use crate::model::Timestamp;
 use crate::model::schedule::{Fate, ScheduleState, SlotRow};
+use crate::model::{Diagnostic, Timestamp};
 use crate::store::{Unreadable, Write};
 
 /// Rows that a schedule's ledger keeps; older ones go, and stay counted.
@@ -22,7 +23,7 @@ impl Core {
     /// The clock was stepped back: due times that have not run come again.
     pub(super) fn rewind(&mut self, turn: &mut Turn, id: &str) {
         let now = self.clock.now();
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
         if !scheduled.state.is_behind(now) {
@@ -67,14 +68,14 @@ impl Core {
 
     pub(super) fn write_state(&mut self, turn: &mut Turn, id: &str) {
         self.trim(turn, id);
-        if let Some(scheduled) = self.schedules.in_force.get(id) {
+        if let Some(scheduled) = self.schedules.in_hand.get(id) {
             turn.before.push(written(id, &scheduled.state));
         }
     }
 
     /// Old rows go; how many due times they covered stays counted.
     fn trim(&mut self, turn: &mut Turn, id: &str) {
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
         if scheduled.state.rows <= ROWS_KEPT + ROWS_TRIMMED as u64 {
@@ -105,15 +106,20 @@ impl Core {
 
     /// Closes what is remembered of schedules without a definition. Not done while a definition has an error:
     /// after a restart nobody knows which schedules that hides, and one that comes back goes on where it was.
-    pub(super) fn close_absent_schedules(&mut self, turn: &mut Turn) {
+    pub(super) fn close_absent_schedules(&mut self, turn: &mut Turn) -> Result<(), Diagnostic> {
         let now = self.clock.now();
-        for (id, state) in &mut self.schedules.known {
-            if state.closed.is_none() {
-                state.closed = Some(now);
-                state.open = None;
-                turn.before.push(written(id, state));
-            }
+        let known = self.schedules.known.iter();
+        let open = known.filter(|(_, remembered)| !remembered.is_closed());
+        for id in open.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            let Some(mut state) = self.known_state(&id)? else {
+                continue;
+            };
+            state.closed = Some(now);
+            state.open = None;
+            turn.before.push(written(&id, &state));
+            self.schedules.known.insert(id, Remembered::of(&state));
         }
+        Ok(())
     }
 }
 

@@ -21,6 +21,7 @@ impl Core {
                     .hint("ask again once it has been started again"),
             );
         }
+        self.refuse_unreadable(id)?;
         if turn.before.iter().any(|write| tells_of(write, id)) {
             return Err(Diagnostic::new(
                 Kind::Conflict,
@@ -47,13 +48,13 @@ impl Core {
             None
         };
         // Tried on a copy first: a full queue is to leave the record as it is.
-        let Some(mut state) = self.schedules.in_force.get(id).map(|one| one.state.clone()) else {
+        let Some(mut state) = self.schedules.in_hand.get(id).map(|one| one.state.clone()) else {
             return Err(super::super::schedules::unknown(id));
         };
         let rows = if wish.is_past {
             let recurrence = self
                 .schedules
-                .in_force
+                .in_hand
                 .get(id)
                 .and_then(|one| one.recurrence());
             let slots = recurrence.ok_or_else(|| refusal(id, &Refused::NoDueTime))?;
@@ -65,7 +66,7 @@ impl Core {
         };
         self.enqueue(turn, submission)?;
         self.end_others(turn, id, wish.overlap);
-        if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
+        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
             scheduled.state = state;
             scheduled.runs.insert(run);
         }
@@ -83,7 +84,7 @@ impl Core {
 
     /// Whether a row of the schedule, or an occurrence, stands at this instant already.
     fn is_taken(&self, id: &str, at: Timestamp) -> Result<bool, Diagnostic> {
-        let pending = self.schedules.in_force.get(id);
+        let pending = self.schedules.in_hand.get(id);
         if pending.is_some_and(|one| one.state.pending.iter().any(|one| one.at == at)) {
             return Ok(true);
         }
@@ -100,7 +101,7 @@ impl Core {
     }
 
     fn permit(&self, wish: &Wish) -> Result<(), Refused> {
-        let Some(scheduled) = self.schedules.in_force.get(wish.schedule.as_str()) else {
+        let Some(scheduled) = self.schedules.in_hand.get(wish.schedule.as_str()) else {
             return Ok(());
         };
         let policy = &scheduled.definition.policy;
@@ -118,7 +119,7 @@ impl Core {
     fn covering(&self, id: &str, at: Timestamp) -> Result<Option<SlotRow>, Diagnostic> {
         let recurrence = self
             .schedules
-            .in_force
+            .in_hand
             .get(id)
             .and_then(|one| one.recurrence());
         let mut found = Ok(None);

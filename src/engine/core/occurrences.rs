@@ -40,6 +40,10 @@ pub(super) struct Looking {
 }
 
 impl Looking {
+    pub(super) const fn is_at_rest(&self) -> bool {
+        self.due.is_none() && self.since.is_none() && !self.in_flight
+    }
+
     #[cfg(test)]
     pub(super) const fn is_in_flight(&self) -> bool {
         self.in_flight
@@ -76,10 +80,10 @@ fn is_open(policy: &Policy, state: &ScheduleState, at: Timestamp) -> bool {
 impl Core {
     /// What a schedule that comes into force has to look at.
     pub(super) fn look_around(&mut self, turn: &mut Turn, id: &str) {
-        let Some(scheduled) = self.schedules.in_force.get(id) else {
+        let Some(definition) = self.schedules.definition(id) else {
             return;
         };
-        match &*scheduled.definition.trigger {
+        match &*definition.trigger {
             Trigger::After { .. } => self.follow_earlier(turn, id),
             Trigger::Reboot | Trigger::Watch { .. } | Trigger::OnCommit { .. } => {
                 self.look(id, false);
@@ -92,14 +96,16 @@ impl Core {
     pub(super) fn hinted(&mut self, id: Option<&str>) {
         let now = self.clock.now();
         let Some(id) = id else {
-            let seen = self.schedules.in_force.iter();
-            let watching = seen.filter(|(_, one)| one.definition.trigger.is_seen());
-            for id in watching.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-                self.look(&id, false);
+            for id in self.schedules.ids() {
+                let definition = self.schedules.definition(&id);
+                if definition.is_some_and(|one| one.trigger.is_seen()) {
+                    self.look(&id, false);
+                }
             }
             return;
         };
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+        self.rouse(id);
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
         let settle = match *scheduled.definition.trigger {
@@ -117,7 +123,7 @@ impl Core {
         let now = self.clock.now();
         let looking = self
             .schedules
-            .in_force
+            .in_hand
             .get_mut(id)
             .map(|one| &mut one.looking);
         let Some(looking) = looking.filter(|one| one.due.is_some_and(|due| due <= now)) else {
@@ -129,14 +135,15 @@ impl Core {
 
     /// A run of the schedule's own has ended: what it changed starts no other.
     pub(super) fn look_after_own_run(&mut self, id: &str) {
-        let scheduled = self.schedules.in_force.get(id);
+        let scheduled = self.schedules.in_hand.get(id);
         if scheduled.is_some_and(|one| one.definition.trigger.is_seen()) {
             self.look(id, true);
         }
     }
 
     fn look(&mut self, id: &str, own: bool) {
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+        self.rouse(id);
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
         if scheduled.looking.in_flight {
@@ -161,7 +168,7 @@ impl Core {
         look: Result<Look, String>,
     ) {
         let now = self.clock.now();
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
         scheduled.looking.in_flight = false;
@@ -189,7 +196,7 @@ impl Core {
 
     fn has_seen(&mut self, turn: &mut Turn, id: &str, own: bool, look: Look) {
         let now = self.clock.now();
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
         let before = scheduled.state.seen.clone();
@@ -250,7 +257,8 @@ impl Core {
         outcome: &Outcome,
     ) {
         let now = self.clock.now();
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+        self.rouse(id);
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
         let counts = match &*scheduled.definition.trigger {
@@ -273,7 +281,8 @@ impl Core {
 
     /// Runs may have ended while no daemon was there: they are followed now.
     fn follow_earlier(&mut self, turn: &mut Turn, id: &str) {
-        let Some(scheduled) = self.schedules.in_force.get(id) else {
+        self.rouse(id);
+        let Some(scheduled) = self.schedules.in_hand.get(id) else {
             return;
         };
         let Trigger::After { skill, .. } = &*scheduled.definition.trigger else {

@@ -32,18 +32,15 @@ impl Core {
                 self.queue.set_limits(*parallel_max, *waiting_max);
                 Ok(Reply::Now(Box::new(Answer::Done)))
             }
-            Request::Schedules(definitions) => {
-                self.set_schedules(turn, definitions);
-                Ok(Reply::Now(Box::new(Answer::Done)))
-            }
-            Request::CloseAbsent => {
-                self.close_absent_schedules(turn);
-                Ok(Reply::Now(Box::new(Answer::Done)))
-            }
+            Request::Schedules(definitions) => self
+                .set_schedules(turn, definitions)
+                .map(|()| Reply::Now(Box::new(Answer::Done))),
+            Request::CloseAbsent => self
+                .close_absent_schedules(turn)
+                .map(|()| Reply::Now(Box::new(Answer::Done))),
             Request::Pause { schedule, pause } => self
                 .pause(turn, schedule, pause.clone())
-                .map(|()| Reply::Now(Box::new(Answer::Done)))
-                .ok_or_else(|| super::super::schedules::unknown(schedule)),
+                .map(|()| Reply::Now(Box::new(Answer::Done))),
             Request::Wish(wish) => self.wish(turn, wish),
             Request::Hint(schedule) => {
                 self.hinted(schedule.as_deref());

@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use chrono_tz::Tz;
 
+use super::super::remembered::Remembered;
 use super::super::request::Submission;
+use super::idle::Idle;
 use super::ledger::{blocked, stored};
 use super::occurrences::Looking;
 use super::{Core, Turn};
@@ -19,7 +21,7 @@ use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
 use crate::schedule::{Moment, Next, Others, Recurrence, settle};
 
 /// After how long a due time is tried again that finds the queue full or meets a fault, in milliseconds.
-const TRY_AGAIN_MS: u64 = 5_000;
+pub(super) const TRY_AGAIN_MS: u64 = 5_000;
 
 /// Most schedules that one turn looks at; the others follow in the next.
 pub(super) const LOOKS_MAX: usize = 1_000;
@@ -27,7 +29,7 @@ pub(super) const LOOKS_MAX: usize = 1_000;
 /// Rows of one look before others have their turn.
 const ROUNDS_MAX: usize = 16;
 
-/// A schedule in force.
+/// A schedule in force to which something happens.
 pub(super) struct Scheduled {
     pub(super) definition: Arc<Schedule>,
     pub(super) zone: Tz,
@@ -43,6 +45,11 @@ pub(super) struct Scheduled {
 }
 
 impl Scheduled {
+    /// Whether nothing happens to it, so that all there is to know is in the store.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.preparing.is_none() && self.runs.is_empty() && self.looking.is_at_rest()
+    }
+
     /// Its due times that follow the clock. Made anew for each look: kept, they would be the most that is held
     /// of a schedule, and hardly any is looked at often.
     pub(super) fn recurrence(&self) -> Option<Recurrence> {
@@ -50,25 +57,43 @@ impl Scheduled {
     }
 }
 
-/// All schedules. There may be very many: what is held of each lies apart, and its id is there once.
+/// All schedules.
 #[derive(Default)]
 pub(super) struct Schedules {
-    pub(super) in_force: BTreeMap<Arc<str>, Box<Scheduled>>,
+    /// Those in force to which something happens.
+    pub(super) in_hand: BTreeMap<Arc<str>, Box<Scheduled>>,
+    /// All others in force.
+    pub(super) idle: BTreeMap<Arc<str>, Idle>,
     /// Which schedules follow a skill; its address is in lower case.
     pub(super) followers: BTreeMap<String, Vec<String>>,
-    /// States of schedules whose definitions are not there.
-    pub(super) known: BTreeMap<String, Box<ScheduleState>>,
+    /// What the store has of schedules whose definitions are not there.
+    pub(super) known: BTreeMap<String, Remembered>,
     wakes: BTreeSet<(Timestamp, Arc<str>)>,
     looked_at: Option<Timestamp>,
 }
 
 impl Schedules {
     /// With what the store remembers.
-    pub(super) fn remembering(known: BTreeMap<String, Box<ScheduleState>>) -> Schedules {
+    pub(super) fn remembering(known: BTreeMap<String, Remembered>) -> Schedules {
         Schedules {
             known,
             ..Schedules::default()
         }
+    }
+
+    /// Those in force.
+    pub(super) fn ids(&self) -> Vec<Arc<str>> {
+        self.in_hand
+            .keys()
+            .chain(self.idle.keys())
+            .map(Arc::clone)
+            .collect()
+    }
+
+    /// The definition of one that is in force.
+    pub(super) fn definition(&self, id: &str) -> Option<&Arc<Schedule>> {
+        let in_hand = self.in_hand.get(id).map(|one| &one.definition);
+        in_hand.or_else(|| self.idle.get(id).map(|one| &one.definition))
     }
 
     /// The earliest wall time at which one is looked at.
@@ -77,14 +102,17 @@ impl Schedules {
     }
 
     pub(super) fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
-        let Some((id, _)) = self.in_force.get_key_value(id) else {
+        let in_hand = self.in_hand.get_key_value(id).map(|(id, _)| id);
+        let idle = || self.idle.get_key_value(id).map(|(id, _)| id);
+        let Some(id) = in_hand.or_else(idle).map(Arc::clone) else {
             return;
         };
-        let id = Arc::clone(id);
-        let Some(scheduled) = self.in_force.get_mut(&id) else {
-            return;
+        let held = match self.in_hand.get_mut(&id) {
+            Some(scheduled) => Some(&mut scheduled.wake),
+            None => self.idle.get_mut(&id).map(|idle| &mut idle.wake),
         };
-        let earlier = std::mem::replace(&mut scheduled.wake, wake);
+        let Some(held) = held else { return };
+        let earlier = std::mem::replace(held, wake);
         if earlier == wake {
             return;
         }
@@ -104,9 +132,8 @@ impl Core {
         let now = self.clock.now();
         let before = self.schedules.looked_at.replace(now);
         if before.is_some_and(|before| before > now) {
-            let all = self.schedules.in_force.iter();
-            let behind = all.filter(|(_, scheduled)| scheduled.state.cursor > now);
-            for id in behind.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            // Which of them are ahead of the clock now is known once each is looked at.
+            for id in self.schedules.ids() {
                 self.schedules.set_wake(&id, Some(now));
             }
         }
@@ -121,15 +148,16 @@ impl Core {
     }
 
     fn look_at(&mut self, turn: &mut Turn, id: &str) {
+        self.rouse(id);
         self.look_if_due(id);
-        let scheduled = self.schedules.in_force.get(id);
+        let scheduled = self.schedules.in_hand.get(id);
         if scheduled.is_none_or(|one| one.preparing.is_some()) {
             return;
         }
         self.rewind(turn, id);
         match self.decide(turn, id) {
             Some(Next::Fire { slot, .. }) => {
-                if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
+                if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
                     scheduled.preparing = Some(slot);
                     let occurrence = scheduled.state.occurrence(slot);
                     let definition = Arc::clone(&scheduled.definition);
@@ -145,7 +173,7 @@ impl Core {
     fn wait_for(&mut self, id: &str, next: Next) {
         let look = self
             .schedules
-            .in_force
+            .in_hand
             .get(id)
             .and_then(|one| one.looking.due);
         let wake = match next {
@@ -161,7 +189,7 @@ impl Core {
     pub(super) fn decide(&mut self, turn: &mut Turn, id: &str) -> Option<Next> {
         let now = self.clock.now();
         let others = self.others(id);
-        let scheduled = self.schedules.in_force.get_mut(id)?;
+        let scheduled = self.schedules.in_hand.get_mut(id)?;
         let moment = Moment {
             now,
             zone: scheduled.zone,
@@ -192,7 +220,7 @@ impl Core {
     /// Runs of a schedule that have not ended.
     pub(super) fn others(&self, id: &str) -> Others {
         let mut others = Others::default();
-        let runs = self.schedules.in_force.get(id).map(|one| &one.runs);
+        let runs = self.schedules.in_hand.get(id).map(|one| &one.runs);
         for run in runs.into_iter().flatten() {
             match self.live.get(run) {
                 Some(live) if live.run.is_queued() => others.waiting += 1,
@@ -214,7 +242,7 @@ impl Core {
         let run = made.as_ref().ok().map(|submission| submission.spec.run);
         let wanted = self
             .schedules
-            .in_force
+            .in_hand
             .get_mut(id)
             .and_then(|scheduled| scheduled.preparing.take())
             .filter(|_| self.draining.is_none());
@@ -265,7 +293,7 @@ impl Core {
             return false;
         }
         self.end_others(turn, id, None);
-        if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
+        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
             let row = scheduled.state.fired(slot, fate, run, now);
             scheduled.runs.insert(run);
             turn.before.push(stored(id, row));
@@ -278,7 +306,7 @@ impl Core {
     fn not_fired(&mut self, turn: &mut Turn, id: &str, slot: Timestamp, why: String) {
         let now = self.clock.now();
         tracing::warn!(schedule = id, why, "a due time does not run");
-        if let Some(scheduled) = self.schedules.in_force.get_mut(id) {
+        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
             let row = scheduled.state.cover(blocked(slot, now, why));
             turn.before.push(stored(id, row));
         }
@@ -288,7 +316,7 @@ impl Core {
 
     /// Ends the other runs of a schedule where its policy says so.
     pub(super) fn end_others(&mut self, turn: &mut Turn, id: &str, overlap: Option<Overlap>) {
-        let Some(scheduled) = self.schedules.in_force.get(id) else {
+        let Some(scheduled) = self.schedules.in_hand.get(id) else {
             return;
         };
         let kind = match overlap.unwrap_or(scheduled.definition.policy.overlap) {
@@ -315,7 +343,8 @@ impl Core {
             return;
         };
         let (id, now) = (due.schedule.as_str(), self.clock.now());
-        let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+        self.rouse(id);
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
         scheduled.runs.remove(&spec.run);
@@ -328,15 +357,23 @@ impl Core {
         self.look_after_own_run(id);
     }
 
-    /// Pauses a schedule, or lets it go on; `None`: there is none.
-    pub(super) fn pause(&mut self, turn: &mut Turn, id: &str, pause: Option<Pause>) -> Option<()> {
+    /// Pauses a schedule, or lets it go on.
+    pub(super) fn pause(
+        &mut self,
+        turn: &mut Turn,
+        id: &str,
+        pause: Option<Pause>,
+    ) -> Result<(), Diagnostic> {
+        self.refuse_unreadable(id)?;
         // What was due until now has its fate by what held until now.
         self.look_at(turn, id);
-        let scheduled = self.schedules.in_force.get_mut(id)?;
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+            return Err(super::super::schedules::unknown(id));
+        };
         let now = self.clock.now();
         scheduled.state.set_pause(pause, now);
         self.write_state(turn, id);
         self.schedules.set_wake(id, Some(now));
-        Some(())
+        Ok(())
     }
 }

@@ -311,7 +311,9 @@ pub(super) fn bench(
     let prepares = FakeDesk(Arc::clone(&clock), Arc::clone(&sight), store.clone());
     let mut schedules = BTreeMap::new();
     store
-        .schedules(&mut |id, state| drop(schedules.insert(id.to_owned(), Box::new(state.unwrap()))))
+        .schedules(&mut |id, state| {
+            schedules.insert(id.to_owned(), Remembered::of(&state.unwrap()));
+        })
         .unwrap();
     let core = Core::new(CoreParts {
         prepares: Arc::new(prepares),

@@ -173,7 +173,7 @@ fn a_reload_writes_what_has_changed_and_leaves_the_others_alone() {
     });
     let changed: Vec<_> = changed.into_iter().map(Arc::new).collect();
     let mut turn = Turn::default();
-    bench.core.set_schedules(&mut turn, &changed);
+    bench.core.set_schedules(&mut turn, &changed).unwrap();
     let written: Vec<&str> = turn
         .before
         .iter()

@@ -53,7 +53,7 @@ fn look(bench: &mut Bench) {
 }
 
 fn is_looking(bench: &Bench) -> bool {
-    let mut all = bench.core.schedules.in_force.values();
+    let mut all = bench.core.schedules.in_hand.values();
     all.any(|one| one.looking.is_in_flight())
 }
 
