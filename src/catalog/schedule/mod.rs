@@ -62,6 +62,9 @@ struct Read {
     disabled: bool,
 }
 
+/// The directory of a workspace's lock.
+const WORKSPACE_FOLDER: &str = ".workerctl";
+
 /// Values of inputs by their names.
 type Inputs = serde_json::Map<String, serde_json::Value>;
 
@@ -81,6 +84,8 @@ struct Around<'a> {
 struct Plain {
     policy: Arc<Policy>,
     inputs: Arc<Inputs>,
+    /// Directories that the engine itself writes, relative to the workspace.
+    written: Vec<String>,
 }
 
 /// Reads the schedules of one worker.
@@ -123,6 +128,11 @@ impl<'a> Reader<'a> {
                     ..Policy::default()
                 }),
                 inputs: Arc::default(),
+                written: vec![
+                    config.threads_dir.clone(),
+                    config.metrics_dir.clone(),
+                    WORKSPACE_FOLDER.to_owned(),
+                ],
             },
             report,
             of_worker: Vec::new(),
