@@ -78,14 +78,14 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ("{on_commit: HEAD}", ("schedule-branch", 4, 17, "`main`")),
         (
             "{watch: [docs, \":(exclude)x\"]}",
-            ("schedule-watch", 4, 20, "docs/*.md"),
+            ("schedule-watch", 4, 20, "such as `docs/"),
         ),
         (
             "{watch: \"!docs/x\"}",
             ("schedule-watch", 4, 13, "nothing can be left out"),
         ),
         (
-            "{watch: [docs, ./workspace/threads/*.json]}",
+            "{watch: [docs, ./workspace/threads/T-?.json]}",
             ("schedule-watch", 4, 20, "after: worker/skill"),
         ),
         (

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use chrono_tz::Tz;
 
 use super::super::request::Submission;
-use super::ledger::{blocked, stored};
+use super::ledger::{blocked, stored, written};
 use super::occurrences::Looking;
 use super::{Core, Turn};
 use crate::machine::CancelKind;
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState};
+use crate::model::schedule::{Fate, Overlap, Pause, Policy, Schedule, ScheduleState};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
 use crate::schedule::{Moment, Next, Others, Recurrence, settle};
 
@@ -316,6 +316,9 @@ impl Core {
         };
         let (id, now) = (due.schedule.as_str(), self.clock.now());
         let Some(scheduled) = self.schedules.in_force.get_mut(id) else {
+            if !due.uncounted {
+                self.count_of_absent(turn, id, outcome);
+            }
             return;
         };
         scheduled.runs.remove(&spec.run);
@@ -326,6 +329,28 @@ impl Core {
         }
         self.schedules.set_wake(id, Some(now));
         self.look_after_own_run(id);
+    }
+
+    /// A run has ended whose schedule is not in force: switched off, removed, or of an engine that fires none. How
+    /// it went counts once the schedule is back; whether it then pauses is for its next run to say.
+    fn count_of_absent(&mut self, turn: &mut Turn, id: &str, outcome: &Outcome) {
+        if !self.schedules.known.contains_key(id) {
+            match self.store.schedule(id) {
+                Ok(Some(state)) => {
+                    drop(self.schedules.known.insert(id.to_owned(), Box::new(state)));
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::warn!(schedule = id, %error, "how its run ended is not counted");
+                    return;
+                }
+            }
+        }
+        let now = self.clock.now();
+        if let Some(state) = self.schedules.known.get_mut(id) {
+            state.ended(&Policy::default(), outcome, now);
+            turn.before.push(written(id, state));
+        }
     }
 
     /// Pauses a schedule, or lets it go on; `None`: there is none.
