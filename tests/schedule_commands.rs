@@ -9,11 +9,13 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
 use workspace::Workspace;
+use workspace::daemon::{self, Daemon};
 
 const SKILLS: &str = r#"
   - id: sync
@@ -114,6 +116,8 @@ fn what_is_no_schedule_is_refused_with_what_may_be_meant() {
         &["simulate", "--from", "2026-01-01", "--to", "2027-02-01"],
         &["simulate", "--duration", "x"],
         &["simulate", "--down", "2026-01-01"],
+        &["simulate", "--down", "+2h/now"],
+        &["simulate", "--to", "+400d"],
     ] {
         let refused = workspace.run(&[&["schedule"], line].concat());
         assert_eq!(refused.code, 2, "{line:?}: {refused:?}");
@@ -339,4 +343,137 @@ fn users_before_commands_are_found_out_where_that_is_certain() {
     assert!(warning.contains("`--system`"), "{warning}");
     let (user, warning) = user_of("0 1 * * * root x\n0 2 * * * /bin/true\n", "c");
     assert_eq!((user, warning.as_str()), (Value::Null, ""));
+}
+
+/// 2,550 schedules: more than one answer of the engine holds.
+fn with_very_many() -> Workspace {
+    let workspace = Workspace::new();
+    for worker in 0..51 {
+        let all: Vec<String> = (0..50)
+            .map(|nth| format!("{{id: n{nth}, every: {}m}}", 60 + nth))
+            .collect();
+        let all = all.join(", ");
+        let skills = format!("  - {{id: s, description: d, run: 'true', schedule: [{all}]}}\n");
+        workspace.worker(&format!("w{worker}"), &skills);
+    }
+    workspace
+}
+
+fn listed(workspace: &Workspace, arguments: &[&str]) -> Vec<String> {
+    let line = [&["list"], arguments].concat();
+    each(&schedule(workspace, &line)["schedules"], "id")
+}
+
+#[test]
+fn very_many_schedules_are_listed_page_by_page() {
+    let workspace = with_very_many();
+    let daemon = Daemon::start(&workspace);
+    let all = listed(&workspace, &[]);
+    assert_eq!(all.len(), 2_550);
+    assert!(all.is_sorted_by(|one, other| one < other));
+    assert_eq!(listed(&workspace, &["-n", "7"]), all[..7]);
+    assert_eq!(listed(&workspace, &["-n", "2001"]), all[..2001]);
+    let of_one: Vec<&String> = all.iter().filter(|id| id.starts_with("w7/")).collect();
+    assert_eq!(of_one.len(), 50);
+    let asked = listed(&workspace, &["--worker", "w7"]);
+    assert_eq!(asked.iter().collect::<Vec<_>>(), of_one);
+    assert_eq!(listed(&workspace, &["--skill", "w7/s"]), asked);
+    assert_eq!(listed(&workspace, &["--skill", "s"]).len(), 2_550);
+    let none = workspace.run(&["schedule", "list", "--worker", "nobody"]);
+    assert!(none.stderr.contains("no schedules fit"), "{none:?}");
+    // The pages of the API: 1,000 where nothing is said, and what comes after an id.
+    let page = |query: &str| -> Vec<String> {
+        let answer = daemon::get(&workspace, &format!("/v1/schedules{query}"));
+        let body = answer.split_once("\r\n\r\n").unwrap().1;
+        each(&serde_json::from_str(body).unwrap(), "id")
+    };
+    assert_eq!(page(""), all[..1_000]);
+    assert_eq!(page("?limit=5000"), all[..1_000]);
+    let after = all[1_203].replace('#', "%23");
+    assert_eq!(page(&format!("?limit=3&after={after}")), all[1_204..1_207]);
+    assert_eq!(page("?schedule=W7/S%23n3"), ["w7/s#n3"]);
+    let last = all[2_549].replace('#', "%23");
+    assert!(page(&format!("?after={last}")).is_empty());
+    // What looks at all of them sees all of them.
+    let metrics = daemon::get(&workspace, "/v1/metrics");
+    let told = metrics.matches("workerctl_schedule_paused{").count();
+    assert_eq!(told, 2_550);
+    let doctor = workspace.run(&["doctor"]);
+    assert!(doctor.stdout.contains("2550 schedules"), "{doctor:?}");
+    let simulated = schedule(&workspace, &["simulate", "--to", "+2h"]);
+    assert_eq!(simulated["schedules"].as_array().unwrap().len(), 2_550);
+    let next = schedule(&workspace, &["next", "-n", "10000", "--after", "+1h"]);
+    let due: BTreeSet<String> = each(&next["next"], "schedule").into_iter().collect();
+    assert_eq!(due.len(), 2_550);
+    // One is found among all, whatever page it is on.
+    let line = ["schedule", "pause", &all[2_400], "--reason", "a holiday"];
+    workspace.run(&line).expect_code(0);
+    let one = workspace.run(&["schedule", "next", &all[2_400], "-n", "1"]);
+    assert!(one.stderr.contains("a holiday"), "{one:?}");
+    let wrong = workspace.run(&["schedule", "next", "w50/s#n490"]);
+    assert!(wrong.stderr.contains("did you mean"), "{wrong:?}");
+    daemon.stop();
+    assert_eq!(listed(&workspace, &[]), all);
+}
+
+#[test]
+fn what_cannot_run_is_not_shown_as_if_it_did() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: asks
+    description: asks for more than there is
+    run: "true"
+    verification: {approval_required: true}
+    schedule: {cron: "0 * * * *"}
+  - id: runs
+    description: runs
+    run: "true"
+    schedule: {cron: "30 * * * *"}
+"#,
+    );
+    let after = ["--after", "2026-11-23T08:05:00Z", "-n", "2"];
+    let all = schedule(&workspace, &[&["next"], &after[..]].concat());
+    assert_eq!(each(&all["next"], "schedule"), ["w/runs", "w/runs"]);
+    assert_eq!(each(&all["blocked"], "schedule"), ["w/asks"]);
+    let why = all["blocked"][0]["reason"].as_str().unwrap();
+    assert!(why.contains("unavailable"), "{why}");
+    let one = workspace.run(&["schedule", "next", "w/asks", "-n", "1"]);
+    assert!(
+        one.stderr.contains("cannot run as it is defined"),
+        "{one:?}"
+    );
+    let told = schedule(&workspace, &["explain", "w/asks"]);
+    assert!(
+        told["policies"].to_string().contains("Nothing of it runs"),
+        "{told}"
+    );
+    let line = ["simulate", "--from", "2026-11-23T08:00", "--to", "+4h"];
+    let simulated = schedule(&workspace, &line);
+    let totals = |nth: usize| simulated["schedules"][nth]["totals"].clone();
+    assert_eq!(totals(0), json!({"blocked_config": 4}));
+    assert_eq!(totals(1), json!({"ran": 4}));
+    let reason = &simulated["schedules"][0]["rows"][0]["reason"];
+    assert!(reason.as_str().unwrap().contains("unavailable"), "{reason}");
+    let list = workspace.run(&["schedule", "list"]).stdout;
+    assert_eq!(list.matches("(cannot run)").count(), 1, "{list}");
+}
+
+#[test]
+fn a_command_that_no_shell_can_read_is_told_before_anything_is_written() {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.write("good", "0 4 * * * echo fine\n");
+    workspace.write("bad", "0 4 * * * echo fine\n0 5 * * * if true; then\n");
+    let scratch = workspace.home.join("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+    let import = |file: &str| {
+        let line = ["schedule", "import-crontab", file, "--dry-run"];
+        let mut command = workspace.workerctl(&line);
+        workspace.start(command.env("TMPDIR", &scratch)).end()
+    };
+    import("good").expect_code(0);
+    let told = import("bad").expect_code(4);
+    assert!(told.stderr.contains("workers/bad/worker.yaml:"), "{told:?}");
+    assert!(told.stdout.contains("if true; then"), "{told:?}");
+    assert!(workspace.read("workers/bad/worker.yaml").is_none());
+    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
 }

@@ -54,6 +54,25 @@ pub(super) fn schedules(
     Ok(known)
 }
 
+/// What is remembered of one schedule; a state that is damaged is shown as it will be made anew.
+pub(super) fn one(
+    store: &dyn Store,
+    id: &str,
+    now: Timestamp,
+) -> Result<Option<ScheduleState>, StoreError> {
+    match store.schedule(id) {
+        Err(StoreError::Corrupt { reason, .. }) => {
+            let damaged = Unreadable {
+                from: None,
+                reason,
+                record: Vec::new(),
+            };
+            restored(store, id, &damaged, now).map(Some)
+        }
+        read => read,
+    }
+}
+
 /// Due times behind a cursor that have run already. A row that cannot be read may be of a run: it counts.
 fn ran_ahead(store: &dyn Store, id: &str, cursor: Timestamp) -> Result<Vec<Timestamp>, StoreError> {
     let mut ahead = Vec::new();
