@@ -297,18 +297,22 @@ fn due_times_beyond_the_last_action_do_not_come_back() {
 
 #[test]
 fn a_run_that_ends_while_its_schedule_is_removed_is_counted() {
-    let (store, world) = (MemoryStore::new(), Arc::<Mutex<World>>::default());
-    world.lock().unwrap().execution_code = 1;
-    let mut bench = bench(&store, &world, Vec::new());
-    put(&mut bench, vec![hourly(Policy::default())]);
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, vec!["execute"]);
+    let mut limited = hourly(Policy::default());
+    Arc::make_mut(&mut limited.inputs).insert("max_runtime_ms".to_owned(), 60_000.into());
+    put(&mut bench, vec![limited.clone()]);
     bench.clock.advance(HOUR_MS);
     turn_until(&mut bench, &store, 1);
     let run = rows(&store)[0].run.unwrap();
     put(&mut bench, Vec::new());
-    assert!(!bench.core.live[&run].run.is_finished());
+    while bench.core.live[&run].outstanding.is_none() {
+        bench.turn().unwrap();
+    }
+    bench.clock.advance(60_000);
     bench.settle(run).unwrap();
     assert_eq!(state(&store).failures, 1);
-    put(&mut bench, vec![hourly(Policy::default())]);
+    put(&mut bench, vec![limited]);
     assert_eq!(state(&store).failures, 1);
 }
 
