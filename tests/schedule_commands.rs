@@ -294,6 +294,12 @@ fn what_is_refused_takes_nothing_with_it_and_nothing_is_written_over() {
     let again = workspace.run(&["schedule", "import-crontab", "tab"]);
     assert_eq!(again.code, 8, "{again:?}");
     assert_eq!(workspace.read(path).unwrap(), first);
+    let dry = ["schedule", "import-crontab", "tab", "--dry-run"];
+    workspace.run(&dry).expect_code(8);
+    workspace
+        .run(&[&dry[..], &["--force"]].concat())
+        .expect_code(0);
+    assert_eq!(workspace.read(path).unwrap(), first);
     let forced = workspace.run(&["schedule", "import-crontab", "tab", "--force"]);
     assert_eq!(forced.code, 0, "{forced:?}");
     assert!(workspace.read(path).unwrap().contains("id: \"other\""));
@@ -414,6 +420,27 @@ fn very_many_schedules_are_listed_page_by_page() {
     assert!(wrong.stderr.contains("did you mean"), "{wrong:?}");
     daemon.stop();
     assert_eq!(listed(&workspace, &[]), all);
+}
+
+#[test]
+fn a_time_is_read_or_its_fault_is_told() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let slots = |since: &str| workspace.run(&["schedule", "slots", "--since", since]);
+    slots("now").expect_code(0);
+    let long = slots("400d").expect_code(2);
+    assert!(long.stderr.contains("must not exceed 365 days"), "{long:?}");
+    let line = ["schedule", "simulate", "--to", "+400d"];
+    let long = workspace.run(&line).expect_code(2);
+    assert!(long.stderr.contains("must not exceed 365 days"), "{long:?}");
+    let line = ["schedule", "simulate", "--to", "+1h", "--down", "+2h/+1h"];
+    let outside = workspace.run(&line).expect_code(0);
+    assert!(outside.stderr.contains("lies outside"), "{outside:?}");
+    let line = ["schedule", "simulate", "--down", "2026-12-24/2026-12-23"];
+    let backwards = workspace.run(&line).expect_code(2);
+    assert!(
+        backwards.stderr.contains("write the earlier time first"),
+        "{backwards:?}"
+    );
 }
 
 #[test]

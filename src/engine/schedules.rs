@@ -325,7 +325,8 @@ pub(super) fn pause_of(request: &PauseRequest, now: Timestamp) -> Result<Pause, 
     let is_text = !reason.is_empty() && !reason.chars().any(char::is_control);
     if !is_text || json_bytes(reason) > REASON_BYTES_MAX {
         let why = format!("a reason of 1 to {REASON_BYTES_MAX} bytes in one line has to say why");
-        return Err(Diagnostic::new(Kind::Usage, "reason", why));
+        return Err(Diagnostic::new(Kind::Usage, "reason", why)
+            .hint("for example: `--reason \"a holiday\"`"));
     }
     Ok(Pause {
         reason: reason.to_owned(),

@@ -68,12 +68,17 @@ pub(super) fn import(session: &mut Session<'_>, args: &Args) -> Result<Exit, Dia
     let definitions = Definitions::load(&workspace);
     let path = workspace.join("workers").join(&worker).join("worker.yaml");
     let (mut written, mut problems) = (None, Vec::new());
-    if !args.dry_run && !crontab.jobs.is_empty() {
+    if !crontab.jobs.is_empty() {
         is_free(&definitions, &workspace, &worker, &path)?;
+    }
+    if !args.dry_run && !crontab.jobs.is_empty() {
         write_whole(&path, &yaml, args.force)?;
         written = Some(shown(&workspace, &path));
         problems = found(session, &workspace, &path);
     } else if !crontab.jobs.is_empty() {
+        if path.exists() && !args.force {
+            return Err(is_there(&path));
+        }
         problems = found_aside(session, &workspace, &worker, &yaml)?;
     }
     let imported = Imported {
@@ -197,6 +202,10 @@ fn exists(message: String) -> Diagnostic {
     Diagnostic::new(Kind::Conflict, "exists", message).hint("choose another id with `--worker`")
 }
 
+fn is_there(path: &Path) -> Diagnostic {
+    exists(format!("`{}` is there already", path.display())).hint("`--force` replaces it")
+}
+
 /// Writes a file whole or not at all; one that is there is replaced only where that is wanted.
 fn write_whole(path: &Path, text: &str, replace: bool) -> Result<(), Diagnostic> {
     let directory = path.parent().unwrap_or(Path::new("."));
@@ -219,9 +228,7 @@ fn write_whole(path: &Path, text: &str, replace: bool) -> Result<(), Diagnostic>
         fs::File::open(directory)?.sync_all()
     };
     put().map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            exists(format!("`{}` is there already", path.display())).hint("`--force` replaces it")
-        }
+        io::ErrorKind::AlreadyExists => is_there(path),
         _ => unwritable(path, &error),
     })
 }

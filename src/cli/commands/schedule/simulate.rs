@@ -91,6 +91,12 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
     let simulation =
         crate::schedule::simulate(&schedules, &scenario).map_err(|error| refused(&error, zone))?;
     let load = simulation.load(hour_of(from, zone), scenario.to);
+    for (text, (begins, ends)) in args.down.iter().zip(&scenario.down) {
+        if *ends <= scenario.from || *begins >= scenario.to {
+            let text = format!("`--down {text}` lies outside of what is simulated");
+            diagnostic::warning(&mut session.io.err, &text);
+        }
+    }
     if session.json() {
         let document = json!({
             "from": scenario.from, "to": scenario.to, "timezone": zone.name(), "durations": lasts,
