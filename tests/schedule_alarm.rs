@@ -9,11 +9,9 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-
 use serde_json::Value;
-use workspace::daemon::Daemon;
+use workspace::daemon::{Daemon, get};
+use workspace::ledger::view;
 use workspace::{Workspace, eventually};
 
 /// Fails while `good` is not there; its command fails too, after it has noted what it was told.
@@ -33,20 +31,6 @@ fn told(workspace: &Workspace) -> Vec<Value> {
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
-}
-
-fn view(workspace: &Workspace) -> Value {
-    workspace.json(&["schedule", "list"])["schedules"][0].clone()
-}
-
-/// The answer of the daemon to a GET.
-fn get(workspace: &Workspace, path: &str) -> String {
-    let lock: Value = serde_json::from_str(&workspace.read(".workerctl/lock").unwrap()).unwrap();
-    let mut stream = UnixStream::connect(lock["socket"].as_str().unwrap()).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
 }
 
 fn everybody_is_told(workspace: &Workspace) {
@@ -73,7 +57,7 @@ fn it_is_told_once_and_shown_until_it_succeeds() {
     let mut daemon = Daemon::start(&workspace);
     daemon.wait_for_notice("STATUS=0 running, 0 queued, w/tick is overdue");
     let view_of_failure = eventually("the end of the command", || {
-        let view = view(&workspace);
+        let view = view(&workspace, "w/tick");
         (view["told"].is_object() && view["paused"].is_object()).then_some(view)
     });
     assert_eq!(view_of_failure["overdue"], true);
@@ -110,7 +94,7 @@ fn it_is_told_once_and_shown_until_it_succeeds() {
         .run(&["schedule", "resume", "w/tick"])
         .expect_code(0);
     eventually("a success", || {
-        let view = view(&workspace);
+        let view = view(&workspace, "w/tick");
         (view["overdue"] == false && view["succeeded_at"].is_string()).then_some(())
     });
     assert_eq!(told(&workspace).len(), 1);
@@ -123,7 +107,7 @@ fn it_is_told_once_and_shown_until_it_succeeds() {
     });
     let pause = ["schedule", "pause", "w/tick", "--reason", "a holiday"];
     workspace.run(&pause).expect_code(0);
-    assert_eq!(view(&workspace)["overdue"], false);
+    assert_eq!(view(&workspace, "w/tick")["overdue"], false);
     assert_eq!(
         workspace.json(&["status"])["overdue"],
         Value::Array(Vec::new())
@@ -166,7 +150,7 @@ fn a_command_of_a_killed_daemon_is_ended_and_told_again_within_its_limit() {
     });
     assert!(!lives(&first), "{first} still runs");
     let told = eventually("its end", || {
-        let told = view(&workspace)["told"].clone();
+        let told = view(&workspace, "w/tick")["told"].clone();
         told.is_object().then_some(told)
     });
     assert_eq!(told["succeeded"], false);
@@ -175,9 +159,9 @@ fn a_command_of_a_killed_daemon_is_ended_and_told_again_within_its_limit() {
     daemon.stop();
     // Nothing is left to be told.
     let daemon = Daemon::start(&workspace);
-    let before = view(&workspace)["actions"].as_u64();
+    let before = view(&workspace, "w/tick")["actions"].as_u64();
     eventually("another failure", || {
-        (view(&workspace)["actions"].as_u64() > before).then_some(())
+        (view(&workspace, "w/tick")["actions"].as_u64() > before).then_some(())
     });
     assert_eq!(pids(&workspace).len(), 2);
     daemon.stop();

@@ -114,6 +114,8 @@ fn what_is_no_schedule_is_refused_with_what_may_be_meant() {
         &["simulate", "--from", "2026-01-01", "--to", "2027-02-01"],
         &["simulate", "--duration", "x"],
         &["simulate", "--down", "2026-01-01"],
+        &["simulate", "--down", "+2h/now"],
+        &["simulate", "--to", "+400d"],
     ] {
         let refused = workspace.run(&[&["schedule"], line].concat());
         assert_eq!(refused.code, 2, "{line:?}: {refused:?}");
@@ -290,6 +292,12 @@ fn what_is_refused_takes_nothing_with_it_and_nothing_is_written_over() {
     let again = workspace.run(&["schedule", "import-crontab", "tab"]);
     assert_eq!(again.code, 8, "{again:?}");
     assert_eq!(workspace.read(path).unwrap(), first);
+    let dry = ["schedule", "import-crontab", "tab", "--dry-run"];
+    workspace.run(&dry).expect_code(8);
+    workspace
+        .run(&[&dry[..], &["--force"]].concat())
+        .expect_code(0);
+    assert_eq!(workspace.read(path).unwrap(), first);
     let forced = workspace.run(&["schedule", "import-crontab", "tab", "--force"]);
     assert_eq!(forced.code, 0, "{forced:?}");
     assert!(workspace.read(path).unwrap().contains("id: \"other\""));
@@ -339,4 +347,87 @@ fn users_before_commands_are_found_out_where_that_is_certain() {
     assert!(warning.contains("`--system`"), "{warning}");
     let (user, warning) = user_of("0 1 * * * root x\n0 2 * * * /bin/true\n", "c");
     assert_eq!((user, warning.as_str()), (Value::Null, ""));
+}
+
+#[test]
+fn a_time_is_read_or_its_fault_is_told() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let slots = |since: &str| workspace.run(&["schedule", "slots", "--since", since]);
+    slots("now").expect_code(0);
+    let long = slots("400d").expect_code(2);
+    assert!(long.stderr.contains("must not exceed 365 days"), "{long:?}");
+    let line = ["schedule", "simulate", "--to", "+400d"];
+    let long = workspace.run(&line).expect_code(2);
+    assert!(long.stderr.contains("must not exceed 365 days"), "{long:?}");
+    let line = ["schedule", "simulate", "--to", "+1h", "--down", "+2h/+1h"];
+    let outside = workspace.run(&line).expect_code(0);
+    assert!(outside.stderr.contains("lies outside"), "{outside:?}");
+    let line = ["schedule", "simulate", "--down", "2026-12-24/2026-12-23"];
+    let backwards = workspace.run(&line).expect_code(2);
+    assert!(
+        backwards.stderr.contains("write the earlier time first"),
+        "{backwards:?}"
+    );
+}
+
+#[test]
+fn what_cannot_run_is_not_shown_as_if_it_did() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: asks
+    description: asks for more than there is
+    run: "true"
+    verification: {approval_required: true}
+    schedule: {cron: "0 * * * *"}
+  - id: runs
+    description: runs
+    run: "true"
+    schedule: {cron: "30 * * * *"}
+"#,
+    );
+    let after = ["--after", "2026-11-23T08:05:00Z", "-n", "2"];
+    let all = schedule(&workspace, &[&["next"], &after[..]].concat());
+    assert_eq!(each(&all["next"], "schedule"), ["w/runs", "w/runs"]);
+    assert_eq!(each(&all["blocked"], "schedule"), ["w/asks"]);
+    let why = all["blocked"][0]["reason"].as_str().unwrap();
+    assert!(why.contains("unavailable"), "{why}");
+    let one = workspace.run(&["schedule", "next", "w/asks", "-n", "1"]);
+    assert!(
+        one.stderr.contains("cannot run as it is defined"),
+        "{one:?}"
+    );
+    let told = schedule(&workspace, &["explain", "w/asks"]);
+    assert!(
+        told["policies"].to_string().contains("Nothing of it runs"),
+        "{told}"
+    );
+    let line = ["simulate", "--from", "2026-11-23T08:00", "--to", "+4h"];
+    let simulated = schedule(&workspace, &line);
+    let totals = |nth: usize| simulated["schedules"][nth]["totals"].clone();
+    assert_eq!(totals(0), json!({"blocked_config": 4}));
+    assert_eq!(totals(1), json!({"ran": 4}));
+    let reason = &simulated["schedules"][0]["rows"][0]["reason"];
+    assert!(reason.as_str().unwrap().contains("unavailable"), "{reason}");
+    let list = workspace.run(&["schedule", "list"]).stdout;
+    assert_eq!(list.matches("(cannot run)").count(), 1, "{list}");
+}
+
+#[test]
+fn a_command_that_no_shell_can_read_is_told_before_anything_is_written() {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.write("good", "0 4 * * * echo fine\n");
+    workspace.write("bad", "0 4 * * * echo fine\n0 5 * * * if true; then\n");
+    let scratch = workspace.home.join("scratch");
+    std::fs::create_dir(&scratch).unwrap();
+    let import = |file: &str| {
+        let line = ["schedule", "import-crontab", file, "--dry-run"];
+        let mut command = workspace.workerctl(&line);
+        workspace.start(command.env("TMPDIR", &scratch)).end()
+    };
+    import("good").expect_code(0);
+    let told = import("bad").expect_code(4);
+    assert!(told.stderr.contains("workers/bad/worker.yaml:"), "{told:?}");
+    assert!(told.stdout.contains("if true; then"), "{told:?}");
+    assert!(workspace.read("workers/bad/worker.yaml").is_none());
+    assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0);
 }

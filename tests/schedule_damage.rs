@@ -10,10 +10,9 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 use workspace::daemon::Daemon;
+use workspace::ledger::{millis, rows, view, wait_for_rows, without_gap};
 use workspace::{Workspace, eventually};
 
 const SKILLS: &str = "
@@ -25,27 +24,15 @@ const SKILLS: &str = "
 
 const ID: &str = "w/tick";
 
-fn view(workspace: &Workspace) -> Value {
-    workspace.json(&["schedule", "list"])["schedules"][0].clone()
-}
-
-fn rows(workspace: &Workspace) -> Vec<Value> {
-    let line = ["schedule", "slots", ID, "-n", "10000"];
-    let mut rows = workspace.json(&line)["slots"].as_array().unwrap().clone();
-    rows.reverse();
-    rows
-}
-
-fn millis(row: &Value, key: &str) -> i64 {
-    let text = row[key].as_str().unwrap();
-    workerctl::model::Timestamp::parse(text).unwrap().millis()
-}
-
-fn wait_for_rows(workspace: &Workspace, more: usize) {
-    let before = rows(workspace).len();
-    eventually("more rows", || {
-        (rows(workspace).len() >= before + more).then_some(())
-    });
+/// A workspace that no daemon serves any more, and the rows that the last one left.
+fn with_some_rows() -> (Workspace, Vec<Value>) {
+    let workspace = Workspace::with_skills(SKILLS);
+    let daemon = Daemon::start(&workspace);
+    wait_for_rows(&workspace, ID, 3);
+    workspace.wait_until_idle();
+    daemon.stop();
+    let rows = rows(&workspace, ID);
+    (workspace, rows)
 }
 
 /// Turns one bit of each record that `which` names, given its key. No engine runs.
@@ -69,30 +56,12 @@ fn state_key() -> Vec<u8> {
     [b"s".as_slice(), ID.as_bytes()].concat()
 }
 
-/// Every second from the first row to the last has its row, no second two, and no run two seconds.
-fn without_gap(rows: &[Value]) {
-    let mut runs = BTreeSet::new();
-    let mut next = millis(&rows[0], "from");
-    for row in rows {
-        assert_eq!(millis(row, "from"), next, "no row, or two: {row}");
-        next = millis(row, "to") + 1_000;
-        if let Some(run) = row["run"].as_str() {
-            assert!(runs.insert(run.to_owned()), "{run} has two due times");
-        }
-    }
-}
-
 #[test]
 fn a_damaged_state_goes_on_behind_its_newest_row() {
-    let workspace = Workspace::with_skills(SKILLS);
-    let daemon = Daemon::start(&workspace);
-    wait_for_rows(&workspace, 3);
-    workspace.wait_until_idle();
-    daemon.stop();
-    let before = rows(&workspace);
+    let (workspace, before) = with_some_rows();
     assert_eq!(damage(&workspace, |key| key == state_key()), 1);
     // Who looks without a daemon is told, and changes nothing.
-    assert!(view(&workspace)["restored"]["reason"].is_string());
+    assert!(view(&workspace, ID)["restored"]["reason"].is_string());
     workspace.run(&["store", "verify"]).expect_code(1);
     let daemon = Daemon::start(&workspace);
     assert!(
@@ -100,11 +69,11 @@ fn a_damaged_state_goes_on_behind_its_newest_row() {
         "{}",
         daemon.log()
     );
-    wait_for_rows(&workspace, 3);
-    let after = rows(&workspace);
-    without_gap(&after);
+    wait_for_rows(&workspace, ID, 3);
+    let after = rows(&workspace, ID);
+    without_gap(&after, 1_000);
     assert_eq!(after[..before.len()], before);
-    let shown = view(&workspace);
+    let shown = view(&workspace, ID);
     let reason = shown["restored"]["reason"].as_str().unwrap();
     assert!(
         reason.contains("checksum") && reason.contains("not paused"),
@@ -118,7 +87,7 @@ fn a_damaged_state_goes_on_behind_its_newest_row() {
     assert!(doctor.stdout.contains("was damaged"), "{doctor:?}");
     // A person has looked.
     workspace.run(&["schedule", "resume", ID]).expect_code(0);
-    assert!(view(&workspace)["restored"].is_null());
+    assert!(view(&workspace, ID)["restored"].is_null());
     workspace.run(&["doctor"]).expect_code(0);
     daemon.stop();
     workspace.run(&["store", "verify"]).expect_code(0);
@@ -128,43 +97,38 @@ fn a_damaged_state_goes_on_behind_its_newest_row() {
 fn a_pause_outlives_the_damage_of_its_state() {
     let workspace = Workspace::with_skills(SKILLS);
     let daemon = Daemon::start(&workspace);
-    wait_for_rows(&workspace, 1);
+    wait_for_rows(&workspace, ID, 1);
     let pause = ["schedule", "pause", ID, "--reason", "a holiday"];
     workspace.run(&pause).expect_code(0);
     eventually("a row that says so", || {
-        let rows = rows(&workspace);
+        let rows = rows(&workspace, ID);
         (rows.last().unwrap()["fate"] == "paused").then_some(())
     });
     daemon.stop();
     damage(&workspace, |key| key == state_key());
     let daemon = Daemon::start(&workspace);
-    let shown = view(&workspace);
+    let shown = view(&workspace, ID);
     assert_eq!(shown["paused"]["reason"], "a holiday");
     let runs = shown["actions"].as_u64();
-    let end = millis(rows(&workspace).last().unwrap(), "to") + 2_000;
+    let end = millis(rows(&workspace, ID).last().unwrap(), "to") + 2_000;
     eventually("the pause goes on", || {
-        (millis(rows(&workspace).last().unwrap(), "to") > end).then_some(())
+        (millis(rows(&workspace, ID).last().unwrap(), "to") > end).then_some(())
     });
-    assert_eq!(view(&workspace)["actions"].as_u64(), runs);
-    without_gap(&rows(&workspace));
+    assert_eq!(view(&workspace, ID)["actions"].as_u64(), runs);
+    without_gap(&rows(&workspace, ID), 1_000);
     daemon.stop();
 }
 
 #[test]
 fn a_damaged_row_stops_nothing_and_is_told() {
-    let workspace = Workspace::with_skills(SKILLS);
-    let daemon = Daemon::start(&workspace);
-    wait_for_rows(&workspace, 3);
-    workspace.wait_until_idle();
-    daemon.stop();
-    let before = rows(&workspace);
+    let (workspace, before) = with_some_rows();
     let first = millis(&before[0], "from").cast_unsigned() ^ (1 << 63);
     let row_key = [b"t".as_slice(), ID.as_bytes(), &[0], &first.to_be_bytes()].concat();
     assert_eq!(damage(&workspace, |key| key == row_key), 1);
     workspace.run(&["doctor"]).expect_code(1);
     let daemon = Daemon::start(&workspace);
-    wait_for_rows(&workspace, 2);
-    let after = rows(&workspace);
+    wait_for_rows(&workspace, ID, 2);
+    let after = rows(&workspace, ID);
     assert_eq!(after[0]["unreadable"], true);
     assert_eq!(after[1..before.len()], before[1..]);
     let doctor = workspace.run(&["doctor"]).expect_code(1);
@@ -180,8 +144,8 @@ fn a_damaged_row_stops_nothing_and_is_told() {
     });
     assert!(all > 4, "{all}");
     let daemon = Daemon::start(&workspace);
-    wait_for_rows(&workspace, 2);
-    let rows = rows(&workspace);
+    wait_for_rows(&workspace, ID, 2);
+    let rows = rows(&workspace, ID);
     let next = rows
         .iter()
         .position(|row| row["unreadable"] == false)

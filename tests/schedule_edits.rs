@@ -10,10 +10,9 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 use workspace::daemon::Daemon;
+use workspace::ledger::{millis, rows, views, wait_for_rows, without_gap};
 use workspace::{Workspace, eventually};
 
 const WORKER: &str = "workers/w/worker.yaml";
@@ -37,46 +36,29 @@ fn workspace() -> Workspace {
     workspace
 }
 
-fn views(workspace: &Workspace) -> BTreeMap<String, Value> {
-    let listed = workspace.json(&["schedule", "list"]);
-    let views = listed["schedules"].as_array().unwrap().iter();
-    views
-        .map(|view| (view["id"].as_str().unwrap().to_owned(), view.clone()))
-        .collect()
-}
-
-fn rows(workspace: &Workspace, schedule: &str) -> Vec<Value> {
-    let line = ["schedule", "slots", schedule, "-n", "10000"];
-    let mut rows = workspace.json(&line)["slots"].as_array().unwrap().clone();
-    rows.reverse();
-    rows
-}
-
-fn millis(row: &Value, key: &str) -> i64 {
-    let text = row[key].as_str().unwrap();
-    workerctl::model::Timestamp::parse(text).unwrap().millis()
-}
-
-/// Asserts that every second from the first row to the last has its row, and no second has two.
-fn without_gap(rows: &[Value]) {
-    let mut next = millis(&rows[0], "from");
-    for row in rows {
-        assert_eq!(millis(row, "from"), next, "no row, or two: {row}");
-        next = millis(row, "to") + 1_000;
-    }
-}
-
-/// Waits for so many more rows.
-fn wait_for_rows(workspace: &Workspace, schedule: &str, more: usize) {
-    let before = rows(workspace, schedule).len();
-    eventually("more rows", || {
-        (rows(workspace, schedule).len() >= before + more).then_some(())
-    });
-}
-
 fn edit(workspace: &Workspace, text: &str) {
     workspace.write(WORKER, text);
     workspace.run(&["reload"]).expect_code(0);
+}
+
+/// The worker without the schedules of its own level.
+fn without_own() -> &'static str {
+    let from = GOOD.find("schedule:\n").unwrap();
+    &GOOD[..from]
+}
+
+/// Milliseconds between the last of these rows of `w/tock#own` and the one after it.
+fn pause_after(workspace: &Workspace, before: &[Value]) -> i64 {
+    let after = rows(workspace, "w/tock#own");
+    millis(&after[before.len()], "from") - millis(before.last().unwrap(), "to")
+}
+
+fn both_ran_without_gap(workspace: &Workspace) {
+    for schedule in ["w/tick", "w/tock#own"] {
+        let rows = rows(workspace, schedule);
+        without_gap(&rows, 1_000);
+        assert!(rows.iter().all(|row| row["run"].is_string()), "{rows:?}");
+    }
 }
 
 #[test]
@@ -117,11 +99,7 @@ fn a_broken_edit_keeps_the_schedules_and_every_due_time_its_row() {
             .values()
             .all(|view| view["kept"].is_null())
     );
-    for schedule in ["w/tick", "w/tock#own"] {
-        let rows = rows(&workspace, schedule);
-        without_gap(&rows);
-        assert!(rows.iter().all(|row| row["run"].is_string()), "{rows:?}");
-    }
+    both_ran_without_gap(&workspace);
     daemon.stop();
 }
 
@@ -143,7 +121,7 @@ fn one_whose_skill_has_gone_says_so_in_its_rows() {
         let rows = rows(&workspace, "w/tock#own");
         rows.last().unwrap()["run"].is_string().then_some(())
     });
-    without_gap(&rows(&workspace, "w/tock#own"));
+    without_gap(&rows(&workspace, "w/tock#own"), 1_000);
     daemon.stop();
 }
 
@@ -152,9 +130,8 @@ fn one_that_is_removed_goes_and_counts_anew_when_it_comes_back() {
     let workspace = workspace();
     let daemon = Daemon::start(&workspace);
     wait_for_rows(&workspace, "w/tick", 1);
-    let from = GOOD.find("schedule:\n").unwrap();
     // Its neighbour is broken, which is no reason to keep it.
-    let removed = GOOD[..from].replacen("every: 1s", "every: soon", 1);
+    let removed = without_own().replacen("every: 1s", "every: soon", 1);
     edit(&workspace, &removed);
     assert_eq!(
         views(&workspace).into_keys().collect::<Vec<_>>(),
@@ -164,8 +141,7 @@ fn one_that_is_removed_goes_and_counts_anew_when_it_comes_back() {
     let before = rows(&workspace, "w/tock#own");
     edit(&workspace, GOOD);
     wait_for_rows(&workspace, "w/tock#own", 1);
-    let after = rows(&workspace, "w/tock#own");
-    let pause = millis(&after[before.len()], "from") - millis(before.last().unwrap(), "to");
+    let pause = pause_after(&workspace, &before);
     assert!(pause > 1_000, "{pause} ms");
     daemon.stop();
 }
@@ -186,11 +162,7 @@ fn what_was_broken_over_a_restart_goes_on_where_it_was() {
         let rows = rows(&workspace, "w/tick");
         (rows.len() > known.len() + 3).then_some(())
     });
-    for schedule in ["w/tick", "w/tock#own"] {
-        let rows = rows(&workspace, schedule);
-        without_gap(&rows);
-        assert!(rows.iter().all(|row| row["run"].is_string()), "{rows:?}");
-    }
+    both_ran_without_gap(&workspace);
     daemon.stop();
 }
 
@@ -200,16 +172,14 @@ fn what_was_removed_while_no_daemon_ran_is_closed_by_the_next() {
     let daemon = Daemon::start(&workspace);
     wait_for_rows(&workspace, "w/tick", 1);
     daemon.stop();
-    let from = GOOD.find("schedule:\n").unwrap();
-    workspace.write(WORKER, &GOOD[..from]);
+    workspace.write(WORKER, without_own());
     let before = rows(&workspace, "w/tock#own");
     let daemon = Daemon::start(&workspace);
     wait_for_rows(&workspace, "w/tick", 3);
     edit(&workspace, GOOD);
     wait_for_rows(&workspace, "w/tock#own", 1);
-    let after = rows(&workspace, "w/tock#own");
-    let pause = millis(&after[before.len()], "from") - millis(before.last().unwrap(), "to");
-    assert!(pause > 2_000, "{pause} ms: {after:?}");
+    let pause = pause_after(&workspace, &before);
+    assert!(pause > 2_000, "{pause} ms");
     daemon.stop();
 }
 
@@ -237,6 +207,6 @@ fn a_daemon_that_starts_with_a_broken_configuration_fires_nothing_until_it_is_re
     workspace.write("workerctl.yaml", good);
     workspace.run(&["reload"]).expect_code(0);
     wait_for_rows(&workspace, "w/tick", 2);
-    without_gap(&rows(&workspace, "w/tick"));
+    without_gap(&rows(&workspace, "w/tick"), 1_000);
     daemon.stop();
 }

@@ -12,36 +12,13 @@ mod workspace;
 
 use serde_json::Value;
 use workspace::daemon::Daemon;
+use workspace::ledger::{row, rows, view, wait_until_seen};
 use workspace::{Workspace, eventually};
-
-fn slots(workspace: &Workspace, schedule: &str) -> Vec<Value> {
-    let answer = workspace.json(&["schedule", "slots", schedule, "-n", "10000"]);
-    let mut rows = answer["slots"].as_array().unwrap().clone();
-    rows.reverse();
-    rows
-}
-
-/// The row number `count` of a schedule, once it is there.
-fn row(workspace: &Workspace, schedule: &str, count: usize) -> Value {
-    eventually("a row", || {
-        slots(workspace, schedule).get(count - 1).cloned()
-    })
-}
 
 fn log_of(workspace: &Workspace, row: &Value) -> String {
     let run = row["run"].as_str().unwrap();
     workspace.wait_for_event(run, "closed");
     workspace.run(&["logs", run]).stdout
-}
-
-/// Waits until the daemon has looked at what a schedule waits for, so that the next change is one.
-fn wait_until_seen(workspace: &Workspace, schedule: &str) {
-    eventually("the daemon looks", || {
-        let list = workspace.json(&["schedule", "list"]);
-        let all = list["schedules"].as_array().unwrap();
-        let one = all.iter().find(|one| one["id"] == schedule).unwrap();
-        (one["seen"] == true).then_some(())
-    });
 }
 
 #[test]
@@ -85,7 +62,7 @@ fn a_run_is_followed_with_its_outputs() {
     assert_eq!(workspace.run(&["run", "w/fail"]).code, 1);
     let daemon = Daemon::start(&workspace);
     row(&workspace, "w/alarm", 2);
-    assert_eq!(slots(&workspace, "w/mail").len(), 1);
+    assert_eq!(rows(&workspace, "w/mail").len(), 1);
     daemon.stop();
 }
 
@@ -102,7 +79,7 @@ fn changed_files_are_noticed_once_they_have_settled_and_own_changes_are_not() {
     workspace.write("docs/a.md", "one\n");
     let daemon = Daemon::start(&workspace);
     wait_until_seen(&workspace, "w/build");
-    assert!(slots(&workspace, "w/build").is_empty());
+    assert!(rows(&workspace, "w/build").is_empty());
     workspace.write("elsewhere.md", "x");
     workspace.write("docs/deep/.keep", "");
     workspace.write("docs/b.md", "two\n");
@@ -121,11 +98,11 @@ fn changed_files_are_noticed_once_they_have_settled_and_own_changes_are_not() {
     let second = row(&workspace, "w/build", 3);
     assert_eq!(second["fate"], "ran");
     daemon.stop();
-    let before = slots(&workspace, "w/build").len();
+    let before = rows(&workspace, "w/build").len();
     workspace.write("docs/a.md", "changed while nobody was there\n");
     let daemon = Daemon::start(&workspace);
     let third = eventually("it was seen", || {
-        let rows = slots(&workspace, "w/build");
+        let rows = rows(&workspace, "w/build");
         rows.get(before..)?
             .iter()
             .find(|row| row["run"].is_string())
@@ -160,7 +137,7 @@ fn commits_of_others_are_noticed_and_own_ones_are_not() {
     // A look at everything finds nothing new: what the runs have committed is their own.
     let hinted = workspace.run(&["reload"]);
     assert_eq!(hinted.code, 0);
-    assert_eq!(slots(&workspace, "w/stamp").len(), 2);
+    assert_eq!(rows(&workspace, "w/stamp").len(), 2);
     let commits = workspace.git(&["log", "--format=%s"]);
     assert_eq!(commits.matches("by hand").count(), 2);
     daemon.stop();
@@ -223,6 +200,122 @@ fn a_person_triggers_backfills_and_asks_for_later() {
     daemon.stop();
 }
 
+#[test]
+fn what_leads_out_of_the_workspace_or_is_written_by_the_engine_cannot_be_watched() {
+    let workspace = Workspace::with_skills(
+        r"
+  - id: outside
+    description: follows a link
+    run: 'true'
+    schedule: {watch: docs/there}
+  - id: own
+    description: watches what the engine writes
+    run: 'true'
+    schedule: {watch: [state]}
+",
+    );
+    workspace.write("../elsewhere/a.md", "x");
+    std::fs::create_dir(workspace.root.join("docs")).unwrap();
+    std::os::unix::fs::symlink("../../elsewhere", workspace.root.join("docs/there")).unwrap();
+    let check = workspace.run(&["check"]).expect_code(0);
+    let told = format!("{}{}", check.stdout, check.stderr);
+    assert!(
+        told.contains("`state` is where the engine keeps its state"),
+        "{told}"
+    );
+    // Its state lies where it does unless it is told otherwise.
+    let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
+    command
+        .arg("-C")
+        .arg(&workspace.root)
+        .args(["-v", "daemon"]);
+    let daemon = Daemon::start_by(&workspace, command);
+    for (schedule, why) in [
+        ("w/outside", "leads out of the workspace"),
+        ("w/own", "is written by the engine itself"),
+    ] {
+        let row = row(&workspace, schedule, 1);
+        assert_eq!(row["fate"], "blocked_config", "{row}");
+        let reason = row["reason"].as_str().unwrap();
+        assert!(reason.contains(why), "{reason}");
+    }
+    daemon.stop();
+}
+
+/// As root every directory can be looked at.
+#[test]
+fn a_directory_without_permission_is_told_and_ends_no_watching() {
+    if rustix::process::geteuid().is_root() {
+        workspace::skip("root may look at everything");
+        return;
+    }
+    let workspace = Workspace::with_skills(
+        r"
+  - id: build
+    description: builds
+    run: 'true'
+    schedule: {watch: {paths: [docs], settle: 100ms}}
+  - id: other
+    description: watches another directory
+    run: 'true'
+    schedule: {watch: {paths: [src], settle: 100ms}}
+",
+    );
+    workspace.write("docs/locked/a.md", "x");
+    workspace.write("src/a.rs", "x");
+    let locked = workspace.root.join("docs/locked");
+    let allow = |mode| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&locked, mode).unwrap();
+    };
+    allow(0o000);
+    let daemon = Daemon::start(&workspace);
+    let blind = row(&workspace, "w/build", 1);
+    assert_eq!(blind["fate"], "blocked_config", "{blind}");
+    assert!(
+        blind["reason"].as_str().unwrap().contains("docs/locked"),
+        "{blind}"
+    );
+    wait_until_seen(&workspace, "w/other");
+    workspace.write("src/b.rs", "y");
+    assert_eq!(row(&workspace, "w/other", 1)["fate"], "ran");
+    allow(0o755);
+    workspace.run(&["reload"]).expect_code(0);
+    daemon.stop();
+}
+
+#[test]
+fn an_event_that_waits_for_its_jitter_is_shown() {
+    let workspace = Workspace::with_skills(
+        r"
+  - {id: first, description: d, run: 'true'}
+  - id: second
+    description: follows some hours later
+    run: 'true'
+    schedule: {after: w/first, jitter: 300d}
+",
+    );
+    let daemon = Daemon::start(&workspace);
+    let run = workspace.submit(&["w/first"]);
+    let waiting = eventually("it waits", || {
+        let view = view(&workspace, "w/second");
+        view["waiting"].as_array().unwrap().first().cloned()
+    });
+    assert_eq!(waiting["after"], run.as_str());
+    let (due, starts) = (
+        waiting["due"].as_str().unwrap(),
+        waiting["starts"].as_str().unwrap(),
+    );
+    assert!(due < starts, "{waiting}");
+    let list = workspace.run(&["schedule", "list"]).stdout;
+    assert!(list.contains("(waits)"), "{list}");
+    let slots = workspace.run(&["schedule", "slots", "w/second"]);
+    assert!(slots.stderr.contains("is not decided yet"), "{slots:?}");
+    let next = workspace.run(&["schedule", "next", "w/second"]);
+    assert!(next.stderr.contains("waits"), "{next:?}");
+    daemon.stop();
+}
+
 /// Starts a daemon that takes the machine's start for the one of this id; `None` where that is not allowed here.
 fn daemon_after_start(workspace: &Workspace, id: &str) -> Option<Daemon> {
     let file = workspace.home.join("boot_id");
@@ -264,7 +357,7 @@ fn a_start_of_the_machine_fires_once() {
     daemon.stop();
     let again = daemon_after_start(&workspace, "first").unwrap();
     wait_until_seen(&workspace, "w/greet");
-    assert!(slots(&workspace, "w/greet").is_empty());
+    assert!(rows(&workspace, "w/greet").is_empty());
     again.kill();
     for _ in 0..2 {
         let daemon = daemon_after_start(&workspace, "second").unwrap();
@@ -272,5 +365,5 @@ fn a_start_of_the_machine_fires_once() {
         assert_eq!(fired["fate"], "ran");
         daemon.stop();
     }
-    assert_eq!(slots(&workspace, "w/greet").len(), 1);
+    assert_eq!(rows(&workspace, "w/greet").len(), 1);
 }

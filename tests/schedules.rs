@@ -16,8 +16,8 @@ mod workspace;
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde_json::Value;
 use workspace::daemon::Daemon;
+use workspace::ledger::{millis, rows, without_gap};
 use workspace::{Dice, Workspace, eventually, rounds};
 
 /// Due every second; the run tells its due time.
@@ -35,6 +35,9 @@ const KNOWN: &str = r#"
     run: 'echo "{scheduled_at}"'
     schedule: {cron: "*/4 * * * * *", seconds: true, overlap: allow_all, catch_up: {mode: all, window: 1h}}
 "#;
+
+/// The schedule of both.
+const ID: &str = "w/tick";
 
 /// Milliseconds between the due times of [`KNOWN`].
 const KNOWN_PERIOD: i64 = 4_000;
@@ -55,38 +58,6 @@ fn wait_until(moment: i64) -> i64 {
     moment
 }
 
-fn slots(workspace: &Workspace) -> Vec<Value> {
-    let line = ["schedule", "slots", "w/tick", "-n", "10000"];
-    let mut rows = workspace.json(&line)["slots"].as_array().unwrap().clone();
-    rows.reverse();
-    rows
-}
-
-fn millis(row: &Value, key: &str) -> i64 {
-    let text = row[key].as_str().unwrap();
-    workerctl::model::Timestamp::parse(text).unwrap().millis()
-}
-
-/// Every due time from the first to the last has one row, and each run one due time.
-fn verify(rows: &[Value], period: i64) -> BTreeSet<String> {
-    let mut runs = BTreeSet::new();
-    let mut next = millis(&rows[0], "from");
-    for row in rows {
-        assert_eq!(
-            millis(row, "from"),
-            next,
-            "a due time has no row, or two: {row}"
-        );
-        let count = (millis(row, "to") - next) / period + 1;
-        assert_eq!(row["count"], count, "{row}");
-        next = millis(row, "to") + period;
-        if let Some(run) = row["run"].as_str() {
-            assert!(runs.insert(run.to_owned()), "{run} has two due times");
-        }
-    }
-    runs
-}
-
 /// The runs that there are.
 fn made(workspace: &Workspace) -> BTreeSet<String> {
     let all = workspace.json(&["runs", "--limit", "10000"]);
@@ -102,7 +73,7 @@ fn killed_beside_due_times(after: i64) {
     // The first is left in peace, so that the schedule is known before any due time that is aimed at.
     let daemon = Daemon::start(&workspace);
     eventually("a first due time", || {
-        (!slots(&workspace).is_empty()).then_some(())
+        (!rows(&workspace, ID).is_empty()).then_some(())
     });
     daemon.kill();
     let mut aimed = BTreeSet::new();
@@ -117,15 +88,15 @@ fn killed_beside_due_times(after: i64) {
     let daemon = Daemon::start(&workspace);
     let last = *aimed.last().unwrap();
     eventually("what follows the last of them", || {
-        let newest = slots(&workspace).pop().unwrap();
+        let newest = rows(&workspace, ID).pop().unwrap();
         (millis(&newest, "to") > last).then_some(())
     });
     let pause = ["schedule", "pause", "w/tick", "--reason", "the test ends"];
     assert_eq!(workspace.run(&pause).code, 0);
     workspace.wait_until_idle();
-    let mut rows = slots(&workspace);
+    let mut rows = rows(&workspace, ID);
     rows.retain(|row| row["fate"] != "paused");
-    let told = verify(&rows, KNOWN_PERIOD);
+    let told = without_gap(&rows, KNOWN_PERIOD);
     assert_eq!(told, made(&workspace));
     for due in aimed {
         let mut of = rows.iter().filter(|row| millis(row, "from") == due);
@@ -163,7 +134,7 @@ fn a_run_sees_the_date_and_the_time_of_its_zone() {
     );
     let daemon = Daemon::start(&workspace);
     let row = eventually("a due time", || {
-        let mut rows = slots(&workspace).into_iter();
+        let mut rows = rows(&workspace, ID).into_iter();
         rows.find(|row| row["run"].is_string())
     });
     let run = row["run"].as_str().unwrap();
@@ -193,15 +164,15 @@ fn a_daemon_that_is_killed_around_due_times_runs_each_once() {
         daemon.kill();
     }
     let daemon = Daemon::start(&workspace);
-    let rows = eventually("three more due times", || {
-        let rows = slots(&workspace);
+    let seen = eventually("three more due times", || {
+        let rows = rows(&workspace, ID);
         (rows.len() > 3).then_some(rows)
     });
-    let runs = verify(&rows, 1_000);
+    let runs = without_gap(&seen, 1_000);
     assert!(runs.len() > 3);
     workspace.run(&["schedule", "pause", "w/tick", "--reason", "the test ends"]);
     workspace.wait_until_idle();
-    let told = verify(&slots(&workspace), 1_000);
+    let told = without_gap(&rows(&workspace, ID), 1_000);
     assert_eq!(told, made(&workspace));
     daemon.stop();
 }
@@ -211,7 +182,7 @@ fn a_run_knows_its_due_time_and_a_pause_outlives_the_daemon() {
     let workspace = Workspace::with_skills(SKILLS);
     let daemon = Daemon::start(&workspace);
     let row = eventually("a due time", || {
-        slots(&workspace)
+        rows(&workspace, ID)
             .into_iter()
             .find(|row| row["run"].is_string())
     });
@@ -225,17 +196,17 @@ fn a_run_knows_its_due_time_and_a_pause_outlives_the_daemon() {
     daemon.stop();
     let daemon = Daemon::start(&workspace);
     let paused = eventually("a row that says so", || {
-        slots(&workspace)
+        rows(&workspace, ID)
             .into_iter()
             .find(|row| row["fate"] == "paused")
     });
     assert_eq!(paused["reason"], "a holiday");
     let resumed = workspace.run(&["schedule", "resume", "w/tick"]);
     assert_eq!(resumed.code, 0, "{resumed:?}");
-    let before = slots(&workspace).len();
+    let before = rows(&workspace, ID).len();
     eventually("it goes on", || {
-        (slots(&workspace).len() > before).then_some(())
+        (rows(&workspace, ID).len() > before).then_some(())
     });
-    verify(&slots(&workspace), 1_000);
+    without_gap(&rows(&workspace, ID), 1_000);
     daemon.stop();
 }

@@ -17,8 +17,8 @@ use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{
     BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
     ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsQuery, ScheduleView, SkillView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
-    TriggerRequest, WatchEvent, WorkerView,
+    RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView, SlotsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long a test waits for what has to happen.
@@ -192,8 +192,14 @@ impl Control for Fake {
         Ok(summary())
     }
 
-    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
-        Ok(self.schedules.clone())
+    fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
+        let is_wanted = |view: &&ScheduleView| {
+            let is_id = |id: &String| view.id.eq_ignore_ascii_case(id);
+            let is_behind = |after: &String| view.id > *after;
+            query.schedule.as_ref().is_none_or(is_id) && query.after.as_ref().is_none_or(is_behind)
+        };
+        let all = self.schedules.iter().filter(is_wanted);
+        Ok(all.take(query.most()).cloned().collect())
     }
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {

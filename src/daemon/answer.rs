@@ -23,7 +23,7 @@ use crate::engine::ENDED_OPEN;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{
     API_VERSION, BackfillQuery, CancelRequest, Control, LogsQuery, PauseRequest, ResolveRequest,
-    ResumeRequest, RunsQuery, SlotsQuery, SubmitRequest, Submitted, TriggerRequest,
+    ResumeRequest, RunsQuery, SchedulesQuery, SlotsQuery, SubmitRequest, Submitted, TriggerRequest,
 };
 
 /// Code of a refusal by an engine that is still recovering.
@@ -100,6 +100,10 @@ impl Desk {
         let Some(notices) = &self.notices else { return };
         match answer {
             Ok(_) if operation == Operation::Drain => notices.ended.notify_one(),
+            Ok(_) if operation == Operation::Reload => {
+                notices.changed.notify_one();
+                notices.reloaded.notify_one();
+            }
             Ok(_) if operation.changes() => notices.changed.notify_one(),
             Err(error) if error.kind == Kind::Unreachable || error.code == ENDED_OPEN => {
                 notices.ended.notify_one();
@@ -204,7 +208,11 @@ async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<R
     // What was read at once may exceed the buffer that bounds the reading.
     intake::head_within(&parts, desk.limits.head_bytes_max)?;
     match operation {
-        Operation::ListRuns | Operation::Logs | Operation::Slots | Operation::Backfill => {}
+        Operation::ListRuns
+        | Operation::Logs
+        | Operation::Schedules
+        | Operation::Slots
+        | Operation::Backfill => {}
         _ => intake::no_query(&parts.uri)?,
     }
     match operation.method() {
@@ -228,24 +236,8 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         Operation::Status => answered(desk.ask(operation, |control| control.status()).await),
         Operation::Metrics => measured(desk).await,
         Operation::Workers => answered(desk.ask(operation, |control| control.workers()).await),
-        Operation::Schedules => answered(desk.ask(operation, |control| control.schedules()).await),
-        Operation::Slots => {
-            found(operation, desk, &query, |c, query: &SlotsQuery| {
-                c.slots(query)
-            })
-            .await
-        }
-        Operation::Backfill => {
-            found(operation, desk, &query, |c, query: &BackfillQuery| {
-                c.backfill(query)
-            })
-            .await
-        }
-        Operation::ListRuns => {
-            found(operation, desk, &query, |c, query: &RunsQuery| {
-                c.runs(query)
-            })
-            .await
+        Operation::Schedules | Operation::Slots | Operation::Backfill | Operation::ListRuns => {
+            search(operation, desk, &query).await
         }
         Operation::ShowRun => answered(desk.ask(operation, move |control| control.run(&run)).await),
         Operation::Diff => {
@@ -282,11 +274,34 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
     }
 }
 
+/// Answers what is asked for by a query.
+async fn search(operation: Operation, desk: &Desk, uri: &Uri) -> Result<Response, Refusal> {
+    match operation {
+        Operation::Schedules => {
+            found(operation, desk, uri, |c, query: &SchedulesQuery| {
+                c.schedules(query)
+            })
+            .await
+        }
+        Operation::Slots => {
+            found(operation, desk, uri, |c, query: &SlotsQuery| c.slots(query)).await
+        }
+        Operation::Backfill => {
+            found(operation, desk, uri, |c, query: &BackfillQuery| {
+                c.backfill(query)
+            })
+            .await
+        }
+        _ => found(operation, desk, uri, |c, query: &RunsQuery| c.runs(query)).await,
+    }
+}
+
 /// Engine and schedules, for a monitoring system.
 async fn measured(desk: &Desk) -> Result<Response, Refusal> {
     let text = desk
         .ask(Operation::Metrics, |control| {
-            Ok(metrics::text(&control.status()?, &control.schedules()?))
+            let schedules = control.all_schedules(&SchedulesQuery::default())?;
+            Ok(metrics::text(&control.status()?, &schedules))
         })
         .await?;
     let kind = metrics::CONTENT_TYPE;

@@ -20,8 +20,8 @@ use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
     API_VERSION, BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery,
     PauseRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsQuery, ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
-    TriggerRequest, WatchEvent, WorkerView,
+    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest,
+    Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long whatever listens may take to say who it is.
@@ -236,8 +236,8 @@ impl Control for HttpControl {
         self.ask(paths::runs(query))
     }
 
-    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
-        self.ask("/v1/schedules".to_owned())
+    fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
+        self.ask(paths::schedules(query))
     }
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {

@@ -11,8 +11,8 @@ use crate::model::{Diagnostic, RunId};
 use crate::protocol::{
     BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
     ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
-    WatchEvent, WorkerView,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// An engine that lives in this process. Dropping it drains the engine and gives its locks back.
@@ -135,8 +135,8 @@ impl Control for HostedControl {
         self.control.workers()
     }
 
-    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
-        self.control.schedules()
+    fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
+        self.control.schedules(query)
     }
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {

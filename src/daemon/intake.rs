@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use super::reply::Refusal;
 use crate::protocol::{
     BackfillQuery, CancelRequest, PauseRequest, ResolveRequest, ResumeRequest, RunsQuery,
-    SlotsQuery, SubmitRequest, TriggerRequest,
+    SchedulesQuery, SlotsQuery, SubmitRequest, TriggerRequest,
 };
 
 /// Longest name, key or filter that is accepted, in bytes.
@@ -48,6 +48,15 @@ impl Checked for RunsQuery {
         optional("worker", self.worker.as_deref())?;
         optional("skill", self.skill.as_deref())?;
         optional("outcome", self.outcome.as_deref())
+    }
+}
+
+impl Checked for SchedulesQuery {
+    fn check(&self) -> Result<(), Refusal> {
+        optional("schedule", self.schedule.as_deref())?;
+        optional("worker", self.worker.as_deref())?;
+        optional("skill", self.skill.as_deref())?;
+        optional("after", self.after.as_deref())
     }
 }
 

@@ -10,7 +10,8 @@ use crate::model::Diagnostic;
 use crate::protocol::{
     BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport,
     Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
-    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
+    WatchEvent, WorkerView,
 };
 
 /// Statuses that any request may be answered with, and what they mean.
@@ -92,6 +93,7 @@ fn describe(
     }
     match operation {
         Operation::ListRuns => parameters.extend(in_query::<RunsQuery>(requests)),
+        Operation::Schedules => parameters.extend(in_query::<SchedulesQuery>(requests)),
         Operation::Slots => parameters.extend(in_query::<SlotsQuery>(requests)),
         Operation::Backfill => parameters.extend(in_query::<BackfillQuery>(requests)),
         Operation::Logs => parameters.extend(in_query::<LogsQuery>(requests)),

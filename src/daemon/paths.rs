@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::model::{Diagnostic, Kind};
-use crate::protocol::{API_VERSION, BackfillQuery, RunsQuery, SlotsQuery};
+use crate::protocol::{API_VERSION, BackfillQuery, RunsQuery, SchedulesQuery, SlotsQuery};
 
 /// The path that lists runs.
 pub(super) fn runs(query: &RunsQuery) -> String {
@@ -16,6 +16,20 @@ pub(super) fn runs(query: &RunsQuery) -> String {
             ("outcome", query.outcome.clone()),
             ("since_ms", number(query.since_ms)),
             ("until_ms", number(query.until_ms)),
+            ("limit", Some(query.limit.to_string())),
+        ],
+    )
+}
+
+/// The path that lists schedules.
+pub(super) fn schedules(query: &SchedulesQuery) -> String {
+    with_query(
+        "/v1/schedules",
+        [
+            ("schedule", query.schedule.clone()),
+            ("worker", query.worker.clone()),
+            ("skill", query.skill.clone()),
+            ("after", query.after.clone()),
             ("limit", Some(query.limit.to_string())),
         ],
     )

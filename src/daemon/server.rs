@@ -96,6 +96,8 @@ impl Identity {
 pub struct Notices {
     /// Runs or definitions may have changed.
     pub changed: Notify,
+    /// Definitions were read again for a client.
+    pub reloaded: Notify,
     /// The engine has ended: a client drained it, or was told so by its answer.
     pub ended: Notify,
 }

@@ -158,6 +158,7 @@ impl<'a> Daemon<'a> {
                     self.ask_rescan();
                 }
                 () = notices.changed.notified() => self.ask_status(),
+                () = notices.reloaded.notified() => self.watch(),
                 () = notices.ended.notified() => return,
                 Some(answer) = self.answers.join_next(), if !self.answers.is_empty() => {
                     if self.hear(answer.ok()) {

@@ -22,8 +22,8 @@ use crate::model::{Diagnostic, Kind, RunId, Severity};
 use crate::protocol::{
     BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
     ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
-    WatchEvent, WorkerView,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::store::Store;
 
@@ -139,10 +139,9 @@ impl EngineControl {
             pause,
         };
         self.ask(request)?;
-        let mut views = self.schedules()?.into_iter();
-        views
-            .find(|view| *view.id == *schedule)
-            .ok_or_else(|| schedules::unknown(&schedule))
+        let shown = self.schedules(&SchedulesQuery::one(&schedule))?;
+        let mut shown = shown.into_iter();
+        shown.next().ok_or_else(|| schedules::unknown(&schedule))
     }
 
     /// The run that a full id, a unique prefix or suffix, or `latest` names.
@@ -331,7 +330,10 @@ impl Control for EngineControl {
         // The loop of a command knows of no schedules.
         let agenda = match self.host {
             Host::Daemon => self.view.agenda(),
-            Host::InProcess => schedules::agenda(&self.schedules()?),
+            Host::InProcess => {
+                let all = schedules::all(&self.desk, &self.view, self.store.as_ref())?;
+                schedules::agenda(&all)
+            }
         };
         let count = |weight: Severity| to_u32(catalog.count(weight));
         Ok(Status {
@@ -372,8 +374,8 @@ impl Control for EngineControl {
         Ok(catalog.workers.iter().map(view).collect())
     }
 
-    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
-        schedules::views(&self.desk, &self.view, self.store.as_ref())
+    fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
+        schedules::page(&self.desk, &self.view, self.store.as_ref(), query)
     }
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {

@@ -83,7 +83,8 @@ pub(super) fn ready(
     intake.freeze(request, run)
 }
 
-fn refuse_unavailable(skill: &Skill) -> Result<(), Diagnostic> {
+/// Refuses a skill that asks for more than there is.
+pub(super) fn refuse_unavailable(skill: &Skill) -> Result<(), Diagnostic> {
     let Some(first) = skill.unavailable.first() else {
         return Ok(());
     };

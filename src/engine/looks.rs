@@ -146,6 +146,13 @@ fn files(desk: &Desk, paths: &[String]) -> Result<Look, String> {
     for begin in beginnings(paths) {
         let begin = desk.workspace.join(begin);
         stay_inside(&desk.workspace, &begin)?;
+        let own = walk.passed_over.iter().find(|own| begin.starts_with(own));
+        if let Some(own) = own {
+            let own = own.display();
+            return Err(format!(
+                "{own} is written by the engine itself, so that no change there makes anything due: watch another directory"
+            ));
+        }
         walk.visit(&begin)?;
     }
     walk.found.sort_unstable();

@@ -30,8 +30,8 @@ pub(super) enum Remembered {
         /// Whether its definition has gone.
         is_closed: bool,
     },
-    /// Its state was damaged and is made anew; the store has the damaged one.
-    Restored(Box<ScheduleState>),
+    /// Its state: the store has a damaged one, or does not have the newest yet.
+    Held(Box<ScheduleState>),
 }
 
 impl Remembered {
@@ -96,9 +96,28 @@ pub(super) fn schedules(
                 tracing::error!(schedule = id, reason, %error, "its state is damaged; made anew, and the damaged one could not be kept");
             }
         }
-        known.insert(id, Remembered::Restored(Box::new(state)));
+        known.insert(id, Remembered::Held(Box::new(state)));
     }
     Ok(known)
+}
+
+/// What is remembered of one schedule; a state that is damaged is shown as it will be made anew.
+pub(super) fn one(
+    store: &dyn Store,
+    id: &str,
+    now: Timestamp,
+) -> Result<Option<ScheduleState>, StoreError> {
+    match store.schedule(id) {
+        Err(StoreError::Corrupt { reason, .. }) => {
+            let damaged = Unreadable {
+                from: None,
+                reason,
+                record: Vec::new(),
+            };
+            restored(store, id, &damaged, now).map(Some)
+        }
+        read => read,
+    }
 }
 
 /// Due times behind a cursor that have run already. A row that cannot be read may be of a run: it counts.

@@ -1,25 +1,29 @@
 //! Schedules and their ledgers, as readers see them: definitions in force, and what the store remembers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use chrono_tz::Tz;
 
 use super::desk::Desk;
+use super::intake::refuse_unavailable;
+use super::lookup::find_skill;
 use super::reading::unreadable;
 use super::remembered;
 use super::view::{Agenda, View};
-use crate::catalog::{Catalog, Lookup};
+use crate::catalog::Catalog;
 use crate::model::schedule::{
     Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger, cut, json_bytes,
 };
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{
-    LastFire, NextDue, OverdueView, PauseRequest, PauseView, SchedulePlan, ScheduleView, SlotView,
-    SlotsQuery,
+    LastFire, NextDue, OverdueView, PauseRequest, PauseView, SchedulePlan, ScheduleView,
+    SchedulesQuery, SlotView, SlotsQuery, WaitingEvent,
 };
-use crate::schedule::{Moment, Next, Others, Recurrence, Watched, decide, expectation, words};
+use crate::schedule::{
+    Moment, Next, Others, Recurrence, Watched, decide, expectation, jitter_ms, words,
+};
 use crate::store::{Store, Unreadable};
 
 /// Most overdue schedules that readers are shown.
@@ -31,39 +35,70 @@ const SLOTS_DEFAULT: usize = 50;
 /// Most rows of one answer.
 const SLOTS_MAX: usize = 10_000;
 
+/// One page of the schedules of the definitions in force.
+pub(super) fn page(
+    desk: &Desk,
+    view: &View,
+    store: &dyn Store,
+    query: &SchedulesQuery,
+) -> Result<Vec<ScheduleView>, Diagnostic> {
+    let catalog = desk.definitions.current();
+    // They are sorted by their ids, and most pages are asked for where the one before ended.
+    let from = query.after.as_ref().map_or(0, |after| {
+        let all = &catalog.schedules;
+        all.partition_point(|schedule| *schedule.id <= **after)
+    });
+    let behind = catalog.schedules.iter().skip(from);
+    let wanted = behind.filter(|schedule| is_wanted(schedule, query));
+    views(
+        &catalog,
+        view,
+        store,
+        desk.clock.now(),
+        wanted.take(query.most()),
+    )
+}
+
 /// All schedules of the definitions in force.
-pub(super) fn views(
+pub(super) fn all(
     desk: &Desk,
     view: &View,
     store: &dyn Store,
 ) -> Result<Vec<ScheduleView>, Diagnostic> {
     let catalog = desk.definitions.current();
-    let (mut states, mut damaged) = (BTreeMap::new(), Vec::new());
-    let mut take = |id: &str, state: Result<ScheduleState, Unreadable>| match state {
-        Ok(state) => drop(states.insert(id.to_owned(), state)),
-        Err(one) => damaged.push((id.to_owned(), one)),
-    };
-    store
-        .schedules(&mut take)
-        .map_err(|error| unreadable(&error))?;
-    let now = desk.clock.now();
-    let mut attempts = HashMap::new();
-    for (id, one) in damaged {
-        let state = remembered::restored(store, &id, &one, now);
-        states.insert(id, state.map_err(|error| unreadable(&error))?);
-    }
-    let enabled = catalog
-        .schedules
-        .iter()
-        .filter(|schedule| !schedule.disabled);
-    enabled
+    let enabled = catalog.schedules.iter().filter(|one| !one.disabled);
+    views(&catalog, view, store, desk.clock.now(), enabled)
+}
+
+fn is_wanted(schedule: &Schedule, query: &SchedulesQuery) -> bool {
+    let is_id = |id: &String| schedule.id.eq_ignore_ascii_case(id);
+    let of = &schedule.skill;
+    !schedule.disabled
+        && query.schedule.as_ref().is_none_or(is_id)
+        && query.worker.as_ref().is_none_or(|id| *id == of.worker)
+        && query
+            .skill
+            .as_ref()
+            .is_none_or(|id| *id == of.skill || *id == of.to_string())
+}
+
+fn views<'a>(
+    catalog: &Catalog,
+    view: &View,
+    store: &dyn Store,
+    now: Timestamp,
+    schedules: impl Iterator<Item = &'a Arc<Schedule>>,
+) -> Result<Vec<ScheduleView>, Diagnostic> {
+    let mut skills = HashMap::new();
+    schedules
         .map(|schedule| {
-            let state = states.remove(&*schedule.id);
+            let state = remembered::one(store, &schedule.id, now);
+            let state = state.map_err(|error| unreadable(&error))?;
             // Looked for once for each skill: that may take as long as there are workers.
-            let attempts = *attempts
+            let skill = skills
                 .entry(&schedule.skill)
-                .or_insert_with(|| attempts_of(&catalog, schedule));
-            let mut shown = view_of(schedule, state.as_ref(), attempts, now, |run| {
+                .or_insert_with(|| Prospect::of(catalog, schedule));
+            let mut shown = view_of(schedule, state.as_ref(), skill, now, |run| {
                 outcome_of(view, store, run)
             })?;
             shown.kept = catalog.kept_schedules.get(&*schedule.id).cloned();
@@ -103,7 +138,7 @@ pub(super) fn agenda(views: &[ScheduleView]) -> Agenda {
 fn view_of(
     schedule: &Schedule,
     state: Option<&ScheduleState>,
-    attempts: Option<u32>,
+    skill: &Prospect,
     now: Timestamp,
     outcome_of: impl Fn(crate::model::RunId) -> Result<Option<String>, Diagnostic>,
 ) -> Result<ScheduleView, Diagnostic> {
@@ -139,6 +174,7 @@ fn view_of(
         defined_at: schedule.place.to_string(),
         seen: present.seen.is_some(),
         next: recurrence.and_then(|recurrence| next_due(schedule, &recurrence, &present, now)),
+        waiting: waiting(schedule, &present),
         paused: present.pause.clone().map(|pause| PauseView {
             reason: pause.reason,
             by: pause.by,
@@ -156,29 +192,52 @@ fn view_of(
         restored: present.restored.map(|restored| *restored),
         actions: present.actions,
         totals: present.totals,
-        plan: plan_of(schedule, state, attempts),
+        plan: plan_of(schedule, state, skill),
     })
 }
 
-fn plan_of(
-    schedule: &Schedule,
-    state: Option<&ScheduleState>,
-    attempts: Option<u32>,
-) -> SchedulePlan {
+fn plan_of(schedule: &Schedule, state: Option<&ScheduleState>, skill: &Prospect) -> SchedulePlan {
     SchedulePlan {
         trigger: (*schedule.trigger).clone(),
         policy: schedule.policy.as_ref().clone(),
         anchor: state.map(|state| state.anchor),
         cursor: state.map(|state| state.cursor),
-        attempts,
+        attempts: skill.attempts,
+        blocked: skill.blocked.clone(),
     }
 }
 
-fn attempts_of(catalog: &Catalog, schedule: &Schedule) -> Option<u32> {
-    match catalog.find(&schedule.skill.to_string()) {
-        Lookup::Found(_, skill) => Some(skill.retry.max_attempts),
-        _ => None,
+/// What a schedule may expect of its skill.
+struct Prospect {
+    /// Attempts before a run has failed; absent where the skill is not there.
+    attempts: Option<u32>,
+    /// Why it cannot run.
+    blocked: Option<String>,
+}
+
+impl Prospect {
+    fn of(catalog: &Catalog, schedule: &Schedule) -> Prospect {
+        let found = find_skill(catalog, &schedule.skill.to_string());
+        let attempts = found.as_ref().ok().map(|skill| skill.retry.max_attempts);
+        let blocked = found.and_then(|skill| refuse_unavailable(&skill)).err();
+        Prospect {
+            attempts,
+            blocked: blocked.map(|refused| refused.message),
+        }
     }
+}
+
+/// Events that wait for their row, and when the run of each starts.
+fn waiting(schedule: &Schedule, state: &ScheduleState) -> Vec<WaitingEvent> {
+    let jitter = schedule.policy.jitter_ms;
+    let pending = state.pending.iter();
+    pending
+        .map(|one| WaitingEvent {
+            due: one.at,
+            starts: one.at.plus_millis(jitter_ms(&schedule.id, one.at, jitter)),
+            after: one.after,
+        })
+        .collect()
 }
 
 /// When it is due next, as if everything until now were settled.
@@ -266,7 +325,8 @@ pub(super) fn pause_of(request: &PauseRequest, now: Timestamp) -> Result<Pause, 
     let is_text = !reason.is_empty() && !reason.chars().any(char::is_control);
     if !is_text || json_bytes(reason) > REASON_BYTES_MAX {
         let why = format!("a reason of 1 to {REASON_BYTES_MAX} bytes in one line has to say why");
-        return Err(Diagnostic::new(Kind::Usage, "reason", why));
+        return Err(Diagnostic::new(Kind::Usage, "reason", why)
+            .hint("for example: `--reason \"a holiday\"`"));
     }
     Ok(Pause {
         reason: reason.to_owned(),

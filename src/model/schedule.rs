@@ -293,10 +293,10 @@ pub struct ScheduleState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Box<SlotRow>>,
     /// How many runs it has led to.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub actions: u64,
     /// Failures since its last success.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: u32,
     /// The last run that it led to, and its due time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -329,11 +329,16 @@ pub struct ScheduleState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored: Option<Box<Restored>>,
     /// How many rows the ledger holds of it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub rows: u64,
     /// How many due times had which fate, those whose rows have gone included.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub totals: BTreeMap<Fate, u64>,
+}
+
+/// What says nothing is not stored: there may be very many states.
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 impl ScheduleState {

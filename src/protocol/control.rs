@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use super::{
     BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport,
     Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
-    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
+    WatchEvent, WorkerView,
 };
 use crate::model::{Diagnostic, RunId};
 
@@ -55,8 +56,21 @@ pub trait Control: Send + Sync {
     fn status(&self) -> Result<Status, Diagnostic>;
     /// Lists workers with their skills.
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic>;
-    /// Schedules in force, by id.
-    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic>;
+    /// One page of the schedules in force, by id.
+    fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic>;
+    /// All schedules that a query names, by id, asked for page by page. Its `limit` is that of a page.
+    fn all_schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
+        let (mut query, mut all) = (query.clone(), Vec::new());
+        loop {
+            let page = self.schedules(&query)?;
+            let is_last = page.len() < query.most();
+            query.after = page.last().map(|view| view.id.clone());
+            all.extend(page);
+            if is_last {
+                return Ok(all);
+            }
+        }
+    }
     /// Rows of the ledger of due times, newest first.
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic>;
     /// Pauses a schedule; nothing of it is due until it goes on.

@@ -23,7 +23,8 @@ pub use requests::{
 pub use runs::{AttemptView, RunDetail, RunSummary};
 pub use schedules::{
     BackfillQuery, BackfillSlot, LastFire, NextDue, OverdueView, PauseRequest, PauseView,
-    PolicyName, ResumeRequest, ScheduleView, SlotView, SlotsQuery, TriggerRequest,
+    PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView, SlotsQuery,
+    TriggerRequest, WaitingEvent,
 };
 pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
 pub use unique::Unique;

@@ -18,4 +18,7 @@ pub struct SchedulePlan {
     pub cursor: Option<Timestamp>,
     /// How many attempts its skill makes before a run of it has failed; absent where the skill is not there.
     pub attempts: Option<u32>,
+    /// Why its skill cannot run as the definitions are now, so that no due time of it runs; absent: it can.
+    #[serde(default)]
+    pub blocked: Option<String>,
 }

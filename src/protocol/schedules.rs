@@ -25,6 +25,9 @@ pub struct ScheduleView {
     pub seen: bool,
     /// The next due time; absent when there is none.
     pub next: Option<Timestamp>,
+    /// Events that have made it due and are not decided yet, in their order.
+    #[serde(default)]
+    pub waiting: Vec<WaitingEvent>,
     /// Why nothing is due, and since when.
     pub paused: Option<PauseView>,
     /// What happens while an earlier run has not ended.
@@ -65,6 +68,17 @@ pub struct LastFire {
     pub run: RunId,
     /// How it ended; absent while it has not, or is not kept.
     pub outcome: Option<String>,
+}
+
+/// An event that has made a schedule due; its run waits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct WaitingEvent {
+    /// When it happened: the due time.
+    pub due: Timestamp,
+    /// When its run starts: later by its jitter, and not before earlier runs of the schedule let it.
+    pub starts: Timestamp,
+    /// The run that it follows.
+    pub after: Option<RunId>,
 }
 
 /// The next due time of all schedules.
@@ -138,6 +152,44 @@ impl SlotView {
             reason: row.reason.clone(),
             unreadable: false,
         }
+    }
+}
+
+/// Most schedules of one answer.
+pub const SCHEDULES_MAX: u32 = 1_000;
+
+/// Which schedules are wanted, by id. Where as many come as were asked for, `after` the last of them asks for more.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SchedulesQuery {
+    /// Only this one.
+    pub schedule: Option<String>,
+    /// Only those whose skill is of this worker.
+    pub worker: Option<String>,
+    /// Only those of this skill: its id or `worker/skill`.
+    pub skill: Option<String>,
+    /// Only those whose ids come after this one.
+    pub after: Option<String>,
+    /// At most this many; 0: 1,000, which is the most.
+    pub limit: u32,
+}
+
+impl SchedulesQuery {
+    /// Only the schedule of this id.
+    pub fn one(id: &str) -> SchedulesQuery {
+        SchedulesQuery {
+            schedule: Some(id.to_owned()),
+            ..SchedulesQuery::default()
+        }
+    }
+
+    /// How many schedules an answer holds at most.
+    pub fn most(&self) -> usize {
+        let most = match self.limit {
+            0 => SCHEDULES_MAX,
+            some => some.min(SCHEDULES_MAX),
+        };
+        most as usize
     }
 }
 

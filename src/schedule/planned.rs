@@ -25,6 +25,8 @@ pub struct Planned {
     pub actions: u64,
     /// Why nothing of it runs.
     pub pause: Option<Pause>,
+    /// Why its skill cannot run, so that no due time runs.
+    pub blocked: Option<String>,
 }
 
 impl Planned {

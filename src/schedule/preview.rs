@@ -126,6 +126,7 @@ mod tests {
                 by: "ada".to_owned(),
                 at: at("2026-01-01"),
             }),
+            blocked: None,
         }
     }
 

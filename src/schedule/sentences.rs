@@ -32,6 +32,7 @@ pub fn sentences(planned: &Planned, facts: Facts) -> Vec<Sentence> {
     let timed = planned.trigger.is_timed();
     let all = [
         ("trigger", event(&planned.trigger)),
+        ("skill", planned.blocked.as_deref().map(blocked)),
         ("pause", pause(planned)),
         ("overlap", Some(overlap(policy.overlap).to_owned())),
         ("catch_up", timed.then(|| catch_up(policy))),
@@ -51,6 +52,10 @@ pub fn sentences(planned: &Planned, facts: Facts) -> Vec<Sentence> {
     let told = all.into_iter();
     told.filter_map(|(about, says)| says.map(|says| Sentence { about, says }))
         .collect()
+}
+
+fn blocked(why: &str) -> String {
+    format!("Nothing of it runs as the definitions are now: {why}.")
 }
 
 fn event(trigger: &Trigger) -> Option<String> {
@@ -252,6 +257,7 @@ mod tests {
             anchor: Timestamp::from_millis(0),
             actions: 3,
             pause: None,
+            blocked: None,
         }
     }
 

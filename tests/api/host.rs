@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::mpsc;
 use workerctl::daemon::{Announcer, HostSignal, Hosted, connect, serve_daemon};
-use workerctl::engine::Heartbeat;
+use workerctl::engine::{Heartbeat, Watched};
 use workerctl::model::{Diagnostic, Kind};
 use workerctl::protocol::Control;
 
@@ -16,6 +16,8 @@ struct Engine {
     turned_ms_ago: Arc<AtomicU64>,
     gone: Arc<AtomicBool>,
     told: Told,
+    /// How often it was asked what schedules wait for.
+    asked: Arc<AtomicU64>,
     end: Result<(), Diagnostic>,
 }
 
@@ -39,6 +41,11 @@ impl Hosted for Engine {
         Ok(true)
     }
 
+    fn watched(&self) -> Vec<Watched> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Vec::new()
+    }
+
     fn has_ended(&self) -> bool {
         self.gone.load(Ordering::SeqCst)
     }
@@ -58,6 +65,7 @@ struct Daemon {
     turned_ms_ago: Arc<AtomicU64>,
     gone: Arc<AtomicBool>,
     told: Told,
+    asked: Arc<AtomicU64>,
     heard: Arc<Mutex<Vec<String>>>,
     signals: mpsc::Sender<HostSignal>,
     ended: JoinHandle<Result<(), Diagnostic>>,
@@ -74,6 +82,7 @@ impl Daemon {
         let turned_ms_ago = Arc::new(AtomicU64::new(0));
         let gone = Arc::new(AtomicBool::new(false));
         let told = Told::default();
+        let asked = Arc::new(AtomicU64::new(0));
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (signals, arriving) = mpsc::channel(8);
         let endpoint = Endpoint::bind(&socket).expect("bound");
@@ -88,6 +97,7 @@ impl Daemon {
             turned_ms_ago: Arc::clone(&turned_ms_ago),
             gone: Arc::clone(&gone),
             told: Arc::clone(&told),
+            asked: Arc::clone(&asked),
             end,
         };
         let served = workspace.path().to_path_buf();
@@ -100,6 +110,7 @@ impl Daemon {
             turned_ms_ago,
             gone,
             told,
+            asked,
             heard,
             signals,
             ended,
@@ -245,6 +256,28 @@ fn changed_definitions_are_read_again_and_other_files_are_not_minded() {
         std::thread::sleep(Duration::from_millis(400));
         daemon.double.rescans.load(Ordering::SeqCst) >= 2
     });
+    daemon.signal(HostSignal::Stop);
+    assert_eq!(daemon.end(), Ok(()));
+}
+
+/// Without being told, the daemon would ask every 30 s.
+#[test]
+fn what_schedules_wait_for_is_watched_anew_once_a_client_has_had_definitions_read() {
+    let daemon = Daemon::start(None, Ok(()));
+    wait_until("the first rescan", || {
+        daemon.double.rescans.load(Ordering::SeqCst) > 0
+    });
+    let there =
+        connect(&options(daemon.workspace.path(), Some(&daemon.socket))).expect("connected");
+    let began = Instant::now();
+    for _ in 0..5 {
+        let before = daemon.asked.load(Ordering::SeqCst);
+        there.reload().expect("read again");
+        wait_until("a look at what is watched", || {
+            daemon.asked.load(Ordering::SeqCst) > before
+        });
+    }
+    assert!(began.elapsed() < Duration::from_mins(1));
     daemon.signal(HostSignal::Stop);
     assert_eq!(daemon.end(), Ok(()));
 }

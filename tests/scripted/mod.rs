@@ -11,8 +11,8 @@ use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
     BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogStream, LogsQuery,
     PauseRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsQuery, SchedulePlan, ScheduleView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
-    TriggerRequest, WatchEvent, WorkerView,
+    RunsQuery, SchedulePlan, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// Something that can be held shut.
@@ -313,7 +313,7 @@ impl Control for Scripted {
         Ok(Vec::new())
     }
 
-    fn schedules(&self) -> Result<Vec<ScheduleView>, Diagnostic> {
+    fn schedules(&self, _query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
         Ok(Vec::new())
     }
 
@@ -371,6 +371,7 @@ fn schedule(id: &str) -> ScheduleView {
         defined_at: "workers/w/worker.yaml:1:1".to_owned(),
         seen: false,
         next: None,
+        waiting: Vec::new(),
         paused: None,
         overlap: Overlap::Skip,
         known: true,
@@ -390,6 +391,7 @@ fn schedule(id: &str) -> ScheduleView {
             anchor: None,
             cursor: None,
             attempts: Some(1),
+            blocked: None,
         },
     }
 }

@@ -1,7 +1,8 @@
 //! A real daemon, which tells its readiness as to a service manager.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::net::UnixDatagram;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use super::{PATIENCE, Workspace, pid_of, wait_for};
 
@@ -166,4 +168,14 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The answer of the daemon to a GET.
+pub(crate) fn get(workspace: &Workspace, path: &str) -> String {
+    let lock: Value = serde_json::from_str(&workspace.read(".workerctl/lock").unwrap()).unwrap();
+    let mut stream = UnixStream::connect(lock["socket"].as_str().unwrap()).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
 }

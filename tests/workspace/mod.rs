@@ -7,6 +7,7 @@
 pub(crate) mod daemon;
 pub(crate) mod disk;
 pub(crate) mod gate;
+pub(crate) mod ledger;
 pub(crate) mod observed;
 
 use std::fs::{self, File};

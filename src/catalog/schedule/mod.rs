@@ -79,6 +79,9 @@ impl Read {
     }
 }
 
+/// The directory of a workspace's lock.
+const WORKSPACE_FOLDER: &str = ".workerctl";
+
 /// Values of inputs by their names.
 type Inputs = serde_json::Map<String, serde_json::Value>;
 
@@ -98,6 +101,8 @@ struct Around<'a> {
 struct Plain {
     policy: Arc<Policy>,
     inputs: Arc<Inputs>,
+    /// Directories that the engine itself writes, relative to the workspace.
+    written: Vec<String>,
 }
 
 /// Reads the schedules of one worker.
@@ -140,6 +145,11 @@ impl<'a> Reader<'a> {
                     ..Policy::default()
                 }),
                 inputs: Arc::default(),
+                written: vec![
+                    config.threads_dir.clone(),
+                    config.metrics_dir.clone(),
+                    WORKSPACE_FOLDER.to_owned(),
+                ],
             },
             report,
             of_worker: Vec::new(),

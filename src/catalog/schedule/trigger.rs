@@ -23,6 +23,9 @@ const PERIOD_MIN_MS: u64 = 1_000;
 /// How long nothing may change before it counts where nothing is said, in milliseconds.
 const SETTLE_MS: u64 = 2_000;
 
+/// Where an engine keeps its state unless it is told otherwise.
+const STATE: &str = "state";
+
 /// Times, paths that one schedule may name.
 const MEMBERS_MAX: usize = 1_000;
 
@@ -66,7 +69,7 @@ pub(super) fn of_map(map: View<'_>, around: Around<'_>, report: &mut Report) -> 
         "every" => (every(view, report)?, None),
         "at" => (at(view, dst, report)?, None),
         "after" => after(view, around, report)?,
-        "watch" => (watch(view, report)?, None),
+        "watch" => (watch(view, around, report)?, None),
         _ => (on_commit(view, report)?, None),
     };
     report_useless(map, &found.0, report);
@@ -242,7 +245,7 @@ fn required<'a>(map: View<'a>, key: &str, hint: &str, report: &mut Report) -> Op
     view
 }
 
-fn watch(view: View<'_>, report: &mut Report) -> Option<Trigger> {
+fn watch(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Trigger> {
     let (listed, settle) = match view.data() {
         Data::Text(_) | Data::List(_) => (view, None),
         _ if is_map(
@@ -262,7 +265,7 @@ fn watch(view: View<'_>, report: &mut Report) -> Option<Trigger> {
     let items = members(listed, "paths", report)?;
     let paths: Vec<String> = items
         .iter()
-        .filter_map(|item| pattern(*item, report))
+        .filter_map(|item| pattern(*item, around, report))
         .collect();
     let complete = paths.len() == items.len();
     let settle_ms = settle.unwrap_or(Some(SETTLE_MS))?;
@@ -270,7 +273,7 @@ fn watch(view: View<'_>, report: &mut Report) -> Option<Trigger> {
 }
 
 /// A pattern inside the workspace; git's magic words are none.
-fn pattern(view: View<'_>, report: &mut Report) -> Option<String> {
+fn pattern(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<String> {
     let path = inner_path(view, "paths", report)?;
     if path.starts_with([':', '!']) {
         report.error(
@@ -281,7 +284,34 @@ fn pattern(view: View<'_>, report: &mut Report) -> Option<String> {
         );
         return None;
     }
+    let written = &around.plain.written;
+    if let Some(own) = written.iter().find(|own| lies_in(&path, own)) {
+        report.error(
+            "schedule-watch",
+            view.place(),
+            format!("`{own}` is written by the engine: no change there makes anything due"),
+            "watch what your own skills and people write; `after: worker/skill` follows the runs of a skill",
+        );
+        return None;
+    }
+    if lies_in(&path, STATE) {
+        report.warning(
+            "schedule-watch",
+            view.place(),
+            format!("`{STATE}` is where the engine keeps its state unless it is told otherwise: then no change there makes anything due"),
+            "watch another directory, or keep the state elsewhere with `--state-dir`",
+        );
+    }
     Some(path)
+}
+
+/// Whether a pattern names nothing but what lies in a directory.
+fn lies_in(pattern: &str, directory: &str) -> bool {
+    fn parts(path: &str) -> impl Iterator<Item = &str> {
+        path.split('/').filter(|part| !matches!(*part, "" | "."))
+    }
+    let mut named = parts(pattern);
+    parts(directory).all(|part| named.next() == Some(part))
 }
 
 fn on_commit(view: View<'_>, report: &mut Report) -> Option<Trigger> {
@@ -326,6 +356,6 @@ fn is_branch(name: &str) -> bool {
         && !name.starts_with('-')
         && !name.contains("..")
         && !name.contains("@{")
-        && name != "@"
+        && !["@", "HEAD"].contains(&name)
         && !name.contains(forbidden)
 }

@@ -75,6 +75,24 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ),
         ("{on_commit: {}}", ("missing-key", 4, 6, "branch: main")),
         ("{on_commit: a b}", ("schedule-branch", 4, 17, "`main`")),
+        ("{on_commit: HEAD}", ("schedule-branch", 4, 17, "`main`")),
+        (
+            "{watch: [docs, \":(exclude)x\"]}",
+            ("schedule-watch", 4, 20, "such as `docs/"),
+        ),
+        (
+            "{watch: \"!docs/x\"}",
+            ("schedule-watch", 4, 13, "nothing can be left out"),
+        ),
+        (
+            "{watch: [docs, ./workspace/threads/T-?.json]}",
+            ("schedule-watch", 4, 20, "after: worker/skill"),
+        ),
+        (
+            "{watch: workspace/metrics}",
+            ("schedule-watch", 4, 13, "people write"),
+        ),
+        ("{watch: .workerctl/}", ("schedule-watch", 4, 13, "people")),
         (
             "{every: 5m, timezone: Europe/Berln}",
             ("timezone-unknown", 4, 27, "`Europe/Berlin`"),
@@ -422,4 +440,20 @@ fn the_command_that_is_told_is_looked_at() {
     expect(&catalog, PATH, &("no-hooks", ERROR, 3, 37, ""));
     assert_eq!(ids(&catalog), ["w/a#2"]);
     assert_eq!(catalog.workers[0].skills.len(), 1);
+}
+
+#[test]
+fn where_the_engine_may_keep_its_state_is_watched_with_a_warning() {
+    let catalog =
+        of("schedule:\n  - {watch: state/}\n  - {id: other, watch: [state-of-affairs, workspace]}");
+    assert_eq!(catalog.schedules.len(), 2);
+    let told: Vec<_> = catalog
+        .problems
+        .iter()
+        .filter(|problem| problem.code == "schedule-watch")
+        .collect();
+    assert_eq!(told.len(), 1, "{}", show(&catalog.problems));
+    assert_eq!(told[0].severity, WARNING);
+    assert_eq!((told[0].place.line, told[0].place.column), (4, 13));
+    assert!(told[0].hint.as_deref().unwrap().contains("--state-dir"));
 }

@@ -3,7 +3,7 @@
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
 use chrono_tz::Tz;
 
-use crate::model::duration::parse_millis;
+use crate::model::duration::{DurationError, parse_millis};
 use crate::model::{Diagnostic, Kind, Timestamp};
 
 /// Longest span after which a run may be asked to start, in milliseconds: a year.
@@ -51,9 +51,13 @@ pub(crate) fn zone(name: &str) -> Tz {
     name.parse().unwrap_or(Tz::UTC)
 }
 
-/// Reads `2h` (so long ago), `2026-11-20`, `2026-11-20T09:00` (in `zone`) or RFC 3339.
+/// Reads `now`, `2h` (so long ago), `2026-11-20`, `2026-11-20T09:00` (in `zone`) or RFC 3339.
 pub(crate) fn parse_instant(text: &str, now: Timestamp, zone: Tz) -> Result<Timestamp, Diagnostic> {
-    if let Ok((millis, _)) = parse_millis(text) {
+    if text == "now" {
+        return Ok(now);
+    }
+    let span = parse_millis(text);
+    if let Ok((millis, _)) = span {
         let millis = i64::try_from(millis).unwrap_or(i64::MAX);
         return Ok(Timestamp::from_millis(now.millis().saturating_sub(millis)));
     }
@@ -71,12 +75,13 @@ pub(crate) fn parse_instant(text: &str, now: Timestamp, zone: Tz) -> Result<Time
     chrono::DateTime::parse_from_rfc3339(text)
         .map(|full| Timestamp::from_millis(full.timestamp_millis()))
         .map_err(|_| {
-            Diagnostic::new(
-                Kind::Usage,
-                "bad_instant",
-                format!("`{text}` is neither a span of time nor an instant"),
+            let message = match span {
+                Err(DurationError::TooLong) => format!("`{text}`: {}", DurationError::TooLong),
+                _ => format!("`{text}` is neither a span of time nor an instant"),
+            };
+            Diagnostic::new(Kind::Usage, "bad_instant", message).hint(
+                "examples: `2h`, `3d`, `2026-11-20`, `2026-11-20T09:00`, `2026-11-20T09:00:00Z`",
             )
-            .hint("examples: `2h`, `3d`, `2026-11-20`, `2026-11-20T09:00`, `2026-11-20T09:00:00Z`")
         })
 }
 

@@ -70,7 +70,7 @@ impl Core {
     /// The state of a schedule that is not in force; `None`: nothing is known of it.
     pub(super) fn known_state(&self, id: &str) -> Result<Option<Box<ScheduleState>>, Diagnostic> {
         match self.schedules.known.get(id) {
-            Some(Remembered::Restored(state)) => Ok(Some(state.clone())),
+            Some(Remembered::Held(state)) => Ok(Some(state.clone())),
             Some(Remembered::Stored { .. }) => self.stored_state(id).map(Some),
             None => Ok(None),
         }

@@ -11,6 +11,9 @@ use crate::protocol::SlotView;
 use crate::schedule::{Refused, finds_room, permitted};
 use crate::store::Write;
 
+/// Most runs of another definition that are looked through for the row of a due time: the loop waits for it.
+const RUNS_LOOKED_AT: usize = 500;
+
 impl Core {
     /// Accepts a run for now, or for a due time that is past, and gives it its row.
     pub(super) fn wish(&mut self, turn: &mut Turn, wish: &Wish) -> Result<Reply, Diagnostic> {
@@ -122,17 +125,29 @@ impl Core {
             .in_hand
             .get(id)
             .and_then(|one| one.recurrence());
-        let mut found = Ok(None);
+        let anchor = self.schedules.in_hand.get(id).map(|one| one.state.anchor);
+        let is_earlier = |row: &SlotRow| anchor.is_some_and(|anchor| row.from <= anchor);
+        let is_due = |row: &SlotRow| {
+            recurrence
+                .as_ref()
+                .is_some_and(|slots| slots.last_at_or_before(row.from, row.from).is_some())
+        };
+        let (mut found, mut looked, mut too_many) = (Ok(None), 0, false);
         let mut take = |row: Result<SlotRow, crate::store::Unreadable>| match row {
             Ok(row) if row.to >= at => {
                 found = Ok(Some(row));
                 ControlFlow::Break(())
             }
+            // Rows of another definition end where this one begins.
+            Ok(row) if is_earlier(&row) && anchor.is_some_and(|anchor| at > anchor) => {
+                ControlFlow::Break(())
+            }
+            // Only runs that a person asked for lie within what a row covers.
+            Ok(row) if row.run.is_none() || is_due(&row) => ControlFlow::Break(()),
             Ok(row) => {
-                let is_due = recurrence
-                    .as_ref()
-                    .is_some_and(|slots| slots.last_at_or_before(row.from, row.from).is_some());
-                if is_due {
+                looked += 1;
+                too_many = looked > RUNS_LOOKED_AT && is_earlier(&row);
+                if too_many {
                     ControlFlow::Break(())
                 } else {
                     ControlFlow::Continue(())
@@ -146,6 +161,9 @@ impl Core {
         self.store
             .slots(id, Some(at.plus_millis(1)), &mut take)
             .map_err(|error| super::super::reading::unreadable(&error))?;
+        if too_many {
+            return Err(refusal(id, &Refused::OtherDefinition));
+        }
         found.map_err(|damaged| {
             let why = format!("the row before it cannot be read: {damaged}");
             Diagnostic::new(Kind::Conflict, "row_unreadable", why).hint(

@@ -149,7 +149,10 @@ impl<'a> World<'a> {
                 Next::Again => {}
                 Next::Fire { slot, fate } => {
                     self.count(1, now)?;
-                    self.fire(index, slot, fate, now);
+                    match &self.courses[index].planned.blocked {
+                        Some(why) => self.block(index, slot, why, now),
+                        None => self.fire(index, slot, fate, now),
+                    }
                 }
                 Next::Wait(Some(at)) | Next::Hold(at) => {
                     self.look_at(index, at);
@@ -214,6 +217,14 @@ impl<'a> World<'a> {
         } else {
             Err(ScenarioError::TooMany(now))
         }
+    }
+
+    /// A due time whose skill cannot run.
+    fn block(&mut self, index: usize, slot: Timestamp, why: &str, now: Timestamp) {
+        let course = &mut self.courses[index];
+        let row = SlotRow::one(slot, Fate::BlockedConfig, now).because(why);
+        let row = course.state.cover(row);
+        course.rows.insert(row.from, row);
     }
 
     fn fire(&mut self, index: usize, slot: Timestamp, fate: Fate, now: Timestamp) {

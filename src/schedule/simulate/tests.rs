@@ -25,6 +25,7 @@ fn planned(id: &str, cron: &str, policy: Policy) -> Planned {
         anchor: at("2026-01-01"),
         actions: 0,
         pause: None,
+        blocked: None,
     }
 }
 

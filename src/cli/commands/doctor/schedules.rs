@@ -9,7 +9,7 @@ use crate::cli::maintenance::{self, Held};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::{Diagnostic, Kind};
-use crate::protocol::{Control, ScheduleView, SlotsQuery};
+use crate::protocol::{Control, ScheduleView, SchedulesQuery, SlotsQuery};
 
 /// Rows of the ledger that are looked at, the newest ones.
 const ROWS_LOOKED_AT: u32 = 10_000;
@@ -49,7 +49,7 @@ fn has_store(site: &Site) -> bool {
 }
 
 fn looked_at(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
-    let views = control.schedules()?;
+    let views = control.all_schedules(&SchedulesQuery::default())?;
     let mut findings: Vec<Finding> = views
         .iter()
         .flat_map(|view| [overdue(view), kept(view), restored(view)])

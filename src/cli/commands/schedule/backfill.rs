@@ -1,7 +1,7 @@
 //! `schedule backfill`
 
-use super::schedule_meant;
 use super::trigger::{Asked, show};
+use super::{schedule_meant, zone_of_schedule};
 use crate::cli::exit::Exit;
 use crate::cli::render::line::{CARE, GOOD, Line};
 use crate::cli::render::table::{Column, Table};
@@ -99,12 +99,6 @@ fn past(
     control
         .backfill(&query)
         .map_err(|refused| schedule_meant(control, &args.schedule, refused))
-}
-
-fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<chrono_tz::Tz, Diagnostic> {
-    let views = control.schedules()?;
-    let view = views.iter().find(|view| view.id.eq_ignore_ascii_case(id));
-    Ok(times::zone(view.map_or("UTC", |view| &view.timezone)))
 }
 
 fn plan(

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use crate::cli::exit::Exit;
 use crate::cli::render::diagnostic;
 use crate::cli::render::line::{BAD, CARE, GOOD, Line};
 use crate::cli::session::Session;
+use crate::model::config::CONFIG_FILE;
 use crate::model::{Diagnostic, Kind, Problem, Severity};
 use crate::schedule::crontab::{
     CRONTAB_BYTES_MAX, CronJob, Crontab, Form, Note, read, users, worker_yaml,
@@ -66,11 +68,18 @@ pub(super) fn import(session: &mut Session<'_>, args: &Args) -> Result<Exit, Dia
     let definitions = Definitions::load(&workspace);
     let path = workspace.join("workers").join(&worker).join("worker.yaml");
     let (mut written, mut problems) = (None, Vec::new());
-    if !args.dry_run && !crontab.jobs.is_empty() {
+    if !crontab.jobs.is_empty() {
         is_free(&definitions, &workspace, &worker, &path)?;
+    }
+    if !args.dry_run && !crontab.jobs.is_empty() {
         write_whole(&path, &yaml, args.force)?;
         written = Some(shown(&workspace, &path));
         problems = found(session, &workspace, &path);
+    } else if !crontab.jobs.is_empty() {
+        if path.exists() && !args.force {
+            return Err(is_there(&path));
+        }
+        problems = found_aside(session, &workspace, &worker, &yaml)?;
     }
     let imported = Imported {
         worker: &worker,
@@ -193,6 +202,10 @@ fn exists(message: String) -> Diagnostic {
     Diagnostic::new(Kind::Conflict, "exists", message).hint("choose another id with `--worker`")
 }
 
+fn is_there(path: &Path) -> Diagnostic {
+    exists(format!("`{}` is there already", path.display())).hint("`--force` replaces it")
+}
+
 /// Writes a file whole or not at all; one that is there is replaced only where that is wanted.
 fn write_whole(path: &Path, text: &str, replace: bool) -> Result<(), Diagnostic> {
     let directory = path.parent().unwrap_or(Path::new("."));
@@ -215,9 +228,7 @@ fn write_whole(path: &Path, text: &str, replace: bool) -> Result<(), Diagnostic>
         fs::File::open(directory)?.sync_all()
     };
     put().map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => {
-            exists(format!("`{}` is there already", path.display())).hint("`--force` replaces it")
-        }
+        io::ErrorKind::AlreadyExists => is_there(path),
         _ => unwritable(path, &error),
     })
 }
@@ -240,6 +251,40 @@ fn found(session: &Session<'_>, workspace: &Path, path: &Path) -> Vec<Problem> {
     all.filter(|one| *one.place.path == *shown && one.severity == Severity::Error)
         .cloned()
         .collect()
+}
+
+/// Errors of what would be written, as `check` finds them: it is read in a workspace that goes at once.
+fn found_aside(
+    session: &Session<'_>,
+    workspace: &Path,
+    worker: &str,
+    yaml: &str,
+) -> Result<Vec<Problem>, Diagnostic> {
+    let place = session.environment.get("TMPDIR").map(Path::new);
+    let name = format!("workerctl-import-{}", std::process::id());
+    let scratch = Scratch(place.unwrap_or(Path::new("/tmp")).join(name));
+    let path = scratch.0.join("workers").join(worker).join("worker.yaml");
+    let put = || -> io::Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(&scratch.0)?;
+        match fs::copy(workspace.join(CONFIG_FILE), scratch.0.join(CONFIG_FILE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        fs::create_dir_all(path.parent().unwrap_or(&scratch.0))?;
+        fs::write(&path, yaml)
+    };
+    put().map_err(|error| unwritable(&scratch.0, &error))?;
+    Ok(found(session, &scratch.0, &path))
+}
+
+/// A directory that goes when it has served.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What stays is a copy in a directory for such.
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 struct Imported<'a> {

@@ -9,17 +9,62 @@ use crate::cli::render::table::{Column, Table};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::Diagnostic;
-use crate::protocol::ScheduleView;
+use crate::protocol::{Control, SCHEDULES_MAX, ScheduleView, SchedulesQuery};
 
-pub(super) fn list(session: &mut Session<'_>) -> Result<Exit, Diagnostic> {
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Only of this worker
+    #[arg(long, value_name = "ID")]
+    worker: Option<String>,
+    /// Only of this skill: `skill` or `worker/skill`
+    #[arg(long)]
+    skill: Option<String>,
+    /// At most this many, by id; all without it
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    limit: Option<u32>,
+}
+
+impl Args {
+    /// The schedules that are wanted, asked for page by page.
+    fn schedules(&self, control: &dyn Control) -> Result<Vec<ScheduleView>, Diagnostic> {
+        let mut query = SchedulesQuery {
+            worker: self.worker.clone(),
+            skill: self.skill.clone(),
+            ..SchedulesQuery::default()
+        };
+        match self.limit {
+            Some(limit) if limit <= SCHEDULES_MAX => {
+                query.limit = limit;
+                control.schedules(&query)
+            }
+            limit => {
+                let mut all = control.all_schedules(&query)?;
+                all.truncate(limit.map_or(usize::MAX, |limit| limit as usize));
+                Ok(all)
+            }
+        }
+    }
+
+    /// Whether not all schedules are asked for.
+    fn is_part(&self) -> bool {
+        self.worker.is_some() || self.skill.is_some()
+    }
+}
+
+pub(super) fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
-    let schedules = control.schedules()?;
+    let schedules = args.schedules(control.as_ref())?;
     if session.json() {
         session.print_json(&schedules, "schedules");
         return Ok(Exit::Ok);
     }
     if schedules.is_empty() {
-        session.io.err.line("no schedules");
+        let none = if args.is_part() {
+            "no schedules fit"
+        } else {
+            "no schedules"
+        };
+        session.io.err.line(none);
         return Ok(Exit::Ok);
     }
     let mut table = Table::new(&[
@@ -49,10 +94,22 @@ pub(super) fn list(session: &mut Session<'_>) -> Result<Exit, Diagnostic> {
 fn next_of(view: &ScheduleView, zone: Tz) -> Line {
     let line = match &view.paused {
         Some(_) => Line::of(CARE, "paused"),
-        None if !view.plan.trigger.is_timed() => Line::of(DIM, "–"),
+        None if !view.plan.trigger.is_timed() => waiting(view, zone),
         None => due(view.next, zone).into(),
     };
     marked(line, view)
+}
+
+/// The first event that waits for its run.
+fn waiting(view: &ScheduleView, zone: Tz) -> Line {
+    let Some(first) = view.waiting.first() else {
+        return Line::of(DIM, "–");
+    };
+    let line = Line::from(first.starts.rfc3339_in(zone));
+    match view.waiting.len() {
+        1 => line.styled(CARE, " (waits)"),
+        count => line.styled(CARE, format!(" ({count} wait)")),
+    }
 }
 
 /// Says that it is overdue, or as it was before an error.
@@ -64,6 +121,10 @@ fn marked(line: Line, view: &ScheduleView) -> Line {
     };
     let line = match &view.restored {
         Some(_) => line.styled(CARE, " (its state was damaged)"),
+        None => line,
+    };
+    let line = match &view.plan.blocked {
+        Some(_) => line.styled(BAD, " (cannot run)"),
         None => line,
     };
     match &view.kept {

@@ -14,10 +14,11 @@ mod trigger;
 use chrono_tz::Tz;
 
 use crate::cli::exit::Exit;
+use crate::cli::render::times;
 use crate::cli::session::Session;
 use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind, Timestamp};
-use crate::protocol::Control;
+use crate::protocol::{Control, ScheduleView, SchedulesQuery, WaitingEvent};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -28,7 +29,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// List schedules: when each is due next, and how it went last
-    List,
+    List(list::Args),
     /// Tell what became of due times, newest first: why it ran, or why it did not
     Slots {
         /// Id of the schedule; all without it
@@ -74,7 +75,7 @@ enum What {
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     match &args.what {
-        What::List => list::list(session),
+        What::List(args) => list::list(session, args),
         What::Slots {
             schedule,
             since,
@@ -96,12 +97,35 @@ fn schedule_meant(control: &dyn Control, given: &str, refused: Diagnostic) -> Di
     if refused.kind != Kind::NotFound {
         return refused;
     }
-    let known = control.schedules().unwrap_or_default();
+    let every = SchedulesQuery::default();
+    let known = control.all_schedules(&every).unwrap_or_default();
     let ids = known.iter().map(|view| view.id.as_str());
     match suggest::did_you_mean(&suggest::nearest(given, ids)) {
         Some(meant) => refused.hint(meant),
         None => refused,
     }
+}
+
+/// The schedule of this id.
+fn one(control: &dyn Control, id: &str) -> Result<Option<ScheduleView>, Diagnostic> {
+    let found = control.schedules(&SchedulesQuery::one(id))?;
+    Ok(found.into_iter().next())
+}
+
+/// The zone of a schedule's due times; UTC where there is none of this id.
+fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<Tz, Diagnostic> {
+    let view = one(control, id)?;
+    Ok(times::zone(
+        view.as_ref().map_or("UTC", |view| &view.timezone),
+    ))
+}
+
+/// That an event has no row yet.
+fn waits(id: &str, event: &WaitingEvent, zone: Tz) -> String {
+    let (due, starts) = (event.due.rfc3339_in(zone), event.starts.rfc3339_in(zone));
+    format!(
+        "{id}: what happened at {due} is not decided yet; it waits, and runs at {starts} at the earliest"
+    )
 }
 
 fn due(at: Option<Timestamp>, zone: Tz) -> String {

@@ -21,6 +21,8 @@ struct Next<'a> {
     /// Up to where it was looked, where too many due times do not run.
     given_up: Vec<(&'a ScheduleView, Timestamp)>,
     paused: Vec<&'a ScheduleView>,
+    /// Those whose skill cannot run.
+    blocked: Vec<&'a ScheduleView>,
     by_events: Vec<&'a ScheduleView>,
 }
 
@@ -60,14 +62,17 @@ fn of_schedules<'a>(
     for view in views {
         if !view.plan.trigger.is_timed() {
             next.by_events.push(view);
-            continue;
         }
         if view.paused.is_some() {
             next.paused.push(view);
-            // Among others it would crowd out what does run.
-            if !subject.is_one() {
-                continue;
-            }
+        }
+        if view.plan.blocked.is_some() {
+            next.blocked.push(view);
+        }
+        // Among others they would crowd out what does run.
+        let runs = view.paused.is_none() && view.plan.blocked.is_none();
+        if !view.plan.trigger.is_timed() || !(runs || subject.is_one()) {
+            continue;
         }
         let preview = subject.preview_of(view, now, until)?;
         let given_up = preview.given_up.map(|at| (view, at));
@@ -131,6 +136,7 @@ impl Next<'_> {
             "left_out": left_out.collect::<Vec<_>>(),
             "looked_until": self.given_up.iter().map(|(view, at)| json!({"schedule": view.id, "until": at})).collect::<Vec<_>>(),
             "paused": ids(&self.paused),
+            "blocked": self.blocked.iter().map(|view| json!({"schedule": view.id, "reason": view.plan.blocked})).collect::<Vec<_>>(),
             "by_events": ids(&self.by_events),
         })
     }
@@ -193,9 +199,18 @@ impl Next<'_> {
             let text = format!("{} is paused, and does not run: {why}", view.id);
             diagnostic::warning(err, &text);
         }
+        for view in &self.blocked {
+            let why = view.plan.blocked.as_deref().unwrap_or_default();
+            let text = format!("{} cannot run as it is defined: {why}", view.id);
+            diagnostic::warning(err, &text);
+        }
         for view in &self.by_events {
             let text = format!("{} follows no clock: {}", view.id, view.when);
             diagnostic::hint(err, &text);
+            for event in &view.waiting {
+                let zone = times::zone(&view.timezone);
+                diagnostic::hint(err, &super::waits(&view.id, event, zone));
+            }
         }
     }
 }

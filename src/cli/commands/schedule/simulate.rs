@@ -14,7 +14,7 @@ use crate::cli::render::table::{Column, Table};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::model::duration::{parse_millis, show_millis};
 use crate::model::{Diagnostic, Kind, Timestamp};
-use crate::protocol::{Control, RunsQuery};
+use crate::protocol::{Control, RunsQuery, SchedulesQuery};
 use crate::schedule::{
     Busy, DUE_TIMES_MAX, Met, Planned, Scenario, ScenarioError, Simulated, Simulation,
 };
@@ -70,7 +70,7 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
     let control = session.connect(Accept::RunningElseHosted)?;
     let zone = zone_of(control.as_ref())?;
     let now = session.clock.now();
-    let views = control.schedules()?;
+    let views = control.all_schedules(&SchedulesQuery::default())?;
     let schedules: Vec<Planned> = views.iter().map(|view| planned(view, now)).collect();
     let from = ahead(&args.from, now, zone)?;
     let lasts = durations(control.as_ref(), &schedules, &args.durations)?;
@@ -91,6 +91,12 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
     let simulation =
         crate::schedule::simulate(&schedules, &scenario).map_err(|error| refused(&error, zone))?;
     let load = simulation.load(hour_of(from, zone), scenario.to);
+    for (text, (begins, ends)) in args.down.iter().zip(&scenario.down) {
+        if *ends <= scenario.from || *begins >= scenario.to {
+            let text = format!("`--down {text}` lies outside of what is simulated");
+            diagnostic::warning(&mut session.io.err, &text);
+        }
+    }
     if session.json() {
         let document = json!({
             "from": scenario.from, "to": scenario.to, "timezone": zone.name(), "durations": lasts,
@@ -158,7 +164,13 @@ fn stretch(text: &str, now: Timestamp, zone: Tz) -> Result<(Timestamp, Timestamp
             .hint("for example: `--down 2026-12-24T18:00/+2h`")
     })?;
     let from = ahead(parts.0, now, zone)?;
-    Ok((from, ahead(parts.1, from, zone)?))
+    let to = ahead(parts.1, from, zone)?;
+    if to <= from {
+        let message = format!("`--down {text}` does not end behind its begin");
+        return Err(Diagnostic::new(Kind::Usage, "stretch_backwards", message)
+            .hint("write the earlier time first: `--down 2026-12-24T18:00/2026-12-24T20:00`"));
+    }
+    Ok((from, to))
 }
 
 /// How long runs of each skill last: as was said, else the median of its last runs, else an assumption.

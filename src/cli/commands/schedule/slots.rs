@@ -7,11 +7,11 @@ use crate::cli::commands::workers::one_line;
 use crate::cli::exit::Exit;
 use crate::cli::render::line::{BAD, CARE, GOOD, Line};
 use crate::cli::render::table::{Column, Table};
-use crate::cli::render::times;
+use crate::cli::render::{diagnostic, times};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::model::schedule::Fate;
 use crate::model::{Diagnostic, RunId, Timestamp};
-use crate::protocol::{SlotView, SlotsQuery};
+use crate::protocol::{Control, SlotView, SlotsQuery};
 
 pub(super) fn slots(
     session: &mut Session<'_>,
@@ -39,7 +39,27 @@ pub(super) fn slots(
         let width = session.io.table_width();
         table_of(&rows, zone).print(&mut session.io.out, width);
     }
+    if let Some(id) = schedule.filter(|_| !session.json()) {
+        tell_of_waiting(session, control.as_ref(), id, zone)?;
+    }
     Ok(Exit::Ok)
+}
+
+/// Events that have no row yet.
+fn tell_of_waiting(
+    session: &mut Session<'_>,
+    control: &dyn Control,
+    id: &str,
+    zone: Tz,
+) -> Result<(), Diagnostic> {
+    let view = super::one(control, id)?;
+    for (view, event) in view
+        .iter()
+        .flat_map(|view| view.waiting.iter().map(move |one| (view, one)))
+    {
+        diagnostic::hint(&mut session.io.err, &super::waits(&view.id, event, zone));
+    }
+    Ok(())
 }
 
 pub(super) fn table_of(rows: &[SlotView], zone: Tz) -> Table {

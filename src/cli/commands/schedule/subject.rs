@@ -2,13 +2,13 @@
 
 use chrono_tz::Tz;
 
+use super::schedule_meant;
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
-use crate::cli::suggest;
 use crate::model::duration::parse_millis;
 use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, Timestamp};
-use crate::protocol::ScheduleView;
+use crate::protocol::{Control, ScheduleView, SchedulesQuery};
 use crate::schedule::{Expression, FIRES_MAX, Planned, Preview, Recurrence, Wanted, preview};
 
 /// A schedule or an expression, and how much of its future is wanted.
@@ -59,11 +59,11 @@ impl Subject {
             return Err(Diagnostic::new(Kind::Usage, "not_of_a_schedule", why));
         }
         let control = session.connect(Accept::RunningElseHosted)?;
-        let all = control.schedules()?;
-        match given {
-            None => Ok(Meant::Schedules(all)),
-            Some(id) => one_of(&all, id).map(|view| Meant::Schedules(vec![view])),
-        }
+        let views = match given {
+            None => control.all_schedules(&SchedulesQuery::default())?,
+            Some(id) => vec![the_one(control.as_ref(), id)?],
+        };
+        Ok(Meant::Schedules(views))
     }
 
     /// Whether one is named.
@@ -150,9 +150,9 @@ fn is_expression(text: &str) -> bool {
     text.trim().contains(char::is_whitespace) || text.trim_start().starts_with('@')
 }
 
-fn one_of(all: &[ScheduleView], id: &str) -> Result<ScheduleView, Diagnostic> {
-    if let Some(view) = all.iter().find(|view| view.id.eq_ignore_ascii_case(id)) {
-        return Ok(view.clone());
+fn the_one(control: &dyn Control, id: &str) -> Result<ScheduleView, Diagnostic> {
+    if let Some(view) = super::one(control, id)? {
+        return Ok(view);
     }
     let refused = Diagnostic::new(
         Kind::NotFound,
@@ -160,11 +160,7 @@ fn one_of(all: &[ScheduleView], id: &str) -> Result<ScheduleView, Diagnostic> {
         format!("no schedule `{id}`"),
     )
     .hint("`workerctl schedule list` lists them; an expression has five fields, in quotes");
-    let ids = all.iter().map(|view| view.id.as_str());
-    Err(match suggest::did_you_mean(&suggest::nearest(id, ids)) {
-        Some(meant) => refused.hint(meant),
-        None => refused,
-    })
+    Err(schedule_meant(control, id, refused))
 }
 
 /// What the future of a schedule follows from.
@@ -182,6 +178,7 @@ pub(super) fn planned(view: &ScheduleView, now: Timestamp) -> Planned {
             by: pause.by.clone(),
             at: pause.at,
         }),
+        blocked: view.plan.blocked.clone(),
     }
 }
 
@@ -194,7 +191,7 @@ pub(super) fn ahead(text: &str, now: Timestamp, zone: Tz) -> Result<Timestamp, D
     }
     if let Some(span) = text.strip_prefix('+') {
         let (millis, _) =
-            parse_millis(span).map_err(|_| refused(format!("`{span}` is no span of time")))?;
+            parse_millis(span).map_err(|error| refused(format!("`{span}`: {error}")))?;
         return Ok(now.plus_millis(millis));
     }
     if parse_millis(text).is_ok() {

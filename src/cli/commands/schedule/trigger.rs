@@ -1,12 +1,12 @@
 //! `schedule trigger`
 
+use chrono_tz::Tz;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
 
-use super::schedule_meant;
 use super::slots::table_of;
+use super::{schedule_meant, zone_of_schedule};
 use crate::cli::exit::Exit;
-use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::schedule::Overlap;
 use crate::model::{Diagnostic, Timestamp};
@@ -98,10 +98,10 @@ pub(super) fn show(
         }
         return Ok(());
     }
-    let views = control.schedules()?;
-    let of_first = rows.first().map(|row| row.schedule.as_str());
-    let view = views.iter().find(|view| Some(view.id.as_str()) == of_first);
-    let zone = times::zone(view.map_or("UTC", |view| &view.timezone));
+    let zone = match rows.first() {
+        Some(row) => zone_of_schedule(control, &row.schedule)?,
+        None => Tz::UTC,
+    };
     let width = session.io.table_width();
     table_of(rows, zone).print(&mut session.io.out, width);
     Ok(())

@@ -255,6 +255,8 @@ impl Prepares for FakeDesk {
         let slot = due.at;
         let number = u128::from(slot.millis().cast_unsigned());
         let mut made = spec(number, plan(false)).as_ref().clone();
+        let longest = schedule.inputs.get("max_runtime_ms");
+        made.plan.max_runtime_ms = longest.and_then(serde_json::Value::as_u64);
         made.skill = (*schedule.skill).clone();
         made.submitted_at = self.0.now();
         let beside = schedule.policy.overlap == Overlap::AllowAll;

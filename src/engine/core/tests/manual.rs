@@ -7,6 +7,7 @@ use crate::engine::request::{Request, Wish};
 use crate::model::schedule::{Fate, Occurrence, Overlap, Pause, Policy, SlotRow};
 use crate::protocol::SlotView;
 use crate::schedule::Despite;
+use crate::store::{Batch, Write};
 
 const HOUR: i64 = 3_600_000;
 
@@ -42,6 +43,20 @@ fn wish(
         Answer::Slot(row) => Ok(row),
         other => panic!("{other:?}"),
     }
+}
+
+/// Pauses the schedule for a holiday, or lets it go on.
+fn pause(bench: &mut Bench, wanted: bool) {
+    let pause = wanted.then(|| Pause {
+        reason: "a holiday".to_owned(),
+        by: "ada".to_owned(),
+        at: bench.clock.now(),
+    });
+    let _answer = bench.ask(Request::Pause {
+        schedule: "w/s".to_owned(),
+        pause,
+    });
+    bench.turn().unwrap();
 }
 
 fn spans(rows: &[SlotRow], from: Timestamp) -> Vec<(i64, i64, Fate, Option<u64>)> {
@@ -94,16 +109,7 @@ fn policies_speak_against_a_run_now_and_can_be_set_aside() {
     bench.clock.advance(1_000);
     let refused = wish(&mut bench, None, Some(Overlap::BufferOne), despite).unwrap_err();
     assert_eq!(refused.code, "overlap");
-    let pause = Pause {
-        reason: "a holiday".to_owned(),
-        by: "ada".to_owned(),
-        at: bench.clock.now(),
-    };
-    let _answer = bench.ask(Request::Pause {
-        schedule: "w/s".to_owned(),
-        pause: Some(pause),
-    });
-    bench.turn().unwrap();
+    pause(&mut bench, true);
     let refused = wish(&mut bench, None, Some(Overlap::AllowAll), despite).unwrap_err();
     assert_eq!(refused.code, "paused");
     assert!(refused.message.contains("a holiday"), "{refused}");
@@ -139,21 +145,9 @@ fn due_times_of_the_past_run_after_all_and_each_keeps_one_row() {
     let mut bench = bench(&store, &world, Vec::new());
     let begun = bench.clock.now();
     put(&mut bench, vec![hourly(Policy::default())]);
-    let pause = Pause {
-        reason: "a holiday".to_owned(),
-        by: "ada".to_owned(),
-        at: begun,
-    };
-    let ask = |bench: &mut Bench, pause: Option<Pause>| {
-        let _answer = bench.ask(Request::Pause {
-            schedule: "w/s".to_owned(),
-            pause,
-        });
-        bench.turn().unwrap();
-    };
-    ask(&mut bench, Some(pause));
+    pause(&mut bench, true);
     bench.clock.advance(5 * HOUR_MS);
-    ask(&mut bench, None);
+    pause(&mut bench, false);
     turn_until(&mut bench, &store, 1);
     assert_eq!(spans(&rows(&store), begun), [(1, 5, Fate::Paused, Some(5))]);
     let at = |hour: i64| Some(Timestamp::from_millis(begun.millis() + hour * HOUR));
@@ -255,16 +249,7 @@ fn rows_of_another_definition_are_not_divided() {
     let mut bench = bench(&store, &world, Vec::new());
     let begun = bench.clock.now();
     put(&mut bench, vec![hourly(Policy::default())]);
-    let pause = Pause {
-        reason: "a holiday".to_owned(),
-        by: "ada".to_owned(),
-        at: begun,
-    };
-    let _answer = bench.ask(Request::Pause {
-        schedule: "w/s".to_owned(),
-        pause: Some(pause),
-    });
-    bench.turn().unwrap();
+    pause(&mut bench, true);
     bench.clock.advance(5 * HOUR_MS);
     let mut other = hourly(Policy::default());
     other.trigger = Arc::new(crate::model::schedule::Trigger::Every {
@@ -273,14 +258,53 @@ fn rows_of_another_definition_are_not_divided() {
     put(&mut bench, vec![other]);
     let before = rows(&store);
     assert_eq!(spans(&before, begun), [(1, 5, Fate::Paused, Some(5))]);
-    let _answer = bench.ask(Request::Pause {
-        schedule: "w/s".to_owned(),
-        pause: None,
-    });
-    bench.turn().unwrap();
+    pause(&mut bench, false);
     let at = Some(Timestamp::from_millis(begun.millis() + 3 * HOUR));
     let all = Some(Overlap::BufferAll);
     let refused = wish(&mut bench, at, all, Despite::default()).unwrap_err();
     assert_eq!(refused.code, "other_definition");
     assert_eq!(rows(&store), before);
+}
+
+/// A schedule whose definition changed: only the row that lies before a due time is looked at, or so many runs.
+#[test]
+fn what_another_definition_left_is_not_looked_through() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let every = |period_ms: u64| {
+        let mut schedule = hourly(Policy::default());
+        schedule.trigger = crate::model::schedule::Trigger::Every { period_ms }.into();
+        schedule
+    };
+    put(&mut bench, vec![every(1_000 * HOUR_MS)]);
+    let begun = bench.clock.now();
+    let minute = |number: i64| Timestamp::from_millis(begun.millis() + number * 60_000);
+    let ran = |number: i64| Write::Slot {
+        schedule: "w/s".to_owned(),
+        row: SlotRow {
+            run: Some(RunId::following(None, minute(number), 1)),
+            ..SlotRow::one(minute(number), Fate::Ran, minute(number))
+        },
+    };
+    let mut left = Batch::default();
+    left.writes.extend((1..900).map(ran));
+    store.commit(&left).unwrap();
+    bench.clock.advance(24 * HOUR_MS);
+    put(&mut bench, vec![every(HOUR_MS / 7)]);
+    let anchor = state(&store).anchor;
+    let due = |periods: i64| {
+        let period = i64::try_from(HOUR_MS / 7).unwrap();
+        Some(Timestamp::from_millis(anchor.millis() - periods * period))
+    };
+    let all = Some(Overlap::BufferAll);
+    let at = due(50).unwrap();
+    assert!(at > minute(900), "all runs lie before it");
+    let refused = wish(&mut bench, due(50), all, Despite::default()).unwrap_err();
+    assert_eq!(refused.code, "other_definition");
+    // So few runs are looked through.
+    let early = (0..10_000)
+        .find(|n| due(*n).unwrap() < minute(400))
+        .unwrap();
+    let row = wish(&mut bench, due(early), all, Despite::default()).unwrap();
+    assert_eq!(row.fate, Fate::Backfilled);
 }

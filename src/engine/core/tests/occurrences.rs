@@ -315,3 +315,37 @@ fn what_happens_outside_of_start_and_end_is_not_due() {
     assert!(rows(&store).is_empty());
     assert!(state(&store).pending.is_empty());
 }
+
+/// Files that go on changing are taken as they are after 30 times the time in which they are to settle.
+#[test]
+fn what_never_settles_is_taken_as_it_is_after_a_while() {
+    const SETTLE_MS: u64 = 10_000;
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let mut watcher = watcher(Overlap::Skip);
+    watcher.trigger = Arc::new(Trigger::Watch {
+        paths: vec!["docs".to_owned()],
+        settle_ms: SETTLE_MS,
+    });
+    see(&bench, "a");
+    put(&mut bench, vec![watcher]);
+    look(&mut bench);
+    let began = bench.clock.now();
+    let mut number = 0;
+    while state(&store).pending.is_empty() && rows(&store).is_empty() {
+        number += 1;
+        assert!(number < 100, "it is put off for ever");
+        see(&bench, &number.to_string());
+        bench.clock.advance(SETTLE_MS / 2);
+        let _answer = bench.ask(Request::Hint(Some("w/s".to_owned())));
+        for _ in 0..20 {
+            bench.turn().unwrap();
+            bench.inbox.wait(Duration::from_millis(1));
+        }
+    }
+    let took = bench.clock.now().millis_since(began);
+    assert!(
+        (30 * SETTLE_MS..=31 * SETTLE_MS).contains(&took),
+        "{took} ms"
+    );
+}

@@ -294,3 +294,40 @@ fn due_times_beyond_the_last_action_do_not_come_back() {
     turn_until(&mut bench, &store, 2);
     assert_eq!(fates(&store), [Fate::Ran, Fate::Ran]);
 }
+
+#[test]
+fn a_run_that_ends_while_its_schedule_is_removed_is_counted() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, vec!["execute"]);
+    let mut limited = hourly(Policy::default());
+    Arc::make_mut(&mut limited.inputs).insert("max_runtime_ms".to_owned(), 60_000.into());
+    put(&mut bench, vec![limited.clone()]);
+    bench.clock.advance(HOUR_MS);
+    turn_until(&mut bench, &store, 1);
+    let run = rows(&store)[0].run.unwrap();
+    put(&mut bench, Vec::new());
+    while bench.core.live[&run].outstanding.is_none() {
+        bench.turn().unwrap();
+    }
+    bench.clock.advance(60_000);
+    bench.settle(run).unwrap();
+    assert_eq!(state(&store).failures, 1);
+    put(&mut bench, vec![limited]);
+    assert_eq!(state(&store).failures, 1);
+}
+
+#[test]
+fn a_run_that_an_engine_without_schedules_settles_is_counted() {
+    let (store, world) = (MemoryStore::new(), Arc::<Mutex<World>>::default());
+    let mut daemon = bench(&store, &world, Vec::new());
+    put(&mut daemon, vec![hourly(Policy::default())]);
+    daemon.clock.advance(HOUR_MS);
+    turn_until(&mut daemon, &store, 1);
+    let run = rows(&store)[0].run.unwrap();
+    daemon.core.pool.close();
+    world.lock().unwrap().execution_code = 1;
+    let mut other = bench(&store, &world, Vec::new());
+    other.recover(&store).unwrap();
+    other.settle(run).unwrap();
+    assert_eq!(state(&store).failures, 1);
+}
