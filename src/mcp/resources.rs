@@ -49,7 +49,7 @@ pub(super) fn list(
 }
 
 fn of_skill(entry: &Entry) -> Vec<Resource> {
-    let own = Resource::new(uri(&entry.name, OWN), format!("{}/{OWN}", entry.name))
+    let own = Resource::new(uri(&entry.name, OWN), entry.name.clone())
         .with_description(entry.description())
         .with_mime_type("text/markdown");
     let mut found = vec![own];

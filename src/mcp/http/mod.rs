@@ -20,7 +20,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::body::{Body, Bytes};
-use hyper::header::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::http::request::Parts;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
@@ -147,10 +147,12 @@ impl HttpServer {
         B: Body,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let asked = parts.headers.clone();
         let answered = async {
             door::admit(door, &parts, &self.origins)?;
+            // What follows may be logged in detail.
+            parts.headers.remove(AUTHORIZATION);
             let body = intake::read(body).await?;
             heard();
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
