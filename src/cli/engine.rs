@@ -30,7 +30,7 @@ impl Engines for RealEngines {
     }
 
     fn serve(&self, site: &Site) -> Result<(), Diagnostic> {
-        self.log(site, "info,rmcp=error")?;
+        self.log(site, "info,rmcp=off")?;
         daemon::run_daemon(&DaemonOptions {
             workspace: site.workspace.clone(),
             state_dir: site.state_dir.clone(),

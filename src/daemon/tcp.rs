@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Request, StatusCode};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -163,7 +163,7 @@ async fn answer(
     request: Request<Incoming>,
 ) -> Answer {
     if request.uri().path() != PATH {
-        let mut nothing = Response::new(Default::default());
+        let mut nothing = Answer::default();
         *nothing.status_mut() = StatusCode::NOT_FOUND;
         return nothing;
     }

@@ -78,93 +78,99 @@ fn the_newest_version_needs_no_session() {
     assert_eq!(ask("initialize", &json!({}), "").status, 404);
 }
 
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+
 #[test]
-fn what_is_no_request_is_refused_by_name() {
+fn what_is_no_message_is_refused_by_name() {
+    let host = Host::start("");
+    let session = Session::over_tcp(&host);
+    let table: [(&[u8], i64); 8] = [
+        (b"{", -32_700),
+        (b"", -32_700),
+        (b"\xff\xfe", -32_700),
+        (b"1", -32_600),
+        (b"[]", -32_600),
+        (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32_600),
+        (br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32_600),
+        (br#"{"id":1,"method":"ping"}"#, -32_600),
+    ];
+    for (body, code) in table {
+        let answer = host.tcp.open("POST", &session.headers, body);
+        let shown = String::from_utf8_lossy(body).into_owned();
+        assert_eq!(answer.status, 400, "{shown}");
+        let value = answer.value();
+        assert_eq!(value["error"]["code"], code, "{shown}: {value}");
+        assert_eq!(value["jsonrpc"], "2.0");
+    }
+    let huge = vec![b' '; 5 * 1024 * 1024];
+    let refused = host.tcp.open("POST", &session.headers, &huge);
+    assert_eq!(refused.status, 413);
+    assert_eq!(session.status(), 200, "none of it ended the session");
+}
+
+#[test]
+fn requests_of_another_form_are_refused() {
     let host = Host::start("");
     let session = Session::over_tcp(&host);
     let own = &session.headers;
-    let authorized = let_in(&host, &host.tcp);
-    let bare = authorized.replace(KINDS, "").trim().to_owned();
+    let let_in = let_in(&host, &host.tcp);
+    let bare = let_in.replace(KINDS, "").trim().to_owned();
     let id = own
         .lines()
         .find(|line| line.starts_with("Mcp-Session-Id"))
         .unwrap();
-    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let json = "Content-Type: application/json";
     let both = "Accept: application/json, text/event-stream";
-    let table: [(&str, String, &[u8], u16, Value); 14] = [
-        ("POST", own.clone(), b"{", 400, json!(-32_700)),
-        ("POST", own.clone(), b"", 400, json!(-32_700)),
-        ("POST", own.clone(), b"\xff\xfe", 400, json!(-32_700)),
-        ("POST", own.clone(), b"1", 400, json!(-32_600)),
-        ("POST", own.clone(), b"[]", 400, json!(-32_600)),
-        (
-            "POST",
-            own.clone(),
-            br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
-            400,
-            json!(-32_600),
-        ),
-        (
-            "POST",
-            own.clone(),
-            br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
-            400,
-            json!(-32_600),
-        ),
+    let other = format!("{let_in}\n{id}\nMCP-Protocol-Version: 1999-01-01");
+    let table = [
+        ("POST", format!("{bare}\n{id}\n{both}"), 415),
         (
             "POST",
             format!("{bare}\n{id}\n{both}\nContent-Type: text/plain"),
-            ping,
             415,
-            Value::Null,
         ),
+        ("POST", format!("{bare}\n{id}\n{json}"), 406),
         (
             "POST",
             format!("{bare}\n{id}\n{json}\nAccept: application/json"),
-            ping,
             406,
-            Value::Null,
         ),
         (
             "GET",
             format!("{bare}\n{id}\nAccept: application/json"),
-            b"",
             406,
-            Value::Null,
         ),
-        ("POST", authorized.clone(), ping, 400, Value::Null),
-        (
-            "POST",
-            format!("{authorized}\nMcp-Session-Id: none"),
-            ping,
-            404,
-            Value::Null,
-        ),
-        (
-            "POST",
-            format!("{authorized}\n{id}\nMCP-Protocol-Version: 1999-01-01"),
-            ping,
-            400,
-            Value::Null,
-        ),
-        ("PUT", own.clone(), ping, 405, Value::Null),
+        ("POST", let_in.clone(), 400),
+        ("POST", format!("{let_in}\nMcp-Session-Id: none"), 404),
+        ("GET", format!("{let_in}\nMcp-Session-Id: none"), 404),
+        ("POST", other, 400),
+        ("PUT", own.clone(), 405),
+        ("PATCH", own.clone(), 405),
     ];
-    for (method, headers, body, status, code) in table {
-        let answer = host.tcp.open(method, &headers, body);
-        let shown = String::from_utf8_lossy(body).into_owned();
-        assert_eq!(answer.status, status, "{method} {headers} {shown}");
-        if !code.is_null() {
-            let value = answer.value();
-            assert_eq!(
-                (&value["error"]["code"], &value["jsonrpc"]),
-                (&code, &json!("2.0"))
-            );
-        }
+    for (method, headers, status) in table {
+        let answer = host.tcp.open(method, &headers, PING);
+        assert_eq!(answer.status, status, "{method} {headers}");
     }
-    let huge = vec![b' '; 5 * 1024 * 1024];
-    assert_eq!(host.tcp.open("POST", own, &huge).status, 413);
     assert_eq!(session.status(), 200, "none of it ended the session");
+}
+
+#[test]
+fn a_client_may_ask_before_it_says_that_it_is_ready() {
+    let host = Host::start("");
+    let known = let_in(&host, &host.tcp);
+    let hello = initialize("2025-06-18").to_string();
+    let answer = host.tcp.open("POST", &known, hello.as_bytes());
+    let id = answer.header("mcp-session-id").unwrap().to_owned();
+    let headers = format!("{known}\nMcp-Session-Id: {id}");
+    for method in ["ping", "tools/list"] {
+        let message = json!({"jsonrpc": "2.0", "id": method, "method": method});
+        let answer = host
+            .tcp
+            .open("POST", &headers, message.to_string().as_bytes());
+        assert_eq!(answer.status, 200);
+        let message = answer.events().message();
+        assert!(message.get("result").is_some(), "{method}: {message}");
+    }
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_call_goes_on_without_its_connection_and_can_be_taken_up_again() {
         let mut messages = Vec::new();
         let answered = eventually("the answer", || {
             messages.push(again.next()?);
-            (messages.last()?.message["id"] == id).then(|| messages.len())
+            (messages.last()?.message["id"] == id).then_some(messages.len())
         });
         let numbers: Vec<&str> = messages.iter().map(|event| event.id.as_str()).collect();
         assert!(answered > 1, "progress too: {numbers:?}");

@@ -9,7 +9,7 @@ use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 use hyper::{Method, StatusCode};
 
-use super::reply::{self, Answer};
+use super::reply::{self, Answer, Refused};
 use super::token::Token;
 
 /// Where a request came in.
@@ -27,23 +27,23 @@ const HEADERS: &str = "authorization, content-type, last-event-id, mcp-method, m
 
 /// Lets a request in, or says why not. Over TCP the token is asked for last, so that a page that may not ask
 /// learns nothing about it.
-pub(super) fn admit(door: &Door, parts: &Parts, origins: &[String]) -> Result<(), Answer> {
+pub(super) fn admit(door: &Door, parts: &Parts, origins: &[String]) -> Result<(), Refused> {
     let headers = &parts.headers;
     if let Door::Tcp(_) = door
         && !names_this_machine(headers)
     {
         tracing::warn!(host = ?headers.get(HOST), "a request for another host was refused");
         let why = "Forbidden: `Host` must name the loopback address that this is served at";
-        return Err(reply::refusal(StatusCode::FORBIDDEN, why));
+        return Err(reply::refusal(StatusCode::FORBIDDEN, why).into());
     }
     if headers.contains_key(ORIGIN) && allowed_origin(headers, origins).is_none() {
         tracing::warn!(origin = ?headers.get(ORIGIN), "a request of a page that may not ask was refused");
         let why = "Forbidden: this origin may not ask; `mcp: {http: {origins: […]}}` lists those that may";
-        return Err(reply::refusal(StatusCode::FORBIDDEN, why));
+        return Err(reply::refusal(StatusCode::FORBIDDEN, why).into());
     }
     if parts.method == Method::OPTIONS && headers.contains_key(ORIGIN) {
         // Browsers ask this without a token, before they send one.
-        return Err(preflight());
+        return Err(preflight().into());
     }
     match door {
         Door::Socket => Ok(()),
@@ -80,7 +80,7 @@ fn allowed_origin<'h>(headers: &'h HeaderMap, origins: &[String]) -> Option<&'h 
     headers.get(ORIGIN).filter(|_| allowed)
 }
 
-fn has_token(token: &Token, headers: &HeaderMap) -> Result<(), Answer> {
+fn has_token(token: &Token, headers: &HeaderMap) -> Result<(), Refused> {
     let given = only(headers, &AUTHORIZATION).and_then(|value| value.split_once(' '));
     let bearer = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let (why, challenge) = match bearer {
@@ -97,7 +97,7 @@ fn has_token(token: &Token, headers: &HeaderMap) -> Result<(), Answer> {
     let mut answer = reply::refusal(StatusCode::UNAUTHORIZED, why);
     let challenge = HeaderValue::from_static(challenge);
     answer.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-    Err(answer)
+    Err(answer.into())
 }
 
 fn preflight() -> Answer {
@@ -131,10 +131,10 @@ pub(super) fn let_read(asked: &HeaderMap, origins: &[String], answer: &mut Answe
 mod tests {
     use super::*;
 
-    fn of(name: HeaderName, values: &[&str]) -> HeaderMap {
+    fn of(name: &HeaderName, values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for value in values {
-            headers.append(&name, HeaderValue::from_str(value).unwrap());
+            headers.append(name, HeaderValue::from_str(value).unwrap());
         }
         headers
     }
@@ -150,7 +150,7 @@ mod tests {
             &["[::1]"],
         ];
         for values in own {
-            assert!(names_this_machine(&of(HOST, values)), "{values:?}");
+            assert!(names_this_machine(&of(&HOST, values)), "{values:?}");
         }
         let others: [&[&str]; 9] = [
             &[],
@@ -164,14 +164,14 @@ mod tests {
             &["localhost", "evil.example"],
         ];
         for values in others {
-            assert!(!names_this_machine(&of(HOST, values)), "{values:?}");
+            assert!(!names_this_machine(&of(&HOST, values)), "{values:?}");
         }
     }
 
     #[test]
     fn an_origin_is_allowed_as_it_is_written() {
         let allowed = ["http://localhost:6274".to_owned()];
-        let may = |values: &[&str]| allowed_origin(&of(ORIGIN, values), &allowed).is_some();
+        let may = |values: &[&str]| allowed_origin(&of(&ORIGIN, values), &allowed).is_some();
         assert!(may(&["http://localhost:6274"]));
         for refused in [
             "null",

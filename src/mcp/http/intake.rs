@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::super::batch::MESSAGES_MAX;
 use super::super::wire::{self, INVALID_REQUEST, MESSAGE_BYTES_MAX, PARSE_ERROR};
-use super::reply::{self, Answer};
+use super::reply::{self, Answer, Refused};
 
 /// How long a body may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,7 +28,7 @@ pub(super) enum Posted {
 }
 
 /// Reads a body whole, or says why not.
-pub(super) async fn read<B>(body: B) -> Result<Bytes, Answer>
+pub(super) async fn read<B>(body: B) -> Result<Bytes, Refused>
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -39,24 +39,23 @@ where
             "Request Timeout: the body took more than {} s",
             PATIENCE.as_secs()
         );
-        return Err(reply::refusal(StatusCode::REQUEST_TIMEOUT, &why));
+        return Err(reply::refusal(StatusCode::REQUEST_TIMEOUT, &why).into());
     };
     read.map(http_body_util::Collected::to_bytes)
         .map_err(|error| {
-            if error.is::<LengthLimitError>() {
+            let refused = if error.is::<LengthLimitError>() {
                 let why = format!("Payload Too Large: more than {MESSAGE_BYTES_MAX} bytes");
-                reply::json(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    &wire::refusal(&Value::Null, INVALID_REQUEST, &why),
-                )
+                let refusal = wire::refusal(&Value::Null, INVALID_REQUEST, &why);
+                reply::json(StatusCode::PAYLOAD_TOO_LARGE, &refusal)
             } else {
                 invalid("the body is cut off or not framed as HTTP/1.1")
-            }
+            };
+            refused.into()
         })
 }
 
 /// Tells what was posted, or refuses it as the protocol does: what is no JSON, and what is no message.
-pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Answer> {
+pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Refused> {
     if !is_json(headers) {
         return Ok(Posted::One);
     }
@@ -66,14 +65,15 @@ pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Answer
         reply::json(StatusCode::BAD_REQUEST, &refusal)
     })?;
     match value {
-        Value::Array(items) if items.is_empty() || items.len() > MESSAGES_MAX => Err(invalid(
-            format_args!("a batch holds 1 to {MESSAGES_MAX} messages"),
-        )),
+        Value::Array(items) if items.is_empty() || items.len() > MESSAGES_MAX => {
+            let why = format!("a batch holds 1 to {MESSAGES_MAX} messages");
+            Err(invalid(why).into())
+        }
         Value::Array(items) => Ok(Posted::Batch(items)),
         value => match wire::message(value) {
             Ok(message) if begins(&message) => Ok(Posted::Begin),
             Ok(_) => Ok(Posted::One),
-            Err(refusal) => Err(reply::json(StatusCode::BAD_REQUEST, &refusal)),
+            Err(refusal) => Err(reply::json(StatusCode::BAD_REQUEST, &refusal).into()),
         },
     }
 }

@@ -34,6 +34,7 @@ use super::{BLOCKING_THREADS_MAX, Connect, failed};
 use crate::engine::definitions::Definitions;
 use crate::model::{Diagnostic, McpHttp};
 use intake::Posted;
+use reply::Refused;
 use sessions::Sessions;
 
 pub use door::Door;
@@ -156,9 +157,9 @@ impl HttpServer {
             let body = intake::read(body).await?;
             heard();
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-                return Err(reply::busy(
-                    "Service Unavailable: too many requests are under way",
-                ));
+                return Err(
+                    reply::busy("Service Unavailable: too many requests are under way").into(),
+                );
             };
             let answer = self.lead(parts, body).await?;
             // The place is taken for as long as the answer is read.
@@ -170,13 +171,13 @@ impl HttpServer {
                 body.map_frame(held).boxed()
             }))
         };
-        let mut answer = answered.await.unwrap_or_else(|refused: Answer| refused);
+        let mut answer = answered.await.unwrap_or_else(|refused: Refused| *refused);
         door::let_read(&asked, &self.origins, &mut answer);
         answer
     }
 
     /// Leads a request to the SDK, on the thread that is made for it.
-    async fn lead(&self, parts: Parts, body: Bytes) -> Result<Answer, Answer> {
+    async fn lead(&self, parts: Parts, body: Bytes) -> Result<Answer, Refused> {
         let posted = if parts.method == hyper::Method::POST {
             intake::posted(&parts.headers, &body)?
         } else {
@@ -185,14 +186,14 @@ impl HttpServer {
         let service = self.service.clone();
         let work = match posted {
             Posted::Begin if !self.sessions.make_room() => {
-                return Err(reply::busy("Service Unavailable: every session is in use"));
+                return Err(reply::busy("Service Unavailable: every session is in use").into());
             }
             Posted::Batch(items) => {
                 let batched = self.session_of(&parts.headers);
                 if !batched.is_some_and(|session| session.has_batches()) {
-                    return Err(intake::invalid(
-                        "this version of the protocol has no batches",
-                    ));
+                    return Err(
+                        intake::invalid("this version of the protocol has no batches").into(),
+                    );
                 }
                 self.runtime.spawn(several::answer(service, parts, items))
             }
@@ -205,7 +206,7 @@ impl HttpServer {
         let _given_up = Abandoned(work.abort_handle());
         work.await.map_err(|error| {
             tracing::warn!(%error, "a request over HTTP was not answered");
-            reply::busy("Service Unavailable: the server ends")
+            reply::busy("Service Unavailable: the server ends").into()
         })
     }
 

@@ -15,6 +15,9 @@ use super::super::wire;
 /// What goes out.
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 
+/// Why a request is not answered.
+pub(super) type Refused = Box<Answer>;
+
 /// Nothing but a status.
 pub(super) fn empty(status: StatusCode) -> Answer {
     with(status, Empty::new().boxed())
