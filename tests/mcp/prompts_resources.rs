@@ -180,6 +180,7 @@ fn files_and_threads_are_resources() {
     ] {
         let answer = read(missing);
         assert_eq!(answer["error"]["code"], -32_002, "{missing}: {answer}");
+        assert_eq!(answer["error"]["data"]["uri"], missing, "{answer}");
         assert!(!answer.to_string().contains("SECRET"));
     }
     let templates = client.result("resources/templates/list", &json!({}));

@@ -106,7 +106,7 @@ fn a_session_that_ends_cancels_nothing() {
     let session = Session::over_tcp(&host);
     let (_, answer) = session.request("tools/call", &gated("p1"));
     host.gate.reached();
-    assert_eq!(session.end(), 202);
+    assert_eq!(session.end(), 204);
     let mut events = answer.events();
     while let Some(event) = events.next() {
         assert!(event.message.get("result").is_none(), "{event:?}");

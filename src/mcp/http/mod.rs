@@ -18,10 +18,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full};
-use hyper::Request;
 use hyper::body::{Body, Bytes};
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::http::request::Parts;
+use hyper::{Request, StatusCode};
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use tokio::runtime::Handle;
@@ -183,6 +183,9 @@ impl HttpServer {
         } else {
             Posted::One
         };
+        if parts.method == hyper::Method::DELETE {
+            return Ok(self.end_session(parts, body).await);
+        }
         let service = self.service.clone();
         let work = match posted {
             Posted::Begin if !self.sessions.make_room() => {
@@ -208,6 +211,16 @@ impl HttpServer {
             tracing::warn!(%error, "a request over HTTP was not answered");
             reply::busy("Service Unavailable: the server ends").into()
         })
+    }
+
+    /// Ends a session at once, which the SDK answers as if it were to come.
+    async fn end_session(&self, parts: Parts, body: Bytes) -> Answer {
+        let request = Request::from_parts(parts, Full::new(body));
+        let answer = self.service.handle(request).await;
+        if answer.status() == StatusCode::ACCEPTED {
+            return reply::empty(StatusCode::NO_CONTENT);
+        }
+        answer
     }
 
     fn session_of(&self, headers: &HeaderMap) -> Option<Arc<session::Session>> {
