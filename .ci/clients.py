@@ -1,11 +1,17 @@
-"""Lists and calls every tool of `workerctl mcp` with the official Python SDK; prints what came back."""
+"""Lists and calls every tool with the official Python SDK; prints what came back.
+
+Arguments: the program and a workspace, or an address and the file that holds its token.
+"""
 
 import asyncio
 import os
 import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
 
 def told(what, result):
@@ -14,13 +20,27 @@ def told(what, result):
     return result
 
 
-async def main(program, workspace):
+@asynccontextmanager
+async def streams(where, what):
+    if where.startswith("http"):
+        headers = {"Authorization": f"Bearer {Path(what).read_text().strip()}"}
+        async with (
+            create_mcp_http_client(headers=headers) as client,
+            streamable_http_client(where, http_client=client) as found,
+        ):
+            yield found[0], found[1]
+        return
     server = StdioServerParameters(
-        command=program,
-        args=["-C", workspace, "mcp"],
+        command=where,
+        args=["-C", what, "mcp"],
         env={"PATH": os.environ["PATH"], "HOME": os.environ["HOME_OF_SKILLS"]},
     )
-    async with stdio_client(server) as (reading, writing), ClientSession(reading, writing) as session:
+    async with stdio_client(server) as found:
+        yield found[0], found[1]
+
+
+async def main(where, what):
+    async with streams(where, what) as (reading, writing), ClientSession(reading, writing) as session:
         hello = await session.initialize()
         print(f"{hello.server_info.name} {hello.server_info.version}, protocol {hello.protocol_version}")
         tools = [tool.name for tool in (await session.list_tools()).tools]

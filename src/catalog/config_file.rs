@@ -1,6 +1,7 @@
 //! `workerctl.yaml`: the engine's configuration with the origin of each value.
 
 use super::document;
+use super::http_settings;
 use super::keys::{
     CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS,
     report_unknown,
@@ -61,6 +62,11 @@ const ORIGINS: &[&str] = &[
     "mcp.list_bytes",
     "mcp.wait",
     "mcp.refresh",
+    "mcp.http.listen",
+    "mcp.http.token_file",
+    "mcp.http.origins",
+    "mcp.http.sessions",
+    "mcp.http.idle",
 ];
 
 /// Keys that have a field of their own.
@@ -126,6 +132,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.hooks(report);
     reader.skills(report);
     reader.mcp(report);
+    reader.mcp_over_http(report);
     for (key, value) in map.entries() {
         if !EVALUATED.contains(&key) {
             reader.config.kept.insert(key.to_owned(), value.json());
@@ -294,6 +301,29 @@ impl<'a> Reader<'a, '_> {
                 (_, None) => {}
             }
         }
+    }
+
+    fn mcp_over_http(&mut self, report: &mut Report) {
+        let view = self.map.get("mcp").and_then(|view| view.get("http"));
+        let Some(view) = view.filter(|view| !view.is_null()) else {
+            return;
+        };
+        http_settings::shape(view, report);
+        let origins = self.value("mcp.http.origins", report, http_settings::origins);
+        let listen = self.value("mcp.http.listen", report, http_settings::listen);
+        let token_file = self.value("mcp.http.token_file", report, http_settings::token_file);
+        let sessions = self.value("mcp.http.sessions", report, http_settings::sessions);
+        let idle = self.value("mcp.http.idle", report, http_settings::idle);
+        let http = &mut self.config.mcp.http;
+        http.origins = origins.unwrap_or_default();
+        http.sessions = sessions.unwrap_or(http.sessions);
+        http.idle_ms = idle.unwrap_or(http.idle_ms);
+        http.token_file = token_file;
+        // Served with another token than the one that was meant, it would be served to nobody or to others.
+        let unread = view
+            .get("token_file")
+            .is_some_and(|view| !view.is_null() && http.token_file.is_none());
+        http.listen = listen.filter(|_| !unread);
     }
 
     fn hooks(&mut self, report: &mut Report) {

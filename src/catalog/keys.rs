@@ -280,7 +280,11 @@ pub(crate) const CONFIG_QUEUE: &[&str] = &["max"];
 pub(crate) const CONFIG_SKILLS: &[&str] = &["families", "personal", "roots", "untrusted"];
 
 /// `mcp` of workerctl.yaml.
-pub(crate) const CONFIG_MCP: &[&str] = &["mutating", "list_bytes", "wait", "refresh"];
+pub(crate) const CONFIG_MCP: &[&str] = &["mutating", "list_bytes", "wait", "refresh", "http"];
+
+/// `mcp.http` of workerctl.yaml.
+pub(crate) const CONFIG_MCP_HTTP: &[&str] =
+    &["listen", "token_file", "origins", "sessions", "idle"];
 
 /// An item of `roots` as a map.
 pub(crate) const CONFIG_SKILL_ROOT: &[&str] = &["path", "dialect", "trusted"];

@@ -10,6 +10,7 @@ mod config_file;
 pub mod dialect;
 mod document;
 mod frontmatter;
+mod http_settings;
 mod identity;
 pub mod input_schema;
 mod interface;
@@ -139,6 +140,14 @@ impl Fingerprint {
 /// Reads a workspace. It never fails: what cannot be read is among the problems.
 pub fn load(root: &Path, options: Options<'_>) -> Catalog {
     load::load(root, options, None)
+}
+
+/// Reads the configuration of a workspace alone, with what is wrong in it.
+///
+/// # Errors
+/// The workspace cannot be opened.
+pub fn config(root: &Path) -> std::io::Result<(Config, Vec<Problem>)> {
+    Ok(config_file::read(&open::Root::open(root)?))
 }
 
 /// Reads what changed since `previous`, with the same [`TextChecker`] as then. A worker or skill that broke keeps its last good

@@ -30,7 +30,7 @@ impl Engines for RealEngines {
     }
 
     fn serve(&self, site: &Site) -> Result<(), Diagnostic> {
-        self.log(site, "info")?;
+        self.log(site, "info,rmcp=off")?;
         daemon::run_daemon(&DaemonOptions {
             workspace: site.workspace.clone(),
             state_dir: site.state_dir.clone(),
@@ -78,7 +78,7 @@ impl RealEngines {
         let mut environment = site.environment.clone();
         let level = match self.verbose {
             0 => least,
-            1 => "workerctl=debug,info",
+            1 => "workerctl=debug,info,rmcp=warn",
             _ => "workerctl=trace,debug",
         };
         environment

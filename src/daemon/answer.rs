@@ -8,13 +8,14 @@ use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodFilter, on};
+use axum::routing::{MethodFilter, any, on};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::events;
 use super::intake::{self, BodyLimits, Checked};
+use super::mcp::{self, Mounted};
 use super::metrics;
 use super::operation::Operation;
 use super::reply::{self, Refusal};
@@ -63,6 +64,8 @@ pub(super) struct Desk {
     pub(super) watchers: Arc<Semaphore>,
     pub(super) watch_threads: Arc<Semaphore>,
     notices: Option<Arc<Notices>>,
+    /// The Model Context Protocol, where it is served.
+    pub(super) mounted: OnceLock<Mounted>,
 }
 
 impl Desk {
@@ -77,6 +80,7 @@ impl Desk {
             // A watcher that left keeps its thread until the engine asks whether it is still there.
             watch_threads: Arc::new(Semaphore::new(limits.watchers.saturating_mul(2))),
             notices,
+            mounted: OnceLock::new(),
             limits,
         }
     }
@@ -183,7 +187,15 @@ pub(super) fn router(desk: &Arc<Desk>) -> Router {
             }),
         );
     }
+    let served = Arc::clone(desk);
     router
+        .route(
+            crate::mcp::PATH,
+            any(move |request| async move {
+                let answered = mcp::answer(&served, request).await;
+                answered.unwrap_or_else(Refusal::into_response)
+            }),
+        )
         .method_not_allowed_fallback(|| async {
             Refusal::of_transport(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -191,16 +203,19 @@ pub(super) fn router(desk: &Arc<Desk>) -> Router {
                 "this path does not take this method".to_owned(),
             )
         })
-        .fallback(|| async {
-            Refusal::from(
-                Diagnostic::new(
-                    Kind::NotFound,
-                    "no_such_path",
-                    "nothing is served at this path",
-                )
-                .hint("`GET /v1/openapi.json` lists every path"),
-            )
-        })
+        .fallback(|| async { no_such_path() })
+}
+
+/// Nothing is served there.
+pub(super) fn no_such_path() -> Refusal {
+    Refusal::from(
+        Diagnostic::new(
+            Kind::NotFound,
+            "no_such_path",
+            "nothing is served at this path",
+        )
+        .hint("`GET /v1/openapi.json` lists every path"),
+    )
 }
 
 async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<Response, Refusal> {

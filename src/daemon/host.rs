@@ -10,12 +10,15 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::definitions::DefinitionsWatch;
+use super::mcp::Mounted;
 use super::notices::Announcer;
 use super::server::{Identity, Limits, Notices, Server};
 use super::socket::{Endpoint, SocketPlaces};
 use super::succession::Succession;
+use super::tcp::TcpDoor;
 use super::turning::Daemon;
 use crate::clock::SystemClock;
+use crate::engine::definitions::Definitions;
 use crate::engine::{self, Engine, EngineOptions, Heartbeat, Hints, Host, Watched};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
@@ -73,6 +76,10 @@ pub trait Hosted: Send + Sync {
     fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
         drop(told);
     }
+    /// Its definitions, where it has some.
+    fn definitions(&self) -> Option<Arc<Definitions>> {
+        None
+    }
     /// Does this whenever something else is due next or a schedule is overdue or no longer.
     fn on_agenda(&self, told: Box<dyn Fn() + Send + Sync>) {
         drop(told);
@@ -114,6 +121,10 @@ impl Hosted for Engine {
 
     fn on_agenda(&self, told: Box<dyn Fn() + Send + Sync>) {
         Engine::on_agenda(self, told);
+    }
+
+    fn definitions(&self) -> Option<Arc<Definitions>> {
+        Some(Engine::definitions(self))
     }
 
     fn join(self: Arc<Self>) -> Result<(), Diagnostic> {
@@ -163,6 +174,8 @@ pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
             Endpoint::bind(&path)
         })?
     };
+    // Refused before anything runs.
+    let tcp = TcpDoor::open(&options.workspace, &options.state_dir, &options.environment)?;
     let engine_options = EngineOptions {
         workspace: options.workspace.clone(),
         state_dir: options.state_dir.clone(),
@@ -184,6 +197,8 @@ pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
     let places = Places {
         workspace: options.workspace.clone(),
         home: engine::definitions::home(&options.environment),
+        state_dir: options.state_dir.clone(),
+        tcp,
     };
     let ended = listening
         .and_then(|()| runtime.block_on(host(&endpoint, places, announcer, signals, start)));
@@ -202,8 +217,10 @@ pub fn serve_daemon(
 ) -> Result<(), Diagnostic> {
     let runtime = runtime()?;
     let places = Places {
+        state_dir: workspace.join(".workerctl"),
         workspace,
         home: None,
+        tcp: None,
     };
     let ended = runtime.block_on(host(endpoint, places, announcer, signals, start));
     runtime.shutdown_background();
@@ -248,15 +265,25 @@ struct Places {
     workspace: PathBuf,
     /// The directory whose skills count.
     home: Option<PathBuf>,
+    /// Where the engine keeps its state.
+    state_dir: PathBuf,
+    /// The way in over TCP, where one is asked for.
+    tcp: Option<TcpDoor>,
 }
 
 async fn host(
     endpoint: &Endpoint,
-    Places { workspace, home }: Places,
+    places: Places,
     announcer: Announcer,
     mut signals: mpsc::Receiver<HostSignal>,
     start: StartEngine,
 ) -> Result<(), Diagnostic> {
+    let Places {
+        workspace,
+        home,
+        state_dir,
+        tcp,
+    } = places;
     let notices = Arc::new(Notices::default());
     let server = Server::start(
         endpoint.listener()?,
@@ -266,6 +293,10 @@ async fn host(
     )?;
     let (engine, stop) = recover(&announcer, &mut signals, start).await?;
     server.open(engine.control());
+    if let Some(definitions) = engine.definitions() {
+        let mounted = Mounted::new(engine.control(), definitions, state_dir);
+        server.mount(mounted, tcp)?;
+    }
     let told = Arc::clone(&notices);
     engine.on_end(Box::new(move || told.ended.notify_one()));
     let told = Arc::clone(&notices);

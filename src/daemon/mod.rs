@@ -13,6 +13,7 @@ mod host;
 mod hosted;
 mod intake;
 mod logging;
+mod mcp;
 mod metrics;
 mod notices;
 mod openapi;
@@ -25,6 +26,7 @@ mod socket;
 mod sse;
 mod stalling;
 mod succession;
+mod tcp;
 mod turning;
 
 pub use client::HttpControl;

@@ -17,16 +17,19 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
+use hyper::service::{HttpService, Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::answer::{self, Desk};
+use super::mcp::Mounted;
 use super::socket::canonical;
 use super::stalling::Stalling;
+use super::tcp::TcpDoor;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
@@ -143,7 +146,10 @@ impl Server {
         let thread = std::thread::Builder::new()
             .name("api".to_owned())
             .spawn(move || {
-                runtime.block_on(serve(listener, served, stopped));
+                runtime.block_on(serve(listener, Arc::clone(&served), stopped));
+                if let Some(mounted) = served.mounted.get() {
+                    mounted.stop();
+                }
                 // Questions that the engine still works on must not hold up the end.
                 runtime.shutdown_background();
             })
@@ -158,6 +164,17 @@ impl Server {
     /// Hands over the engine that answers from now on.
     pub fn open(&self, control: Arc<dyn Control>) {
         self.desk.open(control);
+    }
+
+    /// Serves the Model Context Protocol beside the API from now on, and over TCP where a door is given.
+    pub(super) fn mount(&self, mounted: Mounted, tcp: Option<TcpDoor>) -> Result<(), Diagnostic> {
+        if let Some(door) = tcp {
+            mounted.open(door, &self.desk.limits)?;
+        }
+        if self.desk.mounted.set(mounted).is_err() {
+            tracing::error!("the Model Context Protocol was mounted twice");
+        }
+        Ok(())
     }
 
     /// Accepts no more, lets requests under way end for a moment, ends.
@@ -182,7 +199,7 @@ impl Drop for Server {
 }
 
 /// Connections that have not sent their request yet, oldest first.
-type Unheard = Arc<Mutex<BTreeMap<u64, AbortHandle>>>;
+pub(super) type Unheard = Arc<Mutex<BTreeMap<u64, AbortHandle>>>;
 
 /// A connection's entry among those that may have to give way.
 #[derive(Clone)]
@@ -191,7 +208,27 @@ pub(super) struct Waiting {
     unheard: Unheard,
 }
 
+/// Ends the oldest connection that has not sent its request yet; whether there was one.
+pub(super) fn make_place(unheard: &Unheard) -> bool {
+    let oldest = locked(unheard).pop_first();
+    oldest.is_some_and(|(_, oldest)| {
+        oldest.abort();
+        true
+    })
+}
+
 impl Waiting {
+    /// An entry of its own for a connection.
+    pub(super) fn new(number: u64, unheard: &Unheard) -> Waiting {
+        let unheard = Arc::clone(unheard);
+        Waiting { number, unheard }
+    }
+
+    /// From here on the connection may have to give way.
+    pub(super) fn enter(&self, connection: AbortHandle) {
+        locked(&self.unheard).insert(self.number, connection);
+    }
+
     /// The request has arrived whole: from here on its connection keeps its place.
     pub(super) fn answering(parts: &mut Parts) {
         if let Some(waiting) = parts.extensions.remove::<Waiting>() {
@@ -199,7 +236,8 @@ impl Waiting {
         }
     }
 
-    fn forget(&self) {
+    /// From here on its connection keeps its place.
+    pub(super) fn forget(&self) {
         locked(&self.unheard).remove(&self.number);
     }
 }
@@ -223,10 +261,9 @@ async fn serve(listener: UnixListener, desk: Arc<Desk>, mut stopped: watch::Rece
                     pause = Pause::default();
                     number += 1;
                     if admitted(&stream, &desk, connections.len(), &unheard) {
-                        let waiting = Waiting { number, unheard: Arc::clone(&unheard) };
-                        let connection = converse(stream, router.clone(), waiting, desk.limits.clone());
-                        let handle = connections.spawn(connection);
-                        locked(&unheard).insert(number, handle);
+                        let waiting = Waiting::new(number, &unheard);
+                        let connection = converse(stream, router.clone(), waiting.clone(), desk.limits.clone());
+                        waiting.enter(connections.spawn(connection));
                     }
                 }
                 Err(error) => pause.take(&error).await,
@@ -234,6 +271,9 @@ async fn serve(listener: UnixListener, desk: Arc<Desk>, mut stopped: watch::Rece
         }
     }
     drop(listener);
+    if let Some(mounted) = desk.mounted.get() {
+        mounted.close(&desk.limits).await;
+    }
     let patience = tokio::time::sleep(desk.limits.stop_patience);
     tokio::pin!(patience);
     while !connections.is_empty() {
@@ -257,11 +297,7 @@ fn admitted(stream: &UnixStream, desk: &Desk, connected: usize, unheard: &Unhear
         );
         return false;
     }
-    if connected < desk.limits.connections {
-        return true;
-    }
-    if let Some((_, oldest)) = locked(unheard).pop_first() {
-        oldest.abort();
+    if connected < desk.limits.connections || make_place(unheard) {
         return true;
     }
     tracing::warn!(
@@ -287,11 +323,26 @@ fn refuse(stream: &UnixStream, status: &str, body: &str) {
 }
 
 async fn converse(stream: UnixStream, router: Router, waiting: Waiting, limits: Limits) {
-    let gone = waiting.clone();
+    let entry = waiting.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(waiting.clone());
+        request.extensions_mut().insert(entry.clone());
         TowerToHyperService::new(router.clone()).call(request.map(Body::new))
     });
+    serve_one(stream, service, &waiting, &limits).await;
+}
+
+/// Serves one request on one connection.
+pub(super) async fn serve_one<S, B>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    service: S,
+    waiting: &Waiting,
+    limits: &Limits,
+) where
+    S: HttpService<Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B: hyper::body::Body + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let ended = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.read_patience)
@@ -303,7 +354,7 @@ async fn converse(stream: UnixStream, router: Router, waiting: Waiting, limits: 
             service,
         )
         .await;
-    gone.forget();
+    waiting.forget();
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
@@ -311,12 +362,12 @@ async fn converse(stream: UnixStream, router: Router, waiting: Waiting, limits: 
 
 /// The pause after an `accept` that failed, such as for want of file descriptors: it would fail again at once.
 #[derive(Default)]
-struct Pause {
+pub(super) struct Pause {
     failures: u32,
 }
 
 impl Pause {
-    async fn take(&mut self, error: &io::Error) {
+    pub(super) async fn take(&mut self, error: &io::Error) {
         if self.failures == 0 {
             tracing::warn!(%error, "no connection can be accepted at the moment");
         }

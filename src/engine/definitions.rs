@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use super::names;
 use super::syntax::{self, Syntax};
@@ -225,10 +225,14 @@ pub fn home(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
     home.is_absolute().then_some(home)
 }
 
+/// Is told of definitions that are in force from now on.
+pub type OnDefinitions = Box<dyn Fn(&Arc<Catalog>) + Send + Sync>;
+
 /// The definitions in force; replaced whole.
 pub struct Definitions {
     home: Option<PathBuf>,
     current: RwLock<Arc<Catalog>>,
+    told: Mutex<Vec<OnDefinitions>>,
 }
 
 impl Definitions {
@@ -237,7 +241,15 @@ impl Definitions {
         Definitions {
             home: home(environment),
             current: RwLock::new(Arc::new(load(workspace, environment))),
+            told: Mutex::default(),
         }
+    }
+
+    /// Does this, briefly, with the definitions in force now and with all that replace them.
+    pub fn on_change(&self, told: OnDefinitions) {
+        let mut all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told(&self.current());
+        all.push(told);
     }
 
     /// The definitions in force.
@@ -257,7 +269,12 @@ impl Definitions {
             &self.current(),
             options(self.home.as_deref()),
         ));
+        // Held over both, so that nobody is told of them in another order than they came in.
+        let all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
+        for told in all.iter() {
+            told(&fresh);
+        }
         fresh
     }
 }

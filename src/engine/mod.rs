@@ -163,6 +163,11 @@ impl Engine {
         Arc::clone(&self.control) as Arc<dyn Control>
     }
 
+    /// Its definitions.
+    pub fn definitions(&self) -> Arc<Definitions> {
+        Arc::clone(&self.control.desk.definitions)
+    }
+
     /// Reads definitions again if any of them changed; answers whether any did.
     pub fn reload_if_stale(&self) -> Result<bool, Diagnostic> {
         if self.control.desk.definitions.current().is_stale() {

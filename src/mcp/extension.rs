@@ -53,7 +53,7 @@ pub(super) fn get(skills: &Skills, address: &str) -> Result<GetSkillResult, Erro
         .map(GetSkillResult::new)
         .ok_or_else(|| {
             let why = format!("no skill has the address `{}`", shown(address));
-            ErrorData::resource_not_found(why, None)
+            ErrorData::invalid_params(why, None)
         })
 }
 

@@ -9,6 +9,7 @@ mod batch;
 mod engines;
 mod extension;
 mod finding;
+mod http;
 mod listing;
 mod loading;
 mod page;
@@ -38,6 +39,8 @@ use crate::protocol::Control;
 use engines::Engines;
 use server::Server;
 use wire::Wire;
+
+pub use http::{Answer, Door, HttpOptions, HttpServer, PATH, Token};
 
 /// Finds the engine of the workspace, or hosts one.
 pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Control>, Diagnostic> + Send + Sync>;

@@ -8,6 +8,7 @@ use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
+use serde_json::json;
 
 use super::answer;
 use super::engines::Engines;
@@ -22,6 +23,9 @@ use crate::model::Kind;
 
 /// Skills whose files stand on one page.
 const PAGE: usize = 100;
+
+/// Longest address that is repeated as it was asked for.
+const ADDRESS_BYTES_MAX: usize = 2_048;
 
 /// The file that every skill has.
 const OWN: &str = "SKILL.md";
@@ -49,7 +53,7 @@ pub(super) fn list(
 }
 
 fn of_skill(entry: &Entry) -> Vec<Resource> {
-    let own = Resource::new(uri(&entry.name, OWN), format!("{}/{OWN}", entry.name))
+    let own = Resource::new(uri(&entry.name, OWN), entry.name.clone())
         .with_description(entry.description())
         .with_mime_type("text/markdown");
     let mut found = vec![own];
@@ -106,7 +110,11 @@ pub(super) fn read(
     engines: &Arc<Engines>,
     address: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let missing = |why: String| ErrorData::resource_not_found(why, None);
+    let missing = |why: String| {
+        // The address as it was asked for, which the protocol recommends.
+        let data = (address.len() <= ADDRESS_BYTES_MAX).then(|| json!({"uri": address}));
+        ErrorData::resource_not_found(why, data)
+    };
     let (text, kind) = if let Some(run) = address.strip_prefix("thread://") {
         let whole = engines.ask(|control| threads::whole(control, run));
         let text = whole.map_err(|refused| match refused.kind {

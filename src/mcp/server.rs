@@ -3,16 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
     ErrorCode, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
     Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
+use tokio::time::sleep;
 
 use super::answer::{self, apart, internal};
 use super::arguments::Arguments;
@@ -27,7 +30,7 @@ use crate::catalog::Catalog;
 const CALLS_MAX: usize = 256;
 
 /// Code of the refusal of one call more.
-const BUSY: i32 = -32_000;
+pub(super) const BUSY: i32 = -32_000;
 
 /// Methods that are known: what the SDK does not recognise has other parameters than they take.
 const METHODS: [&str; 11] = [
@@ -54,8 +57,16 @@ pub(super) struct Server {
     /// Whether somebody tells the client of changes already.
     telling: AtomicBool,
     /// Skills of the newest catalog that was asked for.
-    arranged: Mutex<Option<Arc<Skills>>>,
+    arranged: Arc<Mutex<Option<Arc<Skills>>>>,
 }
+
+/// Goes with a request of a session: set once the session has ended, so that what is cancelled from then on
+/// was not cancelled by its client.
+#[derive(Clone)]
+pub(super) struct Left(pub(super) Arc<AtomicBool>);
+
+/// How often it is looked whether a client that is told of changes has left.
+const LEFT_LOOK: Duration = Duration::from_mins(1);
 
 /// One call that is under way.
 struct Call(Arc<AtomicUsize>);
@@ -80,8 +91,26 @@ impl Server {
             ended,
             calls: Arc::default(),
             telling: AtomicBool::new(false),
-            arranged: Mutex::default(),
+            arranged: Arc::default(),
         }
+    }
+
+    /// Answers another client from the same definitions, within the same bounds.
+    pub(super) fn another(&self) -> Server {
+        Server {
+            catalogs: self.catalogs.clone(),
+            engines: Arc::clone(&self.engines),
+            state_dir: self.state_dir.clone(),
+            ended: Arc::clone(&self.ended),
+            calls: Arc::clone(&self.calls),
+            telling: AtomicBool::new(false),
+            arranged: Arc::clone(&self.arranged),
+        }
+    }
+
+    /// How many calls are under way, of all that answer from the same definitions.
+    pub(super) fn calls(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.calls)
     }
 
     fn begin(&self) -> Result<Call, ErrorData> {
@@ -131,9 +160,10 @@ impl Server {
             .filter(|c| !c.is_control())
             .take(60)
             .collect();
+        let left = context.extensions.get::<Left>();
         Running {
             engines: Arc::clone(&self.engines),
-            ended: Arc::clone(&self.ended),
+            ended: Arc::clone(left.map_or(&self.ended, |Left(left)| left)),
             by: format!("mcp {name}").trim_end().to_owned(),
         }
     }
@@ -383,10 +413,13 @@ impl ServerHandler for Server {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method: String = request.method.escape_debug().take(100).collect();
-        if METHODS.contains(&method.as_str()) {
+        // The newest version has no handshake.
+        let removed = method == "initialize"
+            && context.protocol_version() >= Some(ProtocolVersion::V_2026_07_28);
+        if METHODS.contains(&method.as_str()) && !removed {
             let why = format!("Invalid params of `{method}`");
             return Err(ErrorData::invalid_params(why, None));
         }
@@ -401,7 +434,18 @@ impl ServerHandler for Server {
         let mut catalogs = self.catalogs.clone();
         tokio::spawn(async move {
             let mut known = catalogs.borrow_and_update().clone();
-            while Server::changed(&mut catalogs, &mut known).await {
+            loop {
+                tokio::select! {
+                    changed = Server::changed(&mut catalogs, &mut known) => if !changed {
+                        return;
+                    },
+                    () = sleep(LEFT_LOOK) => {
+                        if context.peer.is_transport_closed() {
+                            return;
+                        }
+                        continue;
+                    }
+                }
                 let told = async {
                     context.peer.notify_tool_list_changed().await?;
                     context.peer.notify_prompt_list_changed().await?;

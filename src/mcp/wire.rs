@@ -31,8 +31,8 @@ const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Refusals of the protocol that lies below.
-const PARSE_ERROR: i32 = -32_700;
-const INVALID_REQUEST: i32 = -32_600;
+pub(super) const PARSE_ERROR: i32 = -32_700;
+pub(super) const INVALID_REQUEST: i32 = -32_600;
 
 enum Incoming {
     Line(Vec<u8>),
@@ -290,7 +290,7 @@ impl Transport<RoleServer> for Wire {
 }
 
 /// The message that a value is; otherwise what to answer.
-fn message(value: Value) -> Result<ClientJsonRpcMessage, Value> {
+pub(super) fn message(value: Value) -> Result<ClientJsonRpcMessage, Value> {
     let id = value
         .get("id")
         .filter(|id| id.is_string() || id.is_i64() || id.is_u64());
@@ -304,7 +304,7 @@ fn message(value: Value) -> Result<ClientJsonRpcMessage, Value> {
         .map_err(|error| refusal(&id, INVALID_REQUEST, &format!("Invalid Request: {error}")))
 }
 
-fn refusal(id: &Value, code: i32, message: &str) -> Value {
+pub(super) fn refusal(id: &Value, code: i32, message: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 

@@ -13,6 +13,36 @@ pub struct McpSettings {
     pub wait_ms: u64,
     /// How often changed definitions are looked for, in milliseconds.
     pub refresh_ms: u64,
+    /// The protocol over HTTP.
+    #[serde(default)]
+    pub http: McpHttp,
+}
+
+/// The protocol over HTTP, on the daemon's socket and where TCP is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpHttp {
+    /// `127.0.0.1:8931`: where it is served over TCP too. Always a loopback address.
+    pub listen: Option<String>,
+    /// The file that holds the bearer token of TCP: absolute, below `~/` or `$CREDENTIALS_DIRECTORY/`.
+    pub token_file: Option<String>,
+    /// Origins whose pages may ask, such as `http://localhost:6274`.
+    pub origins: Vec<String>,
+    /// Sessions at once.
+    pub sessions: u32,
+    /// After how long a session ends that nobody uses, in milliseconds.
+    pub idle_ms: u64,
+}
+
+impl Default for McpHttp {
+    fn default() -> McpHttp {
+        McpHttp {
+            listen: None,
+            token_file: None,
+            origins: Vec::new(),
+            sessions: 64,
+            idle_ms: 30 * 60_000,
+        }
+    }
 }
 
 impl Default for McpSettings {
@@ -22,6 +52,7 @@ impl Default for McpSettings {
             list_bytes: 32 * 1024,
             wait_ms: 45_000,
             refresh_ms: 30_000,
+            http: McpHttp::default(),
         }
     }
 }

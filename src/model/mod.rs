@@ -19,7 +19,7 @@ pub use config::Config;
 pub use definition::{Skill, Worker};
 pub use diagnostic::{Diagnostic, Kind};
 pub use ids::{RunId, SkillRef, ThreadId};
-pub use mcp_settings::McpSettings;
+pub use mcp_settings::{McpHttp, McpSettings};
 pub use outcome::{Failure, Outcome, Phase, Results, Step, StepResult};
 pub use problem::{Place, Problem, Severity};
 pub use schedule::{Dst, Fold, Gap};

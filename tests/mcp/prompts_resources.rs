@@ -124,7 +124,7 @@ fn the_skills_extension_gives_digests_of_what_can_be_read() {
         "skill://GIT/SKILL.md",
     ] {
         let answer = client.ask("skills/get", &json!({"uri": unknown}));
-        assert_eq!(answer["error"]["code"], -32_002, "{answer}");
+        assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     }
     // What is no text has no manifest.
     std::fs::write(workspace.root.join(".claude/skills/git/logo.png"), [0xff]).unwrap();
@@ -180,6 +180,7 @@ fn files_and_threads_are_resources() {
     ] {
         let answer = read(missing);
         assert_eq!(answer["error"]["code"], -32_002, "{missing}: {answer}");
+        assert_eq!(answer["error"]["data"]["uri"], missing, "{answer}");
         assert!(!answer.to_string().contains("SECRET"));
     }
     let templates = client.result("resources/templates/list", &json!({}));

@@ -57,7 +57,7 @@ const NAMED_ONLY_IN: [(&str, &[&str]); 12] = [
     ("tokio", &["agent", "daemon", "mcp"]),
     ("rmcp", &["mcp"]),
     ("axum", &["daemon"]),
-    ("hyper", &["daemon"]),
+    ("hyper", &["daemon", "mcp"]),
     ("clap", &["cli"]),
 ];
 

@@ -104,6 +104,26 @@ pub struct Mcp {
     /// How often changed definitions are looked for; at most 30s.
     #[schemars(schema_with = "duration")]
     pub refresh: Option<String>,
+    /// The protocol over HTTP, on the daemon's socket and where TCP is asked for.
+    pub http: Option<McpHttp>,
+}
+
+/// The protocol over HTTP.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct McpHttp {
+    /// Where it is served over TCP too, such as `127.0.0.1:8931`; a loopback address.
+    pub listen: Option<String>,
+    /// The file that holds the bearer token of TCP: absolute, below `~/` or `$CREDENTIALS_DIRECTORY/`; a token
+    /// in the state directory where nothing is said.
+    pub token_file: Option<String>,
+    /// Origins whose pages may ask, such as `http://localhost:6274`.
+    pub origins: Option<Vec<String>>,
+    /// Sessions at once.
+    #[schemars(range(min = 1, max = 1_024))]
+    pub sessions: Option<u32>,
+    /// After how long a session ends that nobody uses; at most 24h.
+    #[schemars(schema_with = "duration")]
+    pub idle: Option<String>,
 }
 
 /// Whether something may be done.

@@ -186,7 +186,28 @@ fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {
         },
         span("mcp.wait", mcp.wait_ms),
         span("mcp.refresh", mcp.refresh_ms),
+        optional("mcp.http.listen", mcp.http.listen.as_deref(), "no TCP"),
+        optional(
+            "mcp.http.token_file",
+            mcp.http.token_file.as_deref(),
+            "mcp-token of the state directory",
+        ),
+        list("mcp.http.origins", &mcp.http.origins),
+        Setting {
+            key: "mcp.http.sessions",
+            shown: mcp.http.sessions.to_string(),
+            value: json!(mcp.http.sessions),
+        },
+        span("mcp.http.idle", mcp.http.idle_ms),
     ]
+}
+
+fn optional(key: &'static str, value: Option<&str>, otherwise: &str) -> Setting {
+    Setting {
+        key,
+        shown: value.unwrap_or(otherwise).to_owned(),
+        value: json!(value),
+    }
 }
 
 fn list(key: &'static str, items: &[String]) -> Setting {

@@ -1,0 +1,103 @@
+//! What a client posted: read within bounds, and told apart before the SDK sees it.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::StatusCode;
+use hyper::body::{Body, Bytes};
+use hyper::header::{CONTENT_TYPE, HeaderMap};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
+use serde_json::Value;
+
+use super::super::batch::MESSAGES_MAX;
+use super::super::wire::{self, INVALID_REQUEST, MESSAGE_BYTES_MAX, PARSE_ERROR};
+use super::reply::{self, Answer, Refused};
+
+/// How long a body may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was posted.
+pub(super) enum Posted {
+    /// The first message of a session.
+    Begin,
+    /// One message, or what is none and is refused for its type.
+    One,
+    /// Several messages.
+    Batch(Vec<Value>),
+}
+
+/// Reads a body whole, or says why not.
+pub(super) async fn read<B>(body: B) -> Result<Bytes, Refused>
+where
+    B: Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let reading = Limited::new(body, MESSAGE_BYTES_MAX).collect();
+    let Ok(read) = tokio::time::timeout(PATIENCE, reading).await else {
+        let why = format!(
+            "Request Timeout: the body took more than {} s",
+            PATIENCE.as_secs()
+        );
+        return Err(reply::refusal(StatusCode::REQUEST_TIMEOUT, &why).into());
+    };
+    read.map(http_body_util::Collected::to_bytes)
+        .map_err(|error| {
+            let refused = if error.is::<LengthLimitError>() {
+                let why = format!("Payload Too Large: more than {MESSAGE_BYTES_MAX} bytes");
+                let refusal = wire::refusal(&Value::Null, INVALID_REQUEST, &why);
+                reply::json(StatusCode::PAYLOAD_TOO_LARGE, &refusal)
+            } else {
+                invalid("the body is cut off or not framed as HTTP/1.1")
+            };
+            refused.into()
+        })
+}
+
+/// Tells what was posted, or refuses it as the protocol does: what is no JSON, and what is no message.
+pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Refused> {
+    if !is_json(headers) {
+        return Ok(Posted::One);
+    }
+    let value: Value = serde_json::from_slice(body).map_err(|error| {
+        let why = format!("Parse error: {error}");
+        let refusal = wire::refusal(&Value::Null, PARSE_ERROR, &why);
+        reply::json(StatusCode::BAD_REQUEST, &refusal)
+    })?;
+    match value {
+        Value::Array(items) if items.is_empty() || items.len() > MESSAGES_MAX => {
+            let why = format!("a batch holds 1 to {MESSAGES_MAX} messages");
+            Err(invalid(why).into())
+        }
+        Value::Array(items) => Ok(Posted::Batch(items)),
+        value => match wire::message(value) {
+            Ok(message) if begins(&message) => Ok(Posted::Begin),
+            Ok(_) => Ok(Posted::One),
+            Err(refusal) => Err(reply::json(StatusCode::BAD_REQUEST, &refusal).into()),
+        },
+    }
+}
+
+/// Whether a session begins with this message.
+pub(super) fn begins(message: &ClientJsonRpcMessage) -> bool {
+    matches!(
+        message,
+        ClientJsonRpcMessage::Request(request)
+            if matches!(request.request, ClientRequest::InitializeRequest(_))
+    )
+}
+
+/// Refuses what is no message where one is expected.
+pub(super) fn invalid(why: impl Display) -> Answer {
+    let why = format!("Invalid Request: {why}");
+    let refusal = wire::refusal(&Value::Null, INVALID_REQUEST, &why);
+    reply::json(StatusCode::BAD_REQUEST, &refusal)
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    kind.and_then(|kind| kind.split(';').next())
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}

@@ -1,0 +1,59 @@
+//! Several messages in one request, which version 2025-03-26 of the protocol has and no other.
+
+use std::convert::Infallible;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
+use hyper::body::Bytes;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Request, StatusCode};
+use rmcp::transport::StreamableHttpService;
+use serde_json::Value;
+
+use super::super::server::Server;
+use super::super::wire;
+use super::intake;
+use super::reply::{self, Answer};
+use super::sessions::Sessions;
+
+/// Answers each message as if it had come alone; the answers follow each other on one stream.
+pub(super) async fn answer(
+    service: StreamableHttpService<Server, Sessions>,
+    parts: Parts,
+    items: Vec<Value>,
+) -> Answer {
+    let mut streams: Vec<BoxBody<Bytes, Infallible>> = Vec::new();
+    for item in items {
+        match wire::message(item.clone()) {
+            Err(refusal) => {
+                streams.push(Full::from(format!("data: {refusal}\n\n")).boxed());
+                continue;
+            }
+            Ok(message) if intake::begins(&message) => {
+                return intake::invalid("`initialize` stands alone");
+            }
+            Ok(_) => {}
+        }
+        let request = Request::from_parts(parts.clone(), Full::<Bytes>::from(item.to_string()));
+        let answer = service.handle(request).await;
+        match answer.status() {
+            StatusCode::OK => streams.push(answer.into_body()),
+            StatusCode::ACCEPTED => {}
+            // What is wrong with the request is wrong with all of it.
+            _ => return answer,
+        }
+    }
+    if streams.is_empty() {
+        return reply::empty(StatusCode::ACCEPTED);
+    }
+    let frames = stream::iter(streams).flat_map(BodyStream::new);
+    let mut answer = reply::with(StatusCode::OK, BodyExt::boxed(StreamBody::new(frames)));
+    let headers = answer.headers_mut();
+    let kind = HeaderValue::from_static("text/event-stream");
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    answer
+}
