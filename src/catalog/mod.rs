@@ -34,6 +34,7 @@ mod tree;
 mod unit;
 mod view;
 mod walk;
+pub mod watch;
 mod worker;
 
 #[cfg(test)]
@@ -145,19 +146,6 @@ pub fn load(root: &Path, options: Options<'_>) -> Catalog {
 /// definition, which a problem `kept-last-good` says; one whose file is gone goes.
 pub fn reload(previous: &Catalog, options: Options<'_>) -> Catalog {
     load::load(&previous.root, options, Some(previous))
-}
-
-/// The directories that hold skills which belong to no worker, whether they are there or not, as the
-/// configuration of the workspace says.
-pub fn skill_directories(workspace: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let Ok(root) = open::Root::open(workspace) else {
-        return Vec::new();
-    };
-    let (config, _) = config_file::read(&root);
-    roots::order::in_order(workspace, &config.skills, home)
-        .iter()
-        .map(|root| root.directory.clone())
-        .collect()
 }
 
 impl Catalog {
