@@ -9,6 +9,7 @@ mod checks;
 mod config_file;
 pub mod dialect;
 mod document;
+mod folded;
 mod frontmatter;
 mod identity;
 pub mod input_schema;
@@ -109,6 +110,8 @@ pub struct Catalog {
     units: Vec<Arc<unit::Unit>>,
     /// What the schedules were made from, for workers and skills that keep their last good definition.
     drafts: Vec<Arc<schedule::Draft>>,
+    /// Skills of workers by id and by address: the place of the worker, and that of the skill.
+    names: folded::Folded<(usize, usize)>,
 }
 
 /// What changes when any definition file appears, changes or goes.
