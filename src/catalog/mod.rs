@@ -9,6 +9,7 @@ mod checks;
 mod config_file;
 pub mod dialect;
 mod document;
+mod entries;
 mod folded;
 mod frontmatter;
 mod identity;

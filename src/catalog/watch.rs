@@ -82,14 +82,13 @@ fn listen(
         if is_stopped(&inotify, stop)? {
             return Ok(());
         }
-        changed = match inotify.read_events(&mut buffer) {
+        changed = false;
+        match inotify.read_events(&mut buffer) {
             // Each of them is taken in: new directories among them are to be watched.
-            Ok(notices) => notices.fold(false, |changed, notice| {
-                tree.hear(&notice.to_owned()) || changed
-            }),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
+            Ok(notices) => notices.for_each(|notice| changed |= tree.hear(&notice.to_owned())),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
-        };
+        }
     }
 }
 
@@ -416,7 +415,7 @@ mod tests {
         let kept = elsewhere.path().join("kept");
         fs::create_dir_all(kept.join("skills")).unwrap();
         noticed(&hints, || {
-            symlink(&kept, home.path().join(".wave")).unwrap()
+            symlink(&kept, home.path().join(".wave")).unwrap();
         });
         noticed(&hints, || fs::write(kept.join("skills/x"), "x").unwrap());
         let named = tempfile::tempdir().unwrap();
