@@ -34,12 +34,16 @@ def record(directory, command):
     os._exit(code)
 
 
+def refuse(constant):
+    raise ValueError(f"{constant} is no JSON")
+
+
 def messages(path):
     """Each message of a file, those of batches alone; None for what is no JSON."""
     with open(path, "rb") as file:
         for line in file:
             try:
-                message = json.loads(line)
+                message = json.loads(line, parse_constant=refuse)
             except ValueError:
                 yield None
                 continue

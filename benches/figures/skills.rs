@@ -236,8 +236,8 @@ fn calls(workspace: &Workspace, count: usize, report: &mut Report) {
         Target::None,
         "waits for discovery",
     );
-    let list = samples(&server.pid(), 100, &mut || {
-        drop(server.ask("tools/list", &json!({})))
+    let list = samples(server.pid(), 100, &mut || {
+        drop(server.ask("tools/list", &json!({})));
     });
     report.add(
         &name("`tools/list` again"),
@@ -247,7 +247,7 @@ fn calls(workspace: &Workspace, count: usize, report: &mut Report) {
         &list.told(),
     );
     let mut at = 0;
-    let one = samples(&server.pid(), CALLS, &mut || {
+    let one = samples(server.pid(), CALLS, &mut || {
         at += 1;
         server.load(&format!("skill-{:05}", at * 7 % count));
     });
@@ -258,7 +258,7 @@ fn calls(workspace: &Workspace, count: usize, report: &mut Report) {
         Target::AtMost(0.5),
         &one.told(),
     );
-    let missed = samples(&server.pid(), 200, &mut || {
+    let missed = samples(server.pid(), 200, &mut || {
         assert!(server.load("nothing").contains("not found"));
     });
     report.add(
@@ -325,8 +325,8 @@ impl Samples {
     }
 }
 
-fn samples(pid: &u32, rounds: usize, something: &mut dyn FnMut()) -> Samples {
-    let processor = processor_seconds_of(*pid);
+fn samples(pid: u32, rounds: usize, something: &mut dyn FnMut()) -> Samples {
+    let processor = processor_seconds_of(pid);
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {
             let begun = Instant::now();
@@ -334,7 +334,7 @@ fn samples(pid: &u32, rounds: usize, something: &mut dyn FnMut()) -> Samples {
             begun.elapsed().as_secs_f64() * 1e3
         })
         .collect();
-    let used = (processor_seconds_of(*pid) - processor) * 1e3 / rounds as f64;
+    let used = (processor_seconds_of(pid) - processor) * 1e3 / rounds as f64;
     times.sort_by(f64::total_cmp);
     Samples {
         median: times[rounds / 2],
