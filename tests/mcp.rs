@@ -13,6 +13,8 @@
 mod client;
 #[path = "mcp/files.rs"]
 mod files;
+#[path = "mcp/freshness.rs"]
+mod freshness;
 #[path = "mcp/hostile.rs"]
 mod hostile;
 #[path = "mcp/prompts_resources.rs"]

@@ -20,6 +20,8 @@ mod limits;
 mod mutating;
 mod report;
 mod schedules;
+mod skills;
+mod speaking;
 mod start;
 mod syncs;
 mod throughput;
@@ -46,6 +48,8 @@ pub(crate) struct Scale {
     pub repository_files: [usize; 2],
     /// Skills that an idle daemon has loaded.
     pub skills: usize,
+    /// How many skills of roots are found and handed out.
+    pub skills_found: &'static [usize],
     /// For how many seconds an idle daemon is watched.
     pub idle_seconds: u64,
     /// Schedules of a large workspace.
@@ -62,6 +66,7 @@ const FULL: Scale = Scale {
     definition_files: 10_000,
     repository_files: [1_000, 50_000],
     skills: 1_000,
+    skills_found: &[10, 100, 1_000, 10_000],
     idle_seconds: 35,
     schedules: 100_000,
     due_rounds: 20,
@@ -75,6 +80,7 @@ const QUICK: Scale = Scale {
     definition_files: 200,
     repository_files: [100, 1_000],
     skills: 100,
+    skills_found: &[10, 100],
     idle_seconds: 3,
     schedules: 1_000,
     due_rounds: 3,
@@ -86,7 +92,7 @@ type Benchmark = (&'static str, fn(Scale, &mut Report));
 /// Measured only when it is named.
 const PROFILE: Benchmark = ("profile", throughput::profile);
 
-const BENCHMARKS: [Benchmark; 7] = [
+const BENCHMARKS: [Benchmark; 8] = [
     ("throughput", throughput::measure),
     ("latency", latency::measure),
     ("syncs", syncs::measure),
@@ -94,6 +100,7 @@ const BENCHMARKS: [Benchmark; 7] = [
     ("idle", idle::measure),
     ("mutating", mutating::measure),
     ("schedules", schedules::measure),
+    ("skills", skills::measure),
 ];
 
 fn is_set(name: &str) -> bool {

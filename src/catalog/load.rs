@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::folded::Folded;
 use super::open::Root;
 use super::schedule::{self, Draft};
 use super::unit::{self, Rejected, Unit};
@@ -86,6 +87,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         provides: options.provides,
         units,
         drafts: assembly.drafts,
+        names: Folded::default(),
     };
     tidy(&mut catalog.problems);
     catalog.workers.sort_by(|a, b| a.id.cmp(&b.id));
@@ -164,6 +166,7 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         drafts: previous
             .map(|known| known.drafts.clone())
             .unwrap_or_default(),
+        names: Folded::default(),
     }
 }
 

@@ -50,15 +50,15 @@ impl Catalog {
     /// by its name or its qualified one; case does not matter.
     pub fn find(&self, name: &str) -> Lookup {
         let wanted = name.trim().to_lowercase();
-        let matching: Vec<_> = self
-            .skills()
-            .filter(|(_, skill)| {
-                let address = skill.address.to_string().to_lowercase();
-                address == wanted || skill.address.skill.to_lowercase() == wanted
-            })
-            .collect();
-        match matching.as_slice() {
-            [(worker, skill)] => Lookup::Found(Arc::clone(worker), Arc::clone(skill)),
+        self.find_exactly(&wanted)
+            .unwrap_or_else(|| Lookup::Unknown(self.candidates(&wanted)))
+    }
+
+    /// As [`Catalog::find`], and looks for nothing similar, which takes as long as there are skills.
+    pub fn find_exactly(&self, name: &str) -> Option<Lookup> {
+        let wanted = name.trim().to_lowercase();
+        match self.of_workers(&wanted).as_slice() {
+            [(worker, skill)] => Some(Lookup::Found(Arc::clone(worker), Arc::clone(skill))),
             [] => self.find_otherwise(&wanted),
             several => {
                 let addresses = several.iter().map(|(_, skill)| skill.address.to_string());
@@ -66,18 +66,40 @@ impl Catalog {
                 let named = of_roots
                     .iter()
                     .filter(|skill| skill.name.to_lowercase() == wanted);
-                Lookup::Ambiguous(addresses.chain(named.map(|one| one.qualified())).collect())
+                let all = addresses.chain(named.map(|one| one.qualified()));
+                Some(Lookup::Ambiguous(all.collect()))
             }
         }
     }
 
-    fn find_otherwise(&self, wanted: &str) -> Lookup {
+    /// Skills of workers that have this address or this id.
+    fn of_workers(&self, wanted: &str) -> Vec<(&Arc<Worker>, &Arc<Skill>)> {
+        let names = || {
+            let workers = self.workers.iter().enumerate();
+            workers.flat_map(|(at, worker)| {
+                let skills = worker.skills.iter().enumerate();
+                skills.flat_map(move |(place, skill)| {
+                    let names = [skill.address.to_string(), skill.address.skill.clone()];
+                    names.map(|name| (name, (at, place)))
+                })
+            })
+        };
+        let found = self.names.find(wanted, names).iter();
+        found
+            .filter_map(|(at, place)| {
+                let worker = self.workers.get(*at)?;
+                Some((worker, worker.skills.get(*place)?))
+            })
+            .collect()
+    }
+
+    fn find_otherwise(&self, wanted: &str) -> Option<Lookup> {
         if let Some(rejected) = self.rejected_as(wanted) {
             let problems = self.problems_of(rejected);
-            return Lookup::Rejected(rejected.clone(), problems);
+            return Some(Lookup::Rejected(rejected.clone(), problems));
         }
         if let Some(skill) = self.root_skills.find(wanted) {
-            return Lookup::OfRoot(Arc::clone(skill));
+            return Some(Lookup::OfRoot(Arc::clone(skill)));
         }
         if let Some(refused) = self.root_skills.find_refused(wanted) {
             let all = self
@@ -89,9 +111,9 @@ impl Catalog {
                 .cloned()
                 .collect();
             keep_worst(&mut why);
-            return Lookup::Refused(refused.clone(), why);
+            return Some(Lookup::Refused(refused.clone(), why));
         }
-        Lookup::Unknown(self.candidates(wanted))
+        None
     }
 
     fn rejected_as(&self, wanted: &str) -> Option<&Rejected> {

@@ -9,6 +9,8 @@ mod checks;
 mod config_file;
 pub mod dialect;
 mod document;
+mod entries;
+mod folded;
 mod frontmatter;
 mod http_settings;
 mod identity;
@@ -35,6 +37,7 @@ mod tree;
 mod unit;
 mod view;
 mod walk;
+pub mod watch;
 mod worker;
 
 #[cfg(test)]
@@ -109,6 +112,8 @@ pub struct Catalog {
     units: Vec<Arc<unit::Unit>>,
     /// What the schedules were made from, for workers and skills that keep their last good definition.
     drafts: Vec<Arc<schedule::Draft>>,
+    /// Skills of workers by id and by address: the place of the worker, and that of the skill.
+    names: folded::Folded<(usize, usize)>,
 }
 
 /// What changes when any definition file appears, changes or goes.
@@ -154,19 +159,6 @@ pub fn config(root: &Path) -> std::io::Result<(Config, Vec<Problem>)> {
 /// definition, which a problem `kept-last-good` says; one whose file is gone goes.
 pub fn reload(previous: &Catalog, options: Options<'_>) -> Catalog {
     load::load(&previous.root, options, Some(previous))
-}
-
-/// The directories that hold skills which belong to no worker, whether they are there or not, as the
-/// configuration of the workspace says.
-pub fn skill_directories(workspace: &Path, home: Option<&Path>) -> Vec<PathBuf> {
-    let Ok(root) = open::Root::open(workspace) else {
-        return Vec::new();
-    };
-    let (config, _) = config_file::read(&root);
-    roots::order::in_order(workspace, &config.skills, home)
-        .iter()
-        .map(|root| root.directory.clone())
-        .collect()
 }
 
 impl Catalog {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::report::Report;
@@ -25,14 +25,13 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    pub(crate) fn of(metadata: &std::fs::Metadata) -> Stamp {
-        use std::os::unix::fs::MetadataExt;
+    fn of(stat: &Stat) -> Stamp {
         Stamp {
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-            inode: metadata.ino(),
-            device: metadata.dev(),
+            size: stat.st_size.cast_unsigned(),
+            modified: (stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
+            changed: (stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
+            inode: stat.st_ino,
+            device: stat.st_dev,
         }
     }
 
@@ -116,9 +115,9 @@ impl Root {
 
     /// Stamp of a path, links followed; `None` where nothing is.
     pub(crate) fn stamp(&self, relative: &str) -> Option<Stamp> {
-        std::fs::metadata(self.path.join(relative))
-            .ok()
-            .map(|metadata| Stamp::of(&metadata))
+        // From here, so that the directories above need not be walked for every file.
+        let stat = rustix::fs::statat(&self.directory, relative, AtFlags::empty());
+        stat.ok().map(|stat| Stamp::of(&stat))
     }
 
     /// Path relative to the workspace of what `relative` leads to, when that lies inside.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::entries::{self, Bound, Entry};
 use super::open::{Root, Stamp};
 use super::report::Report;
 use super::source::whole_file;
@@ -45,7 +46,11 @@ pub(crate) struct Found {
 pub(crate) fn search(root: &Root) -> Found {
     let mut search = Search {
         root,
-        entries: 0,
+        entries: Bound::new(
+            ENTRIES_MAX,
+            "below `workers/`",
+            "keep data outside of the workers' directories",
+        ),
         visited: HashSet::new(),
         links: Vec::new(),
         units: Vec::new(),
@@ -76,79 +81,17 @@ pub(crate) fn search(root: &Root) -> Found {
 
 struct Search<'r> {
     root: &'r Root,
-    entries: usize,
+    entries: Bound,
     visited: HashSet<(u64, u64)>,
     links: Vec<(String, usize)>,
     units: Vec<UnitFiles>,
     report: Report,
 }
 
-struct Listed {
-    name: String,
-    link: bool,
-    directory: bool,
-}
-
 impl Search<'_> {
-    fn list(&mut self, path: &str) -> Vec<Listed> {
-        let mut listed = Vec::new();
-        let entries = match std::fs::read_dir(self.root.path().join(path)) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.unreadable(path, &error);
-                return listed;
-            }
-        };
-        for entry in entries {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    self.unreadable(path, &error);
-                    break;
-                }
-            };
-            self.entries += 1;
-            if self.entries > ENTRIES_MAX {
-                if self.entries == ENTRIES_MAX + 1 {
-                    self.report.error(
-                        "tree-too-large",
-                        whole_file(path),
-                        format!("more than {ENTRIES_MAX} entries below `{WORKERS_DIR}/`"),
-                        "keep data outside of the workers' directories",
-                    );
-                }
-                break;
-            }
-            let Ok(name) = entry.file_name().into_string() else {
-                self.report.warning(
-                    "name-not-utf8",
-                    whole_file(path),
-                    format!(
-                        "`{}` is not UTF-8 and is left out",
-                        entry.file_name().display()
-                    ),
-                    "rename it",
-                );
-                continue;
-            };
-            let kind = entry.file_type().ok();
-            listed.push(Listed {
-                name,
-                link: kind.is_some_and(|kind| kind.is_symlink()),
-                directory: kind.is_some_and(|kind| kind.is_dir()),
-            });
-        }
-        listed.sort_by(|a, b| a.name.cmp(&b.name));
-        listed
-    }
-
-    fn unreadable(&mut self, path: &str, error: &std::io::Error) {
-        self.report.error(
-            "directory-unreadable",
-            whole_file(path),
-            format!("the directory cannot be read: {error}"),
-            "check its owner and mode",
-        );
+    fn list(&mut self, path: &str) -> Vec<Entry> {
+        let place = self.root.path().join(path);
+        entries::list(&place, path, &mut self.entries, &mut self.report)
     }
 
     fn directory(&mut self, path: &str, depth: usize) {
@@ -219,7 +162,7 @@ impl Search<'_> {
     }
 
     /// Name of the worker's file in a directory.
-    fn definition(&mut self, path: &str, listed: &[Listed]) -> Option<String> {
+    fn definition(&mut self, path: &str, listed: &[Entry]) -> Option<String> {
         let has = |name: &str| listed.iter().any(|entry| entry.name == name);
         match (has("worker.yaml"), has("worker.yml")) {
             (true, false) => Some("worker.yaml".to_owned()),
@@ -245,7 +188,7 @@ impl Search<'_> {
         }
     }
 
-    fn unit(&mut self, path: &str, name: &str, listed: &[Listed]) {
+    fn unit(&mut self, path: &str, name: &str, listed: &[Entry]) {
         let definition = format!("{path}/{name}");
         let skills = listed
             .iter()

@@ -1,7 +1,7 @@
 //! `workerctl daemon`: starts the engine, serves it, listens to signals, feeds the watchdog, ends in order.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::definitions::DefinitionsWatch;
 use super::mcp::Mounted;
 use super::notices::Announcer;
 use super::server::{Identity, Limits, Notices, Server};
@@ -17,6 +16,7 @@ use super::socket::{Endpoint, SocketPlaces};
 use super::succession::Succession;
 use super::tcp::TcpDoor;
 use super::turning::Daemon;
+use crate::catalog::watch::Watch;
 use crate::clock::SystemClock;
 use crate::engine::definitions::Definitions;
 use crate::engine::{self, Engine, EngineOptions, Heartbeat, Hints, Host, Watched};
@@ -302,12 +302,12 @@ async fn host(
     let told = Arc::clone(&notices);
     engine.on_agenda(Box::new(move || told.changed.notify_one()));
     let (hints, hinted) = mpsc::channel(1);
-    let watched = DefinitionsWatch::start(&workspace, home, hints);
+    let watched = watch(&workspace, home, hints);
     let mut daemon = Daemon::new(engine, announcer, notices, endpoint);
     daemon.ready();
     tracing::info!(
         workspace = %workspace.display(),
-        socket = %endpoint.path().unwrap_or(std::path::Path::new("")).display(),
+        socket = %endpoint.path().unwrap_or(Path::new("")).display(),
         "ready"
     );
     if stop {
@@ -316,6 +316,17 @@ async fn host(
     daemon.turn(signals, hinted).await;
     drop(watched);
     daemon.end(server).await
+}
+
+/// Hints that definitions have changed; without it the rescan of the tick finds them.
+fn watch(workspace: &Path, home: Option<PathBuf>, hints: mpsc::Sender<()>) -> Option<Watch> {
+    let hint = move || {
+        // A full channel holds a hint already.
+        let _ = hints.try_send(());
+    };
+    Watch::start(workspace, home, hint)
+        .inspect_err(|error| tracing::warn!(%error, "definitions are not watched; the rescan every 30 s remains"))
+        .ok()
 }
 
 /// Starts the engine while the service manager is kept patient. The flag: it is to stop at once.

@@ -5,7 +5,6 @@
 
 mod answer;
 mod client;
-mod definitions;
 mod dialling;
 mod events;
 mod exchange;

@@ -11,7 +11,7 @@ use futures_util::StreamExt;
 use inotify::{EventMask, EventOwned, Inotify, WatchDescriptor, WatchMask, Watches};
 use tokio::task::JoinHandle;
 
-use super::definitions::{is_no_directory, mask};
+use crate::catalog::watch::{changes, is_no_directory};
 use crate::engine::{Hints, Watched};
 
 /// Bytes of notices that are taken at once.
@@ -179,7 +179,7 @@ impl<'a> Places<'a> {
         }
         let descriptor = match self.watches.add(
             directory,
-            mask() | WatchMask::MOVE_SELF | WatchMask::DELETE_SELF,
+            changes() | WatchMask::MOVE_SELF | WatchMask::DELETE_SELF,
         ) {
             Ok(descriptor) => descriptor,
             Err(error) if is_no_directory(&error) => return Ok(false),

@@ -37,15 +37,14 @@ pub(super) fn find(skills: &Skills, name: &str) -> Found {
         let of_root = skills.catalog.root_skills.find(&wanted);
         return of_root.map_or(Found::Unknown, |skill| Found::Skill(Entry::of_root(skill)));
     }
-    let looked_up = if source.is_empty() {
-        skills.catalog.find(&wanted)
-    } else {
-        match skills.catalog.find(&format!("{source}/{bare}")) {
-            Lookup::Unknown(_) => skills.catalog.find(&wanted),
-            found => found,
-        }
+    let catalog = &skills.catalog;
+    let of_worker = (!source.is_empty())
+        .then(|| catalog.find_exactly(&format!("{source}/{bare}")))
+        .flatten();
+    let Some(found) = of_worker.or_else(|| catalog.find_exactly(&wanted)) else {
+        return Found::Unknown;
     };
-    match looked_up {
+    match found {
         Lookup::Found(worker, skill) => {
             let address = skill.address.to_string();
             let own = |entry: &&Entry| matches!(&entry.what, What::Worker(_, one) if one.address == skill.address);

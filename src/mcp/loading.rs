@@ -7,15 +7,14 @@ use super::answer;
 use super::finding::{Found, find, shown};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, Skills, Standing, What};
-use super::wave::available;
 use crate::catalog::roots::files;
 
 /// Skills that one answer of `list_skills` holds.
 const LISTED_MAX: usize = 1_000;
 
 /// The tool `skill`.
-pub(super) fn skill(skills: &Skills, name: &str, budget: usize) -> CallToolResult {
-    let missing = || answer::plain(not_found(skills, name, budget));
+pub(super) fn skill(skills: &Skills, name: &str) -> CallToolResult {
+    let missing = || answer::plain(not_found(skills, name));
     let entry = match find(skills, name) {
         Found::Skill(entry) => entry,
         Found::Unknown => return missing(),
@@ -54,11 +53,11 @@ pub(super) fn loading(entry: &Entry, page: &page::Page) -> String {
     )
 }
 
-fn not_found(skills: &Skills, name: &str, budget: usize) -> String {
+fn not_found(skills: &Skills, name: &str) -> String {
     format!(
         "Skill '{}' not found.\n\nAvailable skills:\n{}\n\nUse the exact skill name (case-insensitive) to load a skill.",
         shown(name),
-        available(skills, budget)
+        skills.listed().dashes
     )
 }
 

@@ -1,16 +1,17 @@
 //! Reads the definitions beside the conversation, and again when they have changed.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::engines::Engines;
 use crate::catalog::Catalog;
-use crate::engine::definitions::Definitions;
+use crate::catalog::watch::Watch;
+use crate::engine::definitions::{self, Definitions};
 use crate::model::{Problem, Severity};
 
 /// Problems of one reading that are logged.
@@ -18,6 +19,9 @@ const TOLD_MAX: usize = 100;
 
 /// How often an engine that is not needed any more is looked for.
 const GIVING_BACK: Duration = Duration::from_secs(1);
+
+/// How long after a hint is waited for more of them: a program that writes one file may write others too.
+const GATHERED_FOR: Duration = Duration::from_millis(50);
 
 /// Where definitions are read from.
 pub(super) struct Source {
@@ -54,22 +58,67 @@ async fn keep_reading(
     source: Source,
     sender: watch::Sender<Option<Arc<Catalog>>>,
 ) -> Result<(), tokio::task::JoinError> {
-    let first = move || Arc::new(Definitions::load(&source.workspace, &source.environment));
+    let Source {
+        workspace,
+        environment,
+    } = source;
+    let home = definitions::home(&environment);
+    let place = workspace.clone();
+    let first = move || Arc::new(Definitions::load(&place, &environment));
     let definitions = tokio::task::spawn_blocking(first).await?;
     let mut known = HashSet::new();
     let mut catalog = definitions.current();
+    let mut changes = None;
     loop {
         tell_problems(&catalog, &mut known);
         let refresh = Duration::from_millis(catalog.config.mcp.refresh_ms);
         sender.send_replace(Some(catalog));
+        // Only now, so that the first answer does not wait for it; it hints at what changed since.
+        let changes = changes.get_or_insert_with(|| Changes::of(&workspace, home.clone()));
         catalog = loop {
-            sleep(refresh).await;
+            changes.wait(refresh).await;
+            let begun = tokio::time::Instant::now();
             let definitions = Arc::clone(&definitions);
             let look = move || definitions.reload_if_stale();
-            if let Some(fresh) = tokio::task::spawn_blocking(look).await? {
+            let looked = tokio::task::spawn_blocking(look).await?;
+            // What changes without end must not take a whole processor.
+            changes.rest = begun.elapsed();
+            if let Some(fresh) = looked {
                 break fresh;
             }
         };
+    }
+}
+
+/// Hints that definitions have changed.
+struct Changes {
+    hinted: Arc<Notify>,
+    /// The least time between a hint and the next look.
+    rest: Duration,
+    _watch: Option<Watch>,
+}
+
+impl Changes {
+    fn of(workspace: &Path, home: Option<PathBuf>) -> Changes {
+        let hinted = Arc::new(Notify::new());
+        let told = Arc::clone(&hinted);
+        let watch = Watch::start(workspace, home, move || told.notify_one());
+        let watch = watch.inspect_err(|error| {
+            tracing::warn!(%error, "definitions are not watched; they are looked at every `mcp.refresh`");
+        });
+        Changes {
+            hinted,
+            rest: Duration::ZERO,
+            _watch: watch.ok(),
+        }
+    }
+
+    /// Waits for a hint, at most so long.
+    async fn wait(&self, at_most: Duration) {
+        tokio::select! {
+            () = sleep(at_most) => {}
+            () = self.hinted.notified() => sleep(GATHERED_FOR.max(self.rest)).await,
+        }
     }
 }
 

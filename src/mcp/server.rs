@@ -187,13 +187,13 @@ impl Server {
                     return Err(arguments.refuse("Skill name cannot be empty"));
                 }
                 let name = arguments.needed(key)?.to_owned();
-                self.about(move |skills, _| loading::skill(skills, &name, budget(skills)))
+                self.about(move |skills, _| loading::skill(skills, &name))
                     .await
             }
             "Skill" => {
                 let arguments = Arguments::read("Skill", given, &["skill_name"])?;
                 let name = arguments.needed("skill_name")?.to_owned();
-                self.about(move |skills, _| wave::invoke(skills, &name, budget(skills)))
+                self.about(move |skills, _| wave::invoke(skills, &name))
                     .await
             }
             "loadSkill" => {
@@ -291,10 +291,6 @@ impl Server {
             }
         }
     }
-}
-
-fn budget(skills: &Skills) -> usize {
-    usize::try_from(skills.catalog.config.mcp.list_bytes).unwrap_or(usize::MAX)
 }
 
 impl ServerHandler for Server {

@@ -1,9 +1,11 @@
 //! All skills of one state of the definitions, as clients see them.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use super::listing::{Form, Line, list};
 use crate::catalog::roots::trust::TrustFiles;
 use crate::catalog::{Catalog, RootSkill};
 use crate::model::{Scope, Skill, Worker};
@@ -61,7 +63,7 @@ pub(super) struct Skills {
     trust: TrustFiles,
     /// Whether every root is trusted as a whole, so that what is listed cannot change by itself.
     all_trusted: bool,
-    listed: OnceLock<(String, String)>,
+    listed: OnceLock<Lists>,
 }
 
 impl Entry {
@@ -184,12 +186,48 @@ impl Skills {
         usable && matches!(standing, Standing::Ready | Standing::PeopleOnly)
     }
 
-    /// The lists in the descriptions of `skill` and of `Skill`, made once where they cannot change.
-    pub(super) fn listed(&self, make: impl Fn() -> (String, String)) -> (String, String) {
+    /// Lists of the skills that a model may use, made once where they cannot change.
+    pub(super) fn listed(&self) -> Cow<'_, Lists> {
         if self.all_trusted {
-            self.listed.get_or_init(make).clone()
+            Cow::Borrowed(self.listed.get_or_init(|| Lists::of(self)))
         } else {
-            make()
+            Cow::Owned(Lists::of(self))
+        }
+    }
+
+    /// Bytes that such a list may have.
+    pub(super) fn list_bytes(&self) -> usize {
+        usize::try_from(self.catalog.config.mcp.list_bytes).unwrap_or(usize::MAX)
+    }
+}
+
+/// Skills that a model may use, in the forms in which they are told.
+#[derive(Debug, Clone)]
+pub(super) struct Lists {
+    /// For the description of `skill`.
+    pub(super) xml: String,
+    /// For the description of `Skill`, and where a name leads nowhere.
+    pub(super) dashes: String,
+}
+
+impl Lists {
+    fn of(skills: &Skills) -> Lists {
+        let lines: Vec<Line<'_>> = skills
+            .for_models()
+            .map(|entry| Line {
+                name: &entry.name,
+                description: entry.description(),
+                location: if entry.is_personal(&skills.catalog.root) {
+                    "global"
+                } else {
+                    "project"
+                },
+            })
+            .collect();
+        let budget = skills.list_bytes();
+        Lists {
+            xml: list(&lines, Form::Xml, budget),
+            dashes: list(&lines, Form::Dashes, budget),
         }
     }
 }

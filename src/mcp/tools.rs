@@ -5,9 +5,7 @@ use std::sync::Arc;
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-use super::listing::{Form, Line, list};
-use super::skills::Skills;
-use super::wave::lines;
+use super::skills::{Lists, Skills};
 
 /// The description of `skill` around its list, as its contract writes it.
 const TEMPLATE: (&str, &str) = (
@@ -39,15 +37,8 @@ Important:
 
 /// All tools, with the skills of the moment in their descriptions.
 pub(super) fn all(skills: &Skills) -> Vec<Tool> {
-    let settings = &skills.catalog.config.mcp;
-    let budget = usize::try_from(settings.list_bytes).unwrap_or(usize::MAX);
-    let (xml, dashes) = skills.listed(|| {
-        let lines: Vec<Line<'_>> = lines(skills).collect();
-        (
-            list(&lines, Form::Xml, budget),
-            list(&lines, Form::Dashes, budget),
-        )
-    });
+    let listed = skills.listed();
+    let Lists { xml, dashes } = listed.as_ref();
     let (before, after) = TEMPLATE;
     let mut tools = vec![
         tool(
@@ -69,7 +60,7 @@ pub(super) fn all(skills: &Skills) -> Vec<Tool> {
         ),
     ];
     tools.extend(of_files());
-    tools.extend(of_runs(settings.mutating));
+    tools.extend(of_runs(skills.catalog.config.mcp.mutating));
     tools
 }
 

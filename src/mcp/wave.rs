@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::answer;
 use super::finding::{Found, find, shown};
-use super::listing::{Form, Line, list};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, Skills, Standing, What};
 use crate::catalog::dialect::wave;
@@ -31,15 +30,9 @@ impl Category {
 }
 
 /// Hands a skill out.
-pub(super) fn invoke(skills: &Skills, name: &str, budget: usize) -> CallToolResult {
+pub(super) fn invoke(skills: &Skills, name: &str) -> CallToolResult {
     let refuse = |category, error: &str, suggestions: &[String]| {
-        refusal(
-            skills,
-            &Asked { name, budget },
-            category,
-            error,
-            suggestions,
-        )
+        refusal(skills, name, category, error, suggestions)
     };
     let entry = match find(skills, name) {
         Found::Skill(entry) => entry,
@@ -65,8 +58,7 @@ pub(super) fn invoke(skills: &Skills, name: &str, budget: usize) -> CallToolResu
             let text = wave::invalid_text(&entry.name, &violations);
             let fixes: Vec<String> = violations.iter().map(|one| one.fix.clone()).collect();
             let error = Unreadable::Invalid(violations).message();
-            let asked = Asked { name, budget };
-            told(skills, &asked, Category::Invalid, text, &error, &fixes)
+            told(skills, name, Category::Invalid, text, &error, &fixes)
         }
         Err(why) => refuse(category_of(&why), &why.message(), &[]),
     }
@@ -110,39 +102,33 @@ fn success(skills: &Skills, entry: &Entry, page: &page::Page) -> CallToolResult 
     answer::structured(text, result, false)
 }
 
-/// What was asked for.
-struct Asked<'a> {
-    name: &'a str,
-    budget: usize,
-}
-
 fn refusal(
     skills: &Skills,
-    asked: &Asked<'_>,
+    name: &str,
     category: Category,
     error: &str,
     suggestions: &[String],
 ) -> CallToolResult {
-    let name = shown(asked.name);
-    let available = available(skills, asked.budget);
+    let available = &skills.listed().dashes;
+    let shown = shown(name);
     let text = if category == Category::NotFound {
         let mark = "\u{0}";
-        wave::not_found_text(&name, [(mark, "")]).replace(&format!("- {mark}: "), &available)
+        wave::not_found_text(&shown, [(mark, "")]).replace(&format!("- {mark}: "), available)
     } else {
-        format!("Error invoking skill '{name}': {error}\n\nAvailable skills:\n{available}")
+        format!("Error invoking skill '{shown}': {error}\n\nAvailable skills:\n{available}")
     };
-    told(skills, asked, category, text, error, suggestions)
+    told(skills, name, category, text, error, suggestions)
 }
 
 fn told(
     skills: &Skills,
-    asked: &Asked<'_>,
+    name: &str,
     category: Category,
     text: String,
     error: &str,
     suggestions: &[String],
 ) -> CallToolResult {
-    let name = shown(asked.name);
+    let name = shown(name);
     let message = match category {
         Category::NotFound => format!("Skill '{name}' not found"),
         _ => error.to_owned(),
@@ -153,7 +139,7 @@ fn told(
         .map(|one| one.name.as_str())
         .take_while(|name| {
             size += name.len() + 4;
-            size <= asked.budget
+            size <= skills.list_bytes()
         })
         .collect();
     let mut details = json!({
@@ -172,23 +158,4 @@ fn told(
         "errorDetails": details,
     });
     answer::structured(text, result, true)
-}
-
-/// `- name: description` of every skill that a model may use.
-pub(super) fn available(skills: &Skills, budget: usize) -> String {
-    let lines: Vec<Line<'_>> = lines(skills).collect();
-    list(&lines, Form::Dashes, budget)
-}
-
-/// Skills that a model may use, as they are listed.
-pub(super) fn lines(skills: &Skills) -> impl Iterator<Item = Line<'_>> {
-    skills.for_models().map(|entry| Line {
-        name: &entry.name,
-        description: entry.description(),
-        location: if entry.is_personal(&skills.catalog.root) {
-            "global"
-        } else {
-            "project"
-        },
-    })
 }

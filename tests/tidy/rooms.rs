@@ -46,11 +46,12 @@ const IMPURE: [&str; 16] = [
 ];
 
 /// A package, and the rooms that alone may name it.
-const NAMED_ONLY_IN: [(&str, &[&str]); 12] = [
+const NAMED_ONLY_IN: [(&str, &[&str]); 13] = [
     ("cron", &["schedule"]),
     ("handlebars", &["template"]),
     ("serde_yaml", &["catalog"]),
     ("jsonschema", &["catalog"]),
+    ("inotify", &["catalog", "daemon"]), // definitions, and what schedules wait for
     ("sled", &["store"]),
     ("duct", &["process"]),
     ("git2", &["git"]),

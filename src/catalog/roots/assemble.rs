@@ -69,6 +69,7 @@ pub(crate) fn load(workspace: &Root, known: &Known<'_>) -> Outcome {
             refused: assembly.refused,
             problems_outside: plain(outside),
             units,
+            ..RootSkills::default()
         },
         problems: plain(inside),
     }

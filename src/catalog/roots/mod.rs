@@ -18,6 +18,7 @@ pub mod worker_page;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::folded::Folded;
 use super::open::Stamp;
 use crate::model::{Place, Problem};
 pub use order::SkillRoot;
@@ -88,6 +89,8 @@ pub struct RootSkills {
     /// Everything that was found outside of the workspace; the rest is among the catalog's.
     pub problems_outside: Vec<Problem>,
     units: Vec<Arc<Unit>>,
+    names: Folded<usize>,
+    qualified: Folded<usize>,
 }
 
 /// One file with what reading it gave.
@@ -117,13 +120,13 @@ impl RootSkills {
     /// The skill of that name, or of a qualified one; case does not matter.
     pub fn find(&self, name: &str) -> Option<&Arc<RootSkill>> {
         let wanted = name.trim().to_lowercase();
-        self.visible()
-            .find(|skill| skill.name.to_lowercase() == wanted)
-            .or_else(|| {
-                self.skills
-                    .iter()
-                    .find(|skill| skill.qualified().to_lowercase() == wanted)
-            })
+        let all = || self.skills.iter().enumerate();
+        let visible = || all().filter(|(_, skill)| skill.shadowed_by.is_none());
+        let names = || visible().map(|(at, skill)| (skill.name.clone(), at));
+        let qualified = || all().map(|(at, skill)| (skill.qualified(), at));
+        let found = self.names.find(&wanted, names).first();
+        let found = found.or_else(|| self.qualified.find(&wanted, qualified).first());
+        self.skills.get(*found?)
     }
 
     /// The file that was left out where a skill of that name would stand.

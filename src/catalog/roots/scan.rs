@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::order::SkillRoot;
+use crate::catalog::entries::{self, Bound, Entry};
 use crate::catalog::open::{self, Root, Stamp};
 use crate::catalog::report::Report;
 use crate::catalog::source::whole_file;
@@ -66,7 +67,11 @@ pub(crate) fn search(workspace: &Root, roots: &[Arc<SkillRoot>]) -> Scan {
         allowed: Vec::new(),
         entered: HashSet::new(),
         links: Vec::new(),
-        entries: 0,
+        entries: Bound::new(
+            ENTRIES_MAX,
+            "in one root of skills",
+            "keep data out of directories of skills",
+        ),
         scan: Scan::default(),
         report: Report::default(),
     };
@@ -75,23 +80,17 @@ pub(crate) fn search(workspace: &Root, roots: &[Arc<SkillRoot>]) -> Scan {
         return search.finish(roots);
     }
     for (root, base) in opened {
-        search.entries = 0;
+        search.entries.restart();
         search.root(&root, &base);
         search.settle(&root);
     }
     // Links come last, so that a skill is known by its own path and not by a link to it.
     while let Some(link) = search.links.pop() {
-        search.entries = 0;
+        search.entries.restart();
         search.follow(&link);
         search.settle(&link.root);
     }
     search.finish(roots)
-}
-
-struct Listed {
-    name: String,
-    link: bool,
-    directory: bool,
 }
 
 struct Link {
@@ -117,7 +116,7 @@ struct Search {
     /// Directories by their path without links.
     entered: HashSet<PathBuf>,
     links: Vec<Link>,
-    entries: usize,
+    entries: Bound,
     scan: Scan,
     report: Report,
 }
@@ -136,7 +135,7 @@ impl Search {
                 Ok(base) => opened.push((Arc::clone(root), Arc::new(base))),
                 Err(error) if is_absent(&error) && root.scope != Scope::Extra => {}
                 Err(error) => {
-                    self.unreadable(&root.shown, &error);
+                    entries::unreadable(&root.shown, &error, &mut self.report);
                     self.scan.present.push(Arc::clone(root));
                     self.settle(root);
                 }
@@ -222,7 +221,7 @@ impl Search {
         self.entries_of(at, listed);
     }
 
-    fn entries_of(&mut self, at: At<'_>, listed: Vec<Listed>) {
+    fn entries_of(&mut self, at: At<'_>, listed: Vec<Entry>) {
         for entry in listed {
             if matches!(entry.name.as_str(), ".git" | "node_modules") {
                 continue;
@@ -342,7 +341,7 @@ impl Search {
     fn follow(&mut self, link: &Link) {
         let real = match link.path.canonicalize() {
             Ok(real) => real,
-            Err(error) => return self.unreadable(&link.shown, &error),
+            Err(error) => return entries::unreadable(&link.shown, &error, &mut self.report),
         };
         let Some(base) = self.base_of(&real) else {
             self.report.error(
@@ -364,7 +363,7 @@ impl Search {
         }
         let inner = real.strip_prefix(base.path()).ok().and_then(Path::to_str);
         let Some(inner) = inner.map(str::to_owned) else {
-            return self.not_utf8(&link.shown, &real.to_string_lossy());
+            return entries::not_utf8(&link.shown, &real.to_string_lossy(), &mut self.report);
         };
         self.below(
             At {
@@ -378,65 +377,8 @@ impl Search {
         );
     }
 
-    fn list(&mut self, path: &Path, shown: &str) -> Vec<Listed> {
-        let mut listed = Vec::new();
-        let entries = match std::fs::read_dir(path) {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.unreadable(shown, &error);
-                return listed;
-            }
-        };
-        for entry in entries {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => {
-                    self.unreadable(shown, &error);
-                    break;
-                }
-            };
-            self.entries += 1;
-            if self.entries > ENTRIES_MAX {
-                if self.entries == ENTRIES_MAX + 1 {
-                    self.report.error(
-                        "tree-too-large",
-                        whole_file(shown),
-                        format!("more than {ENTRIES_MAX} entries in one root of skills"),
-                        "keep data out of directories of skills",
-                    );
-                }
-                break;
-            }
-            let kind = entry.file_type().ok();
-            match entry.file_name().into_string() {
-                Ok(name) => listed.push(Listed {
-                    name,
-                    link: kind.is_some_and(|kind| kind.is_symlink()),
-                    directory: kind.is_some_and(|kind| kind.is_dir()),
-                }),
-                Err(name) => self.not_utf8(shown, &name.to_string_lossy()),
-            }
-        }
-        listed.sort_by(|a, b| a.name.cmp(&b.name));
-        listed
-    }
-
-    fn not_utf8(&mut self, shown: &str, name: &str) {
-        self.report.warning(
-            "name-not-utf8",
-            whole_file(shown),
-            format!("`{}` is not UTF-8 and is left out", name.escape_debug()),
-            "rename it",
-        );
-    }
-
-    fn unreadable(&mut self, shown: &str, error: &std::io::Error) {
-        self.report.error(
-            "directory-unreadable",
-            whole_file(shown),
-            format!("the directory cannot be read: {error}"),
-            "check its owner and mode",
-        );
+    fn list(&mut self, path: &Path, shown: &str) -> Vec<Entry> {
+        entries::list(path, shown, &mut self.entries, &mut self.report)
     }
 }
 

@@ -11,6 +11,7 @@ mod moment;
 mod policy;
 mod resolve;
 mod trigger;
+mod twins;
 mod values;
 
 pub(crate) use policy::hours;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Draft;
 use super::cycles::{self, Edge};
-use super::kept::{self, Broken, Keeping, saying};
+use super::kept::{self, Broken, Keeping};
 use crate::catalog::unit::Rejected;
 use crate::model::schedule::{AfterWhen, Schedule, Trigger};
 use crate::model::spec::OutputKind;
@@ -104,16 +104,16 @@ fn aimless(draft: &Draft, others: &[Broken]) -> Broken {
 }
 
 /// A draft whose skill is found.
-struct Aimed<'a> {
-    draft: &'a Draft,
-    skill: &'a Arc<Skill>,
-    id: String,
+pub(super) struct Aimed<'a> {
+    pub(super) draft: &'a Draft,
+    pub(super) skill: &'a Arc<Skill>,
+    pub(super) id: String,
     /// Whether others have its id, so that none of them has it.
-    is_duplicate: bool,
+    pub(super) is_duplicate: bool,
     /// Whether it says the same as another.
-    is_twin: bool,
+    pub(super) is_twin: bool,
     /// Absent when it is left out.
-    schedule: Option<Arc<Schedule>>,
+    pub(super) schedule: Option<Arc<Schedule>>,
 }
 
 pub(super) struct Resolver<'a, 'p> {
@@ -418,46 +418,6 @@ impl<'a> Resolver<'a, '_> {
             .filter(|output| output.kind != OutputKind::Console)
             .map(|output| output.name.clone())
             .collect()
-    }
-
-    /// Two schedules that say the same would run a skill twice each time; the later one is left out.
-    fn leave_out_twins(&mut self, aimed: &mut [Aimed<'_>]) {
-        let mut of_skill: HashMap<SkillRef, Vec<&mut Aimed<'_>>> = HashMap::new();
-        for one in aimed.iter_mut().filter(|one| one.schedule.is_some()) {
-            let own = of_skill.entry(one.skill.address.clone()).or_default();
-            own.push(one);
-        }
-        for own in of_skill.into_values().filter(|own| own.len() > 1) {
-            self.leave_out_twins_among(own);
-        }
-    }
-
-    /// Among the schedules of one skill.
-    fn leave_out_twins_among(&mut self, own: Vec<&mut Aimed<'_>>) {
-        let mut seen: HashMap<String, String> = HashMap::new();
-        for one in own {
-            let Some(schedule) = &one.schedule else {
-                continue;
-            };
-            let Some(saying) = saying(schedule) else {
-                continue;
-            };
-            if let Some(first) = seen.get(&saying) {
-                let message = format!("it says the same as `{first}` and is left out");
-                let place = one.draft.place.clone();
-                self.tell(
-                    one.draft,
-                    Severity::Warning,
-                    "schedule-twice",
-                    &place,
-                    (message, "remove one of them"),
-                );
-                one.is_twin = true;
-                one.schedule = None;
-            } else {
-                seen.insert(saying, schedule.id.to_string());
-            }
-        }
     }
 
     fn leave_out_cycles(&mut self, aimed: &mut [Aimed<'_>]) {

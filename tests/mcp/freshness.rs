@@ -1,0 +1,116 @@
+//! A change of a definition reaches the client as soon as it is made, not with the next look.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::client::{Client, page};
+use crate::workspace::Workspace;
+
+/// Definitions are looked at every 30 s anyway; what takes that long was not noticed.
+const BEFORE_THE_NEXT_LOOK: Duration = Duration::from_secs(20);
+
+fn load(client: &mut Client, name: &str) -> String {
+    client.text("skill", &json!({"name": name}))
+}
+
+/// What `change` does is told, and what is then handed out for `name` comes to begin with `expected`.
+fn seen(client: &mut Client, change: impl FnOnce(), name: &str, expected: &str) {
+    let begun = Instant::now();
+    change();
+    let method = "notifications/tools/list_changed";
+    client.message(method, |message| message["method"] == method);
+    loop {
+        let listed = client.tool("skill")["description"]
+            .as_str()
+            .unwrap()
+            .contains(&format!("<name>{name}</name>"));
+        let text = load(client, name);
+        let taken = begun.elapsed();
+        assert!(taken < BEFORE_THE_NEXT_LOOK, "{name}: {text}");
+        if text.contains(expected) && listed == expected.starts_with("Loading") {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn files_that_change_come_and_go_are_seen_before_the_next_look() {
+    let workspace = Workspace::new();
+    workspace.write("workerctl.yaml", "");
+    let path = ".claude/skills/git/SKILL.md";
+    workspace.write(path, &page("git", "before", "x"));
+    let mut client = Client::connect(&workspace);
+    assert!(load(&mut client, "git").starts_with("Loading: git\n"));
+    let absent = |name: &str| format!("Skill '{name}' not found.");
+
+    let renamed = page("other", "after", "x");
+    seen(
+        &mut client,
+        || workspace.write(path, &renamed),
+        "other",
+        "Loading: other\n",
+    );
+    let added = page("fresh", "d", "x");
+    seen(
+        &mut client,
+        || workspace.write(".claude/skills/fresh/SKILL.md", &added),
+        "fresh",
+        "Loading: fresh\n",
+    );
+    let file = workspace.root.join(path);
+    seen(
+        &mut client,
+        || std::fs::remove_file(file).unwrap(),
+        "other",
+        &absent("other"),
+    );
+    let directory = workspace.root.join(".claude/skills/fresh");
+    let moved = workspace.root.join("elsewhere");
+    seen(
+        &mut client,
+        || std::fs::rename(directory, moved).unwrap(),
+        "fresh",
+        &absent("fresh"),
+    );
+    assert!(client.leave().success());
+}
+
+#[test]
+fn roots_that_come_to_be_are_seen_before_the_next_look() {
+    let workspace = Workspace::new();
+    let named = workspace.home.join("named/below");
+    workspace.write("workerctl.yaml", "");
+    let mut client = Client::connect(&workspace);
+    assert!(load(&mut client, "none").starts_with("Skill 'none' not found."));
+    // In the workspace, at home, and one that the configuration names.
+    seen(
+        &mut client,
+        || workspace.write(".agents/skills/one/SKILL.md", &page("one", "d", "x")),
+        "one",
+        "Loading: one\n",
+    );
+    let at_home = workspace.home.join(".claude/skills/two");
+    seen(
+        &mut client,
+        || {
+            std::fs::create_dir_all(&at_home).unwrap();
+            std::fs::write(at_home.join("SKILL.md"), page("two", "d", "x")).unwrap();
+        },
+        "two",
+        "Loading: two\n",
+    );
+    let roots = format!("skills: {{roots: ['{}']}}\n", named.display());
+    seen(
+        &mut client,
+        || {
+            workspace.write("workerctl.yaml", &roots);
+            std::fs::create_dir_all(named.join("three")).unwrap();
+            std::fs::write(named.join("three/SKILL.md"), page("three", "d", "x")).unwrap();
+        },
+        "three",
+        "Loading: three\n",
+    );
+    assert!(client.leave().success());
+}
