@@ -26,7 +26,7 @@ pub(super) enum Remembered {
     /// Its state is in the store.
     Stored {
         /// What its due times follow from.
-        digest: String,
+        digest: Head,
         /// Whether its definition has gone.
         is_closed: bool,
     },
@@ -34,11 +34,25 @@ pub(super) enum Remembered {
     Held(Box<ScheduleState>),
 }
 
+/// The first half of a digest: a start has those of all schedules in memory.
+#[derive(PartialEq, Eq)]
+pub(super) struct Head([u8; 32]);
+
+impl Head {
+    fn of(text: &str) -> Head {
+        let mut head = Head([0; 32]);
+        for (to, from) in head.0.iter_mut().zip(text.bytes()) {
+            *to = from;
+        }
+        head
+    }
+}
+
 impl Remembered {
     /// Of a state that is in the store.
     pub(super) fn of(state: &ScheduleState) -> Remembered {
         Remembered::Stored {
-            digest: state.digest.clone(),
+            digest: Head::of(&state.digest),
             is_closed: state.closed.is_some(),
         }
     }
@@ -55,7 +69,7 @@ impl Remembered {
 
     /// Whether a definition of that digest goes on with the state as it is.
     pub(super) fn goes_on(&self, with: &str) -> bool {
-        matches!(self, Remembered::Stored { digest, is_closed: false } if digest == with)
+        matches!(self, Remembered::Stored { digest, is_closed: false } if *digest == Head::of(with))
     }
 }
 

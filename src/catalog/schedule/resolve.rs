@@ -1,5 +1,6 @@
 //! Puts the schedules of all workers together: which skill each runs, its id, its inputs, cycles.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -107,7 +108,7 @@ fn aimless(draft: &Draft, others: &[Broken]) -> Broken {
 pub(super) struct Aimed<'a> {
     pub(super) draft: &'a Draft,
     pub(super) skill: &'a Arc<Skill>,
-    pub(super) id: String,
+    pub(super) id: Arc<str>,
     /// Whether others have its id, so that none of them has it.
     pub(super) is_duplicate: bool,
     /// Whether it says the same as another.
@@ -170,7 +171,7 @@ impl<'a> Resolver<'a, '_> {
         Some(Aimed {
             draft,
             skill,
-            id: String::new(),
+            id: Arc::default(),
             is_duplicate: false,
             is_twin: false,
             schedule: None,
@@ -192,7 +193,7 @@ impl<'a> Resolver<'a, '_> {
                 }
                 None if one.is_twin => {}
                 None => broken.push(Broken {
-                    id: Some(one.id),
+                    id: Some(one.id.to_string()),
                     place: one.draft.place.clone(),
                 }),
             }
@@ -330,7 +331,7 @@ impl<'a> Resolver<'a, '_> {
         let mut unnamed: HashMap<&SkillRef, usize> = HashMap::new();
         for one in aimed.iter_mut() {
             let address = &one.skill.address;
-            one.id = if let Some((id, _)) = one.draft.id.as_deref() {
+            let id = if let Some((id, _)) = one.draft.id.as_deref() {
                 format!("{address}#{id}")
             } else {
                 let count = unnamed.entry(address).or_default();
@@ -340,34 +341,29 @@ impl<'a> Resolver<'a, '_> {
                     count => format!("{address}#{count}"),
                 }
             };
+            one.id = id.into();
         }
-        let mut places: HashMap<String, Vec<&Place>> = HashMap::new();
-        for one in aimed.iter() {
-            let place = place_of_id(one.draft);
-            places.entry(one.id.to_lowercase()).or_default().push(place);
-        }
+        let places = places_of_shared_ids(aimed);
         for one in aimed.iter_mut() {
-            let all = places
-                .get(&one.id.to_lowercase())
-                .map_or(&[][..], Vec::as_slice);
+            let Some(all) = places.get(&*folded(&one.id)) else {
+                continue;
+            };
             let own = place_of_id(one.draft);
             let others: Vec<String> = all
                 .iter()
                 .filter(|place| **place != own)
                 .map(|place| format!("`{place}`"))
                 .collect();
-            if all.len() > 1 {
-                let message = format!("the id `{}` is also taken at {}", one.id, others.join(", "));
-                let hint = "give each schedule an `id` of its own";
-                self.tell(
-                    one.draft,
-                    Severity::Error,
-                    "schedule-duplicate",
-                    own,
-                    (message, hint),
-                );
-                one.is_duplicate = true;
-            }
+            let message = format!("the id `{}` is also taken at {}", one.id, others.join(", "));
+            let hint = "give each schedule an `id` of its own";
+            self.tell(
+                one.draft,
+                Severity::Error,
+                "schedule-duplicate",
+                own,
+                (message, hint),
+            );
+            one.is_duplicate = true;
         }
     }
 
@@ -391,7 +387,7 @@ impl<'a> Resolver<'a, '_> {
                 .entry(&one.skill.address)
                 .or_insert_with(|| Arc::new(one.skill.address.clone()));
             one.schedule = Some(Arc::new(Schedule {
-                id: one.id.as_str().into(),
+                id: Arc::clone(&one.id),
                 skill: Arc::clone(address),
                 trigger,
                 timezone: Arc::clone(&read.timezone),
@@ -457,6 +453,31 @@ impl<'a> Resolver<'a, '_> {
             one.schedule = None;
         }
     }
+}
+
+/// Case does not tell ids apart. Hardly any has capitals, and there may be very many.
+fn folded(id: &str) -> Cow<'_, str> {
+    if id.chars().any(char::is_uppercase) {
+        Cow::Owned(id.to_lowercase())
+    } else {
+        Cow::Borrowed(id)
+    }
+}
+
+/// Where the ids stand that more than one has.
+fn places_of_shared_ids<'a>(aimed: &[Aimed<'a>]) -> HashMap<String, Vec<&'a Place>> {
+    let mut known: HashSet<Cow<'_, str>> = HashSet::with_capacity(aimed.len());
+    let again = aimed.iter().map(|one| folded(&one.id));
+    let shared: HashSet<Cow<'_, str>> = again.filter(|id| !known.insert(id.clone())).collect();
+    let mut places: HashMap<String, Vec<&Place>> = HashMap::new();
+    for one in aimed.iter().filter(|_| !shared.is_empty()) {
+        let id = folded(&one.id);
+        if shared.contains(&id) {
+            let all = places.entry(id.into_owned()).or_default();
+            all.push(place_of_id(one.draft));
+        }
+    }
+    places
 }
 
 fn place_of_id(draft: &Draft) -> &Place {
