@@ -8,7 +8,7 @@ use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox, Mail};
 use super::live::Live;
 use super::pool::Pool;
-use super::remembered::Remembered;
+use super::remembered::Known;
 use super::request::{Answer, ENDED_OPEN, Envelope};
 use super::view::{Shown, View};
 use super::work::Effects;
@@ -66,7 +66,7 @@ pub(super) struct CoreParts {
     /// What makes runs of due times.
     pub prepares: Arc<dyn Prepares>,
     /// What the store remembers of schedules.
-    pub schedules: BTreeMap<String, Remembered>,
+    pub schedules: Known,
     /// Who this engine is.
     pub admission: Admission,
     /// How many runs may be active.

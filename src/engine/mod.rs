@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::catalog::Catalog;
 use crate::clock::{Clock, SystemClock};
 use crate::machine::Admission;
 use crate::model::{Config, Diagnostic, Kind};
@@ -56,6 +57,7 @@ use effects::{EffectParts, Performer, notes};
 use inbox::Inbox;
 use live::Live;
 use recovery::{Recovery, end_left_behind, end_orphans};
+use remembered::Known;
 use view::View;
 
 pub use looks::{Hints, Watched};
@@ -277,6 +279,7 @@ impl Parts {
             environment: self.options.environment.clone(),
             newest: Mutex::new(newest),
         });
+        let catalog = self.definitions.current();
         let mut core = Core::new(CoreParts {
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
@@ -284,14 +287,14 @@ impl Parts {
             inbox: Arc::clone(&inbox),
             effects: Arc::clone(&effects),
             prepares: Arc::clone(&desk) as Arc<dyn Prepares>,
-            schedules: self.remembered_schedules().map_err(broken)?,
+            schedules: self.remembered_schedules(&catalog).map_err(broken)?,
             admission: Admission { owner, fence },
             parallel_max: parallel_max(&config),
             waiting_max: config.queue_max,
             starts_queued: self.options.host == Host::Daemon,
             drain_grace_ms: config.drain_grace_ms,
         });
-        self.recover(&mut core, &performer, config.grace_ms)?;
+        self.recover(&mut core, &performer, &catalog, config.grace_ms)?;
         let at_end = AtEnd::of(&inbox, &view);
         let control = Arc::new(EngineControl {
             inbox,
@@ -318,14 +321,15 @@ impl Parts {
 
 impl Parts {
     /// What the store remembers of schedules; only a daemon fires any.
-    fn remembered_schedules(&self) -> Result<BTreeMap<String, remembered::Remembered>, StoreError> {
+    fn remembered_schedules(&self, catalog: &Catalog) -> Result<Known, StoreError> {
         match self.options.host {
             Host::Daemon => remembered::schedules(
                 self.store.as_ref(),
                 &self.options.state_dir,
                 self.clock.now(),
+                catalog.fired(),
             ),
-            Host::InProcess => Ok(BTreeMap::new()),
+            Host::InProcess => Ok(Known::default()),
         }
     }
 
@@ -334,6 +338,7 @@ impl Parts {
         &self,
         core: &mut Core,
         performer: &Performer,
+        catalog: &Catalog,
         grace_ms: u64,
     ) -> Result<(), Diagnostic> {
         let recovery = Recovery {
@@ -344,7 +349,6 @@ impl Parts {
         let recovered = recovery.recover(core, performer)?;
         if self.options.host == Host::Daemon {
             // Before what was lost is settled: schedules count how their runs end, and follow others.
-            let catalog = self.definitions.current();
             core.begin_schedules(catalog.fired(), !catalog.has_errors())?;
         }
         let (notes, left_behind) = notes::read(&self.options.state_dir)

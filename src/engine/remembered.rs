@@ -1,17 +1,18 @@
 //! What the store remembers of schedules, for an engine that starts. A state that is damaged is kept aside and
 //! made anew of the schedule's rows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
 use crate::model::Timestamp;
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{
-    FAILURES_IN_A_ROW, Fate, Pause, Restored, ScheduleState, SlotRow, cut,
+    FAILURES_IN_A_ROW, Fate, Pause, Restored, Schedule, ScheduleState, SlotRow, cut,
 };
 use crate::store::{Durability, Store, StoreError, Unreadable, write_atomically};
 
@@ -21,12 +22,28 @@ const DAMAGED: &str = "store/damaged";
 /// Runs whose ends are looked at for the last success.
 const RUNS_LOOKED_AT: usize = 1_000;
 
+/// The SHA-256 of what due times follow from; other changes of a definition leave them as they are.
+pub(super) fn digest(schedule: &Schedule) -> String {
+    // Plain data is serialised to text without fail.
+    let text = serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default();
+    format!("{:x}", Sha256::digest(text))
+}
+
+/// What the store has of schedules when an engine starts.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Those whose definitions are there, and whose due times follow from the same.
+    pub(super) going_on: HashSet<Arc<str>>,
+    /// All others.
+    pub(super) others: BTreeMap<String, Remembered>,
+}
+
 /// What is known of a schedule before its state is needed.
 pub(super) enum Remembered {
     /// Its state is in the store.
     Stored {
         /// What its due times follow from.
-        digest: Head,
+        digest: String,
         /// Whether its definition has gone.
         is_closed: bool,
     },
@@ -34,25 +51,11 @@ pub(super) enum Remembered {
     Held(Box<ScheduleState>),
 }
 
-/// The first half of a digest: a start has those of all schedules in memory.
-#[derive(PartialEq, Eq)]
-pub(super) struct Head([u8; 32]);
-
-impl Head {
-    fn of(text: &str) -> Head {
-        let mut head = Head([0; 32]);
-        for (to, from) in head.0.iter_mut().zip(text.bytes()) {
-            *to = from;
-        }
-        head
-    }
-}
-
 impl Remembered {
     /// Of a state that is in the store.
     pub(super) fn of(state: &ScheduleState) -> Remembered {
         Remembered::Stored {
-            digest: Head::of(&state.digest),
+            digest: state.digest.clone(),
             is_closed: state.closed.is_some(),
         }
     }
@@ -69,8 +72,17 @@ impl Remembered {
 
     /// Whether a definition of that digest goes on with the state as it is.
     pub(super) fn goes_on(&self, with: &str) -> bool {
-        matches!(self, Remembered::Stored { digest, is_closed: false } if *digest == Head::of(with))
+        matches!(self, Remembered::Stored { digest, is_closed: false } if digest == with)
     }
+}
+
+/// The id of the schedule that goes on with this state. The definitions are sorted.
+fn going_on(id: &str, state: &ScheduleState, definitions: &[Arc<Schedule>]) -> Option<Arc<str>> {
+    let at = definitions.binary_search_by(|one| (*one.id).cmp(id)).ok()?;
+    let definition = definitions.get(at)?;
+    let goes_on =
+        !definition.disabled && state.closed.is_none() && digest(definition) == state.digest;
+    goes_on.then(|| Arc::clone(&definition.id))
 }
 
 /// The state of one schedule.
@@ -92,10 +104,14 @@ pub(super) fn schedules(
     store: &dyn Store,
     state_dir: &Path,
     now: Timestamp,
-) -> Result<BTreeMap<String, Remembered>, StoreError> {
-    let (mut known, mut damaged) = (BTreeMap::new(), Vec::new());
+    definitions: &[Arc<Schedule>],
+) -> Result<Known, StoreError> {
+    let (mut known, mut damaged) = (Known::default(), Vec::new());
     store.schedules(&mut |id, state| match state {
-        Ok(state) => drop(known.insert(id.to_owned(), Remembered::of(&state))),
+        Ok(state) => match going_on(id, &state, definitions) {
+            Some(id) => drop(known.going_on.insert(id)),
+            None => drop(known.others.insert(id.to_owned(), Remembered::of(&state))),
+        },
         Err(one) => damaged.push((id.to_owned(), one)),
     })?;
     for (id, one) in damaged {
@@ -110,7 +126,7 @@ pub(super) fn schedules(
                 tracing::error!(schedule = id, reason, %error, "its state is damaged; made anew, and the damaged one could not be kept");
             }
         }
-        known.insert(id, Remembered::Held(Box::new(state)));
+        known.others.insert(id, Remembered::Held(Box::new(state)));
     }
     Ok(known)
 }

@@ -22,7 +22,7 @@ use crate::store::Write;
 
 /// What is known of one schedule.
 #[derive(Default)]
-struct Outlook {
+pub(super) struct Outlook {
     /// When it is to be looked at again.
     wake: Option<Timestamp>,
     /// When it is due next.
@@ -32,7 +32,6 @@ struct Outlook {
 /// All schedules, as far as they are expected to succeed.
 #[derive(Default)]
 pub(super) struct Alarms {
-    outlooks: BTreeMap<Arc<str>, Outlook>,
     wakes: BTreeSet<(Timestamp, Arc<str>)>,
     next: BTreeSet<(Timestamp, Arc<str>)>,
     overdue: BTreeMap<String, OverdueView>,
@@ -66,17 +65,19 @@ impl Alarms {
         self.telling.is_empty() && self.to_tell.is_empty()
     }
 
-    fn set(&mut self, id: &Arc<str>, outlook: Option<Outlook>) {
+    fn set(&mut self, id: &Arc<str>, earlier: &Outlook, outlook: &Outlook) {
         let key = |at: Timestamp| (at, Arc::clone(id));
-        if let Some(earlier) = self.outlooks.remove(id) {
-            earlier.wake.map(|wake| self.wakes.remove(&key(wake)));
-            earlier.next.map(|next| self.next.remove(&key(next)));
-        }
-        if let Some(outlook) = outlook {
-            self.wakes.extend(outlook.wake.map(key));
-            self.next.extend(outlook.next.map(key));
-            self.outlooks.insert(Arc::clone(id), outlook);
-        }
+        earlier.wake.map(|wake| self.wakes.remove(&key(wake)));
+        earlier.next.map(|next| self.next.remove(&key(next)));
+        self.wakes.extend(outlook.wake.map(key));
+        self.next.extend(outlook.next.map(key));
+    }
+
+    /// A schedule is not in force any more.
+    pub(super) fn forget(&mut self, id: &Arc<str>, outlook: &Outlook) {
+        self.set(id, outlook, &Outlook::default());
+        self.set_overdue(id, None);
+        self.changed = true;
     }
 
     fn set_overdue(&mut self, id: &str, overdue: Option<OverdueView>) {
@@ -93,7 +94,7 @@ impl Alarms {
             one.map_or_else(String::new, |one| one.timezone.to_string())
         };
         Agenda {
-            schedules: self.outlooks.len(),
+            schedules: schedules.in_force.len(),
             next: self.next.first().map(|(at, id)| NextDue {
                 schedule: id.to_string(),
                 at: *at,
@@ -136,8 +137,6 @@ impl Core {
         self.alarms.changed = true;
         self.rouse(id);
         let Some(in_force) = self.schedules.in_hand.get_mut(id) else {
-            self.alarms.set(id, None);
-            self.alarms.set_overdue(id, None);
             return;
         };
         let (recurrence, zone) = (in_force.recurrence(), in_force.zone);
@@ -175,7 +174,10 @@ impl Core {
                 self.alarms.to_tell.push(id.to_string());
             }
         }
-        self.alarms.set(id, Some(outlook));
+        if let Some(in_force) = self.schedules.in_force.get_mut(id) {
+            self.alarms.set(id, &in_force.outlook, &outlook);
+            in_force.outlook = outlook;
+        }
         let overdue = missed.map(|missed| OverdueView {
             schedule: id.to_string(),
             expected_by: missed.by,

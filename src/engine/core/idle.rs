@@ -8,46 +8,41 @@ use chrono_tz::Tz;
 use super::super::reading;
 use super::super::remembered::{self, Remembered};
 use super::Core;
-use super::occurrences::Looking;
+use super::alarm::Outlook;
 use super::schedules::{Scheduled, TRY_AGAIN_MS};
 use crate::model::schedule::{Schedule, ScheduleState};
 use crate::model::{Diagnostic, Timestamp};
 
-/// What is held of a schedule in force to which nothing happens.
-pub(super) struct Idle {
+/// What is held of every schedule in force.
+pub(super) struct InForce {
     pub(super) definition: Arc<Schedule>,
     pub(super) zone: Tz,
     /// When it is looked at again.
     pub(super) wake: Option<Timestamp>,
+    pub(super) outlook: Outlook,
 }
 
 impl Core {
-    /// Has the state of a schedule in memory until nothing happens to it any more. One that cannot be read stays
-    /// idle and is tried again.
+    /// Has the state of a schedule in memory until nothing happens to it any more. Where it cannot be read that is
+    /// tried again.
     pub(super) fn rouse(&mut self, id: &str) {
-        let Some((id, _)) = self.schedules.idle.get_key_value(id) else {
+        if self.schedules.in_hand.contains_key(id) {
+            return;
+        }
+        let Some(in_force) = self.schedules.in_force.get(id) else {
             return;
         };
-        let id = Arc::clone(id);
-        match self.stored_state(&id) {
+        match self.stored_state(id) {
             Ok(state) => {
-                if let Some(idle) = self.schedules.idle.remove(&id) {
-                    let scheduled = Box::new(Scheduled {
-                        definition: idle.definition,
-                        zone: idle.zone,
-                        state,
-                        wake: idle.wake,
-                        preparing: None,
-                        runs: std::collections::BTreeSet::new(),
-                        looking: Looking::default(),
-                    });
-                    self.schedules.in_hand.insert(id, scheduled);
-                }
+                let (definition, zone) = (&in_force.definition, in_force.zone);
+                let scheduled = Scheduled::new(definition, zone, state);
+                let id = Arc::clone(&definition.id);
+                self.schedules.in_hand.insert(id, Box::new(scheduled));
             }
             Err(error) => {
-                tracing::error!(schedule = &*id, why = error.message, "its due times wait");
+                tracing::error!(schedule = id, why = error.message, "its due times wait");
                 let again = self.clock.now().plus_millis(TRY_AGAIN_MS);
-                self.schedules.set_wake(&id, Some(again));
+                self.schedules.set_wake(id, Some(again));
             }
         }
     }
@@ -55,7 +50,8 @@ impl Core {
     /// Refuses what somebody asks for where the schedule is in force and cannot be read.
     pub(super) fn refuse_unreadable(&mut self, id: &str) -> Result<(), Diagnostic> {
         self.rouse(id);
-        if self.schedules.idle.contains_key(id) {
+        let schedules = &self.schedules;
+        if schedules.in_force.contains_key(id) && !schedules.in_hand.contains_key(id) {
             return self.stored_state(id).map(drop);
         }
         Ok(())
@@ -78,28 +74,15 @@ impl Core {
 
     /// After the commit: states of schedules to which nothing more happens leave memory.
     pub(super) fn lull(&mut self) {
-        let at_rest: Vec<Arc<str>> = self
-            .schedules
-            .in_hand
-            .iter()
-            .filter(|(_, scheduled)| scheduled.is_at_rest())
-            .map(|(id, _)| Arc::clone(id))
-            .collect();
-        for id in at_rest {
-            if let Some(scheduled) = self.schedules.in_hand.remove(&id) {
-                #[cfg(test)]
-                self.assert_stored(&id, &scheduled.state);
-                let idle = Idle {
-                    definition: scheduled.definition,
-                    zone: scheduled.zone,
-                    wake: scheduled.wake,
-                };
-                self.schedules.idle.insert(id, idle);
-            }
+        #[cfg(test)]
+        for (id, scheduled) in &self.schedules.in_hand {
+            self.assert_stored(id, &scheduled.state);
         }
+        let in_hand = &mut self.schedules.in_hand;
+        in_hand.retain(|_, scheduled| !scheduled.is_at_rest());
     }
 
-    /// What leaves memory has been committed.
+    /// What may leave memory has been committed.
     #[cfg(test)]
     fn assert_stored(&self, id: &str, state: &ScheduleState) {
         let stored = self.stored_state(id).unwrap();

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use chrono_tz::Tz;
-use sha2::{Digest, Sha256};
 
-use super::super::remembered::Remembered;
-use super::idle::Idle;
+use super::super::remembered::{Remembered, digest};
+use super::alarm::Outlook;
+use super::idle::InForce;
 use super::ledger::{stored, written};
-use super::occurrences::{Looking, followers};
+use super::occurrences::followers;
 use super::schedules::Scheduled;
 use super::{Core, Turn};
 use crate::model::schedule::{Schedule, ScheduleState};
@@ -17,13 +17,6 @@ use crate::model::{Diagnostic, RunId, Timestamp};
 
 /// States of new schedules that are stored together.
 const COMMITTED_AT_ONCE: usize = 2_000;
-
-/// The SHA-256 of what due times follow from; other changes of a definition leave them as they are.
-fn digest(schedule: &Schedule) -> String {
-    // Plain data is serialised to text without fail.
-    let text = serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default();
-    format!("{:x}", Sha256::digest(text))
-}
 
 fn zone_of(definition: &Schedule) -> Tz {
     definition.timezone.parse().unwrap_or(Tz::UTC)
@@ -72,6 +65,10 @@ impl Core {
         }
         self.commit(&mut turn)?;
         self.lull();
+        self.schedules.going_on = HashSet::new();
+        // A tree that is filled in order is half empty; one that is made of all at once is full.
+        let in_force = std::mem::take(&mut self.schedules.in_force);
+        self.schedules.in_force = in_force.into_iter().collect();
         Ok(())
     }
 
@@ -101,13 +98,17 @@ impl Core {
             self.rouse(&id);
             self.conclude(turn, &id, "the schedule was removed before it ran", true);
             self.schedules.set_wake(&id, None);
-            if let Some(mut gone) = self.schedules.in_hand.remove(&id) {
+            let gone = self.schedules.in_hand.remove(&id);
+            // One that could not be read stays until it can be.
+            if let Some(mut gone) = gone
+                && let Some(in_force) = self.schedules.in_force.remove(&id)
+            {
+                self.alarms.forget(&id, &in_force.outlook);
                 gone.state.closed = Some(now);
                 gone.state.open = None;
                 turn.before.push(written(&id, &gone.state));
                 let remembered = Remembered::of(&gone.state);
                 self.schedules.known.insert(id.to_string(), remembered);
-                self.alarms.look_at(id);
             }
         }
     }
@@ -142,13 +143,13 @@ impl Core {
         runs: &mut BTreeMap<String, BTreeSet<RunId>>,
     ) -> Result<(), Diagnostic> {
         let (id, now) = (&definition.id, self.clock.now());
-        let schedules = &mut self.schedules;
-        let in_hand = schedules.in_hand.get_mut(id).map(|one| &mut one.definition);
-        let idle = schedules.idle.get_mut(id).map(|one| &mut one.definition);
-        match in_hand.or(idle) {
-            Some(present) if *present == *definition => {
+        match self.schedules.in_force.get_mut(id) {
+            Some(present) if present.definition == *definition => {
                 // The same, read again: the former one need not be kept beside it.
-                *present = Arc::clone(definition);
+                present.definition = Arc::clone(definition);
+                if let Some(in_hand) = self.schedules.in_hand.get_mut(id) {
+                    in_hand.definition = Arc::clone(definition);
+                }
                 return Ok(());
             }
             Some(_) => {
@@ -173,6 +174,10 @@ impl Core {
         let is_other = present.is_some_and(|one| one.state.digest != digest);
         self.alarms.look_at(Arc::clone(id));
         self.conclude(turn, id, "the schedule was changed before it ran", is_other);
+        if let Some(in_force) = self.schedules.in_force.get_mut(id) {
+            in_force.definition = Arc::clone(definition);
+            in_force.zone = zone_of(definition);
+        }
         if let Some(present) = self.schedules.in_hand.get_mut(id) {
             present.definition = Arc::clone(definition);
             present.zone = zone_of(definition);
@@ -185,6 +190,16 @@ impl Core {
         !is_other
     }
 
+    /// Whether the state that the store has of a schedule holds for this definition as it is.
+    fn goes_on(&self, definition: &Schedule) -> bool {
+        self.schedules.going_on.contains(&definition.id)
+            || self
+                .schedules
+                .known
+                .get(&*definition.id)
+                .is_some_and(|known| known.goes_on(&digest(definition)))
+    }
+
     /// Puts a schedule in force that was not, with its runs of earlier engines that have not ended.
     fn take_up(
         &mut self,
@@ -192,29 +207,25 @@ impl Core {
         definition: &Arc<Schedule>,
         runs: BTreeSet<RunId>,
     ) -> Result<(), Diagnostic> {
-        let (id, now) = (&definition.id, self.clock.now());
-        let (digest, zone) = (digest(definition), zone_of(definition));
-        let known = self.schedules.known.get(&**id);
-        if runs.is_empty() && known.is_some_and(|known| known.goes_on(&digest)) {
-            let idle = Idle {
-                definition: Arc::clone(definition),
-                zone,
-                wake: None,
-            };
-            self.schedules.idle.insert(Arc::clone(id), idle);
-        } else {
-            let state = self.known_state(id)?;
-            let scheduled = Scheduled {
-                state: taken_up(turn, (id, digest), state, now),
-                definition: Arc::clone(definition),
-                zone,
-                wake: None,
-                preparing: None,
-                runs,
-                looking: Looking::default(),
-            };
-            let scheduled = Box::new(scheduled);
+        let (id, zone) = (&definition.id, zone_of(definition));
+        let in_force = InForce {
+            definition: Arc::clone(definition),
+            zone,
+            wake: None,
+            outlook: Outlook::default(),
+        };
+        if !self.goes_on(definition) {
+            let (known, now) = (self.known_state(id)?, self.clock.now());
+            let state = taken_up(turn, (id, digest(definition)), known, now);
+            let scheduled = Box::new(Scheduled::new(definition, zone, state));
             self.schedules.in_hand.insert(Arc::clone(id), scheduled);
+        }
+        self.schedules.in_force.insert(Arc::clone(id), in_force);
+        if !runs.is_empty() {
+            self.refuse_unreadable(id)?;
+        }
+        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+            scheduled.runs = runs;
         }
         self.schedules.known.remove(&**id);
         Ok(())

@@ -3,14 +3,14 @@
 //! A due time that is to run is made into a run off the loop, for that reads files; when it comes back, it is
 //! decided anew. Its row, the schedule's state and the run are one commit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use chrono_tz::Tz;
 
-use super::super::remembered::Remembered;
+use super::super::remembered::{Known, Remembered};
 use super::super::request::Submission;
-use super::idle::Idle;
+use super::idle::InForce;
 use super::ledger::{blocked, stored, written};
 use super::occurrences::Looking;
 use super::{Core, Turn};
@@ -34,8 +34,6 @@ pub(super) struct Scheduled {
     pub(super) definition: Arc<Schedule>,
     pub(super) zone: Tz,
     pub(super) state: Box<ScheduleState>,
-    /// When it is looked at again.
-    pub(super) wake: Option<Timestamp>,
     /// The due time whose run is being made.
     pub(super) preparing: Option<Timestamp>,
     /// Its runs that have not ended.
@@ -45,6 +43,21 @@ pub(super) struct Scheduled {
 }
 
 impl Scheduled {
+    pub(super) fn new(
+        definition: &Arc<Schedule>,
+        zone: Tz,
+        state: Box<ScheduleState>,
+    ) -> Scheduled {
+        Scheduled {
+            definition: Arc::clone(definition),
+            zone,
+            state,
+            preparing: None,
+            runs: BTreeSet::new(),
+            looking: Looking::default(),
+        }
+    }
+
     /// Whether nothing happens to it, so that all there is to know is in the store.
     pub(super) fn is_at_rest(&self) -> bool {
         self.preparing.is_none() && self.runs.is_empty() && self.looking.is_at_rest()
@@ -60,40 +73,38 @@ impl Scheduled {
 /// All schedules.
 #[derive(Default)]
 pub(super) struct Schedules {
-    /// Those in force to which something happens.
+    /// All that are in force.
+    pub(super) in_force: BTreeMap<Arc<str>, InForce>,
+    /// Those of them to which something happens.
     pub(super) in_hand: BTreeMap<Arc<str>, Box<Scheduled>>,
-    /// All others in force.
-    pub(super) idle: BTreeMap<Arc<str>, Idle>,
     /// Which schedules follow a skill; its address is in lower case.
     pub(super) followers: BTreeMap<String, Vec<String>>,
     /// What the store has of schedules whose definitions are not there.
     pub(super) known: BTreeMap<String, Remembered>,
+    /// While an engine starts: those that go on with the state that the store has of them.
+    pub(super) going_on: HashSet<Arc<str>>,
     wakes: BTreeSet<(Timestamp, Arc<str>)>,
     looked_at: Option<Timestamp>,
 }
 
 impl Schedules {
     /// With what the store remembers.
-    pub(super) fn remembering(known: BTreeMap<String, Remembered>) -> Schedules {
+    pub(super) fn remembering(known: Known) -> Schedules {
         Schedules {
-            known,
+            known: known.others,
+            going_on: known.going_on,
             ..Schedules::default()
         }
     }
 
     /// Those in force.
     pub(super) fn ids(&self) -> Vec<Arc<str>> {
-        self.in_hand
-            .keys()
-            .chain(self.idle.keys())
-            .map(Arc::clone)
-            .collect()
+        self.in_force.keys().map(Arc::clone).collect()
     }
 
     /// The definition of one that is in force.
     pub(super) fn definition(&self, id: &str) -> Option<&Arc<Schedule>> {
-        let in_hand = self.in_hand.get(id).map(|one| &one.definition);
-        in_hand.or_else(|| self.idle.get(id).map(|one| &one.definition))
+        self.in_force.get(id).map(|one| &one.definition)
     }
 
     /// The earliest wall time at which one is looked at.
@@ -102,17 +113,11 @@ impl Schedules {
     }
 
     pub(super) fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
-        let in_hand = self.in_hand.get_key_value(id).map(|(id, _)| id);
-        let idle = || self.idle.get_key_value(id).map(|(id, _)| id);
-        let Some(id) = in_hand.or_else(idle).map(Arc::clone) else {
+        let Some(in_force) = self.in_force.get_mut(id) else {
             return;
         };
-        let held = match self.in_hand.get_mut(&id) {
-            Some(scheduled) => Some(&mut scheduled.wake),
-            None => self.idle.get_mut(&id).map(|idle| &mut idle.wake),
-        };
-        let Some(held) = held else { return };
-        let earlier = std::mem::replace(held, wake);
+        let id = Arc::clone(&in_force.definition.id);
+        let earlier = std::mem::replace(&mut in_force.wake, wake);
         if earlier == wake {
             return;
         }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use crate::clock::FakeClock;
 use crate::engine::core::*;
 use crate::engine::desk::{Look, Prepares};
+use crate::engine::remembered::{Known, Remembered};
 use crate::engine::request::{Request, Submission};
 use crate::engine::work::{Alarm, Work};
 use crate::machine::{Action, Run};
@@ -311,10 +312,11 @@ pub(super) fn bench(
     };
     let sight = Arc::<Mutex<String>>::default();
     let prepares = FakeDesk(Arc::clone(&clock), Arc::clone(&sight), store.clone());
-    let mut schedules = BTreeMap::new();
+    let mut schedules = Known::default();
     store
         .schedules(&mut |id, state| {
-            schedules.insert(id.to_owned(), Remembered::of(&state.unwrap()));
+            let state = Remembered::of(&state.unwrap());
+            schedules.others.insert(id.to_owned(), state);
         })
         .unwrap();
     let core = Core::new(CoreParts {
