@@ -1,6 +1,6 @@
 //! Messages, one a line, over a pair of streams: bounded, and nothing that is written there ends the server.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -49,6 +49,8 @@ pub(super) struct Wire {
     /// Whether the version of the session has batches.
     batched: bool,
     batches: Batches,
+    /// Requests that are not answered yet. The SDK would lose one of two with the same id.
+    under_way: HashSet<RequestId>,
     /// Messages that wait for the SDK.
     admitted: VecDeque<ClientJsonRpcMessage>,
 }
@@ -98,6 +100,7 @@ impl Wire {
             begun: false,
             batched: false,
             batches: Batches::default(),
+            under_way: HashSet::new(),
             admitted: VecDeque::new(),
         })
     }
@@ -121,7 +124,10 @@ impl Wire {
         match serde_json::from_slice(line) {
             Ok(Value::Array(items)) => self.take_batch(items),
             Ok(value) => match message(value) {
-                Ok(message) => self.admit(message),
+                Ok(message) => match self.has_its_id_to_itself(&message) {
+                    Ok(()) => self.admit(message),
+                    Err(refusal) => self.outgoing.put(refusal.to_string()),
+                },
                 Err(refusal) => self.outgoing.put(refusal.to_string()),
             },
             Err(error) => {
@@ -150,12 +156,15 @@ impl Wire {
         for item in items {
             let id = item.get("id").cloned();
             match message(item) {
-                Ok(message) => {
-                    if let (ClientJsonRpcMessage::Request(_), Some(id)) = (&message, id) {
-                        batch.awaits(id);
+                Ok(message) => match self.has_its_id_to_itself(&message) {
+                    Ok(()) => {
+                        if let (ClientJsonRpcMessage::Request(_), Some(id)) = (&message, id) {
+                            batch.awaits(id);
+                        }
+                        messages.push(message);
                     }
-                    messages.push(message);
-                }
+                    Err(refusal) => batch.answered(refusal),
+                },
                 Err(refusal) => batch.answered(refusal),
             }
         }
@@ -164,6 +173,19 @@ impl Wire {
         }
         for message in messages {
             self.admit(message);
+        }
+    }
+
+    /// Refuses a request with the id of one that is under way: their answers could not be told apart.
+    fn has_its_id_to_itself(&mut self, message: &ClientJsonRpcMessage) -> Result<(), Value> {
+        match message {
+            ClientJsonRpcMessage::Request(request)
+                if !self.under_way.insert(request.id.clone()) =>
+            {
+                let why = format!("Invalid Request: {}", is_under_way(&request.id));
+                Err(refusal(&Value::Null, INVALID_REQUEST, &why))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -199,6 +221,9 @@ impl Wire {
 
     /// A request that was cancelled is not answered: its batch waits for it no longer.
     fn give_up(&mut self, id: Option<&RequestId>) {
+        if let Some(id) = id {
+            self.under_way.remove(id);
+        }
         let id = id.and_then(|id| serde_json::to_value(id).ok());
         let answers = id.and_then(|id| self.batches.settle(&id, None));
         if let Some(answers) = answers {
@@ -223,6 +248,9 @@ impl Wire {
             TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.as_ref(),
             _ => None,
         };
+        if let Some(id) = id {
+            self.under_way.remove(id);
+        }
         if let Some(id) = id.filter(|_| self.batched) {
             let id = serde_json::to_value(id)?;
             if self.batches.await_answer_to(&id) {
@@ -302,6 +330,11 @@ pub(super) fn message(value: Value) -> Result<ClientJsonRpcMessage, Value> {
     }
     serde_json::from_value(value)
         .map_err(|error| refusal(&id, INVALID_REQUEST, &format!("Invalid Request: {error}")))
+}
+
+/// Why a request is refused whose id another has that is not answered yet.
+pub(super) fn is_under_way(id: &RequestId) -> String {
+    format!("a request with the id {id} is under way")
 }
 
 pub(super) fn refusal(id: &Value, code: i32, message: &str) -> Value {

@@ -42,6 +42,23 @@ fn phase(client: &mut Client, run: &str) -> Value {
 }
 
 #[test]
+fn an_id_that_is_under_way_is_not_taken_by_another_request() {
+    let (workspace, mut gate) = workspace("");
+    let mut client = Client::connect(&workspace);
+    let id = call(&mut client, "gated", &json!({}));
+    gate.reached();
+    client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+    let refused = client.message("refusal", |one| one["id"].is_null());
+    assert_eq!(refused["error"]["code"], -32_600, "{refused}");
+    gate.pass();
+    let answer = client.answer(id);
+    assert_eq!(text_of(&answer["result"]), "before\nafter", "{answer}");
+    client.send(&json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+    assert!(client.answer(id)["result"].is_object(), "it is free again");
+    client.finish();
+}
+
+#[test]
 fn a_long_run_is_answered_with_its_id_and_can_be_followed() {
     let (workspace, mut gate) = workspace("mcp: {wait: 200ms}\n");
     let mut client = Client::connect(&workspace);

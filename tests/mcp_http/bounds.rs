@@ -9,6 +9,9 @@ use crate::session::{Session, initialize, let_in};
 use crate::wire::Answer;
 use crate::workspace::eventually;
 
+/// The longest body that is read.
+const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 #[test]
 fn the_session_that_is_unused_for_longest_gives_way() {
     let host = Host::start(", sessions: 2");
@@ -61,6 +64,21 @@ fn a_session_that_nobody_uses_ends() {
         assert!(event.message.get("error").is_none(), "{event:?}");
     }
     drop(stream);
+}
+
+#[test]
+fn bodies_that_do_not_end_leave_room_for_others() {
+    let host = Host::start("");
+    let session = Session::over_tcp(&host);
+    let head = format!("POST /mcp HTTP/1.1\nHost: localhost\n{}", session.headers);
+    // The last of them wait for room, those before them for the rest of the body.
+    let stuck: Vec<_> = (0..12)
+        .map(|_| host.tcp.begin(&head, BODY_BYTES_MAX, b"{"))
+        .collect();
+    assert_eq!(session.status(), 200);
+    drop(stuck);
+    let refused = Answer::read(host.tcp.begin(&head, BODY_BYTES_MAX + 1, b"{"));
+    assert_eq!(refused.status, 413, "what is announced is believed");
 }
 
 #[test]

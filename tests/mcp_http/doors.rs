@@ -156,10 +156,25 @@ fn a_token_of_the_services_own_is_taken_from_its_file() {
         assert!(!done.stderr.contains("0123456789abcdef"), "{done:?}");
     };
     refused("No such file");
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        &file,
+        rustix::fs::Mode::from_raw_mode(0o600),
+    )
+    .unwrap();
+    refused("it is no file");
+    std::fs::remove_file(&file).unwrap();
     std::fs::write(&file, "0123456789abcdef\n").unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
     refused("others may use it");
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&file, Some(65_534), None).unwrap();
+        refused("it belongs to somebody else");
+        std::os::unix::fs::chown(&file, Some(0), None).unwrap();
+    } else {
+        println!("skipped: a token of another user needs root");
+    }
     std::fs::write(&file, "short\n").unwrap();
     refused("it holds no token");
     std::fs::write(&file, "0123456789abcdef 0123456789abcdef\n").unwrap();

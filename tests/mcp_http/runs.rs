@@ -44,6 +44,30 @@ fn progress_comes_on_the_stream_of_its_call() {
 }
 
 #[test]
+fn an_id_that_is_under_way_is_not_taken_by_another_request() {
+    let mut host = Host::start("");
+    let session = Session::over_tcp(&host);
+    let (id, answer) = session.request("tools/call", &gated("p1"));
+    host.gate.reached();
+    let again = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let refused = session.tell(&again);
+    assert_eq!(refused.status, 400, "{}", refused.head);
+    assert_eq!(refused.value()["error"]["code"], -32_600);
+    host.gate.pass();
+    let mut events = answer.events();
+    let last = loop {
+        let message = events.message();
+        if message["id"] == id {
+            break message;
+        }
+    };
+    let said = &last["result"]["structuredContent"];
+    assert_eq!(said["content"], "before\nafter", "{last}");
+    assert_eq!(host.runs()[0]["outcome"]["kind"], "succeeded");
+    assert_eq!(session.tell(&again).status, 200, "it is free again");
+}
+
+#[test]
 fn a_call_goes_on_without_its_connection_and_can_be_taken_up_again() {
     let mut host = Host::start("");
     let session = Session::over_tcp(&host);

@@ -49,9 +49,13 @@ impl Place {
 
     /// Sends a head as it is written, and a body.
     pub(crate) fn send(&self, head: &str, body: &[u8]) -> Box<dyn Stream> {
+        self.begin(head, body.len(), body)
+    }
+
+    /// Sends a head and the beginning of a body of so many bytes.
+    pub(crate) fn begin(&self, head: &str, length: usize, body: &[u8]) -> Box<dyn Stream> {
         let mut stream = self.connect();
         let head = head.trim_end().replace('\n', "\r\n");
-        let length = body.len();
         let sent = format!("{head}\r\nContent-Length: {length}\r\n\r\n");
         stream.write_all(sent.as_bytes()).unwrap();
         // Whoever refuses a body does not read it.

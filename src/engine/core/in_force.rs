@@ -7,7 +7,7 @@ use chrono_tz::Tz;
 
 use super::super::remembered::{Remembered, digest};
 use super::alarm::Outlook;
-use super::idle::InForce;
+use super::in_hand::InForce;
 use super::ledger::{stored, written};
 use super::occurrences::followers;
 use super::schedules::Scheduled;

@@ -10,7 +10,7 @@ use chrono_tz::Tz;
 
 use super::super::remembered::{Known, Remembered};
 use super::super::request::Submission;
-use super::idle::InForce;
+use super::in_hand::InForce;
 use super::ledger::{blocked, stored, written};
 use super::occurrences::Looking;
 use super::{Core, Turn};
@@ -23,8 +23,9 @@ use crate::schedule::{Moment, Next, Others, Recurrence, settle};
 /// After how long a due time is tried again that finds the queue full or meets a fault, in milliseconds.
 pub(super) const TRY_AGAIN_MS: u64 = 5_000;
 
-/// Most schedules that one turn looks at; the others follow in the next.
-pub(super) const LOOKS_MAX: usize = 1_000;
+/// Most schedules that one turn looks at, some milliseconds; the others follow in the next. A due time takes three
+/// turns until its run starts.
+pub(super) const LOOKS_MAX: usize = 200;
 
 /// Rows of one look before others have their turn.
 const ROUNDS_MAX: usize = 16;

@@ -1,5 +1,7 @@
 //! Who is let in: nobody's page but those that are allowed, and over TCP nobody without the token.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, AUTHORIZATION, HOST, HeaderMap,
@@ -21,6 +23,9 @@ pub enum Door {
     Tcp(Token),
 }
 
+/// Characters of a header that are told of.
+const SHOWN_MAX: usize = 80;
+
 /// What a page may send, beside what every page may.
 const HEADERS: &str = "authorization, content-type, last-event-id, mcp-method, mcp-name, \
     mcp-protocol-version, mcp-session-id";
@@ -32,12 +37,16 @@ pub(super) fn admit(door: &Door, parts: &Parts, origins: &[String]) -> Result<()
     if let Door::Tcp(_) = door
         && !names_this_machine(headers)
     {
-        tracing::warn!(host = ?headers.get(HOST), "a request for another host was refused");
+        tell(headers, &HOST, "a request for another host was refused");
         let why = "Forbidden: `Host` must name the loopback address that this is served at";
         return Err(reply::refusal(StatusCode::FORBIDDEN, why).into());
     }
     if headers.contains_key(ORIGIN) && allowed_origin(headers, origins).is_none() {
-        tracing::warn!(origin = ?headers.get(ORIGIN), "a request of a page that may not ask was refused");
+        tell(
+            headers,
+            &ORIGIN,
+            "a request of a page that may not ask was refused",
+        );
         let why = "Forbidden: this origin may not ask; `mcp: {http: {origins: […]}}` lists those that may";
         return Err(reply::refusal(StatusCode::FORBIDDEN, why).into());
     }
@@ -48,6 +57,21 @@ pub(super) fn admit(door: &Door, parts: &Parts, origins: &[String]) -> Result<()
     match door {
         Door::Socket => Ok(()),
         Door::Tcp(token) => has_token(token, headers),
+    }
+}
+
+/// Whether a refusal has been told of. Whoever may not ask does not fill the log.
+static TOLD: AtomicBool = AtomicBool::new(false);
+
+/// Tells of the first refusal, and of the others to whoever looks for them.
+fn tell(headers: &HeaderMap, name: &HeaderName, what: &str) {
+    let value = headers.get(name).map(HeaderValue::as_bytes);
+    let shown = String::from_utf8_lossy(value.unwrap_or_default());
+    let shown: String = shown.chars().take(SHOWN_MAX).collect();
+    if TOLD.swap(true, Ordering::Relaxed) {
+        tracing::debug!(%name, value = ?shown, what);
+    } else {
+        tracing::warn!(%name, value = ?shown, "{what}; further ones are told at the level `debug`");
     }
 }
 

@@ -7,8 +7,9 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::StatusCode;
 use hyper::body::{Body, Bytes};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use super::super::batch::MESSAGES_MAX;
 use super::super::wire::{self, INVALID_REQUEST, MESSAGE_BYTES_MAX, PARSE_ERROR};
@@ -17,23 +18,50 @@ use super::reply::{self, Answer, Refused};
 /// How long a body may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// KiB of a body that waits for no room: there are not many requests at once.
+const SMALL: u32 = 64;
+
+/// Bytes of all large bodies that are read at once.
+const BODIES_BYTES_MAX: usize = 8 * MESSAGE_BYTES_MAX;
+
+const KIB: usize = 1024;
+
 /// What was posted.
 pub(super) enum Posted {
     /// The first message of a session.
     Begin,
-    /// One message, or what is none and is refused for its type.
-    One,
+    /// One message, with its id if it is a request; or what is none and is refused for its type.
+    One(Option<RequestId>),
     /// Several messages.
     Batch(Vec<Value>),
 }
 
-/// Reads a body whole, or says why not.
-pub(super) async fn read<B>(body: B) -> Result<Bytes, Refused>
+/// Room for the large bodies that are read at once, in KiB.
+pub(super) fn room() -> Semaphore {
+    Semaphore::new(BODIES_BYTES_MAX / KIB)
+}
+
+/// Reads a body whole, or says why not. It waits for room where others take too much of it.
+pub(super) async fn read<B>(body: B, room: &Semaphore) -> Result<Bytes, Refused>
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let reading = Limited::new(body, MESSAGE_BYTES_MAX).collect();
+    let announced = body.size_hint().upper();
+    let most = announced.map_or(MESSAGE_BYTES_MAX, |bytes| {
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    });
+    if most > MESSAGE_BYTES_MAX {
+        return Err(too_large().into());
+    }
+    let wanted = match u32::try_from(most.div_ceil(KIB)) {
+        Ok(wanted) if wanted > SMALL => wanted,
+        _ => 0,
+    };
+    let reading = async {
+        let _room = room.acquire_many(wanted).await;
+        Limited::new(body, MESSAGE_BYTES_MAX).collect().await
+    };
     let Ok(read) = tokio::time::timeout(PATIENCE, reading).await else {
         let why = format!(
             "Request Timeout: the body took more than {} s",
@@ -44,9 +72,7 @@ where
     read.map(http_body_util::Collected::to_bytes)
         .map_err(|error| {
             let refused = if error.is::<LengthLimitError>() {
-                let why = format!("Payload Too Large: more than {MESSAGE_BYTES_MAX} bytes");
-                let refusal = wire::refusal(&Value::Null, INVALID_REQUEST, &why);
-                reply::json(StatusCode::PAYLOAD_TOO_LARGE, &refusal)
+                too_large()
             } else {
                 invalid("the body is cut off or not framed as HTTP/1.1")
             };
@@ -54,10 +80,16 @@ where
         })
 }
 
+fn too_large() -> Answer {
+    let why = format!("Payload Too Large: more than {MESSAGE_BYTES_MAX} bytes");
+    let refusal = wire::refusal(&Value::Null, INVALID_REQUEST, &why);
+    reply::json(StatusCode::PAYLOAD_TOO_LARGE, &refusal)
+}
+
 /// Tells what was posted, or refuses it as the protocol does: what is no JSON, and what is no message.
 pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Refused> {
     if !is_json(headers) {
-        return Ok(Posted::One);
+        return Ok(Posted::One(None));
     }
     let value: Value = serde_json::from_slice(body).map_err(|error| {
         let why = format!("Parse error: {error}");
@@ -72,9 +104,21 @@ pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Refuse
         Value::Array(items) => Ok(Posted::Batch(items)),
         value => match wire::message(value) {
             Ok(message) if begins(&message) => Ok(Posted::Begin),
-            Ok(_) => Ok(Posted::One),
+            // A key that stands twice is seen here only.
+            Ok(message) => match serde_json::from_slice::<ClientJsonRpcMessage>(body) {
+                Ok(_) => Ok(Posted::One(id_of(&message))),
+                Err(error) => Err(invalid(error).into()),
+            },
             Err(refusal) => Err(reply::json(StatusCode::BAD_REQUEST, &refusal).into()),
         },
+    }
+}
+
+/// The id of a request.
+pub(super) fn id_of(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    match message {
+        ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+        _ => None,
     }
 }
 

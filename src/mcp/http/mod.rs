@@ -30,6 +30,7 @@ use tokio::task::AbortHandle;
 
 use super::engines::Engines;
 use super::server::Server;
+use super::wire;
 use super::{BLOCKING_THREADS_MAX, Connect, failed};
 use crate::engine::definitions::Definitions;
 use crate::model::{Diagnostic, McpHttp};
@@ -76,6 +77,7 @@ pub struct HttpServer {
     calls: Arc<AtomicUsize>,
     origins: Vec<String>,
     places: Arc<Semaphore>,
+    bodies: Semaphore,
     runtime: Handle,
     stop: watch::Sender<bool>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -131,6 +133,7 @@ impl HttpServer {
             calls,
             origins: settings.origins,
             places: Arc::new(Semaphore::new(REQUESTS_MAX)),
+            bodies: intake::room(),
             runtime: handle,
             stop,
             thread: Mutex::new(Some(thread)),
@@ -154,13 +157,13 @@ impl HttpServer {
             door::admit(door, &parts, &self.origins)?;
             // What follows may be logged in detail.
             parts.headers.remove(AUTHORIZATION);
-            let body = intake::read(body).await?;
-            heard();
             let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
                 return Err(
                     reply::busy("Service Unavailable: too many requests are under way").into(),
                 );
             };
+            let body = intake::read(body, &self.bodies).await?;
+            heard();
             let answer = self.lead(parts, body).await?;
             // The place is taken for as long as the answer is read.
             Ok(answer.map(|body| {
@@ -181,26 +184,30 @@ impl HttpServer {
         let posted = if parts.method == hyper::Method::POST {
             intake::posted(&parts.headers, &body)?
         } else {
-            Posted::One
+            Posted::One(None)
         };
         if parts.method == hyper::Method::DELETE {
             return Ok(self.end_session(parts, body).await);
         }
+        let session = self.session_of(&parts.headers);
         let service = self.service.clone();
         let work = match posted {
+            Posted::One(Some(id)) if session.as_ref().is_some_and(|one| one.answers_to(&id)) => {
+                return Err(intake::invalid(wire::is_under_way(&id)).into());
+            }
             Posted::Begin if !self.sessions.make_room() => {
                 return Err(reply::busy("Service Unavailable: every session is in use").into());
             }
             Posted::Batch(items) => {
-                let batched = self.session_of(&parts.headers);
-                if !batched.is_some_and(|session| session.has_batches()) {
+                let Some(session) = session.filter(|session| session.has_batches()) else {
                     return Err(
                         intake::invalid("this version of the protocol has no batches").into(),
                     );
-                }
-                self.runtime.spawn(several::answer(service, parts, items))
+                };
+                let answered = several::answer(service, session, parts, items);
+                self.runtime.spawn(answered)
             }
-            Posted::Begin | Posted::One => self.runtime.spawn(async move {
+            Posted::Begin | Posted::One(_) => self.runtime.spawn(async move {
                 let request = Request::from_parts(parts, Full::new(body));
                 service.handle(request).await
             }),

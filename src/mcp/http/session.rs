@@ -135,6 +135,11 @@ impl Session {
         !self.streams().requests.is_empty()
     }
 
+    /// Whether a request with this id is under way.
+    pub(super) fn answers_to(&self, id: &RequestId) -> bool {
+        self.streams().requests.contains_key(id)
+    }
+
     /// Whether the version that was agreed on has batches.
     pub(super) fn has_batches(&self) -> bool {
         self.streams().version == Some(ProtocolVersion::V_2025_03_26)

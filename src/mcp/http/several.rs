@@ -1,6 +1,7 @@
 //! Several messages in one request, which version 2025-03-26 of the protocol has and no other.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -17,11 +18,13 @@ use super::super::server::Server;
 use super::super::wire;
 use super::intake;
 use super::reply::{self, Answer};
+use super::session::Session;
 use super::sessions::Sessions;
 
 /// Answers each message as if it had come alone; the answers follow each other on one stream.
 pub(super) async fn answer(
     service: StreamableHttpService<Server, Sessions>,
+    session: Arc<Session>,
     parts: Parts,
     items: Vec<Value>,
 ) -> Answer {
@@ -35,7 +38,14 @@ pub(super) async fn answer(
             Ok(message) if intake::begins(&message) => {
                 return intake::invalid("`initialize` stands alone");
             }
-            Ok(_) => {}
+            Ok(message) => {
+                if let Some(id) = intake::id_of(&message).filter(|id| session.answers_to(id)) {
+                    let why = format!("Invalid Request: {}", wire::is_under_way(&id));
+                    let refusal = wire::refusal(&Value::Null, wire::INVALID_REQUEST, &why);
+                    streams.push(Full::from(format!("data: {refusal}\n\n")).boxed());
+                    continue;
+                }
+            }
         }
         let request = Request::from_parts(parts.clone(), Full::<Bytes>::from(item.to_string()));
         let answer = service.handle(request).await;

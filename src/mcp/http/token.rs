@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
 use crate::model::{Diagnostic, Kind};
@@ -128,9 +129,15 @@ fn make(path: &Path) -> std::io::Result<()> {
 fn of_file(path: &Path, credential: bool) -> Result<Token, Diagnostic> {
     let refuse = |why: &str, hint: &str| Err(unusable(path, why, hint));
     let read = || -> std::io::Result<(std::fs::Metadata, String)> {
-        let file = File::open(path)?;
+        // A pipe would be waited for.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let mut options = OpenOptions::new();
+        let file = options.read(true).custom_flags(flags).open(path)?;
         let metadata = file.metadata()?;
         let mut text = String::new();
+        if !metadata.is_file() {
+            return Ok((metadata, text));
+        }
         file.take(*LENGTH.end() as u64 + 2)
             .read_to_string(&mut text)?;
         Ok((metadata, text))
@@ -146,6 +153,11 @@ fn of_file(path: &Path, credential: bool) -> Result<Token, Diagnostic> {
     let others = if credential { 0o007 } else { 0o077 };
     if !metadata.is_file() {
         return refuse("it is no file", "name a file that holds the token");
+    }
+    let owners = [rustix::process::geteuid().as_raw(), 0];
+    if !owners.contains(&metadata.uid()) {
+        let hint = "it must belong to the daemon's user or to root";
+        return refuse("it belongs to somebody else", hint);
     }
     if metadata.mode() & others != 0 {
         return refuse("others may use it", "`chmod 600` it, and write a new token");
