@@ -386,7 +386,7 @@ impl<'a> Resolver<'a, '_> {
             let address = addresses
                 .entry(&one.skill.address)
                 .or_insert_with(|| Arc::new(one.skill.address.clone()));
-            one.schedule = Some(Arc::new(Schedule {
+            let schedule = Schedule {
                 id: Arc::clone(&one.id),
                 skill: Arc::clone(address),
                 trigger,
@@ -395,7 +395,19 @@ impl<'a> Resolver<'a, '_> {
                 policy: Arc::clone(&read.policy),
                 disabled: read.disabled,
                 place: one.draft.place.clone(),
-            }));
+            };
+            one.schedule = Some(self.unchanged(schedule));
+        }
+    }
+
+    /// The schedule as it was, where it says the same: there may be very many, and hardly any changes.
+    fn unchanged(&self, schedule: Schedule) -> Arc<Schedule> {
+        let previous = self.known.previous;
+        let at = previous.binary_search_by(|one| one.id.cmp(&schedule.id));
+        let former = at.ok().and_then(|at| previous.get(at));
+        match former.filter(|former| ***former == schedule) {
+            Some(former) => Arc::clone(former),
+            None => Arc::new(schedule),
         }
     }
 

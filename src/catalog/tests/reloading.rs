@@ -1,5 +1,7 @@
 //! Reloads, fingerprints and the configuration.
 
+use std::sync::Arc;
+
 use super::super::{Fingerprint, Lookup, Options, reload};
 use super::{ERROR, NOTE, WARNING, Workspace, codes, expect, show};
 
@@ -34,6 +36,19 @@ fn what_broke_keeps_its_last_good_definition_until_it_is_repaired() {
     assert_eq!(repaired.workers[0].skills[0].description, "two");
     std::fs::remove_file(workspace.path().join(path)).expect("removed");
     assert!(reload(&repaired, Options::default()).workers.is_empty());
+}
+
+#[test]
+fn a_schedule_that_says_the_same_is_the_same() {
+    let schedules = "schedule: [{every: 1m, skill: a}, {every: 2m, skill: b}]\n";
+    let text = format!("{GOOD}{schedules}");
+    let workspace = Workspace::of_worker(&text);
+    let first = workspace.load();
+    workspace.write("workers/w/worker.yaml", text.replace("2m", "3m").as_bytes());
+    let second = reload(&first, Options::default());
+    let is_same = |at: usize| Arc::ptr_eq(&first.schedules[at], &second.schedules[at]);
+    assert_eq!((first.schedules.len(), second.schedules.len()), (2, 2));
+    assert_eq!((is_same(0), is_same(1)), (true, false));
 }
 
 #[test]
