@@ -139,14 +139,20 @@ fn a_full_queue_refuses_a_run_now_and_keeps_the_record_as_it_is() {
     assert_eq!(u64::try_from(rows(&store).len()).unwrap(), made);
 }
 
-#[test]
-fn due_times_of_the_past_run_after_all_and_each_keeps_one_row() {
-    let (store, world) = (MemoryStore::new(), Arc::default());
-    let mut bench = bench(&store, &world, Vec::new());
+/// An hourly schedule that has been paused over five due times, and when that began.
+fn paused_for_five_hours(store: &MemoryStore, world: &Arc<Mutex<World>>) -> (Bench, Timestamp) {
+    let mut bench = bench(store, world, Vec::new());
     let begun = bench.clock.now();
     put(&mut bench, vec![hourly(Policy::default())]);
     pause(&mut bench, true);
     bench.clock.advance(5 * HOUR_MS);
+    (bench, begun)
+}
+
+#[test]
+fn due_times_of_the_past_run_after_all_and_each_keeps_one_row() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let (mut bench, begun) = paused_for_five_hours(&store, &world);
     pause(&mut bench, false);
     turn_until(&mut bench, &store, 1);
     assert_eq!(spans(&rows(&store), begun), [(1, 5, Fate::Paused, Some(5))]);
@@ -246,11 +252,7 @@ fn two_runs_at_one_instant_do_not_share_a_row() {
 #[test]
 fn rows_of_another_definition_are_not_divided() {
     let (store, world) = (MemoryStore::new(), Arc::default());
-    let mut bench = bench(&store, &world, Vec::new());
-    let begun = bench.clock.now();
-    put(&mut bench, vec![hourly(Policy::default())]);
-    pause(&mut bench, true);
-    bench.clock.advance(5 * HOUR_MS);
+    let (mut bench, begun) = paused_for_five_hours(&store, &world);
     let mut other = hourly(Policy::default());
     other.trigger = Arc::new(crate::model::schedule::Trigger::Every {
         period_ms: 2 * HOUR_MS,
