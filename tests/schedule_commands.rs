@@ -14,6 +14,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 use workspace::Workspace;
+use workspace::daemon::Daemon;
 
 const SKILLS: &str = r#"
   - id: sync
@@ -355,10 +356,10 @@ fn a_time_is_read_or_its_fault_is_told() {
     let slots = |since: &str| workspace.run(&["schedule", "slots", "--since", since]);
     slots("now").expect_code(0);
     let long = slots("400d").expect_code(2);
-    assert!(long.stderr.contains("must not exceed 365 days"), "{long:?}");
+    assert!(long.stderr.contains("must not exceed 366 days"), "{long:?}");
     let line = ["schedule", "simulate", "--to", "+400d"];
     let long = workspace.run(&line).expect_code(2);
-    assert!(long.stderr.contains("must not exceed 365 days"), "{long:?}");
+    assert!(long.stderr.contains("must not exceed 366 days"), "{long:?}");
     let line = ["schedule", "simulate", "--to", "+1h", "--down", "+2h/+1h"];
     let outside = workspace.run(&line).expect_code(0);
     assert!(outside.stderr.contains("lies outside"), "{outside:?}");
@@ -368,6 +369,44 @@ fn a_time_is_read_or_its_fault_is_told() {
         backwards.stderr.contains("write the earlier time first"),
         "{backwards:?}"
     );
+}
+
+#[test]
+fn what_is_switched_off_says_so_and_where() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: rests
+    description: is switched off
+    run: "true"
+    schedule: {cron: "0 * * * *", enabled: false}
+"#,
+    );
+    let daemon = Daemon::start(&workspace);
+    for line in [
+        &["next", "w/rests"][..],
+        &["explain", "W/Rests"],
+        &["trigger", "w/rests"],
+        &["pause", "w/rests", "--reason", "a holiday"],
+        &["backfill", "w/rests", "--from", "2026-01-01", "--to", "now"],
+    ] {
+        let refused = workspace.run(&[&["schedule"], line].concat());
+        let refused = refused.expect_code(6);
+        let place = "`w/rests` is switched off at workers/w/worker.yaml:";
+        assert!(refused.stderr.contains(place), "{line:?}: {refused:?}");
+    }
+    daemon.stop();
+    workspace
+        .run(&["schedule", "list", "--worker", "ww"])
+        .expect_code(3);
+    workspace
+        .run(&["schedule", "list", "--worker", "w"])
+        .expect_code(0);
+    workspace
+        .run(&["schedule", "next", "-n", "0"])
+        .expect_code(2);
+    workspace
+        .run(&["schedule", "simulate", "--to", "+366d"])
+        .expect_code(0);
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn very_many_schedules_are_listed_page_by_page() {
     assert_eq!(asked.iter().collect::<Vec<_>>(), of_one);
     assert_eq!(listed(&workspace, &["--skill", "w7/s"]), asked);
     assert_eq!(listed(&workspace, &["--skill", "s"]).len(), 2_550);
-    let none = workspace.run(&["schedule", "list", "--worker", "nobody"]);
+    let none = workspace.run(&["schedule", "list", "--skill", "nothing"]);
     assert!(none.stderr.contains("no schedules fit"), "{none:?}");
     // The pages of the API: 1,000 where nothing is said, and what comes after an id.
     let page = |query: &str| -> Vec<String> {

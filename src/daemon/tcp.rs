@@ -21,9 +21,6 @@ use crate::catalog;
 use crate::mcp::{Answer, Door, HttpServer, PATH, Token};
 use crate::model::{Diagnostic, Kind, Severity};
 
-/// Codes of what may be wrong with the part of the configuration that is about this.
-const CODES: [&str; 3] = ["listen-address", "token-file", "origin"];
-
 /// An address that is listened at, and the token that is asked for there.
 #[derive(Debug)]
 pub(super) struct TcpDoor {
@@ -32,8 +29,8 @@ pub(super) struct TcpDoor {
 }
 
 impl TcpDoor {
-    /// Listens where the configuration says so. What is wrong with that part of it is logged, and nothing is
-    /// listened at then.
+    /// Listens where the configuration says so. What is wrong with the configuration is logged; an address that is
+    /// wrong is not listened at.
     ///
     /// # Errors
     /// Somebody else listens there, or the token cannot be used.
@@ -46,10 +43,9 @@ impl TcpDoor {
             // The engine says what is wrong with its workspace.
             return Ok(None);
         };
-        let of_this = |one: &&crate::model::Problem| {
-            one.severity == Severity::Error && CODES.contains(&one.code.as_str())
-        };
-        for problem in problems.iter().filter(of_this) {
+        // Which of them keep it from being served cannot be told where even the keys are misread.
+        let errors = problems.iter();
+        for problem in errors.filter(|one| one.severity == Severity::Error) {
             tracing::error!(
                 code = problem.code,
                 "{}: {}",

@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::machine::{CancelKind, Resolution};
 use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, RunId, Severity};
+use crate::process::give_back_memory;
 use crate::protocol::{
     BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
     ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
@@ -130,7 +131,7 @@ impl EngineControl {
     }
 
     fn set_pause(&self, schedule: &str, pause: Option<Pause>) -> Result<ScheduleView, Diagnostic> {
-        let schedule = schedules::named(&self.desk, schedule)?.id.clone();
+        let schedule = schedules::switched_on(&self.desk, schedule)?.id.clone();
         if self.host != Host::Daemon {
             return Err(schedules::no_daemon());
         }
@@ -417,7 +418,7 @@ impl Control for EngineControl {
         if before.fired() != catalog.fired() || is_repaired {
             self.put_schedules_in_force()?;
         }
-        Ok(ReloadReport {
+        let report = ReloadReport {
             workers: to_u32(catalog.workers.len()),
             skills: to_u32(
                 catalog
@@ -428,7 +429,11 @@ impl Control for EngineControl {
             ),
             problems: catalog.problems.clone(),
             reread: reread(&before, &catalog),
-        })
+        };
+        drop((before, catalog));
+        // All schedules were put together anew, and there may be very many.
+        give_back_memory();
+        Ok(report)
     }
 
     fn drain(&self) -> Result<(), Diagnostic> {

@@ -234,6 +234,7 @@ impl Core {
         }
         self.tell_missed();
         self.lull();
+        self.give_back_memory();
         self.seal();
         Ok(())
     }

@@ -11,6 +11,7 @@ use super::work::{Alarm, Effects, Work, not_performed};
 use crate::machine::Event;
 use crate::model::schedule::{Occurrence, Schedule, Told};
 use crate::model::{Diagnostic, Kind, RunId};
+use crate::process::give_back_memory;
 
 /// Most executor threads; the queue admits far fewer runs than that.
 const THREADS_MAX: usize = 512;
@@ -32,6 +33,7 @@ enum Item {
     Look(Arc<Schedule>, Glance),
     Tell(Box<Alarm>),
     Seal,
+    GiveBackMemory,
 }
 
 #[derive(Default)]
@@ -105,6 +107,11 @@ impl Pool {
         self.push(Item::Seal);
     }
 
+    /// Has memory that is not used any more given back, off the loop.
+    pub(super) fn give_back_memory(&mut self) {
+        self.push(Item::GiveBackMemory);
+    }
+
     fn push(&mut self, item: Item) {
         let mut waiting = self.shared.lock();
         waiting.work.push_back(item);
@@ -176,6 +183,10 @@ impl Shared {
                 }
                 Item::Tell(alarm) => {
                     self.tell_missed(&alarm);
+                    continue;
+                }
+                Item::GiveBackMemory => {
+                    give_back_memory();
                     continue;
                 }
                 Item::Seal => {
@@ -263,6 +274,7 @@ impl Shared {
                     told: Some(not_told(&alarm, message.to_owned())),
                 },
                 Item::Seal => Delivery::Sealed,
+                Item::GiveBackMemory => continue,
             });
         }
     }

@@ -1,7 +1,7 @@
 //! What the store remembers of schedules, for an engine that starts. A state that is damaged is kept aside and
 //! made anew of the schedule's rows.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -32,8 +32,8 @@ pub(super) fn digest(schedule: &Schedule) -> String {
 /// What the store has of schedules when an engine starts.
 #[derive(Default)]
 pub(super) struct Known {
-    /// Those whose definitions are there, and whose due times follow from the same.
-    pub(super) going_on: HashSet<Arc<str>>,
+    /// Those whose definitions are there, and whose due times follow from the same, with their cursors.
+    pub(super) going_on: HashMap<Arc<str>, Timestamp>,
     /// All others.
     pub(super) others: BTreeMap<String, Remembered>,
 }
@@ -109,7 +109,7 @@ pub(super) fn schedules(
     let (mut known, mut damaged) = (Known::default(), Vec::new());
     store.schedules(&mut |id, state| match state {
         Ok(state) => match going_on(id, &state, definitions) {
-            Some(id) => drop(known.going_on.insert(id)),
+            Some(id) => drop(known.going_on.insert(id, state.cursor)),
             None => drop(known.others.insert(id.to_owned(), Remembered::of(&state))),
         },
         Err(one) => damaged.push((id.to_owned(), one)),

@@ -48,6 +48,9 @@ pub(super) fn page(
         let all = &catalog.schedules;
         all.partition_point(|schedule| *schedule.id <= **after)
     });
+    if let Some(id) = &query.schedule {
+        refuse_switched_off(&catalog, id)?;
+    }
     let behind = catalog.schedules.iter().skip(from);
     let wanted = behind.filter(|schedule| is_wanted(schedule, query));
     views(
@@ -293,6 +296,22 @@ pub(super) fn named(desk: &Desk, id: &str) -> Result<Arc<Schedule>, Diagnostic> 
     all.find(|schedule| schedule.id.eq_ignore_ascii_case(id))
         .cloned()
         .ok_or_else(|| unknown(id))
+}
+
+/// The schedule of this id, which its definition does not switch off.
+pub(super) fn switched_on(desk: &Desk, id: &str) -> Result<Arc<Schedule>, Diagnostic> {
+    refuse_switched_off(&desk.definitions.current(), id)?;
+    named(desk, id)
+}
+
+fn refuse_switched_off(catalog: &Catalog, id: &str) -> Result<(), Diagnostic> {
+    let mut off = catalog.schedules.iter().filter(|one| one.disabled);
+    let Some(found) = off.find(|one| one.id.eq_ignore_ascii_case(id)) else {
+        return Ok(());
+    };
+    let why = format!("`{}` is switched off at {}", found.id, found.place);
+    Err(Diagnostic::new(Kind::Blocked, "schedule_off", why)
+        .hint("switch it on there; `workerctl run` starts the skill itself"))
 }
 
 /// There is no such schedule.

@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use super::desk::{Asked, Desk, Prepares};
 use super::reading::unreadable;
 use super::request::{Answer, Wish};
-use super::schedules::named;
+use super::schedules::switched_on;
 use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{BackfillQuery, BackfillSlot, PolicyName, SlotView, TriggerRequest};
@@ -27,7 +27,7 @@ pub(super) fn grant(
     request: &TriggerRequest,
     ask: impl Fn(Wish) -> Result<Answer, Diagnostic>,
 ) -> Result<SlotView, Diagnostic> {
-    let schedule = named(desk, &request.schedule)?;
+    let schedule = switched_on(desk, &request.schedule)?;
     if request.slot.is_some() && !schedule.trigger.is_timed() {
         return Err(no_due_times(&schedule));
     }
@@ -138,7 +138,7 @@ pub(super) fn past(
     store: &dyn Store,
     query: &BackfillQuery,
 ) -> Result<Vec<BackfillSlot>, Diagnostic> {
-    let schedule = named(desk, &query.schedule)?;
+    let schedule = switched_on(desk, &query.schedule)?;
     let state = state_of(desk, &schedule.id)?;
     let now = desk.clock.now();
     let slots =

@@ -33,6 +33,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// Refusals of the protocol that lies below.
 pub(super) const PARSE_ERROR: i32 = -32_700;
 pub(super) const INVALID_REQUEST: i32 = -32_600;
+pub(super) const INVALID_PARAMS: i32 = -32_602;
 
 enum Incoming {
     Line(Vec<u8>),

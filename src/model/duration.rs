@@ -1,7 +1,7 @@
 //! Spans of time as people write them: `15m`, `1h30m`, `500ms`.
 
-/// Longest span that is accepted: 365 days, in milliseconds.
-pub const MILLIS_MAX: u64 = 365 * 24 * 3_600_000;
+/// Longest span that is accepted: 366 days, a leap year, in milliseconds.
+pub const MILLIS_MAX: u64 = 366 * 24 * 3_600_000;
 
 /// Why a text is not a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum DurationError {
     #[error("a duration must be greater than zero")]
     NotPositive,
     /// More than [`MILLIS_MAX`].
-    #[error("a duration must not exceed 365 days")]
+    #[error("a duration must not exceed 366 days")]
     TooLong,
 }
 
@@ -103,7 +103,7 @@ mod tests {
             ("5 apples", Err(DurationError::Shape)),
             ("99999999999999999999s", Err(DurationError::TooLong)),
             ("9999999999999999h", Err(DurationError::TooLong)),
-            ("366d", Err(DurationError::TooLong)),
+            ("367d", Err(DurationError::TooLong)),
         ];
         for (text, expected) in table {
             assert_eq!(parse_millis(text), expected, "{text}");

@@ -262,16 +262,21 @@ fn settings_are_checked_where_they_are_written() {
     assert!(log.contains("could be reached by other machines"), "{log}");
     assert!(!log.contains("served over TCP"), "{log}");
     daemon.stop();
-    workspace.write(
-        "workerctl.yaml",
+    for written in [
+        "mcp: 5\n",
+        "mcp: {http: 5}\n",
+        "mcp: {http: {listen: ''}}\n",
+        // With another token than was meant it must not be served.
         "mcp: {http: {listen: '127.0.0.1:0', token_file: here}}\n",
-    );
-    let daemon = start(&workspace);
-    assert!(
-        !daemon.log().contains("served over TCP"),
-        "with another token than was meant"
-    );
-    daemon.stop();
+        "mcp: {http: {listen: '127.0.0.1:0', token_file: ''}}\n",
+    ] {
+        workspace.write("workerctl.yaml", written);
+        let daemon = start(&workspace);
+        let log = daemon.log();
+        assert!(log.contains(" workerctl.yaml:1:"), "{written}: {log}");
+        assert!(!log.contains("served over TCP"), "{written}: {log}");
+        daemon.stop();
+    }
 }
 
 #[test]

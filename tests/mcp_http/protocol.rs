@@ -84,7 +84,7 @@ const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 fn what_is_no_message_is_refused_by_name() {
     let host = Host::start("");
     let session = Session::over_tcp(&host);
-    let table: [(&[u8], i64); 8] = [
+    let table: [(&[u8], i64); 9] = [
         (b"{", -32_700),
         (b"", -32_700),
         (b"\xff\xfe", -32_700),
@@ -93,6 +93,10 @@ fn what_is_no_message_is_refused_by_name() {
         (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32_600),
         (br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32_600),
         (br#"{"id":1,"method":"ping"}"#, -32_600),
+        (
+            br#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+            -32_600,
+        ),
     ];
     for (body, code) in table {
         let answer = host.tcp.open("POST", &session.headers, body);
@@ -102,6 +106,13 @@ fn what_is_no_message_is_refused_by_name() {
         assert_eq!(value["error"]["code"], code, "{shown}: {value}");
         assert_eq!(value["jsonrpc"], "2.0");
     }
+    // The first message says what it takes to begin.
+    let hello = br#"{"jsonrpc":"2.0","id":"a","method":"initialize"}"#;
+    let answer = host.tcp.open("POST", &let_in(&host, &host.tcp), hello);
+    assert_eq!(answer.status, 400);
+    let value = answer.value();
+    assert_eq!(value["error"]["code"], -32_602, "{value}");
+    assert_eq!(value["id"], "a", "{value}");
     let huge = vec![b' '; 5 * 1024 * 1024];
     let refused = host.tcp.open("POST", &session.headers, &huge);
     assert_eq!(refused.status, 413);

@@ -3,10 +3,12 @@
 //! Which ones an error has left out is told by their ids: a schedule that is broken keeps its id. One that no
 //! broken schedule stands for is gone, unless the whole skill that it runs has gone with an error.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::cycles::{self, Edge};
+use super::resolve::folded;
 use crate::model::schedule::{Schedule, Trigger};
 use crate::model::{Place, Problem, Severity, SkillRef};
 
@@ -39,19 +41,15 @@ impl Keeping<'_> {
         if self.previous.is_empty() {
             return Vec::new();
         }
-        let present: HashSet<String> = self.present.iter().map(|one| lower(&one.id)).collect();
-        let sayings: HashSet<String> = self.present.iter().filter_map(|one| saying(one)).collect();
+        let missing = self.missing();
         let mut broken: HashMap<String, &Broken> = HashMap::new();
         for one in self.broken {
             if let Some(id) = &one.id {
                 broken.entry(lower(id)).or_insert(one);
             }
         }
-        let missing = self.previous.iter().filter(|one| {
-            !present.contains(&lower(&one.id))
-                && saying(one).is_none_or(|saying| !sayings.contains(&saying))
-        });
         let mut kept: Vec<(Arc<Schedule>, String)> = missing
+            .into_iter()
             .filter_map(|one| {
                 let why = match broken.get(&lower(&one.id)) {
                     Some(broken) => self.error_at(&broken.place, one),
@@ -62,6 +60,23 @@ impl Keeping<'_> {
             .collect();
         self.leave_out_cycles(&mut kept);
         kept
+    }
+
+    /// The former schedules that nothing says now. What the present ones say is put into words only for skills that
+    /// miss one: there may be very many schedules.
+    fn missing(&self) -> Vec<&Arc<Schedule>> {
+        let present: HashSet<Cow<'_, str>> =
+            self.present.iter().map(|one| folded(&one.id)).collect();
+        let previous = self.previous.iter();
+        let mut missing: Vec<&Arc<Schedule>> = previous
+            .filter(|one| !present.contains(&folded(&one.id)))
+            .collect();
+        let skills: HashSet<&SkillRef> = missing.iter().map(|one| &*one.skill).collect();
+        let beside = self.present.iter();
+        let beside = beside.filter(|one| skills.contains(&*one.skill));
+        let sayings: HashSet<String> = beside.filter_map(|one| saying(one)).collect();
+        missing.retain(|one| saying(one).is_none_or(|saying| !sayings.contains(&saying)));
+        missing
     }
 
     /// What is wrong with the broken schedule that stands at `place`.

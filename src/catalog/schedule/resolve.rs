@@ -468,7 +468,7 @@ impl<'a> Resolver<'a, '_> {
 }
 
 /// Case does not tell ids apart. Hardly any has capitals, and there may be very many.
-fn folded(id: &str) -> Cow<'_, str> {
+pub(super) fn folded(id: &str) -> Cow<'_, str> {
     if id.chars().any(char::is_uppercase) {
         Cow::Owned(id.to_lowercase())
     } else {

@@ -9,9 +9,9 @@ use crate::model::{Severity, SkillRef};
 impl Resolver<'_, '_> {
     /// Two schedules that say the same would run a skill twice each time; the later one is left out.
     pub(super) fn leave_out_twins(&mut self, aimed: &mut [Aimed<'_>]) {
-        let mut of_skill: HashMap<SkillRef, Vec<&mut Aimed<'_>>> = HashMap::new();
+        let mut of_skill: HashMap<&SkillRef, Vec<&mut Aimed<'_>>> = HashMap::new();
         for one in aimed.iter_mut().filter(|one| one.schedule.is_some()) {
-            let own = of_skill.entry(one.skill.address.clone()).or_default();
+            let own = of_skill.entry(&one.skill.address).or_default();
             own.push(one);
         }
         for own in of_skill.into_values().filter(|own| own.len() > 1) {

@@ -90,7 +90,7 @@ impl Filter {
 }
 
 /// Refuses a worker that is neither defined nor has ever had a run.
-fn refuse_unknown(control: &dyn Control, worker: &str) -> Result<(), Diagnostic> {
+pub(super) fn refuse_unknown(control: &dyn Control, worker: &str) -> Result<(), Diagnostic> {
     let workers = control.workers()?;
     if workers.iter().any(|known| known.id == worker) {
         return Ok(());

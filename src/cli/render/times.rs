@@ -6,9 +6,6 @@ use chrono_tz::Tz;
 use crate::model::duration::{DurationError, parse_millis};
 use crate::model::{Diagnostic, Kind, Timestamp};
 
-/// Longest span after which a run may be asked to start, in milliseconds: a year.
-const SPAN_MS_MAX: u64 = 366 * 24 * 3_600_000;
-
 /// Longest stretch of local times that a zone has skipped, in minutes: a day.
 const GAP_MINUTES_MAX: i64 = 24 * 60;
 
@@ -121,7 +118,7 @@ pub(crate) fn parse_future(text: &str, now: Timestamp, zone: Tz) -> Result<Times
 /// The present and a span such as `2h`.
 pub(crate) fn after_span(text: &str, now: Timestamp) -> Result<Timestamp, Diagnostic> {
     match parse_millis(text) {
-        Ok((millis, _)) if millis <= SPAN_MS_MAX => Ok(now.plus_millis(millis)),
+        Ok((millis, _)) => Ok(now.plus_millis(millis)),
         _ => Err(Diagnostic::new(
             Kind::Usage,
             "bad_span",

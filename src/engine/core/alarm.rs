@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::super::schedules::{OVERDUE_SHOWN_MAX, next_due};
 use super::super::view::Agenda;
 use super::super::work::Alarm;
-use super::schedules::{LOOKS_MAX, Scheduled, Schedules};
+use super::schedules::{FIRST_LOOKS_LEAST, LOOKS_MAX, Scheduled, Schedules};
 use super::{Core, Turn};
 use crate::model::Timestamp;
 use crate::model::schedule::{Missed, Told};
@@ -58,6 +58,11 @@ impl Alarms {
         } else {
             Some(Timestamp::default())
         }
+    }
+
+    /// Whether it is known of each when it is expected.
+    pub(super) fn are_seen(&self) -> bool {
+        self.unseen.is_empty()
     }
 
     /// Whether no command runs.
@@ -126,8 +131,14 @@ impl Core {
         let due = self.alarms.wakes.iter();
         let due = due.take_while(|(wake, _)| *wake <= now);
         changed.extend(due.map(|(_, id)| Arc::clone(id)));
+        // Whether a schedule is overdue may be known later than when it is due.
+        let most = if self.schedules.are_seen() {
+            LOOKS_MAX
+        } else {
+            FIRST_LOOKS_LEAST
+        };
         let unseen = std::iter::from_fn(|| self.alarms.unseen.pop_first());
-        changed.extend(unseen.take(LOOKS_MAX));
+        changed.extend(unseen.take(most));
         for id in changed {
             self.look_ahead(turn, &id, now);
         }

@@ -1,6 +1,6 @@
 //! Which schedules are in force: what a definition that comes, changes or goes does to what is remembered of it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use chrono_tz::Tz;
@@ -65,7 +65,7 @@ impl Core {
         }
         self.commit(&mut turn)?;
         self.lull();
-        self.schedules.going_on = HashSet::new();
+        self.schedules.going_on = HashMap::new();
         // A tree that is filled in order is half empty; one that is made of all at once is full.
         let in_force = std::mem::take(&mut self.schedules.in_force);
         self.schedules.in_force = in_force.into_iter().collect();
@@ -142,7 +142,7 @@ impl Core {
         definition: &Arc<Schedule>,
         runs: &mut BTreeMap<String, BTreeSet<RunId>>,
     ) -> Result<(), Diagnostic> {
-        let (id, now) = (&definition.id, self.clock.now());
+        let id = &definition.id;
         match self.schedules.in_force.get_mut(id) {
             Some(present) if present.definition == *definition => {
                 // The same, read again: the former one need not be kept beside it.
@@ -161,9 +161,17 @@ impl Core {
             None => self.take_up(turn, definition, runs.remove(&**id).unwrap_or_default())?,
         }
         self.alarms.look_at(Arc::clone(id));
-        self.schedules.set_wake(id, Some(now));
+        self.look_soon(id);
         self.look_around(turn, id);
         Ok(())
+    }
+
+    fn look_soon(&mut self, id: &Arc<str>) {
+        let in_hand = self.schedules.in_hand.get(id);
+        let cursor = in_hand.map(|one| one.state.cursor);
+        let cursor = cursor.or_else(|| self.schedules.going_on.get(id).copied());
+        let cursor = cursor.unwrap_or_else(|| self.clock.now());
+        self.schedules.look_soon(Arc::clone(id), cursor);
     }
 
     /// Another definition takes the place of the present one; whether its due times are the same.
@@ -186,13 +194,13 @@ impl Core {
                 turn.before.push(written(id, &present.state));
             }
         }
-        self.schedules.set_wake(id, Some(now));
+        self.look_soon(id);
         !is_other
     }
 
     /// Whether the state that the store has of a schedule holds for this definition as it is.
     fn goes_on(&self, definition: &Schedule) -> bool {
-        self.schedules.going_on.contains(&definition.id)
+        self.schedules.going_on.contains_key(&definition.id)
             || self
                 .schedules
                 .known

@@ -13,6 +13,9 @@ use super::schedules::{Scheduled, TRY_AGAIN_MS};
 use crate::model::schedule::{Schedule, ScheduleState};
 use crate::model::{Diagnostic, Timestamp};
 
+/// So many first looks are worth to have memory given back.
+const LOOKS_MANY: usize = 1_000;
+
 /// What is held of every schedule in force.
 pub(super) struct InForce {
     pub(super) definition: Arc<Schedule>,
@@ -80,6 +83,14 @@ impl Core {
         }
         let in_hand = &mut self.schedules.in_hand;
         in_hand.retain(|_, scheduled| !scheduled.is_at_rest());
+    }
+
+    /// Looking at very many schedules leaves much behind that is not needed any more.
+    pub(super) fn give_back_memory(&mut self) {
+        let all_are_seen = self.schedules.are_seen() && self.alarms.are_seen();
+        if all_are_seen && std::mem::take(&mut self.schedules.first_looks) >= LOOKS_MANY {
+            self.pool.give_back_memory();
+        }
     }
 
     /// What may leave memory has been committed.

@@ -3,7 +3,8 @@
 //! A due time that is to run is made into a run off the loop, for that reads files; when it comes back, it is
 //! decided anew. Its row, the schedule's state and the run are one commit.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use chrono_tz::Tz;
@@ -26,6 +27,9 @@ pub(super) const TRY_AGAIN_MS: u64 = 5_000;
 /// Most schedules that one turn looks at, some milliseconds; the others follow in the next. A due time takes three
 /// turns until its run starts.
 pub(super) const LOOKS_MAX: usize = 200;
+
+/// So many of those that something has put into force are looked at however many are due.
+pub(super) const FIRST_LOOKS_LEAST: usize = 20;
 
 /// Rows of one look before others have their turn.
 const ROUNDS_MAX: usize = 16;
@@ -82,10 +86,15 @@ pub(super) struct Schedules {
     pub(super) followers: BTreeMap<String, Vec<String>>,
     /// What the store has of schedules whose definitions are not there.
     pub(super) known: BTreeMap<String, Remembered>,
-    /// While an engine starts: those that go on with the state that the store has of them.
-    pub(super) going_on: HashSet<Arc<str>>,
+    /// While an engine starts: those that go on with the state that the store has of them, with their cursors.
+    pub(super) going_on: HashMap<Arc<str>, Timestamp>,
     wakes: BTreeSet<(Timestamp, Arc<str>)>,
+    /// Those of which it is not known when they are due, by their cursors: what was due last is likely due soon.
+    /// They stand behind those whose time has come, for after a start there may be very many.
+    unseen: BTreeSet<(Reverse<Timestamp>, Arc<str>)>,
     looked_at: Option<Timestamp>,
+    /// How many of them were looked at since there were none.
+    pub(super) first_looks: usize,
 }
 
 impl Schedules {
@@ -108,9 +117,23 @@ impl Schedules {
         self.in_force.get(id).map(|one| &one.definition)
     }
 
-    /// The earliest wall time at which one is looked at.
+    /// The earliest wall time at which one is looked at; the beginning of time: at once.
     pub(super) fn next_wake(&self) -> Option<Timestamp> {
-        self.wakes.first().map(|(wake, _)| *wake)
+        if self.unseen.is_empty() {
+            self.wakes.first().map(|(wake, _)| *wake)
+        } else {
+            Some(Timestamp::default())
+        }
+    }
+
+    /// Whether it is known of each when it is due.
+    pub(super) fn are_seen(&self) -> bool {
+        self.unseen.is_empty()
+    }
+
+    /// Has one looked at as soon as nothing is due.
+    pub(super) fn look_soon(&mut self, id: Arc<str>, cursor: Timestamp) {
+        self.unseen.insert((Reverse(cursor), id));
     }
 
     pub(super) fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
@@ -140,20 +163,29 @@ impl Core {
         if before.is_some_and(|before| before > now) {
             // Which of them are ahead of the clock now is known once each is looked at.
             for id in self.schedules.ids() {
-                self.schedules.set_wake(&id, Some(now));
+                self.schedules.look_soon(id, now);
             }
         }
-        for _ in 0..LOOKS_MAX {
+        let mut left = LOOKS_MAX;
+        while left > 0 {
             let due = self.schedules.wakes.first();
             let Some((_, id)) = due.filter(|(wake, _)| *wake <= now).cloned() else {
+                break;
+            };
+            self.look_at(turn, &id);
+            left -= 1;
+        }
+        for _ in 0..left.max(FIRST_LOOKS_LEAST) {
+            let Some((_, id)) = self.schedules.unseen.pop_first() else {
                 return;
             };
-            self.schedules.set_wake(&id, None);
             self.look_at(turn, &id);
+            self.schedules.first_looks += 1;
         }
     }
 
     fn look_at(&mut self, turn: &mut Turn, id: &str) {
+        self.schedules.set_wake(id, None);
         self.rouse(id);
         self.look_if_due(id);
         let scheduled = self.schedules.in_hand.get(id);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::super::batch::MESSAGES_MAX;
-use super::super::wire::{self, INVALID_REQUEST, MESSAGE_BYTES_MAX, PARSE_ERROR};
+use super::super::wire::{self, INVALID_PARAMS, INVALID_REQUEST, MESSAGE_BYTES_MAX, PARSE_ERROR};
 use super::reply::{self, Answer, Refused};
 
 /// How long a body may take.
@@ -104,6 +104,9 @@ pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Refuse
         Value::Array(items) => Ok(Posted::Batch(items)),
         value => match wire::message(value) {
             Ok(message) if begins(&message) => Ok(Posted::Begin),
+            Ok(message) if is_misread_begin(headers, &message) => {
+                Err(misread_begin(&message).into())
+            }
             // A key that stands twice is seen here only.
             Ok(message) => match serde_json::from_slice::<ClientJsonRpcMessage>(body) {
                 Ok(_) => Ok(Posted::One(id_of(&message))),
@@ -129,6 +132,26 @@ pub(super) fn begins(message: &ClientJsonRpcMessage) -> bool {
         ClientJsonRpcMessage::Request(request)
             if matches!(request.request, ClientRequest::InitializeRequest(_))
     )
+}
+
+/// Whether it is to begin a session and does not say what that takes. Who has a session, or speaks a version that
+/// has none, is answered by the SDK.
+fn is_misread_begin(headers: &HeaderMap, message: &ClientJsonRpcMessage) -> bool {
+    let is_known = ["mcp-session-id", "mcp-protocol-version"];
+    let is_known = is_known.iter().any(|name| headers.contains_key(*name));
+    !is_known
+        && matches!(
+            message,
+            ClientJsonRpcMessage::Request(request)
+                if matches!(&request.request, ClientRequest::CustomRequest(custom) if custom.method == "initialize")
+        )
+}
+
+fn misread_begin(message: &ClientJsonRpcMessage) -> Answer {
+    let id = id_of(message).and_then(|id| serde_json::to_value(id).ok());
+    let why = "Invalid params of `initialize`: it says `protocolVersion`, `capabilities` and `clientInfo`";
+    let refusal = wire::refusal(&id.unwrap_or_default(), INVALID_PARAMS, why);
+    reply::json(StatusCode::BAD_REQUEST, &refusal)
 }
 
 /// Refuses what is no message where one is expected.

@@ -3,6 +3,7 @@
 use chrono_tz::Tz;
 
 use super::due;
+use crate::cli::commands::runs;
 use crate::cli::exit::Exit;
 use crate::cli::render::line::{BAD, CARE, DIM, GOOD, Line};
 use crate::cli::render::table::{Column, Table};
@@ -54,6 +55,9 @@ impl Args {
 pub(super) fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
     let schedules = args.schedules(control.as_ref())?;
+    if let (true, Some(worker)) = (schedules.is_empty(), &args.worker) {
+        runs::refuse_unknown(control.as_ref(), worker)?;
+    }
     if session.json() {
         session.print_json(&schedules, "schedules");
         return Ok(Exit::Ok);

@@ -27,7 +27,7 @@ pub(super) struct Subject {
     #[arg(long)]
     seconds: bool,
     /// How many due times
-    #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
     /// Only due times after this one, such as `2026-12-24T18:00`, `+2d` [default: now]
     #[arg(long, value_name = "TIME")]

@@ -203,6 +203,52 @@ fn a_reload_writes_what_has_changed_and_leaves_the_others_alone() {
 }
 
 #[test]
+fn a_due_time_does_not_wait_for_the_first_looks_at_very_many_schedules() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, vec!["execute"]);
+    put(&mut bench, vec![hourly(Policy::default())]);
+    bench.clock.advance(HOUR_MS - 1_000);
+    bench.turn().unwrap();
+    let mut all: Vec<_> = (0..2_500).map(one_of_many).collect();
+    all.push(hourly(Policy::default()));
+    put(&mut bench, all);
+    bench.clock.advance(1_000);
+    bench.core.turn(Mail::default()).unwrap();
+    assert_eq!(bench.core.preparing, 1);
+    turn_until(&mut bench, &store, 1);
+    assert_eq!(fates(&store), [Fate::Ran]);
+    // The others were looked at meanwhile, and are all in the end.
+    assert_eq!(bench.core.next_wait(), Duration::ZERO);
+    while bench.core.next_wait() == Duration::ZERO {
+        bench.turn().unwrap();
+    }
+    let mut in_force = bench.core.schedules.in_force.values();
+    assert!(in_force.all(|one| one.wake.is_some()));
+}
+
+#[test]
+fn what_was_due_last_is_looked_at_first_after_a_start() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut first = bench(&store, &world, Vec::new());
+    let all: Vec<_> = (0..500).map(|one| Arc::new(one_of_many(one))).collect();
+    first.core.begin_schedules(&all, true).unwrap();
+    first.core.pool.close();
+    let mut next = bench(&store, &world, Vec::new());
+    let cursors = all.iter().enumerate().map(|(minute, one)| {
+        let cursor = next.clock.now().plus_millis(minute as u64 * 60_000);
+        (Arc::clone(&one.id), cursor)
+    });
+    next.core.schedules.going_on.extend(cursors);
+    next.core.begin_schedules(&all, true).unwrap();
+    next.turn().unwrap();
+    let in_force = &next.core.schedules.in_force;
+    let seen = |one: &Arc<Schedule>| in_force[&one.id].wake.is_some();
+    let (earlier, later) = all.split_at(all.len() - super::super::schedules::LOOKS_MAX);
+    assert!(later.iter().all(seen));
+    assert!(!earlier.iter().any(seen));
+}
+
+#[test]
 fn very_many_new_schedules_are_stored_part_by_part() {
     let (store, world) = (MemoryStore::new(), Arc::default());
     let mut first = bench(&store, &world, Vec::new());
