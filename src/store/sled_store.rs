@@ -22,7 +22,8 @@ pub struct OpenOptions {
 impl Default for OpenOptions {
     fn default() -> OpenOptions {
         OpenOptions {
-            cache_bytes: 32 * 1024 * 1024,
+            // The system keeps the files' pages anyway, and what sled keeps of many schedules is never needed again.
+            cache_bytes: 4 * 1024 * 1024,
             reserve_bytes: 16 * 1024 * 1024,
             create: true,
         }
