@@ -144,6 +144,83 @@ fn commits_of_others_are_noticed_and_own_ones_are_not() {
 }
 
 #[test]
+fn schedules_that_commit_do_not_start_each_other_for_ever() {
+    let skill = |id: &str, schedule: &str| {
+        format!(
+            "\n  - id: {id}\n    description: changes a file\n    mutating: true\n    run: 'date +%N > {id}.txt'\n    schedule: {schedule}"
+        )
+    };
+    let skills = [
+        skill("one", "{on_commit: {branch: main}}"),
+        skill("other", "{on_commit: {branch: main}}"),
+        skill("last", "{after: {skill: one, on: always}}"),
+    ];
+    let workspace = Workspace::with_skills(&skills.concat());
+    let daemon = Daemon::start(&workspace);
+    wait_until_seen(&workspace, "w/one");
+    wait_until_seen(&workspace, "w/other");
+    workspace.write("other.txt", "1\n");
+    workspace.git(&["add", "other.txt"]);
+    workspace.git(&["commit", "-qm", "by hand"]);
+    for id in ["w/one", "w/other", "w/last"] {
+        let fired = row(&workspace, id, 1);
+        workspace.wait_for_event(fired["run"].as_str().unwrap(), "closed");
+    }
+    workspace.wait_until_idle();
+    // A look at everything finds nothing new.
+    workspace.run(&["reload"]).expect_code(0);
+    workspace.wait_until_idle();
+    for id in ["w/one", "w/other", "w/last"] {
+        assert_eq!(rows(&workspace, id).len(), 1, "{id}");
+    }
+    // What a person has run counts.
+    let by_hand = workspace.run(&["run", "w/last"]);
+    by_hand.expect_code(0);
+    row(&workspace, "w/one", 2);
+    daemon.stop();
+}
+
+#[test]
+fn a_plan_says_what_policies_leave_to_be_run() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: tick
+    description: ticks
+    run: 'true'
+    schedule: {cron: "0 4 * * *"}
+  - id: few
+    description: may run once
+    run: 'true'
+    schedule: {cron: "0 4 * * *", max_actions: 1, blackout: {dates: [2026-01-01]}}
+"#,
+    );
+    let daemon = Daemon::start(&workspace);
+    let plan = |id: &str, more: &[&str]| -> Vec<Option<String>> {
+        let line = ["schedule", "backfill", id, "--dry-run"];
+        let range = ["--from", "2026-01-01", "--to", "2026-01-03T12:00"];
+        let planned = workspace.json(&[&line[..], &range[..], more].concat());
+        let slots = planned["slots"].as_array().unwrap().iter();
+        slots
+            .map(|slot| slot["not_because"].as_str().map(str::to_owned))
+            .collect()
+    };
+    assert_eq!(plan("w/tick", &[]), [None, None, None]);
+    let line = ["schedule", "pause", "w/tick", "--reason", "a holiday"];
+    workspace.run(&line).expect_code(0);
+    let paused = plan("w/tick", &[]);
+    let is_told = |why: &Option<String>| why.as_ref().is_some_and(|why| why.contains("a holiday"));
+    assert!(paused.iter().all(is_told), "{paused:?}");
+    let despite = plan("w/tick", &["--despite", "pause"]);
+    assert_eq!(despite, [None, None, None]);
+    let few = plan("w/few", &[]);
+    let why = |at: usize| few[at].as_deref().unwrap_or_default();
+    assert!(why(0).contains("blocked hours or dates"), "{few:?}");
+    assert_eq!(why(1), "");
+    assert!(why(2).contains("as many as it may"), "{few:?}");
+    daemon.stop();
+}
+
+#[test]
 fn a_person_triggers_backfills_and_asks_for_later() {
     let workspace = Workspace::with_skills(
         r#"

@@ -235,12 +235,12 @@ fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> Mod
             &format!("write `mode: {usual}`"),
         );
     }
-    if mode == Mode::EventTriggered {
+    if mode == Mode::EventTriggered && !has_schedule {
         report.warning(
             "event-not-fired",
             view.place(),
-            "nothing triggers the worker yet; it runs when somebody asks".to_owned(),
-            "start it with `workerctl run`",
+            "no event triggers the worker itself: nothing says which".to_owned(),
+            "write `schedule:` with `after`, `watch` or `on_commit`, at the worker or at a skill, or start it with `workerctl run`",
         );
     }
     Modes {

@@ -54,6 +54,10 @@ pub(super) fn backfill(query: &BackfillQuery) -> String {
             ("schedule", Some(query.schedule.clone())),
             ("from_ms", Some(query.from_ms.to_string())),
             ("to_ms", Some(query.to_ms.to_string())),
+            (
+                "despite",
+                Some(query.despite.clone()).filter(|names| !names.is_empty()),
+            ),
         ],
     )
 }

@@ -19,6 +19,9 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// Most files and directories that one schedule may watch.
 const WATCHED_MAX: usize = 100_000;
 
+/// Most runs of which each followed the one before that are looked through.
+const FOLLOWED_MAX: usize = 64;
+
 /// What is seen of a branch that is not there.
 const NO_BRANCH: &str = "absent";
 
@@ -99,7 +102,8 @@ fn boot() -> Result<Look, String> {
     })
 }
 
-/// The tip of a branch; commits that runs of the schedule made do not count.
+/// The tip of a branch; commits do not count that runs of the schedule made, or runs that commits or changed files
+/// led to: two schedules would start each other for ever.
 fn commits(desk: &Desk, id: &str, branch: &str, seen: Option<&str>) -> Result<Look, String> {
     let tip = git::branch_tip(&desk.workspace, branch).map_err(|error| chain(&error))?;
     let Some(tip) = tip else {
@@ -114,7 +118,7 @@ fn commits(desk: &Desk, id: &str, branch: &str, seen: Option<&str>) -> Result<Lo
         Some(since) => git::arrivals(&desk.workspace, &tip, &since)
             .map_err(|error| chain(&error))?
             .iter()
-            .any(|run| !is_run_of(desk, id, run.as_deref())),
+            .any(|run| !is_of_events(desk, id, run.as_deref())),
         // The branch has come to be.
         None => true,
     };
@@ -125,12 +129,36 @@ fn commits(desk: &Desk, id: &str, branch: &str, seen: Option<&str>) -> Result<Lo
     })
 }
 
-/// Whether a commit's trailer names a run of the schedule.
-fn is_run_of(desk: &Desk, id: &str, run: Option<&str>) -> bool {
-    let run = run.and_then(|run| run.parse::<RunId>().ok());
-    let spec = run.and_then(|run| desk.store.spec(run).ok().flatten());
-    let due = spec.and_then(|spec| spec.scheduled);
-    due.is_some_and(|due| due.schedule == id)
+/// Whether a commit's trailer names a run of the schedule, or one that commits or changed files led to. A run that
+/// follows others is what the first of them is.
+fn is_of_events(desk: &Desk, id: &str, run: Option<&str>) -> bool {
+    let mut run = run.and_then(|run| run.parse::<RunId>().ok());
+    for _ in 0..FOLLOWED_MAX {
+        let spec = run.and_then(|run| desk.store.spec(run).ok().flatten());
+        let Some(due) = spec.and_then(|spec| spec.scheduled) else {
+            return false;
+        };
+        if due.schedule == id || follows_changes(desk, &due.schedule) {
+            return true;
+        }
+        run = due.after;
+    }
+    true
+}
+
+/// Whether commits or changed files make the schedule of this id due.
+fn follows_changes(desk: &Desk, id: &str) -> bool {
+    let catalog = desk.definitions.current();
+    let all = &catalog.schedules;
+    let found = all.binary_search_by(|one| (*one.id).cmp(id));
+    let trigger = found
+        .ok()
+        .and_then(|at| all.get(at))
+        .map(|one| &*one.trigger);
+    matches!(
+        trigger,
+        Some(Trigger::OnCommit { .. } | Trigger::Watch { .. })
+    )
 }
 
 /// All files that the patterns name, by their names, sizes and times; no link is followed.

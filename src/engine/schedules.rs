@@ -21,9 +21,7 @@ use crate::protocol::{
     LastFire, NextDue, OverdueView, PauseRequest, PauseView, SchedulePlan, ScheduleView,
     SchedulesQuery, SlotView, SlotsQuery, WaitingEvent,
 };
-use crate::schedule::{
-    Moment, Next, Others, Recurrence, Watched, decide, expectation, jitter_ms, words,
-};
+use crate::schedule::{Recurrence, Watched, expectation, jitter_ms, next_start, words};
 use crate::store::{Store, Unreadable};
 
 /// Most overdue schedules that readers are shown.
@@ -243,27 +241,20 @@ fn waiting(schedule: &Schedule, state: &ScheduleState) -> Vec<WaitingEvent> {
         .collect()
 }
 
-/// When it is due next, as if everything until now were settled.
+/// When its next run starts, as if everything until now were settled.
 pub(super) fn next_due(
     schedule: &Schedule,
     recurrence: &Recurrence,
     state: &ScheduleState,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let mut settled = state.clone();
-    settled.cursor = settled.cursor.max(now);
-    let moment = Moment {
-        now,
-        zone: schedule.timezone.parse().unwrap_or(Tz::UTC),
+    let watched = Watched {
         id: &schedule.id,
-        others: Others::default(),
+        slots: recurrence,
+        policy: &schedule.policy,
+        zone: schedule.timezone.parse().unwrap_or(Tz::UTC),
     };
-    match decide(recurrence, &schedule.policy, &settled, moment).next {
-        Next::Wait(next) => next,
-        Next::Hold(until) => Some(until),
-        Next::Fire { slot, .. } => Some(slot),
-        Next::Again => None,
-    }
+    next_start(watched, state, now)
 }
 
 fn outcome_of(

@@ -12,7 +12,7 @@ use super::schedules::switched_on;
 use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{BackfillQuery, BackfillSlot, PolicyName, SlotView, TriggerRequest};
-use crate::schedule::{Despite, Recurrence};
+use crate::schedule::{Despite, Recurrence, permitted};
 use crate::store::{Store, Unreadable};
 
 /// How often a wish is made again that met another decision about the same schedule.
@@ -93,6 +93,21 @@ fn despite(named: &[PolicyName]) -> Despite {
     }
 }
 
+/// Reads names that commas separate.
+fn named_policies(text: &str) -> Result<Vec<PolicyName>, Diagnostic> {
+    let names = text.split(',').filter(|name| !name.is_empty());
+    names
+        .map(|name| {
+            let mut all = PolicyName::ALL.into_iter();
+            all.find(|one| one.name() == name).ok_or_else(|| {
+                let names = PolicyName::ALL.map(PolicyName::name).join(", ");
+                let why = format!("`despite` names no policy: `{}`", name.escape_debug());
+                Diagnostic::new(Kind::Usage, "bad_policy", why).hint(format!("one of {names}"))
+            })
+        })
+        .collect()
+}
+
 fn no_due_times(schedule: &Schedule) -> Diagnostic {
     Diagnostic::new(
         Kind::Usage,
@@ -143,6 +158,7 @@ pub(super) fn past(
     let now = desk.clock.now();
     let slots =
         recurrence(&schedule, state.as_ref(), now).ok_or_else(|| no_due_times(&schedule))?;
+    let despite = despite(&named_policies(&query.despite)?);
     let from = Timestamp::from_millis(query.from_ms);
     let to = Timestamp::from_millis(query.to_ms).min(now);
     if from > to {
@@ -152,13 +168,22 @@ pub(super) fn past(
     }
     let rows = rows_since(store, &schedule.id, from)?;
     let mut found = Vec::new();
+    let zone: Tz = schedule.timezone.parse().unwrap_or(Tz::UTC);
+    // What would run counts for those behind it.
+    let mut counted = state.clone();
     let mut next = slots.first_at_or_after(from);
     while let Some(slot) = next.filter(|slot| *slot <= to) {
         if found.len() == PAST_MAX {
             let why = format!("the range has more than {PAST_MAX} due times");
             return Err(Diagnostic::new(Kind::Usage, "too_many", why).hint("divide it"));
         }
-        found.push(judged(&schedule, state.as_ref(), &rows, slot));
+        let mut one = judged(state.as_ref(), &rows, slot);
+        if let (None, Some(counted)) = (&one.not_because, &mut counted) {
+            let permitted = permitted(&schedule.policy, counted, (slot, zone), despite);
+            counted.actions += u64::from(permitted.is_ok());
+            one.not_because = permitted.err().map(|refused| refused.to_string());
+        }
+        found.push(one);
         next = slots.next_after(slot);
     }
     Ok(found)
@@ -190,8 +215,8 @@ fn rows_since(
     Ok(rows)
 }
 
+/// What is known of a due time speaks against running it after all, or nothing does.
 fn judged(
-    schedule: &Schedule,
     state: Option<&ScheduleState>,
     rows: &BTreeMap<Timestamp, SlotRow>,
     slot: Timestamp,
@@ -216,12 +241,6 @@ fn judged(
         }
         None if state.is_none_or(|state| slot > state.cursor) => {
             Some("its fate is not decided yet".to_owned())
-        }
-        _ if schedule.policy.start.is_some_and(|start| slot < start) => {
-            Some("the schedule began later".to_owned())
-        }
-        _ if schedule.policy.end.is_some_and(|end| slot > end) => {
-            Some("the schedule had ended".to_owned())
         }
         _ => None,
     };

@@ -42,6 +42,15 @@ impl Timestamp {
         Timestamp(self.0.saturating_sub(1))
     }
 
+    /// So many milliseconds earlier.
+    #[must_use]
+    pub fn minus_millis(self, millis: u64) -> Timestamp {
+        Timestamp(
+            self.0
+                .saturating_sub(i64::try_from(millis).unwrap_or(i64::MAX)),
+        )
+    }
+
     /// RFC 3339 in UTC with milliseconds.
     pub fn rfc3339(self) -> String {
         self.utc().to_rfc3339_opts(SecondsFormat::Millis, true)

@@ -243,6 +243,30 @@ pub enum PolicyName {
     PauseOnFailure,
 }
 
+impl PolicyName {
+    /// All of them.
+    pub const ALL: [PolicyName; 6] = [
+        PolicyName::Pause,
+        PolicyName::Blackout,
+        PolicyName::Start,
+        PolicyName::End,
+        PolicyName::MaxActions,
+        PolicyName::PauseOnFailure,
+    ];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PolicyName::Pause => "pause",
+            PolicyName::Blackout => "blackout",
+            PolicyName::Start => "start",
+            PolicyName::End => "end",
+            PolicyName::MaxActions => "max_actions",
+            PolicyName::PauseOnFailure => "pause_on_failure",
+        }
+    }
+}
+
 /// A request to run a schedule now, or for a due time that is past.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -269,6 +293,9 @@ pub struct BackfillQuery {
     pub from_ms: i64,
     /// To this instant.
     pub to_ms: i64,
+    /// Policies that are not respected, separated by commas.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub despite: String,
 }
 
 /// A past due time, and whether it can be run after all.

@@ -33,7 +33,7 @@ impl<'a> Blocked<'a> {
     }
 
     /// Whether an instant is blocked.
-    fn holds(&self, at: Timestamp) -> bool {
+    pub(super) fn holds(&self, at: Timestamp) -> bool {
         if self.is_empty() {
             return false;
         }

@@ -6,8 +6,8 @@
 use chrono_tz::Tz;
 use sha2::{Digest, Sha256};
 
-use super::blocked::Blocked;
 use super::recurrence::Recurrence;
+use super::starts::Starts;
 use crate::model::Timestamp;
 use crate::model::schedule::{CatchUpMode, Fate, Overlap, Policy, ScheduleState, SlotRow};
 
@@ -103,7 +103,7 @@ pub fn decide(
         slots,
         policy,
         state,
-        blocked: Blocked::new(policy, moment.zone),
+        starts: Starts::new(moment.id, slots, policy, moment.zone),
         moment,
         rows: Vec::new(),
         cursor: state.cursor,
@@ -139,7 +139,7 @@ struct Walk<'a> {
     slots: &'a Recurrence,
     policy: &'a Policy,
     state: &'a ScheduleState,
-    blocked: Blocked<'a>,
+    starts: Starts<'a>,
     moment: Moment<'a>,
     rows: Vec<SlotRow>,
     cursor: Timestamp,
@@ -171,9 +171,9 @@ impl Walk<'_> {
             }
             return Some(Next::Wait(None));
         };
-        let due = self.due(slot);
-        if due > now {
-            return Some(Next::Wait(Some(due)));
+        let start = self.starts.of(slot);
+        if start > now {
+            return Some(Next::Wait(Some(start)));
         }
         if self.has_run(slot) {
             self.cursor = slot;
@@ -183,7 +183,7 @@ impl Walk<'_> {
             self.cover(slot, now, Fate::Paused, Some(pause.reason.clone()));
             return None;
         }
-        if let Some(until) = self.blocked.until(slot, now) {
+        if let Some(until) = self.starts.blocked.until(slot, now) {
             self.cover(slot, until.just_before(), Fate::BlockedHours, None);
             return None;
         }
@@ -210,17 +210,20 @@ impl Walk<'_> {
         (self.policy.end.is_none_or(|end| slot <= end)).then_some(slot)
     }
 
-    fn due(&self, slot: Timestamp) -> Timestamp {
-        slot.plus_millis(jitter_ms(self.moment.id, slot, self.policy.jitter_ms))
-    }
-
     /// Whether the clock was stepped back over a run of this due time.
     fn has_run(&self, slot: Timestamp) -> bool {
         self.state.ran_ahead.binary_search(&slot).is_ok()
     }
 
     fn is_late(&self, slot: Timestamp) -> bool {
-        self.moment.now.millis_since(self.due(slot)) > LATE_AFTER_MS
+        let late_after = LATE_AFTER_MS.saturating_add(self.starts.queued_ms());
+        self.moment.now.millis_since(self.starts.of(slot)) > late_after
+    }
+
+    /// What was missed does not start in blocked hours either: they are waited for.
+    fn when_free(&self) -> Option<Next> {
+        let free = self.starts.free_from(self.moment.now)?;
+        Some(Next::Wait(Some(free)))
     }
 
     fn is_within_window(&self, slot: Timestamp) -> bool {
@@ -273,7 +276,7 @@ impl Walk<'_> {
             return Some(Next::Hold(until));
         }
         let fate = Fate::CaughtUp;
-        Some(Next::Fire { slot, fate })
+        self.when_free().or(Some(Next::Fire { slot, fate }))
     }
 
     fn catch_up_last(&mut self, slot: Timestamp, stretch: Timestamp) -> Option<Next> {
@@ -291,6 +294,9 @@ impl Walk<'_> {
         if !self.is_within_window(slot) {
             self.cover(slot, slot, Fate::MissedWindow, None);
             return None;
+        }
+        if let Some(later) = self.when_free() {
+            return Some(later);
         }
         match self.in_time(slot) {
             Some(Next::Fire { slot, .. }) => Some(Next::Fire {
@@ -315,8 +321,11 @@ impl Walk<'_> {
             .saturating_sub(1);
         // A due time that is put off may be late or not; it is looked at alone.
         let late = Timestamp::from_millis(late).max(slot);
-        match self.blocked.next_from(slot, late) {
-            Some(blocked) => blocked.just_before(),
+        // Whatever is put off into blocked hours starts at their end, and is late after that.
+        match self.starts.blocked.next_from(slot, late) {
+            Some(blocked) => blocked
+                .minus_millis(self.policy.jitter_ms.saturating_add(1))
+                .max(slot),
             None => late,
         }
     }
@@ -329,11 +338,11 @@ impl Walk<'_> {
             let slot = self
                 .slots
                 .last_at_or_before(until, self.cursor.plus_millis(1))?;
-            if self.has_run(slot) || self.due(slot) > now {
+            if self.has_run(slot) || self.starts.of(slot) > now {
                 until = slot.just_before();
                 continue;
             }
-            match self.blocked.since(slot, self.cursor) {
+            match self.starts.blocked.since(slot, self.cursor) {
                 Some(since) => until = since.just_before(),
                 None => return Some(slot),
             }

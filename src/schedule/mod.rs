@@ -24,6 +24,7 @@ mod recurrence;
 mod sentences;
 mod simulate;
 mod slots;
+mod starts;
 mod warnings;
 mod words;
 mod zone;
@@ -49,5 +50,6 @@ pub use simulate::{
     Busy, DUE_TIMES_MAX, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation, simulate,
 };
+pub use starts::next_start;
 pub use warnings::{DstKind, DstWarning, dst_warnings};
 pub use words::words;

@@ -6,8 +6,8 @@
 use chrono_tz::Tz;
 
 use super::blocked::Blocked;
-use super::due::jitter_ms;
 use super::recurrence::Recurrence;
+use super::starts::Starts;
 use crate::model::Timestamp;
 use crate::model::schedule::{Pause, Policy, ScheduleState};
 
@@ -94,11 +94,11 @@ fn since(policy: &Policy, state: &ScheduleState) -> Timestamp {
 }
 
 fn put_off(watched: Watched<'_>, slot: Timestamp) -> Timestamp {
-    slot.plus_millis(jitter_ms(watched.id, slot, watched.policy.jitter_ms))
+    Starts::new(watched.id, watched.slots, watched.policy, watched.zone).of(slot)
 }
 
 /// The first due time after an instant that is not blocked and not after the schedule's end.
-fn next_that_counts(watched: Watched<'_>, mut after: Timestamp) -> Option<Timestamp> {
+pub(super) fn next_that_counts(watched: Watched<'_>, mut after: Timestamp) -> Option<Timestamp> {
     let blocked = Blocked::new(watched.policy, watched.zone);
     for _ in 0..BLOCKED_STEPS_MAX {
         let slot = watched.slots.next_after(after)?;
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::model::RunId;
     use crate::model::outcome::Outcome;
-    use crate::schedule::Expression;
+    use crate::schedule::{Expression, jitter_ms};
 
     const HOUR: u64 = 3_600_000;
 

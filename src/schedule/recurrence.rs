@@ -120,6 +120,22 @@ impl Recurrence {
         }
     }
 
+    /// Whether its slots are moments of a list.
+    pub(crate) const fn is_list(&self) -> bool {
+        matches!(self.kind, Kind::At(_))
+    }
+
+    /// By how many milliseconds a slot may be put off so that it stays before the next one, up to `most`. Moments of
+    /// a list wait for each other instead: more of them may come.
+    pub(crate) fn room_after(&self, slot: Timestamp, most: u64) -> u64 {
+        if most == 0 || self.is_list() {
+            return most;
+        }
+        let next = self.next_after(slot);
+        let room = next.map(|next| next.millis_since(slot).saturating_sub(1));
+        room.map_or(most, |room| room.min(most))
+    }
+
     /// The first slot strictly after `after`.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         match &self.kind {

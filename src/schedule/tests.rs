@@ -192,9 +192,20 @@ fn nothing_is_due_while_paused_or_blocked() {
             fires(26, Fate::Ran)
         )
     );
-    // The newest that may run is the one before the night.
+    // The newest that may run is the one before the night, and not in the night.
     let woken = decided(&blocked, &state(20), moment(24 * HOUR, 0, 0));
-    assert_eq!(woken, (vec![], fires(21, Fate::CaughtUp)));
+    assert_eq!(woken, (vec![], Next::Wait(Some(at(26 * HOUR)))));
+    let all = Policy {
+        catch_up: CatchUp {
+            mode: CatchUpMode::All,
+            window_ms: 36_000_000,
+        },
+        ..blocked.clone()
+    };
+    let woken = decided(&all, &state(20), moment(24 * HOUR, 0, 0));
+    assert_eq!(woken, (vec![], Next::Wait(Some(at(26 * HOUR)))));
+    let morning = decided(&all, &state(20), moment(26 * HOUR, 0, 0));
+    assert_eq!(morning, (vec![], fires(21, Fate::CaughtUp)));
     let on_a_date = Policy {
         blocked_dates: vec!["1970-01-02".to_owned()],
         ..Policy::default()
@@ -247,6 +258,110 @@ fn jitter_is_the_same_for_a_due_time_always() {
     assert_eq!(waits, (vec![], Next::Wait(Some(due))));
     let goes = decided(&policy, &state(0), moment(due.millis(), 0, 0));
     assert_eq!(goes.1, fires(1, Fate::Ran));
+}
+
+/// Due times of `slots` that run, with the instants at which they start, when somebody looks whenever it is told to.
+fn starts(slots: &Recurrence, policy: &Policy, until: i64) -> Vec<(Timestamp, Timestamp)> {
+    let mut state = ScheduleState::new("d".to_owned(), at(0));
+    let (mut now, mut found) = (at(0), Vec::new());
+    while now <= at(until) {
+        let (rows, next) = settle(slots, policy, &mut state, moment(now.millis(), 0, 0));
+        assert!(
+            rows.iter().all(|row| row.fate == Fate::BlockedHours),
+            "{rows:?}"
+        );
+        match next {
+            Next::Fire { slot, fate } => {
+                assert_eq!(fate, Fate::Ran);
+                found.push((slot, now));
+                state.fired(slot, fate, run(1), now);
+            }
+            Next::Wait(Some(later)) => now = later,
+            Next::Again => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    found
+}
+
+#[test]
+fn what_is_put_off_for_longer_than_an_interval_loses_no_due_time() {
+    let policy = Policy {
+        jitter_ms: 3 * 60 * 60_000,
+        catch_up: CatchUp {
+            mode: CatchUpMode::None,
+            ..CatchUp::default()
+        },
+        ..Policy::default()
+    };
+    let often = Expression::parse("*/10 * * * * *", true).unwrap();
+    let often = Recurrence::cron(often, Tz::UTC, None);
+    let found = starts(&often, &policy, HOUR);
+    for (nth, (slot, start)) in (1..).zip(&found) {
+        assert_eq!(slot.millis(), nth * 10_000);
+        let late = start.millis() - slot.millis();
+        assert!((0..10_000).contains(&late), "{slot} {start}");
+    }
+    assert!(found.len() > 350 && found.iter().any(|(slot, start)| slot != start));
+    // Moments of a list may stand close together: they keep their order, and none is late for the one before it.
+    let moments = Recurrence::instants((1..=20).map(|nth| at(nth * 1_000)).collect());
+    let ids = (1..=20).map(|nth| at(nth * 1_000));
+    let mut latest = at(0);
+    let expected: Vec<_> = ids
+        .map(|slot| {
+            latest = latest.max(slot.plus_millis(jitter_ms("w/s", slot, policy.jitter_ms)));
+            (slot, latest)
+        })
+        .collect();
+    let mut state = ScheduleState::new("d".to_owned(), at(0));
+    for (slot, start) in expected {
+        let now = moment(start.millis(), 0, 0);
+        let (rows, next) = settle(&moments, &policy, &mut state, now);
+        let fate = Fate::Ran;
+        assert_eq!((rows.len(), next), (0, Next::Fire { slot, fate }));
+        state.fired(slot, fate, run(1), start);
+    }
+}
+
+#[test]
+fn nothing_is_put_off_into_blocked_hours() {
+    let policy = Policy {
+        jitter_ms: 3_000_000,
+        blocked_hours: vec![2, 3],
+        ..Policy::default()
+    };
+    let nightly = Expression::parse("55 1 * * *", false).unwrap();
+    let nightly = Recurrence::cron(nightly, Tz::UTC, None);
+    let found = starts(&nightly, &policy, 40 * 24 * HOUR);
+    assert_eq!(found.len(), 40);
+    let hour = |at: &Timestamp| at.millis() / HOUR % 24;
+    assert!(found.iter().all(|(_, start)| [1, 4].contains(&hour(start))));
+    // Until then that is when it is said to run.
+    let (slot, start) = found.iter().find(|(_, start)| hour(start) == 4).unwrap();
+    let watched = Watched {
+        id: "w/s",
+        slots: &nightly,
+        policy: &policy,
+        zone: Tz::UTC,
+    };
+    let mut state = ScheduleState::new("d".to_owned(), at(0));
+    state.cursor = slot.just_before();
+    assert_eq!(
+        next_start(watched, &state, slot.plus_millis(1)),
+        Some(*start)
+    );
+    state.cursor = *slot;
+    let next = next_start(watched, &state, *slot).unwrap();
+    assert!(next > slot.plus_millis(20 * 3_600_000), "{next}");
+    let always = Policy {
+        blocked_hours: vec![1],
+        ..Policy::default()
+    };
+    let never = Watched {
+        policy: &always,
+        ..watched
+    };
+    assert_eq!(next_start(never, &state, *slot), None);
 }
 
 #[test]

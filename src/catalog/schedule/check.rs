@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::resolve::Resolver;
 use super::{Draft, Read, moment};
 use crate::inputs::{self, Given};
-use crate::model::schedule::{Dst, Fold, Trigger};
+use crate::model::schedule::{Dst, Fold, ScheduleState, Trigger};
 use crate::model::{Severity, Skill, Timestamp};
+use crate::schedule::{Recurrence, Watched, next_start};
 
 impl Resolver<'_, '_> {
     /// The trigger with the address of the skill that it follows as that is defined.
@@ -110,6 +111,45 @@ impl Resolver<'_, '_> {
             "schedule-unavailable",
             &place,
             (message, &hint),
+        );
+    }
+
+    /// Policies may leave nothing of the due times: nobody would ever be told.
+    pub(super) fn report_never(&mut self, draft: &Draft, read: &Read) {
+        let policy = &read.policy;
+        let is_blocked = !policy.blocked_hours.is_empty() || !policy.blocked_dates.is_empty();
+        let is_bounded = policy.start.is_some() && policy.end.is_some();
+        let Some(now) = self.known.now.filter(|_| is_blocked || is_bounded) else {
+            return;
+        };
+        let zone = read.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+        let recurrence = Recurrence::of(&read.trigger, zone, now);
+        let Some(slots) = recurrence.filter(|_| policy.end.is_none_or(|end| end >= now)) else {
+            return;
+        };
+        let watched = Watched {
+            id: "",
+            slots: &slots,
+            policy,
+            zone,
+        };
+        let unused = ScheduleState::new(String::new(), now);
+        if slots.next_after(now).is_none() || next_start(watched, &unused, now).is_some() {
+            return;
+        }
+        let message = if is_blocked {
+            "it never runs: every due time in sight lies in blocked hours or dates, or outside of `start` and `end`"
+        } else {
+            "it never runs: no due time lies between `start` and `end`"
+        };
+        let place = draft.place.clone();
+        let hint = "correct the policy, or remove the schedule";
+        self.tell(
+            draft,
+            Severity::Warning,
+            "schedule-never",
+            &place,
+            (message.to_owned(), hint),
         );
     }
 

@@ -12,6 +12,7 @@ mod policy;
 mod resolve;
 mod trigger;
 mod twins;
+mod unnamed;
 mod values;
 
 pub(crate) use policy::hours;

@@ -343,6 +343,7 @@ impl<'a> Resolver<'a, '_> {
             };
             one.id = id.into();
         }
+        self.tell_unnamed(aimed);
         let places = places_of_shared_ids(aimed);
         for one in aimed.iter_mut() {
             let Some(all) = places.get(&*folded(&one.id)) else {
@@ -383,6 +384,7 @@ impl<'a> Resolver<'a, '_> {
             }
             self.report_unavailable(one.draft, one.skill);
             self.report_past(one.draft, read);
+            self.report_never(one.draft, read);
             let address = addresses
                 .entry(&one.skill.address)
                 .or_insert_with(|| Arc::new(one.skill.address.clone()));

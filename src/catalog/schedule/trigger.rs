@@ -68,7 +68,17 @@ pub(super) fn of_map(map: View<'_>, around: Around<'_>, report: &mut Report) -> 
         "cron" => (cron(view, seconds == Some(true), dst, report)?, None),
         "every" => (every(view, report)?, None),
         "at" => (at(view, dst, report)?, None),
-        "after" => after(view, around, report)?,
+        "after" => {
+            // As an unknown key beside `after` it would be passed over, and every success would count.
+            if let Some(on) = written(map, "on") {
+                let message =
+                    "`on` stands beside `after`: it says which ends of that run count".to_owned();
+                let hint = "write it inside: `after: {skill: worker/skill, on: failed}`";
+                contradiction(on, message, hint, report);
+                return None;
+            }
+            after(view, around, report)?
+        }
         "watch" => (watch(view, around, report)?, None),
         _ => (on_commit(view, report)?, None),
     };

@@ -195,7 +195,12 @@ fn every_key_beyond_the_contract_loads() {
     let catalog = Workspace::of_worker(EVERY_KEY).load();
     assert_eq!(
         codes(&catalog),
-        ["worker-directory", "retry-not-applied", "retry-two-sources",],
+        [
+            "worker-directory",
+            "schedule-unnamed",
+            "retry-not-applied",
+            "retry-two-sources",
+        ],
         "{}",
         show(&catalog.problems)
     );

@@ -192,6 +192,10 @@ fn what_cannot_be_read_is_refused_with_its_place() {
             ("schedule-policy", 4, 17, "remove `seconds`"),
         ),
         (
+            "{after: a, on: failed}",
+            ("schedule-policy", 4, 16, "write it inside"),
+        ),
+        (
             "{every: 5m, dst: {gap: skip}}",
             ("schedule-policy", 4, 17, "remove `dst`"),
         ),
@@ -289,6 +293,37 @@ fn what_lies_in_the_past_is_told() {
         .count();
     assert_eq!((count, catalog.schedules.len()), (2, 3));
     assert!(!codes(&workspace.load()).contains(&"schedule-past"));
+}
+
+#[test]
+fn policies_that_leave_no_due_time_are_told() {
+    let text = "schedule:\n  - {id: a, cron: 12 9 * * *, blackout: {hours: [9]}}\n  - {id: b, cron: 0 0 1 1 *, start: 2026-07-01, end: 2026-12-01}\n  - {id: c, cron: 0 0 1 1 *, blackout: {dates: [2027-01-01]}}\n  - {id: d, every: 5m, start: 2026-07-01, end: 2026-12-01}";
+    let workspace = Workspace::of_worker(&with(text));
+    let options = Options {
+        now: Timestamp::parse("2026-06-01T00:00:00Z"),
+        ..Options::default()
+    };
+    let catalog = load(workspace.path(), options);
+    let never = |line| ("schedule-never", WARNING, line, 5, "correct the policy");
+    expect(&catalog, PATH, &never(4));
+    expect(&catalog, PATH, &never(5));
+    let count = codes(&catalog)
+        .iter()
+        .filter(|code| **code == "schedule-never")
+        .count();
+    assert_eq!((count, catalog.schedules.len()), (2, 4));
+}
+
+#[test]
+fn several_schedules_without_ids_are_told_apart_by_their_places_only() {
+    let catalog =
+        of("schedule:\n  - {every: 5m}\n  - {every: 7m}\n  - {every: 8m}\n  - {every: 9m, id: x}");
+    expect(&catalog, PATH, &("schedule-unnamed", NOTE, 5, 5, "`id`"));
+    let count = codes(&catalog)
+        .iter()
+        .filter(|code| **code == "schedule-unnamed")
+        .count();
+    assert_eq!(count, 1);
 }
 
 const EVERYTHING: &str = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, schedule: {after: {skill: b, on: always}}}\n  - {id: b, description: d, run: date}\nschedule:\n  - {cron: 0 9 * * 1-5, seconds: false, tz: Europe/Berlin, dst: {gap: skip, fold: both}, skill: a}\n  - {every: 15m, id: x, skill: w/b, inputs: {n: 1}, overlap: skip, catch_up: {mode: all, window: 1h}}\n  - {at: [2026-12-24T18:00, \"2027-01-01 00:00:30\"], skill: b, jitter: 5s, max_actions: 3}\n  - {watch: {paths: [a, b], settle: 2s}, skill: b, blackout: {hours: [2, \"22-5\"], dates: [2026-12-25]}}\n  - {on_commit: main, skill: b, start: 2026-01-01, end: \"2026-12-31T10:00:00Z\", pause_on_failure: 2}\n  - {cron: '@reboot', skill: b, expected_within: 1h, on_missed: {command: x, timeout: 1s}, enabled: true}\n";

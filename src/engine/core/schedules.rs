@@ -17,7 +17,7 @@ use super::occurrences::Looking;
 use super::{Core, Turn};
 use crate::machine::CancelKind;
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{Fate, Overlap, Pause, Policy, Schedule, ScheduleState};
+use crate::model::schedule::{Fate, Overlap, Pause, Policy, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
 use crate::schedule::{Moment, Next, Others, Recurrence, settle};
 
@@ -45,6 +45,8 @@ pub(super) struct Scheduled {
     pub(super) runs: BTreeSet<RunId>,
     /// What it waits for, if that does not follow the clock.
     pub(super) looking: Looking,
+    /// Why the due time that is next in turn could not run yet.
+    pub(super) held_back: Option<String>,
 }
 
 impl Scheduled {
@@ -60,12 +62,14 @@ impl Scheduled {
             preparing: None,
             runs: BTreeSet::new(),
             looking: Looking::default(),
+            held_back: None,
         }
     }
 
     /// Whether nothing happens to it, so that all there is to know is in the store.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.preparing.is_none() && self.runs.is_empty() && self.looking.is_at_rest()
+        let waits = self.preparing.is_some() || self.held_back.is_some();
+        !waits && self.runs.is_empty() && self.looking.is_at_rest()
     }
 
     /// Its due times that follow the clock. Made anew for each look: kept, they would be the most that is held
@@ -149,6 +153,14 @@ impl Schedules {
             self.wakes.remove(&(earlier, Arc::clone(&id)));
         }
         self.wakes.extend(wake.map(|wake| (wake, id)));
+    }
+}
+
+/// Says of a due time that was missed what kept it from its run, where that is known.
+fn explained(row: SlotRow, held_back: Option<&str>) -> SlotRow {
+    match held_back {
+        Some(why) if row.fate == Fate::MissedWindow && row.reason.is_none() => row.because(why),
+        _ => row,
     }
 }
 
@@ -242,14 +254,16 @@ impl Core {
         for _ in 0..ROUNDS_MAX {
             let policy = &scheduled.definition.policy;
             let (rows, then) = settle(slots, policy, &mut scheduled.state, moment);
-            turn.before
-                .extend(rows.into_iter().map(|row| stored(id, row)));
+            let held_back = scheduled.held_back.as_deref();
+            let rows = rows.into_iter().map(|row| explained(row, held_back));
+            turn.before.extend(rows.map(|row| stored(id, row)));
             next = then;
             if next != Next::Again {
                 break;
             }
         }
         if scheduled.state.cursor != cursor {
+            scheduled.held_back = None;
             self.write_state(turn, id);
         }
         Some(next)
@@ -328,10 +342,14 @@ impl Core {
             tracing::warn!(schedule = id, why = refused.message, "a due time waits");
             let again = now.plus_millis(TRY_AGAIN_MS);
             self.schedules.set_wake(id, Some(again));
+            if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+                scheduled.held_back = Some(refused.message);
+            }
             return false;
         }
         self.end_others(turn, id, None);
         if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+            scheduled.held_back = None;
             let row = scheduled.state.fired(slot, fate, run, now);
             scheduled.runs.insert(run);
             turn.before.push(stored(id, row));

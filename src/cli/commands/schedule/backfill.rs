@@ -8,7 +8,14 @@ use crate::cli::render::table::{Column, Table};
 use crate::cli::render::{diagnostic, times};
 use crate::cli::session::{Accept, Session};
 use crate::model::{Diagnostic, RunId};
-use crate::protocol::{BackfillQuery, BackfillSlot, Control, SlotView};
+use crate::protocol::{BackfillQuery, BackfillSlot, Control, PolicyName, SlotView};
+
+/// Policies that are asked about run by run: what they refuse is told.
+const REFUSED: [PolicyName; 3] = [
+    PolicyName::Pause,
+    PolicyName::Blackout,
+    PolicyName::MaxActions,
+];
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -95,6 +102,9 @@ fn past(
         schedule: args.schedule.clone(),
         from_ms: times::parse_instant(&args.from, now, zone)?.millis(),
         to_ms: times::parse_instant(&args.to, now, zone)?.millis(),
+        despite: args
+            .asked
+            .despite_and(if args.dry_run { &[] } else { &REFUSED }),
     };
     control
         .backfill(&query)

@@ -10,6 +10,8 @@ use crate::cli::render::table::{Column, Table};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::Diagnostic;
+use crate::model::duration::show_millis;
+use crate::model::schedule::{CatchUpMode, Overlap};
 use crate::protocol::{Control, SCHEDULES_MAX, ScheduleView, SchedulesQuery};
 
 #[derive(Debug, clap::Args)]
@@ -76,6 +78,7 @@ pub(super) fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagn
         Column::new("NEXT"),
         Column::new("LAST"),
         Column::new("WHEN").cut().optional(),
+        Column::new("POLICY").cut().optional(),
     ]);
     for view in &schedules {
         let zone = times::zone(&view.timezone);
@@ -84,6 +87,7 @@ pub(super) fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagn
             next_of(view, zone),
             last_of(view, zone),
             view.when.as_str().into(),
+            policy_of(view).into(),
         ]);
     }
     let width = session.io.table_width();
@@ -102,6 +106,41 @@ fn next_of(view: &ScheduleView, zone: Tz) -> Line {
         None => due(view.next, zone).into(),
     };
     marked(line, view)
+}
+
+/// What its policies do, in a few words; `explain` has whole sentences.
+fn policy_of(view: &ScheduleView) -> String {
+    let policy = &view.plan.policy;
+    let overlap = match policy.overlap {
+        Overlap::Skip => "skip",
+        Overlap::BufferOne => "buffer_one",
+        Overlap::BufferAll => "buffer_all",
+        Overlap::CancelOther => "cancel_other",
+        Overlap::TerminateOther => "terminate_other",
+        Overlap::AllowAll => "allow_all",
+    };
+    let window = show_millis(policy.catch_up.window_ms);
+    let catch_up = match policy.catch_up.mode {
+        CatchUpMode::Last => format!("catch up the last within {window}"),
+        CatchUpMode::All => format!("catch up all within {window}"),
+        CatchUpMode::None => "catch up none".to_owned(),
+    };
+    let is_blocked = !policy.blocked_hours.is_empty() || !policy.blocked_dates.is_empty();
+    let parts = [
+        Some(overlap.to_owned()),
+        view.plan.trigger.is_timed().then_some(catch_up),
+        (policy.jitter_ms > 0).then(|| format!("jitter {}", show_millis(policy.jitter_ms))),
+        is_blocked.then(|| "blackout".to_owned()),
+        policy.start.map(|_| "start".to_owned()),
+        policy.end.map(|_| "end".to_owned()),
+        policy
+            .max_actions
+            .map(|most| format!("{} of {most} runs", view.actions)),
+        policy
+            .pause_on_failure
+            .map(|most| format!("pauses after {most} failures")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// The first event that waits for its run.

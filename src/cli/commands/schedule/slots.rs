@@ -9,6 +9,7 @@ use crate::cli::render::line::{BAD, CARE, GOOD, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::render::{diagnostic, times};
 use crate::cli::session::{Accept, Session, zone_of};
+use crate::model::duration::show_millis;
 use crate::model::schedule::Fate;
 use crate::model::{Diagnostic, RunId, Timestamp};
 use crate::protocol::{Control, SlotView, SlotsQuery};
@@ -20,7 +21,11 @@ pub(super) fn slots(
     limit: u32,
 ) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
-    let zone = zone_of(control.as_ref())?;
+    // Times of one schedule are shown as its definition means them.
+    let zone = match schedule {
+        Some(id) => zone_shown(control.as_ref(), id)?,
+        None => zone_of(control.as_ref())?,
+    };
     let now = session.clock.now();
     let since = since.map(|text| times::parse_instant(text, now, zone));
     let query = SlotsQuery {
@@ -43,6 +48,14 @@ pub(super) fn slots(
         tell_of_waiting(session, control.as_ref(), id, zone)?;
     }
     Ok(Exit::Ok)
+}
+
+/// The zone of a schedule, that of the workspace where it is not in force any more.
+fn zone_shown(control: &dyn Control, id: &str) -> Result<Tz, Diagnostic> {
+    match super::one(control, id) {
+        Ok(Some(view)) => Ok(times::zone(&view.timezone)),
+        _ => zone_of(control),
+    }
 }
 
 /// Events that have no row yet.
@@ -68,6 +81,7 @@ pub(super) fn table_of(rows: &[SlotView], zone: Tz) -> Table {
         Column::new("SCHEDULE"),
         Column::new("FATE"),
         Column::new("RUN").optional(),
+        Column::new("AFTER").right().optional(),
         Column::new("WHY").cut().optional(),
     ]);
     for row in rows {
@@ -88,10 +102,17 @@ pub(super) fn table_of(rows: &[SlotView], zone: Tz) -> Table {
             row.schedule.as_str().into(),
             fate(row.fate),
             row.run.map(RunId::short).unwrap_or_default().into(),
+            after(row).into(),
             one_line(row.reason.as_deref().unwrap_or(meaning(row.fate))).into(),
         ]);
     }
     table
+}
+
+/// How long after its due time the run was accepted.
+fn after(row: &SlotView) -> String {
+    let accepted = row.run.map(|_| row.at.millis_since(row.from));
+    accepted.map(show_millis).unwrap_or_default()
 }
 
 fn fate(fate: Fate) -> Line {
@@ -106,10 +127,10 @@ fn fate(fate: Fate) -> Line {
 pub(super) const fn meaning(fate: Fate) -> &'static str {
     match fate {
         Fate::Ran => "in time",
-        Fate::CaughtUp => "no daemon ran at the due time",
+        Fate::CaughtUp => "it could not run at the due time",
         Fate::Backfilled => "a person asked for it afterwards",
         Fate::SkippedOverlap => "an earlier run had not ended",
-        Fate::MissedWindow => "no daemon ran in time",
+        Fate::MissedWindow => "it could not run in time: no daemon ran, or nothing was to run then",
         Fate::Paused => "the schedule was paused",
         Fate::BlockedHours => "it fell into blocked hours or dates",
         Fate::BlockedConfig => "the definition could not be run",

@@ -23,14 +23,17 @@ const OVERLAPS: [&str; 6] = [
 ];
 
 /// Names of policies that a person's run need not respect.
-const POLICIES: [&str; 6] = [
-    "pause",
-    "blackout",
-    "start",
-    "end",
-    "max_actions",
-    "pause_on_failure",
-];
+const POLICIES: [&str; 6] = {
+    let [pause, blackout, start, end, max_actions, pause_on_failure] = PolicyName::ALL;
+    [
+        pause.name(),
+        blackout.name(),
+        start.name(),
+        end.name(),
+        max_actions.name(),
+        pause_on_failure.name(),
+    ]
+};
 
 /// How a person's run differs from a due time.
 #[derive(Debug, clap::Args)]
@@ -53,6 +56,13 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 }
 
 impl Asked {
+    /// Names of the policies that are not respected, these among them, separated by commas.
+    pub(super) fn despite_and(&self, more: &[PolicyName]) -> String {
+        let all = self.despite.iter().chain(more);
+        let names: Vec<&str> = all.map(|policy| policy.name()).collect();
+        names.join(",")
+    }
+
     /// The request for a due time, or for now.
     pub(super) fn request(
         &self,

@@ -4,7 +4,9 @@ use super::super::super::request::Request;
 use super::bench::*;
 use super::schedules::{HOUR_MS, fates, hourly, put, rows, state, turn_until};
 use super::*;
-use crate::model::schedule::{Fate, Overlap, Policy, Schedule, SlotRow, Trigger};
+use crate::model::schedule::{
+    CatchUp, CatchUpMode, Fate, Overlap, Policy, Schedule, SlotRow, Trigger,
+};
 use crate::store::{Batch, Write};
 
 /// Rows that a ledger keeps.
@@ -66,6 +68,37 @@ fn a_full_queue_keeps_a_due_time_and_it_runs_when_there_is_room() {
     let row = rows(&store).remove(0);
     assert_eq!((row.fate, row.count), (Fate::Ran, Some(1)));
     assert_eq!(row.from, before.anchor.plus_millis(HOUR_MS));
+}
+
+#[test]
+fn a_due_time_that_never_found_room_says_so() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, vec!["execute"]);
+    let policy = Policy {
+        overlap: Overlap::AllowAll,
+        catch_up: CatchUp {
+            mode: CatchUpMode::None,
+            ..CatchUp::default()
+        },
+        ..Policy::default()
+    };
+    put(&mut bench, vec![hourly(policy)]);
+    for number in 0..20 {
+        let _answer = bench.submit(&spec(100 + number, plan(false)), None);
+        bench.turn().unwrap();
+    }
+    bench.clock.advance(HOUR_MS);
+    bench.turn().unwrap();
+    while bench.core.preparing > 0 {
+        bench.turn().unwrap();
+    }
+    assert!(rows(&store).is_empty());
+    bench.clock.advance(2 * 60_000);
+    turn_until(&mut bench, &store, 1);
+    let row = rows(&store).remove(0);
+    assert_eq!((row.fate, row.count), (Fate::MissedWindow, Some(1)));
+    let why = row.reason.unwrap();
+    assert!(why.contains("wait"), "{why}");
 }
 
 #[test]

@@ -257,7 +257,14 @@ fn what_waits_when_a_schedule_changes_or_goes_has_its_row() {
             jitter_ms: 1_000 * HOUR_MS,
             ..Policy::default()
         };
-        put(&mut bench, vec![hourly(policy)]);
+        let begun = bench.clock.now();
+        let times = (1..=3).map(|hours| begun.plus_millis(hours * HOUR_MS).rfc3339());
+        let mut listed = hourly(policy);
+        listed.trigger = Arc::new(Trigger::At {
+            times: times.collect(),
+            dst: None,
+        });
+        put(&mut bench, vec![listed]);
         bench.clock.advance(3 * HOUR_MS);
         bench.turn().unwrap();
         let decided: u64 = rows(&store).iter().filter_map(|row| row.count).sum();

@@ -1,0 +1,38 @@
+//! Schedules that only their place tells apart.
+
+use std::collections::HashMap;
+
+use super::resolve::{Aimed, Resolver};
+use crate::model::{Severity, SkillRef};
+
+impl Resolver<'_, '_> {
+    /// Told once for each list, at the second of those that have no id.
+    pub(super) fn tell_unnamed(&mut self, aimed: &[Aimed<'_>]) {
+        let mut lists: HashMap<(&SkillRef, bool, &str), usize> = HashMap::new();
+        for one in aimed.iter().filter(|one| one.draft.id.is_none()) {
+            let is_own = one.draft.skill.is_some();
+            let list = (&one.skill.address, is_own, &*one.draft.worker);
+            let count = lists.entry(list).or_default();
+            *count += 1;
+            if *count == 2 {
+                self.tell_by_place(one);
+            }
+        }
+    }
+
+    fn tell_by_place(&mut self, one: &Aimed<'_>) {
+        let message = format!(
+            "it is `{}` by its place among others without an `id`: in another order it takes over the record and the pause of another one",
+            one.id
+        );
+        let hint = "give each of them an `id`";
+        let place = one.draft.place.clone();
+        self.tell(
+            one.draft,
+            Severity::Note,
+            "schedule-unnamed",
+            &place,
+            (message, hint),
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! When the run of a due time starts: put off by its jitter, and never while nothing may run.
+
+use chrono_tz::Tz;
+
+use super::blocked::Blocked;
+use super::due::jitter_ms;
+use super::overdue::{Watched, next_that_counts};
+use super::recurrence::Recurrence;
+use crate::model::Timestamp;
+use crate::model::schedule::{Policy, ScheduleState};
+
+/// How far the end of blocked hours and dates is looked for, in milliseconds: a year.
+const BLOCKED_MS_MAX: u64 = 366 * 24 * 3_600_000;
+
+/// The starts of one schedule's runs.
+pub(super) struct Starts<'a> {
+    id: &'a str,
+    slots: &'a Recurrence,
+    jitter_ms: u64,
+    pub(super) blocked: Blocked<'a>,
+}
+
+impl<'a> Starts<'a> {
+    pub(super) fn new(
+        id: &'a str,
+        slots: &'a Recurrence,
+        policy: &'a Policy,
+        zone: Tz,
+    ) -> Starts<'a> {
+        Starts {
+            id,
+            slots,
+            jitter_ms: policy.jitter_ms,
+            blocked: Blocked::new(policy, zone),
+        }
+    }
+
+    /// When the run of a due time starts. One that is put off comes before the next due time, and not into blocked
+    /// hours: it waits for their end. A due time that is itself blocked has no run; this is when that is told.
+    pub(super) fn of(&self, slot: Timestamp) -> Timestamp {
+        let most = self.slots.room_after(slot, self.jitter_ms);
+        let start = slot.plus_millis(jitter_ms(self.id, slot, most));
+        if start == slot || self.blocked.holds(slot) {
+            return start;
+        }
+        self.free_from(start).unwrap_or(start)
+    }
+
+    /// How long a due time may wait for those before it, which were put off further.
+    pub(super) fn queued_ms(&self) -> u64 {
+        if self.slots.is_list() {
+            self.jitter_ms
+        } else {
+            0
+        }
+    }
+
+    /// The end of the blocked hours in which an instant lies; `None` where it is not blocked.
+    pub(super) fn free_from(&self, at: Timestamp) -> Option<Timestamp> {
+        self.blocked.until(at, at.plus_millis(BLOCKED_MS_MAX))
+    }
+}
+
+/// When the next run of a schedule starts, as if every due time that has come were decided and no other run of it
+/// went on; `None`: never, or too much of it is blocked to tell.
+pub fn next_start(
+    watched: Watched<'_>,
+    state: &ScheduleState,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let policy = watched.policy;
+    if policy.max_actions.is_some_and(|most| state.actions >= most) {
+        return None;
+    }
+    let starts = Starts::new(watched.id, watched.slots, policy, watched.zone);
+    let begun = policy.start.map(Timestamp::just_before);
+    let since = begun.map_or(state.cursor, |begun| state.cursor.max(begun));
+    let put_off = watched
+        .slots
+        .last_at_or_before(now, since.plus_millis(1))
+        .filter(|slot| starts.of(*slot) > now && !starts.blocked.holds(*slot))
+        .filter(|slot| policy.end.is_none_or(|end| *slot <= end));
+    let next = put_off.or_else(|| next_that_counts(watched, since.max(now)));
+    next.map(|slot| starts.of(slot))
+}
