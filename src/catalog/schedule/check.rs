@@ -79,12 +79,22 @@ impl Resolver<'_, '_> {
         }
         for problem in found {
             let message = format!("`{}` refuses its inputs: {problem}", skill.address);
+            let missing = (problem.code == inputs::Code::Missing).then(|| {
+                format!(
+                    "write it into the schedule: `inputs: {{{}: …}}`",
+                    problem.input
+                )
+            });
+            let hint = missing.as_deref().or(problem.hint.as_deref());
             self.tell(
                 draft,
                 Severity::Error,
                 "schedule-inputs",
                 place_of(&problem.input),
-                (message, problem.hint.as_deref().unwrap_or_default()),
+                (
+                    message,
+                    hint.unwrap_or("correct it in `inputs` of the schedule"),
+                ),
             );
         }
         false
