@@ -1,4 +1,4 @@
-"""Lists and calls every tool with the official Python SDK; prints what came back.
+"""Lists and calls every tool with the official Python SDK, in each version of the protocol that it speaks.
 
 Arguments: the program and a workspace, or an address and the file that holds its token.
 """
@@ -9,9 +9,11 @@ import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import mcp.client.session as sessions
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 
 def told(what, result):
@@ -39,10 +41,22 @@ async def streams(where, what):
         yield found[0], found[1]
 
 
-async def main(where, what):
-    async with streams(where, what) as (reading, writing), ClientSession(reading, writing) as session:
+async def begin(session, version):
+    """The handshake, or the question that the versions without one begin with."""
+    if version in MODERN_PROTOCOL_VERSIONS:
+        hello = await session.discover()
+        assert version in hello.supported_versions, hello
+    else:
+        sessions.LATEST_HANDSHAKE_VERSION = version
         hello = await session.initialize()
-        print(f"{hello.server_info.name} {hello.server_info.version}, protocol {hello.protocol_version}")
+        assert hello.protocol_version == version, hello
+    assert session.protocol_version == version, session.protocol_version
+    print(f"-- protocol {version}")
+
+
+async def speak(where, what, version):
+    async with streams(where, what) as (reading, writing), ClientSession(reading, writing) as session:
+        await begin(session, version)
         tools = [tool.name for tool in (await session.list_tools()).tools]
         print("tools:", ", ".join(tools))
         called = set()
@@ -76,7 +90,15 @@ async def main(where, what):
             await session.read_resource(one.uri)
         templates = (await session.list_resource_templates()).resource_templates
         print("templates:", ", ".join(one.uri_template for one in templates))
-        await session.send_ping()
+        if version in HANDSHAKE_PROTOCOL_VERSIONS:
+            await session.send_ping()
+
+
+async def main(where, what):
+    versions = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
+    for version in versions:
+        await speak(where, what, version)
+    print("versions:", ", ".join(versions))
 
 
 asyncio.run(main(*sys.argv[1:]))
