@@ -18,6 +18,12 @@ const CHAIN_MAX: usize = 200;
 /// References that are followed to find a default.
 const DEPTH_MAX: usize = 32;
 
+/// Values that defaults may add to one input: a schema whose defaults lead back to itself would add without end.
+const FILLED_MAX: usize = 10_000;
+
+/// Bytes of a text that weigh as much as a value of its own.
+const TEXT_WEIGHT: usize = 100;
+
 /// Problems of one value that are told.
 const PROBLEMS_MAX: usize = 50;
 
@@ -216,7 +222,19 @@ impl InputSchema {
     /// Fills in the defaults, then checks: the complete input, or everything that is wrong with it.
     pub fn bind(&self, input: Value) -> Result<Value, Vec<InputFault>> {
         let mut input = input;
-        fill(&self.schema, &self.schema, &mut input, 0);
+        let mut filling = Filling {
+            root: &self.schema,
+            left: FILLED_MAX,
+        };
+        if filling.fill(&self.schema, &mut input, 0).is_err() {
+            return Err(vec![InputFault {
+                at: String::new(),
+                message: format!(
+                    "the defaults of `input_schema` add more than {FILLED_MAX} values; shorten them, or end what \
+                     leads back to itself"
+                ),
+            }]);
+        }
         let faults: Vec<InputFault> = self
             .validator
             .iter_errors(&input)
@@ -234,47 +252,73 @@ impl InputSchema {
     }
 }
 
-/// Puts the defaults of properties where nothing was given; inside objects and lists that were given too.
-fn fill(root: &Value, schema: &Value, value: &mut Value, depth: usize) {
-    let Value::Object(keys) = schema else { return };
-    if depth > DEPTH_MAX {
-        return;
-    }
-    if let Some(Value::String(target)) = keys.get("$ref")
-        && let Ok(target) = resolve(root, target)
-    {
-        fill(root, target, value, depth + 1);
-    }
-    for part in keys
-        .get("allOf")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-    {
-        fill(root, part, value, depth + 1);
-    }
-    match value {
-        Value::Object(given) => {
-            let properties = keys.get("properties").and_then(Value::as_object);
-            for (name, property) in properties.into_iter().flatten() {
-                if !given.contains_key(name)
-                    && let Some(default) = property.get("default")
-                {
-                    given.insert(name.clone(), default.clone());
-                }
-                if let Some(inner) = given.get_mut(name) {
-                    fill(root, property, inner, depth + 1);
+/// The defaults of one schema, being put into one input.
+struct Filling<'s> {
+    root: &'s Value,
+    /// What may still be added.
+    left: usize,
+}
+
+/// The defaults add more than one input may hold.
+struct TooMany;
+
+impl Filling<'_> {
+    /// Puts the defaults of properties where nothing was given; inside objects and lists that were given too.
+    fn fill(&mut self, schema: &Value, value: &mut Value, depth: usize) -> Result<(), TooMany> {
+        let Value::Object(keys) = schema else {
+            return Ok(());
+        };
+        if depth > DEPTH_MAX {
+            return Ok(());
+        }
+        if let Some(Value::String(target)) = keys.get("$ref")
+            && let Ok(target) = resolve(self.root, target)
+        {
+            self.fill(target, value, depth + 1)?;
+        }
+        let parts = keys.get("allOf").and_then(Value::as_array);
+        for part in parts.into_iter().flatten() {
+            self.fill(part, value, depth + 1)?;
+        }
+        match value {
+            Value::Object(given) => {
+                let properties = keys.get("properties").and_then(Value::as_object);
+                for (name, property) in properties.into_iter().flatten() {
+                    if !given.contains_key(name)
+                        && let Some(default) = property.get("default")
+                    {
+                        self.take(default)?;
+                        given.insert(name.clone(), default.clone());
+                    }
+                    if let Some(inner) = given.get_mut(name) {
+                        self.fill(property, inner, depth + 1)?;
+                    }
                 }
             }
-        }
-        Value::Array(items) => {
-            if let Some(schema) = keys.get("items") {
-                for item in items {
-                    fill(root, schema, item, depth + 1);
+            Value::Array(items) => {
+                if let Some(schema) = keys.get("items") {
+                    for item in items {
+                        self.fill(schema, item, depth + 1)?;
+                    }
                 }
             }
+            _ => {}
         }
-        _ => {}
+        Ok(())
+    }
+
+    /// Takes what a default adds from what may still be added.
+    fn take(&mut self, default: &Value) -> Result<(), TooMany> {
+        let own = match default {
+            Value::String(text) => 1 + text.len() / TEXT_WEIGHT,
+            _ => 1,
+        };
+        self.left = self.left.checked_sub(own).ok_or(TooMany)?;
+        match default {
+            Value::Array(items) => items.iter().try_for_each(|item| self.take(item)),
+            Value::Object(map) => map.values().try_for_each(|item| self.take(item)),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -305,6 +349,26 @@ mod tests {
         assert_eq!(faults.len(), 2, "{faults:?}");
         assert!(faults.iter().any(|fault| fault.at == "/format"));
         assert!(faults.iter().any(|fault| fault.message.contains("content")));
+    }
+
+    #[test]
+    fn defaults_that_lead_back_to_themselves_end_with_a_refusal() {
+        let again = json!({"$ref": "#", "default": {}});
+        let bomb = json!({"type": "object", "properties": {"p0": again, "p1": again, "p2": again, "p3": again}});
+        let bomb = InputSchema::new(&bomb).unwrap();
+        let faults = bomb.bind(json!({})).unwrap_err();
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert!(faults[0].message.contains("`input_schema`"), "{faults:?}");
+        // Few but long ones weigh as well.
+        let long = json!({"default": "x".repeat(60_000)});
+        let properties: serde_json::Map<String, Value> =
+            (0..20).map(|n| (format!("p{n}"), long.clone())).collect();
+        let long = InputSchema::new(&json!({"properties": properties})).unwrap();
+        assert!(long.bind(json!({})).is_err());
+        // One that ends is filled in full.
+        let chain = json!({"properties": {"p": again, "q": {"default": 1}}});
+        let chain = InputSchema::new(&chain).unwrap();
+        assert_eq!(chain.bind(json!({})).unwrap()["p"]["p"]["q"], 1);
     }
 
     #[test]

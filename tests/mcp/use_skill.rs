@@ -203,3 +203,20 @@ fn mutating_skills_run_only_where_the_configuration_says_so() {
         "{listed}"
     );
 }
+
+#[test]
+fn defaults_that_lead_back_to_themselves_end_with_an_answer() {
+    let workspace = workspace();
+    let again = "{$ref: '#', default: {}}";
+    let bomb = format!(
+        "---\ndescription: d\ninput_schema: {{type: object, properties: {{p0: {again}, p1: {again}, p2: {again}, p3: {again}}}}}\n---\n\nDo.\n"
+    );
+    workspace.write("workspace/skills/bomb.md", &bomb);
+    let mut client = Client::connect(&workspace);
+    let refused = error(&mut client, "bomb", &json!({}));
+    assert!(
+        refused.starts_with("Invalid input: the defaults of `input_schema` add more than"),
+        "{refused}"
+    );
+    client.lives();
+}
