@@ -4,7 +4,7 @@ use super::document;
 use super::http_settings;
 use super::keys::{
     CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS,
-    report_unknown,
+    report_unknown_but,
 };
 use super::open::Root;
 use super::report::Report;
@@ -125,7 +125,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
             return None;
         }
     }
-    report_unknown(map, CONFIG, report);
+    report_unknown_but(map, CONFIG, Some("skills"), report);
     let mut reader = Reader { map, config };
     reader.numbers(report);
     reader.texts(report);
@@ -230,7 +230,8 @@ impl<'a> Reader<'a, '_> {
                 continue;
             };
             if matches!(view.data(), Data::Map(_)) {
-                report_unknown(view, known, report);
+                let restricting = (key == "skills").then_some("untrusted");
+                report_unknown_but(view, known, restricting, report);
             } else {
                 view.wrong_type(key, "a map", report);
             }

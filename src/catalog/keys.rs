@@ -307,11 +307,28 @@ const SYNONYMS: &[(&str, &str)] = &[
 
 /// Says which keys of a map are not known, and which of them look like one that is.
 pub(crate) fn report_unknown(map: View<'_>, known: &[&str], report: &mut Report) {
+    report_unknown_but(map, known, None, report);
+}
+
+/// The same where one key restricts: what looks like it is an error, since what it was to restrict would go free.
+pub(crate) fn report_unknown_but(
+    map: View<'_>,
+    known: &[&str],
+    restricting: Option<&str>,
+    report: &mut Report,
+) {
     for (key, value) in map.entries() {
         if known.contains(&key) || key.starts_with("x-") {
             continue;
         }
-        if let Some(suggestion) = suggest(key, known) {
+        if let Some(meant) = restricting.filter(|name| may_mean(key, name)) {
+            report.error(
+                "restriction-malformed",
+                value.key_place(),
+                format!("`{key}` is not a known key: what it is to restrict is not known"),
+                &format!("did you mean `{meant}`?"),
+            );
+        } else if let Some(suggestion) = suggest(key, known) {
             report.warning(
                 "key-misspelled",
                 value.key_place(),
@@ -327,6 +344,12 @@ pub(crate) fn report_unknown(map: View<'_>, known: &[&str], report: &mut Report)
             );
         }
     }
+}
+
+/// Whether a key may be another one that restricts, misspelt or under another name.
+fn may_mean(key: &str, restricting: &str) -> bool {
+    let of_trust = |text: &str| text.to_lowercase().contains("trust");
+    suggest(key, &[restricting]).is_some() || (of_trust(restricting) && of_trust(key))
 }
 
 /// The known key that `key` most likely means.

@@ -58,11 +58,6 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     };
     let schedule::Resolved { schedules, kept } =
         schedule::resolve(&assembly.drafts, known, &mut assembly.problems);
-    if !config_is_known && !schedules.is_empty() {
-        let message =
-            "no schedule is fired until it is repaired: the zone of their due times stands in it";
-        assembly.problems.push(of_config("config-unknown", message));
-    }
     let known = roots::Known {
         config: &config,
         home: options.home,
@@ -72,6 +67,10 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     };
     let found = roots::load(&opened, &known);
     assembly.problems.extend(found.problems);
+    if !config_is_known {
+        let told = config_unknown(!schedules.is_empty(), &found.skills);
+        assembly.problems.extend(told);
+    }
     let mut catalog = Catalog {
         root: opened.path().to_path_buf(),
         root_skills: found.skills,
@@ -110,10 +109,35 @@ fn last_good_config(
         let message = "the last good configuration stays in force";
         problems.push(of_config("kept-last-good", message));
     }
-    (
-        known.map_or(read, |known| known.config.clone()),
-        known.is_some(),
+    known.map_or_else(
+        || {
+            // What it was to leave untrusted is not known, so nothing of the kind is trusted.
+            let mut read = read;
+            read.skills.trust_none();
+            (read, false)
+        },
+        |known| (known.config.clone(), true),
     )
+}
+
+/// What does not happen while no good configuration is known.
+fn config_unknown(has_schedules: bool, known: &roots::RootSkills) -> Vec<Problem> {
+    let fired =
+        "no schedule is fired until it is repaired: the zone of their due times stands in it";
+    let roots = known.roots.iter().filter(|root| !root.trusted);
+    let labels: Vec<String> = roots.map(|root| format!("`{}`", root.label)).collect();
+    let trusted = format!(
+        "skills of {} are not trusted until it is repaired: which of them are stands in it",
+        labels.join(", ")
+    );
+    [
+        has_schedules.then_some(fired),
+        (!labels.is_empty()).then_some(trusted.as_str()),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|message| of_config("config-unknown", message))
+    .collect()
 }
 
 fn of_config(code: &str, message: &str) -> Problem {

@@ -84,6 +84,16 @@ pub struct SkillRoots {
     pub untrusted: Vec<String>,
 }
 
+impl SkillRoots {
+    /// Trusts none of the roots that may be left untrusted: those of projects, and those that are added.
+    pub fn trust_none(&mut self) {
+        self.untrusted = FAMILIES.map(str::to_owned).to_vec();
+        for root in &mut self.extra {
+            root.trusted = false;
+        }
+    }
+}
+
 impl Default for SkillRoots {
     fn default() -> SkillRoots {
         SkillRoots {

@@ -11,6 +11,7 @@ mod places;
 mod reloading;
 mod roots;
 mod roots_hostile;
+mod roots_trust;
 mod schedule_catalog;
 mod schedule_problems;
 mod schedules;

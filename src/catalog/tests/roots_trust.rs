@@ -1,0 +1,121 @@
+//! What is trusted, and what is not: nothing by a slip, and nothing that trust does not cover.
+
+use super::super::{Catalog, Options, reload};
+use super::roots::page;
+use super::{ERROR, WARNING, Workspace, expect, show};
+
+/// A workspace with a skill in every kind of root, and this configuration.
+fn of_config(config: &[u8]) -> Workspace {
+    let workspace = Workspace::new(&[
+        ("workspace/skills/own/SKILL.md", &page("own", "One")),
+        (".claude/skills/a/SKILL.md", &page("a", "One")),
+        (".agents/skills/b/SKILL.md", &page("b", "One")),
+        ("v/c/SKILL.md", &page("c", "One")),
+        ("home/.claude/skills/d/SKILL.md", &page("d", "One")),
+    ]);
+    workspace.write("workerctl.yaml", config);
+    workspace
+}
+
+/// Skills that may be handed out, by name.
+fn trusted(catalog: &Catalog) -> Vec<&str> {
+    let skills = catalog.root_skills.skills.iter();
+    let mut names: Vec<&str> = skills
+        .filter(|skill| skill.root.trusted)
+        .map(|skill| skill.name.as_str())
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_trusts_nothing_that_it_may_have_left_untrusted() {
+    const GOOD: &str = "skills: {untrusted: [.claude]}\n";
+    let table: [(&str, Vec<u8>); 7] = [
+        ("broken", format!("{GOOD}a: [\n").into_bytes()),
+        ("second key", format!("{GOOD}skills: {{}}\n").into_bytes()),
+        ("tab", format!("{GOOD}a:\n\tb: 1\n").into_bytes()),
+        ("documents", format!("---\n{GOOD}---\na: 1\n").into_bytes()),
+        ("not UTF-8", [GOOD.as_bytes(), b"# \xff\n"].concat()),
+        ("no map", b"skills: nonsense\n".to_vec()),
+        (
+            "another value",
+            format!("{GOOD}timezone: Nowhere\n").into_bytes(),
+        ),
+    ];
+    for (what, config) in table {
+        let catalog = of_config(&config).load_with_home();
+        assert!(!catalog.config_is_known, "{what}");
+        assert_eq!(trusted(&catalog), ["d", "own"], "{what}");
+        expect(
+            &catalog,
+            "workerctl.yaml",
+            &("config-unknown", WARNING, 0, 0, "then reload"),
+        );
+        let told = show(&catalog.problems);
+        assert!(told.contains("skills of `.agents`, `.claude`"), "{told}");
+    }
+    let pipe = of_config(b"");
+    let path = pipe.path().join("workerctl.yaml");
+    std::fs::remove_file(&path).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+    assert_eq!(trusted(&pipe.load_with_home()), ["d", "own"]);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(trusted(&pipe.load_with_home()), ["a", "b", "d", "own"]);
+}
+
+#[test]
+fn a_configuration_that_breaks_leaves_trust_as_it_was_and_its_repair_gives_it_back() {
+    let workspace = of_config(b"skills: {untrusted: [.claude], roots: [v]}\n");
+    let home = workspace.path().join("home");
+    let options = Options {
+        home: Some(&home),
+        ..Options::default()
+    };
+    let good = workspace.load_with_home();
+    assert_eq!(trusted(&good), ["b", "c", "d", "own"]);
+    workspace.write("workerctl.yaml", b"skills: [\n");
+    assert_eq!(trusted(&reload(&good, options)), ["b", "c", "d", "own"]);
+    let fresh = workspace.load_with_home();
+    assert_eq!(trusted(&fresh), ["d", "own"]);
+    workspace.write("workerctl.yaml", b"skills: {roots: [v]}\n");
+    let repaired = reload(&fresh, options);
+    assert_eq!(trusted(&repaired), ["a", "b", "c", "d", "own"]);
+}
+
+#[test]
+fn a_near_miss_of_a_key_that_restricts_is_an_error() {
+    let table = [
+        ("skills: {untrustd: [.claude]}\n", 10, "`untrusted`"),
+        ("skills: {Untrusted: [.claude]}\n", 10, "`untrusted`"),
+        ("skills: {distrusted: [.claude]}\n", 10, "`untrusted`"),
+        ("skills: {trusted: [.agents]}\n", 10, "`untrusted`"),
+        (
+            "skills: {roots: [{path: v, truste: false}]}\n",
+            28,
+            "`trusted`",
+        ),
+        (
+            "skills: {roots: [{path: v, trust: false}]}\n",
+            28,
+            "`trusted`",
+        ),
+        (
+            "skills: {roots: [{path: v, untrusted: true}]}\n",
+            28,
+            "`trusted`",
+        ),
+        ("skils: {untrusted: [.claude]}\n", 1, "`skills`"),
+    ];
+    for (config, column, hint) in table {
+        let catalog = of_config(config.as_bytes()).load_with_home();
+        let expected = ("restriction-malformed", ERROR, 1, column, hint);
+        expect(&catalog, "workerctl.yaml", &expected);
+        assert_eq!(trusted(&catalog), ["d", "own"], "{config}");
+    }
+    // Other keys that are not known restrict nothing.
+    let catalog =
+        of_config(b"skills: {familes: [], x-trust: 1, roots: [{path: v, dialec: agent}]}\n");
+    assert!(catalog.load_with_home().config_is_known);
+}
