@@ -25,6 +25,8 @@ mod protocol;
 mod runs;
 #[path = "mcp/skill_tool.rs"]
 mod skill_tool;
+#[path = "mcp/trust.rs"]
+mod trust;
 #[path = "mcp/use_skill.rs"]
 mod use_skill;
 #[path = "mcp/wave_tool.rs"]

@@ -13,6 +13,7 @@ use super::resources::uri;
 use super::skills::{Entry, Skills, Standing, What};
 use crate::catalog::RootSkill;
 use crate::catalog::roots::loaded::LoadedSkill;
+use crate::catalog::roots::trust::TrustFiles;
 use crate::catalog::roots::{Form, files};
 
 /// Skills of one page.
@@ -26,7 +27,11 @@ const BYTES_MAX: u64 = 8 * 1024 * 1024;
 const OWN: &str = "SKILL.md";
 
 /// One page of skills.
-pub(super) fn list(skills: &Skills, cursor: Option<&str>) -> Result<ListSkillsResult, ErrorData> {
+pub(super) fn list(
+    skills: &Skills,
+    trust: &TrustFiles,
+    cursor: Option<&str>,
+) -> Result<ListSkillsResult, ErrorData> {
     let from = place_of(cursor)?;
     let mut rest = skills
         .for_models()
@@ -34,14 +39,18 @@ pub(super) fn list(skills: &Skills, cursor: Option<&str>) -> Result<ListSkillsRe
         .skip(from);
     let page: Vec<&Entry> = rest.by_ref().take(PAGE).collect();
     let more = rest.next().is_some();
-    let mut result =
-        ListSkillsResult::with_all_items(page.into_iter().filter_map(described).collect());
+    let described = page.into_iter().filter_map(|entry| described(entry, trust));
+    let mut result = ListSkillsResult::with_all_items(described.collect());
     result.next_cursor = more.then(|| (from + PAGE).to_string());
     Ok(result)
 }
 
 /// The skill whose file has this address.
-pub(super) fn get(skills: &Skills, address: &str) -> Result<GetSkillResult, ErrorData> {
+pub(super) fn get(
+    skills: &Skills,
+    trust: &TrustFiles,
+    address: &str,
+) -> Result<GetSkillResult, ErrorData> {
     let name = address
         .strip_prefix("skill://")
         .and_then(|rest| rest.strip_suffix("/SKILL.md"));
@@ -49,7 +58,7 @@ pub(super) fn get(skills: &Skills, address: &str) -> Result<GetSkillResult, Erro
     entry
         .filter(|entry| may_be_addressed(entry) && uri(&entry.name, OWN) == address)
         .filter(|entry| skills.standing(entry) == Standing::Ready)
-        .and_then(described)
+        .and_then(|entry| described(entry, trust))
         .map(GetSkillResult::new)
         .ok_or_else(|| {
             let why = format!("no skill has the address `{}`", shown(address));
@@ -62,13 +71,13 @@ fn may_be_addressed(entry: &Entry) -> bool {
     own && uri(&entry.name, OWN) == format!("skill://{}/{OWN}", entry.name)
 }
 
-/// The skill as the extension describes it; `None` where it cannot be read any more.
-fn described(entry: &Entry) -> Option<Skill> {
+/// The skill as the extension describes it; `None` where it may not be handed out any more.
+fn described(entry: &Entry, trust: &TrustFiles) -> Option<Skill> {
     let What::Root(skill) = &entry.what else {
         return None;
     };
     let loaded = skill
-        .load()
+        .hand_out(trust)
         .ok()
         .filter(|loaded| loaded.keys.name == entry.name)?;
     let mut frontmatter = SkillFrontmatter::new(&entry.name, &loaded.keys.description);

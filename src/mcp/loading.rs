@@ -1,5 +1,7 @@
 //! The tools that hand skills and their files out: `skill`, `loadSkill`, `loadSkillFile`, `list_skills`.
 
+use std::sync::Arc;
+
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
@@ -7,13 +9,21 @@ use super::answer;
 use super::finding::{Found, find, shown};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, Skills, Standing, What};
-use crate::catalog::roots::files;
+use crate::catalog::RootSkill;
+use crate::catalog::roots::files::{self, FileError, FileList, SupportingFile};
+use crate::catalog::roots::loaded::LoadedSkill;
+use crate::catalog::roots::trust::TrustFiles;
+use crate::model::Skill;
+use crate::model::diagnostic::chain;
+
+/// Why the skill of a worker has no files.
+const NO_FILES: &str = "the skill of a worker has no files to load";
 
 /// Skills that one answer of `list_skills` holds.
 const LISTED_MAX: usize = 1_000;
 
 /// The tool `skill`.
-pub(super) fn skill(skills: &Skills, name: &str) -> CallToolResult {
+pub(super) fn skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToolResult {
     let missing = || answer::plain(not_found(skills, name));
     let entry = match find(skills, name) {
         Found::Skill(entry) => entry,
@@ -30,11 +40,8 @@ pub(super) fn skill(skills: &Skills, name: &str) -> CallToolResult {
             return answer::plain(unusable(name, &Unreadable::of(&problems).message()));
         }
     };
-    let standing = skills.standing(&entry);
-    if let (Standing::Untrusted | Standing::PeopleOnly, Some(why)) = (standing, standing.reason()) {
-        return answer::plain(unusable(name, why));
-    }
-    match page::read(skills, &entry) {
+    match page::hand_out(skills, trust, &entry) {
+        Ok(page) if !page.model_invocable => answer::plain(unusable(name, people_only())),
         Ok(page) => answer::plain(loading(&entry, &page)),
         Err(Unreadable::Gone) => missing(),
         Err(why) => answer::plain(unusable(name, &why.message())),
@@ -65,8 +72,18 @@ fn unusable(name: &str, why: &str) -> String {
     format!("Skill '{}' cannot be loaded: {why}.", shown(name))
 }
 
-/// A skill of a root that may be handed out; otherwise what to say.
-fn handed_out(skills: &Skills, name: &str) -> Result<Entry, String> {
+fn people_only() -> &'static str {
+    Standing::PeopleOnly.reason().unwrap_or_default()
+}
+
+/// A skill that is handed out, read at that moment.
+enum Handed {
+    OfWorker(Entry, Arc<Skill>),
+    OfRoot(Arc<RootSkill>, Box<LoadedSkill>),
+}
+
+/// A skill that may be handed out; otherwise what to say.
+fn handed_out(skills: &Skills, trust: &TrustFiles, name: &str) -> Result<Handed, String> {
     let entry = match find(skills, name) {
         Found::Skill(entry) => entry,
         Found::Unknown => return Err(format!("Skill '{}' not found", shown(name))),
@@ -81,78 +98,96 @@ fn handed_out(skills: &Skills, name: &str) -> Result<Entry, String> {
             return Err(unusable(name, &Unreadable::of(&problems).message()));
         }
     };
-    match skills.standing(&entry).reason() {
-        Some(why) => Err(unusable(name, why)),
-        None => Ok(entry),
+    let skill = match &entry.what {
+        What::Root(skill) => skill,
+        What::Worker(_, skill) => {
+            let skill = Arc::clone(skill);
+            return Ok(Handed::OfWorker(entry, skill));
+        }
+    };
+    match skill.hand_out(trust) {
+        Err(why) => Err(unusable(name, &Unreadable::from(why).message())),
+        Ok(loaded) if !loaded.keys.model_invocable => Err(unusable(name, people_only())),
+        Ok(loaded) => Ok(Handed::OfRoot(Arc::clone(skill), Box::new(loaded))),
     }
 }
 
 /// The tool `loadSkill`: what a skill says, with the files that can be loaded.
-pub(super) fn load_skill(skills: &Skills, name: &str) -> CallToolResult {
-    let entry = match handed_out(skills, name) {
-        Ok(entry) => entry,
+pub(super) fn load_skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToolResult {
+    let data = match handed_out(skills, trust, name) {
         Err(why) => return answer::failure(why),
-    };
-    let data = match &entry.what {
-        What::Worker(_, skill) => match page::read(skills, &entry) {
+        Ok(Handed::OfWorker(entry, skill)) => match page::read(skills, &entry) {
             Ok(page) => json!({
                 "name": entry.name, "description": skill.description, "toolsets": [], "files": [],
                 "content": page.text,
             }),
             Err(why) => return answer::failure(unusable(name, &why.message())),
         },
-        What::Root(skill) => match skill.load() {
-            Err(problems) => {
-                return answer::failure(unusable(name, &Unreadable::of(&problems).message()));
-            }
-            Ok(loaded) => {
-                let listed = files::list(skill, &loaded.keys).unwrap_or_default();
-                let described = |file: &files::SupportingFile| {
-                    let said = file.description.clone();
-                    let size = file
-                        .bytes
-                        .map_or(String::new(), |bytes| format!("{bytes} bytes"));
-                    json!({"path": file.path, "description": said.unwrap_or(size)})
-                };
-                let readable = listed.files.iter().filter(|file| file.refused.is_none());
-                json!({
-                    "name": skill.name,
-                    "description": loaded.keys.description,
-                    "toolsets": loaded.keys.toolsets,
-                    "files": readable.map(described).collect::<Vec<Value>>(),
-                    "content": loaded.body,
-                })
-            }
-        },
+        Ok(Handed::OfRoot(skill, loaded)) => {
+            let listed = files::list(&skill, &loaded.keys).unwrap_or_default();
+            json!({
+                "name": skill.name,
+                "description": loaded.keys.description,
+                "toolsets": loaded.keys.toolsets,
+                "files": described(&listed),
+                "content": loaded.body,
+            })
+        }
     };
     answer::structured(data.to_string(), data, false)
 }
 
-/// The tool `loadSkillFile`: a file beside a skill.
-pub(super) fn load_file(skills: &Skills, name: &str, path: &str) -> CallToolResult {
-    let entry = match handed_out(skills, name) {
-        Ok(entry) => entry,
-        Err(why) => return answer::failure(why),
+/// The files that can be loaded, with what is said of them, or else their size.
+fn described(list: &FileList) -> Value {
+    let described = |file: &SupportingFile| {
+        let said = file.description.clone();
+        let size = file
+            .bytes
+            .map_or(String::new(), |bytes| format!("{bytes} bytes"));
+        json!({"path": file.path, "description": said.unwrap_or(size)})
     };
-    match file_text(&entry, path) {
+    let readable = list.files.iter().filter(|file| file.refused.is_none());
+    readable.map(described).collect()
+}
+
+/// The tool `loadSkillFile`: a file beside a skill.
+pub(super) fn load_file(
+    skills: &Skills,
+    trust: &TrustFiles,
+    name: &str,
+    path: &str,
+) -> CallToolResult {
+    let (name, text) = match handed_out(skills, trust, name) {
+        Err(why) => return answer::failure(why),
+        Ok(Handed::OfWorker(entry, _)) => (entry.name, Err(NO_FILES.to_owned())),
+        Ok(Handed::OfRoot(skill, loaded)) => {
+            let bytes = skill.hand_out_file(&loaded, path, trust);
+            (skill.name.clone(), as_text(&skill, path, bytes))
+        }
+    };
+    match text {
         Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-        Err(why) => answer::failure(format!(
-            "File of skill '{}' cannot be loaded: {why}",
-            entry.name
-        )),
+        Err(why) => answer::failure(format!("File of skill '{name}' cannot be loaded: {why}")),
     }
 }
 
-/// A file beside a skill, as text.
+/// A file beside a skill, as text, whether it is trusted or not.
 pub(super) fn file_text(entry: &Entry, path: &str) -> Result<String, String> {
     let What::Root(skill) = &entry.what else {
-        return Err("the skill of a worker has no files to load".to_owned());
+        return Err(NO_FILES.to_owned());
     };
     let loaded = skill
         .load()
         .map_err(|problems| Unreadable::of(&problems).message())?;
-    let bytes = files::read(skill, &loaded.keys, path)
-        .map_err(|error| crate::model::diagnostic::chain(&error))?;
+    as_text(skill, path, files::read(skill, &loaded.keys, path))
+}
+
+fn as_text(
+    skill: &RootSkill,
+    path: &str,
+    bytes: Result<Vec<u8>, FileError>,
+) -> Result<String, String> {
+    let bytes = bytes.map_err(|error| chain(&error))?;
     String::from_utf8(bytes).map_err(|_| {
         let place = skill.directory().join(path);
         format!(
@@ -165,6 +200,8 @@ pub(super) fn file_text(entry: &Entry, path: &str) -> Result<String, String> {
 
 /// What `list_skills` was asked.
 pub(super) struct Query<'a> {
+    /// What has been trusted.
+    pub(super) trust: &'a TrustFiles,
     /// Words that name or description hold, case aside.
     pub(super) words: &'a str,
     /// Skills to leave out at the beginning.
@@ -183,9 +220,7 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
     };
     let all: Vec<&Entry> = skills.entries.iter().filter(matches).collect();
     let page = all.iter().skip(query.offset).take(LISTED_MAX);
-    let listed: Vec<Value> = page
-        .map(|entry| listed(skills, entry, query.mutating))
-        .collect();
+    let listed: Vec<Value> = page.map(|entry| listed(skills, entry, query)).collect();
     let next = query.offset.saturating_add(listed.len());
     let text = Value::from(listed.clone()).to_string();
     let mut data = json!({"skills": listed, "total": all.len()});
@@ -203,14 +238,17 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
     result
 }
 
-fn listed(skills: &Skills, entry: &Entry, mutating: bool) -> Value {
+fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>) -> Value {
     let mut one = json!({
         "name": entry.name,
         "description": entry.description(),
         "source": entry.source(),
     });
     let why = match &entry.what {
-        What::Root(_) => skills.standing(entry).reason().map(str::to_owned),
+        What::Root(skill) => match skills.standing(entry) {
+            Standing::Untrusted => query.trust.state(skill).reason().map(str::to_owned),
+            standing => standing.reason().map(str::to_owned),
+        },
         What::Worker(_, skill) if !skill.is_available() => Some(
             skill
                 .unavailable
@@ -219,7 +257,7 @@ fn listed(skills: &Skills, entry: &Entry, mutating: bool) -> Value {
                 .collect::<Vec<_>>()
                 .join("; "),
         ),
-        What::Worker(_, skill) if skill.mutating && !mutating => {
+        What::Worker(_, skill) if skill.mutating && !query.mutating => {
             Some(super::running::NOT_ALLOWED.to_owned())
         }
         What::Worker(worker, _) if worker.template => Some("its worker is a template".to_owned()),

@@ -3,6 +3,9 @@
 use std::fmt::Write;
 
 use super::skills::{Entry, Skills, What};
+use crate::catalog::RootSkill;
+use crate::catalog::roots::loaded::{LoadedSkill, Withheld};
+use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::roots::worker_page::worker_page;
 use crate::model::definition::RunText;
 use crate::model::{Problem, Severity, Skill};
@@ -13,6 +16,10 @@ pub(super) struct Page {
     pub(super) text: String,
     /// Its directory, absolute.
     pub(super) directory: String,
+    /// What it does, as the text says it.
+    pub(super) description: String,
+    /// Whether a model may start it by itself.
+    pub(super) model_invocable: bool,
 }
 
 /// Why a skill that was found is not handed out.
@@ -26,6 +33,18 @@ pub(super) enum Unreadable {
     Malformed(String),
     /// It breaks the contract of its root.
     Invalid(Vec<crate::catalog::dialect::wave::Violation>),
+    /// What it holds is not trusted.
+    Untrusted(Trust),
+}
+
+impl From<Withheld> for Unreadable {
+    fn from(withheld: Withheld) -> Unreadable {
+        match withheld {
+            Withheld::Rejected(problems) => Unreadable::of(&problems),
+            Withheld::Invalid(violations) => Unreadable::Invalid(violations),
+            Withheld::Untrusted(state) => Unreadable::Untrusted(state),
+        }
+    }
 }
 
 impl Unreadable {
@@ -38,6 +57,7 @@ impl Unreadable {
                 let errors: Vec<&str> = violations.iter().map(|one| one.error.as_str()).collect();
                 errors.join("; ")
             }
+            Unreadable::Untrusted(state) => state.reason().unwrap_or_default().to_owned(),
         }
     }
 
@@ -63,7 +83,28 @@ impl Unreadable {
     }
 }
 
-/// Reads a skill anew.
+/// Reads a skill anew for somebody who will follow it: trust covers exactly the text that is handed out.
+pub(super) fn hand_out(
+    skills: &Skills,
+    trust: &TrustFiles,
+    entry: &Entry,
+) -> Result<Page, Unreadable> {
+    match &entry.what {
+        What::Root(skill) => Ok(of_root(skill, skill.hand_out(trust)?)),
+        What::Worker(..) => read(skills, entry),
+    }
+}
+
+fn of_root(skill: &RootSkill, loaded: LoadedSkill) -> Page {
+    Page {
+        text: loaded.text,
+        directory: skill.directory().to_string_lossy().into_owned(),
+        description: loaded.keys.description,
+        model_invocable: loaded.keys.model_invocable,
+    }
+}
+
+/// Reads a skill anew, whether it is trusted or not.
 pub(super) fn read(skills: &Skills, entry: &Entry) -> Result<Page, Unreadable> {
     match &entry.what {
         What::Root(skill) => {
@@ -79,10 +120,7 @@ pub(super) fn read(skills: &Skills, entry: &Entry) -> Result<Page, Unreadable> {
             if !errors.is_empty() {
                 return Err(Unreadable::of(&errors));
             }
-            Ok(Page {
-                text: loaded.text,
-                directory: skill.directory().to_string_lossy().into_owned(),
-            })
+            Ok(of_root(skill, loaded))
         }
         What::Worker(_, skill) => {
             let path = skills.catalog.root.join(&*skill.place.path);
@@ -95,6 +133,8 @@ pub(super) fn read(skills: &Skills, entry: &Entry) -> Result<Page, Unreadable> {
             Ok(Page {
                 text,
                 directory: skill.directory.clone(),
+                description: skill.description.clone(),
+                model_invocable: true,
             })
         }
     }

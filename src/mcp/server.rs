@@ -25,6 +25,7 @@ use super::running::{self, Running};
 use super::skills::Skills;
 use super::{extension, loading, prompts, resources, results, threads, tools, wave};
 use crate::catalog::Catalog;
+use crate::catalog::roots::trust::TrustFiles;
 
 /// Calls that may be under way at once.
 const CALLS_MAX: usize = 256;
@@ -152,6 +153,15 @@ impl Server {
         apart(move || ask(&skills, &engines)).await
     }
 
+    /// The same for what hands skills out, which looks at what has been trusted.
+    async fn handing<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Skills, &TrustFiles) -> T + Send + 'static,
+    ) -> Result<T, ErrorData> {
+        let trust = TrustFiles::of(&self.state_dir);
+        self.about(move |skills, _| ask(skills, &trust)).await
+    }
+
     fn running(&self, context: &RequestContext<RoleServer>) -> Running {
         let client = context.client_info().map(|client| client.name);
         let name: String = client
@@ -187,41 +197,42 @@ impl Server {
                     return Err(arguments.refuse("Skill name cannot be empty"));
                 }
                 let name = arguments.needed(key)?.to_owned();
-                self.about(move |skills, _| loading::skill(skills, &name))
+                self.handing(move |skills, trust| loading::skill(skills, trust, &name))
                     .await
             }
             "Skill" => {
                 let arguments = Arguments::read("Skill", given, &["skill_name"])?;
                 let name = arguments.needed("skill_name")?.to_owned();
-                self.about(move |skills, _| wave::invoke(skills, &name))
+                self.handing(move |skills, trust| wave::invoke(skills, trust, &name))
                     .await
             }
             "loadSkill" => {
                 let arguments = Arguments::read("loadSkill", given, &["skillName"])?;
                 let name = arguments.needed("skillName")?.to_owned();
-                self.about(move |skills, _| loading::load_skill(skills, &name))
+                self.handing(move |skills, trust| loading::load_skill(skills, trust, &name))
                     .await
             }
             "loadSkillFile" => {
                 let arguments = Arguments::read("loadSkillFile", given, &["skillName", "path"])?;
                 let name = arguments.needed("skillName")?.to_owned();
                 let path = arguments.needed("path")?.to_owned();
-                self.about(move |skills, _| loading::load_file(skills, &name, &path))
+                self.handing(move |skills, trust| loading::load_file(skills, trust, &name, &path))
                     .await
             }
             "list_skills" => {
                 let arguments = Arguments::read("list_skills", given, &["query", "offset"])?;
                 let words = arguments.text("query")?.unwrap_or_default().to_owned();
                 let offset = arguments.number("offset")?.unwrap_or(0);
-                let listed = move |skills: &Skills, _: &Arc<Engines>| {
+                let listed = move |skills: &Skills, trust: &TrustFiles| {
                     let query = loading::Query {
+                        trust,
                         words: &words,
                         offset: usize::try_from(offset).unwrap_or(usize::MAX),
                         mutating: skills.catalog.config.mcp.mutating,
                     };
                     loading::list_skills(skills, &query)
                 };
-                self.about(listed).await
+                self.handing(listed).await
             }
             _ => {
                 self.call_about_runs(request.name.as_ref(), given, context)
@@ -392,7 +403,7 @@ impl ServerHandler for Server {
     ) -> Result<ListSkillsResult, ErrorData> {
         let _call = self.begin()?;
         let cursor = request.and_then(|request| request.cursor);
-        self.about(move |skills, _| extension::list(skills, cursor.as_deref()))
+        self.handing(move |skills, trust| extension::list(skills, trust, cursor.as_deref()))
             .await?
     }
 
@@ -402,7 +413,7 @@ impl ServerHandler for Server {
         _: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
         let _call = self.begin()?;
-        self.about(move |skills, _| extension::get(skills, &request.uri))
+        self.handing(move |skills, trust| extension::get(skills, trust, &request.uri))
             .await?
     }
 

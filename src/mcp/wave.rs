@@ -8,6 +8,7 @@ use super::finding::{Found, find, shown};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, Skills, Standing, What};
 use crate::catalog::dialect::wave;
+use crate::catalog::roots::trust::TrustFiles;
 
 /// What went wrong, in the words of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ impl Category {
 }
 
 /// Hands a skill out.
-pub(super) fn invoke(skills: &Skills, name: &str) -> CallToolResult {
+pub(super) fn invoke(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToolResult {
     let refuse = |category, error: &str, suggestions: &[String]| {
         refusal(skills, name, category, error, suggestions)
     };
@@ -47,11 +48,11 @@ pub(super) fn invoke(skills: &Skills, name: &str) -> CallToolResult {
             return refuse(category_of(&why), &why.message(), &hints);
         }
     };
-    let standing = skills.standing(&entry);
-    if let (Standing::Untrusted | Standing::PeopleOnly, Some(why)) = (standing, standing.reason()) {
-        return refuse(Category::Inaccessible, why, &[]);
-    }
-    match page::read(skills, &entry) {
+    match page::hand_out(skills, trust, &entry) {
+        Ok(page) if !page.model_invocable => {
+            let why = Standing::PeopleOnly.reason().unwrap_or_default();
+            refuse(Category::Inaccessible, why, &[])
+        }
         Ok(page) => success(skills, &entry, &page),
         Err(Unreadable::Gone) => refuse(Category::NotFound, "not found", &creation(name)),
         Err(Unreadable::Invalid(violations)) => {
@@ -67,7 +68,7 @@ pub(super) fn invoke(skills: &Skills, name: &str) -> CallToolResult {
 fn category_of(why: &Unreadable) -> Category {
     match why {
         Unreadable::Gone => Category::NotFound,
-        Unreadable::Inaccessible(_) => Category::Inaccessible,
+        Unreadable::Inaccessible(_) | Unreadable::Untrusted(_) => Category::Inaccessible,
         Unreadable::Malformed(_) => Category::Malformed,
         Unreadable::Invalid(_) => Category::Invalid,
     }
@@ -97,7 +98,7 @@ fn success(skills: &Skills, entry: &Entry, page: &page::Page) -> CallToolResult 
     let result = json!({
         "success": true,
         "content": text,
-        "shortResult": format!("{name}: {}", entry.description()),
+        "shortResult": format!("{name}: {}", page.description),
     });
     answer::structured(text, result, false)
 }

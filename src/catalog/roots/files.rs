@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::trust::Trust;
 use super::{Form, RootSkill};
 use crate::catalog::dialect::Keys;
 use crate::catalog::dialect::toolset::loadable;
@@ -12,6 +13,20 @@ pub const ENTRIES_MAX: usize = 2_000;
 
 /// Directories that may lie between a skill and its file.
 const DEPTH_MAX: usize = 16;
+
+/// Whether nothing of a directory is listed, vouched for, or read.
+pub(super) fn is_passed_over(name: &str) -> bool {
+    matches!(name, ".git" | "node_modules")
+}
+
+/// Refuses what lies in a directory that is passed over: trust in a skill does not cover it.
+pub(super) fn covered(path: &str) -> Result<(), &'static str> {
+    let directories = path.rsplit_once('/').map_or("", |(before, _)| before);
+    if directories.split('/').any(is_passed_over) {
+        return Err("lies in `.git` or `node_modules`, of which nothing is read");
+    }
+    Ok(())
+}
 
 /// A file beside a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +70,9 @@ pub enum FileError {
     /// A skill that is one file has none beside it.
     #[error("the skill is a file of its own and has no files beside it")]
     NoDirectory,
+    /// What the skill holds is not trusted with exactly what was read.
+    #[error("{}", .0.reason().unwrap_or_default())]
+    Untrusted(Trust),
     /// The directory of the skill is not there any more.
     #[error("the skill's directory cannot be opened")]
     Directory(#[source] std::io::Error),
@@ -75,7 +93,9 @@ pub fn list(skill: &RootSkill, keys: &Keys) -> Result<FileList, FileError> {
     let mut files: Vec<SupportingFile> = listed
         .iter()
         .map(|file| {
-            let size = size(&root, &file.path);
+            let size = covered(&file.path)
+                .map_err(|why| format!("`{}` {why}", file.path))
+                .and_then(|()| size(&root, &file.path));
             SupportingFile {
                 path: file.path.clone(),
                 bytes: size.as_ref().ok().copied(),
@@ -94,7 +114,7 @@ pub fn found(skill: &RootSkill) -> Result<FileList, FileError> {
         return Ok(FileList::default());
     }
     let root = open(skill)?;
-    let own = skill.inner.rsplit('/').next().unwrap_or_default();
+    let own = skill.file_name();
     let mut walk = Walk {
         root: &root,
         entries: 0,
@@ -109,7 +129,8 @@ pub fn found(skill: &RootSkill) -> Result<FileList, FileError> {
 
 /// Reads one file: listed where the skill lists files, inside of its directory, of at most 1 MiB.
 pub fn read(skill: &RootSkill, keys: &Keys, path: &str) -> Result<Vec<u8>, FileError> {
-    loadable(path).map_err(|why| FileError::Path {
+    let plain = loadable(path).and_then(|()| covered(path));
+    plain.map_err(|why| FileError::Path {
         path: path.to_owned(),
         why,
     })?;
@@ -194,9 +215,11 @@ impl Walk<'_> {
                 continue;
             };
             let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if is_directory && !matches!(name.to_str(), Some(".git" | "node_modules")) {
-                self.directory(path, depth + 1);
-            } else if !is_directory {
+            if is_directory {
+                if !name.to_str().is_some_and(is_passed_over) {
+                    self.directory(path, depth + 1);
+                }
+            } else {
                 match size(self.root, path) {
                     Ok(bytes) => self.list.files.push(SupportingFile {
                         path: path.to_owned(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::RootSkill;
+use super::files::{self, FileError};
 use super::read;
 use super::scan::Candidate;
 use super::trust::{Trust, TrustFiles};
@@ -43,15 +44,69 @@ impl RootSkill {
     /// Reads it for somebody who will follow it: only where it can be read, is valid, and is trusted with
     /// exactly the text that is handed out.
     pub fn hand_out(&self, trust: &TrustFiles) -> Result<LoadedSkill, Withheld> {
-        let loaded = self.load().map_err(Withheld::Rejected)?;
+        // Of what is not trusted not even the problems are told: they repeat what it says.
+        let before = trust.state(self);
+        if !before.holds() {
+            return Err(Withheld::Untrusted(before));
+        }
+        let loaded = self.load().map_err(|problems| {
+            if before == Trust::Root {
+                Withheld::Rejected(problems)
+            } else {
+                Withheld::Untrusted(Trust::Changed)
+            }
+        })?;
+        self.vouched(loaded, trust)
+    }
+
+    /// What was read, where exactly that may be handed out.
+    pub(crate) fn vouched(
+        &self,
+        loaded: LoadedSkill,
+        trust: &TrustFiles,
+    ) -> Result<LoadedSkill, Withheld> {
+        let state = trust.state_of(self, &[(self.file_name(), loaded.text.as_bytes())]);
+        if !state.holds() {
+            return Err(Withheld::Untrusted(state));
+        }
         if !loaded.keys.violations.is_empty() {
             return Err(Withheld::Invalid(loaded.keys.violations));
         }
-        let state = trust.state_of(self, Some(&loaded.text));
-        if state.holds() {
+        if loaded.is_valid() {
             Ok(loaded)
         } else {
-            Err(Withheld::Untrusted(state))
+            Err(Withheld::Rejected(loaded.problems))
+        }
+    }
+
+    /// Reads a file beside it for somebody who was handed the skill out: trust covers exactly its bytes.
+    pub fn hand_out_file(
+        &self,
+        loaded: &LoadedSkill,
+        path: &str,
+        trust: &TrustFiles,
+    ) -> Result<Vec<u8>, FileError> {
+        let bytes = files::read(self, &loaded.keys, path)?;
+        self.vouched_file(loaded, path, bytes, trust)
+    }
+
+    /// What was read from a file beside it, where exactly that may be handed out.
+    pub(crate) fn vouched_file(
+        &self,
+        loaded: &LoadedSkill,
+        path: &str,
+        bytes: Vec<u8>,
+        trust: &TrustFiles,
+    ) -> Result<Vec<u8>, FileError> {
+        let text = loaded.text.as_bytes();
+        if path == self.file_name() {
+            return Ok(text.to_vec());
+        }
+        let state = trust.state_of(self, &[(self.file_name(), text), (path, &bytes)]);
+        if state.holds() {
+            Ok(bytes)
+        } else {
+            Err(FileError::Untrusted(state))
         }
     }
 
@@ -80,7 +135,7 @@ impl RootSkill {
         }
         if hold_to_specification {
             let view = View::root(&definition.document.source, &definition.document.root);
-            let file = self.inner.rsplit('/').next().unwrap_or(&self.inner);
+            let file = self.file_name();
             let placed = portable::Placed {
                 stem: &self.stem,
                 file,

@@ -59,6 +59,11 @@ impl RootSkill {
         format!("{}:{}", self.root.label, self.name)
     }
 
+    /// Name of its own file.
+    pub(super) fn file_name(&self) -> &str {
+        self.inner.rsplit('/').next().unwrap_or(&self.inner)
+    }
+
     /// Directory of its file, absolute and without links.
     pub fn directory(&self) -> PathBuf {
         let path = self.base.join(&self.inner);

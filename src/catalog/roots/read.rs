@@ -115,11 +115,17 @@ fn report_files(candidate: &Candidate, keys: &Keys, report: &mut Report) {
             || file.path.clone(),
             |directory| format!("{directory}/{}", file.path),
         );
-        if let Err(refusal) = candidate.base.find_file(&path) {
+        let found = super::files::covered(&file.path)
+            .map_err(|why| format!("`{}` {why}", file.path))
+            .and_then(|()| {
+                let found = candidate.base.find_file(&path);
+                found.map_err(|refusal| refusal.to_string())
+            });
+        if let Err(why) = found {
             report.warning(
                 "skill-file-missing",
                 file.place.clone(),
-                format!("a listed file cannot be loaded: {refusal}"),
+                format!("a listed file cannot be loaded: {why}"),
                 "create the file or correct the path",
             );
         }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::files::is_passed_over;
 use super::order::SkillRoot;
 use crate::catalog::entries::{self, Bound, Entry};
 use crate::catalog::open::{self, Root, Stamp};
@@ -223,7 +224,7 @@ impl Search {
 
     fn entries_of(&mut self, at: At<'_>, listed: Vec<Entry>) {
         for entry in listed {
-            if matches!(entry.name.as_str(), ".git" | "node_modules") {
+            if is_passed_over(&entry.name) {
                 continue;
             }
             let shown = format!("{}/{}", at.shown, entry.name);

@@ -41,6 +41,17 @@ impl Trust {
         matches!(self, Trust::Root | Trust::Content)
     }
 
+    /// Why it may not be handed out; `None`: it may.
+    pub const fn reason(self) -> Option<&'static str> {
+        match self {
+            Trust::Root | Trust::Content => None,
+            Trust::Missing => Some("nobody has trusted it; `workerctl skill trust` does"),
+            Trust::Changed => {
+                Some("it has changed since it was trusted; `workerctl skill trust` trusts it anew")
+            }
+        }
+    }
+
     /// Its name in views.
     pub const fn name(self) -> &'static str {
         match self {
@@ -106,11 +117,11 @@ impl TrustFiles {
 
     /// Whether a skill may be handed out as it is now.
     pub fn state(&self, skill: &RootSkill) -> Trust {
-        self.state_of(skill, None)
+        self.state_of(skill, &[])
     }
 
-    /// The same for a text that was read from its file: nobody can exchange it in between.
-    pub(super) fn state_of(&self, skill: &RootSkill, text: Option<&str>) -> Trust {
+    /// The same with what was read from some of its files: nobody can exchange it in between.
+    pub(super) fn state_of(&self, skill: &RootSkill, held: &[Held<'_>]) -> Trust {
         if skill.root.trusted {
             return Trust::Root;
         }
@@ -121,7 +132,7 @@ impl TrustFiles {
         let Some(given) = given.filter(|given| given.version == VERSION) else {
             return Trust::Missing;
         };
-        let now = digest_with(skill, text);
+        let now = digest_with(skill, held);
         let same = given.path == path_of(skill) && now.is_ok_and(|now| now == given.digest);
         if same { Trust::Content } else { Trust::Changed }
     }
@@ -185,19 +196,16 @@ fn path_of(skill: &RootSkill) -> String {
 
 /// SHA-256 over the names and contents of all files of a skill, in hex.
 pub fn digest(skill: &RootSkill) -> Result<String, TrustError> {
-    digest_with(skill, None)
+    digest_with(skill, &[])
 }
 
-/// The digest with `text` in the place of its own file.
-fn digest_with(skill: &RootSkill, text: Option<&str>) -> Result<String, TrustError> {
+/// A file of a skill, relative to its directory, with what was read from it.
+pub(super) type Held<'a> = (&'a str, &'a [u8]);
+
+/// The digest with what is held in the place of what the files hold now.
+fn digest_with(skill: &RootSkill, held: &[Held<'_>]) -> Result<String, TrustError> {
     let root = files::open(skill)?;
-    let own = skill
-        .inner
-        .rsplit('/')
-        .next()
-        .unwrap_or_default()
-        .to_owned();
-    let mut paths = vec![own.clone()];
+    let mut paths = vec![skill.file_name().to_owned()];
     if skill.form == Form::Directory {
         let list = files::found(skill)?;
         if list.cut {
@@ -213,11 +221,21 @@ fn digest_with(skill: &RootSkill, text: Option<&str>) -> Result<String, TrustErr
             paths.push(file.path);
         }
     }
+    // What no trust covers is not vouched for.
+    if let Some((path, _)) = held
+        .iter()
+        .find(|(path, _)| !paths.iter().any(|p| p == path))
+    {
+        return Err(TrustError::Unreadable {
+            path: (*path).to_owned(),
+            why: "it is none of the skill's files".to_owned(),
+        });
+    }
     let mut whole = Sha256::new();
     let mut total = 0_u64;
     for path in paths {
-        let bytes = match text.filter(|_| path == own) {
-            Some(text) => text.as_bytes().to_vec(),
+        let bytes = match held.iter().find(|(known, _)| *known == path) {
+            Some((_, bytes)) => bytes.to_vec(),
             None => root.read(&path).map_err(|refusal| TrustError::Unreadable {
                 path: path.clone(),
                 why: crate::model::diagnostic::chain(&refusal),

@@ -1,5 +1,8 @@
 //! What is trusted, and what is not: nothing by a slip, and nothing that trust does not cover.
 
+use super::super::roots::files;
+use super::super::roots::loaded::Withheld;
+use super::super::roots::trust::{Trust, TrustFiles};
 use super::super::{Catalog, Options, reload};
 use super::roots::page;
 use super::{ERROR, WARNING, Workspace, expect, show};
@@ -118,4 +121,94 @@ fn a_near_miss_of_a_key_that_restricts_is_an_error() {
     let catalog =
         of_config(b"skills: {familes: [], x-trust: 1, roots: [{path: v, dialec: agent}]}\n");
     assert!(catalog.load_with_home().config_is_known);
+}
+
+#[test]
+fn what_trust_does_not_cover_is_not_read() {
+    let workspace = Workspace::new(&[
+        ("workerctl.yaml", "skills: {untrusted: [.claude]}\n"),
+        (".claude/skills/a/SKILL.md", &page("a", "One")),
+        (".claude/skills/a/sub/near.md", "near"),
+        (".claude/skills/a/.git/config", "hidden"),
+        (".claude/skills/a/sub/node_modules/x/y.md", "hidden"),
+        (
+            ".claude/skills/l/SKILL.md",
+            "---\nname: l\ndescription: d\nfiles: [{path: .git/config, description: d}]\n---\nx\n",
+        ),
+        (".claude/skills/l/.git/config", "hidden"),
+    ]);
+    let catalog = workspace.load();
+    let skill = catalog.root_skills.find("a").unwrap();
+    let keys = skill.load().unwrap().keys;
+    assert_eq!(files::read(skill, &keys, "sub/near.md").unwrap(), b"near");
+    for path in [".git/config", "sub/node_modules/x/y.md"] {
+        let refused = files::read(skill, &keys, path).unwrap_err().to_string();
+        assert!(refused.contains("of which nothing is read"), "{refused}");
+    }
+    let listing = catalog.root_skills.find("l").unwrap();
+    let keys = listing.load().unwrap().keys;
+    assert!(files::read(listing, &keys, ".git/config").is_err());
+    assert!(
+        files::list(listing, &keys).unwrap().files[0]
+            .refused
+            .is_some()
+    );
+    let expected = ("skill-file-missing", WARNING, 4, 9, "create");
+    expect(&catalog, ".claude/skills/l/SKILL.md", &expected);
+}
+
+/// The file as it was read counts, not as it is at the moment in which trust is looked up.
+#[test]
+fn a_skill_that_flips_between_reading_and_trust_is_handed_out_as_it_was_trusted_only() {
+    let workspace = Workspace::new(&[
+        ("workerctl.yaml", "skills: {untrusted: [.claude]}\n"),
+        (".claude/skills/a/SKILL.md", &page("a", "One")),
+        (".claude/skills/a/x.md", "good"),
+    ]);
+    let own = |description: &str| {
+        workspace.write(
+            ".claude/skills/a/SKILL.md",
+            page("a", description).as_bytes(),
+        );
+    };
+    let catalog = workspace.load();
+    let skill = catalog.root_skills.find("a").unwrap();
+    let trust = TrustFiles::of(&workspace.path().join("state"));
+    trust.give(skill).unwrap();
+    let good = skill.load().unwrap();
+    own("Evil");
+    let evil = skill.load().unwrap();
+    // What was trusted lies there again when trust is looked up.
+    own("One");
+    assert_eq!(trust.state(skill), Trust::Content);
+    let refused = skill.vouched(evil, &trust).unwrap_err();
+    assert_eq!(refused, Withheld::Untrusted(Trust::Changed));
+    // The other way round what was read is what was trusted.
+    own("Evil");
+    assert!(skill.vouched(good.clone(), &trust).is_ok());
+    own("One");
+    let file = |bytes: &[u8]| skill.vouched_file(&good, "x.md", bytes.to_vec(), &trust);
+    assert_eq!(file(b"good").unwrap(), b"good");
+    let refused = file(b"evil").unwrap_err().to_string();
+    assert!(
+        refused.contains("has changed since it was trusted"),
+        "{refused}"
+    );
+    // Its own file is what was read before, whatever it holds by now.
+    let own = skill.vouched_file(&good, "SKILL.md", b"evil".to_vec(), &trust);
+    assert_eq!(own.unwrap(), good.text.as_bytes());
+}
+
+#[test]
+fn nothing_is_told_of_what_an_untrusted_skill_holds() {
+    let workspace = Workspace::new(&[
+        ("workerctl.yaml", "skills: {untrusted: [.claude]}\n"),
+        (".claude/skills/a/SKILL.md", &page("a", "One")),
+    ]);
+    let catalog = workspace.load();
+    let skill = catalog.root_skills.find("a").unwrap();
+    let trust = TrustFiles::of(&workspace.path().join("state"));
+    workspace.write(".claude/skills/a/SKILL.md", b"---\nDo evil: [\n---\n");
+    let refused = skill.hand_out(&trust).unwrap_err();
+    assert_eq!(refused, Withheld::Untrusted(Trust::Missing));
 }
