@@ -31,5 +31,7 @@ mod trust;
 mod use_skill;
 #[path = "mcp/wave_tool.rs"]
 mod wave_tool;
+#[path = "mcp/worker_files.rs"]
+mod worker_files;
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;

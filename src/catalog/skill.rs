@@ -181,6 +181,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             name,
             description,
             place: self.place(),
+            file: self.file.map(|file| file.path.clone()),
             directory: self.directory("run"),
             run,
             run_place,

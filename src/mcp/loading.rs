@@ -1,5 +1,6 @@
 //! The tools that hand skills and their files out: `skill`, `loadSkill`, `loadSkillFile`, `list_skills`.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -13,11 +14,9 @@ use crate::catalog::RootSkill;
 use crate::catalog::roots::files::{self, FileError, FileList, SupportingFile};
 use crate::catalog::roots::loaded::LoadedSkill;
 use crate::catalog::roots::trust::TrustFiles;
+use crate::catalog::roots::worker_page::{self, WorkerPage};
 use crate::model::Skill;
 use crate::model::diagnostic::chain;
-
-/// Why the skill of a worker has no files.
-const NO_FILES: &str = "the skill of a worker has no files to load";
 
 /// Skills that one answer of `list_skills` holds.
 const LISTED_MAX: usize = 1_000;
@@ -77,13 +76,13 @@ fn people_only() -> &'static str {
 }
 
 /// A skill that is handed out, read at that moment.
-enum Handed {
-    OfWorker(Entry, Arc<Skill>),
+pub(super) enum Handed {
+    OfWorker(Arc<Skill>),
     OfRoot(Arc<RootSkill>, Box<LoadedSkill>),
 }
 
 /// A skill that may be handed out; otherwise what to say.
-fn handed_out(skills: &Skills, trust: &TrustFiles, name: &str) -> Result<Handed, String> {
+fn handed_out(skills: &Skills, trust: &TrustFiles, name: &str) -> Result<(Entry, Handed), String> {
     let entry = match find(skills, name) {
         Found::Skill(entry) => entry,
         Found::Unknown => return Err(format!("Skill '{}' not found", shown(name))),
@@ -98,17 +97,43 @@ fn handed_out(skills: &Skills, trust: &TrustFiles, name: &str) -> Result<Handed,
             return Err(unusable(name, &Unreadable::of(&problems).message()));
         }
     };
+    let handed = hand_out(trust, &entry).map_err(|why| unusable(name, &why))?;
+    Ok((entry, handed))
+}
+
+/// Reads a skill for a model; otherwise why it is not handed out.
+pub(super) fn hand_out(trust: &TrustFiles, entry: &Entry) -> Result<Handed, String> {
     let skill = match &entry.what {
         What::Root(skill) => skill,
-        What::Worker(_, skill) => {
-            let skill = Arc::clone(skill);
-            return Ok(Handed::OfWorker(entry, skill));
-        }
+        What::Worker(_, skill) => return Ok(Handed::OfWorker(Arc::clone(skill))),
     };
     match skill.hand_out(trust) {
-        Err(why) => Err(unusable(name, &Unreadable::from(why).message())),
-        Ok(loaded) if !loaded.keys.model_invocable => Err(unusable(name, people_only())),
+        Err(why) => Err(Unreadable::from(why).message()),
+        Ok(loaded) if !loaded.keys.model_invocable => Err(people_only().to_owned()),
         Ok(loaded) => Ok(Handed::OfRoot(Arc::clone(skill), Box::new(loaded))),
+    }
+}
+
+impl Handed {
+    /// A file beside it, as text.
+    pub(super) fn file_text(
+        &self,
+        skills: &Skills,
+        trust: &TrustFiles,
+        path: &str,
+    ) -> Result<String, String> {
+        match self {
+            Handed::OfRoot(skill, loaded) => {
+                let bytes = skill.hand_out_file(loaded, path, trust);
+                as_text(&skill.directory(), path, bytes)
+            }
+            Handed::OfWorker(skill) => {
+                let page = WorkerPage::of(&skills.catalog.root, skill)
+                    .ok_or("the skill stands in worker.yaml and has no files beside it")?;
+                let directory = page.path().parent().map(Path::to_owned).unwrap_or_default();
+                as_text(&directory, path, page.file(path))
+            }
+        }
     }
 }
 
@@ -116,14 +141,21 @@ fn handed_out(skills: &Skills, trust: &TrustFiles, name: &str) -> Result<Handed,
 pub(super) fn load_skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToolResult {
     let data = match handed_out(skills, trust, name) {
         Err(why) => return answer::failure(why),
-        Ok(Handed::OfWorker(entry, skill)) => match page::read(skills, &entry) {
-            Ok(page) => json!({
-                "name": entry.name, "description": skill.description, "toolsets": [], "files": [],
-                "content": page.text,
-            }),
+        Ok((entry, Handed::OfWorker(skill))) => match page::read(skills, &entry) {
+            Ok(page) => {
+                let own = WorkerPage::of(&skills.catalog.root, &skill);
+                let listed = own.and_then(|own| own.files().ok()).unwrap_or_default();
+                json!({
+                    "name": entry.name,
+                    "description": skill.description,
+                    "toolsets": worker_page::toolsets(&skill),
+                    "files": described(&listed),
+                    "content": page.body,
+                })
+            }
             Err(why) => return answer::failure(unusable(name, &why.message())),
         },
-        Ok(Handed::OfRoot(skill, loaded)) => {
+        Ok((_, Handed::OfRoot(skill, loaded))) => {
             let listed = files::list(&skill, &loaded.keys).unwrap_or_default();
             json!({
                 "name": skill.name,
@@ -157,43 +189,42 @@ pub(super) fn load_file(
     name: &str,
     path: &str,
 ) -> CallToolResult {
-    let (name, text) = match handed_out(skills, trust, name) {
+    let (entry, handed) = match handed_out(skills, trust, name) {
+        Ok(found) => found,
         Err(why) => return answer::failure(why),
-        Ok(Handed::OfWorker(entry, _)) => (entry.name, Err(NO_FILES.to_owned())),
-        Ok(Handed::OfRoot(skill, loaded)) => {
-            let bytes = skill.hand_out_file(&loaded, path, trust);
-            (skill.name.clone(), as_text(&skill, path, bytes))
-        }
     };
-    match text {
+    match handed.file_text(skills, trust, path) {
         Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
-        Err(why) => answer::failure(format!("File of skill '{name}' cannot be loaded: {why}")),
+        Err(why) => answer::failure(format!(
+            "File of skill '{}' cannot be loaded: {why}",
+            entry.name
+        )),
     }
 }
 
-/// A file beside a skill, as text, whether it is trusted or not.
+/// A file beside a skill of a root, as text, whether it is trusted or not.
 pub(super) fn file_text(entry: &Entry, path: &str) -> Result<String, String> {
     let What::Root(skill) = &entry.what else {
-        return Err(NO_FILES.to_owned());
+        return Err("the skill of a worker has no files here".to_owned());
     };
     let loaded = skill
         .load()
         .map_err(|problems| Unreadable::of(&problems).message())?;
-    as_text(skill, path, files::read(skill, &loaded.keys, path))
+    let bytes = files::read(skill, &loaded.keys, path);
+    as_text(&skill.directory(), path, bytes)
 }
 
 fn as_text(
-    skill: &RootSkill,
+    directory: &Path,
     path: &str,
     bytes: Result<Vec<u8>, FileError>,
 ) -> Result<String, String> {
     let bytes = bytes.map_err(|error| chain(&error))?;
     String::from_utf8(bytes).map_err(|_| {
-        let place = skill.directory().join(path);
         format!(
             "`{}` is not text; it lies at `{}`",
             shown(path),
-            place.display()
+            directory.join(path).display()
         )
     })
 }

@@ -6,7 +6,7 @@ use super::skills::{Entry, Skills, What};
 use crate::catalog::RootSkill;
 use crate::catalog::roots::loaded::{LoadedSkill, Withheld};
 use crate::catalog::roots::trust::{Trust, TrustFiles};
-use crate::catalog::roots::worker_page::worker_page;
+use crate::catalog::roots::worker_page::WorkerPage;
 use crate::model::definition::RunText;
 use crate::model::{Problem, Severity, Skill};
 
@@ -14,6 +14,8 @@ use crate::model::{Problem, Severity, Skill};
 pub(super) struct Page {
     /// Its whole file.
     pub(super) text: String,
+    /// What follows its frontmatter.
+    pub(super) body: String,
     /// Its directory, absolute.
     pub(super) directory: String,
     /// What it does, as the text says it.
@@ -98,6 +100,7 @@ pub(super) fn hand_out(
 fn of_root(skill: &RootSkill, loaded: LoadedSkill) -> Page {
     Page {
         text: loaded.text,
+        body: loaded.body,
         directory: skill.directory().to_string_lossy().into_owned(),
         description: loaded.keys.description,
         model_invocable: loaded.keys.model_invocable,
@@ -123,20 +126,38 @@ pub(super) fn read(skills: &Skills, entry: &Entry) -> Result<Page, Unreadable> {
             Ok(of_root(skill, loaded))
         }
         What::Worker(_, skill) => {
-            let path = skills.catalog.root.join(&*skill.place.path);
-            let text = match worker_page(&skills.catalog, skill) {
-                Ok(Some(text)) => text,
-                Ok(None) => written_out(skill),
-                Err(_) if !path.exists() => return Err(Unreadable::Gone),
-                Err(why) => return Err(Unreadable::Inaccessible(why)),
+            let Some(page) = WorkerPage::of(&skills.catalog.root, skill) else {
+                let text = written_out(skill);
+                return Ok(of_worker(
+                    skill,
+                    (text.clone(), text),
+                    skill.directory.clone(),
+                ));
             };
-            Ok(Page {
-                text,
-                directory: skill.directory.clone(),
-                description: skill.description.clone(),
-                model_invocable: true,
-            })
+            let path = page.path();
+            match page.read() {
+                Ok(text) => {
+                    let directory = path.parent().unwrap_or(&path).to_string_lossy();
+                    Ok(of_worker(
+                        skill,
+                        (text.whole, text.body),
+                        directory.into_owned(),
+                    ))
+                }
+                Err(_) if !path.exists() => Err(Unreadable::Gone),
+                Err(why) => Err(Unreadable::Inaccessible(why)),
+            }
         }
+    }
+}
+
+fn of_worker(skill: &Skill, (text, body): (String, String), directory: String) -> Page {
+    Page {
+        text,
+        body,
+        directory,
+        description: skill.description.clone(),
+        model_invocable: true,
     }
 }
 

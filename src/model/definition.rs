@@ -214,6 +214,9 @@ pub struct Skill {
     pub description: String,
     /// Where its definition stands.
     pub place: Place,
+    /// Its own file relative to the workspace, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Absolute directory of the file that names it: `script` and relative paths start here.
     pub directory: String,
     /// What it executes.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::trust::Trust;
 use super::{Form, RootSkill};
 use crate::catalog::dialect::Keys;
-use crate::catalog::dialect::toolset::loadable;
+use crate::catalog::dialect::toolset::{ListedFile, loadable};
 use crate::catalog::open::{Refusal, Root};
 
 /// Entries of one skill's directory that are looked at.
@@ -83,7 +83,15 @@ pub enum FileError {
 
 /// The files that may be loaded: those that the skill lists, else all that lie beside it.
 pub fn list(skill: &RootSkill, keys: &Keys) -> Result<FileList, FileError> {
-    let Some(listed) = &keys.files else {
+    list_of(skill, keys.files.as_deref())
+}
+
+/// The same where the skill's list is known.
+pub(super) fn list_of(
+    skill: &RootSkill,
+    listed: Option<&[ListedFile]>,
+) -> Result<FileList, FileError> {
+    let Some(listed) = listed else {
         return found(skill);
     };
     if skill.form != Form::Directory {
@@ -129,12 +137,21 @@ pub fn found(skill: &RootSkill) -> Result<FileList, FileError> {
 
 /// Reads one file: listed where the skill lists files, inside of its directory, of at most 1 MiB.
 pub fn read(skill: &RootSkill, keys: &Keys, path: &str) -> Result<Vec<u8>, FileError> {
+    read_of(skill, keys.files.as_deref(), path)
+}
+
+/// The same where the skill's list is known.
+pub(super) fn read_of(
+    skill: &RootSkill,
+    listed: Option<&[ListedFile]>,
+    path: &str,
+) -> Result<Vec<u8>, FileError> {
     let plain = loadable(path).and_then(|()| covered(path));
     plain.map_err(|why| FileError::Path {
         path: path.to_owned(),
         why,
     })?;
-    if let Some(listed) = &keys.files
+    if let Some(listed) = listed
         && !listed.iter().any(|file| file.path == path)
     {
         return Err(FileError::NotListed {

@@ -1,10 +1,12 @@
 //! Skills of every source as the protocol shows them.
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use super::files::{self, FileList};
+use super::files::{self, FileError, FileList};
 use super::loaded::LoadedSkill;
 use super::trust::{Trust, TrustFiles};
+use super::worker_page::WorkerPage;
 use super::{RootSkill, RootSkills};
 use crate::catalog::Catalog;
 use crate::model::definition::Unavailable;
@@ -142,19 +144,25 @@ fn unavailable(skill: &RootSkill, trust: Trust) -> Vec<Unavailable> {
         .collect()
 }
 
+/// Files beside a skill, and whether there are more; or what stands in the way, as one of them.
+fn shown_files(found: Result<FileList, FileError>) -> (Vec<SkillFileView>, bool) {
+    match found {
+        Ok(list) => (views(&list), list.cut),
+        Err(error) => {
+            let failed = SkillFileView {
+                path: ".".to_owned(),
+                bytes: None,
+                description: None,
+                refused: Some(error.to_string()),
+            };
+            (vec![failed], false)
+        }
+    }
+}
+
 /// A skill of a root in full.
 pub fn show(skill: &RootSkill, loaded: &LoadedSkill, trust: &TrustFiles) -> ShownSkill {
-    let found = files::list(skill, &loaded.keys);
-    let (list, failed) = match found {
-        Ok(list) => (list, None),
-        Err(error) => (FileList::default(), Some(error.to_string())),
-    };
-    let failed = failed.map(|why| SkillFileView {
-        path: ".".to_owned(),
-        bytes: None,
-        description: None,
-        refused: Some(why),
-    });
+    let (files, files_cut) = shown_files(files::list(skill, &loaded.keys));
     let keys = &loaded.keys;
     ShownSkill {
         listed: listed(skill, trust, loaded.problems.clone()),
@@ -167,8 +175,8 @@ pub fn show(skill: &RootSkill, loaded: &LoadedSkill, trust: &TrustFiles) -> Show
         input_schema: keys.input_schema.clone(),
         model_invocable: keys.model_invocable,
         user_invocable: keys.user_invocable,
-        files: views(&list).into_iter().chain(failed).collect(),
-        files_cut: list.cut,
+        files,
+        files_cut,
         instructions: Some(loaded.body.clone()),
         keys: keys.written.clone(),
     }
@@ -187,8 +195,11 @@ pub(super) fn views(list: &FileList) -> Vec<SkillFileView> {
         .collect()
 }
 
-/// A skill of a worker in full.
-pub fn show_of_worker(skill: &Skill, problems: &[Problem]) -> ShownSkill {
+/// A skill of a worker of this workspace in full.
+pub fn show_of_worker(workspace: &Path, skill: &Skill, problems: &[Problem]) -> ShownSkill {
+    let page = WorkerPage::of(workspace, skill);
+    let (files, files_cut) =
+        shown_files(page.map_or_else(|| Ok(FileList::default()), |page| page.files()));
     let own: Vec<Problem> = problems
         .iter()
         .filter(|problem| problem.worker.as_ref() == Some(&skill.address.worker))
@@ -220,8 +231,8 @@ pub fn show_of_worker(skill: &Skill, problems: &[Problem]) -> ShownSkill {
         input_schema: skill.kept.get("input_schema").cloned(),
         model_invocable: is("disable-model-invocation") != Some(true),
         user_invocable: is("user-invocable") != Some(false),
-        files: Vec::new(),
-        files_cut: false,
+        files,
+        files_cut,
         instructions: skill.instructions.clone(),
         keys: skill.kept.clone(),
     }

@@ -7,6 +7,7 @@ use crate::catalog::dialect::convert::{self, ConvertError, Converted};
 use crate::catalog::roots::files::{self, FileError};
 use crate::catalog::roots::loaded::LoadedSkill;
 use crate::catalog::roots::trust::{TrustError, TrustFiles};
+use crate::catalog::roots::worker_page::WorkerPage;
 use crate::catalog::roots::{self};
 use crate::catalog::{Lookup, RootSkill};
 use crate::model::diagnostic::chain;
@@ -17,12 +18,19 @@ use super::Definitions;
 
 /// A skill that was found.
 pub(crate) enum FoundSkill {
-    /// Of a worker, with the problems of all definitions.
-    OfWorker(Arc<Skill>, Vec<Problem>),
+    /// Of a worker, with its workspace.
+    OfWorker(Arc<Skill>, Workspace),
     /// Of a root, or of a path.
     OfRoot(Arc<RootSkill>),
     /// Nothing that can be used, for these reasons.
     Rejected(Vec<Problem>),
+}
+
+/// What is known of the workspace that a skill of a worker belongs to.
+pub(crate) struct Workspace {
+    root: PathBuf,
+    /// Of all definitions.
+    problems: Vec<Problem>,
 }
 
 /// How a skill can be written.
@@ -85,7 +93,11 @@ impl Definitions {
     pub(crate) fn skill(&self, name: &str, cwd: &Path) -> Result<FoundSkill, Diagnostic> {
         match self.catalog.find(name) {
             Lookup::Found(_, skill) => {
-                Ok(FoundSkill::OfWorker(skill, self.catalog.problems.clone()))
+                let workspace = Workspace {
+                    root: self.catalog.root.clone(),
+                    problems: self.catalog.problems.clone(),
+                };
+                Ok(FoundSkill::OfWorker(skill, workspace))
             }
             Lookup::OfRoot(skill) => Ok(FoundSkill::OfRoot(skill)),
             Lookup::Rejected(_, problems) | Lookup::Refused(_, problems) => {
@@ -134,7 +146,10 @@ impl FoundSkill {
     /// The skill in full.
     pub(crate) fn show(&self, state_dir: &Path) -> Result<ShownSkill, Diagnostic> {
         match self {
-            FoundSkill::OfWorker(skill, problems) => Ok(roots::show_of_worker(skill, problems)),
+            FoundSkill::OfWorker(skill, workspace) => {
+                let Workspace { root, problems } = workspace;
+                Ok(roots::show_of_worker(root, skill, problems))
+            }
             FoundSkill::OfRoot(skill) => {
                 let loaded = load(skill)?;
                 Ok(roots::show(skill, &loaded, &TrustFiles::of(state_dir)))
@@ -146,12 +161,12 @@ impl FoundSkill {
     /// What stands against it.
     pub(crate) fn problems(&self, portable: bool) -> Vec<Problem> {
         match self {
-            FoundSkill::OfWorker(skill, problems) => {
+            FoundSkill::OfWorker(skill, workspace) => {
                 let own = |problem: &&Problem| {
                     problem.worker.as_ref() == Some(&skill.address.worker)
                         && problem.skill.as_ref() == Some(&skill.address.skill)
                 };
-                problems.iter().filter(own).cloned().collect()
+                workspace.problems.iter().filter(own).cloned().collect()
             }
             FoundSkill::OfRoot(skill) => roots::validate(skill, portable),
             FoundSkill::Rejected(problems) => problems.clone(),
@@ -160,15 +175,25 @@ impl FoundSkill {
 
     /// What one file beside it holds.
     pub(crate) fn file(&self, path: &str) -> Result<Vec<u8>, Diagnostic> {
-        let skill = self.of_root()?;
-        let loaded = load(skill)?;
-        files::read(skill, &loaded.keys, path).map_err(|error| {
+        let (name, read) = match self {
+            FoundSkill::OfWorker(skill, workspace) => {
+                let page = WorkerPage::of(&workspace.root, skill);
+                let read = page.map_or(Err(FileError::NoDirectory), |page| page.file(path));
+                (skill.address.to_string(), read)
+            }
+            FoundSkill::OfRoot(_) | FoundSkill::Rejected(_) => {
+                let skill = self.of_root()?;
+                let loaded = load(skill)?;
+                (skill.name.clone(), files::read(skill, &loaded.keys, path))
+            }
+        };
+        read.map_err(|error| {
             let kind = match error {
                 FileError::Path { .. } => Kind::Usage,
                 _ => Kind::NotFound,
             };
             Diagnostic::new(kind, "skill_file", chain(&error))
-                .hint(format!("`workerctl skill files {}` lists them", skill.name))
+                .hint(format!("`workerctl skill files {name}` lists them"))
         })
     }
 
