@@ -1,5 +1,7 @@
 //! What is said to a client: results of tools and refusals.
 
+use std::borrow::Cow;
+
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
@@ -27,6 +29,22 @@ pub(super) fn structured(text: String, data: Value, is_error: bool) -> CallToolR
     };
     result.structured_content = Some(data);
     result
+}
+
+/// Characters of a text that stands among others, as many as a description ought to have.
+const BRIEF_CHARS: usize = 1_024;
+
+/// Whether [`brief`] leaves something of a text out.
+pub(super) fn is_long(text: &str) -> bool {
+    text.chars().nth(BRIEF_CHARS).is_some()
+}
+
+/// A text, shortened where it is longer than a description ought to be.
+pub(super) fn brief(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(BRIEF_CHARS) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()).into(),
+        None => text.into(),
+    }
 }
 
 /// Everything that a diagnostic says, in lines.

@@ -21,6 +21,9 @@ use crate::model::diagnostic::chain;
 /// Skills that one answer of `list_skills` holds.
 const LISTED_MAX: usize = 1_000;
 
+/// How many times as long as the list in the description of a tool one answer of `list_skills` may be.
+const LIST_TIMES: usize = 8;
+
 /// The tool `skill`.
 pub(super) fn skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToolResult {
     let missing = || answer::plain(not_found(skills, name));
@@ -250,13 +253,16 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
         words.iter().all(|word| text.contains(word))
     };
     let all: Vec<&Entry> = skills.entries.iter().filter(matches).collect();
-    let page = all.iter().skip(query.offset).take(LISTED_MAX);
-    let listed: Vec<Value> = page.map(|entry| listed(skills, entry, query)).collect();
+    let rest = all.get(query.offset..).unwrap_or_default();
+    let (listed, shortened) = one_answer(skills, rest, query);
     let next = query.offset.saturating_add(listed.len());
     let text = Value::from(listed.clone()).to_string();
     let mut data = json!({"skills": listed, "total": all.len()});
     if next < all.len() {
         data["next_offset"] = json!(next);
+    }
+    if shortened {
+        data["shortened"] = json!(true);
     }
     let mut result = answer::structured(text, data, false);
     if next < all.len() {
@@ -266,13 +272,63 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
         );
         result.content.push(ContentBlock::text(more));
     }
+    if shortened {
+        let said = "Long descriptions are shortened here. A `query` that finds fewer skills, or `skill`, gives them in full.";
+        result.content.push(ContentBlock::text(said));
+    }
     result
 }
 
-fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>) -> Value {
+/// As many skills as fit into one answer; and whether descriptions are shortened, so that more of them do.
+fn one_answer(skills: &Skills, rest: &[&Entry], query: &Query<'_>) -> (Vec<Value>, bool) {
+    let budget = skills.list_bytes().saturating_mul(LIST_TIMES);
+    let rest = rest.get(..LISTED_MAX).unwrap_or(rest);
+    let within = |brief: bool| {
+        let mut size = 0_usize;
+        let mut found: Vec<Value> = Vec::new();
+        for entry in rest {
+            let one = listed(skills, entry, query, brief);
+            size += one.to_string().len() + 1;
+            // One at least, so that whoever reads on comes to an end.
+            if size > budget && !found.is_empty() {
+                break;
+            }
+            found.push(one);
+        }
+        (found, size <= budget)
+    };
+    let (complete, fits) = within(false);
+    if fits {
+        return (complete, false);
+    }
+    let (found, _) = within(true);
+    let shortened = rest.iter().take(found.len()).any(|one| is_long(one));
+    (found, shortened)
+}
+
+/// Whether a brief list leaves something of a skill out.
+fn is_long(entry: &Entry) -> bool {
+    let inputs = match &entry.what {
+        What::Worker(_, skill) => skill.inputs.as_slice(),
+        What::Root(_) => &[],
+    };
+    let mut said = inputs
+        .iter()
+        .filter_map(|input| input.description.as_deref());
+    answer::is_long(entry.description()) || said.any(answer::is_long)
+}
+
+fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>, brief: bool) -> Value {
+    let said = |text: &str| {
+        if brief {
+            answer::brief(text).into_owned()
+        } else {
+            text.to_owned()
+        }
+    };
     let mut one = json!({
         "name": entry.name,
-        "description": entry.description(),
+        "description": said(entry.description()),
         "source": entry.source(),
     });
     let why = match &entry.what {
@@ -298,7 +354,7 @@ fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>) -> Value {
         one["mutating"] = json!(skill.mutating);
         let inputs = skill.inputs.iter().map(|input| {
             json!({"name": input.name, "type": input.kind.name(), "required": input.required,
-                   "description": input.description})
+                   "description": input.description.as_deref().map(said)})
         });
         one["inputs"] = inputs.collect();
     }

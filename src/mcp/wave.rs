@@ -98,7 +98,7 @@ fn success(skills: &Skills, entry: &Entry, page: &page::Page) -> CallToolResult 
     let result = json!({
         "success": true,
         "content": text,
-        "shortResult": format!("{name}: {}", page.description),
+        "shortResult": format!("{name}: {}", answer::brief(&page.description)),
     });
     answer::structured(text, result, false)
 }

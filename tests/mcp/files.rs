@@ -200,3 +200,44 @@ fn list_skills_is_a_json_list_of_names_and_descriptions() {
     let schema = &client.tool("list_skills")["inputSchema"];
     assert!(schema.get("required").is_none(), "{schema}");
 }
+
+#[test]
+fn list_skills_is_bounded_in_bytes_and_says_what_it_shortens() {
+    let workspace = Workspace::new();
+    workspace.write("workerctl.yaml", "mcp: {list_bytes: 4096}\n");
+    let long = "word ".repeat(10_000);
+    for n in 0..100 {
+        let text = page(&format!("skill-{n:03}"), &long, "x");
+        workspace.write(&format!(".claude/skills/skill-{n:03}/SKILL.md"), &text);
+    }
+    let mut client = Client::connect(&workspace);
+    let mut names = Vec::new();
+    let mut offset = 0;
+    loop {
+        let listed = client.call("list_skills", &json!({"offset": offset}));
+        let size = listed["structuredContent"]["skills"].to_string().len();
+        assert!(size <= 8 * 4_096, "{size}");
+        assert!(listed.to_string().len() < 20 * 4_096);
+        assert_eq!(listed["structuredContent"]["shortened"], true);
+        assert!(listed["content"].to_string().contains("are shortened here"));
+        for one in listed["structuredContent"]["skills"].as_array().unwrap() {
+            names.push(one["name"].as_str().unwrap().to_owned());
+        }
+        match listed["structuredContent"]["next_offset"].as_u64() {
+            Some(next) => offset = next,
+            None => break,
+        }
+    }
+    let expected: Vec<String> = (0..100).map(|n| format!("skill-{n:03}")).collect();
+    assert_eq!(names, expected);
+    let invoked = client.call("Skill", &json!({"skill_name": "skill-007"}));
+    let short = &invoked["structuredContent"]["shortResult"];
+    assert!(short.to_string().len() < 1_100, "{short}");
+    // What fits is told in full.
+    workspace.write("workerctl.yaml", "mcp: {list_bytes: 65536}\n");
+    let mut client = Client::connect(&workspace);
+    let one = client.call("list_skills", &json!({"query": "skill-007"}));
+    let said = &one["structuredContent"]["skills"][0]["description"];
+    assert_eq!(said.as_str().unwrap(), long.trim_end());
+    assert!(one["structuredContent"].get("shortened").is_none());
+}
