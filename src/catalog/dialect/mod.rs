@@ -133,16 +133,17 @@ impl<'a> Written<'a> {
             if agent::is_known(key, dialect) || key.starts_with("x-") {
                 continue;
             }
+            if let Some(restriction) = agent::restriction(key, dialect) {
+                report.warning(
+                    "key-misspelled",
+                    value.key_place(),
+                    format!("`{key}` is read as `{restriction}`"),
+                    &format!("write `{restriction}`"),
+                );
+                meant.push((restriction, key));
+                continue;
+            }
             match super::keys::suggest(key, agent::KNOWN) {
-                Some(restriction) if agent::RESTRICTING.contains(&restriction) => {
-                    report.warning(
-                        "key-misspelled",
-                        value.key_place(),
-                        format!("`{key}` is read as `{restriction}`"),
-                        &format!("write `{restriction}`"),
-                    );
-                    meant.push((restriction, key));
-                }
                 Some(suggestion) => report.warning(
                     "key-misspelled",
                     value.key_place(),

@@ -36,7 +36,7 @@ pub(crate) fn read(view: View<'_>, key: &str, report: &mut Report) -> Option<Vec
 }
 
 /// Divides at commas and blanks that stand outside of brackets; `None` when brackets do not close.
-fn split(text: &str) -> Option<Vec<String>> {
+pub(crate) fn split(text: &str) -> Option<Vec<String>> {
     let mut tools = Vec::new();
     let mut current = String::new();
     let mut depth = 0_usize;

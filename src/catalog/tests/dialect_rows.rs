@@ -196,6 +196,30 @@ fn rows() -> Vec<Row> {
             Some(("restriction-malformed", ERROR, 4, 17, "true")),
         ),
         row(
+            "mutating malformed",
+            &with("mutating: perhaps"),
+            false,
+            Some(("restriction-malformed", ERROR, 4, 11, "true")),
+        ),
+        row(
+            "approval malformed",
+            &with("approval_required: maybe"),
+            false,
+            Some(("restriction-malformed", ERROR, 4, 20, "true")),
+        ),
+        row(
+            "near miss of mutating malformed",
+            &with("mutatng: 5"),
+            false,
+            Some(("restriction-malformed", ERROR, 4, 10, "true")),
+        ),
+        row(
+            "restrictions that can be understood",
+            &with("mutating: true\napproval_required: false"),
+            true,
+            None,
+        ),
+        row(
             "required tools malformed",
             &with("required_tools: [1]"),
             false,
