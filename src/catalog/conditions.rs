@@ -39,34 +39,18 @@ impl Conditions {
                     found.model_invocable &= *value == Value::Bool(false);
                 }
                 Some("user-invocable") => found.user_invocable &= *value == Value::Bool(true),
-                Some("required_tools") => found.required_tools.extend(names(value)),
+                Some("required_tools") => found.required_tools.extend(tools::names(value)),
                 Some("allowed-tools") => {
-                    let allowed = names(value);
+                    let allowed = tools::names(value);
                     match &mut found.allowed_tools {
                         Some(both) => both.retain(|tool| allowed.contains(tool)),
                         none => *none = Some(allowed),
                     }
                 }
-                _ if key == "toolsets" => found.toolsets = names(value),
+                _ if key == "toolsets" => found.toolsets = tools::names(value),
                 _ => {}
             }
         }
         found
-    }
-}
-
-/// The names in a value; what is neither a text nor a list names itself, so that it restricts all the same.
-fn names(value: &Value) -> Vec<String> {
-    match value {
-        Value::Null => Vec::new(),
-        Value::String(text) => tools::split(text).unwrap_or_else(|| vec![text.clone()]),
-        Value::Array(items) => items
-            .iter()
-            .map(|item| {
-                item.as_str()
-                    .map_or_else(|| item.to_string(), str::to_owned)
-            })
-            .collect(),
-        other => vec![other.to_string()],
     }
 }

@@ -54,6 +54,8 @@ pub struct Keys {
     pub user_invocable: bool,
     /// What of the contract of its root it breaks; such a skill is listed and not handed out.
     pub violations: Vec<Violation>,
+    /// In which way it is written.
+    pub(crate) dialect: Dialect,
     /// Instructions that stand among the keys.
     pub(crate) instructions: Option<String>,
     /// Every key as written.
@@ -92,6 +94,7 @@ pub(crate) fn read(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> O
         model_invocable: restrictions.model_invocable,
         user_invocable: restrictions.user_invocable,
         violations,
+        dialect: origin.dialect,
         instructions: instructions(view, origin, report),
         written: view
             .entries()
