@@ -160,6 +160,24 @@ fn rows() -> Vec<Row> {
             Some(("prose-quoted", WARNING, 3, 1, "\"[beta]")),
         ),
         row(
+            "value is nothing but a bracket",
+            &page("a", "[WIP]"),
+            true,
+            Some(("prose-quoted", WARNING, 3, 1, "description: \"[WIP]\"")),
+        ),
+        row(
+            "a list that is no prose",
+            "---\nname: a\ndescription: [one,\n  two]\n---\nDo it.\n",
+            false,
+            Some(("wrong-type", ERROR, 3, 14, "")),
+        ),
+        row(
+            "licence with a colon",
+            &with("license: Foo: bar"),
+            true,
+            Some(("prose-quoted", WARNING, 4, 1, "\"Foo: bar\"")),
+        ),
+        row(
             "restriction with a colon",
             &with("allowed-tools: a: b"),
             false,
