@@ -1,7 +1,6 @@
 //! The keys that are known, and what is said about others.
 
 use super::report::Report;
-use super::restrict;
 use super::view::View;
 
 /// Top level of worker.yaml.
@@ -308,32 +307,11 @@ const SYNONYMS: &[(&str, &str)] = &[
 
 /// Says which keys of a map are not known, and which of them look like one that is.
 pub(crate) fn report_unknown(map: View<'_>, known: &[&str], report: &mut Report) {
-    report_others(map, known, |_| None, report);
-}
-
-/// As [`report_unknown`]; a near miss of a key that restricts is read as that key.
-pub(crate) fn report_unknown_of_skill(map: View<'_>, report: &mut Report) {
-    report_others(map, SKILL, |key| restrict::meant(key, SKILL), report);
-}
-
-fn report_others(
-    map: View<'_>,
-    known: &[&str],
-    restriction: impl Fn(&str) -> Option<&'static str>,
-    report: &mut Report,
-) {
     for (key, value) in map.entries() {
         if known.contains(&key) || key.starts_with("x-") {
             continue;
         }
-        if let Some(meant) = restriction(key) {
-            report.warning(
-                "key-misspelled",
-                value.key_place(),
-                format!("`{key}` is read as `{meant}`"),
-                &format!("write `{meant}`"),
-            );
-        } else if let Some(suggestion) = suggest(key, known) {
+        if let Some(suggestion) = suggest(key, known) {
             report.warning(
                 "key-misspelled",
                 value.key_place(),

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::checks;
 use super::identity::check_id;
-use super::keys::{SKILL, report_unknown, report_unknown_of_skill};
+use super::keys::{SKILL, report_unknown};
 use super::listing::{FileOf, Files, Item};
 use super::report::Report;
 use super::restrict;
@@ -262,10 +262,10 @@ impl<'a, 'i> Builder<'a, 'i> {
 
     fn report_keys(&self, report: &mut Report) {
         if let Some(map) = self.layers.inline {
-            report_unknown_of_skill(map, report);
+            restrict::report_unknown(map, report);
         }
         if let Some(map) = self.layers.file {
-            report_unknown_of_skill(map, report);
+            restrict::report_unknown(map, report);
         }
         if let Some(map) = self.file.and_then(SkillFile::beside) {
             report_unknown(map, &["skill"], report);
