@@ -17,6 +17,8 @@ mod files;
 mod freshness;
 #[path = "mcp/hostile.rs"]
 mod hostile;
+#[path = "mcp/offered.rs"]
+mod offered;
 #[path = "mcp/prompts_resources.rs"]
 mod prompts_resources;
 #[path = "mcp/protocol.rs"]

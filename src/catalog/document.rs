@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::align::align;
-use super::repair::quote_prose;
+use super::repair::{quote_listed, quote_prose};
 use super::report::Report;
 use super::source::Source;
 use super::tree::{self, Data, Entry, Node, TOO_MANY_VALUES, Tree};
@@ -45,7 +45,17 @@ pub(crate) fn read(source: Source, range: Range<usize>, report: &mut Report) -> 
     let tree = loop {
         let yaml = source.text().get(range.start..end).unwrap_or_default();
         match tree::parse(yaml) {
-            Ok(tree) => break tree,
+            Ok(tree) => {
+                let lines = source.line_index(range.start)..=source.line_index(end);
+                let repaired = quote_listed(&source, lines, &tree)
+                    .filter(|(_, line)| repairs.len() < REPAIRS_MAX && !repairs.contains(line));
+                let Some((text, line)) = repaired else {
+                    break tree;
+                };
+                end += text.len() - source.text().len();
+                source = Source::new(source.path(), text);
+                repairs.push(line);
+            }
             Err(error) => {
                 let line = error
                     .location()

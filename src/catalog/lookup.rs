@@ -93,10 +93,15 @@ impl Catalog {
             .collect()
     }
 
+    /// What no skill of a worker answers to: a skill of one that was rejected keeps its name, a worker that was
+    /// rejected as a whole has the names that nothing else has.
     fn find_otherwise(&self, wanted: &str) -> Option<Lookup> {
-        if let Some(rejected) = self.rejected_as(wanted) {
-            let problems = self.problems_of(rejected);
-            return Some(Lookup::Rejected(rejected.clone(), problems));
+        let rejected = |found: &Rejected| {
+            let problems = self.problems_of(found);
+            Lookup::Rejected(found.clone(), problems)
+        };
+        if let Some(found) = self.rejected_as(wanted) {
+            return Some(rejected(found));
         }
         if let Some(skill) = self.root_skills.find(wanted) {
             return Some(Lookup::OfRoot(Arc::clone(skill)));
@@ -113,17 +118,18 @@ impl Catalog {
             keep_worst(&mut why);
             return Some(Lookup::Refused(refused.clone(), why));
         }
-        None
+        let mut workers = self.rejected.iter().filter(|one| one.skill.is_none());
+        workers.find(|one| is(&one.worker, wanted)).map(rejected)
     }
 
+    /// The rejected skill that this is the address or the bare name of, or whose worker was rejected.
     fn rejected_as(&self, wanted: &str) -> Option<&Rejected> {
-        let (worker, skill) = wanted.split_once('/').unwrap_or((wanted, wanted));
+        let Some((worker, skill)) = wanted.split_once('/') else {
+            let ids = |one: &&Rejected| one.skill.as_ref().is_some_and(|id| is(id, wanted));
+            return self.rejected.iter().find(ids);
+        };
         self.rejected.iter().find(|one| {
-            let same_worker = one.worker.to_lowercase() == worker;
-            match &one.skill {
-                Some(id) => id.to_lowercase() == skill && (same_worker || !wanted.contains('/')),
-                None => same_worker,
-            }
+            is(&one.worker, worker) && one.skill.as_ref().is_none_or(|id| is(id, skill))
         })
     }
 
@@ -171,6 +177,15 @@ impl Catalog {
         near.sort();
         near.truncate(CANDIDATES_MAX);
         near.into_iter().map(|(_, address)| address).collect()
+    }
+}
+
+/// Whether a name is `wanted`, which is in lower case.
+fn is(name: &str, wanted: &str) -> bool {
+    if name.is_ascii() {
+        name.eq_ignore_ascii_case(wanted)
+    } else {
+        name.to_lowercase() == wanted
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod align;
 mod checks;
+mod conditions;
 mod config_file;
 pub mod dialect;
 mod document;
@@ -48,6 +49,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use conditions::Conditions;
 pub use lookup::Lookup;
 pub use open::FILE_BYTES_MAX;
 pub use restrict::Provides;

@@ -1,6 +1,9 @@
 //! Quotes prose that is not valid YAML without quotes: a colon within, or a sign in front.
 
+use std::ops::RangeInclusive;
+
 use super::source::Source;
+use super::tree::Tree;
 
 /// Keys whose values are prose for people. A value that decides what may run is never repaired.
 const PROSE: &[&str] = &[
@@ -18,6 +21,7 @@ const PROSE: &[&str] = &[
     "notes",
     "argument-hint",
     "compatibility",
+    "license",
     "when_to_use",
     "when-to-use",
     "message",
@@ -33,13 +37,44 @@ pub(crate) fn quote_prose(
     [line, line.saturating_sub(1)]
         .into_iter()
         .filter(|line| !tried.contains(line))
-        .find_map(|line| {
-            let quoted = quoted_line(source.line(line))?;
-            let range = source.line_range(line);
-            let mut text = source.text().to_owned();
-            text.replace_range(range, &quoted);
-            Some((text, line))
-        })
+        .find_map(|line| quoted(source, line))
+}
+
+/// Quotes a `name` or `description` of the whole document that begins with a bracket and so is a list to YAML:
+/// `description: [beta]`. Gives the whole new text and the line that changed.
+pub(crate) fn quote_listed(
+    source: &Source,
+    mut lines: RangeInclusive<usize>,
+    tree: &Tree,
+) -> Option<(String, usize)> {
+    let Tree::Map(pairs) = tree else {
+        return None;
+    };
+    let listed = |text: &str| {
+        let value = pairs.iter().find_map(|(key, value)| match key {
+            Tree::Text(key) if key == text => Some(value),
+            _ => None,
+        });
+        matches!(value, Some(Tree::List(_)))
+    };
+    let key = ["name", "description"]
+        .into_iter()
+        .find(|key| listed(key))?;
+    let head = format!("{key}: [");
+    // A list that goes on in the next line is one.
+    let whole = |line: &usize| {
+        let text = source.line(*line).trim_end();
+        text.starts_with(&head) && text.ends_with(']')
+    };
+    let line = lines.find(whole)?;
+    quoted(source, line)
+}
+
+fn quoted(source: &Source, line: usize) -> Option<(String, usize)> {
+    let quoted = quoted_line(source.line(line))?;
+    let mut text = source.text().to_owned();
+    text.replace_range(source.line_range(line), &quoted);
+    Some((text, line))
 }
 
 fn quoted_line(line: &str) -> Option<String> {

@@ -1,11 +1,51 @@
 //! Keys that restrict what may run: malformed they reject, unsupported they make unavailable.
 //! Nothing is ever run with less protection than it asks for.
 
+use super::keys::{self, SKILL, suggest};
 use super::report::Report;
 use super::skill::Layers;
 use super::tree::Data;
 use super::view::View;
 use crate::model::definition::Unavailable;
+
+/// Keys that restrict what may happen: a near miss counts as what is meant.
+pub(crate) const KEYS: &[&str] = &[
+    "allowed-tools",
+    "required_tools",
+    "disable-model-invocation",
+    "user-invocable",
+    "mutating",
+    "approval_required",
+];
+
+/// The key that restricts and that `key` stands for, where `known` are the keys of its map.
+pub(crate) fn meant(key: &str, known: &[&'static str]) -> Option<&'static str> {
+    if key.starts_with("x-") {
+        return None;
+    }
+    let exact = KEYS.iter().find(|one| **one == key).copied();
+    exact.or_else(|| {
+        let near = (!known.contains(&key)).then(|| suggest(key, known));
+        near.flatten().filter(|one| KEYS.contains(one))
+    })
+}
+
+/// Says which keys of a skill are not known; a near miss of one that restricts is read as that one.
+pub(crate) fn report_unknown(map: View<'_>, report: &mut Report) {
+    let mut known = SKILL.to_vec();
+    for (key, value) in map.entries() {
+        if let Some(meant) = meant(key, SKILL).filter(|meant| *meant != key) {
+            report.warning(
+                "key-misspelled",
+                value.key_place(),
+                format!("`{key}` is read as `{meant}`"),
+                &format!("write `{meant}`"),
+            );
+            known.push(key);
+        }
+    }
+    keys::report_unknown(map, &known, report);
+}
 
 /// What the engine that loads the catalog can give.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,32 +67,35 @@ pub struct Provides {
 /// Rejects keys whose restriction cannot be understood.
 pub(crate) fn check(layers: &Layers<'_>, report: &mut Report) {
     for key in ["disable-model-invocation", "user-invocable"] {
-        if let Some(view) = layers.written(key) {
+        for view in layers.restricting(key) {
             super::checks::restricting_flag(view, key, report);
         }
     }
     for key in ["allowed-tools", "required_tools"] {
-        let Some(view) = layers.written(key) else {
-            continue;
-        };
-        let fits = match view.data() {
-            Data::Text(_) => true,
-            Data::List(_) => view
-                .items()
-                .all(|item| matches!(item.data(), Data::Text(text) if !text.trim().is_empty())),
-            Data::Null | Data::Bool(_) | Data::Number(_) | Data::Map(_) => false,
-        };
-        if !fits {
-            report.error(
-                "restriction-malformed",
-                view.place(),
-                format!(
-                    "`{key}` must be a text or a list of texts, not {}",
-                    view.kind()
-                ),
-                &format!("write `{key}: [Read, Grep]`"),
-            );
+        for view in layers.restricting(key) {
+            check_tools(view, key, report);
         }
+    }
+}
+
+fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
+    let fits = match view.data() {
+        Data::Text(_) => true,
+        Data::List(_) => view
+            .items()
+            .all(|item| matches!(item.data(), Data::Text(text) if !text.trim().is_empty())),
+        Data::Null | Data::Bool(_) | Data::Number(_) | Data::Map(_) => false,
+    };
+    if !fits {
+        report.error(
+            "restriction-malformed",
+            view.place(),
+            format!(
+                "`{key}` must be a text or a list of texts, not {}",
+                view.kind()
+            ),
+            &format!("write `{key}: [Read, Grep]`"),
+        );
     }
 }
 

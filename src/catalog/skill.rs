@@ -73,6 +73,16 @@ impl<'a> Layers<'a> {
         of(self.inline).or_else(|| of(self.file))
     }
 
+    /// Every value of a key that restricts, null included; a near miss stands for the key.
+    pub(crate) fn restricting(&self, key: &str) -> Vec<View<'a>> {
+        let layers = [self.inline, self.file].into_iter().flatten();
+        let near = layers.flat_map(|map| map.entries()).filter(|(name, _)| {
+            *name != key && restrict::meant(name, SKILL).is_some_and(|meant| meant == key)
+        });
+        let near = near.map(|(_, value)| value);
+        self.written(key).into_iter().chain(near).collect()
+    }
+
     /// The value of a key where one is written.
     pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
         let of = |layer: Option<View<'a>>| {
@@ -253,10 +263,10 @@ impl<'a, 'i> Builder<'a, 'i> {
 
     fn report_keys(&self, report: &mut Report) {
         if let Some(map) = self.layers.inline {
-            report_unknown(map, SKILL, report);
+            restrict::report_unknown(map, report);
         }
         if let Some(map) = self.layers.file {
-            report_unknown(map, SKILL, report);
+            restrict::report_unknown(map, report);
         }
         if let Some(map) = self.file.and_then(SkillFile::beside) {
             report_unknown(map, &["skill"], report);
@@ -341,20 +351,20 @@ impl<'a, 'i> Builder<'a, 'i> {
     }
 
     fn mutating(&self, report: &mut Report) -> bool {
-        let plain = self.file.is_some_and(|file| file.keys().is_none());
-        match self.layers.written("mutating") {
-            Some(view) => checks::restricting_flag(view, "mutating", report).unwrap_or(true),
-            None if plain => {
-                report.warning(
-                    "no-frontmatter",
-                    self.file.map_or_else(|| self.place(), SkillFile::place),
-                    "the file has no frontmatter: the skill is taken as not mutating".to_owned(),
-                    "begin it with `---`, `skill:`, `id`, `name`, `description`, `mutating` and `---`",
-                );
-                false
-            }
-            None => false,
+        let written = self.layers.restricting("mutating");
+        if written.is_empty() && self.file.is_some_and(|file| file.keys().is_none()) {
+            report.warning(
+                "no-frontmatter",
+                self.file.map_or_else(|| self.place(), SkillFile::place),
+                "the file has no frontmatter: the skill is taken as not mutating".to_owned(),
+                "begin it with `---`, `skill:`, `id`, `name`, `description`, `mutating` and `---`",
+            );
         }
+        let mut mutating = false;
+        for view in written {
+            mutating |= checks::restricting_flag(view, "mutating", report).unwrap_or(true);
+        }
+        mutating
     }
 
     fn run(&mut self, report: &mut Report, depends: &mut Vec<String>) -> Option<RunText> {

@@ -1,7 +1,9 @@
 //! From a name that a client gives to a skill.
 
+use std::sync::Arc;
+
 use super::skills::{Entry, Skills, What};
-use crate::catalog::Lookup;
+use crate::catalog::{Catalog, Lookup};
 use crate::model::Problem;
 
 /// Characters of a name that are repeated in an answer.
@@ -22,61 +24,81 @@ pub(super) enum Found {
 /// Finds a skill by its name, or by `a:b`: skill `b` of worker or source `a`. Case does not matter. A name
 /// with separators, `..` or control characters finds nothing, but that the label of a source may hold them.
 pub(super) fn find(skills: &Skills, name: &str) -> Found {
-    let wanted = name.trim().to_lowercase();
-    let (source, bare) = wanted.rsplit_once(':').unwrap_or(("", &wanted));
-    let odd = |text: &str| {
-        text.contains(['/', '\\']) || text.contains("..") || text.chars().any(char::is_control)
-    };
-    if bare.is_empty() || odd(bare) {
-        return Found::Unknown;
-    }
-    if let Some(entry) = skills.named(&wanted) {
-        return Found::Skill(entry.clone());
-    }
-    if odd(source) {
-        let of_root = skills.catalog.root_skills.find(&wanted);
-        return of_root.map_or(Found::Unknown, |skill| Found::Skill(Entry::of_root(skill)));
-    }
-    let catalog = &skills.catalog;
-    let of_worker = (!source.is_empty())
-        .then(|| catalog.find_exactly(&format!("{source}/{bare}")))
-        .flatten();
-    let Some(found) = of_worker.or_else(|| catalog.find_exactly(&wanted)) else {
-        return Found::Unknown;
-    };
-    match found {
-        Lookup::Found(worker, skill) => {
-            let address = skill.address.to_string();
-            let own = |entry: &&Entry| matches!(&entry.what, What::Worker(_, one) if one.address == skill.address);
-            let known = skills.entries.iter().find(own).cloned();
-            Found::Skill(known.unwrap_or(Entry {
-                name: address.replacen('/', ":", 1),
-                what: What::Worker(worker, skill),
-            }))
-        }
-        Lookup::OfRoot(skill) => Found::Skill(Entry::of_root(&skill)),
-        Lookup::Ambiguous(addresses) => Found::Ambiguous(
-            addresses
-                .iter()
-                .map(|address| address.replacen('/', ":", 1))
-                .collect(),
-        ),
-        Lookup::Rejected(_, problems) | Lookup::Refused(_, problems) => Found::Broken(problems),
-        Lookup::Unknown(_) => Found::Unknown,
-    }
+    lookup(&skills.catalog, name).map_or(Found::Unknown, |found| entry(skills, found))
 }
 
 /// As [`find`], and a worker's skill by its address `worker/skill`.
 pub(super) fn find_to_run(skills: &Skills, name: &str) -> Found {
-    match name.split_once('/') {
-        Some((worker, skill)) if !worker.contains(':') => {
-            match find(skills, &format!("{worker}:{skill}")) {
-                // The label of a source may hold a separator too.
-                Found::Unknown => find(skills, name),
-                found => found,
-            }
+    let of_worker = match name.trim().split_once('/') {
+        Some((worker, skill)) if !odd(worker) && !odd(skill) => {
+            skills.catalog.find_exactly(&format!("{worker}/{skill}"))
         }
-        _ => find(skills, name),
+        _ => None,
+    };
+    match of_worker {
+        Some(found) => entry(skills, found),
+        // The label of a source may hold a separator too.
+        None => find(skills, name),
+    }
+}
+
+/// What a name leads to, one rule for every client. `a:b` is a worker's before it is anything else; a worker
+/// that was rejected as a whole hands the name on, for nobody knows what it would have had.
+pub(super) fn lookup(catalog: &Catalog, name: &str) -> Option<Lookup> {
+    let wanted = name.trim().to_lowercase();
+    let (source, bare) = wanted.rsplit_once(':').unwrap_or(("", &wanted));
+    if wanted.is_empty() || odd(bare) {
+        return None;
+    }
+    if odd(source) {
+        let of_root = catalog.root_skills.find(&wanted);
+        return of_root.map(|skill| Lookup::OfRoot(Arc::clone(skill)));
+    }
+    let of_worker = (!source.is_empty() && !bare.is_empty())
+        .then(|| catalog.find_exactly(&format!("{source}/{bare}")))
+        .flatten();
+    match of_worker {
+        Some(Lookup::Rejected(worker, why)) if worker.skill.is_none() => catalog
+            .find_exactly(&wanted)
+            .or(Some(Lookup::Rejected(worker, why))),
+        Some(found) => Some(found),
+        None => catalog.find_exactly(&wanted),
+    }
+}
+
+/// Whether a text could be taken for a path, or shown as something else.
+fn odd(text: &str) -> bool {
+    text.contains(['/', '\\']) || text.contains("..") || text.chars().any(char::is_control)
+}
+
+/// The skill as clients know it.
+fn entry(skills: &Skills, found: Lookup) -> Found {
+    let qualified = |addresses: &[String]| {
+        // What has a colon is a skill of a root, whose label may hold a separator.
+        let one = |address: &String| {
+            if address.contains(':') {
+                address.clone()
+            } else {
+                address.replacen('/', ":", 1)
+            }
+        };
+        addresses.iter().map(one).collect()
+    };
+    match found {
+        Lookup::Found(worker, skill) => {
+            let address = skill.address.to_string().replacen('/', ":", 1);
+            let own = |entry: &&Entry| matches!(&entry.what, What::Worker(_, one) if one.address == skill.address);
+            let known = [&skill.address.skill, &address]
+                .into_iter()
+                .filter_map(|name| skills.named(&name.to_lowercase()))
+                .find(own)
+                .cloned();
+            Found::Skill(known.unwrap_or_else(|| Entry::of_worker(address, &worker, &skill)))
+        }
+        Lookup::OfRoot(skill) => Found::Skill(Entry::of_root(&skills.catalog, &skill)),
+        Lookup::Ambiguous(addresses) => Found::Ambiguous(qualified(&addresses)),
+        Lookup::Rejected(_, problems) | Lookup::Refused(_, problems) => Found::Broken(problems),
+        Lookup::Unknown(_) => Found::Unknown,
     }
 }
 

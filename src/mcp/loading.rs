@@ -10,11 +10,11 @@ use super::answer;
 use super::finding::{Found, find, shown};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, Skills, Standing, What};
-use crate::catalog::RootSkill;
 use crate::catalog::roots::files::{self, FileError, FileList, SupportingFile};
 use crate::catalog::roots::loaded::LoadedSkill;
 use crate::catalog::roots::trust::TrustFiles;
 use crate::catalog::roots::worker_page::{self, WorkerPage};
+use crate::catalog::{Conditions, RootSkill};
 use crate::model::Skill;
 use crate::model::diagnostic::chain;
 
@@ -108,6 +108,9 @@ fn handed_out(skills: &Skills, trust: &TrustFiles, name: &str) -> Result<(Entry,
 pub(super) fn hand_out(trust: &TrustFiles, entry: &Entry) -> Result<Handed, String> {
     let skill = match &entry.what {
         What::Root(skill) => skill,
+        What::Worker(_, skill) if !Conditions::of(skill).model_invocable => {
+            return Err(people_only().to_owned());
+        }
         What::Worker(_, skill) => return Ok(Handed::OfWorker(Arc::clone(skill))),
     };
     match skill.hand_out(trust) {
@@ -348,7 +351,7 @@ fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>, brief: bool) -> Val
             Some(super::running::NOT_ALLOWED.to_owned())
         }
         What::Worker(worker, _) if worker.template => Some("its worker is a template".to_owned()),
-        What::Worker(..) => None,
+        What::Worker(..) => skills.standing(entry).reason().map(str::to_owned),
     };
     if let What::Worker(_, skill) = &entry.what {
         one["mutating"] = json!(skill.mutating);

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use super::skills::{Entry, Skills, What};
-use crate::catalog::RootSkill;
 use crate::catalog::roots::loaded::{LoadedSkill, Withheld};
 use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::roots::worker_page::WorkerPage;
+use crate::catalog::{Conditions, RootSkill};
 use crate::model::definition::RunText;
 use crate::model::{Problem, Severity, Skill};
 
@@ -157,7 +157,7 @@ fn of_worker(skill: &Skill, (text, body): (String, String), directory: String) -
         body,
         directory,
         description: skill.description.clone(),
-        model_invocable: true,
+        model_invocable: Conditions::of(skill).model_invocable,
     }
 }
 

@@ -18,14 +18,18 @@ use super::finding::{Found, find_to_run, shown};
 use super::page::Unreadable;
 use super::results;
 use super::skills::{Entry, Skills, What};
-use crate::catalog::RootSkill;
 use crate::catalog::input_schema::InputSchema;
+use crate::catalog::{Conditions, RootSkill};
+use crate::inputs::{self, Given};
 use crate::model::{Diagnostic, Kind, Phase, RunId, Skill};
 use crate::protocol::{CancelRequest, RunSummary, SubmitRequest, WatchEvent};
 
 /// Why a mutating skill is not run.
 pub(super) const NOT_ALLOWED: &str = "it changes things, which clients of this server may not: \
     `mcp: {mutating: allow}` in workerctl.yaml lets them";
+
+/// Why instructions cannot be carried out, as the catalog names it.
+const NO_EXECUTOR: &str = "no-executor";
 
 /// How often a client is told that a run goes on.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -79,17 +83,47 @@ fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitReque
             return Err(format!("Skill '{}' cannot be used: {why}", shown(name)));
         }
     };
+    if let Some(why) = skills.standing(&entry).reason() {
+        return Err(cannot(&entry, why));
+    }
     match &entry.what {
-        What::Worker(_, skill) => of_worker(skills, skill, input),
-        What::Root(skill) => Err(of_root(skills, &entry, skill, input)),
+        What::Worker(_, skill) => of_worker(skills, &entry, skill, input),
+        What::Root(skill) => Err(of_root(&entry, skill, input)),
     }
 }
 
-fn of_worker(skills: &Skills, skill: &Skill, input: JsonObject) -> Result<SubmitRequest, String> {
+fn cannot(entry: &Entry, why: &str) -> String {
+    format!("Skill '{}' cannot be used: {why}", entry.name)
+}
+
+fn of_worker(
+    skills: &Skills,
+    entry: &Entry,
+    skill: &Skill,
+    input: JsonObject,
+) -> Result<SubmitRequest, String> {
     if skill.mutating && !skills.catalog.config.mcp.mutating {
         return Err(format!(
             "Skill '{}' is not run: {NOT_ALLOWED}",
             skill.address
+        ));
+    }
+    let conditions = Conditions::of(skill);
+    if skill.unavailable.iter().any(|one| one.code == NO_EXECUTOR) {
+        check_interface(skill, &input)?;
+        check_schema(entry, skill.kept.get("input_schema"), input)?;
+        check_tools(&conditions.required_tools, &conditions.toolsets)?;
+        return Err(needs_model(entry));
+    }
+    check_tools(&conditions.required_tools, &conditions.toolsets)?;
+    if let Some(allowed) = conditions.allowed_tools {
+        return Err(format!(
+            "Skill '{}' is not run: `allowed-tools` lets it use only {}, and its command cannot be held to that. A person can run it: `workerctl run`",
+            skill.address,
+            match allowed.as_slice() {
+                [] => "no tool".to_owned(),
+                some => some.join(", "),
+            }
         ));
     }
     Ok(SubmitRequest {
@@ -100,38 +134,70 @@ fn of_worker(skills: &Skills, skill: &Skill, input: JsonObject) -> Result<Submit
 }
 
 /// Why instructions are not carried out.
-fn of_root(skills: &Skills, entry: &Entry, skill: &RootSkill, input: JsonObject) -> String {
-    let cannot = |why: &str| format!("Skill '{}' cannot be used: {why}", entry.name);
-    if let Some(why) = skills.standing(entry).reason() {
-        return cannot(why);
-    }
+fn of_root(entry: &Entry, skill: &RootSkill, input: JsonObject) -> String {
     let loaded = match skill.load() {
         Ok(loaded) => loaded,
-        Err(problems) => return cannot(&Unreadable::of(&problems).message()),
+        Err(problems) => return cannot(entry, &Unreadable::of(&problems).message()),
     };
-    if let Some(schema) = &loaded.keys.input_schema {
-        let bound = match InputSchema::new(schema) {
-            Ok(schema) => schema.bind(Value::Object(input)),
-            Err(why) => return cannot(&why),
-        };
-        if let Err(faults) = bound {
-            let faults: Vec<String> = faults
-                .iter()
-                .map(|fault| match fault.at.as_str() {
-                    "" => fault.message.clone(),
-                    at => format!("{at}: {}", fault.message),
-                })
-                .collect();
-            return format!("Invalid input: {}", faults.join("; "));
-        }
-    }
-    if let Some(tool) = loaded.keys.required_tools.first() {
-        return format!("Skill requires tool '{tool}' which is not available");
-    }
+    let keys = &loaded.keys;
+    check_schema(entry, keys.input_schema.as_ref(), input)
+        .and_then(|()| check_tools(&keys.required_tools, &keys.toolsets))
+        .err()
+        .unwrap_or_else(|| needs_model(entry))
+}
+
+fn needs_model(entry: &Entry) -> String {
     format!(
         "Skill '{0}' needs a model, and none is configured. `skill` with `name: {0}` gives its instructions.",
         entry.name
     )
+}
+
+/// There are no tools yet, so each one that is required is missing.
+fn check_tools(tools: &[String], toolsets: &[String]) -> Result<(), String> {
+    let missing = |what: &str, name: &String| {
+        Err(format!(
+            "Skill requires {what} '{}' which is not available",
+            shown(name)
+        ))
+    };
+    match (tools, toolsets) {
+        ([tool, ..], _) => missing("tool", tool),
+        ([], [set, ..]) => missing("toolset", set),
+        ([], []) => Ok(()),
+    }
+}
+
+fn check_schema(entry: &Entry, schema: Option<&Value>, input: JsonObject) -> Result<(), String> {
+    let Some(schema) = schema.filter(|schema| !schema.is_null()) else {
+        return Ok(());
+    };
+    let schema = InputSchema::new(schema).map_err(|why| cannot(entry, &why))?;
+    let Err(faults) = schema.bind(Value::Object(input)) else {
+        return Ok(());
+    };
+    let faults: Vec<String> = faults
+        .iter()
+        .map(|fault| match fault.at.as_str() {
+            "" => fault.message.clone(),
+            at => format!("{at}: {}", fault.message),
+        })
+        .collect();
+    Err(format!("Invalid input: {}", faults.join("; ")))
+}
+
+/// Holds the input to a worker's `interface`, as a run would, where one is declared.
+fn check_interface(skill: &Skill, input: &JsonObject) -> Result<(), String> {
+    if skill.inputs.is_empty() {
+        return Ok(());
+    }
+    let given = Given {
+        json: Some(input.clone()),
+        ..Given::default()
+    };
+    inputs::bind(&skill.inputs, &given)
+        .map(drop)
+        .map_err(|found| refusal(&inputs::refusal(&found)))
 }
 
 /// What the engine says, in the contract's words where it has some.

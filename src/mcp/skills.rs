@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use super::finding::lookup;
 use super::listing::{Form, Line, list};
 use crate::catalog::roots::trust::TrustFiles;
-use crate::catalog::{Catalog, RootSkill};
+use crate::catalog::{Catalog, Conditions, Lookup, RootSkill};
 use crate::model::{Scope, Skill, Worker};
 
 /// What a client knows as one skill.
@@ -17,6 +18,10 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// What it is.
     pub(super) what: What,
+    /// Whether a model may start it by itself.
+    for_models: bool,
+    /// Whether a person may start it.
+    for_people: bool,
 }
 
 /// Whose skill it is.
@@ -95,16 +100,36 @@ impl Entry {
         }
     }
 
-    /// A skill of a root under the name that finds it.
-    pub(super) fn of_root(skill: &Arc<RootSkill>) -> Entry {
-        let name = match skill.shadowed_by {
-            None => skill.name.clone(),
-            Some(_) => skill.qualified(),
-        };
+    /// A skill of a worker.
+    pub(super) fn of_worker(name: String, worker: &Arc<Worker>, skill: &Arc<Skill>) -> Entry {
+        let conditions = Conditions::of(skill);
         Entry {
             name,
-            what: What::Root(Arc::clone(skill)),
+            what: What::Worker(Arc::clone(worker), Arc::clone(skill)),
+            for_models: conditions.model_invocable,
+            for_people: conditions.user_invocable,
         }
+    }
+
+    /// A skill of a root under the name that finds it: its own, unless something else has that.
+    pub(super) fn of_root(catalog: &Catalog, skill: &Arc<RootSkill>) -> Entry {
+        let own = skill.shadowed_by.is_none()
+            && matches!(lookup(catalog, &skill.name), Some(Lookup::OfRoot(one)) if one.place == skill.place);
+        Entry {
+            name: if own {
+                skill.name.clone()
+            } else {
+                skill.qualified()
+            },
+            what: What::Root(Arc::clone(skill)),
+            for_models: skill.model_invocable,
+            for_people: skill.user_invocable,
+        }
+    }
+
+    /// Whether it changes things.
+    fn is_mutating(&self) -> bool {
+        matches!(&self.what, What::Worker(_, skill) if skill.mutating)
     }
 }
 
@@ -126,13 +151,11 @@ impl Skills {
             } else {
                 bare.to_owned()
             };
-            Entry {
-                name,
-                what: What::Worker(Arc::clone(worker), Arc::clone(skill)),
-            }
+            Entry::of_worker(name, worker, skill)
         });
+        let of_roots = catalog.root_skills.visible();
         let mut entries: Vec<Entry> = of_workers
-            .chain(catalog.root_skills.visible().map(Entry::of_root))
+            .chain(of_roots.map(|skill| Entry::of_root(&catalog, skill)))
             .collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         let index = entries.iter().enumerate();
@@ -159,16 +182,21 @@ impl Skills {
         match &entry.what {
             What::Root(skill) if !skill.valid => Standing::Invalid,
             What::Root(skill) if !self.trust.state(skill).holds() => Standing::Untrusted,
-            What::Root(skill) if !skill.model_invocable => Standing::PeopleOnly,
+            What::Worker(..) | What::Root(_) if !entry.for_models => Standing::PeopleOnly,
             What::Worker(..) | What::Root(_) => Standing::Ready,
         }
+    }
+
+    /// Whether it is offered at all: what changes things only where the configuration says so.
+    fn is_offered(&self, entry: &Entry) -> bool {
+        self.catalog.config.mcp.mutating || !entry.is_mutating()
     }
 
     /// Skills that a model may use.
     pub(super) fn for_models(&self) -> impl Iterator<Item = &Entry> {
         self.entries
             .iter()
-            .filter(|one| self.standing(one) == Standing::Ready)
+            .filter(|one| self.is_offered(one) && self.standing(one) == Standing::Ready)
     }
 
     /// Skills that a person may use.
@@ -178,10 +206,7 @@ impl Skills {
 
     /// Whether a person may use it.
     pub(super) fn is_for_people(&self, entry: &Entry) -> bool {
-        let usable = match &entry.what {
-            What::Worker(..) => true,
-            What::Root(skill) => skill.user_invocable,
-        };
+        let usable = entry.for_people && self.is_offered(entry);
         let standing = self.standing(entry);
         usable && matches!(standing, Standing::Ready | Standing::PeopleOnly)
     }

@@ -3,6 +3,7 @@
 use super::{Origin, Written};
 use crate::catalog::checks::restricting_flag;
 use crate::catalog::report::Report;
+use crate::catalog::restrict;
 use crate::catalog::view::View;
 use crate::model::Dialect;
 
@@ -40,6 +41,8 @@ pub(crate) const KNOWN: &[&str] = &[
     "cron",
     "schedule",
     "run",
+    "mutating",
+    "approval_required",
 ];
 
 /// Known too, and never what a near miss means: `concept` is a key of its own.
@@ -55,17 +58,19 @@ const WORKSPACE_ONLY: &[&str] = &[
     "access",
 ];
 
-/// Keys that restrict what may happen: a near miss counts as what is meant.
-pub(crate) const RESTRICTING: &[&str] = &[
-    "allowed-tools",
-    "required_tools",
-    "disable-model-invocation",
-    "user-invocable",
-];
-
 /// Longest name and description in characters.
 const NAME_CHARS: usize = 64;
 const DESCRIPTION_CHARS: usize = 1_024;
+
+/// The key that restricts and that `key` stands for.
+pub(crate) fn restriction(key: &str, dialect: Dialect) -> Option<&'static str> {
+    let newer = dialect == Dialect::Workspace && matches!(key, "allowed_tools" | "tools");
+    if newer {
+        return Some("allowed-tools");
+    }
+    let known = is_known(key, dialect) && !restrict::KEYS.contains(&key);
+    (!known).then(|| restrict::meant(key, KNOWN)).flatten()
+}
 
 /// Whether a key needs no remark.
 pub(crate) fn is_known(key: &str, dialect: Dialect) -> bool {
@@ -176,6 +181,9 @@ pub(crate) fn restrictions(written: &Written<'_>, report: &mut Report) -> Restri
             .filter_map(|view| restricting_flag(view, key, report))
             .collect()
     };
+    // Nothing runs here that these could restrict, but what cannot be understood is refused all the same.
+    flags("mutating");
+    flags("approval_required");
     Restrictions {
         model_invocable: !flags("disable-model-invocation").contains(&true),
         user_invocable: !flags("user-invocable").contains(&false),

@@ -2,18 +2,21 @@
 
 use serde_json::{Map, Value};
 
-use super::Keys;
+use super::agent::restriction;
 use super::portable::{COMPATIBILITY_CHARS, DESCRIPTION_CHARS, KEYS};
+use super::{Keys, Origin, tools};
+use crate::catalog::document;
+use crate::catalog::frontmatter::of_markdown;
+use crate::catalog::report::Report;
+use crate::catalog::source::{Source, whole_file};
+use crate::catalog::view::View;
+use crate::model::{Dialect, Severity};
 
 /// Before keys that the specification has no place for, under `metadata`.
 const PREFIX: &str = "workerctl.";
 
-/// Keys that restrict: where another program does not see them it would do more than it may.
-const RESTRICTING: [&str; 3] = [
-    "required_tools",
-    "disable-model-invocation",
-    "user-invocable",
-];
+/// The key that every dialect has for the only tools that a skill may use.
+const ALLOWED: &str = "allowed-tools";
 
 /// How a skill is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,14 @@ impl Target {
     /// Whether the result is a directory, so that files beside it can come along.
     pub const fn is_directory(self) -> bool {
         !matches!(self, Target::WorkspacePage | Target::WorkspaceYaml)
+    }
+
+    const fn dialect(self) -> Dialect {
+        match self {
+            Target::Agent | Target::Portable => Dialect::Agent,
+            Target::Wave => Dialect::Wave,
+            Target::Workspace | Target::WorkspacePage | Target::WorkspaceYaml => Dialect::Workspace,
+        }
     }
 }
 
@@ -67,6 +78,9 @@ pub enum ConvertError {
     /// A key says something else in that dialect.
     #[error("the key `{0}` would mean something else there")]
     Clash(String),
+    /// The dialect would refuse it.
+    #[error("it would be refused there: {0}")]
+    Refused(String),
     /// The text cannot be written.
     #[error("the keys cannot be written as YAML: {0}")]
     Yaml(String),
@@ -74,6 +88,30 @@ pub enum ConvertError {
 
 /// Writes a skill in another dialect; `body` is what it says.
 pub fn convert(keys: &Keys, body: &str, target: Target) -> Result<Converted, ConvertError> {
+    check_limits(keys, target)?;
+    let map = arranged(keys, body, target)?;
+    let (name, body) = (&keys.name, body.trim());
+    let converted = if target == Target::WorkspaceYaml {
+        Converted {
+            path: format!("{name}.yaml"),
+            text: yaml(&map)?,
+        }
+    } else {
+        let path = match target {
+            Target::WorkspacePage => format!("{name}.md"),
+            _ => format!("{name}/SKILL.md"),
+        };
+        let front = yaml(&map)?;
+        Converted {
+            path,
+            text: format!("---\n{front}---\n\n{body}\n"),
+        }
+    };
+    verify(keys, &converted, target)?;
+    Ok(converted)
+}
+
+fn check_limits(keys: &Keys, target: Target) -> Result<(), ConvertError> {
     let strict = matches!(target, Target::Portable | Target::Wave);
     if strict
         && !(super::agent::is_usual(&keys.name) && (target != Target::Wave || keys.name.is_ascii()))
@@ -84,7 +122,12 @@ pub fn convert(keys: &Keys, body: &str, target: Target) -> Result<Converted, Con
     if strict && characters > DESCRIPTION_CHARS {
         return Err(ConvertError::Description(characters));
     }
-    let mut map = unfolded(&keys.written);
+    Ok(())
+}
+
+/// The keys as the dialect has them, in the order in which they are written.
+fn arranged(keys: &Keys, body: &str, target: Target) -> Result<Map<String, Value>, ConvertError> {
+    let mut map = unfolded(keys, target);
     let from_yaml = keys.instructions.as_deref().map(str::trim) == Some(body.trim());
     if from_yaml {
         // What was the body is the body again.
@@ -93,7 +136,7 @@ pub fn convert(keys: &Keys, body: &str, target: Target) -> Result<Converted, Con
                 && text_of(value).trim() == body.trim())
         });
     }
-    rename_tools(keys, target, &mut map);
+    rename_tools(keys, target, &mut map)?;
     let mut ordered = Map::new();
     ordered.insert("name".to_owned(), Value::String(keys.name.clone()));
     ordered.insert(
@@ -105,33 +148,69 @@ pub fn convert(keys: &Keys, body: &str, target: Target) -> Result<Converted, Con
             ordered.insert(key, value);
         }
     }
-    let (name, body) = (&keys.name, body.trim());
-    if target == Target::WorkspaceYaml {
-        if ordered.contains_key("instructions") {
-            return Err(ConvertError::Clash("instructions".to_owned()));
+    match target {
+        Target::Portable => folded(ordered, keys),
+        Target::WorkspaceYaml => {
+            let instructions = Value::String(format!("{}\n", body.trim()));
+            match ordered.insert("instructions".to_owned(), instructions) {
+                None => Ok(ordered),
+                Some(_) => Err(ConvertError::Clash("instructions".to_owned())),
+            }
         }
-        ordered.insert(
-            "instructions".to_owned(),
-            Value::String(format!("{body}\n")),
-        );
-        return Ok(Converted {
-            path: format!("{name}.yaml"),
-            text: yaml(&ordered)?,
-        });
+        _ => Ok(ordered),
     }
-    if target == Target::Portable {
-        let allowed = keys.allowed_tools.as_deref().unwrap_or_default();
-        ordered = folded(ordered, allowed)?;
-    }
-    let path = match target {
-        Target::WorkspacePage => format!("{name}.md"),
-        _ => format!("{name}/SKILL.md"),
+}
+
+/// Reads what would be written as the dialect does: it must load, and be restricted as the skill is.
+fn verify(keys: &Keys, converted: &Converted, target: Target) -> Result<(), ConvertError> {
+    let mut report = Report::default();
+    let read = read_again(keys, converted, target, &mut report);
+    let Some(read) = read.filter(|read| read.violations.is_empty()) else {
+        let problems = report.finish(whole_file(&converted.path));
+        let mut errors = problems
+            .into_iter()
+            .filter(|one| one.severity == Severity::Error);
+        let why = errors.next().map(|one| one.message).unwrap_or_default();
+        return Err(ConvertError::Refused(why));
     };
-    let front = yaml(&ordered)?;
-    Ok(Converted {
-        path,
-        text: format!("---\n{front}---\n\n{body}\n"),
-    })
+    let within = |some: &[String], all: &[String]| some.iter().all(|tool| all.contains(tool));
+    let same_tools = within(&keys.required_tools, &read.required_tools)
+        && within(&read.required_tools, &keys.required_tools);
+    for (key, same) in [
+        ("name", read.name == keys.name),
+        ("allowed-tools", read.allowed_tools == keys.allowed_tools),
+        ("required_tools", same_tools),
+        (
+            "disable-model-invocation",
+            read.model_invocable == keys.model_invocable,
+        ),
+        ("user-invocable", read.user_invocable == keys.user_invocable),
+    ] {
+        if !same {
+            return Err(ConvertError::Clash(key.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn read_again(
+    keys: &Keys,
+    converted: &Converted,
+    target: Target,
+    report: &mut Report,
+) -> Option<Keys> {
+    let source = Source::new(&converted.path, converted.text.clone());
+    let yaml = match target {
+        Target::WorkspaceYaml => 0..converted.text.len(),
+        _ => of_markdown(&source, report).ok()??.0,
+    };
+    let document = document::read(source, yaml, report)?;
+    let origin = Origin {
+        dialect: target.dialect(),
+        stem: &keys.name,
+        yaml: target == Target::WorkspaceYaml,
+    };
+    super::read(View::root(&document.source, &document.root), origin, report)
 }
 
 fn text_of(value: &Value) -> String {
@@ -149,62 +228,79 @@ fn yaml(map: &Map<String, Value>) -> Result<String, ConvertError> {
     serde_yaml::to_string(map).map_err(|error| ConvertError::Yaml(error.to_string()))
 }
 
-/// Tools under the names that the dialect has for them.
-fn rename_tools(keys: &Keys, target: Target, map: &mut Map<String, Value>) {
-    let workspace = ["allowed_tools", "tools"];
-    let own = workspace.iter().any(|key| map.contains_key(*key));
-    let to_workspace = matches!(
-        target,
-        Target::Workspace | Target::WorkspacePage | Target::WorkspaceYaml
-    );
-    if !own || to_workspace || keys.allowed_tools.is_none() {
-        return;
+/// Tools under the names that the dialect has for them: elsewhere than in a workspace its newer names say less,
+/// or nothing.
+fn rename_tools(
+    keys: &Keys,
+    target: Target,
+    map: &mut Map<String, Value>,
+) -> Result<(), ConvertError> {
+    let from_workspace = keys.dialect == Dialect::Workspace;
+    let to_workspace = target.dialect() == Dialect::Workspace;
+    if from_workspace && to_workspace {
+        return Ok(());
     }
-    for key in workspace {
-        map.shift_remove(key);
-    }
+    let others = map.keys().filter(|key| {
+        *key != ALLOWED && restriction(key, keys.dialect).is_some_and(|meant| meant == ALLOWED)
+    });
+    let others: Vec<String> = others.cloned().collect();
     let list = |tools: &[String]| tools.iter().cloned().map(Value::String).collect::<Value>();
-    if let Some(allowed) = &keys.allowed_tools {
-        map.insert("allowed-tools".to_owned(), list(allowed));
+    if let (Some(allowed), [_, ..]) = (&keys.allowed_tools, others.as_slice()) {
+        for key in &others {
+            map.shift_remove(key);
+        }
+        map.insert(ALLOWED.to_owned(), list(allowed));
+        if from_workspace && !keys.required_tools.is_empty() {
+            map.insert("required_tools".to_owned(), list(&keys.required_tools));
+        }
     }
-    map.insert("required_tools".to_owned(), list(&keys.required_tools));
+    let clash = |key: &&String| {
+        to_workspace
+            && *key != ALLOWED
+            && restriction(key, Dialect::Workspace).is_some_and(|meant| meant == ALLOWED)
+    };
+    match map.keys().find(clash) {
+        Some(key) => Err(ConvertError::Clash(key.clone())),
+        None => Ok(()),
+    }
 }
 
 /// Puts keys that the specification has no place for under `metadata`, as JSON.
-fn folded(map: Map<String, Value>, allowed: &[String]) -> Result<Map<String, Value>, ConvertError> {
+fn folded(map: Map<String, Value>, keys: &Keys) -> Result<Map<String, Value>, ConvertError> {
     let mut front = Map::new();
     let mut metadata = Map::new();
+    let mut hide =
+        |key: String, text: String| match metadata.insert(key.clone(), Value::String(text)) {
+            None => Ok(()),
+            Some(_) => Err(ConvertError::Clash(key)),
+        };
     for (key, value) in map {
-        match (key.as_str(), &value) {
+        match (key.as_str(), value) {
             ("metadata", Value::Object(own)) => {
                 for (inner, value) in own {
-                    let (inner, text) = match value {
-                        Value::String(text) => (inner.clone(), text.clone()),
-                        other => (format!("{PREFIX}metadata.{inner}"), other.to_string()),
-                    };
-                    metadata.insert(inner, Value::String(text));
+                    match value {
+                        Value::String(text) => hide(inner, text)?,
+                        other => hide(format!("{PREFIX}metadata.{inner}"), other.to_string())?,
+                    }
                 }
             }
-            ("allowed-tools", written) => {
+            (ALLOWED, written) => {
+                let allowed = keys.allowed_tools.as_deref().unwrap_or_default();
                 let plain = Value::String(allowed.join(" "));
-                if *written != plain {
-                    metadata.insert(format!("{PREFIX}{key}"), Value::String(value.to_string()));
+                if written != plain {
+                    hide(format!("{PREFIX}{key}"), written.to_string())?;
                 }
                 front.insert(key, plain);
             }
-            (known, Value::String(text))
-                if KEYS.contains(&known)
-                    && known != "metadata"
-                    && (known != "compatibility"
-                        || text.chars().count() <= COMPATIBILITY_CHARS) =>
-            {
-                front.insert(key.clone(), value);
+            (known, Value::String(text)) if has_place(known, &text) => {
+                front.insert(key, Value::String(text));
             }
-            (hidden, value) if RESTRICTING.contains(&hidden) && restricts(hidden, value) => {
-                return Err(ConvertError::Restriction(key));
-            }
-            _ => {
-                metadata.insert(format!("{PREFIX}{key}"), Value::String(value.to_string()));
+            (hidden, value) => {
+                // Where another program does not see it, the skill would do more than it may.
+                if restriction(hidden, keys.dialect).is_some_and(|meant| restricts(meant, &value)) {
+                    return Err(ConvertError::Restriction(key));
+                }
+                hide(format!("{PREFIX}{key}"), value.to_string())?;
             }
         }
     }
@@ -214,33 +310,53 @@ fn folded(map: Map<String, Value>, allowed: &[String]) -> Result<Map<String, Val
     Ok(front)
 }
 
+/// Whether the specification takes a text under this key.
+fn has_place(key: &str, text: &str) -> bool {
+    KEYS.contains(&key)
+        && key != "metadata"
+        && (key != "compatibility" || text.chars().count() <= COMPATIBILITY_CHARS)
+}
+
 fn restricts(key: &str, value: &Value) -> bool {
     match key {
-        "disable-model-invocation" => *value != Value::Bool(false),
         "user-invocable" => *value != Value::Bool(true),
-        _ => true,
+        "required_tools" => !tools::names(value).is_empty(),
+        ALLOWED => true,
+        _ => *value != Value::Bool(false),
     }
 }
 
-/// Takes back what [`folded`] put under `metadata`.
-fn unfolded(written: &Map<String, Value>) -> Map<String, Value> {
-    let mut map = written.clone();
-    let Some(Value::Object(metadata)) = written.get("metadata") else {
+/// Takes back what [`folded`] put under `metadata`. What stands among the keys already counts as it stands
+/// there, and nothing that restricts ever came from `metadata`.
+fn unfolded(keys: &Keys, target: Target) -> Map<String, Value> {
+    let mut map = keys.written.clone();
+    let Some(Value::Object(metadata)) = keys.written.get("metadata") else {
         return map;
     };
     let mut kept = Map::new();
+    let mut whole = None;
     for (key, value) in metadata {
         let original = key
             .strip_prefix(PREFIX)
             .zip(value.as_str())
             .and_then(|(key, text)| Some((key, serde_json::from_str::<Value>(text).ok()?)));
         match original {
-            Some((key, original)) => match key.strip_prefix("metadata.") {
-                Some(inner) => drop(kept.insert(inner.to_owned(), original)),
-                None => drop(map.insert(key.to_owned(), original)),
-            },
-            None => drop(kept.insert(key.clone(), value.clone())),
+            Some(("metadata", original)) => whole = Some((key, value, original)),
+            Some((key, original)) if key.starts_with("metadata.") => {
+                kept.insert(key.replacen("metadata.", "", 1), original);
+            }
+            Some((key, original)) if came_from(keys, target, key, &original) => {
+                map.insert(key.to_owned(), original);
+            }
+            _ => drop(kept.insert(key.clone(), value.clone())),
         }
+    }
+    if let Some((key, value, original)) = whole {
+        if kept.is_empty() {
+            map.insert("metadata".to_owned(), original);
+            return map;
+        }
+        kept.insert(key.clone(), value.clone());
     }
     if kept.is_empty() {
         map.shift_remove("metadata");
@@ -248,4 +364,15 @@ fn unfolded(written: &Map<String, Value>) -> Map<String, Value> {
         map.insert("metadata".to_owned(), Value::Object(kept));
     }
     map
+}
+
+/// Whether `key` may have been put under `metadata` with this value.
+fn came_from(keys: &Keys, target: Target, key: &str, value: &Value) -> bool {
+    if key == ALLOWED {
+        return keys.written.contains_key(key) && keys.allowed_tools == Some(tools::names(value));
+    }
+    let meant = [keys.dialect, target.dialect()]
+        .into_iter()
+        .find_map(|dialect| restriction(key, dialect));
+    !keys.written.contains_key(key) && !meant.is_some_and(|meant| restricts(meant, value))
 }

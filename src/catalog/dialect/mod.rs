@@ -54,6 +54,8 @@ pub struct Keys {
     pub user_invocable: bool,
     /// What of the contract of its root it breaks; such a skill is listed and not handed out.
     pub violations: Vec<Violation>,
+    /// In which way it is written.
+    pub(crate) dialect: Dialect,
     /// Instructions that stand among the keys.
     pub(crate) instructions: Option<String>,
     /// Every key as written.
@@ -92,6 +94,7 @@ pub(crate) fn read(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> O
         model_invocable: restrictions.model_invocable,
         user_invocable: restrictions.user_invocable,
         violations,
+        dialect: origin.dialect,
         instructions: instructions(view, origin, report),
         written: view
             .entries()
@@ -133,16 +136,17 @@ impl<'a> Written<'a> {
             if agent::is_known(key, dialect) || key.starts_with("x-") {
                 continue;
             }
+            if let Some(restriction) = agent::restriction(key, dialect) {
+                report.warning(
+                    "key-misspelled",
+                    value.key_place(),
+                    format!("`{key}` is read as `{restriction}`"),
+                    &format!("write `{restriction}`"),
+                );
+                meant.push((restriction, key));
+                continue;
+            }
             match super::keys::suggest(key, agent::KNOWN) {
-                Some(restriction) if agent::RESTRICTING.contains(&restriction) => {
-                    report.warning(
-                        "key-misspelled",
-                        value.key_place(),
-                        format!("`{key}` is read as `{restriction}`"),
-                        &format!("write `{restriction}`"),
-                    );
-                    meant.push((restriction, key));
-                }
                 Some(suggestion) => report.warning(
                     "key-misspelled",
                     value.key_place(),

@@ -4,7 +4,7 @@ use crate::catalog::report::Report;
 use crate::catalog::roots::Form;
 use crate::catalog::tree::Data;
 use crate::catalog::view::View;
-use crate::model::Place;
+use crate::model::{Dialect, Place};
 
 /// The only keys that the specification has.
 pub(crate) const KEYS: [&str; 6] = [
@@ -54,7 +54,7 @@ pub(crate) fn check(view: View<'_>, placed: Placed<'_>, repaired: bool, report: 
     for (key, value) in view.entries() {
         if !KEYS.contains(&key) {
             let message = format!("`{key}` is no key of the specification");
-            let hint = if super::agent::RESTRICTING.contains(&key) {
+            let hint = if super::agent::restriction(key, Dialect::Agent).is_some() {
                 "without it the skill may do more: such a skill has no portable form"
             } else {
                 "put it under `metadata`"

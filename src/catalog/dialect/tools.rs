@@ -1,5 +1,7 @@
 //! Lists of tools as people write them: between commas, between blanks, or as a list.
 
+use serde_json::Value;
+
 use crate::catalog::report::Report;
 use crate::catalog::tree::Data;
 use crate::catalog::view::View;
@@ -54,6 +56,22 @@ fn split(text: &str) -> Option<Vec<String>> {
     }
     take(&mut current, &mut tools);
     (depth == 0).then_some(tools)
+}
+
+/// The names in a value; what is neither a text nor a list names itself, so that it restricts all the same.
+pub(crate) fn names(value: &Value) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::String(text) => split(text).unwrap_or_else(|| vec![text.clone()]),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| {
+                item.as_str()
+                    .map_or_else(|| item.to_string(), str::to_owned)
+            })
+            .collect(),
+        other => vec![other.to_string()],
+    }
 }
 
 fn take(current: &mut String, tools: &mut Vec<String>) {

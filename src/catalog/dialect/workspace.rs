@@ -52,8 +52,8 @@ pub(crate) struct Tools {
     pub(crate) allowed: Option<Vec<String>>,
 }
 
-/// Reads every key that restricts tools. Under its newer names, a workspace skill says with one list which
-/// tools must exist and which alone it may use.
+/// Reads every key that restricts tools. Under its newer names, `allowed_tools` and `tools`, a workspace skill
+/// says with one list which tools must exist and which alone it may use.
 pub(crate) fn tools(written: &Written<'_>, dialect: Dialect, report: &mut Report) -> Tools {
     let mut found = Tools::default();
     for view in written.all("required_tools") {
@@ -68,9 +68,15 @@ pub(crate) fn tools(written: &Written<'_>, dialect: Dialect, report: &mut Report
     };
     for key in newer {
         for view in written.all(key) {
-            if let Some(list) = tools::read(view, key, report) {
-                allowed.push((view, list));
+            let Some(list) = tools::read(view, key, report) else {
+                continue;
+            };
+            if *key != "allowed-tools" {
+                let new = list.iter().filter(|tool| !found.required.contains(tool));
+                let new: Vec<String> = new.cloned().collect();
+                found.required.extend(new);
             }
+            allowed.push((view, list));
         }
     }
     let mut lists = allowed.into_iter();
@@ -85,13 +91,6 @@ pub(crate) fn tools(written: &Written<'_>, dialect: Dialect, report: &mut Report
                 "two keys say differently which tools are allowed".to_owned(),
                 "keep one of them",
             );
-        }
-    }
-    if dialect == Dialect::Workspace {
-        for tool in &first {
-            if !found.required.contains(tool) {
-                found.required.push(tool.clone());
-            }
         }
     }
     found.allowed = Some(first);

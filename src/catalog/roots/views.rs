@@ -8,7 +8,7 @@ use super::loaded::LoadedSkill;
 use super::trust::{Trust, TrustFiles};
 use super::worker_page::WorkerPage;
 use super::{RootSkill, RootSkills};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Conditions};
 use crate::model::definition::Unavailable;
 use crate::model::{Problem, Skill};
 use crate::protocol::{
@@ -205,18 +205,7 @@ pub fn show_of_worker(workspace: &Path, skill: &Skill, problems: &[Problem]) -> 
         .filter(|problem| problem.worker.as_ref() == Some(&skill.address.worker))
         .cloned()
         .collect();
-    let texts = |key: &str| -> Option<Vec<String>> {
-        match skill.kept.get(key)? {
-            serde_json::Value::Array(items) => Some(
-                items
-                    .iter()
-                    .filter_map(|item| item.as_str().map(str::to_owned))
-                    .collect(),
-            ),
-            other => other.as_str().map(|text| vec![text.to_owned()]),
-        }
-    };
-    let is = |key: &str| skill.kept.get(key).and_then(serde_json::Value::as_bool);
+    let conditions = Conditions::of(skill);
     ShownSkill {
         listed: of_worker(SkillView::from(skill), &own),
         directory: skill.directory.clone(),
@@ -224,13 +213,13 @@ pub fn show_of_worker(workspace: &Path, skill: &Skill, problems: &[Problem]) -> 
             .kept
             .get("model")
             .and_then(|model| model.as_str().map(str::to_owned)),
-        required_tools: texts("required_tools").unwrap_or_default(),
-        allowed_tools: texts("allowed-tools"),
-        toolsets: texts("toolsets").unwrap_or_default(),
+        required_tools: conditions.required_tools,
+        allowed_tools: conditions.allowed_tools,
+        toolsets: conditions.toolsets,
         max_iterations: None,
         input_schema: skill.kept.get("input_schema").cloned(),
-        model_invocable: is("disable-model-invocation") != Some(true),
-        user_invocable: is("user-invocable") != Some(false),
+        model_invocable: conditions.model_invocable,
+        user_invocable: conditions.user_invocable,
         files,
         files_cut,
         instructions: skill.instructions.clone(),

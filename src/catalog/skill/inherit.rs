@@ -20,10 +20,10 @@ impl<'a> Builder<'a, '_> {
         if let Some(view) = self.layers.get("human_checkpoints") {
             found.after.extend(checks::checkpoints(view, report));
         }
-        let asked = self
-            .layers
-            .written("approval_required")
-            .is_some_and(|view| checks::approval(view, report));
+        let mut asked = false;
+        for view in self.layers.restricting("approval_required") {
+            asked |= checks::approval(view, report);
+        }
         if asked || found.approval_required {
             let reason = restrict::approval(self.worker.options.provides);
             if !self

@@ -108,3 +108,140 @@ fn what_a_dialect_cannot_say_is_refused_and_not_dropped() {
         Err(ConvertError::Name(_))
     ));
 }
+
+/// A skill of `.claude` with these lines among its keys, converted.
+fn of_agent(more: &str, target: Target) -> Result<(Keys, String), ConvertError> {
+    let text = format!("---\nname: a\ndescription: One\n{more}\n---\nDo it.\n");
+    let (keys, body) = read(".claude/skills/a/SKILL.md", &text);
+    let there = convert(&keys, &body, target)?;
+    let (_, root) = TARGETS.into_iter().find(|(one, _)| *one == target).unwrap();
+    let (keys, _) = read(&format!("{root}/{}", there.path), &there.text);
+    Ok((keys, there.text))
+}
+
+#[test]
+fn nothing_under_metadata_takes_the_place_of_a_key() {
+    for (more, key) in [
+        (
+            "disable-model-invocation: true\nmetadata: {workerctl.disable-model-invocation: \"false\"}",
+            "disable-model-invocation",
+        ),
+        (
+            "user-invocable: false\nmetadata: {workerctl.user-invokable: \"true\"}",
+            "user-invocable",
+        ),
+        (
+            "allowed-tools: Read\nmetadata: {workerctl.allowed-tools: '\"Bash\"'}",
+            "allowed-tools",
+        ),
+        (
+            "allowed-tools: Read\nmetadata: {workerctl.allowed_tools: '[\"Bash\"]'}",
+            "allowed-tools",
+        ),
+        (
+            "license: MIT\nmetadata: {workerctl.license: '\"GPL\"'}",
+            "license",
+        ),
+        (
+            "version: 1\nmetadata: {workerctl.description: '\"Two\"', workerctl.metadata: '{}', x: y}",
+            "version",
+        ),
+    ] {
+        for (target, _) in TARGETS {
+            let (keys, text) = match of_agent(more, target) {
+                Ok(converted) => converted,
+                // Refusing loses nothing.
+                Err(ConvertError::Restriction(_) | ConvertError::Clash(_))
+                    if target == Target::Portable =>
+                {
+                    continue;
+                }
+                Err(other) => panic!("{more} {target:?}: {other}"),
+            };
+            assert_eq!(keys.description, "One", "{more} {target:?}");
+            assert_eq!(
+                keys.model_invocable,
+                key != "disable-model-invocation",
+                "{target:?}\n{text}"
+            );
+            assert_eq!(
+                keys.user_invocable,
+                key != "user-invocable",
+                "{target:?}\n{text}"
+            );
+            let only = (key == "allowed-tools").then(|| vec!["Read".to_owned()]);
+            assert_eq!(keys.allowed_tools, only, "{target:?}\n{text}");
+            if key == "license" {
+                assert_eq!(keys.written["license"], "MIT", "{target:?}\n{text}");
+            }
+            // What does not restrict may come back under its key.
+            let kept = key == "user-invocable" || text.contains("workerctl.");
+            assert!(kept, "{more} {target:?}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_near_miss_of_a_restriction_is_not_hidden() {
+    for more in [
+        "user-invokable: false",
+        "disable_model_invocation: true",
+        "required-tools: [x]",
+        "mutating: true",
+        "approval-required: true",
+    ] {
+        let refused = of_agent(more, Target::Portable).unwrap_err();
+        assert!(
+            matches!(refused, ConvertError::Restriction(_)),
+            "{more}: {refused}"
+        );
+        assert!(of_agent(more, Target::Agent).is_ok(), "{more}");
+    }
+    for more in [
+        "allowedTools: [Read]",
+        "allowed_tools: [Read]",
+        "allowed_tools: Read",
+    ] {
+        for (target, _) in TARGETS {
+            let (keys, text) = of_agent(more, target).unwrap();
+            assert_eq!(
+                keys.allowed_tools.unwrap(),
+                ["Read"],
+                "{more} {target:?}\n{text}"
+            );
+            assert!(keys.required_tools.is_empty(), "{more} {target:?}\n{text}");
+        }
+    }
+    for more in [
+        "user-invokable: true",
+        "required_tools: []",
+        "mutating: false",
+    ] {
+        assert!(of_agent(more, Target::Portable).is_ok(), "{more}");
+    }
+}
+
+#[test]
+fn what_would_say_something_else_or_be_rejected_is_refused() {
+    for (more, target, key) in [
+        ("tools: {a: b}", Target::Workspace, "tools"),
+        ("tools: [Read]", Target::WorkspacePage, "tools"),
+        (
+            "allowed-tools: ['Bash git']",
+            Target::Portable,
+            "allowed-tools",
+        ),
+    ] {
+        let refused = of_agent(more, target).unwrap_err();
+        assert_eq!(refused, ConvertError::Clash(key.to_owned()), "{more}");
+    }
+    // What no other dialect knows is kept.
+    let (keys, _) = of_agent("tools: {a: b}\nallowed-tools: Read", Target::Agent).unwrap();
+    assert_eq!(keys.written["tools"], serde_json::json!({"a": "b"}));
+    // A metadata that is a text comes back beside other keys.
+    let (keys, text) = of_agent("metadata: plain\nversion: 2", Target::Portable).unwrap();
+    let back = convert(&keys, "Do it.", Target::Agent).unwrap();
+    let (keys, _) = read(".claude/skills/a/SKILL.md", &back.text);
+    assert_eq!(keys.written["metadata"], "plain", "{text}");
+    assert_eq!(keys.written["version"], 2, "{text}");
+}

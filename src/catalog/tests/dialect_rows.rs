@@ -160,6 +160,24 @@ fn rows() -> Vec<Row> {
             Some(("prose-quoted", WARNING, 3, 1, "\"[beta]")),
         ),
         row(
+            "value is nothing but a bracket",
+            &page("a", "[WIP]"),
+            true,
+            Some(("prose-quoted", WARNING, 3, 1, "description: \"[WIP]\"")),
+        ),
+        row(
+            "a list that is no prose",
+            "---\nname: a\ndescription: [one,\n  two]\n---\nDo it.\n",
+            false,
+            Some(("wrong-type", ERROR, 3, 14, "")),
+        ),
+        row(
+            "licence with a colon",
+            &with("license: Foo: bar"),
+            true,
+            Some(("prose-quoted", WARNING, 4, 1, "\"Foo: bar\"")),
+        ),
+        row(
             "restriction with a colon",
             &with("allowed-tools: a: b"),
             false,
@@ -194,6 +212,30 @@ fn rows() -> Vec<Row> {
             &with("user-invokable: 0"),
             false,
             Some(("restriction-malformed", ERROR, 4, 17, "true")),
+        ),
+        row(
+            "mutating malformed",
+            &with("mutating: perhaps"),
+            false,
+            Some(("restriction-malformed", ERROR, 4, 11, "true")),
+        ),
+        row(
+            "approval malformed",
+            &with("approval_required: maybe"),
+            false,
+            Some(("restriction-malformed", ERROR, 4, 20, "true")),
+        ),
+        row(
+            "near miss of mutating malformed",
+            &with("mutatng: 5"),
+            false,
+            Some(("restriction-malformed", ERROR, 4, 10, "true")),
+        ),
+        row(
+            "restrictions that can be understood",
+            &with("mutating: true\napproval_required: false"),
+            true,
+            None,
         ),
         row(
             "required tools malformed",

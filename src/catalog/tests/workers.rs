@@ -254,6 +254,10 @@ fn malformed_restrictions_reject_what_they_stand_in() {
         ),
         ("allowed-tools: {a: b}", 20, "[Read, Grep]"),
         ("required_tools: 7", 21, "[Read, Grep]"),
+        // A near miss of a restriction counts as the restriction.
+        ("mutatng: 5", 14, "mutating: true"),
+        ("user-invokable: 0", 21, "user-invocable: true"),
+        ("allowedTools: {a: b}", 19, "[Read, Grep]"),
     ] {
         let yaml = format!(
             "worker: {{id: w}}\nskills:\n  - id: good\n    run: date\n  - id: bad\n    run: date\n    {line}\n"
@@ -268,6 +272,17 @@ fn malformed_restrictions_reject_what_they_stand_in() {
             matches!(catalog.find("bad"), Lookup::Rejected(_, problems) if problems.len() == 1)
         );
     }
+}
+
+#[test]
+fn a_near_miss_of_a_restriction_of_a_skill_restricts() {
+    let yaml = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, mutatng: true}\n  - {id: b, description: d, run: date, mutating: false, Mutating: true}\n  - {id: c, description: d, run: date, approval-required: true}\n  - {id: d, description: d, run: date, x-mutating: true}\n";
+    let catalog = check_worker(yaml, ("key-misspelled", WARNING, 3, 40, "write `mutating`"));
+    let skills = &catalog.workers[0].skills;
+    let mutating: Vec<bool> = skills.iter().map(|skill| skill.mutating).collect();
+    assert_eq!(mutating, [true, true, false, false]);
+    let available: Vec<bool> = skills.iter().map(|skill| skill.is_available()).collect();
+    assert_eq!(available, [true, true, false, true]);
 }
 
 #[test]

@@ -1,0 +1,56 @@
+//! What a worker's skill says of who may start it, and of what has to be there before.
+
+use serde_json::Value;
+
+use super::dialect::tools;
+use super::keys::SKILL;
+use super::restrict;
+use crate::model::Skill;
+
+/// Conditions of a worker's skill. They hold for models and programs that act for one; a person who runs it
+/// has decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conditions {
+    /// Whether a model may start it by itself.
+    pub model_invocable: bool,
+    /// Whether it is offered to people.
+    pub user_invocable: bool,
+    /// Tools that must exist before it starts.
+    pub required_tools: Vec<String>,
+    /// The only tools that it may use; absent: any.
+    pub allowed_tools: Option<Vec<String>>,
+    /// Tool sets that must exist before it starts.
+    pub toolsets: Vec<String>,
+}
+
+impl Conditions {
+    /// Those of a skill; where two are written the stricter holds.
+    pub fn of(skill: &Skill) -> Conditions {
+        let mut found = Conditions {
+            model_invocable: true,
+            user_invocable: true,
+            required_tools: Vec::new(),
+            allowed_tools: None,
+            toolsets: Vec::new(),
+        };
+        for (key, value) in &skill.kept {
+            match restrict::meant(key, SKILL) {
+                Some("disable-model-invocation") => {
+                    found.model_invocable &= *value == Value::Bool(false);
+                }
+                Some("user-invocable") => found.user_invocable &= *value == Value::Bool(true),
+                Some("required_tools") => found.required_tools.extend(tools::names(value)),
+                Some("allowed-tools") => {
+                    let allowed = tools::names(value);
+                    match &mut found.allowed_tools {
+                        Some(both) => both.retain(|tool| allowed.contains(tool)),
+                        none => *none = Some(allowed),
+                    }
+                }
+                _ if key == "toolsets" => found.toolsets = tools::names(value),
+                _ => {}
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,235 @@
+//! Which skills are offered, under which names, and what a worker's skill says of who may use it.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, page, text_of};
+use crate::workspace::Workspace;
+
+fn names(list: &Value) -> Vec<String> {
+    let one = |one: &Value| one["name"].as_str().unwrap().to_owned();
+    list.as_array().unwrap().iter().map(one).collect()
+}
+
+fn prompts(client: &mut Client) -> Vec<String> {
+    names(&client.result("prompts/list", &json!({}))["prompts"])
+}
+
+fn addresses(client: &mut Client) -> Vec<String> {
+    let listed = client.result("resources/list", &json!({}));
+    let uri = |one: &Value| one["uri"].as_str().unwrap().to_owned();
+    let all = listed["resources"].as_array().unwrap().iter().map(uri);
+    all.filter(|uri| uri.starts_with("skill:")).collect()
+}
+
+/// What `use_skill` says, and whether it is an error.
+fn used(client: &mut Client, skill: &str, input: &Value) -> (String, bool) {
+    let result = client.call("use_skill", &json!({"skill": skill, "input": input}));
+    (text_of(&result), result["isError"] == true)
+}
+
+const RESTRICTED: &str = "
+  - {id: open, description: d, run: 'echo open'}
+  - {id: people, description: d, run: 'echo ran', disable-model-invocation: true}
+  - {id: near, description: d, run: 'echo ran', disable_model_invocation: true}
+  - {id: models, description: d, run: 'echo ran', user-invocable: false}
+  - {id: tool, description: d, run: 'echo ran', required_tools: [nosuchtool]}
+  - {id: tools, description: d, run: 'echo ran', required_tools: 'nosuchtool, other'}
+  - {id: set, description: d, run: 'echo ran', toolsets: [nosuch]}
+  - {id: only, description: d, run: 'echo ran', allowed-tools: [Read]}
+  - {id: off, description: d, run: 'echo ran', disable-model-invocation: false, required_tools: []}
+";
+
+#[test]
+fn a_workers_skill_is_held_to_what_it_restricts() {
+    let workspace = Workspace::with_skills(RESTRICTED);
+    let mut client = Client::connect(&workspace);
+    let description = client.tool("skill")["description"].to_string();
+    for hidden in ["people", "near"] {
+        assert!(!description.contains(&format!("<name>{hidden}</name>")));
+        for (tool, key) in [
+            ("skill", "name"),
+            ("Skill", "skill_name"),
+            ("loadSkill", "skillName"),
+        ] {
+            let said = client.call(tool, &json!({key: hidden})).to_string();
+            assert!(said.contains("it is for people"), "{tool} {hidden}: {said}");
+        }
+        let (said, error) = used(&mut client, hidden, &json!({}));
+        assert!(error && said.contains("it is for people"), "{said}");
+        let listed = client.call("list_skills", &json!({"query": hidden}));
+        let why = &listed["structuredContent"]["skills"][0]["unavailable"];
+        assert!(why.to_string().contains("it is for people"), "{listed}");
+        let shown = workspace.json(&["skill", "show", hidden]);
+        assert_eq!(shown["model_invocable"], false, "{shown}");
+        let address = json!({"uri": format!("skill://{hidden}/SKILL.md")});
+        let answer = client.ask("resources/read", &address);
+        assert_eq!(answer["error"]["code"], -32_002, "{answer}");
+    }
+    assert!(description.contains("<name>models</name>"), "{description}");
+    let expected = [
+        "near", "off", "only", "open", "people", "set", "tool", "tools",
+    ];
+    assert_eq!(prompts(&mut client), expected);
+    let answer = client.ask("prompts/get", &json!({"name": "models"}));
+    assert_eq!(answer["error"]["code"], -32_602, "{answer}");
+    for (skill, expected) in [
+        (
+            "tool",
+            "Skill requires tool 'nosuchtool' which is not available",
+        ),
+        (
+            "w/tools",
+            "Skill requires tool 'nosuchtool' which is not available",
+        ),
+        (
+            "set",
+            "Skill requires toolset 'nosuch' which is not available",
+        ),
+        ("only", "`allowed-tools` lets it use only Read"),
+    ] {
+        let (said, error) = used(&mut client, skill, &json!({}));
+        assert!(error && said.contains(expected), "{skill}: {said}");
+    }
+    for skill in ["open", "models", "off"] {
+        let (said, error) = used(&mut client, skill, &json!({}));
+        assert!(!error, "{skill}: {said}");
+    }
+    assert!(client.leave().success());
+    let runs = workspace.json(&["runs"]);
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 3, "{runs}");
+}
+
+#[test]
+fn instructions_of_a_worker_are_checked_before_a_model_is_missed() {
+    let workspace = Workspace::with_skills(
+        "
+  - id: told
+    description: d
+    instructions: Do it.
+    required_tools: [bash]
+    input_schema: {type: object, properties: {a: {type: string}}, required: [a]}
+  - {id: plain, description: d, instructions: Do it.}
+  - {id: faced, description: d, instructions: Do it., interface: {inputs: [{name: who, type: string, required: true}]}}
+",
+    );
+    let mut client = Client::connect(&workspace);
+    for (skill, input, expected) in [
+        (
+            "told",
+            json!({}),
+            "Invalid input: \"a\" is a required property",
+        ),
+        (
+            "told",
+            json!({"a": "x"}),
+            "Skill requires tool 'bash' which is not available",
+        ),
+        (
+            "plain",
+            json!({}),
+            "Skill 'plain' needs a model, and none is configured.",
+        ),
+        ("faced", json!({}), "Invalid input: "),
+        (
+            "w/faced",
+            json!({"who": "x"}),
+            "Skill 'faced' needs a model, and none is configured.",
+        ),
+    ] {
+        let (said, error) = used(&mut client, skill, &input);
+        assert!(error && said.starts_with(expected), "{skill}: {said}");
+    }
+}
+
+#[test]
+fn mutating_skills_are_offered_only_where_they_may_run() {
+    let workspace = Workspace::with_skills(
+        "  - {id: reads, description: d, run: 'true'}\n  - {id: writes, description: d, run: 'true', mutating: true}\n",
+    );
+    let mut client = Client::connect(&workspace);
+    for tool in ["skill", "Skill"] {
+        let description = client.tool(tool)["description"].to_string();
+        assert!(!description.contains("writes"), "{description}");
+    }
+    assert_eq!(prompts(&mut client), ["reads"]);
+    assert_eq!(addresses(&mut client), ["skill://reads/SKILL.md"]);
+    let answer = client.ask("prompts/get", &json!({"name": "writes"}));
+    assert_eq!(answer["error"]["code"], -32_602, "{answer}");
+    // Who asks is told of it, and why it does not run.
+    let listed = client.call("list_skills", &json!({"query": "writes"}));
+    let why = &listed["structuredContent"]["skills"][0]["unavailable"];
+    assert!(why.to_string().contains("mutating: allow"), "{listed}");
+    assert!(client.leave().success());
+
+    workspace.write("workerctl.yaml", "mcp: {mutating: allow}\n");
+    let mut client = Client::connect(&workspace);
+    let description = client.tool("skill")["description"].to_string();
+    assert!(description.contains("<name>writes</name>"), "{description}");
+    assert_eq!(prompts(&mut client), ["reads", "writes"]);
+    assert_eq!(addresses(&mut client).len(), 2);
+}
+
+#[test]
+fn a_name_with_a_colon_is_a_workers_skill_first() {
+    let workspace = Workspace::with_skills("  - {id: one, description: d, run: 'echo worker'}\n");
+    for name in ["w:one", ":", "x:", ":y", "a:b"] {
+        let path = format!(".claude/skills/{}/SKILL.md", name.replace(':', "-"));
+        let quoted = format!("\"{name}\"");
+        workspace.write(&path, &page(&quoted, &format!("of root {name}"), "root"));
+    }
+    let mut client = Client::connect(&workspace);
+    for name in ["w/one", "w:one", "one"] {
+        let (said, error) = used(&mut client, name, &json!({}));
+        assert_eq!((said.as_str(), error), ("worker", false), "{name}");
+    }
+    for name in ["w:one", "one"] {
+        let text = client.text("skill", &json!({"name": name}));
+        assert!(!text.contains("root"), "{name}: {text}");
+    }
+    // Every name that is listed finds what it is listed with.
+    let expected = [".claude:w:one", ":", ":y", "a:b", "one", "x:"];
+    assert_eq!(prompts(&mut client), expected);
+    for name in expected {
+        let text = client.text("skill", &json!({"name": name}));
+        assert!(text.starts_with("Loading: "), "{name}: {text}");
+        let root = name.strip_prefix(".claude:").unwrap_or(name);
+        let own = text.contains(&format!("of root {root}\n"));
+        assert_eq!(own, name != "one", "{name}: {text}");
+    }
+    let (said, _) = used(&mut client, "a/b", &json!({}));
+    assert_eq!(said, "Skill 'a/b' not found");
+}
+
+#[test]
+fn what_was_rejected_keeps_its_name_and_a_rejected_worker_takes_none() {
+    let workspace = Workspace::with_skills(
+        "  - {id: good, description: d, run: 'echo good'}\n  - {id: bad, description: d, run: 'true', mutating: perhaps}\n",
+    );
+    workspace.write("workers/gitw/worker.yaml", "worker: {id: gitw, id: x}\n");
+    for name in ["bad", "gitw"] {
+        let path = format!(".claude/skills/{name}/SKILL.md");
+        workspace.write(&path, &page(name, "of a root", "root"));
+    }
+    let mut client = Client::connect(&workspace);
+    for name in ["bad", "w:bad", "gitw:any"] {
+        let text = client.text("skill", &json!({"name": name}));
+        assert!(text.contains("cannot be loaded: "), "{name}: {text}");
+    }
+    let (said, error) = used(&mut client, "bad", &json!({}));
+    assert!(error && said.contains("`mutating` must be"), "{said}");
+    assert_eq!(prompts(&mut client), [".claude:bad", "gitw", "good"]);
+    for name in [".claude:bad", "gitw"] {
+        let text = client.text("skill", &json!({"name": name}));
+        assert!(text.contains("of a root"), "{name}: {text}");
+    }
+    assert!(client.leave().success());
+    // The other face has the same rule.
+    let shown = workspace.run(&["skill", "show", "bad", "--json"]);
+    assert_eq!(shown.code, 4, "{shown:?}");
+    for name in [".claude:bad", "gitw"] {
+        let shown = workspace.json(&["skill", "show", name]);
+        assert_eq!(shown["description"], "of a root", "{shown}");
+    }
+    let run = workspace.run(&["run", "gitw/any"]);
+    assert_eq!(run.code, 4, "{run:?}");
+}
