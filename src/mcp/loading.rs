@@ -74,7 +74,8 @@ fn unusable(name: &str, why: &str) -> String {
     format!("Skill '{}' cannot be loaded: {why}.", shown(name))
 }
 
-fn people_only() -> &'static str {
+/// Why a model is not given a skill that is for people.
+pub(super) fn people_only() -> &'static str {
     Standing::PeopleOnly.reason().unwrap_or_default()
 }
 
@@ -147,7 +148,7 @@ impl Handed {
 pub(super) fn load_skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToolResult {
     let data = match handed_out(skills, trust, name) {
         Err(why) => return answer::failure(why),
-        Ok((entry, Handed::OfWorker(skill))) => match page::read(skills, &entry) {
+        Ok((entry, Handed::OfWorker(skill))) => match page::of_worker(skills, &skill) {
             Ok(page) => {
                 let own = WorkerPage::of(&skills.catalog.root, &skill);
                 let listed = own.and_then(|own| own.files().ok()).unwrap_or_default();
@@ -208,18 +209,6 @@ pub(super) fn load_file(
     }
 }
 
-/// A file beside a skill of a root, as text, whether it is trusted or not.
-pub(super) fn file_text(entry: &Entry, path: &str) -> Result<String, String> {
-    let What::Root(skill) = &entry.what else {
-        return Err("the skill of a worker has no files here".to_owned());
-    };
-    let loaded = skill
-        .load()
-        .map_err(|problems| Unreadable::of(&problems).message())?;
-    let bytes = files::read(skill, &loaded.keys, path);
-    as_text(&skill.directory(), path, bytes)
-}
-
 fn as_text(
     directory: &Path,
     path: &str,
@@ -237,8 +226,6 @@ fn as_text(
 
 /// What `list_skills` was asked.
 pub(super) struct Query<'a> {
-    /// What has been trusted.
-    pub(super) trust: &'a TrustFiles,
     /// Words that name or description hold, case aside.
     pub(super) words: &'a str,
     /// Skills to leave out at the beginning.
@@ -335,10 +322,7 @@ fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>, brief: bool) -> Val
         "source": entry.source(),
     });
     let why = match &entry.what {
-        What::Root(skill) => match skills.standing(entry) {
-            Standing::Untrusted => query.trust.state(skill).reason().map(str::to_owned),
-            standing => standing.reason().map(str::to_owned),
-        },
+        What::Root(_) => skills.standing(entry).reason().map(str::to_owned),
         What::Worker(_, skill) if !skill.is_available() => Some(
             skill
                 .unavailable

@@ -8,7 +8,7 @@ use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::roots::worker_page::WorkerPage;
 use crate::catalog::{Conditions, RootSkill};
 use crate::model::definition::RunText;
-use crate::model::{Problem, Severity, Skill};
+use crate::model::{Problem, Skill};
 
 /// A skill's text.
 pub(super) struct Page {
@@ -93,7 +93,7 @@ pub(super) fn hand_out(
 ) -> Result<Page, Unreadable> {
     match &entry.what {
         What::Root(skill) => Ok(of_root(skill, skill.hand_out(trust)?)),
-        What::Worker(..) => read(skills, entry),
+        What::Worker(_, skill) => of_worker(skills, skill),
     }
 }
 
@@ -107,51 +107,32 @@ fn of_root(skill: &RootSkill, loaded: LoadedSkill) -> Page {
     }
 }
 
-/// Reads a skill anew, whether it is trusted or not.
-pub(super) fn read(skills: &Skills, entry: &Entry) -> Result<Page, Unreadable> {
-    match &entry.what {
-        What::Root(skill) => {
-            let loaded = skill.load().map_err(|problems| Unreadable::of(&problems))?;
-            if !loaded.keys.violations.is_empty() {
-                return Err(Unreadable::Invalid(loaded.keys.violations));
-            }
-            let errors = loaded
-                .problems
-                .iter()
-                .filter(|one| one.severity == Severity::Error);
-            let errors: Vec<Problem> = errors.cloned().collect();
-            if !errors.is_empty() {
-                return Err(Unreadable::of(&errors));
-            }
-            Ok(of_root(skill, loaded))
+/// Reads a worker's skill anew.
+pub(super) fn of_worker(skills: &Skills, skill: &Skill) -> Result<Page, Unreadable> {
+    let Some(page) = WorkerPage::of(&skills.catalog.root, skill) else {
+        let text = written_out(skill);
+        return Ok(as_page(
+            skill,
+            (text.clone(), text),
+            skill.directory.clone(),
+        ));
+    };
+    let path = page.path();
+    match page.read() {
+        Ok(text) => {
+            let directory = path.parent().unwrap_or(&path).to_string_lossy();
+            Ok(as_page(
+                skill,
+                (text.whole, text.body),
+                directory.into_owned(),
+            ))
         }
-        What::Worker(_, skill) => {
-            let Some(page) = WorkerPage::of(&skills.catalog.root, skill) else {
-                let text = written_out(skill);
-                return Ok(of_worker(
-                    skill,
-                    (text.clone(), text),
-                    skill.directory.clone(),
-                ));
-            };
-            let path = page.path();
-            match page.read() {
-                Ok(text) => {
-                    let directory = path.parent().unwrap_or(&path).to_string_lossy();
-                    Ok(of_worker(
-                        skill,
-                        (text.whole, text.body),
-                        directory.into_owned(),
-                    ))
-                }
-                Err(_) if !path.exists() => Err(Unreadable::Gone),
-                Err(why) => Err(Unreadable::Inaccessible(why)),
-            }
-        }
+        Err(_) if !path.exists() => Err(Unreadable::Gone),
+        Err(why) => Err(Unreadable::Inaccessible(why)),
     }
 }
 
-fn of_worker(skill: &Skill, (text, body): (String, String), directory: String) -> Page {
+fn as_page(skill: &Skill, (text, body): (String, String), directory: String) -> Page {
     Page {
         text,
         body,

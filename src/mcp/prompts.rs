@@ -78,7 +78,7 @@ pub(super) fn get(
     if !skills.is_for_people(&entry) {
         return Err(unknown());
     }
-    let page = page::read(skills, &entry).map_err(|why| {
+    let page = page::hand_out(skills, skills.trust(), &entry).map_err(|why| {
         let why = format!("`{}` cannot be loaded: {}", shown(name), why.message());
         ErrorData::invalid_params(why, None)
     })?;

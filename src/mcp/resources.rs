@@ -13,11 +13,12 @@ use serde_json::json;
 use super::answer;
 use super::engines::Engines;
 use super::finding::{Found, find, shown};
-use super::loading::file_text;
+use super::loading::{hand_out, people_only};
 use super::page;
 use super::prompts::place_of;
 use super::skills::{Entry, Skills, What};
 use super::threads;
+use crate::catalog::roots::worker_page::WorkerPage;
 use crate::catalog::roots::{Form, files};
 use crate::model::Kind;
 
@@ -41,7 +42,7 @@ pub(super) fn list(
     let mut found: Vec<Resource> = usable
         .iter()
         .take(PAGE)
-        .flat_map(|one| of_skill(one))
+        .flat_map(|one| of_skill(skills, one))
         .collect();
     let more = usable.len() > PAGE;
     if !more {
@@ -52,19 +53,22 @@ pub(super) fn list(
     Ok(result)
 }
 
-fn of_skill(entry: &Entry) -> Vec<Resource> {
+fn of_skill(skills: &Skills, entry: &Entry) -> Vec<Resource> {
     let own = Resource::new(uri(&entry.name, OWN), entry.name.clone())
         .with_description(entry.description())
         .with_mime_type("text/markdown");
     let mut found = vec![own];
-    let What::Root(skill) = &entry.what else {
-        return found;
-    };
     // Only what is there to be loaded; a skill that cannot be read has its own file at most.
-    let listed = match (skill.form, skill.load()) {
-        (Form::Directory, Ok(loaded)) => files::list(skill, &loaded.keys).unwrap_or_default(),
-        _ => files::FileList::default(),
+    let listed = match &entry.what {
+        What::Root(skill) => match (skill.form, skill.load()) {
+            (Form::Directory, Ok(loaded)) => files::list(skill, &loaded.keys).ok(),
+            _ => None,
+        },
+        What::Worker(_, skill) => {
+            WorkerPage::of(&skills.catalog.root, skill).and_then(|page| page.files().ok())
+        }
     };
+    let listed = listed.unwrap_or_default();
     for file in listed.files.iter().filter(|file| file.refused.is_none()) {
         let mut one = Resource::new(
             uri(&entry.name, &file.path),
@@ -139,14 +143,20 @@ fn of_address(skills: &Skills, name: &str, path: &str) -> Result<String, String>
     let Found::Skill(entry) = find(skills, name) else {
         return Err(format!("Skill '{}' not found", shown(name)));
     };
+    let cannot = |why: String| format!("Skill '{}' cannot be read: {why}", entry.name);
     if let Some(why) = skills.standing(&entry).reason() {
-        return Err(format!("Skill '{}' cannot be read: {why}", entry.name));
+        return Err(cannot(why.to_owned()));
     }
+    let trust = skills.trust();
     if path == OWN {
-        let page = page::read(skills, &entry).map_err(|why| why.message())?;
+        let page = page::hand_out(skills, trust, &entry).map_err(|why| cannot(why.message()))?;
+        if !page.model_invocable {
+            return Err(cannot(people_only().to_owned()));
+        }
         return Ok(page.text);
     }
-    file_text(&entry, path)
+    let handed = hand_out(trust, &entry).map_err(cannot)?;
+    handed.file_text(skills, trust, path)
 }
 
 fn skill_address(address: &str) -> Option<(String, String)> {

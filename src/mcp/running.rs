@@ -15,11 +15,12 @@ use tokio::time::{interval_at, sleep_until};
 use super::answer::{self, apart};
 use super::engines::Engines;
 use super::finding::{Found, find_to_run, shown};
+use super::loading::{Handed, hand_out};
 use super::page::Unreadable;
 use super::results;
 use super::skills::{Entry, Skills, What};
+use crate::catalog::Conditions;
 use crate::catalog::input_schema::InputSchema;
-use crate::catalog::{Conditions, RootSkill};
 use crate::inputs::{self, Given};
 use crate::model::{Diagnostic, Kind, Phase, RunId, Skill};
 use crate::protocol::{CancelRequest, RunSummary, SubmitRequest, WatchEvent};
@@ -88,7 +89,7 @@ fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitReque
     }
     match &entry.what {
         What::Worker(_, skill) => of_worker(skills, &entry, skill, input),
-        What::Root(skill) => Err(of_root(&entry, skill, input)),
+        What::Root(_) => Err(of_root(skills, &entry, input)),
     }
 }
 
@@ -134,10 +135,11 @@ fn of_worker(
 }
 
 /// Why instructions are not carried out.
-fn of_root(entry: &Entry, skill: &RootSkill, input: JsonObject) -> String {
-    let loaded = match skill.load() {
-        Ok(loaded) => loaded,
-        Err(problems) => return cannot(entry, &Unreadable::of(&problems).message()),
+fn of_root(skills: &Skills, entry: &Entry, input: JsonObject) -> String {
+    let loaded = match hand_out(skills.trust(), entry) {
+        Ok(Handed::OfRoot(_, loaded)) => loaded,
+        Ok(Handed::OfWorker(_)) => return needs_model(entry),
+        Err(why) => return cannot(entry, &why),
     };
     let keys = &loaded.keys;
     check_schema(entry, keys.input_schema.as_ref(), input)

@@ -158,8 +158,8 @@ impl Server {
         &self,
         ask: impl FnOnce(&Skills, &TrustFiles) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let trust = TrustFiles::of(&self.state_dir);
-        self.about(move |skills, _| ask(skills, &trust)).await
+        self.about(move |skills, _| ask(skills, skills.trust()))
+            .await
     }
 
     fn running(&self, context: &RequestContext<RoleServer>) -> Running {
@@ -223,16 +223,15 @@ impl Server {
                 let arguments = Arguments::read("list_skills", given, &["query", "offset"])?;
                 let words = arguments.text("query")?.unwrap_or_default().to_owned();
                 let offset = arguments.number("offset")?.unwrap_or(0);
-                let listed = move |skills: &Skills, trust: &TrustFiles| {
+                let listed = move |skills: &Skills, _: &Arc<Engines>| {
                     let query = loading::Query {
-                        trust,
                         words: &words,
                         offset: usize::try_from(offset).unwrap_or(usize::MAX),
                         mutating: skills.catalog.config.mcp.mutating,
                     };
                     loading::list_skills(skills, &query)
                 };
-                self.handing(listed).await
+                self.about(listed).await
             }
             _ => {
                 self.call_about_runs(request.name.as_ref(), given, context)

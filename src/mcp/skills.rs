@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::finding::lookup;
 use super::listing::{Form, Line, list};
-use crate::catalog::roots::trust::TrustFiles;
+use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::{Catalog, Conditions, Lookup, RootSkill};
 use crate::model::{Scope, Skill, Worker};
 
@@ -42,8 +42,8 @@ pub(super) enum Standing {
     PeopleOnly,
     /// To nobody: it breaks the contract of its root.
     Invalid,
-    /// To nobody until somebody trusts it.
-    Untrusted,
+    /// To nobody until somebody trusts it as it is.
+    Untrusted(Trust),
 }
 
 impl Standing {
@@ -53,7 +53,7 @@ impl Standing {
             Standing::Ready => None,
             Standing::PeopleOnly => Some("it is for people: a model may not start it by itself"),
             Standing::Invalid => Some("it breaks the rules of its root"),
-            Standing::Untrusted => Some("nobody has trusted it; `workerctl skill trust` does"),
+            Standing::Untrusted(trust) => trust.reason(),
         }
     }
 }
@@ -180,11 +180,25 @@ impl Skills {
     /// Whether a skill is handed out as it is now.
     pub(super) fn standing(&self, entry: &Entry) -> Standing {
         match &entry.what {
-            What::Root(skill) if !skill.valid => Standing::Invalid,
-            What::Root(skill) if !self.trust.state(skill).holds() => Standing::Untrusted,
-            What::Worker(..) | What::Root(_) if !entry.for_models => Standing::PeopleOnly,
-            What::Worker(..) | What::Root(_) => Standing::Ready,
+            What::Root(skill) if !skill.valid => return Standing::Invalid,
+            What::Root(skill) => {
+                let trust = self.trust.state(skill);
+                if !trust.holds() {
+                    return Standing::Untrusted(trust);
+                }
+            }
+            What::Worker(..) => {}
         }
+        if entry.for_models {
+            Standing::Ready
+        } else {
+            Standing::PeopleOnly
+        }
+    }
+
+    /// What has been trusted.
+    pub(super) fn trust(&self) -> &TrustFiles {
+        &self.trust
     }
 
     /// Whether it is offered at all: what changes things only where the configuration says so.

@@ -39,6 +39,14 @@ fn a_trusted_skill_that_changed_is_said_to_have_changed_by_every_tool() {
         assert!(text.contains("has changed since"), "{tool}: {text}");
         assert!(!text.contains("EVIL") && !text.contains("nobody"), "{text}");
     }
+    let used = text_of(&client.call("use_skill", &json!({"skill": "a"})));
+    assert!(used.contains("has changed since"), "{used}");
+    for path in ["SKILL.md", "near.md"] {
+        let address = json!({"uri": format!("skill://a/{path}")});
+        let answer = client.ask("resources/read", &address).to_string();
+        assert!(answer.contains("has changed since"), "{answer}");
+        assert!(!answer.contains("EVIL"), "{answer}");
+    }
     let listed = client.call("list_skills", &json!({}));
     let why = &listed["structuredContent"]["skills"][0]["unavailable"];
     assert!(why.as_str().unwrap().contains("has changed since"), "{why}");

@@ -64,6 +64,35 @@ fn the_whole_file_is_handed_out_with_its_directory() {
 }
 
 #[test]
+fn its_files_are_resources() {
+    let workspace = workspace();
+    let mut client = Client::connect(&workspace);
+    let answer = client.ask("resources/list", &json!({}));
+    let listed: Vec<&str> = answer["result"]["resources"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one["uri"].as_str())
+        .filter(|uri| uri.starts_with("skill://review/"))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            "skill://review/SKILL.md",
+            "skill://review/guidelines/style.md"
+        ]
+    );
+    let style = json!({"uri": "skill://review/guidelines/style.md"});
+    let read = client.ask("resources/read", &style);
+    assert_eq!(read["result"]["contents"][0]["text"], "# Style\n", "{read}");
+    for path in ["link.md", "other.md", "../../worker.yaml"] {
+        let refused = json!({"uri": format!("skill://review/{path}")});
+        let answer = client.ask("resources/read", &refused);
+        assert_eq!(answer["error"]["code"], -32_002, "{path}: {answer}");
+    }
+}
+
+#[test]
 fn it_is_loaded_with_the_tool_sets_and_files_that_it_declares() {
     let workspace = workspace();
     let mut client = Client::connect(&workspace);
