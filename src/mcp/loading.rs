@@ -322,7 +322,6 @@ fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>, brief: bool) -> Val
         "source": entry.source(),
     });
     let why = match &entry.what {
-        What::Root(_) => skills.standing(entry).reason().map(str::to_owned),
         What::Worker(_, skill) if !skill.is_available() => Some(
             skill
                 .unavailable
@@ -335,7 +334,7 @@ fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>, brief: bool) -> Val
             Some(super::running::NOT_ALLOWED.to_owned())
         }
         What::Worker(worker, _) if worker.template => Some("its worker is a template".to_owned()),
-        What::Worker(..) => skills.standing(entry).reason().map(str::to_owned),
+        What::Worker(..) | What::Root(_) => skills.standing(entry).reason().map(str::to_owned),
     };
     if let What::Worker(_, skill) = &entry.what {
         one["mutating"] = json!(skill.mutating);
