@@ -11,6 +11,8 @@
 
 #[path = "mcp/client.rs"]
 mod client;
+#[path = "mcp/contract_rules.rs"]
+mod contract_rules;
 #[path = "mcp/files.rs"]
 mod files;
 #[path = "mcp/freshness.rs"]

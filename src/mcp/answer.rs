@@ -70,3 +70,18 @@ pub(super) async fn apart<T: Send + 'static>(
 ) -> Result<T, ErrorData> {
     tokio::task::spawn_blocking(work).await.map_err(internal)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// wave-skill-tool.md: "'system_error' // Unexpected system error".
+    #[test]
+    fn what_nobody_expected_is_an_internal_error_of_the_protocol() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let told = runtime.block_on(apart(|| panic!("unexpected")));
+        assert_eq!(told.map(|()| 0).unwrap_err().code.0, -32_603);
+    }
+}

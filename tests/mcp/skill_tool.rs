@@ -92,7 +92,8 @@ Important:
 
 #[test]
 fn an_existing_skill_is_loaded_whatever_its_case() {
-    // "1. Load existing skill: Returns skill content"; "2. Case-insensitive match: "Git" finds "git"".
+    // "1. Load existing skill: Returns skill content"; "2. Case-insensitive match: "Git" finds "git""; "Example 1:
+    // Load git skill"; "Example 2: Case-insensitive lookup: Successfully loads "mcp-builder" skill".
     let workspace = workspace();
     let mut client = Client::connect(&workspace);
     let directory = workspace.root.join(".claude/skills/git");
@@ -116,7 +117,8 @@ fn an_existing_skill_is_loaded_whatever_its_case() {
 
 #[test]
 fn a_skill_that_is_not_there_is_answered_with_those_that_are() {
-    // "3. Skill not found: Returns error with available skills".
+    // "3. Skill not found: Returns error with available skills"; "Missing Skill: Return error message with list of
+    // available skills. Suggest checking skill name spelling": the last sentence does, in the words of the format.
     let workspace = workspace();
     let mut client = Client::connect(&workspace);
     let expected = "Skill 'nonexistent' not found.\n\nAvailable skills:\n- git: Git deployment workflow skill\n- mcp-builder: MCP server development guide\n\nUse the exact skill name (case-insensitive) to load a skill.";
@@ -129,7 +131,8 @@ fn a_skill_that_is_not_there_is_answered_with_those_that_are() {
 
 #[test]
 fn arguments_are_held_to_the_schema() {
-    // "4. Empty name: Validation error"; "Skill name cannot be empty"; the schema is strict.
+    // "4. Empty name: Validation error"; "Skill name cannot be empty"; "Validate `name` parameter is non-empty
+    // string"; the schema is strict.
     let workspace = workspace();
     let mut client = Client::connect(&workspace);
     let refused = client.refusal("skill", &json!({"name": ""}));
@@ -183,7 +186,8 @@ fn the_first_root_that_has_a_name_wins_it() {
 
 #[test]
 fn skills_appear_and_go_with_the_next_refresh() {
-    // "6. Refresh detection: New skill appears after 30s"; "Deleted skills removed after next refresh cycle".
+    // "6. Refresh detection: New skill appears after 30s"; "Skills are scanned at server startup"; "New skills appear
+    // after next refresh cycle"; "Deleted skills removed after next refresh cycle".
     let workspace = workspace();
     let mut client = Client::connect(&workspace);
     assert!(
@@ -225,8 +229,9 @@ fn definitions_are_looked_at_every_30_seconds_where_nothing_else_is_said() {
 
 #[test]
 fn what_is_no_skill_is_skipped_and_logged_and_nothing_else_suffers() {
-    // "7. Missing directory", "8. Malformed frontmatter: Skips skill, logs warning", "9. Missing required
-    // field: Skips skill": only one of the eight directories is there.
+    // "7. Missing directory: Continues without error", "Skip directory silently. Continue scanning remaining
+    // directories"; "8. Malformed frontmatter: Skips skill, logs warning", "Don't break server"; "9. Missing required
+    // field: Skips skill", "Logged to stderr but don't cause errors": one of the eight directories is there.
     let workspace = Workspace::new();
     workspace.write("workerctl.yaml", "");
     workspace.write(".claude/skills/git/SKILL.md", GIT);
@@ -258,12 +263,15 @@ fn what_is_no_skill_is_skipped_and_logged_and_nothing_else_suffers() {
         });
         assert!(logged.contains(&format!("{broken}/SKILL.md")), "{logged}");
     }
+    for absent in [".agent/skills", "wave/skills"] {
+        assert!(!client.log().contains(absent), "{}", client.log());
+    }
     client.lives();
 }
 
 #[test]
 fn what_may_not_be_read_is_skipped_and_logged() {
-    // "10. Permission denied: Skips skill, logs error".
+    // "10. Permission denied: Skips skill, logs error"; "Skip inaccessible files/directories. Log error to stderr".
     let workspace = workspace();
     workspace.write(".claude/skills/shut/SKILL.md", &page("shut", "d", "x"));
     let path = workspace.root.join(".claude/skills/shut/SKILL.md");
@@ -284,7 +292,9 @@ fn what_may_not_be_read_is_skipped_and_logged() {
 
 #[test]
 fn names_lead_nowhere_else() {
-    // "Don't accept path separators in skill names"; "Any characters allowed (spaces, special chars, unicode)".
+    // "Don't accept path separators in skill names"; "Any characters allowed (spaces, special chars, unicode)";
+    // "Sanitize file paths to prevent directory traversal"; "Restrict access to predefined skill directories only";
+    // "Normalize to lowercase for lookup".
     let workspace = workspace();
     let odd = "Ünï code & <b> 'x' \u{1F600}";
     let quoted = serde_json::Value::from(odd).to_string();

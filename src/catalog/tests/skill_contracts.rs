@@ -184,3 +184,144 @@ fn only_what_is_valid_and_trusted_is_handed_out() {
     workspace.write(".agents/skills/c/SKILL.md", b"nothing");
     assert!(matches!(out("c"), Err(Withheld::Rejected(_))));
 }
+
+/// wave-skill-tool.md, "SKILL.md Contract", "Required Format", word for word, and "Skill Parser Integration": what is
+/// read of a file is "frontmatter", "content", "skillMetadata", "validationErrors: string[]", "isValid: boolean".
+#[test]
+fn a_file_of_the_required_format_is_read_in_full() {
+    let frontmatter = "name: skill-name\ndescription: Brief description of what this skill does and when to use it\n";
+    let body = "# Skill Content\nMarkdown content with instructions...";
+    let text = format!("---\n{frontmatter}---\n\n{body}\n");
+    let workspace = Workspace::new(&[(".wave/skills/skill-name/SKILL.md", &text)]);
+    let catalog = workspace.load();
+    assert_eq!(codes(&catalog), [] as [&str; 0]);
+    let skill = catalog.root_skills.find("skill-name").unwrap();
+    let loaded = skill.load().unwrap();
+    assert_eq!((loaded.body.as_str(), loaded.text), (body, text));
+    assert_eq!(loaded.keys.name, "skill-name");
+    assert_eq!(loaded.keys.written.len(), 2);
+    assert!(skill.valid && loaded.keys.violations.is_empty());
+    workspace.write(
+        ".wave/skills/skill-name/SKILL.md",
+        page("other", "One").as_bytes(),
+    );
+    let catalog = workspace.load();
+    let broken = catalog.root_skills.find("other").unwrap();
+    assert!(!broken.valid);
+    assert_eq!(broken.load().unwrap().keys.violations.len(), 1);
+}
+
+/// wave-skill-tool.md, "SkillManager Interface": "Get all available skills metadata", "Load specific skill content",
+/// "loadSkill(skillName: string): Promise<Skill | null>"; and "Skill Discovery Contract": "personalSkills",
+/// "projectSkills", and "errors" that each have "skillPath" and "message".
+#[test]
+fn discovery_gives_personal_and_project_skills_and_errors_with_their_paths() {
+    let workspace = Workspace::new(&[
+        (".wave/skills/team/SKILL.md", &page("team", "For the team")),
+        (".wave/skills/bad/SKILL.md", "---\nname: [\n---\nx\n"),
+        ("home/.wave/skills/mine/SKILL.md", &page("mine", "For me")),
+        (
+            "home/.wave/skills/worse/SKILL.md",
+            "---\nname: worse\n---\nx\n",
+        ),
+    ]);
+    let catalog = workspace.load_with_home();
+    let skills = &catalog.root_skills;
+    let mut metadata: Vec<(&str, &str, &str)> = skills
+        .visible()
+        .map(|one| {
+            (
+                one.root.label.as_str(),
+                one.name.as_str(),
+                one.description.as_str(),
+            )
+        })
+        .collect();
+    metadata.sort_unstable();
+    let expected = [
+        (".wave", "team", "For the team"),
+        ("~/.wave", "mine", "For me"),
+    ];
+    assert_eq!(metadata, expected);
+    assert_eq!(skills.find("mine").unwrap().load().unwrap().body, "Do it.");
+    assert!(skills.find("none").is_none());
+    let problems = || catalog.problems.iter().chain(&skills.problems_outside);
+    for path in [".wave/skills/bad/SKILL.md", ".wave/skills/worse/SKILL.md"] {
+        let own =
+            problems().find(|one| one.place.path.ends_with(path) && one.severity == super::ERROR);
+        assert!(!own.unwrap().message.is_empty(), "{path}");
+    }
+}
+
+/// workspace-skills.md: "Each skill defines: name, description, instructions, preferred_model, required_tools"; the
+/// defaults of `SkillDefinition`: "preferred_model: str | None = None", "required_tools: list[str] = []",
+/// "input_schema: dict[str, Any] = {}", "max_iterations: int = 5"; and "Allow skills to specify max_iterations
+/// independently", "Support skill parameters via input_schema (JSON Schema)".
+#[test]
+fn a_workspace_skill_defines_what_it_says_and_defaults_for_the_rest() {
+    let full = "---\nname: full\ndescription: One\npreferred_model: fast\nrequired_tools: [bash]\nmax_iterations: 3\ninput_schema: {type: object}\n---\nDo it.\n";
+    let workspace = Workspace::new(&[
+        ("workspace/skills/full.md", full),
+        (
+            "workspace/skills/bare.md",
+            "---\ndescription: Two\n---\nDo less.\n",
+        ),
+    ]);
+    let catalog = workspace.load();
+    let read = |name: &str| catalog.root_skills.find(name).unwrap().load().unwrap();
+    let full = read("full");
+    assert_eq!(
+        (full.keys.name.as_str(), full.keys.description.as_str()),
+        ("full", "One")
+    );
+    assert_eq!(
+        (full.body.as_str(), full.keys.model.as_deref()),
+        ("Do it.", Some("fast"))
+    );
+    assert_eq!(
+        (
+            full.keys.required_tools.as_slice(),
+            full.keys.max_iterations
+        ),
+        (&["bash".to_owned()][..], 3)
+    );
+    assert!(full.keys.input_schema.is_some());
+    let bare = read("bare");
+    assert_eq!(
+        (bare.keys.model, bare.keys.required_tools),
+        (None, Vec::new())
+    );
+    assert_eq!(
+        (bare.keys.input_schema, bare.keys.max_iterations),
+        (None, 5)
+    );
+}
+
+/// workspace-skills.md, "Registry": "Load skills from workspace/skills/ (.md, .yaml, .yml)", "Get skill by name. Raises
+/// KeyError if not found", "has", "List available skill names", "Get skill definitions for LLM".
+#[test]
+fn the_catalog_does_what_the_registry_of_a_workspace_does() {
+    let yaml = "description: One\ninstructions: Do it.\n";
+    let workspace = Workspace::new(&[
+        (
+            "workspace/skills/a.md",
+            "---\ndescription: One\n---\nDo it.\n",
+        ),
+        ("workspace/skills/b.yaml", yaml),
+        ("workspace/skills/c.yml", yaml),
+    ]);
+    let catalog = workspace.load();
+    let visible = catalog.root_skills.visible();
+    let mut definitions: Vec<_> = visible
+        .map(|one| (one.name.as_str(), one.description.as_str()))
+        .collect();
+    definitions.sort_unstable();
+    assert_eq!(definitions, [("a", "One"), ("b", "One"), ("c", "One")]);
+    for name in ["a", "b", "c"] {
+        assert!(
+            found(&catalog, name).starts_with("workspace/skills/"),
+            "{name}"
+        );
+    }
+    assert_eq!(found(&catalog, "d"), "unknown");
+}
