@@ -35,6 +35,30 @@ const CALLS: usize = 4_000;
 /// Calls that are sent before the first answer is read.
 const AT_ONCE: usize = 64;
 
+/// wave-skill-tool.md: "Skill discovery initialization: < 500ms", and mcp-skill-tool.md: "Discovery Time: <1 second for
+/// initial scan".
+const DISCOVERY_MS: f64 = 500.0;
+
+/// mcp-skill-tool.md: "Refresh Time: <1 second for 30s refresh cycle".
+const REFRESH_MS: f64 = 1_000.0;
+
+/// wave-skill-tool.md: "Individual skill loading: < 100ms", and mcp-skill-tool.md: "Lookup Time: <100ms per tool
+/// invocation". What is wanted here is far less.
+const LOADING_MS: f64 = 0.5;
+
+/// wave-skill-tool.md: "Tool description generation: < 50ms".
+const DESCRIPTION_MS: f64 = 50.0;
+
+/// wave-skill-tool.md: "Error message generation: < 10ms".
+const ERROR_MS: f64 = 10.0;
+
+/// wave-skill-tool.md: "Metadata cache: < 10MB for 1000 skills", and mcp-skill-tool.md: "Memory: <10MB for typical skill
+/// count (<100 skills)".
+const KEPT_MIB: f64 = 10.0;
+
+/// wave-skill-tool.md: "Content cache: < 50MB for 100 loaded skills".
+const LOADED_MIB: f64 = 50.0;
+
 /// The number of skills that the figures of one process are wanted for.
 const USUAL: usize = 1_000;
 
@@ -119,7 +143,7 @@ fn found(workspace: &Workspace, count: usize, report: &mut Report) {
     let catalog = load();
     assert_eq!(catalog.root_skills.skills.len(), count);
     let (clock, processor) = timed(ROUNDS, || drop(load()));
-    let most = if count > USUAL { 300.0 } else { 1_000.0 };
+    let most = if count > USUAL { 300.0 } else { DISCOVERY_MS };
     let told = format!("{:.1} ms of processor time", processor * 1e3);
     let name = |what: &str| format!("{what}, {count} skills");
     report.add(
@@ -137,7 +161,7 @@ fn found(workspace: &Workspace, count: usize, report: &mut Report) {
         &name("a look that finds no change"),
         clock * 1e3,
         " ms",
-        Target::AtMost(1_000.0),
+        Target::AtMost(REFRESH_MS),
         &told,
     );
 }
@@ -205,7 +229,7 @@ fn spoken(workspace: &Workspace, count: usize, none_kb: f64, report: &mut Report
     let what = name("resident memory of the server");
     report.add(&what, mib(held.resident), " MiB", wanted(20.0), "");
     let most = if count <= USUAL {
-        Target::AtMost(10.0)
+        Target::AtMost(KEPT_MIB)
     } else {
         Target::None
     };
@@ -216,7 +240,7 @@ fn spoken(workspace: &Workspace, count: usize, none_kb: f64, report: &mut Report
         &what,
         mib(held.loaded - held.resident),
         " MiB",
-        Target::AtMost(50.0),
+        Target::AtMost(LOADED_MIB),
         "",
     );
     calls(workspace, count, report);
@@ -243,7 +267,7 @@ fn calls(workspace: &Workspace, count: usize, report: &mut Report) {
         &name("`tools/list` again"),
         list.median,
         " ms",
-        Target::None,
+        Target::AtMost(DESCRIPTION_MS),
         &list.told(),
     );
     let mut at = 0;
@@ -255,7 +279,7 @@ fn calls(workspace: &Workspace, count: usize, report: &mut Report) {
         &name("a call of `skill`, p99"),
         one.p99,
         " ms",
-        Target::AtMost(0.5),
+        Target::AtMost(LOADING_MS),
         &one.told(),
     );
     let missed = samples(server.pid(), 200, &mut || {
@@ -265,7 +289,7 @@ fn calls(workspace: &Workspace, count: usize, report: &mut Report) {
         &name("a call for a name that is not there, p99"),
         missed.p99,
         " ms",
-        Target::None,
+        Target::AtMost(ERROR_MS),
         &missed.told(),
     );
     changes(
@@ -297,7 +321,7 @@ fn changes(workspace: &Workspace, server: &mut Spoken, what: &str, report: &mut 
     }
     let slowest = times.iter().copied().fold(0.0, f64::max);
     let told = format!("the slowest of {ROUNDS}");
-    report.add(what, slowest, " ms", Target::AtMost(1_000.0), &told);
+    report.add(what, slowest, " ms", Target::AtMost(REFRESH_MS), &told);
 }
 
 /// Writes a file as editors do.
