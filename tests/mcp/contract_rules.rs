@@ -183,8 +183,9 @@ fn what_hands_skills_out_changes_nothing() {
 /// toolset-skill-schema.md, "Example Skill" and "Skill with Files - Full Example", word for word, in the steps of "LLM
 /// Workflow with Files": "the LLM receives the list of available files with their descriptions. The LLM can then use
 /// the `loadSkillFile` tool to fetch specific files as needed"; "Returns skill content + files array with metadata";
-/// "Returns full content of the PEP 8 guide". The files are its use cases: "Style guides", "Code examples", "Reference
-/// docs", "Pre-made artifacts".
+/// "Returns full content of the PEP 8 guide". The files are its use cases: "Load language-specific guidelines only when
+/// needed", "Fetch templates when generating code", "Load API documentation on-demand", "Access configuration templates
+/// when requested"; and the "Description to help LLM decide when to load this file" of each is as it is written.
 #[test]
 fn the_examples_with_files_are_loaded_in_the_steps_of_their_workflow() {
     let workspace = with_files();
@@ -273,10 +274,10 @@ fn name_and_description_are_required_names_are_unique_and_toolsets_default_to_no
     }
 }
 
-/// workspace-skills.md: "Expose skills to LLM via `list_skills` and `use_skill` tools"; "Load skills from
-/// `workspace/skills/` directory"; and its "Verification": "Skills discovered from workspace/skills/", "Directory format
-/// `<name>/SKILL.md` loads correctly", "Flat markdown files still supported", "YAML files still supported",
-/// "list_skills returns available skills".
+/// workspace-skills.md: "`list_skills` tool call: JSON list of skill names and descriptions"; "Expose skills to LLM via
+/// `list_skills` and `use_skill` tools"; "Load skills from `workspace/skills/` directory"; and its "Verification":
+/// "Skills discovered from workspace/skills/", "Directory format `<name>/SKILL.md` loads correctly", "Flat markdown files
+/// still supported", "YAML files still supported", "list_skills returns available skills".
 #[test]
 fn workspace_skills_of_every_form_are_listed_and_can_be_named() {
     let workspace = workspace();

@@ -93,7 +93,7 @@ Important:
 #[test]
 fn an_existing_skill_is_loaded_whatever_its_case() {
     // "1. Load existing skill: Returns skill content"; "2. Case-insensitive match: "Git" finds "git""; "Example 1:
-    // Load git skill"; "Example 2: Case-insensitive lookup: Successfully loads "mcp-builder" skill".
+    // Load git skill"; "Case-insensitive matching (e.g., "Git" matches "git")"; "Example 2: Case-insensitive lookup: Successfully loads "mcp-builder" skill".
     let workspace = workspace();
     let mut client = Client::connect(&workspace);
     let directory = workspace.root.join(".claude/skills/git");
@@ -132,7 +132,7 @@ fn a_skill_that_is_not_there_is_answered_with_those_that_are() {
 #[test]
 fn arguments_are_held_to_the_schema() {
     // "4. Empty name: Validation error"; "Skill name cannot be empty"; "Validate `name` parameter is non-empty
-    // string"; the schema is strict.
+    // string", "`name` must be non-empty string"; the schema is strict.
     let workspace = workspace();
     let mut client = Client::connect(&workspace);
     let refused = client.refusal("skill", &json!({"name": ""}));

@@ -102,8 +102,8 @@ fn an_empty_directory_of_skills_is_no_error() {
     assert_eq!(catalog.root_skills.skills.len(), 0);
 }
 
-/// workspace-skills.md: "Invalid files skipped with warning", and "Default skill name to filename stem if not
-/// specified".
+/// workspace-skills.md: "Invalid files skipped with warning", "Missing frontmatter: Logged warning, skill skipped during
+/// discovery", and "Default skill name to filename stem if not specified".
 #[test]
 fn invalid_files_of_a_workspace_are_skipped_and_the_others_load() {
     let workspace = Workspace::new(&[
@@ -297,8 +297,9 @@ fn a_workspace_skill_defines_what_it_says_and_defaults_for_the_rest() {
     );
 }
 
-/// workspace-skills.md, "Registry": "Load skills from workspace/skills/ (.md, .yaml, .yml)", "Get skill by name. Raises
-/// KeyError if not found", "has", "List available skill names", "Get skill definitions for LLM".
+/// workspace-skills.md, "Registry": "SkillRegistry discovers and loads skills from workspace", "Load skills from
+/// workspace/skills/ (.md, .yaml, .yml)", "Get skill by name. Raises KeyError if not found", "has", "List available skill
+/// names", "Get skill definitions for LLM".
 #[test]
 fn the_catalog_does_what_the_registry_of_a_workspace_does() {
     let yaml = "description: One\ninstructions: Do it.\n";
