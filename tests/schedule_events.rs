@@ -239,6 +239,12 @@ fn a_person_triggers_backfills_and_asks_for_later() {
     let row = workspace.json(&["schedule", "trigger", "w/tick"]);
     assert_eq!(row["fate"], "ran");
     log_of(&workspace, &row);
+    let rows_of = ["schedule", "slots", "w/tick"];
+    assert_eq!(
+        workspace.json(&rows_of)["slots"][0]["timezone"],
+        "Asia/Tokyo"
+    );
+    assert!(workspace.run(&rows_of).stdout.contains("+09:00"));
     let line = ["schedule", "pause", "w/tick", "--reason", "a holiday"];
     assert_eq!(workspace.run(&line).code, 0);
     let refused = workspace.run(&["schedule", "trigger", "w/tick"]);

@@ -373,6 +373,13 @@ pub(super) fn slots(
     }
     found.sort_by_key(|row| std::cmp::Reverse(row.to));
     found.truncate(limit);
+    let catalog = desk.definitions.current();
+    for row in &mut found {
+        let all = &catalog.schedules;
+        let at = all.binary_search_by(|one| (*one.id).cmp(&row.schedule));
+        let defined = at.ok().and_then(|at| all.get(at));
+        row.timezone = defined.map(|one| one.timezone.to_string());
+    }
     Ok(found)
 }
 

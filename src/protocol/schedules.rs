@@ -136,6 +136,9 @@ pub struct SlotView {
     /// Whether the row is damaged: what became of the due time is not known, and `reason` says what is wrong.
     #[serde(default)]
     pub unreadable: bool,
+    /// IANA zone of the schedule's due times, where it is defined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<String>,
 }
 
 impl SlotView {
@@ -151,6 +154,7 @@ impl SlotView {
             at: row.at,
             reason: row.reason.clone(),
             unreadable: false,
+            timezone: None,
         }
     }
 }

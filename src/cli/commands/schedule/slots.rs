@@ -85,6 +85,7 @@ pub(super) fn table_of(rows: &[SlotView], zone: Tz) -> Table {
         Column::new("WHY").cut().optional(),
     ]);
     for row in rows {
+        let zone = row.timezone.as_deref().map_or(zone, times::zone);
         let due = if row.from == row.to {
             row.from.rfc3339_in(zone)
         } else {
