@@ -12,6 +12,7 @@ mod finding;
 mod http;
 mod listing;
 mod loading;
+mod offered;
 mod page;
 mod prompts;
 mod refreshing;
@@ -78,6 +79,7 @@ pub fn serve(
     let ended = wire.ended();
     let definitions = refreshing::Source {
         workspace: options.workspace,
+        state_dir: options.state_dir.clone(),
         environment: options.environment,
     };
     let spoken = runtime.block_on(async {

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::engines::Engines;
+use super::offered::Offered;
 use crate::catalog::Catalog;
 use crate::catalog::watch::Watch;
 use crate::engine::definitions::{self, Definitions};
@@ -26,6 +27,7 @@ const GATHERED_FOR: Duration = Duration::from_millis(50);
 /// Where definitions are read from.
 pub(super) struct Source {
     pub(super) workspace: PathBuf,
+    pub(super) state_dir: PathBuf,
     pub(super) environment: BTreeMap<String, String>,
 }
 
@@ -60,14 +62,18 @@ async fn keep_reading(
 ) -> Result<(), tokio::task::JoinError> {
     let Source {
         workspace,
+        state_dir,
         environment,
     } = source;
     let home = definitions::home(&environment);
     let place = workspace.clone();
-    let first = move || Arc::new(Definitions::load(&place, &environment));
-    let definitions = tokio::task::spawn_blocking(first).await?;
+    let first = move || {
+        let definitions = Arc::new(Definitions::load(&place, &environment));
+        Arc::new(Looked::first(definitions, &state_dir))
+    };
+    let looked = tokio::task::spawn_blocking(first).await?;
     let mut known = HashSet::new();
-    let mut catalog = definitions.current();
+    let mut catalog = looked.definitions.current();
     let mut changes = None;
     loop {
         tell_problems(&catalog, &mut known);
@@ -78,15 +84,72 @@ async fn keep_reading(
         catalog = loop {
             changes.wait(refresh).await;
             let begun = tokio::time::Instant::now();
-            let definitions = Arc::clone(&definitions);
-            let look = move || definitions.reload_if_stale();
-            let looked = tokio::task::spawn_blocking(look).await?;
+            let looked = Arc::clone(&looked);
+            let news = tokio::task::spawn_blocking(move || looked.again()).await?;
             // What changes without end must not take a whole processor.
             changes.rest = begun.elapsed();
-            if let Some(fresh) = looked {
-                break fresh;
+            if let Some(catalog) = news {
+                break catalog;
             }
         };
+    }
+}
+
+/// Tells of what is listed otherwise under definitions that somebody else keeps fresh: the catalog is sent once
+/// more. `first` has looked already; everything ends with the runtime.
+pub(super) async fn tell_of_offers(
+    first: Looked,
+    sender: Arc<watch::Sender<Option<Arc<Catalog>>>>,
+) {
+    let looked = Arc::new(first);
+    let mut catalogs = sender.subscribe();
+    loop {
+        let refresh = Duration::from_millis(looked.definitions.current().config.mcp.refresh_ms);
+        tokio::select! {
+            // What is new is looked at once, so that a change of it is noticed later.
+            _ = catalogs.changed() => {}
+            () = sleep(refresh) => {}
+        }
+        catalogs.mark_unchanged();
+        let look = Arc::clone(&looked);
+        match tokio::task::spawn_blocking(move || look.offers_changed()).await {
+            Ok(true) => sender.send_modify(|_| {}),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::error!(%error, "changes of what is listed are not told any more");
+                return;
+            }
+        }
+    }
+}
+
+/// Definitions with what was last seen of all that is listed beside them.
+pub(super) struct Looked {
+    definitions: Arc<Definitions>,
+    offered: Mutex<Offered>,
+}
+
+impl Looked {
+    /// Looks for the first time: before anybody can ask, so that no change after an answer is missed.
+    pub(super) fn first(definitions: Arc<Definitions>, state_dir: &Path) -> Looked {
+        let looked = Looked {
+            definitions,
+            offered: Mutex::new(Offered::of(state_dir)),
+        };
+        looked.offers_changed();
+        looked
+    }
+
+    /// The definitions where clients are to be told of them: they, or what is listed beside them, have changed.
+    fn again(&self) -> Option<Arc<Catalog>> {
+        let fresh = self.definitions.reload_if_stale();
+        let changed = self.offers_changed();
+        fresh.or_else(|| changed.then(|| self.definitions.current()))
+    }
+
+    fn offers_changed(&self) -> bool {
+        let mut offered = self.offered.lock().unwrap_or_else(PoisonError::into_inner);
+        offered.look(&self.definitions.current())
     }
 }
 

@@ -114,3 +114,65 @@ fn roots_that_come_to_be_are_seen_before_the_next_look() {
     );
     assert!(client.leave().success());
 }
+
+/// What `change` does is told to the client, and then is listed, or not.
+fn told(
+    client: &mut Client,
+    change: impl FnOnce(),
+    listed: impl Fn(&mut Client) -> bool,
+    expected: bool,
+) {
+    assert_eq!(listed(client), !expected);
+    change();
+    // A file that is written anew may be seen empty first.
+    loop {
+        client.hears_of_changes();
+        if listed(client) == expected {
+            return;
+        }
+    }
+}
+
+#[test]
+fn trust_that_is_given_taken_or_lost_is_told() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "workerctl.yaml",
+        "mcp: {refresh: 100ms}\nskills: {untrusted: [.claude]}\n",
+    );
+    workspace.write(".claude/skills/a/SKILL.md", &page("a", "One", "x"));
+    let near = ".claude/skills/a/near.md";
+    workspace.write(near, "near");
+    let mut client = Client::connect(&workspace);
+    let listed = |client: &mut Client| {
+        let description = client.tool("skill")["description"].to_string();
+        description.contains("<name>a</name>")
+    };
+    let run = |verb: &str| assert_eq!(workspace.run(&["skill", verb, "a"]).code, 0);
+    told(&mut client, || run("trust"), listed, true);
+    told(&mut client, || workspace.write(near, "new"), listed, false);
+    told(&mut client, || run("trust"), listed, true);
+    told(&mut client, || run("distrust"), listed, false);
+    assert!(client.leave().success());
+}
+
+#[test]
+fn files_that_come_and_go_beside_a_skill_are_told() {
+    let workspace = Workspace::new();
+    workspace.worker("w", "  - {id: b, file: skills/b/SKILL.md}\n");
+    workspace.write(".claude/skills/a/SKILL.md", &page("a", "One", "x"));
+    workspace.write("workers/w/skills/b/SKILL.md", &page("b", "Two", "x"));
+    let mut client = Client::connect(&workspace);
+    for (directory, name) in [(".claude/skills/a", "a"), ("workers/w/skills/b", "b")] {
+        let path = format!("{directory}/deep/more.md");
+        let listed = |client: &mut Client| {
+            let resources = client.result("resources/list", &json!({})).to_string();
+            resources.contains(&format!("\"skill://{name}/deep/more.md\""))
+        };
+        told(&mut client, || workspace.write(&path, "x"), listed, true);
+        let file = workspace.root.join(&path);
+        let removed = || std::fs::remove_file(file).unwrap();
+        told(&mut client, removed, listed, false);
+    }
+    assert!(client.leave().success());
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host::Host;
+use crate::host::{Host, workspace};
 use crate::session::{KINDS, Session, initialize, let_in};
 use crate::workspace::PATIENCE;
 
@@ -238,4 +238,22 @@ fn changed_definitions_are_told_on_the_stream_of_the_session() {
     assert!(names(&session).contains("fresh"));
     // Who was not there hears of it when it comes.
     drop(stream);
+}
+
+#[test]
+fn trust_that_is_given_is_told_too() {
+    let (workspace, gate) = workspace("");
+    let config =
+        "skills: {untrusted: [.claude]}\nmcp: {refresh: 100ms, http: {listen: '127.0.0.1:0'}}\n";
+    workspace.write("workerctl.yaml", config);
+    let host = Host::of(workspace, gate);
+    let session = Session::over_tcp(&host);
+    let mut stream = session.listen();
+    let listed = || session.ask("tools/list", &json!({})).to_string();
+    assert!(!listed().contains("<name>git</name>"));
+    assert_eq!(host.workspace.run(&["skill", "trust", "git"]).code, 0);
+    let message = stream.message();
+    let method = "notifications/tools/list_changed";
+    assert_eq!(message["method"], method, "{message}");
+    assert!(listed().contains("<name>git</name>"));
 }

@@ -12,7 +12,7 @@ use crate::catalog::open::{Refusal, Root};
 pub const ENTRIES_MAX: usize = 2_000;
 
 /// Directories that may lie between a skill and its file.
-const DEPTH_MAX: usize = 16;
+pub(super) const DEPTH_MAX: usize = 16;
 
 /// Whether nothing of a directory is listed, vouched for, or read.
 pub(super) fn is_passed_over(name: &str) -> bool {

@@ -3,6 +3,7 @@
 //! Discovery reads every definition and keeps what a list needs; the rest is read anew for each use.
 
 mod assemble;
+pub mod beside;
 pub mod files;
 pub mod links;
 pub mod loaded;

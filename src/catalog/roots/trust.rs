@@ -125,7 +125,7 @@ impl TrustFiles {
         if skill.root.trusted {
             return Trust::Root;
         }
-        let Ok(found) = std::fs::read(self.file(skill)) else {
+        let Some(found) = self.record(skill) else {
             return Trust::Missing;
         };
         let given = serde_json::from_slice::<Given>(&found).ok();
@@ -135,6 +135,11 @@ impl TrustFiles {
         let now = digest_with(skill, held);
         let same = given.path == path_of(skill) && now.is_ok_and(|now| now == given.digest);
         if same { Trust::Content } else { Trust::Changed }
+    }
+
+    /// What was written down when somebody trusted it; `None`: nobody did.
+    pub fn record(&self, skill: &RootSkill) -> Option<Vec<u8>> {
+        std::fs::read(self.file(skill)).ok()
     }
 
     /// Trusts what a skill holds now; gives its digest.

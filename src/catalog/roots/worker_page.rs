@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::beside::Beside;
 use super::files::{self, FileError, FileList};
 use super::scan::{Form, SKILL_FILE};
 use super::{RootSkill, SkillRoot};
@@ -68,6 +69,12 @@ impl<'s> WorkerPage<'s> {
     /// The files that may be loaded: those that the skill lists, else all that lie beside it.
     pub fn files(&self) -> Result<FileList, FileError> {
         files::list_of(&self.as_of_root()?, self.listed().as_deref())
+    }
+
+    /// What stands in its directory.
+    pub fn beside(&self) -> Beside {
+        let skill = self.as_of_root();
+        skill.map_or_else(|_| Beside::default(), |skill| Beside::of(&skill, false))
     }
 
     /// Reads one of them, of at most 1 MiB.

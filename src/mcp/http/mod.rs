@@ -29,6 +29,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 
 use super::engines::Engines;
+use super::refreshing::{self, Looked};
 use super::server::Server;
 use super::wire;
 use super::{BLOCKING_THREADS_MAX, Connect, failed};
@@ -93,6 +94,9 @@ impl HttpServer {
             .map_err(|error| failed(&error))?;
         let handle = runtime.handle().clone();
         let (sender, catalogs) = watch::channel(None);
+        let sender = Arc::new(sender);
+        let looked = Looked::first(Arc::clone(&options.definitions), &options.state_dir);
+        handle.spawn(refreshing::tell_of_offers(looked, Arc::clone(&sender)));
         options.definitions.on_change(Box::new(move |catalog| {
             sender.send_replace(Some(Arc::clone(catalog)));
         }));
