@@ -118,6 +118,16 @@ pub(crate) fn of_markdown(
     }
 }
 
+/// A body without the blank lines around it. The indentation of its first line stays: it may make code of it.
+pub(crate) fn without_blank_lines(body: &str) -> &str {
+    let body = body.trim_end();
+    let blank = body
+        .split_inclusive('\n')
+        .take_while(|line| line.trim().is_empty());
+    let before: usize = blank.map(str::len).sum();
+    &body[before..]
+}
+
 /// Whether a text between two rules is a frontmatter and not a part of a Markdown page.
 fn looks_like_keys(yaml: &str) -> bool {
     yaml.lines().any(|line| {
@@ -164,7 +174,7 @@ pub(crate) fn of_worker_file(
         "the text after `---` is taken as instructions".to_owned(),
         "move it into `instructions: |`",
     );
-    Ok((yaml, Some(rest.trim().to_owned())))
+    Ok((yaml, Some(without_blank_lines(rest).to_owned())))
 }
 
 /// Whether what follows is YAML with keys of its own and not prose. A page may hold rules, so only

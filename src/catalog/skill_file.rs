@@ -1,7 +1,7 @@
 //! A skill in a Markdown file of its own: `skill:` frontmatter, flat frontmatter, or none.
 
 use super::document::{self, Document};
-use super::frontmatter::of_markdown;
+use super::frontmatter::{of_markdown, without_blank_lines};
 use super::report::Report;
 use super::source::Source;
 use super::tree::Data;
@@ -79,18 +79,18 @@ pub(crate) fn read(source: Source, report: &mut Report) -> Option<SkillFile> {
     let text = source.text().to_owned();
     let front = of_markdown(&source, report).ok()?;
     let Some((yaml, body_at)) = front else {
-        let body = text.trim_start_matches('\u{feff}').trim().to_owned();
+        let body = without_blank_lines(text.trim_start_matches('\u{feff}')).to_owned();
         return Some(SkillFile {
             path,
             document: None,
             wrapped: false,
-            heading: heading(&body),
+            heading: heading(body.trim()),
             paragraph: paragraph(&body),
             body,
             text,
         });
     };
-    let body = text.get(body_at..).unwrap_or_default().trim().to_owned();
+    let body = without_blank_lines(text.get(body_at..).unwrap_or_default()).to_owned();
     let document = document::read(source, yaml, report)?;
     let root = View::root(&document.source, &document.root);
     let Data::Map(_) = root.data() else {
@@ -108,7 +108,7 @@ pub(crate) fn read(source: Source, report: &mut Report) -> Option<SkillFile> {
     Some(SkillFile {
         path,
         wrapped,
-        heading: heading(&body),
+        heading: heading(body.trim()),
         paragraph: paragraph(&body),
         body,
         text,

@@ -154,7 +154,11 @@ fn written_out(skill: &Skill) -> String {
     );
     if let Some(instructions) = &skill.instructions {
         // Writing into a string cannot fail.
-        let _ = write!(text, "\n{}\n", instructions.trim());
+        let _ = write!(
+            text,
+            "\n{}\n",
+            instructions.trim_end().trim_start_matches('\n')
+        );
     }
     if skill.run != RunText::Instructions {
         let _ = write!(

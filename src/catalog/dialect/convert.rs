@@ -6,7 +6,7 @@ use super::agent::restriction;
 use super::portable::{COMPATIBILITY_CHARS, DESCRIPTION_CHARS, KEYS};
 use super::{Keys, Origin, tools};
 use crate::catalog::document;
-use crate::catalog::frontmatter::of_markdown;
+use crate::catalog::frontmatter::{of_markdown, without_blank_lines};
 use crate::catalog::report::Report;
 use crate::catalog::source::{Source, whole_file};
 use crate::catalog::view::View;
@@ -90,7 +90,7 @@ pub enum ConvertError {
 pub fn convert(keys: &Keys, body: &str, target: Target) -> Result<Converted, ConvertError> {
     check_limits(keys, target)?;
     let map = arranged(keys, body, target)?;
-    let (name, body) = (&keys.name, body.trim());
+    let (name, body) = (&keys.name, without_blank_lines(body));
     let converted = if target == Target::WorkspaceYaml {
         Converted {
             path: format!("{name}.yaml"),
@@ -128,12 +128,13 @@ fn check_limits(keys: &Keys, target: Target) -> Result<(), ConvertError> {
 /// The keys as the dialect has them, in the order in which they are written.
 fn arranged(keys: &Keys, body: &str, target: Target) -> Result<Map<String, Value>, ConvertError> {
     let mut map = unfolded(keys, target);
-    let from_yaml = keys.instructions.as_deref().map(str::trim) == Some(body.trim());
+    let body = without_blank_lines(body);
+    let from_yaml = keys.instructions.as_deref().map(without_blank_lines) == Some(body);
     if from_yaml {
         // What was the body is the body again.
         map.retain(|key, value| {
             !(matches!(key.as_str(), "instructions" | "content")
-                && text_of(value).trim() == body.trim())
+                && without_blank_lines(&text_of(value)) == body)
         });
     }
     rename_tools(keys, target, &mut map)?;
@@ -151,7 +152,7 @@ fn arranged(keys: &Keys, body: &str, target: Target) -> Result<Map<String, Value
     match target {
         Target::Portable => folded(ordered, keys),
         Target::WorkspaceYaml => {
-            let instructions = Value::String(format!("{}\n", body.trim()));
+            let instructions = Value::String(format!("{body}\n"));
             match ordered.insert("instructions".to_owned(), instructions) {
                 None => Ok(ordered),
                 Some(_) => Err(ConvertError::Clash("instructions".to_owned())),

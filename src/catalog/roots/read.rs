@@ -3,7 +3,7 @@
 use super::scan::{Candidate, Form, bytes_of};
 use crate::catalog::dialect::{self, Keys, Origin};
 use crate::catalog::document::{self, Document};
-use crate::catalog::frontmatter::{of_markdown, of_worker_file};
+use crate::catalog::frontmatter::{of_markdown, of_worker_file, without_blank_lines};
 use crate::catalog::open::text_of;
 use crate::catalog::report::Report;
 use crate::catalog::source::{Source, whole_file};
@@ -11,6 +11,9 @@ use crate::catalog::view::View;
 
 /// Lines after which a skill is long.
 const LINES: usize = 500;
+
+/// Code of what is told of a skill that says nothing.
+pub(super) const NO_BODY: &str = "empty-instructions";
 
 /// A definition with its text.
 pub(crate) struct Definition {
@@ -36,6 +39,38 @@ pub(crate) fn of_bytes(
     bytes: Vec<u8>,
     report: &mut Report,
 ) -> Option<Definition> {
+    let definition = with_any_body(candidate, bytes, report)?;
+    if definition.body.is_empty() {
+        report.warning(
+            NO_BODY,
+            whole_file(&candidate.shown),
+            format!(
+                "`{}` has no instructions and is left out",
+                definition.keys.name
+            ),
+            "write instructions below the frontmatter",
+        );
+        return None;
+    }
+    report_files(candidate, &definition.keys, report);
+    let lines = lines_of(&definition.text);
+    if lines > LINES {
+        report.note(
+            "skill-long",
+            whole_file(&candidate.shown),
+            format!("{lines} lines: all of them are given to a model each time"),
+            "move details into files beside it",
+        );
+    }
+    Some(definition)
+}
+
+/// The same of a definition that may say nothing, which the Agent Skills specification allows.
+pub(super) fn with_any_body(
+    candidate: &Candidate,
+    bytes: Vec<u8>,
+    report: &mut Report,
+) -> Option<Definition> {
     let text = text_of(&candidate.shown, bytes, report)?;
     let origin = Origin {
         dialect: candidate.root.dialect,
@@ -48,30 +83,12 @@ pub(crate) fn of_bytes(
     };
     let keys = dialect::read(View::root(&document.source, &document.root), origin, report)?;
     let own = keys.instructions.as_deref().unwrap_or_default();
-    let body = [body.trim(), own.trim()]
+    let body = [body, own]
+        .map(without_blank_lines)
         .into_iter()
         .find(|text| !text.is_empty())
         .unwrap_or_default()
         .to_owned();
-    if body.is_empty() {
-        report.warning(
-            "empty-instructions",
-            whole_file(&candidate.shown),
-            format!("`{}` has no instructions and is left out", keys.name),
-            "write instructions below the frontmatter",
-        );
-        return None;
-    }
-    report_files(candidate, &keys, report);
-    let lines = lines_of(&text);
-    if lines > LINES {
-        report.note(
-            "skill-long",
-            whole_file(&candidate.shown),
-            format!("{lines} lines: all of them are given to a model each time"),
-            "move details into files beside it",
-        );
-    }
     Some(Definition {
         keys,
         body,
@@ -150,7 +167,7 @@ fn markdown<'t>(shown: &str, text: &'t str, report: &mut Report) -> Option<(Docu
 }
 
 /// Length of a text up to its body, where it begins with a frontmatter; else all of it.
-fn head_length(text: &str) -> usize {
+pub(super) fn head_length(text: &str) -> usize {
     let mut at = 0;
     for (number, line) in text.split_inclusive('\n').enumerate() {
         at += line.len();

@@ -71,6 +71,24 @@ fn a_skill_goes_through_every_dialect_and_comes_back_with_every_key() {
 }
 
 #[test]
+fn code_at_the_beginning_of_a_body_stays_code() {
+    let text = "---\nname: a\ndescription: One\n---\n\n \n    code\n\nprose\n\n";
+    let (first, body) = read(".claude/skills/a/SKILL.md", text);
+    assert_eq!(body, "    code\n\nprose");
+    for (target, root) in TARGETS {
+        let there = convert(&first, &body, target).unwrap();
+        let (keys, text) = read(&format!("{root}/{}", there.path), &there.text);
+        assert_eq!(text, body, "{target:?}\n{}", there.text);
+        let back = convert(&keys, &text, Target::Agent).unwrap();
+        assert!(
+            back.text.ends_with("---\n\n    code\n\nprose\n"),
+            "{}",
+            back.text
+        );
+    }
+}
+
+#[test]
 fn newer_names_of_a_workspace_restrict_elsewhere_too() {
     let text = "---\ndescription: One\ntools: [bash, read]\nrequired_tools: [git]\n---\nDo it.\n";
     let (keys, body) = read("workspace/skills/a.md", text);
