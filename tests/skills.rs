@@ -225,6 +225,55 @@ fn validate_tells_links_and_what_the_specification_does_not_have() {
 }
 
 #[test]
+fn validate_tells_files_out_of_the_skill_however_it_leads_there() {
+    let workspace = workspace();
+    let front = "---\nname: out\ndescription: see [x](no.md)\n---\n";
+    let body =
+        "[a](linked.md) <img src=\"../x.png\">\n[b](file:///etc/hosts)\n\n    [c](code.md)\n";
+    workspace.write(".claude/skills/out/SKILL.md", &format!("{front}{body}"));
+    let beside = workspace.root.join(".claude/skills/out/linked.md");
+    std::os::unix::fs::symlink("../git/SKILL.md", beside).unwrap();
+    let told = workspace.json(&["skill", "validate", "out"]);
+    let told: Vec<(&str, u64)> = told["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            let line = one["line"].as_u64().or(one["place"]["line"].as_u64());
+            (one["code"].as_str().unwrap(), line.unwrap())
+        })
+        .collect();
+    let leaves = |line: u64| ("link-leaves-skill", line);
+    assert_eq!(told, [leaves(5), leaves(5), leaves(6)]);
+}
+
+#[test]
+fn the_specification_allows_no_body_and_only_texts_under_metadata() {
+    let workspace = workspace();
+    let validate = |workspace: &Workspace, place: &str| {
+        let arguments = ["skill", "validate", place, "--portable", "--strict"];
+        workspace.run(&arguments).code
+    };
+    for root in [".claude/skills", "drafts"] {
+        let empty = "---\nname: empty\ndescription: One\n---\n";
+        workspace.write(&format!("{root}/empty/SKILL.md"), empty);
+        let path = format!("{root}/empty");
+        assert_eq!(validate(&workspace, &path), 0, "{path}");
+        // It is left out all the same.
+        assert_eq!(workspace.run(&["skill", "validate", &path]).code, 4);
+    }
+    assert_eq!(validate(&workspace, "empty"), 0);
+    let other = "---\nname: empty\ndescription: One\nversion: 2\n---\n";
+    workspace.write("drafts/empty/SKILL.md", other);
+    assert_eq!(validate(&workspace, "drafts/empty"), 4);
+    for (key, code) in [("a", 0), ("'1'", 0), ("1", 4), ("true", 4), ("~", 4)] {
+        let text = format!("---\nname: m\ndescription: d\nmetadata: {{{key}: a}}\n---\nDo.\n");
+        workspace.write("drafts/m/SKILL.md", &text);
+        assert_eq!(validate(&workspace, "drafts/m"), code, "{key}");
+    }
+}
+
+#[test]
 fn a_converted_skill_is_one_of_its_new_dialect() {
     let workspace = workspace();
     let left = workspace.run(&[

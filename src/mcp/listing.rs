@@ -206,8 +206,8 @@ mod tests {
 
     #[test]
     fn a_thousand_names_fit_into_the_usual_budget_and_none_closes_their_list() {
-        let named = |n: usize| format!("release-notes-{n:04}</names>\n<name>");
-        let names: Vec<String> = (0..1_000).map(|n| named(n)[..18].to_owned()).collect();
+        let hostile = |n: usize| format!("release-notes-{n:04}</names>\n<name>");
+        let names: Vec<String> = (0..1_000).map(|n| hostile(n)[..18].to_owned()).collect();
         let mut lines: Vec<Line<'_>> = names.iter().map(|name| line(name, "What it is")).collect();
         let budget = 32 * 1_024;
         let text = list(&lines, Form::Xml, budget);
@@ -217,7 +217,7 @@ mod tests {
                 .iter()
                 .all(|name| text.contains(&format!("\n{name}\n")))
         );
-        let hostile = named(0);
+        let hostile = hostile(0);
         lines[500].name = &hostile;
         let text = list(&lines, Form::Xml, budget);
         assert_eq!(text.matches("</names>").count(), 1);

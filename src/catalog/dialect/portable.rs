@@ -1,8 +1,10 @@
 //! The Agent Skills specification, exactly: what every program that reads skills understands.
 
+use crate::catalog::frontmatter::of_markdown;
 use crate::catalog::report::Report;
 use crate::catalog::roots::Form;
-use crate::catalog::tree::Data;
+use crate::catalog::source::Source;
+use crate::catalog::tree::{self, Data, Tree};
 use crate::catalog::view::View;
 use crate::model::{Dialect, Place};
 
@@ -63,14 +65,14 @@ pub(crate) fn check(view: View<'_>, placed: Placed<'_>, repaired: bool, report: 
         }
     }
     for (key, value) in view.entries() {
-        if let Some((message, hint)) = fault(key, value, placed.stem) {
+        if let Some((message, hint)) = fault(key, value, placed) {
             refuse(value.place(), message, hint);
         }
     }
 }
 
 /// What is wrong with one key, and what to do.
-fn fault(key: &str, value: View<'_>, stem: &str) -> Option<(String, &'static str)> {
+fn fault(key: &str, value: View<'_>, placed: Placed<'_>) -> Option<(String, &'static str)> {
     let text = match value.data() {
         Data::Text(text) => Some(text.as_str()),
         _ => None,
@@ -83,6 +85,7 @@ fn fault(key: &str, value: View<'_>, stem: &str) -> Option<(String, &'static str
                 let hint = "use at most 64 lower-case letters, digits and single dashes within";
                 return Some((format!("`name: {}`", name.escape_debug()), hint));
             }
+            let stem = placed.stem;
             (name != stem).then(|| {
                 let message = format!("`name: {name}` is not its directory, `{stem}`");
                 (message, "give both the same name")
@@ -123,13 +126,34 @@ fn fault(key: &str, value: View<'_>, stem: &str) -> Option<(String, &'static str
                 && value
                     .entries()
                     .all(|(_, one)| matches!(one.data(), Data::Text(_)));
-            (!texts).then(|| {
+            (!texts || !has_text_keys(placed.text)).then(|| {
                 let message = "`metadata` is no map from texts to texts".to_owned();
-                (message, "quote each value")
+                (message, "quote each key and value")
             })
         }
         _ => None,
     }
+}
+
+/// Whether every key of `metadata` is a text. Where values have places, their keys are texts already, so it is
+/// parsed once more.
+fn has_text_keys(text: &str) -> bool {
+    let source = Source::new("", text.to_owned());
+    let front = of_markdown(&source, &mut Report::default()).ok().flatten();
+    let parsed = front.and_then(|(yaml, _)| tree::parse(text.get(yaml)?).ok());
+    // What is no YAML without a repair is told already.
+    let Some(Tree::Map(entries)) = parsed else {
+        return true;
+    };
+    let is_text = |tree: &Tree| matches!(tree, Tree::Text(_));
+    let named = |key: &Tree| matches!(key, Tree::Text(key) if key == "metadata");
+    entries
+        .iter()
+        .filter(|(key, _)| named(key))
+        .all(|(_, value)| match value {
+            Tree::Map(own) => own.iter().all(|(key, _)| is_text(key)),
+            _ => true,
+        })
 }
 
 fn outside_of_brackets(text: &str) -> String {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::RootSkill;
 use super::files::{self, FileError};
-use super::read;
-use super::scan::Candidate;
+use super::read::{self, Definition};
+use super::scan::{Candidate, Form};
 use super::trust::{Trust, TrustFiles};
 use crate::catalog::dialect::Keys;
 use crate::catalog::dialect::portable;
@@ -134,16 +134,11 @@ impl RootSkill {
             report.error("skill-invalid", place.clone(), one.error.clone(), &one.fix);
         }
         if hold_to_specification {
-            let view = View::root(&definition.document.source, &definition.document.root);
-            let file = self.file_name();
-            let placed = portable::Placed {
-                stem: &self.stem,
-                file,
-                form: self.form,
-                text: &definition.text,
-            };
-            let repaired = report.has("prose-quoted");
-            portable::check(view, placed, repaired, &mut report);
+            hold_to_it(
+                &definition,
+                (&self.stem, self.file_name(), self.form),
+                &mut report,
+            );
         }
         Ok(LoadedSkill {
             keys: definition.keys,
@@ -174,6 +169,23 @@ impl RootSkill {
             stamp: None,
         })
     }
+}
+
+/// Holds a definition, of this directory, file and form, to the Agent Skills specification exactly.
+pub(super) fn hold_to_it(
+    definition: &Definition,
+    (stem, file, form): (&str, &str, Form),
+    report: &mut Report,
+) {
+    let view = View::root(&definition.document.source, &definition.document.root);
+    let placed = portable::Placed {
+        stem,
+        file,
+        form,
+        text: &definition.text,
+    };
+    let repaired = report.has("prose-quoted");
+    portable::check(view, placed, repaired, report);
 }
 
 impl LoadedSkill {

@@ -24,7 +24,7 @@ use super::open::Stamp;
 use crate::model::{Place, Problem};
 pub use order::SkillRoot;
 pub use scan::Form;
-pub use validate::{at_path, validate};
+pub use validate::{at_path, validate, validate_empty};
 pub use views::{list, show, show_of_worker};
 
 /// A skill of a root, as a list needs it.

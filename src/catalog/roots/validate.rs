@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::loaded::hold_to_it;
 use super::order::SkillRoot;
-use super::scan::{Candidate, Form, SKILL_FILE};
-use super::{RootSkill, links};
+use super::scan::{self, Candidate, Form, SKILL_FILE};
+use super::{RootSkill, links, read};
 use crate::catalog::open::Root;
+use crate::catalog::report::Report;
 use crate::model::{Dialect, Place, Problem, Scope, Severity};
 
 /// What stands against a skill; with `portable`, also what the Agent Skills specification does not have.
@@ -21,37 +23,41 @@ pub fn validate(skill: &RootSkill, portable: bool) -> Vec<Problem> {
         Err(problems) => return problems,
     };
     let mut problems = loaded.problems;
-    problems.extend(links::bad(skill, &loaded.text).into_iter().map(|link| {
-        let (code, message, hint) = if link.leaves {
-            (
-                "link-leaves-skill",
-                format!(
-                    "`{}` leaves the skill: whoever has the skill alone lacks it",
-                    link.target
-                ),
-                "copy the file into the skill",
-            )
-        } else {
-            (
-                "link-leads-nowhere",
-                format!("`{}` does not exist in the skill", link.target),
-                "create the file or correct the link",
-            )
-        };
-        Problem {
-            code: code.to_owned(),
-            severity: Severity::Warning,
-            place: Place {
-                path: skill.place.path.clone(),
-                line: link.line,
-                column: 0,
-            },
-            message,
-            hint: Some(hint.to_owned()),
-            worker: None,
-            skill: Some(skill.name.clone()),
-        }
-    }));
+    problems.extend(
+        links::bad(skill, &loaded.text, &loaded.body)
+            .into_iter()
+            .map(|link| {
+                let (code, message, hint) = if link.leaves {
+                    (
+                        "link-leaves-skill",
+                        format!(
+                            "`{}` leaves the skill: whoever has the skill alone lacks it",
+                            link.target
+                        ),
+                        "copy the file into the skill",
+                    )
+                } else {
+                    (
+                        "link-leads-nowhere",
+                        format!("`{}` does not exist in the skill", link.target),
+                        "create the file or correct the link",
+                    )
+                };
+                Problem {
+                    code: code.to_owned(),
+                    severity: Severity::Warning,
+                    place: Place {
+                        path: skill.place.path.clone(),
+                        line: link.line,
+                        column: 0,
+                    },
+                    message,
+                    hint: Some(hint.to_owned()),
+                    worker: None,
+                    skill: Some(skill.name.clone()),
+                }
+            }),
+    );
     problems.sort_by(|a, b| a.place.cmp(&b.place).then_with(|| a.code.cmp(&b.code)));
     problems
 }
@@ -59,6 +65,38 @@ pub fn validate(skill: &RootSkill, portable: bool) -> Vec<Problem> {
 /// The skill at a path, whether a root has it or not: a directory with `SKILL.md`, or a file. `Err`: what
 /// stands against it; `None`: nothing there has the form of a skill.
 pub fn at_path(path: &Path, dialect: Dialect) -> Option<Result<Arc<RootSkill>, Vec<Problem>>> {
+    let (skill, problems) = super::assemble::read_alone(&candidate_at(path, dialect)?);
+    Some(skill.ok_or(problems))
+}
+
+/// What the Agent Skills specification has against a skill that was left out for these reasons, where the only
+/// one is that it says nothing: the specification allows that. Relative places are those of `workspace`.
+pub fn validate_empty(workspace: &Path, reasons: &[Problem]) -> Option<Vec<Problem>> {
+    let left_out = reasons.iter().find(|one| one.code == read::NO_BODY)?;
+    let shown = left_out.place.path.to_string();
+    let candidate = Candidate {
+        shown: shown.clone(),
+        ..candidate_at(&workspace.join(&shown), Dialect::Agent)?
+    };
+    let mut report = Report::default();
+    report.set_skill(left_out.skill.as_deref());
+    let bytes = scan::bytes_of(&candidate, &mut report)?;
+    let definition = read::with_any_body(&candidate, bytes, &mut report)?;
+    report.note(
+        read::NO_BODY,
+        left_out.place.clone(),
+        "it has no instructions: the specification allows that, and workerctl leaves it out"
+            .to_owned(),
+        "write instructions below the frontmatter",
+    );
+    let file = candidate.inner.rsplit('/').next().unwrap_or_default();
+    let placed = (candidate.stem.as_str(), file, candidate.form);
+    hold_to_it(&definition, placed, &mut report);
+    Some(report.finish(left_out.place.clone()))
+}
+
+/// The file at a path that has the form of a skill.
+fn candidate_at(path: &Path, dialect: Dialect) -> Option<Candidate> {
     let path = path.canonicalize().ok()?;
     let name = path.file_name()?.to_str()?;
     let is_skill_file = name.eq_ignore_ascii_case(SKILL_FILE);
@@ -85,7 +123,7 @@ pub fn at_path(path: &Path, dialect: Dialect) -> Option<Result<Arc<RootSkill>, V
         (path.parent()?, name.to_owned(), stem, form)
     };
     let directory = base.to_string_lossy().into_owned();
-    let candidate = Candidate {
+    Some(Candidate {
         root: Arc::new(SkillRoot {
             label: directory.clone(),
             directory: base.to_owned(),
@@ -105,7 +143,5 @@ pub fn at_path(path: &Path, dialect: Dialect) -> Option<Result<Arc<RootSkill>, V
         stem: stem.to_owned(),
         form,
         stamp: None,
-    };
-    let (skill, problems) = super::assemble::read_alone(&candidate);
-    Some(skill.ok_or(problems))
+    })
 }

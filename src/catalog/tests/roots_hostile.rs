@@ -174,7 +174,7 @@ fn files_beside_a_skill_are_read_within_it_and_nowhere_else() {
         assert!(files::read(skill, &loaded.keys, path).is_err(), "{path}");
     }
     // wave-skill-tool.md: "Relative paths in SKILL.md content must resolve within skill directory".
-    let bad = super::super::roots::links::bad(skill, &loaded.text);
+    let bad = super::super::roots::links::bad(skill, &loaded.text, &loaded.body);
     let shown: Vec<(&str, bool)> = bad.iter().map(|l| (l.target.as_str(), l.leaves)).collect();
     assert_eq!(shown, [("../b/y.md", true), ("none.md", false)]);
     assert_eq!(bad[0].line, 5);
