@@ -274,6 +274,33 @@ fn the_specification_allows_no_body_and_only_texts_under_metadata() {
 }
 
 #[test]
+fn the_list_as_text_has_source_dialect_trust_state_and_shadows() {
+    let workspace = workspace();
+    workspace.write(".agents/skills/git/SKILL.md", &page("git", ""));
+    let listed = workspace.run(&["skills"]).stdout;
+    let row = |name: &str| -> Vec<&str> {
+        let line = listed
+            .lines()
+            .find(|line| line.split(' ').next() == Some(name));
+        line.unwrap_or_else(|| panic!("{name}\n{listed}"))
+            .split_whitespace()
+            .collect()
+    };
+    assert_eq!(
+        row("SKILL")[..5],
+        ["SKILL", "SOURCE", "DIALECT", "TRUST", "STATE"]
+    );
+    assert_eq!(
+        row("new")[..5],
+        ["new", ".agents", "agent", "untrusted", "ok"]
+    );
+    let (first, second) = (row("git"), row("~/.claude:git"));
+    assert_eq!(first[..4], ["git", ".agents", "agent", "untrusted"]);
+    assert_eq!(second[1..5], ["~/.claude", "agent", "root", "shadowed"]);
+    assert_eq!(row("w/own")[1..4], ["worker", "worker", "root"]);
+}
+
+#[test]
 fn a_converted_skill_is_one_of_its_new_dialect() {
     let workspace = workspace();
     let left = workspace.run(&[

@@ -99,6 +99,8 @@ fn table(skills: &[ListedSkill]) -> Table {
     let mut columns = vec![Column::new("SKILL")];
     if of_roots {
         columns.push(Column::new("SOURCE").cut());
+        columns.push(Column::new("DIALECT").optional());
+        columns.push(Column::new("TRUST"));
         columns.push(Column::new("STATE"));
     }
     columns.push(Column::new("INPUTS").cut().optional());
@@ -124,6 +126,8 @@ fn table(skills: &[ListedSkill]) -> Table {
         let mut row: Vec<Line> = vec![skill.address.as_str().into()];
         if of_roots {
             row.push(Line::of(DIM, &listed.source));
+            row.push(Line::of(DIM, &listed.dialect));
+            row.push(trust(listed));
             row.push(state(listed));
         }
         row.push(inputs.join(" ").into());
@@ -140,9 +144,19 @@ fn state(listed: &ListedSkill) -> Line {
     match (listed.shadowed_by.is_some(), worst) {
         (true, _) => Line::of(DIM, "shadowed"),
         _ if is("skill-invalid") => Line::of(BAD, "invalid"),
-        _ if is("untrusted") => Line::of(CARE, &listed.trust),
         (false, Some(Severity::Error)) => Line::of(BAD, "errors"),
         (false, Some(Severity::Warning)) => Line::of(CARE, "warnings"),
         (false, Some(Severity::Note) | None) => "ok".into(),
     }
+}
+
+/// What is not handed out for want of trust stands out.
+fn trust(listed: &ListedSkill) -> Line {
+    let reasons = &listed.skill.unavailable;
+    let style = if reasons.iter().any(|one| one.code == "untrusted") {
+        CARE
+    } else {
+        DIM
+    };
+    Line::of(style, &listed.trust)
 }
