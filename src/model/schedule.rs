@@ -109,6 +109,30 @@ pub enum Overlap {
     AllowAll,
 }
 
+impl Overlap {
+    /// All of them.
+    pub const ALL: [Overlap; 6] = [
+        Overlap::Skip,
+        Overlap::BufferOne,
+        Overlap::BufferAll,
+        Overlap::CancelOther,
+        Overlap::TerminateOther,
+        Overlap::AllowAll,
+    ];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Overlap::Skip => "skip",
+            Overlap::BufferOne => "buffer_one",
+            Overlap::BufferAll => "buffer_all",
+            Overlap::CancelOther => "cancel_other",
+            Overlap::TerminateOther => "terminate_other",
+            Overlap::AllowAll => "allow_all",
+        }
+    }
+}
+
 /// What becomes of due times at which no engine was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

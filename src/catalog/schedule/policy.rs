@@ -22,15 +22,6 @@ const CONCURRENT_MAX: u64 = 1_024;
 /// Hours or dates that may be listed.
 const BLOCKED_MAX: usize = 1_000;
 
-const OVERLAPS: [(&str, Overlap); 6] = [
-    ("skip", Overlap::Skip),
-    ("buffer_one", Overlap::BufferOne),
-    ("buffer_all", Overlap::BufferAll),
-    ("cancel_other", Overlap::CancelOther),
-    ("terminate_other", Overlap::TerminateOther),
-    ("allow_all", Overlap::AllowAll),
-];
-
 const MODES: [(&str, CatchUpMode); 3] = [
     ("last", CatchUpMode::Last),
     ("all", CatchUpMode::All),
@@ -74,7 +65,14 @@ fn millis(map: View<'_>, key: &str, report: &mut Report) -> Option<u64> {
 fn overlap(map: View<'_>, report: &mut Report) -> Overlap {
     let named = written(map, "overlap");
     let overlap = named
-        .and_then(|view| word(view, "overlap", &OVERLAPS, report))
+        .and_then(|view| {
+            word(
+                view,
+                "overlap",
+                &Overlap::ALL.map(|one| (one.name(), one)),
+                report,
+            )
+        })
         .unwrap_or_default();
     let Some(view) = written(map, "max_concurrent") else {
         return overlap;

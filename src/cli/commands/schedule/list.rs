@@ -11,7 +11,7 @@ use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::Diagnostic;
 use crate::model::duration::show_millis;
-use crate::model::schedule::{CatchUpMode, Overlap};
+use crate::model::schedule::CatchUpMode;
 use crate::protocol::{Control, SCHEDULES_MAX, ScheduleView, SchedulesQuery};
 
 #[derive(Debug, clap::Args)]
@@ -111,14 +111,6 @@ fn next_of(view: &ScheduleView, zone: Tz) -> Line {
 /// What its policies do, in a few words; `explain` has whole sentences.
 fn policy_of(view: &ScheduleView) -> String {
     let policy = &view.plan.policy;
-    let overlap = match policy.overlap {
-        Overlap::Skip => "skip",
-        Overlap::BufferOne => "buffer_one",
-        Overlap::BufferAll => "buffer_all",
-        Overlap::CancelOther => "cancel_other",
-        Overlap::TerminateOther => "terminate_other",
-        Overlap::AllowAll => "allow_all",
-    };
     let window = show_millis(policy.catch_up.window_ms);
     let catch_up = match policy.catch_up.mode {
         CatchUpMode::Last => format!("catch up the last within {window}"),
@@ -127,7 +119,7 @@ fn policy_of(view: &ScheduleView) -> String {
     };
     let is_blocked = !policy.blocked_hours.is_empty() || !policy.blocked_dates.is_empty();
     let parts = [
-        Some(overlap.to_owned()),
+        Some(policy.overlap.name().to_owned()),
         view.plan.trigger.is_timed().then_some(catch_up),
         (policy.jitter_ms > 0).then(|| format!("jitter {}", show_millis(policy.jitter_ms))),
         is_blocked.then(|| "blackout".to_owned()),

@@ -12,41 +12,18 @@ use crate::model::schedule::Overlap;
 use crate::model::{Diagnostic, Timestamp};
 use crate::protocol::{Control, PolicyName, SlotView, TriggerRequest};
 
-/// Names of the rules for overlaps, as definitions have them.
-const OVERLAPS: [&str; 6] = [
-    "skip",
-    "buffer_one",
-    "buffer_all",
-    "cancel_other",
-    "terminate_other",
-    "allow_all",
-];
-
-/// Names of policies that a person's run need not respect.
-const POLICIES: [&str; 6] = {
-    let [pause, blackout, start, end, max_actions, pause_on_failure] = PolicyName::ALL;
-    [
-        pause.name(),
-        blackout.name(),
-        start.name(),
-        end.name(),
-        max_actions.name(),
-        pause_on_failure.name(),
-    ]
-};
-
 /// How a person's run differs from a due time.
 #[derive(Debug, clap::Args)]
 pub(super) struct Asked {
     /// What happens while an earlier run of the schedule has not ended, instead of its own rule
-    #[arg(long, value_name = "RULE", value_parser = named(&OVERLAPS).try_map(|name| read::<Overlap>(&name)))]
+    #[arg(long, value_name = "RULE", value_parser = named(Overlap::ALL.map(Overlap::name)).try_map(|name| read::<Overlap>(&name)))]
     overlap: Option<Overlap>,
     /// Do not respect these policies
-    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = named(&POLICIES).try_map(|name| read::<PolicyName>(&name)))]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = named(PolicyName::ALL.map(PolicyName::name)).try_map(|name| read::<PolicyName>(&name)))]
     despite: Vec<PolicyName>,
 }
 
-fn named(names: &'static [&'static str]) -> PossibleValuesParser {
+fn named<const N: usize>(names: [&'static str; N]) -> PossibleValuesParser {
     PossibleValuesParser::new(names)
 }
 
