@@ -36,6 +36,8 @@ pub(super) struct Live {
     /// Names the command; also the tag of its processes, once it is attached.
     tag: u64,
     owner: Owner,
+    /// The clock tick in which it was announced; none of its processes started earlier.
+    announced_at: u64,
     /// The thread that starts it, whose newest child may be its first process.
     thread: Pid,
     /// Its first process; 0 until that is known.
@@ -73,7 +75,7 @@ impl Live {
         // Whoever still carries our own mark was forked before its command was marked.
         let forked_early =
             evidence.mark != Mark::Own || tick <= self.tagged_at.load(Ordering::SeqCst);
-        tag::tick_of(self.tag) <= tick && forked_early
+        self.announced_at <= tick && forked_early
     }
 }
 
@@ -110,6 +112,7 @@ impl Registration {
     pub(super) fn announce(tag: u64, owner: Owner, pipes: [u64; 2]) -> Self {
         let entry = Arc::new(Live {
             tag,
+            announced_at: tag::tick_now(),
             owner,
             pipes,
             thread: gettid(),
@@ -377,7 +380,7 @@ fn belongs(evidence: &Evidence, me: &Live, commands: &[Arc<Live>]) -> bool {
     if others().any(|other| evidence.has_pipe_of(other)) {
         return false;
     }
-    tag::tick_of(me.tag) <= evidence.identity.1 && !others().any(|other| possible(&other))
+    me.announced_at <= evidence.identity.1 && !others().any(|other| possible(&other))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! Where the limit cannot be set, processes are told apart by their group, their environment,
 //! their pipes and their start time alone.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::hash::{BuildHasher, RandomState};
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
@@ -18,40 +18,26 @@ use super::procfs::lock_limit_of;
 /// The upper 16 bits of every tag, so that a limit that somebody set is not taken for one.
 const SIGNATURE: u64 = 0x5743 << 48;
 
-/// The lower bits: microseconds since boot, made unique by counting up.
-const COUNTER_MASK: u64 = (1 << 48) - 1;
+/// The lower bits are random.
+const RANDOM_MASK: u64 = (1 << 48) - 1;
 
-/// Microseconds in a clock tick of `/proc/<pid>/stat` (`USER_HZ` is 100 on Linux).
-const TICK_US: u64 = 10_000;
+/// Clock ticks of `/proc/<pid>/stat` in a second (`USER_HZ` is 100 on Linux), and nanoseconds in one.
+const TICKS_IN_SECOND: u64 = 100;
+const TICK_NS: u64 = 10_000_000;
 
-/// A tag that no other command of this boot has. Engines do not start a command every
-/// microsecond, so the ranges of one engine and the next never meet.
+/// A tag that nothing else carries, whatever other engines of this machine tag at this moment: one that was
+/// killed and starts again ends whatever carries the tags that it finds recorded.
 pub(super) fn next() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let now_us = now_us();
-    let take = |last: u64| Some(now_us.max(last + 1));
-    let last = LAST
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take)
-        .unwrap_or_else(|unchanged| unchanged);
-    SIGNATURE | (now_us.max(last + 1) & COUNTER_MASK)
+    // The keys of the hasher stem from the operating system's source of randomness.
+    SIGNATURE | (RandomState::new().hash_one(tick_now()) & RANDOM_MASK)
 }
 
-/// Microseconds since boot, suspended time included, as start times of processes are counted.
-fn now_us() -> u64 {
+/// The present clock tick, counted from boot, suspended time included, as start times of processes are.
+pub(super) fn tick_now() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    let micros = u64::try_from(now.tv_nsec).unwrap_or(0) / 1_000;
-    (seconds * 1_000_000 + micros) & COUNTER_MASK
-}
-
-/// The clock tick in which `tag` was made; no process of its command started earlier.
-pub(super) fn tick_of(tag: u64) -> u64 {
-    (tag & COUNTER_MASK) / TICK_US
-}
-
-/// The present clock tick.
-pub(super) fn tick_now() -> u64 {
-    now_us() / TICK_US
+    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
+    seconds * TICKS_IN_SECOND + nanos / TICK_NS
 }
 
 /// Marks `pid`; whether that worked.
@@ -105,18 +91,23 @@ pub(super) fn of(pid: u32) -> Mark {
 }
 
 fn is_tag(value: u64) -> bool {
-    value & !COUNTER_MASK == SIGNATURE
+    value & !RANDOM_MASK == SIGNATURE
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
-    fn tags_are_unique_and_never_go_back() {
+    fn tags_are_unique_and_tell_nothing_of_the_moment_that_engines_share() {
         let tags: Vec<u64> = (0..10_000).map(|_| next()).collect();
-        assert!(tags.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(tags.iter().all(|tag| is_tag(*tag)));
+        let different: HashSet<u64> = tags.iter().copied().collect();
+        assert_eq!(different.len(), tags.len());
+        let falling = tags.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        assert!((4_000..6_000).contains(&falling), "{falling}");
     }
 
     #[test]
@@ -131,7 +122,7 @@ mod tests {
         drop(child.stdin.take());
         assert_eq!(of(child.id()), Mark::Command(tag));
         let started = crate::process::procfs::stat(child.id()).unwrap().start;
-        assert!(started <= tick_of(tag) + 1);
+        assert!(started <= tick_now());
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -163,8 +163,16 @@ fn listen(notices: UnixDatagram) -> (Receiver<String>, Arc<AtomicBool>) {
 }
 
 impl Drop for Daemon {
+    #[expect(
+        clippy::print_stderr,
+        reason = "why a test failed may stand in the daemon's log, which goes with the workspace"
+    )]
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
+        if std::thread::panicking() {
+            let ended = self.child.try_wait();
+            eprintln!("the daemon ({ended:?}) said:\n{}", self.log());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -6,6 +6,7 @@ const LATE: u64 = 2_000_000_000;
 fn command(pid: u32, started_us: u64, run: &str) -> Arc<Live> {
     Arc::new(Live {
         tag: 0x5743 << 48 | started_us,
+        announced_at: started_us / 10_000,
         owner: Owner {
             run: run.to_owned(),
             attempt: 1,
