@@ -152,6 +152,11 @@ pub(super) fn end_left_behind(notes: &BTreeMap<RunId, Noted>, grace: Duration) -
 }
 
 fn end_processes(of_run: Option<&Noted>, run: RunId, attempt: u32, grace: Duration) -> bool {
+    if let Some(noted) = of_run.filter(|noted| noted.copied) {
+        tracing::warn!(%run, "this state was copied while its engine ran, which lives: its processes are left alone");
+        let _ = std::fs::remove_file(&noted.path);
+        return true;
+    }
     let owner = Owner {
         run: run.to_string(),
         attempt,

@@ -1,10 +1,11 @@
 //! The file by which the processes of a run are found again after a crash of the engine.
 
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::fs::OFlags;
 
@@ -34,6 +35,10 @@ pub struct LiveRecord {
     /// The mark of the engine itself, which processes carry that were forked before they were
     /// marked with `tag`.
     pub engine_tag: Option<u64>,
+    /// Process id and start time of the engine itself.
+    pub engine: Option<(u32, u64)>,
+    /// The inode of the file that the record was written to; known of a record that was read.
+    pub inode: Option<u64>,
 }
 
 impl LiveRecord {
@@ -49,6 +54,8 @@ impl LiveRecord {
             attempt: owner.attempt,
             tag,
             engine_tag: tag::own(),
+            engine: own_identity(),
+            inode: None,
         })
     }
 
@@ -62,6 +69,8 @@ impl LiveRecord {
             attempt,
             tag,
             engine_tag,
+            engine,
+            inode,
         } = self;
         let mut text = format!(
             "{HEADING}\npid {pid}\nstart_time {start_time}\nboot_id {boot_id}\nattempt {attempt}\n"
@@ -74,6 +83,12 @@ impl LiveRecord {
         }
         if let Some(tag) = engine_tag {
             let _ = writeln!(text, "engine_tag {tag}");
+        }
+        if let Some((pid, start_time)) = engine {
+            let _ = writeln!(text, "engine_pid {pid}\nengine_start_time {start_time}");
+        }
+        if let Some(inode) = inode {
+            let _ = writeln!(text, "inode {inode}");
         }
         text.push_str("end\n");
         text
@@ -91,14 +106,18 @@ impl LiveRecord {
             body.lines()
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
         };
+        let number = |name: &str| field(name).map(str::parse::<u64>).transpose().ok();
+        let engine_pid = number("engine_pid")?.and_then(|pid| u32::try_from(pid).ok());
         Some(Self {
             run: field("run").map(str::to_owned),
             pid: field("pid")?.parse().ok().filter(|pid| *pid > 1)?,
             start_time: field("start_time")?.parse().ok()?,
             boot_id: field("boot_id")?.to_owned(),
             attempt: field("attempt")?.parse().ok()?,
-            tag: field("tag").map(str::parse).transpose().ok()?,
-            engine_tag: field("engine_tag").map(str::parse).transpose().ok()?,
+            tag: number("tag")?,
+            engine_tag: number("engine_tag")?,
+            engine: engine_pid.zip(number("engine_start_time")?),
+            inode: number("inode")?,
         })
     }
 
@@ -125,7 +144,25 @@ impl LiveRecord {
     /// # Errors
     /// It cannot be written.
     pub fn write_over(&self, file: &File) -> io::Result<()> {
-        file.write_all_at(self.encode().as_bytes(), 0)
+        let written = Self {
+            inode: Some(file.metadata()?.ino()),
+            ..self.clone()
+        };
+        file.write_all_at(written.encode().as_bytes(), 0)
+    }
+
+    /// Whether the record that was read at `path` is a copy of one whose engine lives: then the processes that
+    /// it names are nobody's orphans. Where the engine lives was locked against a second one, so only a copy
+    /// can be read beside it.
+    pub fn is_copy(&self, path: &Path) -> bool {
+        let written_here =
+            |inode| fs::symlink_metadata(path).is_ok_and(|found| found.ino() == inode);
+        let lives = |(pid, start_time)| {
+            procfs::stat(pid).is_some_and(|found| found.start == start_time && !found.is_zombie())
+        };
+        procfs::boot_id().is_ok_and(|boot| boot == self.boot_id)
+            && self.inode.is_some_and(|inode| !written_here(inode))
+            && self.engine.is_some_and(lives)
     }
 
     /// Reads the record at `path`; `None` if there is no file or no readable record in it.
@@ -148,6 +185,12 @@ impl LiveRecord {
     }
 }
 
+/// Process id and start time of this process.
+fn own_identity() -> Option<(u32, u64)> {
+    static OWN: OnceLock<Option<(u32, u64)>> = OnceLock::new();
+    *OWN.get_or_init(|| procfs::stat(std::process::id()).map(|own| own.identity()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +204,8 @@ mod tests {
             attempt: 3,
             tag,
             engine_tag: tag.map(|tag| tag - 1),
+            engine: tag.map(|_| (70, 123_000)),
+            inode: None,
         }
     }
 
@@ -171,8 +216,53 @@ mod tests {
         assert_eq!(LiveRecord::read(&path).unwrap(), None);
         for tag in [None, Some(u64::MAX), Some(7), None] {
             record(tag).write(&path).unwrap();
-            assert_eq!(LiveRecord::read(&path).unwrap(), Some(record(tag)));
+            let read = LiveRecord::read(&path).unwrap().unwrap();
+            let inode = fs::metadata(&path).unwrap().ino();
+            assert_eq!(read.inode, Some(inode));
+            assert_eq!(
+                LiveRecord {
+                    inode: None,
+                    ..read
+                },
+                record(tag)
+            );
         }
+    }
+
+    #[test]
+    fn a_copy_is_one_while_the_engine_of_the_original_lives() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, copy) = (dir.path().join("run"), dir.path().join("copy"));
+        let mut engine = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let owner = Owner {
+            run: "R".into(),
+            attempt: 1,
+        };
+        let own = LiveRecord::of(engine.id(), &owner, None).unwrap();
+        let of_engine = LiveRecord {
+            engine: Some((engine.id(), own.start_time)),
+            ..own.clone()
+        };
+        of_engine.write(&path).unwrap();
+        fs::copy(&path, &copy).unwrap();
+        let read = |path: &Path| LiveRecord::read(path).unwrap().unwrap();
+        assert!(!read(&path).is_copy(&path));
+        assert!(read(&copy).is_copy(&copy));
+        // Moved, as with the directory around it, it is itself.
+        let moved = dir.path().join("moved");
+        fs::rename(&path, &moved).unwrap();
+        assert!(!read(&moved).is_copy(&moved));
+        engine.kill().unwrap();
+        let pid = rustix::process::Pid::from_child(&engine);
+        let seen = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
+        rustix::process::waitid(rustix::process::WaitId::Pid(pid), seen).unwrap();
+        assert!(!read(&copy).is_copy(&copy), "a zombie is no engine");
+        engine.wait().unwrap();
+        assert!(!read(&copy).is_copy(&copy));
+        assert_eq!(own.engine.map(|(pid, _)| pid), Some(std::process::id()));
     }
 
     #[test]

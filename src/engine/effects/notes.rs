@@ -40,6 +40,8 @@ pub(in crate::engine) struct Noted {
     pub path: PathBuf,
     /// What stands in it.
     pub record: LiveRecord,
+    /// Whether the state was copied from one whose engine lives: the processes are that engine's.
+    pub copied: bool,
 }
 
 impl Notes {
@@ -127,7 +129,13 @@ pub(in crate::engine) fn read(state_dir: &Path) -> BTreeMap<RunId, Noted> {
                 // A file of the first version has the run as its name and not in its text.
                 let run = record.run.as_deref().unwrap_or(&name).parse().ok();
                 if let Some(run) = run {
-                    keep_newest(&mut noted, run, Noted { path, record });
+                    let copied = record.is_copy(&path);
+                    let found = Noted {
+                        path,
+                        record,
+                        copied,
+                    };
+                    keep_newest(&mut noted, run, found);
                     continue;
                 }
             }
@@ -178,6 +186,8 @@ mod tests {
             attempt: 1,
             tag: None,
             engine_tag: None,
+            engine: None,
+            inode: None,
         }
     }
 
@@ -215,7 +225,7 @@ mod tests {
             std::mem::forget(note);
         }
         let found = read(state.path());
-        assert_eq!(found[&run(2)].record, record(Some(run(2))));
+        assert_eq!(found[&run(2)].record.run, record(Some(run(2))).run);
         assert_eq!(found.len(), 2);
     }
 
