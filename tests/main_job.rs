@@ -20,6 +20,8 @@ mod misuse;
 mod outputs;
 #[path = "main_job/secrets.rs"]
 mod secrets;
+#[path = "main_job/strangers.rs"]
+mod strangers;
 #[path = "main_job/surroundings.rs"]
 mod surroundings;
 #[path = "main_job/traces.rs"]

@@ -47,7 +47,7 @@ const SEAL_AFTER_MS: u64 = 5_000;
 /// How many closed runs may wait for that.
 const SEAL_BACKLOG: usize = 512;
 
-pub(crate) use admission::EndOrphans;
+pub(crate) use admission::Orphans;
 use alarm::Alarms;
 use schedules::Schedules;
 
@@ -115,7 +115,7 @@ pub(super) struct Core {
     sealed_with: usize,
     sealed_ms: u64,
     keys_forgotten_ms: u64,
-    unsettled: Option<EndOrphans>,
+    unsettled: Option<Box<dyn Orphans>>,
     schedules: Schedules,
     /// Waiting runs whose time has not come.
     early: BTreeSet<(Timestamp, RunId)>,
@@ -185,12 +185,14 @@ impl Core {
     /// One turn: everything that has arrived, one commit, all answers, all actions.
     pub(super) fn turn(&mut self, mail: Mail) -> Result<(), Diagnostic> {
         self.view.turned(self.clock.monotonic_ms());
-        if mail
-            .requests
-            .iter()
-            .any(|envelope| envelope.request.changes_runs())
+        let mut requests = mail.requests.iter();
+        if requests.any(|envelope| envelope.request.changes_runs())
+            && let Err(refused) = self.settle_now()
         {
-            self.settle_now()?;
+            for envelope in mail.requests {
+                envelope.answer(Err(refused.clone()));
+            }
+            return Err(refused);
         }
         let mut turn = Turn::default();
         for delivery in mail.deliveries {

@@ -55,8 +55,7 @@ use desk::{Desk, Prepares};
 pub use effects::StepLimits;
 use effects::{EffectParts, Performer, notes};
 use inbox::Inbox;
-use live::Live;
-use recovery::{Recovery, end_left_behind, end_orphans};
+use recovery::{LeftBehind, Recovery};
 use remembered::Known;
 use view::View;
 
@@ -343,6 +342,7 @@ impl Parts {
     ) -> Result<(), Diagnostic> {
         let recovery = Recovery {
             store: self.store.as_ref(),
+            workspace: &self.workspace,
             state_dir: &self.options.state_dir,
             now: self.clock.now(),
         };
@@ -351,18 +351,12 @@ impl Parts {
             // Before what was lost is settled: schedules count how their runs end, and follow others.
             core.begin_schedules(catalog.fired(), !catalog.has_errors())?;
         }
-        let (notes, left_behind) = notes::read(&self.options.state_dir)
-            .into_iter()
-            .partition::<BTreeMap<_, _>, _>(|(run, _)| core.holds(*run));
-        if recovered == 0 && left_behind.is_empty() {
+        let grace = Duration::from_millis(grace_ms);
+        let left = LeftBehind::new(notes::read(&self.options.state_dir), grace);
+        if recovered == 0 && left.is_empty() {
             return Ok(());
         }
-        let grace = Duration::from_millis(grace_ms);
-        let end = Box::new(move |live: Option<&Live>| match live {
-            Some(live) => end_orphans(&notes, grace, live),
-            None => end_left_behind(&left_behind, grace),
-        });
-        core.settle(end, self.options.host == Host::Daemon)
+        core.settle(Box::new(left), self.options.host == Host::Daemon)
     }
 }
 

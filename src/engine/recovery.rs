@@ -2,28 +2,35 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::core::Core;
+use super::core::{Core, Orphans};
 use super::effects::notes::Noted;
 use super::effects::{Performer, destinations};
 use super::live::Live;
 use crate::machine::{Event, Run, State};
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp};
-use crate::process::{Owner, find_and_end_orphans};
+use crate::process::{LiveRecord, Owner, find_and_end_orphans, is_within};
 use crate::protocol::RunSummary;
 use crate::store::{Batch, Store, StoreError, Write};
 
 /// How many runs are looked at for those that wrote while a run of a lost engine was under way.
 const SINCE_MAX: usize = 10_000;
 
+/// Why the outcome of a run is unknown that was under way in the workspace from which the state was copied or
+/// moved.
+const ANOTHER_WORKSPACE: &str = "another_workspace";
+
 /// What recovery needs.
 pub(super) struct Recovery<'a> {
     /// Where journals lie.
     pub store: &'a dyn Store,
+    /// Absolute path of the workspace.
+    pub workspace: &'a Path,
     /// Absolute path of the state directory.
     pub state_dir: &'a Path,
     /// The present.
@@ -45,6 +52,7 @@ impl Recovery<'_> {
         let (mut writing, mut mutating) = (Vec::new(), Vec::new());
         for run in active {
             match self.fold(run) {
+                Ok(live) if !self.is_ours(&live) => self.leave(&live)?,
                 Ok(live) => {
                     writing.push((run, destinations(&live.spec)));
                     mutating.extend(prepared_at(&live).map(|at| (run, at)));
@@ -102,9 +110,35 @@ impl Recovery<'_> {
         Ok(Live::new(Arc::new(spec), folded, entries))
     }
 
+    /// Whether a run is of this workspace. The state may have been copied or moved with a workspace whose runs were
+    /// under way: whatever were done for them would be done at the place that they were submitted for.
+    fn is_ours(&self, live: &Live) -> bool {
+        is_same_directory(Path::new(&live.spec.workspace), self.workspace)
+    }
+
+    /// Closes a run of another workspace without touching anything.
+    fn leave(&self, live: &Live) -> Result<(), Diagnostic> {
+        let run = live.spec.run;
+        let mut summary = live.summary();
+        if !live.run.is_finished() {
+            let workspace = &live.spec.workspace;
+            tracing::error!(%run, workspace, "the run was under way there; this state was copied or moved from there, and nothing is done for it");
+            summary.phase = Phase::Finished;
+            summary.finished_at = Some(self.now);
+            summary.outcome = Some(Outcome::Unknown {
+                why: ANOTHER_WORKSPACE.to_owned(),
+            });
+        }
+        self.close(summary)
+    }
+
     fn give_up(&self, run: RunId) -> Result<(), Diagnostic> {
         let spec = self.store.spec(run).ok().flatten();
-        let summary = unreadable_summary(run, spec.as_ref(), self.now);
+        self.close(unreadable_summary(run, spec.as_ref(), self.now))
+    }
+
+    fn close(&self, summary: RunSummary) -> Result<(), Diagnostic> {
+        let run = summary.run;
         let writes = vec![Write::Finished(Box::new(summary)), Write::Closed(run)];
         self.store.commit(&Batch { writes }).map_err(|error| {
             Diagnostic::new(
@@ -129,46 +163,91 @@ impl Recovery<'_> {
     }
 }
 
-/// Ends what is left of the run's processes; false: something could not be ended.
-pub(super) fn end_orphans(notes: &BTreeMap<RunId, Noted>, grace: Duration, live: &Live) -> bool {
-    let run = live.spec.run;
-    let waits = matches!(
-        live.run.state,
-        State::Queued | State::BackingOff { .. } | State::Finished { .. }
-    );
-    let of_run = notes.get(&run);
-    if waits && of_run.is_none() {
-        return true;
+/// What earlier engines left running, by the notes of its processes.
+pub(super) struct LeftBehind {
+    notes: BTreeMap<RunId, Vec<Noted>>,
+    grace: Duration,
+}
+
+impl LeftBehind {
+    pub(super) const fn new(notes: BTreeMap<RunId, Vec<Noted>>, grace: Duration) -> LeftBehind {
+        LeftBehind { notes, grace }
     }
-    end_processes(of_run, run, live.run.facts.attempts.max(1), grace)
+
+    /// Whether nothing was left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.notes.is_empty()
+    }
+
+    fn of(&self, run: RunId) -> &[Noted] {
+        self.notes.get(&run).map_or(&[], Vec::as_slice)
+    }
 }
 
-/// Ends what is left of the processes of runs that nobody holds, because the store that knew them was
-/// lost; false: something could not be ended.
-pub(super) fn end_left_behind(notes: &BTreeMap<RunId, Noted>, grace: Duration) -> bool {
-    let end = |(run, noted): (&RunId, &Noted)| end_processes(Some(noted), *run, 1, grace);
-    // Each of them, also after one that could not be ended.
-    notes.iter().filter(|noted| !end(*noted)).count() == 0
+impl Orphans for LeftBehind {
+    fn hold_us(&self, live: &Live) -> bool {
+        let run = live.spec.run;
+        !live.run.is_finished() && is_within(&records(self.of(run)), &run.to_string())
+    }
+
+    fn end_of(&self, live: &Live) -> bool {
+        let run = live.spec.run;
+        let waits = matches!(
+            live.run.state,
+            State::Queued | State::BackingOff { .. } | State::Finished { .. }
+        );
+        let notes = self.of(run);
+        if waits && notes.is_empty() {
+            return true;
+        }
+        // Where the same path leads to another directory, as in a container, the state may have been copied.
+        let is_copy = |noted: &Noted| !noted.is_original && noted.record.engine_lives();
+        if notes.iter().any(is_copy) {
+            leave_alone(notes, run);
+            return true;
+        }
+        end_processes(notes, run, live.run.facts.attempts.max(1), self.grace)
+    }
+
+    fn end_of_others(&self, held: &dyn Fn(RunId) -> bool) {
+        for (run, notes) in self.notes.iter().filter(|(run, _)| !held(**run)) {
+            if notes.iter().all(|noted| noted.is_original) {
+                end_processes(notes, *run, 1, self.grace);
+            } else {
+                leave_alone(notes, *run);
+            }
+        }
+    }
 }
 
-fn end_processes(of_run: Option<&Noted>, run: RunId, attempt: u32, grace: Duration) -> bool {
-    if let Some(noted) = of_run.filter(|noted| noted.copied) {
-        tracing::warn!(%run, "this state was copied while its engine ran, which lives: its processes are left alone");
+fn records(notes: &[Noted]) -> Vec<&LiveRecord> {
+    notes.iter().map(|noted| &noted.record).collect()
+}
+
+/// The notes were copied with the state, and the processes that they name are of the original.
+fn leave_alone(notes: &[Noted], run: RunId) {
+    tracing::warn!(%run, "this state is a copy: processes of the run are left alone, they are the original's");
+    remove(notes);
+}
+
+fn remove(notes: &[Noted]) {
+    for noted in notes {
         let _ = std::fs::remove_file(&noted.path);
-        return true;
     }
+}
+
+/// Ends what is left of a run; false: something could not be ended.
+fn end_processes(notes: &[Noted], run: RunId, attempt: u32, grace: Duration) -> bool {
     let owner = Owner {
         run: run.to_string(),
         attempt,
     };
-    match find_and_end_orphans(of_run.map(|noted| &noted.record), &owner, grace) {
+    match find_and_end_orphans(&records(notes), &owner, grace) {
         Ok(found) => {
             if found.ended > 0 {
                 tracing::warn!(%run, ended = found.ended, "processes of a lost run were ended");
             }
-            if let Some(noted) = of_run {
-                let _ = std::fs::remove_file(&noted.path);
-            }
+            remove(notes);
             true
         }
         Err(error) => {
@@ -176,6 +255,12 @@ fn end_processes(of_run: Option<&Noted>, run: RunId, attempt: u32, grace: Durati
             false
         }
     }
+}
+
+/// Whether two paths lead to one directory.
+fn is_same_directory(one: &Path, other: &Path) -> bool {
+    let place = |path| std::fs::metadata(path).map(|found| (found.dev(), found.ino()));
+    one == other || matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 /// When the baseline of a mutating run was taken that has not ended.

@@ -37,8 +37,8 @@ pub struct LiveRecord {
     pub engine_tag: Option<u64>,
     /// Process id and start time of the engine itself.
     pub engine: Option<(u32, u64)>,
-    /// The inode of the file that the record was written to; known of a record that was read.
-    pub inode: Option<u64>,
+    /// Device and inode of the file that the record was written to; known of a record that was read.
+    pub file: Option<(u64, u64)>,
 }
 
 impl LiveRecord {
@@ -55,7 +55,7 @@ impl LiveRecord {
             tag,
             engine_tag: tag::own(),
             engine: own_identity(),
-            inode: None,
+            file: None,
         })
     }
 
@@ -70,7 +70,7 @@ impl LiveRecord {
             tag,
             engine_tag,
             engine,
-            inode,
+            file,
         } = self;
         let mut text = format!(
             "{HEADING}\npid {pid}\nstart_time {start_time}\nboot_id {boot_id}\nattempt {attempt}\n"
@@ -87,8 +87,8 @@ impl LiveRecord {
         if let Some((pid, start_time)) = engine {
             let _ = writeln!(text, "engine_pid {pid}\nengine_start_time {start_time}");
         }
-        if let Some(inode) = inode {
-            let _ = writeln!(text, "inode {inode}");
+        if let Some((device, inode)) = file {
+            let _ = writeln!(text, "device {device}\ninode {inode}");
         }
         text.push_str("end\n");
         text
@@ -117,7 +117,7 @@ impl LiveRecord {
             tag: number("tag")?,
             engine_tag: number("engine_tag")?,
             engine: engine_pid.zip(number("engine_start_time")?),
-            inode: number("inode")?,
+            file: number("device")?.zip(number("inode")?),
         })
     }
 
@@ -145,24 +145,27 @@ impl LiveRecord {
     /// It cannot be written.
     pub fn write_over(&self, file: &File) -> io::Result<()> {
         let written = Self {
-            inode: Some(file.metadata()?.ino()),
+            file: Some(place_of(&file.metadata()?)),
             ..self.clone()
         };
         file.write_all_at(written.encode().as_bytes(), 0)
     }
 
-    /// Whether the record that was read at `path` is a copy of one whose engine lives: then the processes that
-    /// it names are nobody's orphans. Where the engine lives was locked against a second one, so only a copy
-    /// can be read beside it.
-    pub fn is_copy(&self, path: &Path) -> bool {
-        let written_here =
-            |inode| fs::symlink_metadata(path).is_ok_and(|found| found.ino() == inode);
+    /// Whether the record lies in the file that it was written to. In a copy of that file it names processes that
+    /// may be another engine's.
+    pub fn is_original(&self, path: &Path) -> bool {
+        let found = fs::symlink_metadata(path)
+            .map(|found| place_of(&found))
+            .ok();
+        self.file.is_none() || self.file == found
+    }
+
+    /// Whether the engine that wrote it lives: then the processes that it names are nobody's orphans.
+    pub fn engine_lives(&self) -> bool {
         let lives = |(pid, start_time)| {
             procfs::stat(pid).is_some_and(|found| found.start == start_time && !found.is_zombie())
         };
-        procfs::boot_id().is_ok_and(|boot| boot == self.boot_id)
-            && self.inode.is_some_and(|inode| !written_here(inode))
-            && self.engine.is_some_and(lives)
+        procfs::boot_id().is_ok_and(|boot| boot == self.boot_id) && self.engine.is_some_and(lives)
     }
 
     /// Reads the record at `path`; `None` if there is no file or no readable record in it.
@@ -185,6 +188,11 @@ impl LiveRecord {
     }
 }
 
+/// Snapshots of a file system keep inode numbers, not devices.
+fn place_of(file: &fs::Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
+}
+
 /// Process id and start time of this process.
 fn own_identity() -> Option<(u32, u64)> {
     static OWN: OnceLock<Option<(u32, u64)>> = OnceLock::new();
@@ -205,7 +213,7 @@ mod tests {
             tag,
             engine_tag: tag.map(|tag| tag - 1),
             engine: tag.map(|_| (70, 123_000)),
-            inode: None,
+            file: None,
         }
     }
 
@@ -217,22 +225,36 @@ mod tests {
         for tag in [None, Some(u64::MAX), Some(7), None] {
             record(tag).write(&path).unwrap();
             let read = LiveRecord::read(&path).unwrap().unwrap();
-            let inode = fs::metadata(&path).unwrap().ino();
-            assert_eq!(read.inode, Some(inode));
-            assert_eq!(
-                LiveRecord {
-                    inode: None,
-                    ..read
-                },
-                record(tag)
-            );
+            assert_eq!(read.file, Some(place_of(&fs::metadata(&path).unwrap())));
+            let unplaced = LiveRecord { file: None, ..read };
+            assert_eq!(unplaced, record(tag));
         }
     }
 
     #[test]
-    fn a_copy_is_one_while_the_engine_of_the_original_lives() {
+    fn a_copy_is_told_from_the_original_also_with_its_inode() {
         let dir = tempfile::tempdir().unwrap();
         let (path, copy) = (dir.path().join("run"), dir.path().join("copy"));
+        record(Some(7)).write(&path).unwrap();
+        fs::copy(&path, &copy).unwrap();
+        let read = |path: &Path| LiveRecord::read(path).unwrap().unwrap();
+        assert!(read(&path).is_original(&path));
+        assert!(!read(&copy).is_original(&copy));
+        // Moved, as with the directory around it, it is itself.
+        let moved = dir.path().join("moved");
+        fs::rename(&path, &moved).unwrap();
+        let moved_record = read(&moved);
+        assert!(moved_record.is_original(&moved));
+        let snapshot = LiveRecord {
+            file: moved_record.file.map(|(device, inode)| (device + 1, inode)),
+            ..moved_record
+        };
+        assert!(!snapshot.is_original(&moved));
+        assert!(record(None).is_original(&moved), "older ones do not say");
+    }
+
+    #[test]
+    fn an_engine_lives_until_its_process_has_ended() {
         let mut engine = std::process::Command::new("sleep")
             .arg("60")
             .spawn()
@@ -242,27 +264,25 @@ mod tests {
             attempt: 1,
         };
         let own = LiveRecord::of(engine.id(), &owner, None).unwrap();
-        let of_engine = LiveRecord {
+        assert_eq!(own.engine.map(|(pid, _)| pid), Some(std::process::id()));
+        assert!(own.engine_lives());
+        let of_other = LiveRecord {
             engine: Some((engine.id(), own.start_time)),
             ..own.clone()
         };
-        of_engine.write(&path).unwrap();
-        fs::copy(&path, &copy).unwrap();
-        let read = |path: &Path| LiveRecord::read(path).unwrap().unwrap();
-        assert!(!read(&path).is_copy(&path));
-        assert!(read(&copy).is_copy(&copy));
-        // Moved, as with the directory around it, it is itself.
-        let moved = dir.path().join("moved");
-        fs::rename(&path, &moved).unwrap();
-        assert!(!read(&moved).is_copy(&moved));
+        assert!(of_other.engine_lives());
+        let earlier = LiveRecord {
+            engine: Some((engine.id(), own.start_time - 1)),
+            ..own
+        };
+        assert!(!earlier.engine_lives());
         engine.kill().unwrap();
         let pid = rustix::process::Pid::from_child(&engine);
         let seen = rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT;
         rustix::process::waitid(rustix::process::WaitId::Pid(pid), seen).unwrap();
-        assert!(!read(&copy).is_copy(&copy), "a zombie is no engine");
+        assert!(!of_other.engine_lives(), "a zombie is no engine");
         engine.wait().unwrap();
-        assert!(!read(&copy).is_copy(&copy));
-        assert_eq!(own.engine.map(|(pid, _)| pid), Some(std::process::id()));
+        assert!(!of_other.engine_lives());
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use environment::base_environment;
 pub use error::SpawnError;
 pub use live::LiveRecord;
 pub use memory::give_back_memory;
-pub use orphans::{OrphansEnded, OrphansRemain, find_and_end_orphans};
+pub use orphans::{OrphansEnded, OrphansRemain, find_and_end_orphans, is_within};
 pub use registry::become_subreaper;
 pub use run::run;
 pub use stop::{StopHandle, StopKind};

@@ -41,30 +41,18 @@ pub struct OrphansRemain {
 /// Finds every process of `owner`'s run, of whatever attempt, and ends it: TERM, `grace`, KILL.
 /// Returns when all are gone.
 ///
-/// A process is found by `live` (the recorded process itself, its group, the tag of its command),
-/// by the marker in its environment, and by descending from one that was found. To be called
+/// A process is found by `records` (the recorded processes themselves, their groups, the tags of their
+/// commands), by the marker in its environment, and by descending from one that was found. To be called
 /// only while the run has no command running in this process.
 ///
 /// # Errors
 /// Some are still there 5 s after KILL.
 pub fn find_and_end_orphans(
-    live: Option<&LiveRecord>,
+    records: &[&LiveRecord],
     owner: &Owner,
     grace: Duration,
 ) -> Result<OrphansEnded, OrphansRemain> {
-    let boot = procfs::boot_id().ok();
-    let live = live.filter(|record| Some(&record.boot_id) == boot.as_ref());
-    let tags = [
-        live.and_then(|live| live.tag),
-        // Everything that this very process starts carries its own mark for a moment.
-        live.and_then(|live| live.engine_tag)
-            .filter(|tag| Some(*tag) != tag::own()),
-    ];
-    let search = Search {
-        live,
-        tags,
-        run: &owner.run,
-    };
+    let search = Search::of(records, &owner.run);
     let mut seen = HashSet::new();
     let mut left = search.find(&mut seen);
     if !left.is_empty() && !grace.is_zero() {
@@ -95,16 +83,43 @@ pub fn find_and_end_orphans(
     })
 }
 
+/// Whether this process stems from the run: whoever ended what is left of it would end itself, or would leave
+/// it running.
+pub fn is_within(records: &[&LiveRecord], run: &str) -> bool {
+    let search = Search::of(records, run);
+    let all = procfs::all();
+    let by_pid: HashMap<u32, &Stat> = all.iter().map(|process| (process.pid, process)).collect();
+    let above = ourselves_and_above(&by_pid);
+    let mut above = above.iter().filter_map(|pid| by_pid.get(pid));
+    above.any(|process| process.pid != 1 && search.is_marked(process, &by_pid))
+}
+
 /// What is looked for.
 struct Search<'a> {
-    /// The record, if it stems from this boot.
-    live: Option<&'a LiveRecord>,
-    /// The marks of the command and of the engine that has died.
-    tags: [Option<u64>; 2],
+    /// The records that stem from this boot.
+    records: Vec<&'a LiveRecord>,
+    /// The marks of the commands and of the engines that have died.
+    tags: Vec<u64>,
     run: &'a str,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn of(records: &[&'a LiveRecord], run: &'a str) -> Self {
+        let boot = procfs::boot_id().ok();
+        let of_boot = |record: &&&LiveRecord| Some(&record.boot_id) == boot.as_ref();
+        let records: Vec<&LiveRecord> = records.iter().filter(of_boot).copied().collect();
+        // A living engine carries its own mark, and so does everything that it starts, for a moment.
+        let dead = records.iter().filter(|record| !record.engine_lives());
+        let engines = dead.filter_map(|record| record.engine_tag);
+        let engines = engines.filter(|tag| Some(*tag) != tag::own());
+        let commands = records.iter().filter_map(|record| record.tag);
+        Self {
+            tags: commands.chain(engines).collect(),
+            records,
+            run,
+        }
+    }
+
     /// Looks until nothing is found or `until` has passed, sending `signals` to whatever is found
     /// each time; returns what is left.
     fn wait_until_gone(
@@ -169,20 +184,17 @@ impl Search<'_> {
     }
 
     fn is_marked(&self, process: &Stat, by_pid: &HashMap<u32, &Stat>) -> bool {
-        if let Some(live) = self.live {
-            let first = by_pid.get(&live.pid);
-            let first_is_there = first.is_some_and(|first| first.start == live.start_time);
-            if process.pid == live.pid && first_is_there {
-                return true;
-            }
+        for record in &self.records {
             // Without its leader a group's number proves little: it may have died out and have
             // been used again. Then only the tag or the marker counts.
-            if process.group == live.pid && first_is_there {
+            let first = by_pid.get(&record.pid);
+            let first_is_there = first.is_some_and(|first| first.start == record.start_time);
+            if first_is_there && (process.pid == record.pid || process.group == record.pid) {
                 return true;
             }
         }
         let mark = procfs::lock_limit_of(process.pid);
-        if mark.is_some() && self.tags.contains(&mark) {
+        if mark.is_some_and(|mark| self.tags.contains(&mark)) {
             return true;
         }
         let [run, _] = procfs::environment_of(process.pid, [RUN_VARIABLE, RUN_VARIABLE]);

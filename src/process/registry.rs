@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, getpgrp, getpid, set_child_subreaper, waitid};
+use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 use rustix::thread::gettid;
 
 use super::command::{ATTEMPT_VARIABLE, Owner, RUN_VARIABLE};
@@ -275,8 +275,11 @@ impl Newborn {
     }
 }
 
+/// The number of our process group; 0 where the group is of another pid namespace, which `getpgrp` of rustix
+/// takes for impossible.
 fn own_group() -> u32 {
-    getpgrp().as_raw_nonzero().get().cast_unsigned()
+    static OWN: OnceLock<u32> = OnceLock::new();
+    *OWN.get_or_init(|| procfs::stat(std::process::id()).map_or(0, |own| own.group))
 }
 
 /// Reaps the unregistered child `pid` if it is dead by now; whether it was.
@@ -380,7 +383,14 @@ fn belongs(evidence: &Evidence, me: &Live, commands: &[Arc<Live>]) -> bool {
     if others().any(|other| evidence.has_pipe_of(other)) {
         return false;
     }
-    me.announced_at <= evidence.identity.1 && !others().any(|other| possible(&other))
+    let is_foreign = is_foreign(evidence.mark, std::process::id());
+    !is_foreign && me.announced_at <= evidence.identity.1 && !others().any(|other| possible(&other))
+}
+
+/// Whether a process without a mark may stem from none of our commands: the first process of a container is given
+/// whatever others have started in it.
+fn is_foreign(mark: Mark, own_pid: u32) -> bool {
+    own_pid == 1 && mark == Mark::Absent && tag::own().is_some()
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ const SKILLS: &str = r#"
   - {id: good, description: d, run: "true"}
   - {id: slow, description: d, timeout: 3s, run: "until [ -f workspace ]; do rm -rf workspace; touch workspace; done; sleep 60"}
   - {id: lines, description: d, run: "yes | head -c 20000000"}
-  - {id: waits, description: d, run: 'echo $$ >> "$HOME/pids"; until [ -f "$HOME/go" ]; do sleep 0.05; done'}
   - {id: number, description: d, run: 'test "{n}" = 99999999999999999999999', interface: {inputs: [{name: n, type: number}]}}
   - {id: bad, description: d, run: "echo because >&2; exit 3"}
 "#;
@@ -279,45 +278,4 @@ fn what_is_asked_for_wrongly_is_told_once_and_with_what_helps() {
         .run(&["run", "good", "--inputs-json", "twice.json"])
         .expect_code(2);
     assert!(twice.stderr.contains("`a` is given twice"), "{twice:?}");
-}
-
-/// Copies the workspace and its state, as `cp` does, and answers a program for the copy.
-fn copy_of(workspace: &Workspace) -> Command {
-    let beside = workspace.root.parent().unwrap();
-    let (root, state) = (beside.join("copy"), beside.join("state-of-copy"));
-    for (from, to) in [
-        (workspace.root.as_path(), &root),
-        (workspace.state(), &state),
-    ] {
-        let copied = Command::new("cp").arg("-a").arg(from).arg(to).status();
-        assert!(copied.unwrap().success());
-    }
-    let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
-    command.arg("-C").arg(root).arg("--state-dir").arg(state);
-    command
-}
-
-#[test]
-fn a_daemon_of_a_copy_leaves_alone_what_the_original_runs() {
-    let workspace = Workspace::with_skills(SKILLS);
-    let mut daemon = Daemon::start(&workspace);
-    let run = workspace.start(&mut workspace.workerctl(&["run", "waits", "--json"]));
-    let pids = || std::fs::read_to_string(workspace.home.join("pids")).unwrap_or_default();
-    eventually("the skill runs", || {
-        (pids().lines().count() == 1).then_some(())
-    });
-    let mut command = copy_of(&workspace);
-    command.arg("daemon");
-    let of_copy = Daemon::start_by(&workspace, command);
-    assert!(of_copy.log().contains("was copied"), "{}", of_copy.log());
-    // The copy takes the run up as one that a crash interrupted, in its own files.
-    eventually("the copy runs it", || {
-        (pids().lines().count() == 2).then_some(())
-    });
-    std::fs::write(workspace.home.join("go"), "").unwrap();
-    let ended = run.end().expect_code(0);
-    assert_eq!(ended.value()["summary"]["attempts"], 1, "{ended:?}");
-    assert!(daemon.lives(), "{}", daemon.log());
-    of_copy.stop();
-    daemon.stop();
 }

@@ -4,16 +4,22 @@ use super::super::live::Live;
 use super::{Core, Turn};
 use crate::machine::{Event, State};
 use crate::model::outcome::{Outcome, Phase};
-use crate::model::{Diagnostic, RunId, Timestamp};
+use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::queue::{Lease, WaitingFor};
 use crate::store::Write;
 
 /// For how many waiting runs the reason is kept up to date.
 const REASONS_MAX: usize = 50;
 
-/// Ends what is left of a run's processes, or of those of runs that have ended (`None`); false: something
-/// could not be ended.
-pub(crate) type EndOrphans = Box<dyn Fn(Option<&Live>) -> bool + Send>;
+/// What earlier engines may have left running.
+pub(crate) trait Orphans: Send {
+    /// Whether this very process stems from what is left of the run.
+    fn hold_us(&self, live: &Live) -> bool;
+    /// Ends what is left of the run's processes; false: something could not be ended.
+    fn end_of(&self, live: &Live) -> bool;
+    /// Ends what is left of runs that are not held, because the store that knew them was lost.
+    fn end_of_others(&self, held: &dyn Fn(RunId) -> bool);
+}
 
 impl Core {
     /// Admits every run that may start, in the same commit as whatever made room for it.
@@ -70,13 +76,13 @@ impl Core {
     }
 
     /// Settles what earlier engines lost: now, or where only reading is asked for not before somebody
-    /// asks for more. `end_orphans` ends what is left of a run's processes, or says that it could not.
+    /// asks for more.
     pub(crate) fn settle(
         &mut self,
-        end_orphans: EndOrphans,
+        orphans: Box<dyn Orphans>,
         at_once: bool,
     ) -> Result<(), Diagnostic> {
-        self.unsettled = Some(end_orphans);
+        self.unsettled = Some(orphans);
         if at_once {
             return self.settle_now();
         }
@@ -95,10 +101,16 @@ impl Core {
 
     /// Records for every recovered run that its owner was lost, and goes on from there.
     pub(super) fn settle_now(&mut self) -> Result<(), Diagnostic> {
-        let Some(end_orphans) = self.unsettled.take() else {
+        let Some(orphans) = &self.unsettled else {
             return Ok(());
         };
-        end_orphans(None);
+        if let Some(live) = self.live.values().find(|live| orphans.hold_us(live)) {
+            return Err(within_lost(live.spec.run));
+        }
+        let Some(orphans) = self.unsettled.take() else {
+            return Ok(());
+        };
+        orphans.end_of_others(&|run| self.live.contains_key(&run));
         let mut turn = Turn::default();
         let mut runs: Vec<RunId> = self.live.keys().copied().collect();
         runs.sort_unstable();
@@ -107,7 +119,7 @@ impl Core {
                 continue;
             };
             turn.changed.insert(run);
-            if !end_orphans(Some(live)) {
+            if !orphans.end_of(live) {
                 live.lost = true;
                 live.waiting_for = Some("its own processes, which cannot be ended".to_owned());
                 continue;
@@ -152,6 +164,16 @@ impl Core {
         };
         self.scheduled_run_ended(turn, &live.spec, &outcome);
     }
+}
+
+/// Whoever settled that run would have to end the processes that it stems from itself.
+fn within_lost(run: RunId) -> Diagnostic {
+    Diagnostic::new(
+        Kind::Conflict,
+        "within_lost_run",
+        format!("this process stems from a command of run {run}, whose engine was lost"),
+    )
+    .hint("start an engine outside of it, for instance the daemon: that ends the command and settles the run")
 }
 
 fn describe(reason: &WaitingFor, time: Option<Timestamp>) -> String {

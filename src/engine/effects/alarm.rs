@@ -29,7 +29,7 @@ impl Performer {
         };
         // An engine that was lost may have left one that still runs.
         let grace = Duration::from_millis(self.parts.grace_ms);
-        if let Err(error) = process::find_and_end_orphans(None, &owner, grace) {
+        if let Err(error) = process::find_and_end_orphans(&[], &owner, grace) {
             tracing::warn!(schedule = &*alarm.schedule.id, %error, "an earlier `on_missed` still runs");
         }
         let mut heard = Heard::default();

@@ -40,8 +40,8 @@ pub(in crate::engine) struct Noted {
     pub path: PathBuf,
     /// What stands in it.
     pub record: LiveRecord,
-    /// Whether the state was copied from one whose engine lives: the processes are that engine's.
-    pub copied: bool,
+    /// Whether the file is the one that it was written to, and no copy.
+    pub is_original: bool,
 }
 
 impl Notes {
@@ -119,7 +119,7 @@ impl Drop for Note<'_> {
 }
 
 /// The notes that earlier engines left, by run. One that ended in order left none.
-pub(in crate::engine) fn read(state_dir: &Path) -> BTreeMap<RunId, Noted> {
+pub(in crate::engine) fn read(state_dir: &Path) -> BTreeMap<RunId, Vec<Noted>> {
     let directory = state_dir.join("live");
     let mut noted = BTreeMap::new();
     for name in names(&directory) {
@@ -129,13 +129,12 @@ pub(in crate::engine) fn read(state_dir: &Path) -> BTreeMap<RunId, Noted> {
                 // A file of the first version has the run as its name and not in its text.
                 let run = record.run.as_deref().unwrap_or(&name).parse().ok();
                 if let Some(run) = run {
-                    let copied = record.is_copy(&path);
-                    let found = Noted {
+                    let of_run: &mut Vec<Noted> = noted.entry(run).or_default();
+                    of_run.push(Noted {
+                        is_original: record.is_original(&path),
                         path,
                         record,
-                        copied,
-                    };
-                    keep_newest(&mut noted, run, found);
+                    });
                     continue;
                 }
             }
@@ -148,19 +147,6 @@ pub(in crate::engine) fn read(state_dir: &Path) -> BTreeMap<RunId, Noted> {
         let _ = fs::remove_file(path);
     }
     noted
-}
-
-/// An earlier attempt of the same run had ended before the newest began.
-fn keep_newest(noted: &mut BTreeMap<RunId, Noted>, run: RunId, found: Noted) {
-    let older = match noted.get_mut(&run) {
-        Some(known) if known.record.attempt >= found.record.attempt => found,
-        Some(known) => std::mem::replace(known, found),
-        None => {
-            noted.insert(run, found);
-            return;
-        }
-    };
-    let _ = fs::remove_file(older.path);
 }
 
 fn names(directory: &Path) -> impl Iterator<Item = String> {
@@ -187,7 +173,7 @@ mod tests {
             tag: None,
             engine_tag: None,
             engine: None,
-            inode: None,
+            file: None,
         }
     }
 
@@ -225,25 +211,27 @@ mod tests {
             std::mem::forget(note);
         }
         let found = read(state.path());
-        assert_eq!(found[&run(2)].record.run, record(Some(run(2))).run);
+        assert_eq!(found[&run(2)][0].record.run, record(Some(run(2))).run);
         assert_eq!(found.len(), 2);
     }
 
     #[test]
-    fn of_two_notes_of_a_run_the_one_of_its_newest_attempt_counts() {
-        for attempts in [[1, 2], [2, 1]] {
-            let state = state();
-            for (number, attempt) in attempts.into_iter().enumerate() {
-                let path = state.path().join("live").join(number.to_string());
-                let of_attempt = LiveRecord {
-                    attempt,
-                    ..record(Some(run(1)))
-                };
-                of_attempt.write(&path).unwrap();
-            }
-            assert_eq!(read(state.path())[&run(1)].record.attempt, 2);
-            assert_eq!(names(&state.path().join("live")).count(), 1);
+    fn every_note_of_a_run_is_kept_for_one_of_them_has_the_mark_of_what_is_left() {
+        let state = state();
+        for (number, attempt) in [1, 2, 2].into_iter().enumerate() {
+            let path = state.path().join("live").join(number.to_string());
+            let of_attempt = LiveRecord {
+                attempt,
+                ..record(Some(run(1)))
+            };
+            of_attempt.write(&path).unwrap();
         }
+        let found = &read(state.path())[&run(1)];
+        let mut attempts: Vec<u32> = found.iter().map(|noted| noted.record.attempt).collect();
+        attempts.sort_unstable();
+        assert_eq!(attempts, [1, 2, 2]);
+        assert!(found.iter().all(|noted| noted.is_original));
+        assert_eq!(names(&state.path().join("live")).count(), 3);
     }
 
     #[test]
@@ -251,6 +239,6 @@ mod tests {
         let state = state();
         let path = state.path().join("live").join(run(1).to_string());
         record(None).write(&path).unwrap();
-        assert_eq!(read(state.path())[&run(1)].path, path);
+        assert_eq!(read(state.path())[&run(1)][0].path, path);
     }
 }

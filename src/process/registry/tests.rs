@@ -158,3 +158,15 @@ fn a_pipe_names_its_command_where_nothing_else_does() {
     };
     assert_eq!(owners(&evidence, &a, &b), (false, true));
 }
+
+#[test]
+fn the_first_process_of_a_container_takes_no_process_of_others_for_its_own() {
+    tag::set_own();
+    assert!(is_foreign(Mark::Absent, 1));
+    assert!(
+        !is_foreign(Mark::Absent, 2),
+        "whoever is given it here started it"
+    );
+    assert!(!is_foreign(Mark::Own, 1));
+    assert!(!is_foreign(Mark::Command(7), 1));
+}

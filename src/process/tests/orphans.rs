@@ -62,7 +62,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-        let _ = find_and_end_orphans(None, &self.owner, Duration::ZERO);
+        let _ = find_and_end_orphans(&[], &self.owner, Duration::ZERO);
     }
 }
 
@@ -125,7 +125,7 @@ fn a_crashed_engines_processes_are_found_by_the_record_alone() {
         let mut engine = Engine::start(&sleeper.text(text));
         sleeper.await_count(count);
         let record = engine.crash();
-        let ended = find_and_end_orphans(Some(&record), &engine.owner, SHORT).unwrap();
+        let ended = find_and_end_orphans(&[&record], &engine.owner, SHORT).unwrap();
         assert!(ended.ended as usize >= count - 1, "{text}: {ended:?}");
         assert_eq!(sleeper.alive(), [0; 0], "{text}, {record:?}, {ended:?}");
     }
@@ -148,9 +148,9 @@ fn without_a_record_the_marker_is_enough_alone() {
         run: "another-run".to_owned(),
         attempt: 2,
     };
-    assert_eq!(find_and_end_orphans(None, &other, SHORT).unwrap().ended, 0);
+    assert_eq!(find_and_end_orphans(&[], &other, SHORT).unwrap().ended, 0);
     assert_eq!(sleeper.asleep(), 3);
-    find_and_end_orphans(None, &engine.owner, SHORT).unwrap();
+    find_and_end_orphans(&[], &engine.owner, SHORT).unwrap();
     assert_eq!(sleeper.alive(), [0; 0]);
 }
 
@@ -175,7 +175,7 @@ fn a_record_of_another_boot_or_process_names_nobody() {
         ..record
     };
     for wrong in [other_boot, other_start] {
-        let ended = find_and_end_orphans(Some(&wrong), &owner, SHORT).unwrap();
+        let ended = find_and_end_orphans(&[&wrong], &owner, SHORT).unwrap();
         assert_eq!(ended.ended, 0);
     }
     assert_eq!(sleeper.asleep(), 1);
@@ -190,7 +190,7 @@ fn nothing_to_end_is_no_error() {
         attempt: 1,
     };
     assert_eq!(
-        find_and_end_orphans(None, &owner, LONG).unwrap(),
+        find_and_end_orphans(&[], &owner, LONG).unwrap(),
         OrphansEnded { ended: 0 }
     );
 }

@@ -409,12 +409,12 @@ impl Bench {
         self.take_in(store);
         let schedules: Vec<_> = schedules.into_iter().map(Arc::new).collect();
         self.core.begin_schedules(&schedules, true)?;
-        self.core.settle(Box::new(|_| true), true)
+        self.core.settle(Box::new(NothingLeft), true)
     }
 
     pub(super) fn recover(&mut self, store: &MemoryStore) -> Result<(), Diagnostic> {
         self.take_in(store);
-        self.core.settle(Box::new(|_| true), true)
+        self.core.settle(Box::new(NothingLeft), true)
     }
 
     fn take_in(&mut self, store: &MemoryStore) {
@@ -429,4 +429,19 @@ impl Bench {
 
 pub(super) fn stored(store: &MemoryStore, run: RunId) -> RunSummary {
     store.summary(run).unwrap().expect("the run has ended")
+}
+
+/// Lost engines that have left no process.
+struct NothingLeft;
+
+impl Orphans for NothingLeft {
+    fn hold_us(&self, _: &Live) -> bool {
+        false
+    }
+
+    fn end_of(&self, _: &Live) -> bool {
+        true
+    }
+
+    fn end_of_others(&self, _: &dyn Fn(RunId) -> bool) {}
 }
