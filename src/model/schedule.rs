@@ -187,7 +187,7 @@ pub enum Fate {
     BlockedHours,
     /// The definition could not be run as it was.
     BlockedConfig,
-    /// A later due time ran in its place.
+    /// A later due time took its place.
     Coalesced,
 }
 

@@ -43,6 +43,8 @@ pub struct Moment<'a> {
     pub now: Timestamp,
     /// The schedule's zone.
     pub zone: Tz,
+    /// Since when an engine looks at due times: for those before nobody was there.
+    pub there_since: Timestamp,
     /// The schedule's id.
     pub id: &'a str,
     /// What else of it has not ended.
@@ -216,8 +218,19 @@ impl Walk<'_> {
     }
 
     fn is_late(&self, slot: Timestamp) -> bool {
+        let start = self.starts.of(slot);
         let late_after = LATE_AFTER_MS.saturating_add(self.starts.queued_ms());
-        self.moment.now.millis_since(self.starts.of(slot)) > late_after
+        if self.moment.now.millis_since(start) > late_after {
+            return true;
+        }
+        // Of several that came while nobody was there no more than one is still in time.
+        start < self.moment.there_since
+            && match self.policy.catch_up.mode {
+                CatchUpMode::All => self.is_within_window(slot),
+                CatchUpMode::Last | CatchUpMode::None => {
+                    self.newest_unblocked().is_some_and(|newest| slot < newest)
+                }
+            }
     }
 
     /// What was missed does not start in blocked hours either: they are waited for.
@@ -314,13 +327,14 @@ impl Walk<'_> {
 
     /// The last instant up to which due times from `slot` on are late and not blocked.
     fn late_stretch(&self, slot: Timestamp) -> Timestamp {
-        let millis = self.moment.now.millis();
-        let most = i64::try_from(LATE_AFTER_MS.saturating_add(self.policy.jitter_ms));
-        let late = millis
-            .saturating_sub(most.unwrap_or(i64::MAX))
-            .saturating_sub(1);
+        let before = |at: Timestamp, ms: u64| at.minus_millis(ms.saturating_add(1));
+        let jitter = self.policy.jitter_ms;
+        let by_age = before(self.moment.now, LATE_AFTER_MS.saturating_add(jitter));
+        let unseen = before(self.moment.there_since, jitter);
+        let newest = || self.newest_unblocked().map(Timestamp::just_before);
+        let by_absence = (unseen > by_age).then(|| newest().unwrap_or(by_age).min(unseen));
         // A due time that is put off may be late or not; it is looked at alone.
-        let late = Timestamp::from_millis(late).max(slot);
+        let late = by_absence.unwrap_or(by_age).max(by_age).max(slot);
         // Whatever is put off into blocked hours starts at their end, and is late after that.
         match self.starts.blocked.next_from(slot, late) {
             Some(blocked) => blocked

@@ -62,6 +62,7 @@ pub fn preview(planned: &Planned, wanted: Wanted) -> Preview {
         let moment = Moment {
             now,
             zone: planned.zone,
+            there_since: wanted.after,
             id: &planned.id,
             others: Others::default(),
         };

@@ -50,6 +50,8 @@ pub(crate) enum Crash {
 /// The engine of one life: nothing but the wall times at which schedules are looked at again.
 pub(crate) struct Engine {
     wake: Vec<Option<Timestamp>>,
+    /// Since when it looks without a break; absent: from its next look on.
+    there_since: Option<Timestamp>,
     /// Decisions that led to nothing, since the clock last moved.
     pub(crate) idle_turns: u32,
 }
@@ -59,6 +61,7 @@ impl Engine {
     pub(crate) fn started(schedules: usize) -> Engine {
         Engine {
             wake: vec![Some(Timestamp::from_millis(i64::MIN)); schedules],
+            there_since: None,
             idle_turns: 0,
         }
     }
@@ -66,6 +69,11 @@ impl Engine {
     /// Every schedule is looked at: the clock was stepped.
     pub(crate) fn look_at_all(&mut self) {
         self.wake.fill(Some(Timestamp::from_millis(i64::MIN)));
+    }
+
+    /// The clock was stepped, or the machine was suspended.
+    pub(crate) fn was_away(&mut self) {
+        self.there_since = None;
     }
 
     /// The wall time at which something is due.
@@ -83,12 +91,13 @@ impl Engine {
         crash: &mut dyn FnMut() -> Crash,
     ) -> bool {
         let (now, mono_ms) = clocks;
+        let there_since = *self.there_since.get_or_insert(now);
         for (index, definition) in definitions.iter().enumerate() {
             if self.wake[index].is_none_or(|wake| wake > now) {
                 continue;
             }
             let mut turn = Turn::begin(definition, index, durable, now);
-            let wake = turn.decide(now, mono_ms, new_run);
+            let wake = turn.decide((now, there_since), mono_ms, new_run);
             if turn.wrote_nothing() && wake.is_some_and(|wake| wake <= now) {
                 self.idle_turns += 1;
             }
@@ -183,7 +192,7 @@ impl<'a> Turn<'a> {
 
     fn decide(
         &mut self,
-        now: Timestamp,
+        (now, there_since): (Timestamp, Timestamp),
         mono_ms: i64,
         new_run: &mut dyn FnMut() -> Active,
     ) -> Option<Timestamp> {
@@ -193,6 +202,7 @@ impl<'a> Turn<'a> {
             let moment = Moment {
                 now,
                 zone: self.definition.zone,
+                there_since,
                 id: &self.definition.id,
                 others: Others {
                     running,

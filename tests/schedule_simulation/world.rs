@@ -269,6 +269,9 @@ impl World {
             Mishap::Sleep(long) | Mishap::Crash(long) => self.mono += long,
             Mishap::Pause => self.pause_or_resume(),
         }
+        if !matches!(mishap, Mishap::Pause) {
+            self.engine.was_away();
+        }
         if let Mishap::Crash(_) = mishap {
             self.engine = Engine::started(self.definitions.len());
         } else if let Mishap::Step(_) | Mishap::Epoch | Mishap::Right = mishap {

@@ -19,7 +19,7 @@ use crate::machine::CancelKind;
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Overlap, Pause, Policy, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
-use crate::schedule::{Moment, Next, Others, Recurrence, settle};
+use crate::schedule::{LATE_AFTER_MS, Moment, Next, Others, Recurrence, settle};
 
 /// After how long a due time is tried again that finds the queue full or meets a fault, in milliseconds.
 pub(super) const TRY_AGAIN_MS: u64 = 5_000;
@@ -97,6 +97,8 @@ pub(super) struct Schedules {
     /// They stand behind those whose time has come, for after a start there may be very many.
     unseen: BTreeSet<(Reverse<Timestamp>, Arc<str>)>,
     looked_at: Option<Timestamp>,
+    /// Since when due times have been looked at without a break.
+    there_since: Timestamp,
     /// How many of them were looked at since there were none.
     pub(super) first_looks: usize,
 }
@@ -133,6 +135,14 @@ impl Schedules {
     /// Whether it is known of each when it is due.
     pub(super) fn are_seen(&self) -> bool {
         self.unseen.is_empty()
+    }
+
+    /// The loop looks every 30 s at least: more time has passed where it did not run, or the machine was suspended.
+    fn notice_break(&mut self, before: Option<Timestamp>, now: Timestamp) {
+        if before.is_none_or(|before| now.millis_since(before) > LATE_AFTER_MS) {
+            self.there_since = now;
+        }
+        self.there_since = self.there_since.min(now);
     }
 
     /// Has one looked at as soon as nothing is due.
@@ -172,6 +182,7 @@ impl Core {
         }
         let now = self.clock.now();
         let before = self.schedules.looked_at.replace(now);
+        self.schedules.notice_break(before, now);
         if before.is_some_and(|before| before > now) {
             // Which of them are ahead of the clock now is known once each is looked at.
             for id in self.schedules.ids() {
@@ -243,6 +254,7 @@ impl Core {
         let moment = Moment {
             now,
             zone: scheduled.zone,
+            there_since: self.schedules.there_since,
             id,
             others,
         };

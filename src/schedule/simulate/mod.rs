@@ -61,6 +61,13 @@ enum Happens {
     Look(usize),
 }
 
+/// Since when a daemon is there without a break.
+fn there_since(scenario: &Scenario, now: Timestamp) -> Timestamp {
+    let ends = scenario.down.iter().map(|(_, end)| *end);
+    let last = ends.filter(|end| *end <= now).max();
+    last.unwrap_or(scenario.from)
+}
+
 struct World<'a> {
     scenario: &'a Scenario,
     courses: Vec<Course<'a>>,
@@ -178,6 +185,7 @@ impl<'a> World<'a> {
         let moment = Moment {
             now,
             zone: course.planned.zone,
+            there_since: there_since(&self.scenario, now),
             id: &course.planned.id,
             others: Others {
                 running: course.running.len(),

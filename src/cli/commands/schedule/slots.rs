@@ -135,6 +135,6 @@ pub(super) const fn meaning(fate: Fate) -> &'static str {
         Fate::Paused => "the schedule was paused",
         Fate::BlockedHours => "it fell into blocked hours or dates",
         Fate::BlockedConfig => "the definition could not be run",
-        Fate::Coalesced => "a later due time ran in its place",
+        Fate::Coalesced => "a later due time took its place",
     }
 }
