@@ -12,7 +12,7 @@ mod workspace;
 
 use serde_json::Value;
 use workspace::daemon::Daemon;
-use workspace::ledger::{millis, rows, views, wait_for_rows, without_gap};
+use workspace::ledger::{millis, rows, view, views, wait_for_rows, without_gap};
 use workspace::{Workspace, eventually};
 
 const WORKER: &str = "workers/w/worker.yaml";
@@ -184,6 +184,37 @@ fn what_was_removed_while_no_daemon_ran_is_closed_by_the_next() {
 }
 
 /// The zone of due times may stand in the configuration: without it nothing is fired, and nothing is lost.
+fn everybody_says_that_nothing_is_fired(workspace: &Workspace) {
+    let why = "no schedule is fired until `workerctl.yaml` is repaired";
+    let status = workspace.json(&["status"]);
+    assert!(status["held_schedules"].as_str().unwrap().starts_with(why));
+    assert!(status["next_due"].is_null(), "{status}");
+    assert!(workspace.run(&["status"]).stdout.contains(why));
+    let shown = view(workspace, "w/tick");
+    assert!(shown["held"].as_str().unwrap().starts_with(why), "{shown}");
+    assert!(shown["next"].is_null(), "{shown}");
+    assert!(
+        workspace
+            .run(&["schedule", "list"])
+            .stdout
+            .contains("(not fired)")
+    );
+    let doctor = workspace.run(&["doctor"]).expect_code(1);
+    assert!(doctor.stdout.contains(why), "{doctor:?}");
+    for command in [
+        &["schedule", "next"][..],
+        &["schedule", "explain", "w/tick"],
+    ] {
+        let told = workspace.run(command).expect_code(0);
+        assert!(told.stderr.contains(why), "{told:?}");
+    }
+    let pause = ["schedule", "pause", "w/tick", "--reason", "x"];
+    for command in [&["schedule", "trigger", "w/tick"][..], &pause] {
+        let told = workspace.run(command).expect_code(8);
+        assert!(told.stderr.contains(why), "{told:?}");
+    }
+}
+
 #[test]
 fn a_daemon_that_starts_with_a_broken_configuration_fires_nothing_until_it_is_repaired() {
     let workspace = workspace();
@@ -203,6 +234,7 @@ fn a_daemon_that_starts_with_a_broken_configuration_fires_nothing_until_it_is_re
             || check.stderr.contains("no schedule is fired"),
         "{check:?}"
     );
+    everybody_says_that_nothing_is_fired(&workspace);
     assert_eq!(rows(&workspace, "w/tick").len(), before);
     workspace.write("workerctl.yaml", good);
     workspace.run(&["reload"]).expect_code(0);

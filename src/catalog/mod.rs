@@ -173,6 +173,13 @@ impl Catalog {
         }
     }
 
+    /// Why none of the schedules is fired, where none is.
+    pub fn schedules_held(&self) -> Option<&'static str> {
+        (!self.config_is_known).then_some(
+            "no schedule is fired until `workerctl.yaml` is repaired, for the zone of due times may stand there",
+        )
+    }
+
     /// What it was read from.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint

@@ -314,6 +314,7 @@ impl Control for Fake {
             warnings: 1,
             schedules: 0,
             kept_schedules: 0,
+            held_schedules: None,
             next_due: None,
             overdue: Vec::new(),
             timezone: "Europe/Berlin".to_owned(),

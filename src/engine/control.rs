@@ -135,6 +135,7 @@ impl EngineControl {
         if self.host != Host::Daemon {
             return Err(schedules::no_daemon());
         }
+        schedules::refuse_held(&self.desk)?;
         let request = Request::Pause {
             schedule: schedule.to_string(),
             pause,
@@ -328,10 +329,13 @@ impl Control for EngineControl {
         let catalog = self.desk.definitions.current();
         let open = self.view.open(ACTIVE_SHOWN_MAX);
         let counters = self.store.counters();
-        // The loop of a command knows of no schedules.
+        let held = catalog
+            .schedules_held()
+            .filter(|_| !catalog.schedules.is_empty());
+        // The loop of a command knows of no schedules, nor does one that fires none.
         let agenda = match self.host {
-            Host::Daemon => self.view.agenda(),
-            Host::InProcess => {
+            Host::Daemon if held.is_none() => self.view.agenda(),
+            Host::Daemon | Host::InProcess => {
                 let all = schedules::all(&self.desk, &self.view, self.store.as_ref())?;
                 schedules::agenda(&all)
             }
@@ -360,6 +364,7 @@ impl Control for EngineControl {
             warnings: count(Severity::Warning),
             schedules: to_u32(agenda.schedules),
             kept_schedules: to_u32(catalog.kept_schedules.len()),
+            held_schedules: held.map(str::to_owned),
             next_due: agenda.next,
             overdue: agenda.overdue,
             timezone: catalog.config.timezone.clone(),

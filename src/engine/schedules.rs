@@ -103,6 +103,8 @@ fn views<'a>(
                 outcome_of(view, store, run)
             })?;
             shown.kept = catalog.kept_schedules.get(&*schedule.id).cloned();
+            shown.held = catalog.schedules_held().map(str::to_owned);
+            shown.next = shown.next.filter(|_| shown.held.is_none());
             Ok(shown)
         })
         .collect()
@@ -190,6 +192,7 @@ fn view_of(
         overdue: expected.is_some_and(|expected| expected.is_missed(now)),
         told: present.missed.and_then(|missed| missed.told),
         kept: None,
+        held: None,
         restored: present.restored.map(|restored| *restored),
         actions: present.actions,
         totals: present.totals,
@@ -293,6 +296,15 @@ pub(super) fn named(desk: &Desk, id: &str) -> Result<Arc<Schedule>, Diagnostic> 
 pub(super) fn switched_on(desk: &Desk, id: &str) -> Result<Arc<Schedule>, Diagnostic> {
     refuse_switched_off(&desk.definitions.current(), id)?;
     named(desk, id)
+}
+
+/// Refuses what somebody asks for while no schedule is in force.
+pub(super) fn refuse_held(desk: &Desk) -> Result<(), Diagnostic> {
+    match desk.definitions.current().schedules_held() {
+        Some(why) => Err(Diagnostic::new(Kind::Conflict, "schedules_held", why)
+            .hint("`workerctl check` tells the error; `workerctl run` starts the skill itself")),
+        None => Ok(()),
+    }
 }
 
 fn refuse_switched_off(catalog: &Catalog, id: &str) -> Result<(), Diagnostic> {

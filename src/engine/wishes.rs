@@ -8,7 +8,7 @@ use chrono_tz::Tz;
 use super::desk::{Asked, Desk, Prepares};
 use super::reading::unreadable;
 use super::request::{Answer, Wish};
-use super::schedules::switched_on;
+use super::schedules::{refuse_held, switched_on};
 use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{BackfillQuery, BackfillSlot, PolicyName, SlotView, TriggerRequest};
@@ -28,6 +28,7 @@ pub(super) fn grant(
     ask: impl Fn(Wish) -> Result<Answer, Diagnostic>,
 ) -> Result<SlotView, Diagnostic> {
     let schedule = switched_on(desk, &request.schedule)?;
+    refuse_held(desk)?;
     if request.slot.is_some() && !schedule.trigger.is_timed() {
         return Err(no_due_times(&schedule));
     }

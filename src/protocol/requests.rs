@@ -138,6 +138,9 @@ pub struct Status {
     /// How many of them are kept as they were before an error.
     #[serde(default)]
     pub kept_schedules: u32,
+    /// Why none of them is fired; absent: they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_schedules: Option<String>,
     /// What is due next; absent where nothing is.
     #[serde(default)]
     pub next_due: Option<NextDue>,

@@ -49,6 +49,9 @@ pub struct ScheduleView {
     pub told: Option<Told>,
     /// The error for which it is kept as it was before; absent: it is as its file says it.
     pub kept: Option<String>,
+    /// Why no schedule is fired at all; absent: schedules are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
     /// That its state was damaged and made anew of its rows; a pause or a resumption acknowledges it.
     pub restored: Option<Restored>,
     /// How many runs it has led to.

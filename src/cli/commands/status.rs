@@ -111,6 +111,9 @@ fn schedules(status: &Status) -> String {
             format!("next {} at {at}", next.schedule)
         }
     };
+    if let Some(why) = &status.held_schedules {
+        return format!("{}, {why}", status.schedules);
+    }
     match status.kept_schedules {
         0 => format!("{}, {next}", status.schedules),
         kept => format!(

@@ -55,6 +55,7 @@ fn looked_at(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
         .flat_map(|view| [overdue(view), kept(view), restored(view)])
         .flatten()
         .collect();
+    findings.extend(views.iter().find_map(held));
     findings.extend(unreadable(control)?);
     if findings.is_empty() && !views.is_empty() {
         let text = format!("{}, none overdue", counted(views.len(), "schedule"));
@@ -82,6 +83,12 @@ fn overdue(view: &ScheduleView) -> Option<Finding> {
         view.id
     );
     Some(Finding::new("overdue", State::Bad, text).hint(&hint))
+}
+
+fn held(view: &ScheduleView) -> Option<Finding> {
+    let why = view.held.as_ref()?;
+    let hint = "`workerctl check` shows what is wrong with it";
+    Some(Finding::new("schedules", State::Bad, why.clone()).hint(hint))
 }
 
 fn kept(view: &ScheduleView) -> Option<Finding> {

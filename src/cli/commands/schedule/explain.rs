@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::subject::{Meant, Subject, planned};
 use crate::cli::exit::Exit;
+use crate::cli::render::diagnostic;
 use crate::cli::render::line::{BOLD, CARE, DIM, Line};
 use crate::cli::session::Session;
 use crate::model::{Diagnostic, Timestamp};
@@ -45,6 +46,9 @@ pub(super) fn explain(session: &mut Session<'_>, subject: &Subject) -> Result<Ex
         Meant::Schedules(views) => {
             let all = views.iter().map(|view| of_schedule(view, subject, now));
             let all = all.collect::<Result<Vec<_>, _>>()?;
+            if let Some(why) = views.iter().find_map(|view| view.held.as_deref()) {
+                diagnostic::warning(&mut session.io.err, why);
+            }
             if !session.json() {
                 print_all(session, &all);
             } else if let (true, [one]) = (subject.is_one(), all.as_slice()) {
@@ -85,7 +89,7 @@ fn of_schedule(
         failures: view.failures,
     };
     let preview = subject.preview_of(view, now, None)?;
-    let fires = preview.fires.iter();
+    let fires = preview.fires.iter().filter(|_| view.held.is_none());
     Ok(Explained {
         schedule: Some((view.id.clone(), view.skill.clone())),
         words: view.when.clone(),

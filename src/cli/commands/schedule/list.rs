@@ -162,6 +162,10 @@ fn marked(line: Line, view: &ScheduleView) -> Line {
         Some(_) => line.styled(BAD, " (cannot run)"),
         None => line,
     };
+    let line = match &view.held {
+        Some(_) => line.styled(BAD, " (not fired)"),
+        None => line,
+    };
     match &view.kept {
         Some(_) => line.styled(CARE, " (kept from before an error)"),
         None => line,

@@ -23,6 +23,8 @@ struct Next<'a> {
     paused: Vec<&'a ScheduleView>,
     /// Those whose skill cannot run.
     blocked: Vec<&'a ScheduleView>,
+    /// Why none of them is fired.
+    held: Option<&'a str>,
     by_events: Vec<&'a ScheduleView>,
 }
 
@@ -71,6 +73,10 @@ fn of_schedules<'a>(
         }
         // Among others they would crowd out what does run.
         let runs = view.paused.is_none() && view.plan.blocked.is_none();
+        if let Some(why) = &view.held {
+            next.held = Some(why);
+            continue;
+        }
         if !view.plan.trigger.is_timed() || !(runs || subject.is_one()) {
             continue;
         }
@@ -136,6 +142,7 @@ impl Next<'_> {
             "left_out": left_out.collect::<Vec<_>>(),
             "looked_until": self.given_up.iter().map(|(view, at)| json!({"schedule": view.id, "until": at})).collect::<Vec<_>>(),
             "paused": ids(&self.paused),
+            "held": self.held,
             "blocked": self.blocked.iter().map(|view| json!({"schedule": view.id, "reason": view.plan.blocked})).collect::<Vec<_>>(),
             "by_events": ids(&self.by_events),
         })
@@ -198,6 +205,9 @@ impl Next<'_> {
             let why = view.paused.as_ref().map_or("", |pause| &pause.reason);
             let text = format!("{} is paused, and does not run: {why}", view.id);
             diagnostic::warning(err, &text);
+        }
+        if let Some(why) = self.held {
+            diagnostic::warning(err, why);
         }
         for view in &self.blocked {
             let why = view.plan.blocked.as_deref().unwrap_or_default();

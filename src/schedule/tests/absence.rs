@@ -1,0 +1,59 @@
+//! Due times that came less than a minute before an engine was back.
+
+use super::*;
+
+/// Due times come every 20 s. An engine that has covered the one of second 40 was gone until second 95, and looks half
+/// a second later.
+fn after_absence(
+    mode: CatchUpMode,
+    overlap: Overlap,
+    running: usize,
+) -> (Vec<(i64, i64, Fate)>, Next) {
+    let slots = Recurrence::every(NonZeroU64::new(20_000).unwrap(), at(0));
+    let policy = Policy {
+        overlap,
+        ..policy(mode, 1)
+    };
+    let mut state = ScheduleState::new("d".to_owned(), at(40_000));
+    let moment = Moment {
+        there_since: at(95_000),
+        ..moment(95_500, running, 0)
+    };
+    let (rows, next) = settle(&slots, &policy, &mut state, moment);
+    let second = |at: Timestamp| at.millis() / 1_000;
+    let rows = rows
+        .iter()
+        .map(|row| (second(row.from), second(row.to), row.fate));
+    (rows.collect(), next)
+}
+
+#[test]
+fn of_due_times_that_came_while_nobody_was_there_at_most_one_is_in_time() {
+    let fire = |second: i64, fate| Next::Fire {
+        slot: at(second * 1_000),
+        fate,
+    };
+    let last = after_absence(CatchUpMode::Last, Overlap::Skip, 0);
+    assert_eq!(last, (vec![(60, 60, Fate::Coalesced)], fire(80, Fate::Ran)));
+    let none = after_absence(CatchUpMode::None, Overlap::AllowAll, 0);
+    assert_eq!(
+        none,
+        (vec![(60, 60, Fate::MissedWindow)], fire(80, Fate::Ran))
+    );
+    let all = after_absence(CatchUpMode::All, Overlap::Skip, 0);
+    assert_eq!(all, (Vec::new(), fire(60, Fate::CaughtUp)));
+    let beside = after_absence(CatchUpMode::All, Overlap::AllowAll, 3);
+    assert_eq!(beside, (Vec::new(), fire(60, Fate::CaughtUp)));
+}
+
+#[test]
+fn catching_up_all_loses_no_due_time_to_a_run_that_catches_up_another() {
+    let (rows, next) = after_absence(CatchUpMode::All, Overlap::Skip, 1);
+    assert_eq!(rows, []);
+    assert!(matches!(next, Next::Hold(_)), "{next:?}");
+    let (rows, _) = after_absence(CatchUpMode::Last, Overlap::Skip, 1);
+    assert_eq!(
+        rows,
+        [(60, 60, Fate::Coalesced), (80, 80, Fate::SkippedOverlap)]
+    );
+}
