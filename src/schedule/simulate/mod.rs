@@ -185,7 +185,7 @@ impl<'a> World<'a> {
         let moment = Moment {
             now,
             zone: course.planned.zone,
-            there_since: there_since(&self.scenario, now),
+            there_since: there_since(self.scenario, now),
             id: &course.planned.id,
             others: Others {
                 running: course.running.len(),
