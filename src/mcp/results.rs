@@ -98,6 +98,19 @@ pub(super) fn of_cancelled(control: &dyn Control, run: &str) -> Result<CallToolR
     Ok(pending(&detail, "was asked to end"))
 }
 
+/// A run that was to be asked to end and has ended; `None`: it has not.
+pub(super) fn of_ended(control: &dyn Control, run: &str) -> Option<CallToolResult> {
+    let detail = control.run(run).ok()?;
+    let outcome = detail.summary.outcome.as_ref()?.name();
+    let content = format!(
+        "Run {} of {} has ended ({outcome}). `get_run` gives its result.",
+        detail.summary.run, detail.summary.skill
+    );
+    let mut data = data(&detail, &content, true);
+    data["outcome"] = json!(outcome);
+    Some(answer::structured(content, data, true))
+}
+
 /// A run that has not ended.
 fn pending(detail: &RunDetail, what: &str) -> CallToolResult {
     let run = detail.summary.run;
@@ -154,8 +167,10 @@ fn tail(
             let end = if line.continued { "" } else { "\n" };
             bytes += line.text.len() + end.len();
             kept.push_back(format!("{}{end}", line.text));
-            while bytes > bytes_max && kept.len() > 1 {
-                bytes -= kept.pop_front().map_or(0, |first| first.len());
+            // A long line is in several pieces, of which the last ones may be short.
+            while let Some(first) = kept.front().filter(|one| bytes - one.len() >= bytes_max) {
+                bytes -= first.len();
+                kept.pop_front();
                 cut = true;
             }
         }
@@ -165,7 +180,9 @@ fn tail(
         }
     }
     let text: String = kept.into_iter().collect();
-    let mark = if cut {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(bytes_max));
+    let text = &text[from..];
+    let mark = if cut || from > 0 {
         "[the beginning is left out; `read_thread` gives all]\n"
     } else {
         ""

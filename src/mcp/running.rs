@@ -351,8 +351,11 @@ pub(super) async fn cancel_run(
                 now,
                 by: Some(by.clone()),
             };
-            control.cancel(&summary.run.to_string(), &request)?;
-            results::of_cancelled(control, &summary.run.to_string())
+            let run = summary.run.to_string();
+            match control.cancel(&run, &request) {
+                Ok(_) => results::of_cancelled(control, &run),
+                Err(refused) => results::of_ended(control, &run).ok_or(refused),
+            }
         })
     });
     Ok(done

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use rmcp::model::CallToolResult;
+use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
 use super::answer;
@@ -25,16 +25,25 @@ pub(super) fn read(
     from: u64,
     limit: u64,
 ) -> Result<CallToolResult, Diagnostic> {
-    let (text, next, done) = lines(control, run, from, limit)?;
-    let mut data: Value = json!({"run": run, "from": from, "text": text});
-    if !done {
+    // Asked first: what is written before a run ends is in what is read after.
+    let summary = control.run(run)?.summary;
+    let goes_on = summary.outcome.is_none();
+    let run = summary.run.to_string();
+    let (text, next, done) = lines(control, &run, from, limit)?;
+    let phase = summary.phase.name();
+    let mut data: Value = json!({"run": run, "phase": phase, "from": from, "text": text});
+    if goes_on || !done {
         data["next"] = json!(next);
     }
     let mut result = answer::structured(text, data, false);
-    if !done {
-        let more = format!("the log goes on: call again with `from: {next}`");
-        result.content.push(rmcp::model::ContentBlock::text(more));
-    }
+    let more = match (done, goes_on) {
+        (false, _) => format!("the log goes on: call again with `from: {next}`"),
+        (true, true) => {
+            format!("the run goes on ({phase}): call again with `from: {next}` for what comes next")
+        }
+        (true, false) => return Ok(result),
+    };
+    result.content.push(ContentBlock::text(more));
     Ok(result)
 }
 

@@ -72,6 +72,20 @@ fn a_long_run_is_answered_with_its_id_and_can_be_followed() {
     );
     gate.reached();
     assert_eq!(phase(&mut client, &run)["phase"], "executing");
+    let so_far = client.call("read_thread", &json!({"run": run[20..]}));
+    let told = &so_far["structuredContent"];
+    assert_eq!(
+        (&told["run"], &told["phase"]),
+        (&json!(run), &json!("executing")),
+        "{told}"
+    );
+    let next = told["next"].as_u64().unwrap();
+    assert!(
+        so_far["content"][1]["text"]
+            .as_str()
+            .unwrap()
+            .contains("the run goes on")
+    );
     gate.pass();
     let ended = eventually("end", || {
         Some(phase(&mut client, &run)).filter(|said| said["phase"] == "finished")
@@ -81,6 +95,14 @@ fn a_long_run_is_answered_with_its_id_and_can_be_followed() {
     assert!(
         thread.contains(" out   before\n") && thread.contains("submitted"),
         "{thread}"
+    );
+    let rest = client.call("read_thread", &json!({"run": run, "from": next}));
+    let told = &rest["structuredContent"];
+    assert_eq!(text_of(&so_far) + &text_of(&rest), thread);
+    assert_eq!(
+        (told.get("next"), &told["phase"]),
+        (None, &json!("finished")),
+        "{told}"
     );
     let part = client.call("read_thread", &json!({"run": run, "from": 1, "limit": 1}));
     assert_eq!(part["structuredContent"]["next"], 2, "{part}");
@@ -182,6 +204,15 @@ fn runs_are_cancelled_on_request_and_mutating_ones_only_where_allowed() {
         let said = client.call("get_run", &json!({"run": run}));
         (said["structuredContent"]["outcome"] == "cancelled").then_some(())
     });
+    let again = client.call("cancel_run", &json!({"run": run}));
+    let told = &again["structuredContent"];
+    assert_eq!(
+        (&again["isError"], &told["run"], &told["outcome"]),
+        (&json!(true), &run, &json!("cancelled")),
+        "{again}"
+    );
+    let said = text_of(&again);
+    assert!(said.contains(run.as_str().unwrap()), "{said}");
     let other = workspace
         .run(&["run", "--no-wait", "changes"])
         .expect_code(0);

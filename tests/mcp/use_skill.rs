@@ -32,6 +32,7 @@ const WORKER: &str = "
   - {id: hello, description: d, run: 'echo hello {who}', interface: {inputs: [{name: who, type: string, required: true}]}}
   - {id: fails, description: d, run: 'echo so far; echo the reason >&2; exit 3'}
   - {id: writes, description: d, run: 'echo x > f.txt', mutating: true}
+  - {id: long, description: d, run: 'head -c 400000 /dev/zero | tr \"\\\\0\" x; echo; echo end'}
 ";
 
 fn workspace() -> Workspace {
@@ -147,6 +148,19 @@ fn a_skill_of_a_worker_runs_durably_and_gives_its_result() {
     // What was done is there for everybody.
     let runs = workspace.json(&["runs"]);
     assert_eq!(runs["runs"].as_array().unwrap().len(), 4, "{runs}");
+}
+
+#[test]
+fn of_a_long_line_the_last_64_kib_are_kept() {
+    let workspace = workspace();
+    let mut client = Client::connect(&workspace);
+    let said = used(&mut client, "long", &json!({}));
+    let content = said["content"].as_str().unwrap();
+    let (mark, kept) = content.split_once('\n').unwrap();
+    assert_eq!(mark, "[the beginning is left out; `read_thread` gives all]");
+    // The end of the last line is not shown.
+    assert_eq!(kept.len(), 64 * 1024 - 1);
+    assert!(kept.starts_with("xxx") && kept.ends_with("x\nend"));
 }
 
 #[test]
