@@ -21,6 +21,8 @@ mod freshness;
 mod hostile;
 #[path = "mcp/offered.rs"]
 mod offered;
+#[path = "mcp/pages.rs"]
+mod pages;
 #[path = "mcp/prompts_resources.rs"]
 mod prompts_resources;
 #[path = "mcp/protocol.rs"]

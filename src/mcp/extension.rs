@@ -7,8 +7,8 @@ use rmcp::model::{
     GetSkillResult, ListSkillsResult, Skill, SkillFrontmatter, SkillResource, SkillResources,
 };
 
+use super::cursor;
 use super::finding::shown;
-use super::prompts::place_of;
 use super::resources::uri;
 use super::skills::{Entry, Skills, Standing, What};
 use crate::catalog::RootSkill;
@@ -32,16 +32,11 @@ pub(super) fn list(
     trust: &TrustFiles,
     cursor: Option<&str>,
 ) -> Result<ListSkillsResult, ErrorData> {
-    let from = place_of(cursor)?;
-    let mut rest = skills
-        .for_models()
-        .filter(|entry| may_be_addressed(entry))
-        .skip(from);
-    let page: Vec<&Entry> = rest.by_ref().take(PAGE).collect();
-    let more = rest.next().is_some();
+    let addressed = skills.for_models().filter(|entry| may_be_addressed(entry));
+    let (page, next) = cursor::page("skills", cursor, addressed, PAGE)?;
     let described = page.into_iter().filter_map(|entry| described(entry, trust));
     let mut result = ListSkillsResult::with_all_items(described.collect());
-    result.next_cursor = more.then(|| (from + PAGE).to_string());
+    result.next_cursor = next;
     Ok(result)
 }
 
@@ -104,10 +99,9 @@ fn manifest(entry: &Entry, skill: &RootSkill, loaded: &LoadedSkill) -> Option<Ve
     )];
     for file in &listed.files {
         let bytes = files::read(skill, &loaded.keys, &file.path).ok()?;
-        let text = String::from_utf8(bytes).ok()?;
         found.push(SkillResource::from_bytes(
             uri(&entry.name, &file.path),
-            text.as_bytes(),
+            &bytes,
         ));
     }
     Some(found)

@@ -1,6 +1,6 @@
 //! The tools that hand skills and their files out: `skill`, `loadSkill`, `loadSkillFile`, `list_skills`.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -10,7 +10,7 @@ use super::answer;
 use super::finding::{Found, find, shown};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, Skills, Standing, What};
-use crate::catalog::roots::files::{self, FileError, FileList, SupportingFile};
+use crate::catalog::roots::files::{self, FileList, SupportingFile};
 use crate::catalog::roots::loaded::LoadedSkill;
 use crate::catalog::roots::trust::TrustFiles;
 use crate::catalog::roots::worker_page::{self, WorkerPage};
@@ -122,58 +122,90 @@ pub(super) fn hand_out(trust: &TrustFiles, entry: &Entry) -> Result<Handed, Stri
 }
 
 impl Handed {
-    /// A file beside it, as text.
-    pub(super) fn file_text(
+    /// A file beside it.
+    pub(super) fn file(
         &self,
         skills: &Skills,
         trust: &TrustFiles,
         path: &str,
-    ) -> Result<String, String> {
+    ) -> Result<Vec<u8>, String> {
+        let read = match self {
+            Handed::OfRoot(skill, loaded) => skill.hand_out_file(loaded, path, trust),
+            Handed::OfWorker(skill) => WorkerPage::of(&skills.catalog.root, skill)
+                .ok_or("the skill stands in worker.yaml and has no files beside it")?
+                .file(path),
+        };
+        read.map_err(|error| chain(&error))
+    }
+
+    /// The same as text.
+    fn file_text(&self, skills: &Skills, trust: &TrustFiles, path: &str) -> Result<String, String> {
+        String::from_utf8(self.file(skills, trust, path)?).map_err(|_| {
+            format!(
+                "`{}` is not text; it lies at `{}`",
+                shown(path),
+                self.directory(skills).join(path).display()
+            )
+        })
+    }
+
+    fn directory(&self, skills: &Skills) -> PathBuf {
         match self {
-            Handed::OfRoot(skill, loaded) => {
-                let bytes = skill.hand_out_file(loaded, path, trust);
-                as_text(&skill.directory(), path, bytes)
-            }
-            Handed::OfWorker(skill) => {
-                let page = WorkerPage::of(&skills.catalog.root, skill)
-                    .ok_or("the skill stands in worker.yaml and has no files beside it")?;
-                let directory = page.path().parent().map(Path::to_owned).unwrap_or_default();
-                as_text(&directory, path, page.file(path))
-            }
+            Handed::OfRoot(skill, _) => skill.directory(),
+            Handed::OfWorker(skill) => WorkerPage::of(&skills.catalog.root, skill)
+                .and_then(|page| page.path().parent().map(PathBuf::from))
+                .unwrap_or_default(),
         }
     }
 }
 
 /// The tool `loadSkill`: what a skill says, with the files that can be loaded.
 pub(super) fn load_skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToolResult {
-    let data = match handed_out(skills, trust, name) {
+    let (listed, mut data) = match handed_out(skills, trust, name) {
         Err(why) => return answer::failure(why),
         Ok((entry, Handed::OfWorker(skill))) => match page::of_worker(skills, &skill) {
             Ok(page) => {
                 let own = WorkerPage::of(&skills.catalog.root, &skill);
                 let listed = own.and_then(|own| own.files().ok()).unwrap_or_default();
-                json!({
+                let data = json!({
                     "name": entry.name,
                     "description": skill.description,
                     "toolsets": worker_page::toolsets(&skill),
                     "files": described(&listed),
                     "content": page.body,
-                })
+                });
+                (listed, data)
             }
             Err(why) => return answer::failure(unusable(name, &why.message())),
         },
         Ok((_, Handed::OfRoot(skill, loaded))) => {
             let listed = files::list(&skill, &loaded.keys).unwrap_or_default();
-            json!({
+            let data = json!({
                 "name": skill.name,
                 "description": loaded.keys.description,
                 "toolsets": loaded.keys.toolsets,
                 "files": described(&listed),
                 "content": loaded.body,
-            })
+            });
+            (listed, data)
         }
     };
-    answer::structured(data.to_string(), data, false)
+    if listed.cut {
+        data["cut"] = json!(true);
+    }
+    let mut result = answer::structured(data.to_string(), data, false);
+    if listed.cut {
+        result.content.push(ContentBlock::text(cut()));
+    }
+    result
+}
+
+/// What is said where not all files beside a skill are listed.
+pub(super) fn cut() -> String {
+    format!(
+        "Not all files are listed: more lies beside the skill than the {} entries that are looked at.",
+        files::ENTRIES_MAX
+    )
 }
 
 /// The files that can be loaded, with what is said of them, or else their size.
@@ -207,21 +239,6 @@ pub(super) fn load_file(
             entry.name
         )),
     }
-}
-
-fn as_text(
-    directory: &Path,
-    path: &str,
-    bytes: Result<Vec<u8>, FileError>,
-) -> Result<String, String> {
-    let bytes = bytes.map_err(|error| chain(&error))?;
-    String::from_utf8(bytes).map_err(|_| {
-        format!(
-            "`{}` is not text; it lies at `{}`",
-            shown(path),
-            directory.join(path).display()
-        )
-    })
 }
 
 /// What `list_skills` was asked.

@@ -6,12 +6,15 @@
 mod answer;
 mod arguments;
 mod batch;
+mod cursor;
 mod engines;
 mod extension;
 mod finding;
 mod http;
+mod kinds;
 mod listing;
 mod loading;
+mod message;
 mod offered;
 mod page;
 mod prompts;
@@ -32,7 +35,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use rmcp::ServiceExt;
+use rmcp::service::serve_directly;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::model::{Diagnostic, Kind};
@@ -90,17 +93,11 @@ pub fn serve(
             &options.state_dir,
             Arc::clone(&ended),
         );
+        // The wire holds requests to the handshake, so that one that comes late is honoured too.
         let speaking = async {
-            match server.serve(wire).await {
-                Ok(running) => running
-                    .waiting()
-                    .await
-                    .map(drop)
-                    .map_err(|error| failed(&error)),
-                // Whoever left before a first word has asked for nothing.
-                Err(_) if ended.load(Ordering::Acquire) => Ok(()),
-                Err(error) => Err(failed(&error)),
-            }
+            let running = serve_directly(server, wire, None);
+            let ended = running.waiting().await;
+            ended.map(drop).map_err(|error| failed(&error))
         };
         tokio::select! {
             spoken = speaking => spoken,

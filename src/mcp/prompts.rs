@@ -8,6 +8,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
+use super::cursor;
 use super::finding::{Found, find, shown};
 use super::loading::loading;
 use super::page;
@@ -21,20 +22,11 @@ const ARGUMENTS_BYTES_MAX: usize = 256 * 1024;
 
 /// One page of prompts.
 pub(super) fn list(skills: &Skills, cursor: Option<&str>) -> Result<ListPromptsResult, ErrorData> {
-    let from = place_of(cursor)?;
-    let mut rest = skills.for_people().skip(from);
-    let prompts: Vec<Prompt> = rest.by_ref().take(PAGE).map(prompt).collect();
-    let more = rest.next().is_some();
-    let next = from + prompts.len();
+    let (page, next) = cursor::page("prompts", cursor, skills.for_people(), PAGE)?;
+    let prompts = page.into_iter().map(prompt).collect();
     let mut result = ListPromptsResult::with_all_items(prompts);
-    result.next_cursor = more.then(|| next.to_string());
+    result.next_cursor = next;
     Ok(result)
-}
-
-/// How many items come before a page.
-pub(super) fn place_of(cursor: Option<&str>) -> Result<usize, ErrorData> {
-    let wrong = |_| ErrorData::invalid_params("the cursor is none of ours", None);
-    cursor.map_or(Ok(0), |cursor| cursor.parse().map_err(wrong))
 }
 
 fn prompt(entry: &Entry) -> Prompt {
@@ -43,10 +35,11 @@ fn prompt(entry: &Entry) -> Prompt {
             .inputs
             .iter()
             .map(|input| {
-                let said = input.description.clone().unwrap_or_default();
-                PromptArgument::new(&input.name)
-                    .with_description(said)
-                    .with_required(false)
+                let argument = PromptArgument::new(&input.name).with_required(input.required);
+                match &input.description {
+                    Some(said) => argument.with_description(said),
+                    None => argument,
+                }
             })
             .collect(),
         What::Root(_) => vec![

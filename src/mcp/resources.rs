@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -11,20 +13,24 @@ use rmcp::model::{
 };
 use serde_json::json;
 
-use super::answer;
 use super::engines::Engines;
 use super::finding::{Found, find, shown};
-use super::loading::{hand_out, people_only};
+use super::loading::{cut, hand_out, people_only};
 use super::page;
-use super::prompts::place_of;
 use super::skills::{Entry, Skills, What};
-use super::threads;
+use super::{answer, cursor, kinds, threads};
+use crate::catalog::RootSkill;
+use crate::catalog::roots::Form;
+use crate::catalog::roots::files::{self, FileList, SkillDirectory, SupportingFile};
+use crate::catalog::roots::loaded::LoadedSkill;
 use crate::catalog::roots::worker_page::WorkerPage;
-use crate::catalog::roots::{Form, files};
 use crate::model::Kind;
 
 /// Skills whose files stand on one page.
 const PAGE: usize = 100;
+
+/// Bytes of files that are looked into for one page, to tell what is text.
+const LOOKED_AT_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// Longest address that is repeated as it was asked for.
 const ADDRESS_BYTES_MAX: usize = 2_048;
@@ -48,49 +54,89 @@ pub(super) fn list(
     engines: &Arc<Engines>,
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let from = place_of(cursor)?;
-    let usable: Vec<&Entry> = skills.for_models().skip(from).take(PAGE + 1).collect();
-    let mut found: Vec<Resource> = usable
-        .iter()
-        .take(PAGE)
-        .flat_map(|one| of_skill(skills, one))
+    let (page, next) = cursor::page("resources", cursor, skills.for_models(), PAGE)?;
+    let mut looking = LOOKED_AT_BYTES_MAX;
+    let mut found: Vec<Resource> = page
+        .into_iter()
+        .flat_map(|one| of_skill(skills, one, &mut looking))
         .collect();
-    let more = usable.len() > PAGE;
-    if !more {
+    if next.is_none() {
         found.extend(of_runs(engines));
     }
     let mut result = ListResourcesResult::with_all_items(found);
-    result.next_cursor = more.then(|| (from + PAGE).to_string());
+    result.next_cursor = next;
     Ok(result)
 }
 
-fn of_skill(skills: &Skills, entry: &Entry) -> Vec<Resource> {
+fn of_skill(skills: &Skills, entry: &Entry, looking: &mut u64) -> Vec<Resource> {
+    let beside = Beside::of(skills, entry);
+    let listed = beside.list();
+    let description = if listed.cut {
+        format!("{} {}", entry.description(), cut())
+    } else {
+        entry.description().to_owned()
+    };
     let own = Resource::new(uri(&entry.name, OWN), entry.name.clone())
-        .with_description(entry.description())
+        .with_description(description)
         .with_mime_type("text/markdown");
     let mut found = vec![own];
-    // Only what is there to be loaded; a skill that cannot be read has its own file at most.
-    let listed = match &entry.what {
-        What::Root(skill) => match (skill.form, skill.load()) {
-            (Form::Directory, Ok(loaded)) => files::list(skill, &loaded.keys).ok(),
-            _ => None,
-        },
-        What::Worker(_, skill) => {
-            WorkerPage::of(&skills.catalog.root, skill).and_then(|page| page.files().ok())
-        }
-    };
-    let listed = listed.unwrap_or_default();
     for file in listed.files.iter().filter(|file| file.refused.is_none()) {
         let mut one = Resource::new(
             uri(&entry.name, &file.path),
             format!("{}/{}", entry.name, file.path),
-        )
-        .with_mime_type(mime_type(&file.path));
+        );
+        one.mime_type = beside.kind(file, looking).map(str::to_owned);
         one.size = file.bytes;
         one.description.clone_from(&file.description);
         found.push(one);
     }
     found
+}
+
+/// What lies beside a skill: only what is there to be loaded; a skill that cannot be read has its own file at most.
+enum Beside<'s> {
+    Nothing,
+    OfRoot(&'s RootSkill, Box<LoadedSkill>, SkillDirectory),
+    OfWorker(WorkerPage<'s>),
+}
+
+impl Beside<'_> {
+    fn of<'s>(skills: &'s Skills, entry: &'s Entry) -> Beside<'s> {
+        match &entry.what {
+            What::Root(skill) if skill.form == Form::Directory => {
+                match (skill.load(), files::directory(skill)) {
+                    (Ok(loaded), Ok(open)) => Beside::OfRoot(skill, Box::new(loaded), open),
+                    _ => Beside::Nothing,
+                }
+            }
+            What::Root(_) => Beside::Nothing,
+            What::Worker(_, skill) => WorkerPage::of(&skills.catalog.root, skill)
+                .map_or(Beside::Nothing, Beside::OfWorker),
+        }
+    }
+
+    fn list(&self) -> FileList {
+        let listed = match self {
+            Beside::Nothing => return FileList::default(),
+            Beside::OfRoot(skill, loaded, _) => files::list(skill, &loaded.keys),
+            Beside::OfWorker(page) => page.files(),
+        };
+        listed.unwrap_or_default()
+    }
+
+    /// The type of a file; `None` where that takes to look into more than `looking` bytes of files.
+    fn kind(&self, file: &SupportingFile, looking: &mut u64) -> Option<&'static str> {
+        if let Some(kind) = kinds::binary(&file.path) {
+            return Some(kind);
+        }
+        *looking = looking.checked_sub(file.bytes?)?;
+        let bytes = match self {
+            Beside::Nothing => return None,
+            Beside::OfRoot(_, _, open) => open.read(&file.path),
+            Beside::OfWorker(page) => page.file(&file.path),
+        };
+        Some(kinds::of(&file.path, &bytes.ok()?))
+    }
 }
 
 fn of_runs(engines: &Arc<Engines>) -> Vec<Resource> {
@@ -130,27 +176,40 @@ pub(super) fn read(
         let data = (address.len() <= ADDRESS_BYTES_MAX).then(|| json!({"uri": address}));
         ErrorData::resource_not_found(why, data)
     };
-    let (text, kind) = if let Some(run) = address.strip_prefix("thread://") {
+    let contents = if let Some(run) = address.strip_prefix("thread://") {
         let whole = engines.ask(|control| threads::whole(control, run));
         let text = whole.map_err(|refused| match refused.kind {
             Kind::NotFound | Kind::Usage => missing(answer::told(&refused)),
             _ => answer::internal(&refused),
         })?;
-        (text, "text/plain")
+        ResourceContents::text(text, address)
     } else if let Some((name, path)) = skill_address(address) {
-        let text = of_address(skills, &name, &path).map_err(missing)?;
-        (text, mime_type(&path))
+        let bytes = of_address(skills, &name, &path).map_err(missing)?;
+        contents(address, &path, bytes)
     } else {
         return Err(missing(format!(
             "`{}` is no address of ours",
             shown(address)
         )));
     };
-    let contents = ResourceContents::text(text, address).with_mime_type(kind);
     Ok(ReadResourceResult::new(vec![contents]))
 }
 
-fn of_address(skills: &Skills, name: &str, path: &str) -> Result<String, String> {
+/// A file as text, or in base 64 where it is none.
+fn contents(address: &str, path: &str, bytes: Vec<u8>) -> ResourceContents {
+    let kind = kinds::of(path, &bytes);
+    let binary = |bytes: &[u8]| ResourceContents::blob(BASE64_STANDARD.encode(bytes), address);
+    let contents = match kinds::binary(path) {
+        Some(_) => binary(&bytes),
+        None => String::from_utf8(bytes).map_or_else(
+            |error| binary(error.as_bytes()),
+            |text| ResourceContents::text(text, address),
+        ),
+    };
+    contents.with_mime_type(kind)
+}
+
+fn of_address(skills: &Skills, name: &str, path: &str) -> Result<Vec<u8>, String> {
     let Found::Skill(entry) = find(skills, name) else {
         return Err(format!("Skill '{}' not found", shown(name)));
     };
@@ -164,10 +223,10 @@ fn of_address(skills: &Skills, name: &str, path: &str) -> Result<String, String>
         if !page.model_invocable {
             return Err(cannot(people_only().to_owned()));
         }
-        return Ok(page.text);
+        return Ok(page.text.into_bytes());
     }
     let handed = hand_out(trust, &entry).map_err(cannot)?;
-    handed.file_text(skills, trust, path)
+    handed.file(skills, trust, path)
 }
 
 fn skill_address(address: &str) -> Option<(String, String)> {
@@ -185,14 +244,6 @@ pub(super) fn uri(name: &str, path: &str) -> String {
 fn decoded(text: &str) -> Option<String> {
     let text = percent_decode_str(text).decode_utf8();
     text.ok().map(Cow::into_owned)
-}
-
-fn mime_type(path: &str) -> &'static str {
-    match path.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("md") => "text/markdown",
-        Some("json") => "application/json",
-        _ => "text/plain",
-    }
 }
 
 #[cfg(test)]

@@ -8,10 +8,10 @@ use std::time::Duration;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
     ErrorCode, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
-    Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscriptionFilter,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscriptionFilter,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{ErrorData, ServerHandler};
@@ -23,7 +23,9 @@ use super::engines::Engines;
 use super::refreshing::Catalogs;
 use super::running::{self, Running};
 use super::skills::Skills;
-use super::{extension, loading, prompts, resources, results, threads, tools, wave};
+use super::{
+    cursor, extension, loading, message, prompts, resources, results, threads, tools, wave,
+};
 use crate::catalog::Catalog;
 use crate::catalog::roots::trust::TrustFiles;
 
@@ -32,21 +34,6 @@ const CALLS_MAX: usize = 256;
 
 /// Code of the refusal of one call more.
 pub(super) const BUSY: i32 = -32_000;
-
-/// Methods that are known: what the SDK does not recognise has other parameters than they take.
-const METHODS: [&str; 11] = [
-    "initialize",
-    "tools/list",
-    "tools/call",
-    "prompts/list",
-    "prompts/get",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "subscriptions/listen",
-    "skills/list",
-    "skills/get",
-];
 
 /// Answers one client.
 pub(super) struct Server {
@@ -322,11 +309,24 @@ impl ServerHandler for Server {
             )
     }
 
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        let result = self.negotiate_initialize(&request)?;
+        let mut agreed = request;
+        agreed.protocol_version = result.protocol_version.clone();
+        context.peer.set_peer_info(agreed);
+        Ok(result)
+    }
+
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        cursor::none(request)?;
         let _call = self.begin()?;
         let tools = self.about(|skills, _| tools::all(skills)).await?;
         Ok(ListToolsResult::with_all_items(tools))
@@ -378,9 +378,10 @@ impl ServerHandler for Server {
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        cursor::none(request)?;
         Ok(resources::templates())
     }
 
@@ -421,16 +422,8 @@ impl ServerHandler for Server {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let method: String = request.method.escape_debug().take(100).collect();
-        // The newest version has no handshake.
-        let removed = method == "initialize"
-            && context.protocol_version() >= Some(ProtocolVersion::V_2026_07_28);
-        if METHODS.contains(&method.as_str()) && !removed {
-            let why = format!("Invalid params of `{method}`");
-            return Err(ErrorData::invalid_params(why, None));
-        }
-        let why = format!("Method not found: {method}");
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, None))
+        let version = context.protocol_version();
+        Err(message::unrecognised(&request.method, version.as_ref()))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {

@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, ProtocolVersion, RequestId,
-    ServerResult,
 };
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{Notify, mpsc};
 
 use super::batch::{BATCHES_MAX, Batch, Batches, MESSAGES_MAX};
+use super::message::{self, INVALID_PARAMS, INVALID_REQUEST, is_under_way, refusal};
 
 /// Bytes of one message that is accepted.
 pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -30,11 +30,6 @@ const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How long the last answers may take to be read.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// Refusals of the protocol that lies below.
-pub(super) const PARSE_ERROR: i32 = -32_700;
-pub(super) const INVALID_REQUEST: i32 = -32_600;
-pub(super) const INVALID_PARAMS: i32 = -32_602;
-
 enum Incoming {
     Line(Vec<u8>),
     TooLong,
@@ -45,8 +40,8 @@ pub(super) struct Wire {
     incoming: mpsc::Receiver<Incoming>,
     outgoing: Arc<Outgoing>,
     ended: Arc<AtomicBool>,
-    /// Whether a session has begun: before, the SDK takes requests only.
-    begun: bool,
+    /// Whether there was a handshake: before, each request says for itself what it takes.
+    shaken: bool,
     /// Whether the version of the session has batches.
     batched: bool,
     batches: Batches,
@@ -98,7 +93,7 @@ impl Wire {
             incoming,
             outgoing: Arc::new(Outgoing { sender, waiting }),
             ended,
-            begun: false,
+            shaken: false,
             batched: false,
             batches: Batches::default(),
             under_way: HashSet::new(),
@@ -122,19 +117,14 @@ impl Wire {
             return;
         }
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        match serde_json::from_slice(line) {
-            Ok(Value::Array(items)) => self.take_batch(items),
-            Ok(value) => match message(value) {
-                Ok(message) => match self.has_its_id_to_itself(&message) {
-                    Ok(()) => self.admit(message),
-                    Err(refusal) => self.outgoing.put(refusal.to_string()),
-                },
-                Err(refusal) => self.outgoing.put(refusal.to_string()),
-            },
-            Err(error) => {
-                let why = format!("Parse error: {error}");
-                self.refuse(PARSE_ERROR, &why);
-            }
+        let taken = match message::read(line) {
+            Ok(Value::Array(items)) => return self.take_batch(items),
+            Ok(value) => message::of(value).and_then(|message| self.accepted(message)),
+            Err(refusal) => Err(refusal),
+        };
+        match taken {
+            Ok(message) => self.admit(message),
+            Err(refusal) => self.outgoing.put(refusal.to_string()),
         }
     }
 
@@ -156,16 +146,13 @@ impl Wire {
         let mut messages = Vec::new();
         for item in items {
             let id = item.get("id").cloned();
-            match message(item) {
-                Ok(message) => match self.has_its_id_to_itself(&message) {
-                    Ok(()) => {
-                        if let (ClientJsonRpcMessage::Request(_), Some(id)) = (&message, id) {
-                            batch.awaits(id);
-                        }
-                        messages.push(message);
+            match message::of(item).and_then(|message| self.accepted(message)) {
+                Ok(message) => {
+                    if let (ClientJsonRpcMessage::Request(_), Some(id)) = (&message, id) {
+                        batch.awaits(id);
                     }
-                    Err(refusal) => batch.answered(refusal),
-                },
+                    messages.push(message);
+                }
                 Err(refusal) => batch.answered(refusal),
             }
         }
@@ -177,36 +164,54 @@ impl Wire {
         }
     }
 
-    /// Refuses a request with the id of one that is under way: their answers could not be told apart.
-    fn has_its_id_to_itself(&mut self, message: &ClientJsonRpcMessage) -> Result<(), Value> {
-        match message {
-            ClientJsonRpcMessage::Request(request)
-                if !self.under_way.insert(request.id.clone()) =>
-            {
-                let why = format!("Invalid Request: {}", is_under_way(&request.id));
-                Err(refusal(&Value::Null, INVALID_REQUEST, &why))
-            }
-            _ => Ok(()),
+    /// Refuses a request that belongs to no session and does not stand alone, and one with the id of another that
+    /// is under way: their answers could not be told apart.
+    fn accepted(&mut self, message: ClientJsonRpcMessage) -> Result<ClientJsonRpcMessage, Value> {
+        let ClientJsonRpcMessage::Request(request) = &message else {
+            return Ok(message);
+        };
+        if let Some(refusal) = message::misread_beginning(&message) {
+            return Err(refusal);
+        }
+        let missing = self.missing(&request.request);
+        if !missing.is_empty() {
+            let id = serde_json::to_value(&request.id).unwrap_or_default();
+            let why = format!(
+                "no session has begun: send `initialize` first, or say in `_meta` of each request {} (2026-07-28)",
+                message::quoted(&missing)
+            );
+            return Err(refusal(&id, INVALID_PARAMS, &why));
+        }
+        if !self.under_way.insert(request.id.clone()) {
+            let why = format!("Invalid Request: {}", is_under_way(&request.id));
+            return Err(refusal(&Value::Null, INVALID_REQUEST, &why));
+        }
+        Ok(message)
+    }
+
+    /// What a request does not say that it would have to say before a handshake.
+    fn missing(&self, request: &ClientRequest) -> Vec<&'static str> {
+        match request {
+            ClientRequest::InitializeRequest(_)
+            | ClientRequest::DiscoverRequest(_)
+            | ClientRequest::PingRequest(_) => Vec::new(),
+            _ if self.shaken => Vec::new(),
+            other => other
+                .get_meta()
+                .missing_required_keys(&ProtocolVersion::V_2026_07_28),
         }
     }
 
-    /// Hands a message on. Before a session has begun the SDK ends at anything but a request.
+    /// Hands a message on.
     fn admit(&mut self, message: ClientJsonRpcMessage) {
         match &message {
             ClientJsonRpcMessage::Request(request) => {
-                self.begun |= match &request.request {
-                    ClientRequest::InitializeRequest(_) => true,
-                    ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
-                    other => {
-                        let meta = other.get_meta();
-                        meta.missing_required_keys(&ProtocolVersion::V_2026_07_28)
-                            .is_empty()
-                    }
-                };
-            }
-            _ if !self.begun => {
-                tracing::warn!("a message that is no request came before `initialize`");
-                return;
+                if let ClientRequest::InitializeRequest(initialize) = &request.request {
+                    self.shaken = true;
+                    // A version that is known is the one that is agreed on.
+                    self.batched =
+                        initialize.params.protocol_version == ProtocolVersion::V_2025_03_26;
+                }
             }
             ClientJsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) =
@@ -240,12 +245,7 @@ impl Wire {
     /// Writes an answer, or keeps it for its batch.
     fn put(&mut self, item: &TxJsonRpcMessage<RoleServer>) -> serde_json::Result<()> {
         let id = match item {
-            TxJsonRpcMessage::<RoleServer>::Response(response) => {
-                if let ServerResult::InitializeResult(result) = &response.result {
-                    self.batched = result.protocol_version == ProtocolVersion::V_2025_03_26;
-                }
-                Some(&response.id)
-            }
+            TxJsonRpcMessage::<RoleServer>::Response(response) => Some(&response.id),
             TxJsonRpcMessage::<RoleServer>::Error(error) => error.id.as_ref(),
             _ => None,
         };
@@ -316,30 +316,6 @@ impl Transport<RoleServer> for Wire {
     async fn close(&mut self) -> Result<(), Infallible> {
         Ok(())
     }
-}
-
-/// The message that a value is; otherwise what to answer.
-pub(super) fn message(value: Value) -> Result<ClientJsonRpcMessage, Value> {
-    let id = value
-        .get("id")
-        .filter(|id| id.is_string() || id.is_i64() || id.is_u64());
-    let id = id.cloned().unwrap_or(Value::Null);
-    // An id that is none makes no notification of a request.
-    if value.get("id").is_some() && value.get("method").is_some() && id.is_null() {
-        let why = "Invalid Request: `id` is a text or a whole number";
-        return Err(refusal(&id, INVALID_REQUEST, why));
-    }
-    serde_json::from_value(value)
-        .map_err(|error| refusal(&id, INVALID_REQUEST, &format!("Invalid Request: {error}")))
-}
-
-/// Why a request is refused whose id another has that is not answered yet.
-pub(super) fn is_under_way(id: &RequestId) -> String {
-    format!("a request with the id {id} is under way")
-}
-
-pub(super) fn refusal(id: &Value, code: i32, message: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
 
 impl Outgoing {

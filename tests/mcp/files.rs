@@ -241,3 +241,28 @@ fn list_skills_is_bounded_in_bytes_and_says_what_it_shortens() {
     assert_eq!(said.as_str().unwrap(), long.trim_end());
     assert!(one["structuredContent"].get("shortened").is_none());
 }
+
+#[test]
+fn a_list_of_files_that_is_cut_says_so() {
+    let workspace = workspace();
+    let many = ".claude/skills/many";
+    workspace.write(&format!("{many}/SKILL.md"), &page("many", "a lot", "x"));
+    for n in 0..2_100 {
+        std::fs::write(workspace.root.join(format!("{many}/{n}.md")), "x").unwrap();
+    }
+    let mut client = Client::connect(&workspace);
+    let loaded = client.call("loadSkill", &json!({"skillName": "many"}));
+    assert_eq!(loaded["structuredContent"]["cut"], true);
+    let text: Value = serde_json::from_str(&text_of(&loaded)).unwrap();
+    assert_eq!(text["cut"], true);
+    let said = loaded["content"][1]["text"].as_str().unwrap();
+    assert!(said.starts_with("Not all files are listed"), "{said}");
+    let listed = client.result("resources/list", &json!({}));
+    let description = |name: &str| {
+        let all = listed["resources"].as_array().unwrap();
+        let own = all.iter().find(|one| one["name"] == name).unwrap();
+        own["description"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(description("many"), format!("a lot {said}"));
+    assert!(!description("code-review").contains("Not all"));
+}

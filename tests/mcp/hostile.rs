@@ -64,6 +64,29 @@ fn lines_that_are_no_messages_are_refused_before_and_within_a_session() {
 }
 
 #[test]
+fn half_of_a_surrogate_pair_is_refused_by_the_id_of_its_request() {
+    let workspace = workspace();
+    let mut client = Client::connect(&workspace);
+    let call = |id: &str, name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"skill","arguments":{{"name":"{name}"}}}}}}"#
+        )
+    };
+    for name in [r"\ud800", r"a\udfffb"] {
+        client.write(&call("4711", name));
+        let answer = client.answer(4_711);
+        assert_eq!(answer["error"]["code"], -32_600, "{answer}");
+        let said = answer["error"]["message"].as_str().unwrap();
+        assert!(said.contains("half of a surrogate pair"), "{said}");
+    }
+    refused(&mut client, &call(r#""\ud800""#, "git"), -32_600);
+    client.write(&call("4712", r"\ud83d\ude00"));
+    let answer = client.answer(4_712);
+    assert!(answer["result"].is_object(), "{answer}");
+    client.lives();
+}
+
+#[test]
 fn unknown_methods_tools_and_parameters_are_errors_of_the_protocol() {
     let workspace = workspace();
     let mut client = Client::connect(&workspace);

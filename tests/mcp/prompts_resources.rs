@@ -126,10 +126,66 @@ fn the_skills_extension_gives_digests_of_what_can_be_read() {
         let answer = client.ask("skills/get", &json!({"uri": unknown}));
         assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     }
-    // What is no text has no manifest.
+    // What is no text is described as it lies there.
     std::fs::write(workspace.root.join(".claude/skills/git/logo.png"), [0xff]).unwrap();
     let git = client.result("skills/get", &json!({"uri": "skill://git/SKILL.md"}));
+    let files = git["skill"]["resources"].as_array().unwrap();
+    let logo = files
+        .iter()
+        .find(|file| file["uri"] == "skill://git/logo.png")
+        .unwrap();
+    let digest = Sha256::digest([0xff]);
+    assert_eq!(logo["digest"], format!("sha256:{digest:x}"), "{logo}");
+    // One that cannot be read has no manifest.
+    let large = vec![b'x'; 1024 * 1024 + 1];
+    std::fs::write(workspace.root.join(".claude/skills/git/large"), large).unwrap();
+    let git = client.result("skills/get", &json!({"uri": "skill://git/SKILL.md"}));
     assert_eq!(git["skill"]["resources"], "dynamic");
+}
+
+#[test]
+fn files_that_are_no_text_are_read_in_base_64() {
+    let workspace = workspace();
+    let git = workspace.root.join(".claude/skills/git");
+    std::fs::write(git.join("bin.dat"), [0xff, 0x00, 0x01]).unwrap();
+    std::fs::write(git.join("logo.png"), "text").unwrap();
+    std::fs::write(git.join("odd.md"), [0xfe]).unwrap();
+    let mut client = Client::connect(&workspace);
+    let listed = client.result("resources/list", &json!({}));
+    for (path, kind, blob) in [
+        ("bin.dat", "application/octet-stream", "/wAB"),
+        ("logo.png", "image/png", "dGV4dA=="),
+        ("odd.md", "application/octet-stream", "/g=="),
+        ("ref/a%20b.md", "text/markdown", ""),
+    ] {
+        let uri = format!("skill://git/{path}");
+        let all = listed["resources"].as_array().unwrap();
+        let one = all.iter().find(|one| one["uri"] == uri).unwrap();
+        assert_eq!(one["mimeType"], kind, "{one}");
+        let read = client.result("resources/read", &json!({"uri": uri}));
+        let contents = &read["contents"][0];
+        assert_eq!(contents["mimeType"], kind, "{contents}");
+        if blob.is_empty() {
+            assert_eq!(contents["text"], "notes", "{contents}");
+        } else {
+            assert_eq!(contents["blob"], blob, "{contents}");
+        }
+    }
+}
+
+#[test]
+fn arguments_of_prompts_are_those_of_the_interface() {
+    let inputs = "interface: {inputs: [{name: who, type: string, required: true, description: Whom to greet}, {name: how, type: string, default: loud}]}";
+    let workspace = Workspace::with_skills(&format!(
+        "  - {{id: hello, description: d, run: 'echo {{who}} {{how}}', {inputs}}}\n"
+    ));
+    let mut client = Client::connect(&workspace);
+    let listed = client.result("prompts/list", &json!({}));
+    let expected = json!([
+        {"name": "who", "description": "Whom to greet", "required": true},
+        {"name": "how", "required": false},
+    ]);
+    assert_eq!(listed["prompts"][0]["arguments"], expected, "{listed}");
 }
 
 #[test]

@@ -38,15 +38,86 @@ fn every_version_of_the_protocol_is_spoken() {
     }
 }
 
+fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+#[test]
+fn a_handshake_that_comes_late_is_honoured() {
+    let workspace = workspace();
+    for first in ["tools/list", "server/discover"] {
+        let mut client = Client::start(&workspace);
+        client.result(first, &json!({"_meta": meta()}));
+        let early = client.ask("tools/list", &json!({}));
+        assert_eq!(early["error"]["code"], -32_602, "{early}");
+        let said = early["error"]["message"].as_str().unwrap();
+        assert!(said.contains("send `initialize` first"), "{said}");
+        assert_eq!(
+            client.initialize("2025-06-18")["protocolVersion"],
+            "2025-06-18"
+        );
+        let tools = client.result("tools/list", &json!({}));
+        assert_eq!(tools["tools"][0]["name"], "skill");
+        client.lives();
+        // A request that says for itself what it takes has it still.
+        let found = client.result("tools/list", &json!({"_meta": meta()}));
+        assert_eq!(found["resultType"], "complete", "{found}");
+        workspace.write(
+            &format!(".claude/skills/{}/SKILL.md", first.replace('/', "-")),
+            &page(&first.replace('/', "-"), "d", "x"),
+        );
+        client.hears_of_changes();
+    }
+}
+
+#[test]
+fn a_batch_may_follow_the_handshake_at_once() {
+    let workspace = workspace();
+    let mut client = Client::start(&workspace);
+    let params = json!({"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let hello = json!({"jsonrpc": "2.0", "id": "h", "method": "initialize", "params": params});
+    let batch = json!([{"jsonrpc": "2.0", "id": "p", "method": "ping"}]);
+    client.write(&format!("{hello}\n{batch}"));
+    assert_eq!(client.batch()[0]["id"], "p");
+}
+
+#[test]
+fn a_beginning_that_says_too_little_is_told_what_is_missing() {
+    let workspace = workspace();
+    let mut client = Client::start(&workspace);
+    let whole = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    for round in 0..2 {
+        for member in ["protocolVersion", "capabilities", "clientInfo"] {
+            let mut params = whole.clone();
+            params.as_object_mut().unwrap().remove(member);
+            let answer = client.ask("initialize", &params);
+            assert_eq!(answer["error"]["code"], -32_602, "{answer}");
+            let expected = format!("Invalid params of `initialize`: `{member}` is missing");
+            assert_eq!(answer["error"]["message"], expected);
+        }
+        let mut params = whole.clone();
+        params["clientInfo"] = json!({"name": "t"});
+        let answer = client.ask("initialize", &params);
+        assert!(
+            answer["error"]["message"].to_string().contains("`version`"),
+            "{answer}"
+        );
+        if round == 0 {
+            client.initialize("2025-06-18");
+        }
+    }
+    client.lives();
+}
+
 #[test]
 fn the_newest_version_needs_no_handshake() {
     let workspace = workspace();
     let mut client = Client::start(&workspace);
-    let meta = json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    });
+    let meta = meta();
     let found = client.result("server/discover", &json!({"_meta": meta}));
     let versions = found["supportedVersions"].as_array().unwrap();
     assert!(versions.contains(&Value::from("2026-07-28")), "{found}");

@@ -84,12 +84,16 @@ const PING: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 fn what_is_no_message_is_refused_by_name() {
     let host = Host::start("");
     let session = Session::over_tcp(&host);
-    let table: [(&[u8], i64); 9] = [
+    let table: [(&[u8], i64); 10] = [
         (b"{", -32_700),
         (b"", -32_700),
         (b"\xff\xfe", -32_700),
         (b"1", -32_600),
         (b"[]", -32_600),
+        (
+            br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"\ud800"}}"#,
+            -32_600,
+        ),
         (br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, -32_600),
         (br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, -32_600),
         (br#"{"id":1,"method":"ping"}"#, -32_600),
@@ -113,6 +117,10 @@ fn what_is_no_message_is_refused_by_name() {
     let value = answer.value();
     assert_eq!(value["error"]["code"], -32_602, "{value}");
     assert_eq!(value["id"], "a", "{value}");
+    assert!(
+        value.to_string().contains("`clientInfo` are missing"),
+        "{value}"
+    );
     let huge = vec![b' '; 5 * 1024 * 1024];
     let refused = host.tcp.open("POST", &session.headers, &huge);
     assert_eq!(refused.status, 413);

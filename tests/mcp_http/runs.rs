@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::host::Host;
 use crate::session::{Session, let_in};
+use crate::wire::Answer;
 use crate::workspace::eventually;
 
 fn gated(token: &str) -> Value {
@@ -98,11 +99,16 @@ fn a_call_goes_on_without_its_connection_and_can_be_taken_up_again() {
         let mut rest = session.resume(&messages[answered - 2].id);
         assert_eq!(rest.next().unwrap().id, messages[answered - 1].id);
     }
-    assert!(
-        session.resume("99-0").next().is_none(),
-        "nothing is kept of it"
-    );
-    assert!(session.resume("nonsense").next().is_none());
+    // Nobody waits for what is not kept: it is to be asked again.
+    for unknown in ["99-0", "nonsense", "1-4000", ""] {
+        let headers = format!("{}\nLast-Event-ID: {unknown}", session.headers);
+        let refused = host.tcp.open("GET", &headers, b"");
+        assert_eq!(refused.status, 400, "{unknown}: {}", refused.head);
+        let value = refused.value();
+        assert_eq!(value["error"]["code"], -32_600, "{value}");
+        assert!(value.to_string().contains("asked again"), "{value}");
+    }
+    assert_eq!(session.status(), 200, "the session goes on");
 }
 
 #[test]
@@ -141,24 +147,48 @@ fn a_session_that_ends_cancels_nothing() {
     });
 }
 
-#[test]
-fn without_a_session_closing_the_stream_cancels_the_call() {
-    let mut host = Host::start("");
-    let mut call = gated("p1");
+/// A call of the version that has no sessions, with this in its `_meta` beside what that takes.
+fn alone(host: &Host, meta: Value) -> Answer {
+    let mut call = gated("");
+    call["_meta"] = meta;
     call["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
     call["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call});
     let headers = format!(
         "{}\nMCP-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: use_skill",
-        let_in(&host, &host.tcp)
+        let_in(host, &host.tcp)
     );
-    let answer = host
-        .tcp
-        .open("POST", &headers, message.to_string().as_bytes());
-    let mut events = answer.events();
+    host.tcp
+        .open("POST", &headers, message.to_string().as_bytes())
+}
+
+#[test]
+fn without_a_session_closing_the_stream_cancels_the_call() {
+    let mut host = Host::start("");
+    let mut events = alone(&host, json!({"progressToken": "p1"})).events();
     assert_eq!(events.message()["method"], "notifications/progress");
     host.gate.reached();
     drop(events);
+    eventually("the end of the run", || {
+        outcome(&host).contains("cancelled").then_some(())
+    });
+}
+
+#[test]
+fn a_call_without_a_session_is_heard_before_there_is_an_answer() {
+    let mut host = Host::start("");
+    // The head has come while the run cannot end.
+    let answer = alone(&host, json!({}));
+    assert_eq!(answer.status, 200, "{}", answer.head);
+    host.gate.reached();
+    host.gate.pass();
+    let said = answer.events().message();
+    let content = &said["result"]["structuredContent"]["content"];
+    assert_eq!(content, "before\nafter", "{said}");
+    // Closing it cancels the call all the same.
+    let answer = alone(&host, json!({}));
+    host.gate.reached();
+    drop(answer);
     eventually("the end of the run", || {
         outcome(&host).contains("cancelled").then_some(())
     });

@@ -12,7 +12,8 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::super::batch::MESSAGES_MAX;
-use super::super::wire::{self, INVALID_PARAMS, INVALID_REQUEST, MESSAGE_BYTES_MAX, PARSE_ERROR};
+use super::super::message::{self, INVALID_REQUEST};
+use super::super::wire::MESSAGE_BYTES_MAX;
 use super::reply::{self, Answer, Refused};
 
 /// How long a body may take.
@@ -82,7 +83,7 @@ where
 
 fn too_large() -> Answer {
     let why = format!("Payload Too Large: more than {MESSAGE_BYTES_MAX} bytes");
-    let refusal = wire::refusal(&Value::Null, INVALID_REQUEST, &why);
+    let refusal = message::refusal(&Value::Null, INVALID_REQUEST, &why);
     reply::json(StatusCode::PAYLOAD_TOO_LARGE, &refusal)
 }
 
@@ -91,30 +92,32 @@ pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Refuse
     if !is_json(headers) {
         return Ok(Posted::One(None));
     }
-    let value: Value = serde_json::from_slice(body).map_err(|error| {
-        let why = format!("Parse error: {error}");
-        let refusal = wire::refusal(&Value::Null, PARSE_ERROR, &why);
-        reply::json(StatusCode::BAD_REQUEST, &refusal)
-    })?;
+    let value = message::read(body).map_err(|refusal| refused(&refusal))?;
     match value {
         Value::Array(items) if items.is_empty() || items.len() > MESSAGES_MAX => {
             let why = format!("a batch holds 1 to {MESSAGES_MAX} messages");
             Err(invalid(why).into())
         }
         Value::Array(items) => Ok(Posted::Batch(items)),
-        value => match wire::message(value) {
-            Ok(message) if begins(&message) => Ok(Posted::Begin),
-            Ok(message) if is_misread_begin(headers, &message) => {
-                Err(misread_begin(&message).into())
+        value => {
+            let message = message::of(value).map_err(|refusal| refused(&refusal))?;
+            if begins(&message) {
+                return Ok(Posted::Begin);
+            }
+            if let Some(refusal) = misread_begin(headers, &message) {
+                return Err(refused(&refusal).into());
             }
             // A key that stands twice is seen here only.
-            Ok(message) => match serde_json::from_slice::<ClientJsonRpcMessage>(body) {
+            match serde_json::from_slice::<ClientJsonRpcMessage>(body) {
                 Ok(_) => Ok(Posted::One(id_of(&message))),
                 Err(error) => Err(invalid(error).into()),
-            },
-            Err(refusal) => Err(reply::json(StatusCode::BAD_REQUEST, &refusal).into()),
-        },
+            }
+        }
     }
+}
+
+fn refused(refusal: &Value) -> Answer {
+    reply::json(StatusCode::BAD_REQUEST, refusal)
 }
 
 /// The id of a request.
@@ -134,30 +137,20 @@ pub(super) fn begins(message: &ClientJsonRpcMessage) -> bool {
     )
 }
 
-/// Whether it is to begin a session and does not say what that takes. Who has a session, or speaks a version that
+/// Refuses what is to begin a session and does not say what that takes. Who has a session, or speaks a version that
 /// has none, is answered by the SDK.
-fn is_misread_begin(headers: &HeaderMap, message: &ClientJsonRpcMessage) -> bool {
-    let is_known = ["mcp-session-id", "mcp-protocol-version"];
-    let is_known = is_known.iter().any(|name| headers.contains_key(*name));
-    !is_known
-        && matches!(
-            message,
-            ClientJsonRpcMessage::Request(request)
-                if matches!(&request.request, ClientRequest::CustomRequest(custom) if custom.method == "initialize")
-        )
-}
-
-fn misread_begin(message: &ClientJsonRpcMessage) -> Answer {
-    let id = id_of(message).and_then(|id| serde_json::to_value(id).ok());
-    let why = "Invalid params of `initialize`: it says `protocolVersion`, `capabilities` and `clientInfo`";
-    let refusal = wire::refusal(&id.unwrap_or_default(), INVALID_PARAMS, why);
-    reply::json(StatusCode::BAD_REQUEST, &refusal)
+fn misread_begin(headers: &HeaderMap, message: &ClientJsonRpcMessage) -> Option<Value> {
+    let known = ["mcp-session-id", "mcp-protocol-version"];
+    if known.iter().any(|name| headers.contains_key(*name)) {
+        return None;
+    }
+    message::misread_beginning(message)
 }
 
 /// Refuses what is no message where one is expected.
 pub(super) fn invalid(why: impl Display) -> Answer {
     let why = format!("Invalid Request: {why}");
-    let refusal = wire::refusal(&Value::Null, INVALID_REQUEST, &why);
+    let refusal = message::refusal(&Value::Null, INVALID_REQUEST, &why);
     reply::json(StatusCode::BAD_REQUEST, &refusal)
 }
 

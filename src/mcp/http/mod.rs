@@ -4,6 +4,7 @@
 
 mod door;
 mod intake;
+mod late;
 mod reply;
 mod session;
 mod sessions;
@@ -26,16 +27,16 @@ use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::AbortHandle;
 
 use super::engines::Engines;
+use super::message;
 use super::refreshing::{self, Looked};
 use super::server::Server;
-use super::wire;
 use super::{BLOCKING_THREADS_MAX, Connect, failed};
 use crate::engine::definitions::Definitions;
 use crate::model::{Diagnostic, McpHttp};
 use intake::Posted;
+use late::Abandoned;
 use reply::Refused;
 use sessions::Sessions;
 
@@ -194,10 +195,18 @@ impl HttpServer {
             return Ok(self.end_session(parts, body).await);
         }
         let session = self.session_of(&parts.headers);
+        if let Some(session) = session
+            .as_ref()
+            .filter(|_| parts.method == hyper::Method::GET)
+        {
+            known_stream(session, &parts.headers)?;
+        }
         let service = self.service.clone();
-        let work = match posted {
+        // Without a session the SDK says nothing before there is something to say.
+        let may_be_late = matches!(posted, Posted::One(Some(_))) && session.is_none();
+        let mut work = match posted {
             Posted::One(Some(id)) if session.as_ref().is_some_and(|one| one.answers_to(&id)) => {
-                return Err(intake::invalid(wire::is_under_way(&id)).into());
+                return Err(intake::invalid(message::is_under_way(&id)).into());
             }
             Posted::Begin if !self.sessions.make_room() => {
                 return Err(reply::busy("Service Unavailable: every session is in use").into());
@@ -217,11 +226,16 @@ impl HttpServer {
             }),
         };
         // A request that nobody waits for any more is given up.
-        let _given_up = Abandoned(work.abort_handle());
-        work.await.map_err(|error| {
-            tracing::warn!(%error, "a request over HTTP was not answered");
-            reply::busy("Service Unavailable: the server ends").into()
-        })
+        let given_up = Abandoned::of(&work);
+        let answered = if may_be_late {
+            match tokio::time::timeout(late::PATIENCE, &mut work).await {
+                Ok(answered) => answered,
+                Err(_) => return Ok(late::answer(work, given_up)),
+            }
+        } else {
+            work.await
+        };
+        answered.map_err(|error| late::lost(&error).into())
     }
 
     /// Ends a session at once, which the SDK answers as if it were to come.
@@ -284,11 +298,18 @@ impl Drop for HttpServer {
     }
 }
 
-/// Work that ends with whoever waits for it.
-struct Abandoned(AbortHandle);
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        self.0.abort();
+/// Refuses to go on with a stream that is not there: the SDK would give an empty one, and nobody would learn that an
+/// answer is lost.
+fn known_stream(session: &session::Session, headers: &HeaderMap) -> Result<(), Refused> {
+    let Some(event) = headers.get("last-event-id") else {
+        return Ok(());
+    };
+    let event = event.to_str().unwrap_or_default();
+    if session.keeps(event) {
+        return Ok(());
     }
+    Err(intake::invalid(
+        "the stream of this `Last-Event-ID` is not known, or not kept any more: what was asked there is to be asked again",
+    )
+    .into())
 }

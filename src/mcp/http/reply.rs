@@ -9,8 +9,8 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use serde_json::Value;
 
+use super::super::message;
 use super::super::server::BUSY;
-use super::super::wire;
 
 /// What goes out.
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;
@@ -25,7 +25,7 @@ pub(super) fn empty(status: StatusCode) -> Answer {
 
 /// An error of the protocol for no request in particular.
 pub(super) fn refusal(status: StatusCode, why: &str) -> Answer {
-    json(status, &wire::refusal(&Value::Null, BUSY, why))
+    json(status, &message::refusal(&Value::Null, BUSY, why))
 }
 
 /// The same, for a while only.

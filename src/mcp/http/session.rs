@@ -198,10 +198,19 @@ impl Session {
         events
     }
 
+    /// Whether the stream of this event is kept, and has come as far.
+    pub(super) fn keeps(&self, event: &str) -> bool {
+        let Some((number, after)) = place_of(event) else {
+            return false;
+        };
+        let streams = self.streams();
+        let stream = streams.all.get(&number);
+        stream.is_some_and(|stream| after <= stream.last)
+    }
+
     /// Goes on with a stream after the event with this id; nothing when it is not kept any more.
     pub(super) fn resume(&self, id: &str) -> Option<Events> {
-        let (number, after) = id.split_once('-')?;
-        let (number, after) = (number.parse().ok()?, after.parse().ok()?);
+        let (number, after) = place_of(id)?;
         let mut streams = self.streams();
         let stream = streams.all.get_mut(&number)?;
         let (reader, events) = mpsc::unbounded_channel();
@@ -211,6 +220,12 @@ impl Session {
         }
         Some(events)
     }
+}
+
+/// The stream of an event, and its number there.
+fn place_of(event: &str) -> Option<(u64, u64)> {
+    let (number, after) = event.split_once('-')?;
+    Some((number.parse().ok()?, after.parse().ok()?))
 }
 
 impl Streams {

@@ -8,18 +8,17 @@ use futures_util::stream;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, BodyStream, Full, StreamBody};
 use hyper::body::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, StatusCode};
 use rmcp::transport::StreamableHttpService;
 use serde_json::Value;
 
+use super::super::message;
 use super::super::server::Server;
-use super::super::wire;
-use super::intake;
 use super::reply::{self, Answer};
 use super::session::Session;
 use super::sessions::Sessions;
+use super::{intake, late};
 
 /// Answers each message as if it had come alone; the answers follow each other on one stream.
 pub(super) async fn answer(
@@ -30,7 +29,7 @@ pub(super) async fn answer(
 ) -> Answer {
     let mut streams: Vec<BoxBody<Bytes, Infallible>> = Vec::new();
     for item in items {
-        match wire::message(item.clone()) {
+        match message::of(item.clone()) {
             Err(refusal) => {
                 streams.push(Full::from(format!("data: {refusal}\n\n")).boxed());
                 continue;
@@ -40,8 +39,8 @@ pub(super) async fn answer(
             }
             Ok(message) => {
                 if let Some(id) = intake::id_of(&message).filter(|id| session.answers_to(id)) {
-                    let why = format!("Invalid Request: {}", wire::is_under_way(&id));
-                    let refusal = wire::refusal(&Value::Null, wire::INVALID_REQUEST, &why);
+                    let why = format!("Invalid Request: {}", message::is_under_way(&id));
+                    let refusal = message::refusal(&Value::Null, message::INVALID_REQUEST, &why);
                     streams.push(Full::from(format!("data: {refusal}\n\n")).boxed());
                     continue;
                 }
@@ -60,10 +59,5 @@ pub(super) async fn answer(
         return reply::empty(StatusCode::ACCEPTED);
     }
     let frames = stream::iter(streams).flat_map(BodyStream::new);
-    let mut answer = reply::with(StatusCode::OK, BodyExt::boxed(StreamBody::new(frames)));
-    let headers = answer.headers_mut();
-    let kind = HeaderValue::from_static("text/event-stream");
-    headers.insert(CONTENT_TYPE, kind);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    answer
+    late::events(BodyExt::boxed(StreamBody::new(frames)))
 }
