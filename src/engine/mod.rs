@@ -266,6 +266,7 @@ impl Parts {
             keep_refs_ms: config.keep_refs_ms,
             clock: Arc::clone(&self.clock),
             view: Arc::clone(&view),
+            store: Arc::clone(&self.store),
         }));
         let effects = Arc::clone(&performer) as Arc<dyn work::Effects>;
         let desk = Arc::new(Desk {

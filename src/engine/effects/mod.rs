@@ -13,6 +13,7 @@ use crate::machine::{Action, Event};
 use crate::model::outcome::{Failure, Step};
 use crate::model::schedule::Told;
 use crate::model::{RunId, Timestamp};
+use crate::store::Store;
 
 mod alarm;
 mod command;
@@ -27,6 +28,7 @@ mod restore;
 mod save;
 mod scratch;
 mod step_limit;
+mod sweep;
 mod validate;
 mod verify;
 
@@ -60,10 +62,9 @@ pub(super) struct EffectParts {
     pub clock: Arc<dyn Clock>,
     /// What readers see.
     pub view: Arc<View>,
+    /// Which runs the engine knows.
+    pub store: Arc<dyn Store>,
 }
-
-/// How often expired refs are looked for.
-const SWEEP_MS: u64 = 24 * 3_600_000;
 
 /// Performs actions in the world.
 pub(super) struct Performer {
@@ -139,27 +140,6 @@ impl Performer {
         for (run, foreign) in lock(&self.foreign).iter_mut() {
             if *run != work.spec.run {
                 foreign.extend(destinations.iter().cloned());
-            }
-        }
-    }
-}
-
-impl Performer {
-    /// Once a day: hidden refs of runs that did not succeed go when their time is over.
-    fn sweep_refs(&self) {
-        let now = self.parts.clock.now();
-        let mut swept = lock(&self.swept);
-        if swept.is_some_and(|at| now.millis_since(at) < SWEEP_MS) {
-            return;
-        }
-        *swept = Some(now);
-        drop(swept);
-        let kept_ms = i64::try_from(self.parts.keep_refs_ms).unwrap_or(i64::MAX);
-        let before_s = now.millis().saturating_sub(kept_ms).div_euclid(1_000);
-        let expired = git::expired_refs(&self.parts.workspace, before_s).unwrap_or_default();
-        for run in expired {
-            if let Err(error) = git::drop_refs(&self.parts.workspace, &run) {
-                tracing::warn!(%error, "expired refs could not be dropped");
             }
         }
     }

@@ -1,0 +1,138 @@
+//! Sweeping: hidden refs of runs that did not succeed go when their time is over.
+
+use std::collections::HashSet;
+
+use super::{Performer, lock};
+use crate::git;
+use crate::model::{RunId, Timestamp};
+use crate::store::{Store, StoreError};
+
+/// How often expired refs are looked for.
+const SWEEP_MS: u64 = 24 * 3_600_000;
+
+/// Refs of runs that this store does not know are kept at least this long, and at least
+/// [`UNKNOWN_FACTOR`] times as long as others: another workspace's engine may have other settings.
+const UNKNOWN_MS_MIN: u64 = 365 * 24 * 3_600_000;
+
+const UNKNOWN_FACTOR: u64 = 10;
+
+/// What the store of this engine knows of a run that has refs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// It was accepted here and is not closed.
+    Open,
+    /// It ended here.
+    Ended,
+    /// Another workspace of this repository had it, or the store was lost.
+    Nothing,
+}
+
+impl Performer {
+    /// Once a day: drops refs whose time is over.
+    pub(super) fn sweep_refs(&self) {
+        let now = self.parts.clock.now();
+        let mut swept = lock(&self.swept);
+        if swept.is_some_and(|at| now.millis_since(at) < SWEEP_MS) {
+            return;
+        }
+        *swept = Some(now);
+        drop(swept);
+        let kept_ms = self.parts.keep_refs_ms;
+        let expired = git::expired_refs(&self.parts.workspace, before_s(now, kept_ms));
+        let (ended, unknown) = match self.sorted(expired.unwrap_or_default()) {
+            Ok(sorted) => sorted,
+            Err(error) => {
+                tracing::warn!(%error, "expired refs are left: the store could not be read");
+                return;
+            }
+        };
+        self.drop_each(&ended);
+        let far_s = before_s(now, unknown_kept_ms(kept_ms));
+        let far: Vec<git::RunId> = unknown
+            .into_iter()
+            .filter(|run| run.accepted_at_s() < far_s)
+            .collect();
+        if far.is_empty() {
+            return;
+        }
+        // Whoever holds the lease may be the run itself; then it is looked again tomorrow.
+        let lease = git::locate(&self.parts.workspace)
+            .and_then(|facts| git::RepositoryLease::acquire(&facts, &self.parts.owner));
+        if lease.is_ok() {
+            self.drop_each(&far);
+        }
+    }
+
+    /// The runs that ended here, and those that this store does not know.
+    fn sorted(
+        &self,
+        runs: Vec<git::RunId>,
+    ) -> Result<(Vec<git::RunId>, Vec<git::RunId>), StoreError> {
+        let store = self.parts.store.as_ref();
+        let open: HashSet<RunId> = store.active()?.into_iter().collect();
+        let (mut ended, mut unknown) = (Vec::new(), Vec::new());
+        for run in runs {
+            match known(store, &open, &run)? {
+                Known::Open => {}
+                Known::Ended => ended.push(run),
+                Known::Nothing => unknown.push(run),
+            }
+        }
+        Ok((ended, unknown))
+    }
+
+    fn drop_each(&self, runs: &[git::RunId]) {
+        for run in runs {
+            if let Err(error) = git::drop_refs(&self.parts.workspace, run) {
+                tracing::warn!(%error, "expired refs could not be dropped");
+            }
+        }
+    }
+}
+
+fn known(store: &dyn Store, open: &HashSet<RunId>, run: &git::RunId) -> Result<Known, StoreError> {
+    let Ok(run) = run.as_str().parse::<RunId>() else {
+        return Ok(Known::Nothing);
+    };
+    if open.contains(&run) {
+        return Ok(Known::Open);
+    }
+    let summary = store.summary(run)?;
+    Ok(summary.map_or(Known::Nothing, |_| Known::Ended))
+}
+
+/// How long refs of runs are kept that this store does not know.
+fn unknown_kept_ms(kept_ms: u64) -> u64 {
+    kept_ms.saturating_mul(UNKNOWN_FACTOR).max(UNKNOWN_MS_MIN)
+}
+
+/// What was accepted before this second, since 1970, has been kept long enough.
+fn before_s(now: Timestamp, kept_ms: u64) -> i64 {
+    let kept_ms = i64::try_from(kept_ms).unwrap_or(i64::MAX);
+    now.millis().saturating_sub(kept_ms).div_euclid(1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::MemoryStore;
+
+    const DAY_MS: u64 = 24 * 3_600_000;
+
+    #[test]
+    fn a_run_that_is_open_is_never_over() {
+        let run: git::RunId = "01M7ZZZZZZZZZZZZZZZZZZZZZZ".parse().unwrap();
+        let open = HashSet::from([run.as_str().parse().unwrap()]);
+        let store = MemoryStore::new();
+        assert_eq!(known(&store, &open, &run).unwrap(), Known::Open);
+        let none = HashSet::new();
+        assert_eq!(known(&store, &none, &run).unwrap(), Known::Nothing);
+    }
+
+    #[test]
+    fn unknown_runs_are_kept_a_year_or_ten_times_as_long_as_others() {
+        assert_eq!(unknown_kept_ms(1_000), 365 * DAY_MS);
+        assert_eq!(unknown_kept_ms(100 * DAY_MS), 1_000 * DAY_MS);
+        assert_eq!(unknown_kept_ms(u64::MAX), u64::MAX);
+    }
+}
