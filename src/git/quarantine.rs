@@ -111,10 +111,13 @@ struct Place(PathBuf);
 
 impl Place {
     fn make(common: &Path) -> Result<Self, GitError> {
-        let place = Self(temporary_name(common));
-        for directory in ["", "objects", "refs"] {
-            let path = place.0.join(directory);
-            fs::create_dir(&path).map_err(io_at("make the directory", &path))?;
+        let make = |path: PathBuf| match fs::create_dir(&path) {
+            Ok(()) => Ok(path),
+            Err(error) => Err(io_at("make the directory", &path)(error)),
+        };
+        let place = Self(make(temporary_name(common))?);
+        for directory in ["objects", "refs"] {
+            make(place.0.join(directory))?;
         }
         let head = place.0.join("HEAD");
         fs::write(&head, "ref: refs/heads/none\n").map_err(io_at("write", &head))?;

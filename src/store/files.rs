@@ -1,9 +1,11 @@
 //! Files that are there whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::OFlags;
@@ -77,26 +79,36 @@ pub(super) fn replace(
     mode: u32,
     durability: Durability,
 ) -> Result<(), FileError> {
-    let temporary = temporary_beside(path);
-    let written = fill(&temporary, bytes, mode, durability)
-        .and_then(|()| fs::rename(&temporary, path).map_err(FileError::at(path)));
+    replace_by(&temporary_beside(path), path, bytes, mode, durability)
+}
+
+fn replace_by(
+    temporary: &Path,
+    path: &Path,
+    bytes: &[u8],
+    mode: u32,
+    durability: Durability,
+) -> Result<(), FileError> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(temporary)
+        .map_err(FileError::at(temporary))?;
+    let written = fill(file, bytes, durability)
+        .map_err(FileError::at(temporary))
+        .and_then(|()| fs::rename(temporary, path).map_err(FileError::at(path)));
     if written.is_err() {
         // What failed is reported; what is left of it may stay if even this fails.
-        let _ = fs::remove_file(&temporary);
+        let _ = fs::remove_file(temporary);
     }
     written
 }
 
-fn fill(path: &Path, bytes: &[u8], mode: u32, durability: Durability) -> Result<(), FileError> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path)
-        .map_err(FileError::at(path))?;
-    file.write_all(bytes).map_err(FileError::at(path))?;
+fn fill(mut file: File, bytes: &[u8], durability: Durability) -> io::Result<()> {
+    file.write_all(bytes)?;
     if durability == Durability::Power {
-        file.sync_all().map_err(FileError::at(path))?;
+        file.sync_all()?;
     }
     Ok(())
 }
@@ -131,12 +143,18 @@ pub(super) fn not_regular() -> io::Error {
 /// The end of a name that a file has only while it is written.
 pub(super) const TEMPORARY_SUFFIX: &str = ".tmp";
 
+/// Tells this process from earlier ones with its pid: in a container that is the same at every start.
+static MARK: LazyLock<String> = LazyLock::new(|| {
+    // The keys of the hasher stem from the operating system's source of randomness.
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
+});
+
 fn temporary_beside(path: &Path) -> PathBuf {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let pid = std::process::id();
-    parent(path).join(format!(".{name}.{pid}-{count}{TEMPORARY_SUFFIX}"))
+    let (pid, mark) = (std::process::id(), MARK.as_str());
+    parent(path).join(format!(".{name}.{pid}-{mark}-{count}{TEMPORARY_SUFFIX}"))
 }
 
 fn parent(path: &Path) -> &Path {
@@ -193,6 +211,27 @@ mod tests {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_an_earlier_process_left_neither_stands_in_the_way_nor_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        let pid = std::process::id();
+        let left: Vec<_> = (0..2_000)
+            .map(|n| {
+                dir.path()
+                    .join(format!(".a.json.{pid}-{n}{TEMPORARY_SUFFIX}"))
+            })
+            .collect();
+        for left in &left {
+            fs::write(left, "left").unwrap();
+        }
+        write_atomically(&path, b"one", 0o600, Durability::Process).unwrap();
+        let refused = replace_by(&left[0], &path, b"two", 0o600, Durability::Process);
+        assert_eq!(refused.unwrap_err().path, left[0]);
+        assert_eq!(fs::read(&left[0]).unwrap(), b"left");
+        assert_eq!(fs::read(&path).unwrap(), b"one");
     }
 
     #[test]

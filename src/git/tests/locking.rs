@@ -14,6 +14,24 @@ fn a_lease_names_its_holder_and_ends_with_it() {
 }
 
 #[test]
+fn what_an_engine_with_the_same_pid_left_stands_in_nobodys_way() {
+    let bed = Bed::with_commit();
+    let pid = std::process::id();
+    for n in 0..2_000 {
+        fs::write(bed.at(&format!(".git/workerctl-tmp-{pid}-{n}")), "").unwrap();
+    }
+    bed.run(|bed| bed.write("a.txt", "run\n"));
+    assert_eq!(bed.log().len(), 2);
+    let _lease = RepositoryLease::acquire(&locate(&bed.path()).unwrap(), "x").unwrap();
+    let names = fs::read_dir(bed.at(".git")).unwrap();
+    let left = names.filter(|entry| {
+        let name = entry.as_ref().unwrap().file_name();
+        name.to_string_lossy().starts_with("workerctl-tmp-")
+    });
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
 fn a_packed_branch_is_moved() {
     let bed = Bed::with_commit();
     bed.git(&["switch", "-q", "-c", "feature/x"]);
