@@ -26,6 +26,8 @@ mod killed;
 mod limits;
 #[path = "phases/told_to_end.rs"]
 mod told_to_end;
+#[path = "phases/two_workspaces.rs"]
+mod two_workspaces;
 #[path = "phases/two_worktrees.rs"]
 mod two_worktrees;
 

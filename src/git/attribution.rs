@@ -272,6 +272,7 @@ pub fn check_unchanged(
         staged: baseline
             .staged
             .iter()
+            .filter(|s| !exclusions.covers(&s.path))
             .filter(|s| staged_at(&taken.staged, &s.path) != staged_at(&result.staged, &s.path))
             .map(|s| s.path.clone())
             .collect(),

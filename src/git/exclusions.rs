@@ -21,6 +21,17 @@ impl Exclusions {
         Self(paths)
     }
 
+    /// These and more.
+    #[must_use]
+    pub fn with(&self, more: impl IntoIterator<Item = RepoPath>) -> Self {
+        Self::new(self.0.iter().cloned().chain(more))
+    }
+
+    /// The paths, in the order of their bytes.
+    pub fn paths(&self) -> &[RepoPath] {
+        &self.0
+    }
+
     /// Whether `path` is one of them or lies beneath one.
     pub fn covers(&self, path: &RepoPath) -> bool {
         let holds = |candidate: &[u8]| {

@@ -71,7 +71,7 @@ pub use preflight::{Policy, Refusal, preflight};
 pub use refs::{drop_refs, expired_refs};
 pub use restore::{NotRestored, Restored, restore};
 pub use show::{ShownCommit, ShownFile, show_commit};
-pub use snapshot::{DirtyPath, Limits, UnkeptFile};
+pub use snapshot::{DirtyPath, Limits, UnkeptFile, dirty_paths};
 pub use staged::{StagedEntry, StagedPath, settle_index};
 pub use too_deep::DIRECTORIES_MAX;
 pub use tree::{

@@ -267,7 +267,7 @@ pub(super) fn take(
 }
 
 /// The paths that differ from `HEAD` now; nothing is written.
-pub(super) fn dirty_paths(cwd: &Path, exclusions: &Exclusions) -> Result<Vec<RepoPath>, GitError> {
+pub fn dirty_paths(cwd: &Path, exclusions: &Exclusions) -> Result<Vec<RepoPath>, GitError> {
     let handle = Handle::open(cwd)?;
     let worktree = Worktree::open(handle.workdir())?;
     let purpose = Purpose::Baseline;

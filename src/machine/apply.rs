@@ -446,6 +446,15 @@ impl Run {
         }
     }
 
+    /// What each attempt may say again.
+    pub(super) fn warn_once(&mut self, warnings: &[String]) {
+        for warning in warnings {
+            if !self.facts.warnings.contains(warning) {
+                self.warn(warning.clone());
+            }
+        }
+    }
+
     /// Records the result of the newest attempt first where there is something to record.
     pub(super) fn record_then(&mut self, at: Timestamp, goal: Goal) {
         let attempt = self.facts.attempts;

@@ -195,6 +195,7 @@ impl Run {
         match event {
             Event::ResultRecorded { attempt, result } if *attempt == due => {
                 self.facts.recorded = true;
+                self.warn_once(&result.warnings);
                 let written = result.outputs.iter().any(|output| output.written);
                 match (goal, ending) {
                     (Goal::Restore(AfterRestore::Finish(outcome)), _) => {

@@ -131,6 +131,9 @@ pub struct Recorded {
     pub changed_count: u64,
     /// What the git room needs to commit or restore; opaque to everyone else.
     pub tree: serde_json::Value,
+    /// What was left although it changed, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// How many changed paths a record lists.

@@ -140,6 +140,7 @@ pub(crate) fn recorded(attempt: u32) -> Event {
             changed: vec!["reports/r.md".into(), "x.txt".into()],
             changed_count: 2,
             tree: serde_json::json!({"tree": "t"}),
+            warnings: Vec::new(),
         },
     }
 }

@@ -322,6 +322,7 @@ fn recorded(written: bool) -> Recorded {
         changed: vec!["r.md".into()],
         changed_count: 1,
         tree: serde_json::json!({"tree": "t"}),
+        warnings: Vec::new(),
     }
 }
 

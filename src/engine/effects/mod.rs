@@ -21,6 +21,7 @@ mod commit;
 mod execute;
 mod hooks;
 mod log;
+mod neighbours;
 pub(super) mod notes;
 mod prepare;
 mod record;

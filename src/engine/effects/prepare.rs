@@ -121,7 +121,8 @@ impl Performer {
     }
 }
 
-fn repo_path(workdir: &Path, path: &Path) -> Option<RepoPath> {
+/// A path relative to the repository; `None` for the root itself and outside of it.
+pub(super) fn repo_path(workdir: &Path, path: &Path) -> Option<RepoPath> {
     let real;
     let relative = if let Ok(relative) = path.strip_prefix(workdir) {
         relative
@@ -175,7 +176,8 @@ pub(super) fn git_run(work: &Work) -> Result<git::RunId, Failure> {
         .map_err(|error: git::NameError| failure(Step::Prepare, "internal", &error))
 }
 
-fn workdir(work: &Work) -> Result<std::path::PathBuf, Failure> {
+/// The root of the work tree that the run is about.
+pub(super) fn workdir(work: &Work) -> Result<std::path::PathBuf, Failure> {
     let facts = git::locate(Path::new(&work.spec.cwd));
     facts
         .map(|facts| facts.workdir)

@@ -47,13 +47,12 @@ impl Performer {
         {
             return Err(gone);
         }
-        let excluded = match &groundwork.repository {
-            Some(_) => self.excluded(work)?,
-            None => git::Exclusions::default(),
-        };
-        let tree = match &groundwork.repository {
-            Some(baseline) => Some(self.result_tree(work, baseline, &excluded)?),
-            None => None,
+        let (tree, excluded, warnings) = match &groundwork.repository {
+            Some(baseline) => {
+                let own = self.own_result(work, baseline)?;
+                (Some(own.tree), own.excluded, own.warnings)
+            }
+            None => Default::default(),
         };
         if let Some(tree) = &tree {
             for (state, output) in outputs.iter_mut().zip(&work.spec.outputs) {
@@ -85,10 +84,11 @@ impl Performer {
             changed: shown,
             changed_count,
             tree,
+            warnings,
         })
     }
 
-    fn result_tree(
+    pub(super) fn result_tree(
         &self,
         work: &Work,
         baseline: &git::Baseline,

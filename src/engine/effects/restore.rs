@@ -50,16 +50,20 @@ impl Performer {
         if let Err(error) = self.hold_repository(work) {
             return nothing(&error, changed());
         }
-        let excluded = match &tree {
-            Some(tree) => tree.excluded.clone(),
-            None => match self.excluded(work) {
-                Ok(excluded) => excluded,
+        let (excluded, notes) = match &tree {
+            Some(tree) => (tree.excluded.clone(), Vec::new()),
+            None => match self.left_unrecorded(work, &baseline) {
+                Ok(left) => left,
                 Err(failure) => return left(failure.message, changed()),
             },
         };
         let cwd = Path::new(&work.spec.cwd);
         match git::restore(cwd, &baseline, result, &excluded, &git::Limits::default()) {
-            Ok(restored) => report(restored),
+            Ok(restored) => {
+                let mut report = report(restored);
+                report.notes.extend(notes);
+                report
+            }
             Err(error) => nothing(&error.source, error.paths.into_iter()),
         }
     }

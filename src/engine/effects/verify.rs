@@ -1,7 +1,5 @@
 //! Verifying: declared outputs first, then the checks in order, each with its evidence.
 
-use std::path::Path;
-
 use super::super::work::Work;
 use super::command::Invocation;
 use super::prepare::output_paths;
@@ -103,25 +101,24 @@ impl Performer {
             return None;
         }
         let (baseline, result) = recorded_trees(work)?;
+        let excluded = work.attempt_tree()?.excluded;
         if let Some(gone) = repository_gone(step, work) {
             return Some(gone);
         }
         if let Err(error) = self.hold_repository(work) {
             return Some(git_failure(step, &error));
         }
-        let excluded = match self.excluded(work) {
-            Ok(excluded) => excluded,
-            Err(failure) => return Some(failure),
-        };
-        let cwd = Path::new(&work.spec.cwd);
-        match git::check_unchanged(cwd, &baseline, &result, &excluded, &git::Limits::default()) {
+        match self.own_drift(work, &baseline, &result, &excluded) {
             Ok(drift) if drift.is_none() => None,
             Ok(drift) => {
                 let what = drift.describe();
                 let message = format!("{who} changed {what}, after the result was recorded");
                 Some(Failure::new(step, code, message))
             }
-            Err(error) => Some(git_failure(step, &error)),
+            Err(mut failure) => {
+                failure.step = step;
+                Some(failure)
+            }
         }
     }
 

@@ -91,6 +91,7 @@ fn recorded(written: bool) -> Recorded {
         changed: Vec::new(),
         changed_count: 0,
         tree: serde_json::Value::Null,
+        warnings: Vec::new(),
     }
 }
 

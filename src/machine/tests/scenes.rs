@@ -77,6 +77,7 @@ pub(super) fn recorded(attempt: u32, written: bool) -> Event {
         changed: vec![],
         changed_count: 0,
         tree: serde_json::Value::Null,
+        warnings: Vec::new(),
     };
     Event::ResultRecorded { attempt, result }
 }

@@ -139,6 +139,7 @@ pub(crate) fn recorded(n: u64, seq: u32, bytes: usize) -> Entry {
         changed: vec!["x".repeat(bytes)],
         changed_count: 1,
         tree: serde_json::json!({"tree": "0123"}),
+        warnings: Vec::new(),
     };
     entry(n, seq, Event::ResultRecorded { attempt: 1, result })
 }

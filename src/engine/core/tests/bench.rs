@@ -133,6 +133,7 @@ pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
                 changed: vec!["report.md".to_owned()],
                 changed_count: 1,
                 tree: serde_json::Value::Null,
+                warnings: Vec::new(),
             },
         },
         Action::Verify { attempt, .. } => Event::ChecksFinished {
