@@ -1,7 +1,12 @@
 //! `input_schema`: JSON Schema of a skill's input, checked without ever fetching anything.
 
+mod defaults;
+
 use std::collections::HashMap;
 
+use defaults::Filling;
+use jsonschema::error::ValidationErrorKind as ErrorKind;
+use jsonschema::{FancyRegex, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use super::report::Report;
@@ -15,14 +20,12 @@ const EXPANSION_MAX: u64 = 1_000;
 /// Subschemas that may lead to each other in a row for one value.
 const CHAIN_MAX: usize = 200;
 
-/// References that are followed to find a default.
-const DEPTH_MAX: usize = 32;
-
 /// Values that defaults may add to one input: a schema whose defaults lead back to itself would add without end.
 const FILLED_MAX: usize = 10_000;
 
-/// Bytes of a text that weigh as much as a value of its own.
-const TEXT_WEIGHT: usize = 100;
+/// Values that defaults may add, and steps that one pattern may take, where a definition is only looked at.
+const LOOKED_AT_MAX: usize = 100;
+const PATTERN_STEPS: usize = 1_000;
 
 /// Problems of one value that are told.
 const PROBLEMS_MAX: usize = 50;
@@ -31,7 +34,7 @@ const PROBLEMS_MAX: usize = 50;
 #[derive(Debug)]
 pub struct InputSchema {
     schema: Value,
-    validator: jsonschema::Validator,
+    validator: Validator,
 }
 
 /// What is wrong with one part of an input.
@@ -50,34 +53,117 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<Value> {
         return None;
     }
     let schema = view.json();
-    let refused = check(&schema).err();
-    if let Some(message) = refused {
-        report.error(
-            "input-schema",
-            view.place(),
-            message,
-            "write a JSON Schema that refers to nothing outside of it",
-        );
-        return None;
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(PATTERN_STEPS);
+    let validator = check(&schema).and_then(|()| compile(&schema, patterns));
+    match validator {
+        Ok(validator) => report_defaults(view, &schema, &validator, report),
+        Err(refusal) => {
+            report.error(
+                "input-schema",
+                at(view, &refusal.at).place(),
+                refusal.message,
+                "write a JSON Schema that refers to nothing outside of it",
+            );
+            return None;
+        }
     }
     Some(schema)
 }
 
+/// Says which defaults the schema itself refuses: each call that leaves such a value out would fail.
+fn report_defaults(view: View<'_>, schema: &Value, validator: &Validator, report: &mut Report) {
+    let mut input = Value::Object(serde_json::Map::new());
+    let mut filling = Filling {
+        root: schema,
+        left: LOOKED_AT_MAX,
+    };
+    // More of them are not looked at here.
+    if filling.fill(schema, &mut input, 0).is_err() {
+        return;
+    }
+    for error in validator.iter_errors(&input).take(PROBLEMS_MAX) {
+        let pointer = error.instance_path().to_string();
+        let in_time = !matches!(error.kind(), ErrorKind::BacktrackLimitExceeded { .. });
+        if let Some(path) = pointer.strip_prefix('/').filter(|_| in_time) {
+            // Where a default holds others, the outermost one is in question.
+            let name = path.split('/').next().unwrap_or(path);
+            report.warning(
+                "input-schema-default",
+                at(view, &format!("/properties/{name}/default")).place(),
+                format!("`input_schema` refuses its own default of `{path}`: {error}"),
+                "write a default that the schema allows, or leave it out",
+            );
+        }
+    }
+}
+
+/// The value that a JSON Pointer leads to, or the last one on the way to it.
+fn at<'a>(view: View<'a>, pointer: &str) -> View<'a> {
+    let mut found = view;
+    for part in pointer.split('/').skip(1) {
+        let key = part.replace("~1", "/").replace("~0", "~");
+        let item = || found.items().nth(key.parse().ok()?);
+        match found.get(&key).or_else(item) {
+            Some(inner) => found = inner,
+            None => break,
+        }
+    }
+    found
+}
+
+/// Why a schema is none.
+#[derive(Debug)]
+struct Refusal {
+    message: String,
+    /// JSON Pointer to what is wrong; empty: the whole.
+    at: String,
+}
+
+impl Refusal {
+    fn of(error: &ValidationError<'_>, at: String) -> Refusal {
+        let place = if at.is_empty() {
+            String::new()
+        } else {
+            format!(" at `{at}`")
+        };
+        Refusal {
+            message: format!("`input_schema` is no JSON Schema{place}: {error}"),
+            at,
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(message: String) -> Refusal {
+        Refusal {
+            message,
+            at: String::new(),
+        }
+    }
+}
+
 /// Whether a schema is one, and needs nothing from elsewhere.
-fn check(schema: &Value) -> Result<(), String> {
+fn check(schema: &Value) -> Result<(), Refusal> {
     if schema
         .get("$schema")
         .is_some_and(|draft| !draft.as_str().is_some_and(is_known_draft))
     {
-        return Err("`$schema` names no draft that is known".to_owned());
+        return Err("`$schema` names no draft that is known".to_owned().into());
     }
     let mut weights = HashMap::new();
     local_references(schema, true)?;
     weigh_all(schema, schema, &mut weights)?;
-    if let Err(error) = jsonschema::meta::validate(schema) {
-        return Err(format!("`input_schema` is no JSON Schema: {error}"));
-    }
-    Ok(())
+    jsonschema::meta::validate(schema)
+        .map_err(|error| Refusal::of(&error, error.instance_path().to_string()))
+}
+
+/// What checks inputs; a pattern that is none is found here.
+fn compile(schema: &Value, patterns: PatternOptions<FancyRegex>) -> Result<Validator, Refusal> {
+    let built = jsonschema::options()
+        .should_validate_formats(true)
+        .with_pattern_options(patterns)
+        .build(schema);
+    built.map_err(|error| Refusal::of(&error, error.schema_path().to_string()))
 }
 
 fn is_known_draft(draft: &str) -> bool {
@@ -208,11 +294,9 @@ fn resolve<'v>(root: &'v Value, target: &str) -> Result<&'v Value, String> {
 impl InputSchema {
     /// Prepares a schema that a definition holds.
     pub fn new(schema: &Value) -> Result<InputSchema, String> {
-        check(schema)?;
-        let validator = jsonschema::options()
-            .should_validate_formats(true)
-            .build(schema)
-            .map_err(|error| format!("`input_schema` is no JSON Schema: {error}"))?;
+        let patterns = PatternOptions::fancy_regex();
+        let validator = check(schema).and_then(|()| compile(schema, patterns));
+        let validator = validator.map_err(|refusal| refusal.message)?;
         Ok(InputSchema {
             schema: schema.clone(),
             validator,
@@ -248,76 +332,6 @@ impl InputSchema {
             Ok(input)
         } else {
             Err(faults)
-        }
-    }
-}
-
-/// The defaults of one schema, being put into one input.
-struct Filling<'s> {
-    root: &'s Value,
-    /// What may still be added.
-    left: usize,
-}
-
-/// The defaults add more than one input may hold.
-struct TooMany;
-
-impl Filling<'_> {
-    /// Puts the defaults of properties where nothing was given; inside objects and lists that were given too.
-    fn fill(&mut self, schema: &Value, value: &mut Value, depth: usize) -> Result<(), TooMany> {
-        let Value::Object(keys) = schema else {
-            return Ok(());
-        };
-        if depth > DEPTH_MAX {
-            return Ok(());
-        }
-        if let Some(Value::String(target)) = keys.get("$ref")
-            && let Ok(target) = resolve(self.root, target)
-        {
-            self.fill(target, value, depth + 1)?;
-        }
-        let parts = keys.get("allOf").and_then(Value::as_array);
-        for part in parts.into_iter().flatten() {
-            self.fill(part, value, depth + 1)?;
-        }
-        match value {
-            Value::Object(given) => {
-                let properties = keys.get("properties").and_then(Value::as_object);
-                for (name, property) in properties.into_iter().flatten() {
-                    if !given.contains_key(name)
-                        && let Some(default) = property.get("default")
-                    {
-                        self.take(default)?;
-                        given.insert(name.clone(), default.clone());
-                    }
-                    if let Some(inner) = given.get_mut(name) {
-                        self.fill(property, inner, depth + 1)?;
-                    }
-                }
-            }
-            Value::Array(items) => {
-                if let Some(schema) = keys.get("items") {
-                    for item in items {
-                        self.fill(schema, item, depth + 1)?;
-                    }
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Takes what a default adds from what may still be added.
-    fn take(&mut self, default: &Value) -> Result<(), TooMany> {
-        let own = match default {
-            Value::String(text) => 1 + text.len() / TEXT_WEIGHT,
-            _ => 1,
-        };
-        self.left = self.left.checked_sub(own).ok_or(TooMany)?;
-        match default {
-            Value::Array(items) => items.iter().try_for_each(|item| self.take(item)),
-            Value::Object(map) => map.values().try_for_each(|item| self.take(item)),
-            _ => Ok(()),
         }
     }
 }
@@ -365,6 +379,14 @@ mod tests {
             (0..20).map(|n| (format!("p{n}"), long.clone())).collect();
         let long = InputSchema::new(&json!({"properties": properties})).unwrap();
         assert!(long.bind(json!({})).is_err());
+        // Those of a schema that is referred to count, but where the property has its own.
+        let behind = json!({
+            "properties": {"o": {"$ref": "#/$defs/o"}, "p": {"$ref": "#/$defs/o", "default": 5}},
+            "required": ["o", "p"],
+            "$defs": {"o": {"$ref": "#/$defs/n"}, "n": {"type": "integer", "default": 4}},
+        });
+        let behind = InputSchema::new(&behind).unwrap();
+        assert_eq!(behind.bind(json!({})), Ok(json!({"o": 4, "p": 5})));
         // One that ends is filled in full.
         let chain = json!({"properties": {"p": again, "q": {"default": 1}}});
         let chain = InputSchema::new(&chain).unwrap();

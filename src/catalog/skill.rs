@@ -169,6 +169,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         let run = self.run(report, depends)?;
         let instructions = self.instructions(&run, report).ok()?;
         self.why_unavailable(&run, report);
+        self.check_input_schema(&run, report);
         let interface = self
             .layers
             .get("interface")

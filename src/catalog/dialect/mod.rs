@@ -71,13 +71,15 @@ pub(crate) fn read(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> O
         report.error("definition-shape", view.place(), message, hint);
         return None;
     }
-    let name = agent::name(view, origin, report)?;
-    let description = agent::description(view, origin.dialect, report)?;
+    // First, so that a near miss of what is missing is told too.
+    let written = Written::of(view, origin.dialect, report);
+    let name = agent::name(view, origin, report);
+    let description = agent::description(view, origin.dialect, report);
+    let (name, description) = (name?, description?);
     let violations = match origin.dialect {
         Dialect::Wave => wave::violations(&name, origin.stem, &description),
         Dialect::Agent | Dialect::Workspace => Vec::new(),
     };
-    let written = Written::of(view, origin.dialect, report);
     let restrictions = agent::restrictions(&written, report);
     let tools = workspace::tools(&written, origin.dialect, report);
     let get = |key: &str| view.get(key).filter(|value| !value.is_null());

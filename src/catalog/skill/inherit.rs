@@ -2,12 +2,13 @@
 
 use super::Builder;
 use crate::catalog::checks::{self, Verification};
+use crate::catalog::input_schema;
 use crate::catalog::report::Report;
 use crate::catalog::restrict;
 use crate::catalog::settings::{self, Hooks};
 use crate::catalog::texts::TextKind;
 use crate::catalog::worker::{Setting, commit_message};
-use crate::model::definition::Shell;
+use crate::model::definition::{RunText, Shell};
 use crate::model::spec::{OnCrash, Retry};
 
 impl<'a> Builder<'a, '_> {
@@ -36,6 +37,15 @@ impl<'a> Builder<'a, '_> {
         }
         self.texts.append(&mut found.texts);
         found
+    }
+
+    /// Only instructions are held to `input_schema`; a command has its interface.
+    pub(super) fn check_input_schema(&self, run: &RunText, report: &mut Report) {
+        let schema = self.layers.get("input_schema");
+        if let Some(schema) = schema.filter(|_| *run == RunText::Instructions) {
+            // What stands against it is an error, which rejects the skill.
+            input_schema::read(schema, report);
+        }
     }
 
     pub(super) fn hooks(&mut self, report: &mut Report) -> Hooks<'a> {

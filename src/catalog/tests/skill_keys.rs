@@ -2,7 +2,7 @@
 
 use super::super::{Options, TextChecker, TextFinding, TextKind, load};
 use super::skills::ids;
-use super::{ERROR, WARNING, Workspace, check_worker, expect, show};
+use super::{ERROR, WARNING, Workspace, check_worker, codes, expect, show};
 use crate::model::Skill;
 use crate::model::definition::{InputKind, RunText};
 use crate::model::spec::OutputKind;
@@ -235,4 +235,65 @@ fn what_the_checker_finds_has_its_place_in_the_file() {
         expect(&catalog, "workers/w/worker.yaml", &expected);
     }
     assert!(ids(&catalog).is_empty());
+}
+
+/// dialects.md: "a near miss of a known key (`allowed_tools`, `user-invokable`, `descriptipn`, `Name`): warning with the
+/// suggestion".
+#[test]
+fn a_near_miss_of_a_key_that_is_missing_is_told_too() {
+    let path = ".claude/skills/a/SKILL.md";
+    let catalog = Workspace::new(&[(path, "---\nName: a\ndescriptipn: d\n---\n\nDo.\n")]).load();
+    for expected in [
+        ("key-misspelled", WARNING, 2, 1, "`name`"),
+        ("key-misspelled", WARNING, 3, 1, "`description`"),
+        ("missing-key", ERROR, 2, 1, "write `name: a`"),
+        ("missing-key", ERROR, 2, 1, "say in a sentence"),
+    ] {
+        expect(&catalog, path, &expected);
+    }
+}
+
+#[test]
+fn a_schema_whose_pattern_is_none_is_rejected_where_it_stands() {
+    let keys = "description: d\ninput_schema:\n  properties:\n    a:\n      pattern: \"(\"\n";
+    let path = "workspace/skills/a.md";
+    let text = format!("---\n{keys}---\n\nDo.\n");
+    let catalog = Workspace::new(&[(path, &text)]).load();
+    let hint = "write a JSON Schema";
+    expect(&catalog, path, &("input-schema", ERROR, 6, 16, hint));
+    // What is no schema has its place as well.
+    let text = text.replace("pattern: \"(\"", "minimum: low");
+    let catalog = Workspace::new(&[(path, &text)]).load();
+    expect(&catalog, path, &("input-schema", ERROR, 6, 16, hint));
+    // The same holds for instructions of a worker; a command is not held to it.
+    let yaml = |more: &str| {
+        format!(
+            "worker: {{id: w}}\nskills:\n  - {{id: a, description: d, {more}, input_schema: {{properties: {{a: {{pattern: '('}}}}}}}}\n"
+        )
+    };
+    let column = u32::try_from(
+        "  - {id: a, description: d, instructions: Do, input_schema: {properties: {a: {pattern: '"
+            .len(),
+    )
+    .unwrap();
+    check_worker(
+        &yaml("instructions: Do"),
+        ("input-schema", ERROR, 3, column, hint),
+    );
+    let catalog = Workspace::of_worker(&yaml("run: 'true'")).load();
+    assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
+}
+
+#[test]
+fn a_default_that_the_schema_refuses_is_told() {
+    let keys = "description: d\ninput_schema:\n  properties:\n    n: {type: integer, default: x}\n    m: {type: integer, default: 3}\n  required: [k]\n";
+    let path = "workspace/skills/a.md";
+    let text = format!("---\n{keys}---\n\nDo.\n");
+    let catalog = Workspace::new(&[(path, &text)]).load();
+    let expected = ("input-schema-default", WARNING, 5, 33, "write a default");
+    expect(&catalog, path, &expected);
+    let told = codes(&catalog);
+    let told = told.iter().filter(|code| **code == expected.0).count();
+    assert_eq!(told, 1, "{}", show(&catalog.problems));
+    assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
 }
