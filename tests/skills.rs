@@ -342,3 +342,23 @@ fn a_daemon_takes_up_skills_of_the_workspace_and_of_home() {
     eventually("its end", || (code("later") == 3).then_some(()));
     daemon.stop();
 }
+
+#[test]
+fn a_qualified_name_trusts_the_skill_that_it_names_and_no_other() {
+    let workspace = Workspace::new();
+    workspace.write(
+        "workerctl.yaml",
+        "skills: {untrusted: [.agents, .claude]}\n",
+    );
+    workspace.write(".agents/skills/e2/SKILL.md", &page("\".claude:only\"", ""));
+    workspace.write(".claude/skills/only/SKILL.md", &page("only", ""));
+    let given = workspace.run(&["skill", "trust", ".claude:only"]);
+    assert_eq!(given.code, 0, "{given:?}");
+    let list = workspace.json(&["skills"]);
+    assert_eq!(listed(&list, "only")["trust"], "content");
+    let other = listed(&list, ".agents:.claude:only");
+    assert_eq!(other["trust"], "untrusted", "{other}");
+    assert_eq!(other["problems"][0]["code"], "name-qualified", "{other}");
+    let shown = workspace.json(&["skill", "show", ".claude:only"]);
+    assert_eq!(shown["name"], "only", "{shown}");
+}

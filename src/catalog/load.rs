@@ -64,6 +64,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         threads: options.threads,
         previous: previous.map(|previous| &previous.root_skills),
         workers: &assembly.workers,
+        rejected: &assembly.rejected,
     };
     let found = roots::load(&opened, &known);
     assembly.problems.extend(found.problems);
@@ -163,8 +164,10 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         worker: None,
         skill: None,
     };
+    let known = previous.map_or(&[][..], |known| &known.workers);
     Catalog {
         root: root.to_path_buf(),
+        root_skills: roots::RootSkills::beside(known.iter().map(|one| one.id.to_lowercase())),
         workers: previous
             .map(|known| known.workers.clone())
             .unwrap_or_default(),
@@ -182,7 +185,6 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
             .map(|known| known.config.clone())
             .unwrap_or_default(),
         config_is_known: previous.is_some_and(|known| known.config_is_known),
-        root_skills: roots::RootSkills::default(),
         home: previous.and_then(|known| known.home.clone()),
         fingerprint: Fingerprint::default(),
         provides: previous.map(|known| known.provides).unwrap_or_default(),

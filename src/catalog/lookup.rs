@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::roots::{Refused, RootSkill};
+use super::roots::{Refused, RootSkill, parts};
 use super::{Catalog, Rejected};
 use crate::model::{Problem, Skill, Worker};
 
@@ -46,8 +46,8 @@ impl Catalog {
             .flat_map(|worker| worker.skills.iter().map(move |skill| (worker, skill)))
     }
 
-    /// Finds `worker/skill`, a skill's bare name where that is unique among workers, then a skill of a root
-    /// by its name or its qualified one; case does not matter.
+    /// Finds `worker/skill`, or `a:b`, skill `b` of worker or root `a`; else a skill's bare name where that is
+    /// unique among workers, then a skill of a root by its name; case does not matter.
     pub fn find(&self, name: &str) -> Lookup {
         let wanted = name.trim().to_lowercase();
         self.find_exactly(&wanted)
@@ -57,6 +57,10 @@ impl Catalog {
     /// As [`Catalog::find`], and looks for nothing similar, which takes as long as there are skills.
     pub fn find_exactly(&self, name: &str) -> Option<Lookup> {
         let wanted = name.trim().to_lowercase();
+        // No skill may be found under the name of another one.
+        if self.root_skills.is_qualified(&wanted) {
+            return self.find_qualified(&wanted);
+        }
         match self.of_workers(&wanted).as_slice() {
             [(worker, skill)] => Some(Lookup::Found(Arc::clone(worker), Arc::clone(skill))),
             [] => self.find_otherwise(&wanted),
@@ -70,6 +74,37 @@ impl Catalog {
                 Some(Lookup::Ambiguous(all.collect()))
             }
         }
+    }
+
+    /// What `a:b` names: a worker's skill before one of a root; a worker that was rejected as a whole hands the
+    /// name on, for nobody knows what it would have had.
+    fn find_qualified(&self, wanted: &str) -> Option<Lookup> {
+        let of_worker = |(worker, skill): (&str, &str)| {
+            let address = format!("{worker}/{skill}");
+            let found = match self.of_workers(&address).as_slice() {
+                [(worker, skill), ..] => Lookup::Found(Arc::clone(worker), Arc::clone(skill)),
+                [] => self.rejected(self.rejected_as(&address)?),
+            };
+            Some(found)
+        };
+        // The label of a root may hold a separator, the id of a worker may not.
+        let of_workers = parts(wanted)
+            .filter(|(source, _)| !source.contains('/'))
+            .filter_map(of_worker);
+        let mut whole = None;
+        for found in of_workers {
+            match found {
+                Lookup::Rejected(ref one, _) if one.skill.is_none() => {
+                    whole.get_or_insert(found);
+                }
+                found => return Some(found),
+            }
+        }
+        let of_root = self.root_skills.find_qualified(wanted);
+        of_root
+            .map(|skill| Lookup::OfRoot(Arc::clone(skill)))
+            .or_else(|| self.refused_as(wanted))
+            .or(whole)
     }
 
     /// Skills of workers that have this address or this id.
@@ -96,30 +131,36 @@ impl Catalog {
     /// What no skill of a worker answers to: a skill of one that was rejected keeps its name, a worker that was
     /// rejected as a whole has the names that nothing else has.
     fn find_otherwise(&self, wanted: &str) -> Option<Lookup> {
-        let rejected = |found: &Rejected| {
-            let problems = self.problems_of(found);
-            Lookup::Rejected(found.clone(), problems)
-        };
         if let Some(found) = self.rejected_as(wanted) {
-            return Some(rejected(found));
+            return Some(self.rejected(found));
         }
         if let Some(skill) = self.root_skills.find(wanted) {
             return Some(Lookup::OfRoot(Arc::clone(skill)));
         }
-        if let Some(refused) = self.root_skills.find_refused(wanted) {
-            let all = self
-                .problems
-                .iter()
-                .chain(&self.root_skills.problems_outside);
-            let mut why: Vec<Problem> = all
-                .filter(|problem| problem.place.path == refused.place.path)
-                .cloned()
-                .collect();
-            keep_worst(&mut why);
-            return Some(Lookup::Refused(refused.clone(), why));
-        }
-        let mut workers = self.rejected.iter().filter(|one| one.skill.is_none());
-        workers.find(|one| is(&one.worker, wanted)).map(rejected)
+        self.refused_as(wanted).or_else(|| {
+            let mut workers = self.rejected.iter().filter(|one| one.skill.is_none());
+            let found = workers.find(|one| is(&one.worker, wanted));
+            found.map(|found| self.rejected(found))
+        })
+    }
+
+    fn rejected(&self, found: &Rejected) -> Lookup {
+        Lookup::Rejected(found.clone(), self.problems_of(found))
+    }
+
+    /// The file of a root that was left out and has this name.
+    fn refused_as(&self, wanted: &str) -> Option<Lookup> {
+        let refused = self.root_skills.find_refused(wanted)?;
+        let all = self
+            .problems
+            .iter()
+            .chain(&self.root_skills.problems_outside);
+        let mut why: Vec<Problem> = all
+            .filter(|problem| problem.place.path == refused.place.path)
+            .cloned()
+            .collect();
+        keep_worst(&mut why);
+        Some(Lookup::Refused(refused.clone(), why))
     }
 
     /// The rejected skill that this is the address or the bare name of, or whose worker was rejected.

@@ -49,7 +49,7 @@ fn without_model(skill: &RootSkill) -> Diagnostic {
     )
     .hint(format!(
         "`workerctl skill show {}` shows what it says",
-        skill.name
+        skill.address()
     ))
 }
 

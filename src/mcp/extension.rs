@@ -10,7 +10,7 @@ use rmcp::model::{
 use super::cursor;
 use super::finding::shown;
 use super::resources::uri;
-use super::skills::{Entry, Skills, Standing, What};
+use super::skills::{Entry, Skills, What};
 use crate::catalog::RootSkill;
 use crate::catalog::roots::loaded::LoadedSkill;
 use crate::catalog::roots::trust::TrustFiles;
@@ -52,7 +52,7 @@ pub(super) fn get(
     let entry = name.and_then(|name| skills.named(&name.to_lowercase()));
     entry
         .filter(|entry| may_be_addressed(entry) && uri(&entry.name, OWN) == address)
-        .filter(|entry| skills.standing(entry) == Standing::Ready)
+        .filter(|entry| skills.is_for_models(entry))
         .and_then(|entry| described(entry, trust))
         .map(GetSkillResult::new)
         .ok_or_else(|| {

@@ -1,7 +1,5 @@
 //! From a name that a client gives to a skill.
 
-use std::sync::Arc;
-
 use super::skills::{Entry, Skills, What};
 use crate::catalog::{Catalog, Lookup};
 use crate::model::Problem;
@@ -42,28 +40,22 @@ pub(super) fn find_to_run(skills: &Skills, name: &str) -> Found {
     }
 }
 
-/// What a name leads to, one rule for every client. `a:b` is a worker's before it is anything else; a worker
-/// that was rejected as a whole hands the name on, for nobody knows what it would have had.
+/// What a name leads to that is no address, by the rule that commands have too.
 pub(super) fn lookup(catalog: &Catalog, name: &str) -> Option<Lookup> {
     let wanted = name.trim().to_lowercase();
     let (source, bare) = wanted.rsplit_once(':').unwrap_or(("", &wanted));
     if wanted.is_empty() || odd(bare) {
         return None;
     }
-    if odd(source) {
-        let of_root = catalog.root_skills.find(&wanted);
-        return of_root.map(|skill| Lookup::OfRoot(Arc::clone(skill)));
-    }
-    let of_worker = (!source.is_empty() && !bare.is_empty())
-        .then(|| catalog.find_exactly(&format!("{source}/{bare}")))
-        .flatten();
-    match of_worker {
-        Some(Lookup::Rejected(worker, why)) if worker.skill.is_none() => catalog
-            .find_exactly(&wanted)
-            .or(Some(Lookup::Rejected(worker, why))),
-        Some(found) => Some(found),
-        None => catalog.find_exactly(&wanted),
-    }
+    // The label of a source may hold separators, which are no addresses here.
+    let fits =
+        |found: &Lookup| !odd(source) || matches!(found, Lookup::OfRoot(_) | Lookup::Refused(..));
+    catalog.find_exactly(&wanted).filter(fits)
+}
+
+/// Whether a skill may have this name.
+pub(super) fn may_be_a_name(name: &str) -> bool {
+    !name.trim().is_empty() && !odd(name)
 }
 
 /// Whether a text could be taken for a path, or shown as something else.

@@ -112,7 +112,10 @@ pub(super) fn hand_out(trust: &TrustFiles, entry: &Entry) -> Result<Handed, Stri
         What::Worker(_, skill) if !Conditions::of(skill).model_invocable => {
             return Err(people_only().to_owned());
         }
-        What::Worker(_, skill) => return Ok(Handed::OfWorker(Arc::clone(skill))),
+        What::Worker(_, skill) => {
+            let handed = Handed::OfWorker(Arc::clone(skill));
+            return entry.unusable().map_or(Ok(handed), Err);
+        }
     };
     match skill.hand_out(trust) {
         Err(why) => Err(Unreadable::from(why).message()),
@@ -247,8 +250,6 @@ pub(super) struct Query<'a> {
     pub(super) words: &'a str,
     /// Skills to leave out at the beginning.
     pub(super) offset: usize,
-    /// Whether mutating skills may be run.
-    pub(super) mutating: bool,
 }
 
 /// The tool `list_skills`.
@@ -261,7 +262,7 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
     };
     let all: Vec<&Entry> = skills.entries.iter().filter(matches).collect();
     let rest = all.get(query.offset..).unwrap_or_default();
-    let (listed, shortened) = one_answer(skills, rest, query);
+    let (listed, shortened) = one_answer(skills, rest);
     let next = query.offset.saturating_add(listed.len());
     let text = Value::from(listed.clone()).to_string();
     let mut data = json!({"skills": listed, "total": all.len()});
@@ -287,14 +288,14 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
 }
 
 /// As many skills as fit into one answer; and whether descriptions are shortened, so that more of them do.
-fn one_answer(skills: &Skills, rest: &[&Entry], query: &Query<'_>) -> (Vec<Value>, bool) {
+fn one_answer(skills: &Skills, rest: &[&Entry]) -> (Vec<Value>, bool) {
     let budget = skills.list_bytes().saturating_mul(LIST_TIMES);
     let rest = rest.get(..LISTED_MAX).unwrap_or(rest);
     let within = |brief: bool| {
         let mut size = 0_usize;
         let mut found: Vec<Value> = Vec::new();
         for entry in rest {
-            let one = listed(skills, entry, query, brief);
+            let one = listed(skills, entry, brief);
             size += one.to_string().len() + 1;
             // One at least, so that whoever reads on comes to an end.
             if size > budget && !found.is_empty() {
@@ -325,7 +326,7 @@ fn is_long(entry: &Entry) -> bool {
     answer::is_long(entry.description()) || said.any(answer::is_long)
 }
 
-fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>, brief: bool) -> Value {
+fn listed(skills: &Skills, entry: &Entry, brief: bool) -> Value {
     let said = |text: &str| {
         if brief {
             answer::brief(text).into_owned()
@@ -338,30 +339,15 @@ fn listed(skills: &Skills, entry: &Entry, query: &Query<'_>, brief: bool) -> Val
         "description": said(entry.description()),
         "source": entry.source(),
     });
-    let why = match &entry.what {
-        What::Worker(_, skill) if !skill.is_available() => Some(
-            skill
-                .unavailable
-                .iter()
-                .map(|one| one.reason.as_str())
-                .collect::<Vec<_>>()
-                .join("; "),
-        ),
-        What::Worker(_, skill) if skill.mutating && !query.mutating => {
-            Some(super::running::NOT_ALLOWED.to_owned())
-        }
-        What::Worker(worker, _) if worker.template => Some("its worker is a template".to_owned()),
-        What::Worker(..) | What::Root(_) => skills.standing(entry).reason().map(str::to_owned),
-    };
+    one["mutating"] = json!(entry.is_mutating());
     if let What::Worker(_, skill) = &entry.what {
-        one["mutating"] = json!(skill.mutating);
         let inputs = skill.inputs.iter().map(|input| {
             json!({"name": input.name, "type": input.kind.name(), "required": input.required,
                    "description": input.description.as_deref().map(said)})
         });
         one["inputs"] = inputs.collect();
     }
-    if let Some(why) = why {
+    if let Some(why) = skills.unavailable(entry) {
         one["unavailable"] = json!(why);
     }
     one

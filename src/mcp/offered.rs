@@ -38,7 +38,8 @@ impl Offered {
     pub(super) fn look(&mut self, catalog: &Catalog) -> bool {
         let of_roots = catalog
             .root_skills
-            .visible()
+            .skills
+            .iter()
             .map(|skill| (Arc::clone(&skill.place.path), self.of_root(skill)));
         let of_workers = catalog.skills().filter_map(|(_, skill)| {
             let page = WorkerPage::of(&catalog.root, skill)?;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::running::{NOT_ALLOWED, held_back};
 use super::skills::{Entry, Skills, What};
 use crate::catalog::roots::loaded::{LoadedSkill, Withheld};
 use crate::catalog::roots::trust::{Trust, TrustFiles};
@@ -37,6 +38,8 @@ pub(super) enum Unreadable {
     Invalid(Vec<crate::catalog::dialect::wave::Violation>),
     /// What it holds is not trusted.
     Untrusted(Trust),
+    /// It lacks something, or asks for what is not there.
+    Unavailable(String),
 }
 
 impl From<Withheld> for Unreadable {
@@ -54,7 +57,9 @@ impl Unreadable {
     pub(super) fn message(&self) -> String {
         match self {
             Unreadable::Gone => "its file is gone".to_owned(),
-            Unreadable::Inaccessible(why) | Unreadable::Malformed(why) => why.clone(),
+            Unreadable::Inaccessible(why)
+            | Unreadable::Malformed(why)
+            | Unreadable::Unavailable(why) => why.clone(),
             Unreadable::Invalid(violations) => {
                 let errors: Vec<&str> = violations.iter().map(|one| one.error.as_str()).collect();
                 errors.join("; ")
@@ -93,7 +98,10 @@ pub(super) fn hand_out(
 ) -> Result<Page, Unreadable> {
     match &entry.what {
         What::Root(skill) => Ok(of_root(skill, skill.hand_out(trust)?)),
-        What::Worker(_, skill) => of_worker(skills, skill),
+        What::Worker(_, skill) => match entry.unusable() {
+            Some(why) => Err(Unreadable::Unavailable(why)),
+            None => of_worker(skills, skill),
+        },
     }
 }
 
@@ -110,7 +118,9 @@ fn of_root(skill: &RootSkill, loaded: LoadedSkill) -> Page {
 /// Reads a worker's skill anew.
 pub(super) fn of_worker(skills: &Skills, skill: &Skill) -> Result<Page, Unreadable> {
     let Some(page) = WorkerPage::of(&skills.catalog.root, skill) else {
-        let text = written_out(skill);
+        let changes = skill.mutating && !skills.catalog.config.mcp.mutating;
+        let not_run = changes.then(|| NOT_ALLOWED.to_owned());
+        let text = written_out(skill, not_run.or_else(|| held_back(skill)));
         return Ok(as_page(
             skill,
             (text.clone(), text),
@@ -142,8 +152,8 @@ fn as_page(skill: &Skill, (text, body): (String, String), directory: String) -> 
     }
 }
 
-/// A skill that has no file of its own, as a page.
-fn written_out(skill: &Skill) -> String {
+/// A skill that has no file of its own, as a page; with the reason where `use_skill` does not run it.
+fn written_out(skill: &Skill, not_run: Option<String>) -> String {
     // JSON's texts are YAML's too.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let mut text = format!(
@@ -161,11 +171,11 @@ fn written_out(skill: &Skill) -> String {
         );
     }
     if skill.run != RunText::Instructions {
-        let _ = write!(
-            text,
-            "\nRun it with `use_skill`, `skill: {}`.\n",
-            skill.address
+        let told = not_run.map_or_else(
+            || format!("Run it with `use_skill`, `skill: {}`.", skill.address),
+            |why| format!("`use_skill` does not run it: {why}."),
         );
+        let _ = write!(text, "\n{told}\n");
     }
     for input in &skill.inputs {
         let need = match (&input.default, input.required) {

@@ -30,7 +30,7 @@ pub(super) const NOT_ALLOWED: &str = "it changes things, which clients of this s
     `mcp: {mutating: allow}` in workerctl.yaml lets them";
 
 /// Why instructions cannot be carried out, as the catalog names it.
-const NO_EXECUTOR: &str = "no-executor";
+pub(super) const NO_EXECUTOR: &str = "no-executor";
 
 /// How often a client is told that a run goes on.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -109,29 +109,49 @@ fn of_worker(
             skill.address
         ));
     }
-    let conditions = Conditions::of(skill);
-    if skill.unavailable.iter().any(|one| one.code == NO_EXECUTOR) {
+    if needs_executor(skill) {
+        if let Some(why) = entry.unusable() {
+            return Err(cannot(entry, &why));
+        }
+        let conditions = Conditions::of(skill);
         check_interface(skill, &input)?;
         check_schema(entry, skill.kept.get("input_schema"), input)?;
         check_tools(&conditions.required_tools, &conditions.toolsets)?;
         return Err(needs_model(entry));
     }
+    let conditions = Conditions::of(skill);
     check_tools(&conditions.required_tools, &conditions.toolsets)?;
-    if let Some(allowed) = conditions.allowed_tools {
-        return Err(format!(
-            "Skill '{}' is not run: `allowed-tools` lets it use only {}, and its command cannot be held to that. A person can run it: `workerctl run`",
-            skill.address,
-            match allowed.as_slice() {
-                [] => "no tool".to_owned(),
-                some => some.join(", "),
-            }
-        ));
+    if let Some(why) = held_back(skill) {
+        return Err(format!("Skill '{}' is not run: {why}", skill.address));
     }
     Ok(SubmitRequest {
         skill: skill.address.to_string(),
         inputs: Some(input),
         ..SubmitRequest::default()
     })
+}
+
+fn needs_executor(skill: &Skill) -> bool {
+    skill.unavailable.iter().any(|one| one.code == NO_EXECUTOR)
+}
+
+/// Why the command of a worker's skill is run for no client; `None`: it may be, or there is none.
+pub(super) fn held_back(skill: &Skill) -> Option<String> {
+    if needs_executor(skill) {
+        return None;
+    }
+    let conditions = Conditions::of(skill);
+    let lacks = check_tools(&conditions.required_tools, &conditions.toolsets);
+    let held = |allowed: Vec<String>| {
+        let tools = match allowed.as_slice() {
+            [] => "no tool".to_owned(),
+            some => some.join(", "),
+        };
+        format!(
+            "`allowed-tools` lets it use only {tools}, and its command cannot be held to that. A person can run it: `workerctl run`"
+        )
+    };
+    lacks.err().or_else(|| conditions.allowed_tools.map(held))
 }
 
 /// Why instructions are not carried out.
@@ -142,6 +162,9 @@ fn of_root(skills: &Skills, entry: &Entry, input: JsonObject) -> String {
         Err(why) => return cannot(entry, &why),
     };
     let keys = &loaded.keys;
+    if keys.mutating && !skills.catalog.config.mcp.mutating {
+        return format!("Skill '{}' is not run: {NOT_ALLOWED}", entry.name);
+    }
     check_schema(entry, keys.input_schema.as_ref(), input)
         .and_then(|()| check_tools(&keys.required_tools, &keys.toolsets))
         .err()

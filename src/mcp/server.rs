@@ -214,7 +214,6 @@ impl Server {
                     let query = loading::Query {
                         words: &words,
                         offset: usize::try_from(offset).unwrap_or(usize::MAX),
-                        mutating: skills.catalog.config.mcp.mutating,
                     };
                     loading::list_skills(skills, &query)
                 };

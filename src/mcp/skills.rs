@@ -1,12 +1,13 @@
 //! All skills of one state of the definitions, as clients see them.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::finding::lookup;
 use super::listing::{Form, Line, list};
+use super::running::{NO_EXECUTOR, NOT_ALLOWED, held_back};
 use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::{Catalog, Conditions, Lookup, RootSkill};
 use crate::model::{Scope, Skill, Worker};
@@ -22,6 +23,8 @@ pub(super) struct Entry {
     for_models: bool,
     /// Whether a person may start it.
     for_people: bool,
+    /// The name, folded, that it would have if nothing stood before it.
+    aside: Option<String>,
 }
 
 /// Whose skill it is.
@@ -108,19 +111,21 @@ impl Entry {
             what: What::Worker(Arc::clone(worker), Arc::clone(skill)),
             for_models: conditions.model_invocable,
             for_people: conditions.user_invocable,
+            aside: None,
         }
     }
 
     /// A skill of a root under the name that finds it: its own, unless something else has that.
     pub(super) fn of_root(catalog: &Catalog, skill: &Arc<RootSkill>) -> Entry {
-        let own = skill.shadowed_by.is_none()
-            && matches!(lookup(catalog, &skill.name), Some(Lookup::OfRoot(one)) if one.place == skill.place);
+        let own = skill.has_own_name() && finds(catalog, &skill.name, skill);
+        let stands_aside = !own && !skill.reads_as_qualified;
         Entry {
             name: if own {
                 skill.name.clone()
             } else {
                 skill.qualified()
             },
+            aside: stands_aside.then(|| skill.name.to_lowercase()),
             what: What::Root(Arc::clone(skill)),
             for_models: skill.model_invocable,
             for_people: skill.user_invocable,
@@ -128,35 +133,53 @@ impl Entry {
     }
 
     /// Whether it changes things.
-    fn is_mutating(&self) -> bool {
-        matches!(&self.what, What::Worker(_, skill) if skill.mutating)
+    pub(super) fn is_mutating(&self) -> bool {
+        match &self.what {
+            What::Worker(_, skill) => skill.mutating,
+            What::Root(skill) => skill.mutating,
+        }
     }
+
+    /// Why nobody can use it as it is, not even as instructions; `None`: somebody can.
+    pub(super) fn unusable(&self) -> Option<String> {
+        let What::Worker(worker, skill) = &self.what else {
+            return None;
+        };
+        let reasons = skill.unavailable.iter();
+        let reasons: Vec<&str> = reasons
+            .filter(|one| one.code != NO_EXECUTOR)
+            .map(|one| one.reason.as_str())
+            .chain(worker.template.then_some("its worker is a template"))
+            .collect();
+        (!reasons.is_empty()).then(|| reasons.join("; "))
+    }
+}
+
+/// Whether a name leads to a skill of a root.
+fn finds(catalog: &Catalog, name: &str, skill: &RootSkill) -> bool {
+    matches!(lookup(catalog, name), Some(Lookup::OfRoot(one)) if one.place == skill.place)
 }
 
 impl Skills {
     /// Arranges what a catalog holds.
     pub(super) fn of(catalog: Arc<Catalog>, state_dir: &Path) -> Skills {
-        let mut once = HashSet::new();
-        let mut several = HashSet::new();
-        for (_, skill) in catalog.skills() {
-            let name = skill.address.skill.to_lowercase();
-            if !once.insert(name.clone()) {
-                several.insert(name);
-            }
-        }
         let of_workers = catalog.skills().map(|(worker, skill)| {
             let bare = skill.address.skill.as_str();
-            let name = if several.contains(&bare.to_lowercase()) {
-                format!("{}:{bare}", worker.id)
-            } else {
+            let own = matches!(lookup(&catalog, bare), Some(Lookup::Found(_, one)) if one.address == skill.address);
+            let name = if own {
                 bare.to_owned()
+            } else {
+                format!("{}:{bare}", worker.id)
             };
             Entry::of_worker(name, worker, skill)
         });
-        let of_roots = catalog.root_skills.visible();
-        let mut entries: Vec<Entry> = of_workers
-            .chain(of_roots.map(|skill| Entry::of_root(&catalog, skill)))
-            .collect();
+        // What shares even its qualified name with another one in its root is found by no name.
+        let of_roots = catalog.root_skills.skills.iter();
+        let of_roots = of_roots
+            .map(|skill| (skill, Entry::of_root(&catalog, skill)))
+            .filter(|(skill, one)| skill.has_own_name() || finds(&catalog, &one.name, skill))
+            .map(|(_, one)| one);
+        let mut entries: Vec<Entry> = of_workers.chain(of_roots).collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
         let index = entries.iter().enumerate();
         let index = index
@@ -201,21 +224,57 @@ impl Skills {
         &self.trust
     }
 
-    /// Whether it is offered at all: what changes things only where the configuration says so.
+    /// Whether it is offered at all: what can be used, and what changes things only where the configuration
+    /// says so.
     fn is_offered(&self, entry: &Entry) -> bool {
-        self.catalog.config.mcp.mutating || !entry.is_mutating()
+        let may_change = self.catalog.config.mcp.mutating || !entry.is_mutating();
+        may_change && entry.unusable().is_none()
     }
 
-    /// Skills that a model may use.
+    /// Whether a model may use it.
+    pub(super) fn is_for_models(&self, entry: &Entry) -> bool {
+        self.is_offered(entry) && self.standing(entry) == Standing::Ready
+    }
+
+    /// Whether another skill has its name and is offered instead of it.
+    fn stands_aside(&self, entry: &Entry, is_offered: impl Fn(&Entry) -> bool) -> bool {
+        let first = entry.aside.as_deref().and_then(|name| self.named(name));
+        first.is_some_and(is_offered)
+    }
+
+    /// Skills that a model may use, each name once.
     pub(super) fn for_models(&self) -> impl Iterator<Item = &Entry> {
-        self.entries
-            .iter()
-            .filter(|one| self.is_offered(one) && self.standing(one) == Standing::Ready)
+        let aside = |one: &Entry| self.stands_aside(one, |first| self.is_for_models(first));
+        let all = self.entries.iter();
+        all.filter(move |one| !aside(one) && self.is_for_models(one))
     }
 
-    /// Skills that a person may use.
+    /// Skills that a person may use, each name once.
     pub(super) fn for_people(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|one| self.is_for_people(one))
+        let aside = |one: &Entry| self.stands_aside(one, |first| self.is_for_people(first));
+        let all = self.entries.iter();
+        all.filter(move |one| !aside(one) && self.is_for_people(one))
+    }
+
+    /// Why a client cannot use it now; `None`: it can.
+    pub(super) fn unavailable(&self, entry: &Entry) -> Option<String> {
+        let standing = || self.standing(entry).reason().map(str::to_owned);
+        let refused = entry.is_mutating() && !self.catalog.config.mcp.mutating;
+        let not_allowed = || refused.then(|| NOT_ALLOWED.to_owned());
+        let What::Worker(_, skill) = &entry.what else {
+            return standing().or_else(not_allowed);
+        };
+        let reasons: Vec<&str> = skill
+            .unavailable
+            .iter()
+            .map(|one| one.reason.as_str())
+            .collect();
+        (!reasons.is_empty())
+            .then(|| reasons.join("; "))
+            .or_else(not_allowed)
+            .or_else(|| entry.unusable())
+            .or_else(standing)
+            .or_else(|| held_back(skill))
     }
 
     /// Whether a person may use it.

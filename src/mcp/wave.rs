@@ -4,16 +4,22 @@ use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use super::answer;
-use super::finding::{Found, find, shown};
+use super::finding::{self, Found, find, shown};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, Skills, Standing, What};
 use crate::catalog::dialect::wave;
 use crate::catalog::roots::trust::TrustFiles;
 
+/// What is said of a name that no skill can have, instead of how to create it.
+const NO_NAME: &str =
+    "A skill's name is not blank and holds no `/`, `\\`, `..` or control characters";
+
 /// What went wrong, in the words of the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Category {
     NotFound,
+    /// Several have the name: none was found by it alone.
+    Ambiguous,
     Invalid,
     Inaccessible,
     Malformed,
@@ -22,7 +28,7 @@ enum Category {
 impl Category {
     const fn name(self) -> &'static str {
         match self {
-            Category::NotFound => "skill_not_found",
+            Category::NotFound | Category::Ambiguous => "skill_not_found",
             Category::Invalid => "skill_invalid",
             Category::Inaccessible => "skill_inaccessible",
             Category::Malformed => "skill_malformed",
@@ -40,7 +46,7 @@ pub(super) fn invoke(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToo
         Found::Unknown => return refuse(Category::NotFound, "not found", &creation(name)),
         Found::Ambiguous(names) => {
             let error = format!("several workers have it; name one of {}", names.join(", "));
-            return refuse(Category::Invalid, &error, &names);
+            return refuse(Category::Ambiguous, &error, &names);
         }
         Found::Broken(problems) => {
             let hints: Vec<String> = problems.iter().filter_map(|one| one.hint.clone()).collect();
@@ -68,13 +74,18 @@ pub(super) fn invoke(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToo
 fn category_of(why: &Unreadable) -> Category {
     match why {
         Unreadable::Gone => Category::NotFound,
-        Unreadable::Inaccessible(_) | Unreadable::Untrusted(_) => Category::Inaccessible,
+        Unreadable::Inaccessible(_) | Unreadable::Untrusted(_) | Unreadable::Unavailable(_) => {
+            Category::Inaccessible
+        }
         Unreadable::Malformed(_) => Category::Malformed,
         Unreadable::Invalid(_) => Category::Invalid,
     }
 }
 
 fn creation(name: &str) -> Vec<String> {
+    if !finding::may_be_a_name(name) {
+        return vec![NO_NAME.to_owned()];
+    }
     vec![
         format!("Create directory ~/.wave/skills/{}/", shown(name)),
         "Add SKILL.md file with proper YAML frontmatter".to_owned(),
@@ -112,7 +123,9 @@ fn refusal(
 ) -> CallToolResult {
     let available = &skills.listed().dashes;
     let shown = shown(name);
-    let text = if category == Category::NotFound {
+    let text = if category == Category::NotFound && !finding::may_be_a_name(name) {
+        format!("Skill '{shown}' not found.\n\nAvailable skills:\n{available}\n\n{NO_NAME}")
+    } else if category == Category::NotFound {
         let mark = "\u{0}";
         wave::not_found_text(&shown, [(mark, "")]).replace(&format!("- {mark}: "), available)
     } else {

@@ -267,7 +267,7 @@ fn name_and_description_are_required_names_are_unique_and_toolsets_default_to_no
     let listed = client.call("list_skills", &json!({}));
     let listed = listed["structuredContent"]["skills"].as_array().unwrap();
     let names: Vec<&Value> = listed.iter().map(|one| &one["name"]).collect();
-    assert_eq!(names, ["same"]);
+    assert_eq!(names, [".claude:same", "same"]);
     for missing in ["nameless", "mute"] {
         let result = client.call("loadSkill", &json!({"skillName": missing}));
         assert_eq!(result["isError"], true, "{result}");

@@ -233,3 +233,189 @@ fn what_was_rejected_keeps_its_name_and_a_rejected_worker_takes_none() {
     let run = workspace.run(&["run", "gitw/any"]);
     assert_eq!(run.code, 4, "{run:?}");
 }
+
+/// What `list_skills` says of one skill.
+fn listed(client: &mut Client, name: &str) -> Value {
+    let listed = client.call("list_skills", &json!({}));
+    let all = listed["structuredContent"]["skills"].as_array().unwrap();
+    let own = all.iter().find(|one| one["name"] == name);
+    own.unwrap_or_else(|| panic!("no `{name}` in {listed}"))
+        .clone()
+}
+
+#[test]
+fn mutating_skills_of_roots_are_offered_only_where_clients_may_change_things() {
+    let workspace = Workspace::new();
+    workspace.write("workerctl.yaml", "");
+    for (name, key) in [
+        ("mutp", "mutating: true"),
+        ("near", "mutatng: true"),
+        ("calm", "mutating: false"),
+        ("odd", "mutating: perhaps"),
+    ] {
+        let text = format!("---\nname: {name}\ndescription: d\n{key}\n---\n\nDo it.\n");
+        workspace.write(&format!(".claude/skills/{name}/SKILL.md"), &text);
+    }
+    let mut client = Client::connect(&workspace);
+    for tool in ["skill", "Skill"] {
+        let description = client.tool(tool)["description"].to_string();
+        assert!(description.contains("calm"), "{description}");
+        for hidden in ["mutp", "near", "odd"] {
+            assert!(!description.contains(hidden), "{description}");
+        }
+    }
+    assert_eq!(prompts(&mut client), ["calm"]);
+    assert_eq!(addresses(&mut client), ["skill://calm/SKILL.md"]);
+    let skills = client.result("skills/list", &json!({}))["skills"].clone();
+    assert_eq!(skills.as_array().unwrap().len(), 1, "{skills}");
+    for name in ["mutp", "near"] {
+        let one = listed(&mut client, name);
+        assert_eq!(one["mutating"], true, "{one}");
+        assert!(
+            one["unavailable"].to_string().contains("mutating: allow"),
+            "{one}"
+        );
+        let (said, error) = used(&mut client, name, &json!({}));
+        assert!(error && said.contains("mutating: allow"), "{said}");
+        let uri = json!({"uri": format!("skill://{name}/SKILL.md")});
+        for (method, params) in [("prompts/get", json!({"name": name})), ("skills/get", uri)] {
+            let answer = client.ask(method, &params);
+            assert_eq!(answer["error"]["code"], -32_602, "{answer}");
+        }
+        // Who knows its name can read it, like a worker's.
+        let text = client.text("skill", &json!({"name": name}));
+        assert!(text.ends_with("Do it.\n"), "{text}");
+    }
+    let one = listed(&mut client, "calm");
+    assert_eq!(
+        (&one["mutating"], one.get("unavailable")),
+        (&json!(false), None)
+    );
+    let text = client.text("skill", &json!({"name": "odd"}));
+    assert!(text.contains("`mutating` must be"), "{text}");
+    assert!(client.leave().success());
+    assert_eq!(workspace.json(&["skill", "show", "mutp"])["mutating"], true);
+
+    workspace.write("workerctl.yaml", "mcp: {mutating: allow}\n");
+    let mut client = Client::connect(&workspace);
+    assert_eq!(prompts(&mut client), ["calm", "mutp", "near"]);
+    assert_eq!(addresses(&mut client).len(), 3);
+    assert_eq!(listed(&mut client, "mutp").get("unavailable"), None);
+    let (said, _) = used(&mut client, "mutp", &json!({}));
+    assert!(said.contains("needs a model"), "{said}");
+}
+
+#[test]
+fn skills_of_workers_that_cannot_be_used_are_not_offered_and_say_why() {
+    let workspace = Workspace::with_skills(
+        "
+  - {id: gone, file: skills/gone.md}
+  - {id: asks, description: d, run: 'true', approval_required: true}
+  - {id: asked, description: d, instructions: Do it., approval_required: true}
+  - {id: held, description: d, run: 'true', allowed-tools: [Read]}
+  - {id: lacks, description: d, run: 'true', required_tools: [nosuch]}
+  - {id: told, description: d, instructions: Do it.}
+",
+    );
+    let mut client = Client::connect(&workspace);
+    let description = client.tool("skill")["description"].to_string();
+    assert!(description.contains("<name>told</name>"), "{description}");
+    let path = "workers/w/skills/gone.md";
+    for (name, why) in [("gone", path), ("asks", "approval"), ("asked", "approval")] {
+        assert!(
+            !description.contains(&format!("<name>{name}</name>")),
+            "{description}"
+        );
+        for (tool, key) in [
+            ("skill", "name"),
+            ("Skill", "skill_name"),
+            ("loadSkill", "skillName"),
+            ("use_skill", "skill"),
+        ] {
+            let said = client.call(tool, &json!({key: name}));
+            assert!(text_of(&said).contains(why), "{tool} {name}: {said}");
+            assert!(tool == "skill" || said["isError"] == true, "{said}");
+        }
+        assert!(
+            listed(&mut client, name)["unavailable"]
+                .to_string()
+                .contains(why)
+        );
+        let uri = json!({"uri": format!("skill://{name}/SKILL.md")});
+        let answer = client.ask("resources/read", &uri);
+        assert!(
+            answer["error"]["message"].to_string().contains(why),
+            "{answer}"
+        );
+    }
+    assert_eq!(prompts(&mut client), ["held", "lacks", "told"]);
+    // A command that no client may run can be read, and says so.
+    for (name, why) in [
+        ("held", "lets it use only Read"),
+        ("lacks", "requires tool 'nosuch'"),
+    ] {
+        assert!(
+            listed(&mut client, name)["unavailable"]
+                .to_string()
+                .contains(why)
+        );
+        let text = client.text("skill", &json!({"name": name}));
+        assert!(
+            text.contains("`use_skill` does not run it: ") && text.contains(why),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_skill_that_another_stands_before_is_listed_by_its_label() {
+    let workspace = Workspace::with_skills("  - {id: both, description: d, run: 'true'}\n");
+    workspace.worker("v", "  - {id: both, description: d, run: 'true'}\n");
+    workspace.write("workerctl.yaml", "skills: {untrusted: [.agents]}\n");
+    for (family, name) in [
+        (".agents", "git"),
+        (".claude", "git"),
+        (".agent", "one"),
+        (".claude", "one"),
+        (".claude", "both"),
+    ] {
+        let text = page(name, &format!("of {family}"), "Do it.");
+        workspace.write(&format!("{family}/skills/{name}/SKILL.md"), &text);
+    }
+    // A second one of its root has no name at all.
+    workspace.write(
+        ".claude/skills/aa/SKILL.md",
+        &page("git", "second", "Do it."),
+    );
+    let mut client = Client::connect(&workspace);
+    let all = client.call("list_skills", &json!({}));
+    let expected = [
+        ".claude:both",
+        ".claude:git",
+        ".claude:one",
+        "git",
+        "one",
+        "v:both",
+        "w:both",
+    ];
+    assert_eq!(names(&all["structuredContent"]["skills"]), expected);
+    for name in expected.iter().filter(|name| **name != "git") {
+        let text = client.text("skill", &json!({"name": name}));
+        assert!(text.starts_with("Loading: "), "{name}: {text}");
+        let own = name.starts_with(".claude:");
+        assert_eq!(text.contains("of .claude"), own, "{name}: {text}");
+    }
+    // Elsewhere it stands where nothing is offered under its own name.
+    let offered = [".claude:both", ".claude:git", "one", "v:both", "w:both"];
+    assert_eq!(prompts(&mut client), offered);
+    let description = client.tool("skill")["description"].to_string();
+    for name in expected {
+        let told = description.contains(&format!("<name>{name}</name>"));
+        assert_eq!(told, offered.contains(&name), "{name}: {description}");
+    }
+    assert_eq!(workspace.run(&["skill", "trust", "git"]).code, 0);
+    assert_eq!(
+        prompts(&mut client),
+        [".claude:both", "git", "one", "v:both", "w:both"]
+    );
+}

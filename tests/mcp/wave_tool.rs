@@ -318,3 +318,34 @@ fn simultaneous_invocations_are_answered_each_with_its_own_skill() {
         "{stuck}"
     );
 }
+
+#[test]
+fn a_name_that_no_skill_can_have_is_not_to_be_created_and_one_of_several_is_not_invalid() {
+    let workspace = workspace();
+    for worker in ["a", "b"] {
+        workspace.worker(worker, "  - {id: both, description: d, run: 'true'}\n");
+    }
+    let mut client = Client::connect(&workspace);
+    let result = invoke(&mut client, "a/b");
+    assert!(!result.to_string().contains("Create directory"), "{result}");
+    let details = &result["structuredContent"]["errorDetails"];
+    assert_eq!(details["type"], "skill_not_found", "{result}");
+    assert!(
+        details["suggestions"][0]
+            .to_string()
+            .contains("holds no `/`"),
+        "{result}"
+    );
+    let result = invoke(&mut client, "both");
+    let details = &result["structuredContent"]["errorDetails"];
+    assert_eq!(details["type"], "skill_not_found", "{result}");
+    assert_eq!(
+        details["suggestions"],
+        json!(["a:both", "b:both"]),
+        "{result}"
+    );
+    assert!(
+        text_of(&result).contains("name one of a:both, b:both"),
+        "{result}"
+    );
+}

@@ -167,10 +167,11 @@ pub(crate) fn description(view: View<'_>, dialect: Dialect, report: &mut Report)
     Some(text)
 }
 
-/// Who may start a skill.
+/// Who may start a skill, and whether it changes things.
 pub(crate) struct Restrictions {
     pub(crate) model_invocable: bool,
     pub(crate) user_invocable: bool,
+    pub(crate) mutating: bool,
 }
 
 /// Reads who may start a skill; of two that are written the stricter holds.
@@ -181,12 +182,12 @@ pub(crate) fn restrictions(written: &Written<'_>, report: &mut Report) -> Restri
             .filter_map(|view| restricting_flag(view, key, report))
             .collect()
     };
-    // Nothing runs here that these could restrict, but what cannot be understood is refused all the same.
-    flags("mutating");
+    // Nothing runs here that this could restrict, but what cannot be understood is refused all the same.
     flags("approval_required");
     Restrictions {
         model_invocable: !flags("disable-model-invocation").contains(&true),
         user_invocable: !flags("user-invocable").contains(&false),
+        mutating: flags("mutating").contains(&true),
     }
 }
 

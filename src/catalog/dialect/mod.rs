@@ -52,6 +52,8 @@ pub struct Keys {
     pub model_invocable: bool,
     /// Whether a person may start it.
     pub user_invocable: bool,
+    /// Whether it says that it changes things.
+    pub mutating: bool,
     /// What of the contract of its root it breaks; such a skill is listed and not handed out.
     pub violations: Vec<Violation>,
     /// In which way it is written.
@@ -95,6 +97,7 @@ pub(crate) fn read(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> O
         input_schema: get("input_schema").and_then(|view| input_schema::read(view, report)),
         model_invocable: restrictions.model_invocable,
         user_invocable: restrictions.user_invocable,
+        mutating: restrictions.mutating,
         violations,
         dialect: origin.dialect,
         instructions: instructions(view, origin, report),

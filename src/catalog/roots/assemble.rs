@@ -11,6 +11,7 @@ use super::{Refused, RootSkill, RootSkills, Unit, read};
 use crate::catalog::open::Root;
 use crate::catalog::report::Report;
 use crate::catalog::source::whole_file;
+use crate::catalog::unit::Rejected;
 use crate::model::{Config, Place, Problem, Severity, Worker};
 
 /// Threads that read definitions at once.
@@ -31,6 +32,8 @@ pub(crate) struct Known<'a> {
     pub(crate) previous: Option<&'a RootSkills>,
     /// Workers, whose skills come first.
     pub(crate) workers: &'a [Arc<Worker>],
+    /// What of workers was rejected.
+    pub(crate) rejected: &'a [Rejected],
 }
 
 /// The skills, and the problems of those that lie in the workspace.
@@ -53,6 +56,10 @@ pub(crate) fn load(workspace: &Root, known: &Known<'_>) -> Outcome {
         problems,
         skills: Vec::with_capacity(units.len()),
         refused: Vec::new(),
+        known: RootSkills {
+            sources: sources(&roots, known),
+            ..RootSkills::default()
+        },
     };
     assembly.take(&units, known.workers);
     let (inside, outside): (Vec<_>, Vec<_>) = assembly
@@ -69,10 +76,20 @@ pub(crate) fn load(workspace: &Root, known: &Known<'_>) -> Outcome {
             refused: assembly.refused,
             problems_outside: plain(outside),
             units,
-            ..RootSkills::default()
+            ..assembly.known
         },
         problems: plain(inside),
     }
+}
+
+/// What may stand before the colon of a qualified name: labels, also of roots that are not there, and workers,
+/// also those that are rejected.
+fn sources(roots: &[Arc<SkillRoot>], known: &Known<'_>) -> HashSet<String> {
+    let labels = roots.iter().map(|root| &root.label);
+    let workers = known.workers.iter().map(|worker| &worker.id);
+    let rejected = known.rejected.iter().map(|one| &one.worker);
+    let all = labels.chain(workers).chain(rejected);
+    all.map(|source| source.to_lowercase()).collect()
 }
 
 /// Whether reading again would find anything new.
@@ -186,7 +203,9 @@ fn read_one(candidate: &Candidate) -> Unit {
             form: candidate.form,
             model_invocable: keys.model_invocable,
             user_invocable: keys.user_invocable,
+            mutating: keys.mutating,
             shadowed_by: None,
+            reads_as_qualified: false,
             base: candidate.base.path().to_owned(),
             inner: candidate.inner.clone(),
             stem: candidate.stem.clone(),
@@ -223,6 +242,8 @@ struct Assembly {
     problems: Vec<(Arc<SkillRoot>, Problem)>,
     skills: Vec<Arc<RootSkill>>,
     refused: Vec<Refused>,
+    /// What is a qualified name.
+    known: RootSkills,
 }
 
 impl Assembly {
@@ -244,19 +265,40 @@ impl Assembly {
             .filter_map(|unit| unit.skill.as_ref())
             .collect();
         let mut owners = of_workers(workers);
+        let reserved = |skill: &RootSkill| {
+            skill.name.contains(':') && self.known.is_qualified(&skill.name.to_lowercase())
+        };
+        // A qualified name is that of the first in its root.
+        let mut first = HashMap::new();
         for skill in by_right(&found) {
-            owners
-                .entry(skill.name.to_lowercase())
-                .or_insert_with(|| skill.place.clone());
+            let name = skill.name.to_lowercase();
+            first
+                .entry((Arc::as_ptr(&skill.root), name.clone()))
+                .or_insert(&skill.place);
+            if !reserved(skill) {
+                owners.entry(name).or_insert_with(|| skill.place.clone());
+            }
         }
+        let named = |skill: &RootSkill, name: String| {
+            first.get(&(Arc::as_ptr(&skill.root), name)) == Some(&&skill.place)
+        };
         for skill in found {
-            let owner = &owners[&skill.name.to_lowercase()];
+            let name = skill.name.to_lowercase();
+            if reserved(skill) {
+                let problem = qualified(skill, named(skill, name));
+                self.problems.push((Arc::clone(&skill.root), problem));
+                let mut reserved = RootSkill::clone(skill);
+                reserved.reads_as_qualified = true;
+                self.skills.push(Arc::new(reserved));
+                continue;
+            }
+            let owner = &owners[&name];
             if *owner == skill.place {
                 self.skills.push(Arc::clone(skill));
                 continue;
             }
-            self.problems
-                .push((Arc::clone(&skill.root), shadowed(skill, owner)));
+            let problem = shadowed(skill, owner, named(skill, name));
+            self.problems.push((Arc::clone(&skill.root), problem));
             let mut shadowed = RootSkill::clone(skill);
             shadowed.shadowed_by = Some(owner.clone());
             self.skills.push(Arc::new(shadowed));
@@ -291,13 +333,44 @@ fn of_workers(workers: &[Arc<Worker>]) -> HashMap<String, Place> {
     owners
 }
 
-fn shadowed(skill: &RootSkill, owner: &Place) -> Problem {
+/// A name that could be taken for that of another skill must not lead whoever trusts that one here.
+fn qualified(skill: &RootSkill, named: bool) -> Problem {
+    Problem {
+        code: "name-qualified".to_owned(),
+        severity: Severity::Warning,
+        place: skill.place.clone(),
+        message: format!(
+            "`name: {}` reads like the skill of a root or worker, and does not find this one",
+            skill.name
+        ),
+        hint: Some(format!(
+            "use a name without a colon; {}",
+            names(skill, named)
+        )),
+        worker: None,
+        skill: Some(skill.name.clone()),
+    }
+}
+
+/// What finds a skill that its name does not find; `named`: its qualified name does.
+fn names(skill: &RootSkill, named: bool) -> String {
+    if named {
+        format!("`{}` names this one", skill.qualified())
+    } else {
+        format!(
+            "`{}` is another one too: rename this one",
+            skill.qualified()
+        )
+    }
+}
+
+fn shadowed(skill: &RootSkill, owner: &Place, named: bool) -> Problem {
     Problem {
         code: "skill-shadowed".to_owned(),
         severity: Severity::Note,
         place: skill.place.clone(),
         message: format!("`{}` of `{owner}` comes first", skill.name),
-        hint: Some(format!("`{}` names this one", skill.qualified())),
+        hint: Some(names(skill, named)),
         worker: None,
         skill: Some(skill.name.clone()),
     }

@@ -16,6 +16,8 @@ pub mod validate;
 mod views;
 pub mod worker_page;
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -27,8 +29,15 @@ pub use scan::Form;
 pub use validate::{at_path, validate, validate_empty};
 pub use views::{list, show, show_of_worker};
 
+/// Colons of a name that may be the one behind its source: each is tried.
+const COLONS_MAX: usize = 16;
+
 /// A skill of a root, as a list needs it.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is an independent thing that a list says of a skill"
+)]
 pub struct RootSkill {
     /// Its name, as written; looked up without regard to case.
     pub name: String,
@@ -44,10 +53,14 @@ pub struct RootSkill {
     pub model_invocable: bool,
     /// Whether a person may start it.
     pub user_invocable: bool,
+    /// Whether it says that it changes things.
+    pub mutating: bool,
     /// `false`: it breaks the contract of its root; listed, and not handed out.
     pub valid: bool,
-    /// The place of the skill that has its name; `None`: it is found by it.
+    /// The place of the skill that has its name; `None`: none stands before it.
     pub shadowed_by: Option<Place>,
+    /// Whether its name reads like the qualified name of another skill: then only its own qualified name finds it.
+    pub reads_as_qualified: bool,
     /// The directory that it is opened beneath, without links, and its path there.
     base: PathBuf,
     inner: String,
@@ -58,6 +71,20 @@ impl RootSkill {
     /// Names it whatever shadows it: `~/.claude:git`.
     pub fn qualified(&self) -> String {
         format!("{}:{}", self.root.label, self.name)
+    }
+
+    /// Whether its name finds it, as far as skills of roots and of workers stand before it.
+    pub fn has_own_name(&self) -> bool {
+        self.shadowed_by.is_none() && !self.reads_as_qualified
+    }
+
+    /// The shortest name that is its own.
+    pub fn address(&self) -> String {
+        if self.has_own_name() {
+            self.name.clone()
+        } else {
+            self.qualified()
+        }
     }
 
     /// Name of its own file.
@@ -95,6 +122,8 @@ pub struct RootSkills {
     /// Everything that was found outside of the workspace; the rest is among the catalog's.
     pub problems_outside: Vec<Problem>,
     units: Vec<Arc<Unit>>,
+    /// What may stand before the colon of a qualified name, folded: labels of roots, and ids of workers.
+    sources: HashSet<String>,
     names: Folded<usize>,
     qualified: Folded<usize>,
 }
@@ -116,30 +145,67 @@ pub(crate) use assemble::{Known, is_stale, load};
 pub(crate) use read::{Definition, of_bytes};
 
 impl RootSkills {
+    /// None, beside the workers of these ids.
+    pub(crate) fn beside(workers: impl Iterator<Item = String>) -> RootSkills {
+        RootSkills {
+            sources: workers.collect(),
+            ..RootSkills::default()
+        }
+    }
+
     /// Skills that are found by their name.
     pub fn visible(&self) -> impl Iterator<Item = &Arc<RootSkill>> {
-        self.skills
-            .iter()
-            .filter(|skill| skill.shadowed_by.is_none())
+        self.skills.iter().filter(|skill| skill.has_own_name())
     }
 
     /// The skill of that name, or of a qualified one; case does not matter.
     pub fn find(&self, name: &str) -> Option<&Arc<RootSkill>> {
         let wanted = name.trim().to_lowercase();
-        let all = || self.skills.iter().enumerate();
-        let visible = || all().filter(|(_, skill)| skill.shadowed_by.is_none());
-        let names = || visible().map(|(at, skill)| (skill.name.clone(), at));
-        let qualified = || all().map(|(at, skill)| (skill.qualified(), at));
+        let all = self.skills.iter().enumerate();
+        let visible = all.filter(|(_, skill)| skill.has_own_name());
+        let names = || visible.map(|(at, skill)| (skill.name.clone(), at));
         let found = self.names.find(&wanted, names).first();
-        let found = found.or_else(|| self.qualified.find(&wanted, qualified).first());
+        match found {
+            Some(at) => self.skills.get(*at),
+            None => self.find_qualified(&wanted),
+        }
+    }
+
+    /// The skill of that qualified name, in lower case. Of several in one root the one that comes first there,
+    /// of several roots the one with the longest label.
+    pub(super) fn find_qualified(&self, wanted: &str) -> Option<&Arc<RootSkill>> {
+        let qualified = || {
+            let mut all: Vec<(usize, &Arc<RootSkill>)> = self.skills.iter().enumerate().collect();
+            let is_placed = |skill: &RootSkill| skill.stem == skill.name;
+            all.sort_by_key(|(_, skill)| {
+                let longest = Reverse(skill.root.label.len());
+                (longest, !skill.valid, !is_placed(skill))
+            });
+            all.into_iter().map(|(at, skill)| (skill.qualified(), at))
+        };
+        let found = self.qualified.find(wanted, qualified).first();
         self.skills.get(*found?)
+    }
+
+    /// Whether a name, in lower case, is a qualified one: what stands before a colon is the label of a root, or
+    /// a worker.
+    pub(super) fn is_qualified(&self, wanted: &str) -> bool {
+        parts(wanted).any(|(source, _)| self.sources.contains(source))
     }
 
     /// The file that was left out where a skill of that name would stand.
     pub fn find_refused(&self, name: &str) -> Option<&Refused> {
         let wanted = name.trim().to_lowercase();
-        self.refused
-            .iter()
-            .find(|one| one.stem.to_lowercase() == wanted)
+        let qualified = |one: &Refused| format!("{}:{}", one.root.label, one.stem);
+        self.refused.iter().find(|one| {
+            one.stem.to_lowercase() == wanted || qualified(one).to_lowercase() == wanted
+        })
     }
+}
+
+/// The ways to read a name as `a:b`, with something on both sides.
+pub(super) fn parts(wanted: &str) -> impl Iterator<Item = (&str, &str)> {
+    let colons = wanted.match_indices(':').take(COLONS_MAX);
+    let split = colons.map(|(at, _)| (&wanted[..at], &wanted[at + 1..]));
+    split.filter(|(source, bare)| !source.is_empty() && !bare.is_empty())
 }

@@ -93,16 +93,12 @@ fn of_worker(skill: SkillView, problems: &[Problem]) -> ListedSkill {
 
 fn listed(skill: &RootSkill, trust: &TrustFiles, problems: Vec<Problem>) -> ListedSkill {
     let trust = trust.state(skill);
-    let address = match &skill.shadowed_by {
-        None => skill.name.clone(),
-        Some(_) => skill.qualified(),
-    };
     ListedSkill {
         skill: SkillView {
-            address,
+            address: skill.address(),
             name: skill.name.clone(),
             description: skill.description.clone(),
-            mutating: false,
+            mutating: skill.mutating,
             idempotent: false,
             defined_at: skill.place.to_string(),
             inputs: Vec::new(),

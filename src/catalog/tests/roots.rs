@@ -388,3 +388,79 @@ fn workspace_skills_have_three_forms_and_the_directory_is_preferred() {
         .count();
     assert_eq!(shadows, 2);
 }
+
+#[test]
+fn no_skill_is_found_under_the_qualified_name_of_another() {
+    let workspace = Workspace::new(&[
+        (
+            "workers/w/worker.yaml",
+            "worker: {id: w}\nskills: [{id: one, run: 'true'}, {id: '.claude:only', run: 'true'}]\n",
+        ),
+        (".agents/skills/e1/SKILL.md", &page("\".agent:x\"", "One")),
+        (
+            ".agents/skills/e2/SKILL.md",
+            &page("\".claude:only\"", "One"),
+        ),
+        (
+            ".agents/skills/e3/SKILL.md",
+            &page("\"workspace:ws\"", "One"),
+        ),
+        (
+            ".agents/skills/e4/SKILL.md",
+            &page("\".claude:git\"", "One"),
+        ),
+        (".agents/skills/e5/SKILL.md", &page("\"w:one\"", "One")),
+        (".agents/skills/git/SKILL.md", &page("git", "One")),
+        (
+            ".agents/skills/other/SKILL.md",
+            &page("\"suite:pdf\"", "One"),
+        ),
+        (".claude/skills/aa/SKILL.md", &page("git", "One")),
+        (".claude/skills/git/SKILL.md", &page("git", "One")),
+        (".claude/skills/only/SKILL.md", &page("only", "One")),
+        ("workspace/skills/ws.md", &page("ws", "One")),
+    ]);
+    let catalog = workspace.load();
+    for (name, expected) in [
+        (".Claude:only", ".claude/skills/only/SKILL.md"),
+        (".claude:git", ".claude/skills/git/SKILL.md"),
+        ("workspace:ws", "workspace/skills/ws.md"),
+        ("w:one", "w/one"),
+        ("w:.claude:only", "w/.claude:only"),
+        // What reads like one of a root that has none of that name finds nothing, also where there is no such root.
+        (".agent:x", "unknown"),
+        (".agents:.agent:x", ".agents/skills/e1/SKILL.md"),
+        (".agents:.claude:only", ".agents/skills/e2/SKILL.md"),
+        (".agents:.claude:git", ".agents/skills/e4/SKILL.md"),
+        (".agents:w:one", ".agents/skills/e5/SKILL.md"),
+        ("suite:pdf", ".agents/skills/other/SKILL.md"),
+    ] {
+        assert_eq!(found(&catalog, name), expected, "{name}");
+    }
+    let told = codes(&catalog)
+        .iter()
+        .filter(|code| **code == "name-qualified")
+        .count();
+    assert_eq!(told, 5, "{}", show(&catalog.problems));
+    expect(
+        &catalog,
+        ".agents/skills/e2/SKILL.md",
+        &(
+            "name-qualified",
+            super::WARNING,
+            0,
+            0,
+            "`.agents:.claude:only` names",
+        ),
+    );
+    // Of two in one root only the first has the qualified name.
+    expect(
+        &catalog,
+        ".claude/skills/aa/SKILL.md",
+        &("skill-shadowed", NOTE, 0, 0, "rename this one"),
+    );
+    // What goes does not hand its name to the other.
+    std::fs::remove_dir_all(workspace.path().join(".claude/skills/only")).unwrap();
+    let catalog = reload(&catalog, Options::default());
+    assert_eq!(found(&catalog, ".claude:only"), "unknown");
+}
