@@ -18,6 +18,7 @@ use crate::thread::line::RECORD_BYTES_MAX;
 use crate::thread::project;
 use crate::thread::rebuild::Rebuilder;
 
+pub(crate) use crate::store::lock::UNNAMED_HINT;
 pub(crate) use crate::store::maintenance::{StoreInfo, VerifyReport};
 pub(crate) use crate::store::rebuild::RebuildReport;
 

@@ -11,7 +11,7 @@ use super::hosted::HostedControl;
 use super::socket::SocketPlaces;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
-use crate::store::lock::{self, Found};
+use crate::store::lock::{self, Found, UNNAMED_HINT};
 
 /// How often an engine that takes its place or leaves it at this moment is tried again.
 const TRIES_MAX: u32 = 50;
@@ -78,14 +78,19 @@ pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic>
 
 /// Nobody answers: where a process holds the workspace all the same, starting another one helps nobody.
 fn out_of_reach(nobody: Diagnostic, options: &ConnectOptions) -> Diagnostic {
-    let Ok(Found::HeldBy(holder)) = lock::look_at_workspace(&options.workspace) else {
-        return nobody;
+    let hint = match lock::look_at_workspace(&options.workspace) {
+        Ok(Found::HeldBy(holder)) => {
+            let place = holder.socket.as_deref().unwrap_or("another socket");
+            format!(
+                "process {} holds the workspace and serves `{place}`: name that with `--socket`, or end the process if that file is gone",
+                holder.pid
+            )
+        }
+        Ok(Found::Unnamed) => {
+            format!("a process holds the workspace and cannot be reached: {UNNAMED_HINT}")
+        }
+        Ok(Found::Free | Found::Held) | Err(_) => return nobody,
     };
-    let place = holder.socket.as_deref().unwrap_or("another socket");
-    let hint = format!(
-        "process {} holds the workspace and serves `{place}`: name that with `--socket`, or end the process if that file is gone",
-        holder.pid
-    );
     Diagnostic {
         code: OUT_OF_REACH.to_owned(),
         hints: vec![hint],

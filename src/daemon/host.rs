@@ -76,6 +76,10 @@ pub trait Hosted: Send + Sync {
     fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
         drop(told);
     }
+    /// Makes the workspace's lock anew where somebody removed it; answers whether that was so.
+    fn keep_hold(&self) -> Result<bool, Diagnostic> {
+        Ok(false)
+    }
     /// Its definitions, where it has some.
     fn definitions(&self) -> Option<Arc<Definitions>> {
         None
@@ -113,6 +117,10 @@ impl Hosted for Engine {
 
     fn has_ended(&self) -> bool {
         Engine::has_ended(self)
+    }
+
+    fn keep_hold(&self) -> Result<bool, Diagnostic> {
+        Engine::keep_hold(self)
     }
 
     fn on_end(&self, told: Box<dyn FnOnce() + Send>) {

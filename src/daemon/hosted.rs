@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::dialling::ConnectOptions;
 use super::server::{Identity, Limits, Server};
 use super::socket::{Endpoint, SocketPlaces};
-use crate::engine::{Engine, EngineOptions, Host};
+use crate::engine::{self, Engine, EngineOptions, Host};
 use crate::model::{Diagnostic, RunId};
 use crate::protocol::{
     BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
@@ -33,6 +33,8 @@ impl HostedControl {
             environment: &options.environment,
         }
         .of_engine()?;
+        // Refused before anything is made in a state directory that is not the other's.
+        engine::refuse_where_held(&options.workspace, &options.state_dir)?;
         let endpoint = Endpoint::bind_as(&path, Host::InProcess)?;
         let server = Server::start(
             endpoint.listener()?,

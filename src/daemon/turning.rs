@@ -35,6 +35,7 @@ enum Answer {
     Reloaded(Result<ReloadReport, Diagnostic>),
     Rescanned(Result<bool, Diagnostic>),
     Status(Box<Result<Status, Diagnostic>>),
+    Held(Result<bool, Diagnostic>),
 }
 
 /// A question that is asked once at a time.
@@ -74,6 +75,7 @@ pub(super) struct Daemon<'a> {
     reload: Question,
     rescan: Question,
     status: Question,
+    hold: Question,
     /// Set while the engine drains.
     draining: Option<JoinHandle<Result<(), Diagnostic>>>,
     /// Time since the last rescan.
@@ -82,6 +84,8 @@ pub(super) struct Daemon<'a> {
     endpoint: &'a Endpoint,
     /// Whether it was told that nobody can reach it.
     told_lost: bool,
+    /// Whether it was told that the workspace's lock is lost and cannot be made anew.
+    told_unheld: bool,
     /// What schedules wait for.
     sensors: Sensors,
 }
@@ -101,10 +105,12 @@ impl<'a> Daemon<'a> {
             reload: Question::default(),
             rescan: Question::default(),
             status: Question::default(),
+            hold: Question::default(),
             draining: None,
             unscanned: Duration::ZERO,
             endpoint,
             told_lost: false,
+            told_unheld: false,
             sensors: Sensors::default(),
         }
     }
@@ -200,6 +206,7 @@ impl<'a> Daemon<'a> {
         }
         self.ask_status();
         self.tell_of_socket();
+        self.ask_hold();
     }
 
     /// Says once that nobody can reach this engine any more.
@@ -263,13 +270,39 @@ impl<'a> Daemon<'a> {
             .spawn_blocking(move || Answer::Status(Box::new(control.status())));
     }
 
+    fn ask_hold(&mut self) {
+        if !self.hold.ask() {
+            return;
+        }
+        let engine = Arc::clone(&self.engine);
+        self.answers
+            .spawn_blocking(move || Answer::Held(engine.keep_hold()));
+    }
+
+    /// Says that the workspace's lock was removed, and once that it cannot be made anew.
+    fn tell_of_hold(&mut self, put_back: &Result<bool, Diagnostic>) {
+        match put_back {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!(
+                "`.workerctl/lock` was removed or replaced, for instance by `git clean -x`: it was written anew"
+            ),
+            Err(_) if self.told_unheld => {}
+            Err(error) => tracing::error!(
+                %error,
+                "`.workerctl/lock` was removed or replaced and is not written anew: commands may not find this engine, process {}",
+                std::process::id()
+            ),
+        }
+        self.told_unheld = put_back.is_err();
+    }
+
     /// Takes an answer; true when it says that the engine has ended.
     fn hear(&mut self, answer: Option<Answer>) -> bool {
         let refused = match &answer {
             Some(Answer::Reloaded(report)) => report.as_ref().err(),
             Some(Answer::Rescanned(changed)) => changed.as_ref().err(),
             Some(Answer::Status(status)) => status.as_ref().as_ref().err(),
-            None => None,
+            Some(Answer::Held(_)) | None => None,
         };
         let ended = refused.is_some_and(|error| error.kind == Kind::Unreachable);
         match answer {
@@ -304,9 +337,14 @@ impl<'a> Daemon<'a> {
                     self.ask_status();
                 }
             }
+            Some(Answer::Held(put_back)) => {
+                // The next tick looks again.
+                self.hold = Question::default();
+                self.tell_of_hold(&put_back);
+            }
             None => {
                 // A question panicked inside; which one is not known, so each may be asked again.
-                (self.reload, self.rescan, self.status) = Default::default();
+                (self.reload, self.rescan, self.status, self.hold) = Default::default();
                 tracing::error!("a question to the engine failed inside");
             }
         }

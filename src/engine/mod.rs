@@ -9,6 +9,7 @@ mod effects;
 mod following;
 mod given_up;
 mod groundwork;
+mod hold;
 mod inbox;
 mod intake;
 mod live;
@@ -44,7 +45,6 @@ use crate::clock::{Clock, SystemClock};
 use crate::machine::Admission;
 use crate::model::{Config, Diagnostic, Kind};
 use crate::protocol::Control;
-use crate::store::lock::{self, Found, Holder, Lock, LockError};
 use crate::store::{OpenOptions, SledStore, Store, StoreError};
 
 use at_end::AtEnd;
@@ -54,11 +54,13 @@ use definitions::Definitions;
 use desk::{Desk, Prepares};
 pub use effects::StepLimits;
 use effects::{EffectParts, Performer, notes};
+use hold::Hold;
 use inbox::Inbox;
 use recovery::{LeftBehind, Recovery};
 use remembered::Known;
 use view::View;
 
+pub use hold::refuse_where_held;
 pub use looks::{Hints, Watched};
 pub use request::ENDED_OPEN;
 pub use unusable::unusable;
@@ -113,7 +115,7 @@ pub struct Heartbeat {
 pub struct Engine {
     control: Arc<EngineControl>,
     thread: JoinHandle<Result<(), Diagnostic>>,
-    _locks: (Lock, Lock),
+    hold: Hold,
 }
 
 impl Engine {
@@ -131,7 +133,7 @@ impl Engine {
             let shown = options.workspace.display();
             Diagnostic::new(Kind::NotFound, "workspace", format!("`{shown}`: {error}"))
         })?;
-        let locks = take_locks(&workspace, &options)?;
+        let hold = Hold::take(&workspace, &options)?;
         keep_out_of_git(&workspace, &options.state_dir);
         make_directories(&options.state_dir)?;
         let reading = {
@@ -156,7 +158,7 @@ impl Engine {
             definitions,
             clock,
         };
-        parts.start(locks)
+        parts.start(hold)
     }
 
     /// The interface to it.
@@ -199,6 +201,14 @@ impl Engine {
             self.control.hint(None)?;
         }
         Ok(())
+    }
+
+    /// Makes the file of the workspace's lock anew where somebody removed it; answers whether that was so.
+    ///
+    /// # Errors
+    /// It cannot be made, or another engine has taken the workspace, or that is no longer there.
+    pub fn keep_hold(&self) -> Result<bool, Diagnostic> {
+        self.hold.keep()
     }
 
     /// Signs of life of the core loop.
@@ -247,7 +257,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn start(self, locks: (Lock, Lock)) -> Result<Engine, Diagnostic> {
+    fn start(self, hold: Hold) -> Result<Engine, Diagnostic> {
         let config = self.definitions.current().config.clone();
         let broken = |error: StoreError| store_diagnostic(&error);
         let fence = self.store.next_fence().map_err(broken)?;
@@ -313,7 +323,7 @@ impl Parts {
         let engine = Engine {
             control,
             thread,
-            _locks: locks,
+            hold,
         };
         Ok(engine)
     }
@@ -370,53 +380,6 @@ fn parallel_max(config: &Config) -> u32 {
         }
         configured => configured,
     }
-}
-
-/// Refuses where an engine with another state directory has the workspace.
-pub fn refuse_where_held(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-    match lock::look_at_workspace(workspace) {
-        Ok(Found::HeldBy(holder)) if real(Path::new(&holder.state_dir)) != real(state_dir) => {
-            let path = workspace.join(lock::WORKSPACE_FOLDER).join(lock::LOCK_NAME);
-            let holder = Some(holder);
-            Err(refused_lock(&LockError::Held { path, holder }))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn refused_lock(error: &LockError) -> Diagnostic {
-    match error {
-        LockError::Held { holder, .. } => {
-            let refused = Diagnostic::new(Kind::Conflict, ENGINE_RUNNING, error.to_string())
-                .hint("use that engine, or end it with `workerctl drain`");
-            match holder {
-                Some(holder) => refused.hint(format!(
-                    "where it answers nobody, end process {}",
-                    holder.pid
-                )),
-                None => refused,
-            }
-        }
-        LockError::File(file) => unusable(
-            "lock",
-            crate::model::diagnostic::chain(error),
-            &file.source,
-            "move away what stands there: it is made anew",
-        ),
-    }
-}
-
-fn take_locks(workspace: &Path, options: &EngineOptions) -> Result<(Lock, Lock), Diagnostic> {
-    let mut holder = Holder::this_process(workspace, &options.state_dir);
-    options.host.name().clone_into(&mut holder.host);
-    holder.socket = options
-        .socket
-        .as_ref()
-        .map(|socket| socket.display().to_string());
-    let state = Lock::of_state(&options.state_dir, &holder).map_err(|e| refused_lock(&e))?;
-    let workspace = Lock::of_workspace(workspace, &holder).map_err(|e| refused_lock(&e))?;
-    Ok((state, workspace))
 }
 
 fn make_directories(state_dir: &Path) -> Result<(), Diagnostic> {

@@ -2,15 +2,16 @@
 //!
 //! The lock is the kernel's (`flock`) and goes with the process, however it ends; what stands in the
 //! file is for people and for clients that look for the engine, and means nothing once the lock is
-//! free. The file is never removed: two processes could else hold locks on two files of one name.
+//! free. The file is never removed: two processes could else hold locks on two files of one name. Others
+//! may remove a workspace's, as `git clean -x` does, so there the directory itself is locked besides.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, OFlags};
 use serde::{Deserialize, Serialize};
 
 use super::files::{FileError, SAFELY, create_private_directory, must_be_regular};
@@ -20,6 +21,9 @@ pub const LOCK_NAME: &str = "lock";
 
 /// Name of the folder in a workspace.
 pub const WORKSPACE_FOLDER: &str = ".workerctl";
+
+/// What helps where somebody holds a workspace and its lock does not say who.
+pub const UNNAMED_HINT: &str = "a daemon whose `.workerctl/lock` was removed, for instance by `git clean -x`, writes it anew within 30 s; else `lslocks` names the process: wait for its end, or end it (`flock` on the workspace's directory by another program counts too)";
 
 /// Most bytes that are read of a lock's content.
 const CONTENT_BYTES_MAX: u64 = 64 * 1024;
@@ -96,6 +100,15 @@ pub enum LockError {
         /// Who, as far as the file tells.
         holder: Option<Box<Holder>>,
     },
+    /// Somebody else holds a workspace, and nobody holds the lock's file in it.
+    #[error(
+        "a process holds `{}`, and `{WORKSPACE_FOLDER}/{LOCK_NAME}` there does not say which: it cannot be reached",
+        .0.display()
+    )]
+    Unnamed(PathBuf),
+    /// The workspace is no longer where it was.
+    #[error("`{}` is no longer the directory that this engine serves", .0.display())]
+    Moved(PathBuf),
     /// The lock's file cannot be used.
     #[error("the lock cannot be taken: {0}")]
     File(#[from] FileError),
@@ -111,6 +124,8 @@ fn describe(holder: Option<&Holder>) -> String {
 /// A lock that is held until this is dropped or the process ends. Children do not inherit it.
 #[derive(Debug)]
 pub struct Lock {
+    /// The workspace itself; let go first, so that nobody finds it held and the file not.
+    directory: Option<File>,
     file: File,
     path: PathBuf,
 }
@@ -119,18 +134,44 @@ impl Lock {
     /// Takes the lock of a state directory, which is created (mode 0700) when it is missing.
     pub fn of_state(directory: &Path, holder: &Holder) -> Result<Lock, LockError> {
         create_private_directory(directory)?;
-        Lock::take(directory.join(LOCK_NAME), holder)
+        let path = directory.join(LOCK_NAME);
+        let lock = Lock {
+            directory: None,
+            file: taken(&path)?,
+            path,
+        };
+        lock.tell(holder)?;
+        Ok(lock)
     }
 
-    /// Takes the lock of a workspace, in a folder there that git ignores.
+    /// Takes the lock of a workspace, in a folder there that git ignores, and that of the directory itself.
     pub fn of_workspace(workspace: &Path, holder: &Holder) -> Result<Lock, LockError> {
-        let folder = workspace.join(WORKSPACE_FOLDER);
-        create_private_directory(&folder)?;
-        let ignore = folder.join(".gitignore");
-        if !ignore.exists() {
-            super::write_atomically(&ignore, b"*\n", 0o644, super::Durability::Process)?;
+        let directory = taken_directory(workspace)?;
+        let path = made_place(workspace)?;
+        let lock = Lock {
+            directory,
+            file: taken(&path)?,
+            path,
+        };
+        lock.tell(holder)?;
+        Ok(lock)
+    }
+
+    /// Whether its name leads to it no more: removed, or replaced.
+    pub fn is_lost(&self) -> bool {
+        !same(std::fs::symlink_metadata(&self.path), self.file.metadata())
+    }
+
+    /// Makes the file of a workspace's lock anew after it was lost, unless another engine has taken it by now.
+    pub fn put_back(&mut self, workspace: &Path, holder: &Holder) -> Result<(), LockError> {
+        if let Some(directory) = &self.directory
+            && !same(std::fs::metadata(workspace), directory.metadata())
+        {
+            return Err(LockError::Moved(workspace.to_path_buf()));
         }
-        Lock::take(folder.join(LOCK_NAME), holder)
+        self.path = made_place(workspace)?;
+        self.file = taken(&self.path)?;
+        self.tell(holder)
     }
 
     /// Says who holds it, for instance once the socket is known.
@@ -150,22 +191,70 @@ impl Lock {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    fn take(path: PathBuf, holder: &Holder) -> Result<Lock, LockError> {
-        let file = open(&path, true).map_err(FileError::at(&path))?;
-        let mut rounds = ROUNDS_AFTER_DEATH;
-        while !try_lock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(FileError::at(&path))?
-        {
-            let holder = content(&file).map(Box::new);
-            if rounds == 0 || !holder.as_deref().is_some_and(Holder::is_dead) {
-                return Err(LockError::Held { path, holder });
-            }
-            rounds -= 1;
+fn place_in(workspace: &Path) -> PathBuf {
+    workspace.join(WORKSPACE_FOLDER).join(LOCK_NAME)
+}
+
+/// The place of a workspace's lock, whose folder is made where it is missing.
+fn made_place(workspace: &Path) -> Result<PathBuf, LockError> {
+    let folder = workspace.join(WORKSPACE_FOLDER);
+    create_private_directory(&folder)?;
+    let ignore = folder.join(".gitignore");
+    if !ignore.exists() {
+        super::write_atomically(&ignore, b"*\n", 0o644, super::Durability::Process)?;
+    }
+    Ok(place_in(workspace))
+}
+
+/// The file, locked by this process.
+fn taken(path: &Path) -> Result<File, LockError> {
+    let file = open(path, true).map_err(FileError::at(path))?;
+    let mut rounds = ROUNDS_AFTER_DEATH;
+    while !try_lock(&file, FlockOperation::NonBlockingLockExclusive).map_err(FileError::at(path))? {
+        let holder = content(&file).map(Box::new);
+        if rounds == 0 || !holder.as_deref().is_some_and(Holder::is_dead) {
+            let path = path.to_path_buf();
+            return Err(LockError::Held { path, holder });
         }
-        let lock = Lock { file, path };
-        lock.tell(holder)?;
-        Ok(lock)
+        rounds -= 1;
+    }
+    Ok(file)
+}
+
+/// The workspace itself, locked by this process; `None` where the file system locks no directories.
+fn taken_directory(workspace: &Path) -> Result<Option<File>, LockError> {
+    let Ok(directory) = open_directory(workspace) else {
+        return Ok(None);
+    };
+    let path = place_in(workspace);
+    let mut rounds = ROUNDS_AFTER_DEATH;
+    loop {
+        match try_lock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(true) => return Ok(Some(directory)),
+            Ok(false) => {}
+            // NFS wants a file that may be written, others know no such locks: the file has to do.
+            Err(_) => return Ok(None),
+        }
+        let holder = match look(&path)? {
+            Found::Free | Found::Unnamed => {
+                return Err(LockError::Unnamed(workspace.to_path_buf()));
+            }
+            Found::Held => None,
+            Found::HeldBy(holder) => Some(holder),
+        };
+        if rounds == 0 || !holder.as_deref().is_some_and(Holder::is_dead) {
+            return Err(LockError::Held { path, holder });
+        }
+        rounds -= 1;
+    }
+}
+
+fn same(one: io::Result<std::fs::Metadata>, other: io::Result<std::fs::Metadata>) -> bool {
+    match (one, other) {
+        (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        _ => false,
     }
 }
 
@@ -178,6 +267,8 @@ pub enum Found {
     HeldBy(Box<Holder>),
     /// Somebody does, and the file does not say who, or not yet.
     Held,
+    /// Somebody holds the workspace, and nobody the file in it, which was removed since.
+    Unnamed,
 }
 
 impl Found {
@@ -185,7 +276,7 @@ impl Found {
     pub fn holder(&self) -> Option<&Holder> {
         match self {
             Found::HeldBy(holder) => Some(holder),
-            Found::Free | Found::Held => None,
+            Found::Free | Found::Held | Found::Unnamed => None,
         }
     }
 }
@@ -197,7 +288,22 @@ pub fn look_at_state(directory: &Path) -> Result<Found, FileError> {
 
 /// Looks at the lock of a workspace.
 pub fn look_at_workspace(workspace: &Path) -> Result<Found, FileError> {
-    look(&workspace.join(WORKSPACE_FOLDER).join(LOCK_NAME))
+    let path = place_in(workspace);
+    match look(&path)? {
+        // An engine that started in between has taken both by now, and has said who it is or will.
+        Found::Free if directory_is_held(workspace) => Ok(match look(&path)? {
+            Found::Free => Found::Unnamed,
+            found => found,
+        }),
+        found => Ok(found),
+    }
+}
+
+/// Whether somebody holds the workspace itself; not where its file system locks no directories.
+fn directory_is_held(workspace: &Path) -> bool {
+    open_directory(workspace)
+        .and_then(|directory| try_lock(&directory, FlockOperation::NonBlockingLockShared))
+        .is_ok_and(|free| !free)
 }
 
 fn look(path: &Path) -> Result<Found, FileError> {
@@ -236,6 +342,13 @@ fn open(path: &Path, create: bool) -> io::Result<File> {
         .and_then(must_be_regular)
 }
 
+fn open_directory(path: &Path) -> io::Result<File> {
+    File::options()
+        .read(true)
+        .custom_flags(OFlags::DIRECTORY.bits().cast_signed())
+        .open(path)
+}
+
 fn try_lock(file: &File, operation: FlockOperation) -> io::Result<bool> {
     for attempt in 0..TRIES {
         match rustix::fs::flock(file, operation) {
@@ -255,87 +368,4 @@ fn content(file: &File) -> Option<Holder> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_second_is_told_who_holds_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let me = Holder::this_process(dir.path(), dir.path());
-        assert!(!me.boot_id.is_empty());
-        assert_eq!(look_at_state(dir.path()).unwrap(), Found::Free);
-        let lock = Lock::of_state(dir.path(), &me).unwrap();
-        assert_eq!(
-            look_at_state(dir.path()).unwrap(),
-            Found::HeldBy(Box::new(me.clone()))
-        );
-        let error = Lock::of_state(dir.path(), &me).unwrap_err();
-        let shown = error.to_string();
-        assert!(
-            shown.contains(&format!("process {}", std::process::id())),
-            "{shown}"
-        );
-        drop(lock);
-        assert_eq!(look_at_state(dir.path()).unwrap(), Found::Free);
-        Lock::of_state(dir.path(), &me).unwrap();
-    }
-
-    #[test]
-    fn what_a_killed_holder_left_is_harmless() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(LOCK_NAME);
-        for left in ["{\"pid\":1}", "not json", ""] {
-            std::fs::write(&path, left).unwrap();
-            assert_eq!(look_at_state(dir.path()).unwrap(), Found::Free);
-            let me = Holder::this_process(dir.path(), dir.path());
-            let lock = Lock::of_state(dir.path(), &me).unwrap();
-            assert_eq!(
-                look_at_state(dir.path()).unwrap(),
-                Found::HeldBy(Box::new(me))
-            );
-            drop(lock);
-        }
-    }
-
-    #[test]
-    fn a_child_does_not_keep_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let me = Holder::this_process(dir.path(), dir.path());
-        let lock = Lock::of_state(dir.path(), &me).unwrap();
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
-        drop(lock);
-        let again = Lock::of_state(dir.path(), &me);
-        child.kill().unwrap();
-        child.wait().unwrap();
-        again.unwrap();
-    }
-
-    #[test]
-    fn the_folder_in_a_workspace_ignores_itself() {
-        let dir = tempfile::tempdir().unwrap();
-        let mut me = Holder::this_process(dir.path(), dir.path());
-        let lock = Lock::of_workspace(dir.path(), &me).unwrap();
-        me.socket = Some("/run/x.sock".to_owned());
-        lock.tell(&me).unwrap();
-        assert_eq!(
-            look_at_workspace(dir.path()).unwrap(),
-            Found::HeldBy(Box::new(me))
-        );
-        let ignore = std::fs::read_to_string(dir.path().join(".workerctl/.gitignore")).unwrap();
-        assert_eq!(ignore, "*\n");
-    }
-
-    #[test]
-    fn a_link_in_its_place_is_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
-        std::os::unix::fs::symlink("/dev/null", dir.path().join(LOCK_NAME)).unwrap();
-        let me = Holder::this_process(dir.path(), dir.path());
-        assert!(matches!(
-            Lock::of_state(dir.path(), &me),
-            Err(LockError::File(_))
-        ));
-    }
-}
+mod tests;

@@ -70,6 +70,73 @@ fn a_daemon_whose_socket_was_deleted_is_named_with_its_process() {
     daemon.stop();
 }
 
+/// A daemon that a shell finds by the workspace's lock alone, as one under systemd.
+fn daemon_apart(workspace: &Workspace, more: &[(&str, &str)]) -> Daemon {
+    let runtime = workspace.home.join("runtime");
+    std::fs::create_dir(&runtime).unwrap();
+    let runtime = ("RUNTIME_DIRECTORY", runtime.to_str().unwrap());
+    Daemon::start_with(workspace, &[more, &[runtime]].concat())
+}
+
+/// The program with the state directory that nobody asked for.
+fn elsewhere(workspace: &Workspace, arguments: &[&str]) -> Command {
+    let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
+    command.args(arguments);
+    command
+}
+
+#[test]
+fn a_workspace_that_was_cleaned_under_a_daemon_is_served_by_nobody_else() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut daemon = daemon_apart(&workspace, &[]);
+    workspace.git(&["clean", "-xfdq"]);
+    assert_eq!(workspace.read(".workerctl/lock"), None);
+    let table: [(&[&str], i32); 6] = [
+        (&["daemon"], 8),
+        (&["run", "good"], 8),
+        (&["status"], 8),
+        (&["run", "--no-wait", "good"], 7),
+        (&["drain"], 7),
+        (&["doctor"], 1),
+    ];
+    let started =
+        table.map(|(arguments, _)| workspace.start(&mut elsewhere(&workspace, arguments)));
+    for ((arguments, code), started) in table.into_iter().zip(started) {
+        let done = started.end().expect_code(code);
+        let told = format!("{}{}", done.stdout, done.stderr);
+        assert!(told.contains("holds"), "{arguments:?}: {told}");
+        assert!(told.contains("lslocks"), "{arguments:?}: {told}");
+        assert!(!told.contains("starts one"), "{arguments:?}: {told}");
+        assert!(!told.contains("drain`"), "{arguments:?}: {told}");
+    }
+    assert!(!workspace.root.join("state").exists());
+    assert!(daemon.lives());
+    daemon.stop();
+}
+
+#[test]
+fn a_daemon_writes_the_lock_of_its_workspace_anew_and_is_found_by_it() {
+    let workspace = Workspace::with_skills(SKILLS);
+    // It looks around twice in a watchdog's time.
+    let daemon = daemon_apart(&workspace, &[("WATCHDOG_USEC", "2000000")]);
+    let lock = workspace.read(".workerctl/lock");
+    assert!(lock.is_some());
+    workspace.git(&["clean", "-xfdq"]);
+    eventually("the lock is written anew", || {
+        (workspace.read(".workerctl/lock") == lock).then_some(())
+    });
+    let status = workspace.start(&mut elsewhere(&workspace, &["status", "--json"]));
+    let status = status.end().expect_code(0).value();
+    let pid = daemon.pid().as_raw_nonzero().get();
+    assert_eq!(status["pid"], pid, "{status}");
+    let told = "removed or replaced, for instance by `git clean -x`";
+    eventually("the log tells of it", || {
+        daemon.log().contains(told).then_some(())
+    });
+    assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+    daemon.stop();
+}
+
 #[test]
 fn how_a_run_ended_is_told_though_its_thread_cannot_be_read() {
     let workspace = Workspace::with_skills(SKILLS);

@@ -371,8 +371,11 @@ fn silent(site: &Site) -> Vec<Finding> {
         |pid| format!("process {pid}"),
     );
     let text = format!("{who} holds the workspace and does not answer");
-    let finding = Finding::new("engine", State::Bad, text)
-        .hint("give `--socket` if it serves elsewhere; else end that process");
+    let hint = match pid {
+        Some(_) => "give `--socket` if it serves elsewhere; else end that process",
+        None => maintenance::UNNAMED_HINT,
+    };
+    let finding = Finding::new("engine", State::Bad, text).hint(hint);
     let elsewhere = state_dir.and_then(|place| kept_elsewhere(site, "the engine", &place));
     std::iter::once(finding).chain(elsewhere).collect()
 }

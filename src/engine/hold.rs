@@ -1,0 +1,96 @@
+//! The engine's hold on its workspace and its state directory: taken, refused, and kept.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::{ENGINE_RUNNING, EngineOptions, unusable};
+use crate::model::{Diagnostic, Kind};
+use crate::store::lock::{self, Found, Holder, Lock, LockError, UNNAMED_HINT};
+
+/// The locks of one engine. They go with it.
+pub(super) struct Hold {
+    root: PathBuf,
+    holder: Holder,
+    workspace: Mutex<Lock>,
+    _state: Lock,
+}
+
+impl Hold {
+    /// Takes both locks.
+    pub(super) fn take(root: &Path, options: &EngineOptions) -> Result<Hold, Diagnostic> {
+        let mut holder = Holder::this_process(root, &options.state_dir);
+        options.host.name().clone_into(&mut holder.host);
+        holder.socket = options
+            .socket
+            .as_ref()
+            .map(|socket| socket.display().to_string());
+        let state = Lock::of_state(&options.state_dir, &holder).map_err(|e| refused_lock(&e))?;
+        let workspace = Lock::of_workspace(root, &holder).map_err(|e| refused_lock(&e))?;
+        Ok(Hold {
+            root: root.to_path_buf(),
+            holder,
+            workspace: Mutex::new(workspace),
+            _state: state,
+        })
+    }
+
+    /// Puts the file of the workspace's lock back where it was lost; answers whether it was.
+    pub(super) fn keep(&self) -> Result<bool, Diagnostic> {
+        let mut lock = self
+            .workspace
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !lock.is_lost() {
+            return Ok(false);
+        }
+        lock.put_back(&self.root, &self.holder)
+            .map(|()| true)
+            .map_err(|e| refused_lock(&e))
+    }
+}
+
+/// Refuses where an engine with another state directory has the workspace.
+pub fn refuse_where_held(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let same = |one: &str, other: &Path| real(Path::new(one)) == real(other);
+    let refused = match lock::look_at_workspace(workspace) {
+        Ok(Found::HeldBy(holder)) if !same(&holder.state_dir, state_dir) => LockError::Held {
+            path: workspace.join(lock::WORKSPACE_FOLDER).join(lock::LOCK_NAME),
+            holder: Some(holder),
+        },
+        Ok(Found::Unnamed) => match lock::look_at_state(state_dir) {
+            // That one has it: what else it holds tells more.
+            Ok(Found::HeldBy(holder)) if same(&holder.workspace, workspace) => return Ok(()),
+            _ => LockError::Unnamed(workspace.to_path_buf()),
+        },
+        _ => return Ok(()),
+    };
+    Err(refused_lock(&refused))
+}
+
+fn refused_lock(error: &LockError) -> Diagnostic {
+    let conflict = || Diagnostic::new(Kind::Conflict, ENGINE_RUNNING, error.to_string());
+    match error {
+        LockError::Held { holder, .. } => {
+            let refused = conflict().hint("use that engine, or end it with `workerctl drain`");
+            match holder {
+                Some(holder) => refused.hint(format!(
+                    "where it answers nobody, end process {}",
+                    holder.pid
+                )),
+                None => refused,
+            }
+        }
+        LockError::Unnamed(_) => conflict().hint(UNNAMED_HINT),
+        LockError::Moved(_) => {
+            Diagnostic::new(Kind::Conflict, "workspace_moved", error.to_string())
+                .hint("end this engine, and start one in the workspace's new place")
+        }
+        LockError::File(file) => unusable(
+            "lock",
+            crate::model::diagnostic::chain(error),
+            &file.source,
+            "move away what stands there: it is made anew",
+        ),
+    }
+}

@@ -1,0 +1,129 @@
+use super::*;
+
+#[test]
+fn the_second_is_told_who_holds_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let me = Holder::this_process(dir.path(), dir.path());
+    assert!(!me.boot_id.is_empty());
+    assert_eq!(look_at_state(dir.path()).unwrap(), Found::Free);
+    let lock = Lock::of_state(dir.path(), &me).unwrap();
+    assert_eq!(
+        look_at_state(dir.path()).unwrap(),
+        Found::HeldBy(Box::new(me.clone()))
+    );
+    let error = Lock::of_state(dir.path(), &me).unwrap_err();
+    let shown = error.to_string();
+    assert!(
+        shown.contains(&format!("process {}", std::process::id())),
+        "{shown}"
+    );
+    drop(lock);
+    assert_eq!(look_at_state(dir.path()).unwrap(), Found::Free);
+    Lock::of_state(dir.path(), &me).unwrap();
+}
+
+#[test]
+fn what_a_killed_holder_left_is_harmless() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(LOCK_NAME);
+    for left in ["{\"pid\":1}", "not json", ""] {
+        std::fs::write(&path, left).unwrap();
+        assert_eq!(look_at_state(dir.path()).unwrap(), Found::Free);
+        let me = Holder::this_process(dir.path(), dir.path());
+        let lock = Lock::of_state(dir.path(), &me).unwrap();
+        assert_eq!(
+            look_at_state(dir.path()).unwrap(),
+            Found::HeldBy(Box::new(me))
+        );
+        drop(lock);
+    }
+}
+
+#[test]
+fn a_child_does_not_keep_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let me = Holder::this_process(dir.path(), dir.path());
+    let lock = Lock::of_state(dir.path(), &me).unwrap();
+    let mut child = std::process::Command::new("sleep")
+        .arg("60")
+        .spawn()
+        .unwrap();
+    drop(lock);
+    let again = Lock::of_state(dir.path(), &me);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    again.unwrap();
+}
+
+#[test]
+fn the_folder_in_a_workspace_ignores_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut me = Holder::this_process(dir.path(), dir.path());
+    let lock = Lock::of_workspace(dir.path(), &me).unwrap();
+    me.socket = Some("/run/x.sock".to_owned());
+    lock.tell(&me).unwrap();
+    assert_eq!(
+        look_at_workspace(dir.path()).unwrap(),
+        Found::HeldBy(Box::new(me))
+    );
+    let ignore = std::fs::read_to_string(dir.path().join(".workerctl/.gitignore")).unwrap();
+    assert_eq!(ignore, "*\n");
+}
+
+#[test]
+fn a_workspace_stays_held_though_its_folder_is_cleaned_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let me = Holder::this_process(dir.path(), dir.path());
+    let mut lock = Lock::of_workspace(dir.path(), &me).unwrap();
+    assert!(!lock.is_lost());
+    std::fs::remove_dir_all(dir.path().join(WORKSPACE_FOLDER)).unwrap();
+    assert!(lock.is_lost());
+    assert_eq!(look_at_workspace(dir.path()).unwrap(), Found::Unnamed);
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+    assert_eq!(look_at_workspace(&link).unwrap(), Found::Unnamed);
+    let refused = Lock::of_workspace(dir.path(), &me).unwrap_err();
+    assert!(matches!(refused, LockError::Unnamed(_)), "{refused}");
+    assert!(!dir.path().join(WORKSPACE_FOLDER).exists());
+    lock.put_back(dir.path(), &me).unwrap();
+    assert!(!lock.is_lost());
+    let found = look_at_workspace(dir.path()).unwrap();
+    assert_eq!(found, Found::HeldBy(Box::new(me.clone())));
+    assert!(dir.path().join(".workerctl/.gitignore").exists());
+    drop(lock);
+    assert_eq!(look_at_workspace(dir.path()).unwrap(), Found::Free);
+    Lock::of_workspace(dir.path(), &me).unwrap();
+}
+
+#[test]
+fn a_lock_is_not_put_back_into_another_directory_or_over_another_engine() {
+    let above = tempfile::tempdir().unwrap();
+    let place = above.path().join("workspace");
+    std::fs::create_dir(&place).unwrap();
+    let me = Holder::this_process(&place, &place);
+    let mut lock = Lock::of_workspace(&place, &me).unwrap();
+    std::fs::remove_dir_all(place.join(WORKSPACE_FOLDER)).unwrap();
+    let file = taken(&made_place(&place).unwrap()).unwrap();
+    let refused = lock.put_back(&place, &me).unwrap_err();
+    assert!(matches!(refused, LockError::Held { .. }), "{refused}");
+    drop(file);
+    std::fs::rename(&place, above.path().join("moved")).unwrap();
+    for is_there in [false, true] {
+        let refused = lock.put_back(&place, &me).unwrap_err();
+        assert!(matches!(refused, LockError::Moved(_)), "{refused}");
+        assert_eq!(place.exists(), is_there);
+        let _ = std::fs::create_dir(&place);
+    }
+    assert!(!place.join(WORKSPACE_FOLDER).exists());
+}
+
+#[test]
+fn a_link_in_its_place_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/dev/null", dir.path().join(LOCK_NAME)).unwrap();
+    let me = Holder::this_process(dir.path(), dir.path());
+    assert!(matches!(
+        Lock::of_state(dir.path(), &me),
+        Err(LockError::File(_))
+    ));
+}
