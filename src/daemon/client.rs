@@ -35,6 +35,9 @@ const SILENCE_PATIENCE: Duration = Duration::from_secs(45);
 /// How often a stream that broke is taken up again without anything new in between.
 const RESUMPTIONS_MAX: u32 = 6;
 
+/// Code of the refusal where an engine serves another workspace.
+pub(super) const OTHER_WORKSPACE: &str = "other_workspace";
+
 /// An engine behind a socket.
 #[derive(Debug)]
 pub struct HttpControl {
@@ -60,6 +63,20 @@ impl HttpControl {
         if version.name != "workerctl" {
             return Err(control.foreign());
         }
+        let served = Path::new(&version.workspace);
+        if options.socket.is_none() && served != canonical(&options.workspace) {
+            return Err(Diagnostic::new(
+                Kind::Conflict,
+                OTHER_WORKSPACE,
+                format!(
+                    "the engine at `{}` serves `{}`, not `{}`",
+                    socket.display(),
+                    served.display(),
+                    options.workspace.display()
+                ),
+            )
+            .hint("name the workspace with `-C`, or this engine with `--socket`"));
+        }
         if version.api != API_VERSION {
             return Err(Diagnostic::new(
                 Kind::Conflict,
@@ -72,20 +89,6 @@ impl HttpControl {
                 ),
             )
             .hint("restart the daemon, so that both are of one version"));
-        }
-        let served = Path::new(&version.workspace);
-        if options.socket.is_none() && served != canonical(&options.workspace) {
-            return Err(Diagnostic::new(
-                Kind::Conflict,
-                "other_workspace",
-                format!(
-                    "the engine at `{}` serves `{}`, not `{}`",
-                    socket.display(),
-                    served.display(),
-                    options.workspace.display()
-                ),
-            )
-            .hint("name the workspace with `-C`, or this engine with `--socket`"));
         }
         if version.ready {
             Ok(control)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::answer::STARTING;
-use super::client::HttpControl;
+use super::client::{HttpControl, OTHER_WORKSPACE};
 use super::exchange::NO_ENGINE;
 use super::hosted::HostedControl;
 use super::socket::SocketPlaces;
@@ -110,13 +110,17 @@ pub fn dial(options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
         state_dir: &options.state_dir,
         explicit: options.socket.as_deref(),
         environment: &options.environment,
-    }
-    .of_client()?;
+    };
     let mut nobody = None;
-    for socket in places {
+    for socket in places.of_client()? {
         match HttpControl::introduced(&socket, options) {
             Ok(control) => return Ok(control),
             Err(error) if error.code == NO_ENGINE => nobody = nobody.or(Some(error)),
+            // The workspace was copied, with a lock that tells of the original's engine.
+            Err(error)
+                if error.code == OTHER_WORKSPACE
+                    && places.is_only_in_lock(&socket)
+                    && nobody_holds(options) => {}
             Err(error) => return Err(error),
         }
     }
@@ -124,4 +128,8 @@ pub fn dial(options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
         Diagnostic::new(Kind::Unreachable, NO_ENGINE, "no engine runs")
             .hint("`workerctl daemon` starts one")
     }))
+}
+
+fn nobody_holds(options: &ConnectOptions) -> bool {
+    lock::look_at_workspace(&options.workspace).is_ok_and(|found| found == Found::Free)
 }

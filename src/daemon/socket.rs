@@ -85,6 +85,17 @@ impl SocketPlaces<'_> {
         Ok(places)
     }
 
+    /// Whether only what stands in the workspace's lock leads a client to this socket.
+    pub(super) fn is_only_in_lock(&self, socket: &Path) -> bool {
+        let own = [
+            self.in_runtime_directory(),
+            self.in_session(),
+            Some(self.in_state()),
+        ];
+        let mut own = own.into_iter().flatten().map(|place| self.shortened(place));
+        self.explicit.is_none() && own.all(|place| place != socket)
+    }
+
     /// systemd's runtime directory; of several the first.
     fn in_runtime_directory(&self) -> Option<PathBuf> {
         let first = self

@@ -297,6 +297,11 @@ fn another_version_and_another_workspace_are_named() {
         serde_json::json!({"pid": 1, "boot_id": "x", "state_dir": "/s", "socket": served.socket});
     std::fs::write(lock.join("lock"), record.to_string()).expect("written");
     let other = options(&served.directory.path().join("other"), None);
+    // One that nobody holds was copied, or stems from a workspace that was moved away.
+    let refused = dial_engine(&other).expect_err("nobody");
+    assert_eq!(refused.code, "no_engine");
+    let held = std::fs::File::open(lock.join("lock")).expect("there");
+    held.lock().expect("locked");
     let refused = dial_engine(&other).expect_err("another workspace");
     assert_eq!(
         (refused.kind, refused.code.as_str()),

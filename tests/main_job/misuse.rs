@@ -79,7 +79,7 @@ fn daemon_apart(workspace: &Workspace, more: &[(&str, &str)]) -> Daemon {
 }
 
 /// The program with the state directory that nobody asked for.
-fn elsewhere(workspace: &Workspace, arguments: &[&str]) -> Command {
+pub(crate) fn elsewhere(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
     command.args(arguments);
     command

@@ -101,6 +101,28 @@ fn a_daemon_of_a_copy_puts_nothing_back_in_the_original() {
 }
 
 #[test]
+fn a_copy_is_worked_in_while_the_engine_of_the_original_runs() {
+    let workspace = Workspace::with_skills(&skills("gate"));
+    let mut daemon = Daemon::start(&workspace);
+    workspace.run(&["run", "good"]).expect_code(0);
+    drop(copied(&workspace));
+    let copy = workspace.root.with_file_name("copy");
+    let in_copy = |arguments: &[&str]| {
+        let mut command = super::misuse::elsewhere(&workspace, arguments);
+        command.current_dir(&copy);
+        workspace.start(&mut command).end()
+    };
+    let drained = in_copy(&["drain"]).expect_code(7);
+    assert!(drained.stderr.contains("no engine"), "{drained:?}");
+    in_copy(&["status"]).expect_code(0);
+    in_copy(&["run", "good"]).expect_code(0);
+    let runs = in_copy(&["runs", "--json"]).expect_code(0).value();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{runs}");
+    assert!(daemon.lives());
+    daemon.stop();
+}
+
+#[test]
 fn an_engine_within_what_a_lost_one_left_settles_nothing() {
     let workspace = Workspace::with_skills(&skills("gate"));
     let program = format!(
