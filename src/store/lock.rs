@@ -43,6 +43,9 @@ pub struct Holder {
     pub pid: u32,
     /// The boot in which the process number means something.
     pub boot_id: String,
+    /// The pid namespace in which it does; empty where that is not known.
+    #[serde(default)]
+    pub pid_ns: String,
     /// Absolute path of the workspace that it serves.
     pub workspace: String,
     /// Absolute path of its state directory.
@@ -62,6 +65,7 @@ impl Holder {
         Holder {
             pid: std::process::id(),
             boot_id: boot_id(),
+            pid_ns: pid_ns(),
             workspace: workspace.display().to_string(),
             state_dir: state_dir.display().to_string(),
             socket: None,
@@ -69,11 +73,13 @@ impl Holder {
         }
     }
 
-    /// Whether its process has ended for certain.
+    /// Whether its process has ended for certain; one of another pid namespace cannot be seen from here.
     pub fn is_dead(&self) -> bool {
         use rustix::process::{Pid, test_kill_process};
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let can_be_seen = self.pid_ns.is_empty() || self.pid_ns == pid_ns();
         self.boot_id == boot_id()
+            && can_be_seen
             && pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH))
     }
 }
@@ -87,6 +93,13 @@ pub fn boot_id() -> String {
         Ok(_) => text.trim().to_owned(),
         Err(_) => String::new(),
     }
+}
+
+/// The kernel's name for the namespace of this process's number; empty where it gives none.
+fn pid_ns() -> String {
+    std::fs::read_link("/proc/self/ns/pid")
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// Why a lock was not taken.

@@ -40,6 +40,24 @@ fn what_a_killed_holder_left_is_harmless() {
 }
 
 #[test]
+fn only_a_process_that_can_be_seen_from_here_is_dead() {
+    let path = Path::new("/x");
+    let gone = Holder {
+        pid: i32::MAX.cast_unsigned(),
+        ..Holder::this_process(path, path)
+    };
+    assert!(gone.is_dead());
+    for (pid_ns, dead) in [("", true), ("pid:[1]", false)] {
+        let pid_ns = pid_ns.to_owned();
+        let holder = Holder {
+            pid_ns,
+            ..gone.clone()
+        };
+        assert_eq!(holder.is_dead(), dead, "{holder:?}");
+    }
+}
+
+#[test]
 fn a_child_does_not_keep_it() {
     let dir = tempfile::tempdir().unwrap();
     let me = Holder::this_process(dir.path(), dir.path());
