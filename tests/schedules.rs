@@ -17,7 +17,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use workspace::daemon::Daemon;
-use workspace::ledger::{millis, rows, without_gap};
+use workspace::gate::Gate;
+use workspace::ledger::{millis, row, rows, view, without_gap};
 use workspace::{Dice, Workspace, eventually, rounds};
 
 /// Due every second; the run tells its due time.
@@ -208,5 +209,35 @@ fn a_run_knows_its_due_time_and_a_pause_outlives_the_daemon() {
         (rows(&workspace, ID).len() > before).then_some(())
     });
     without_gap(&rows(&workspace, ID), 1_000);
+    daemon.stop();
+}
+
+#[test]
+fn a_due_time_that_finds_the_queue_full_is_shown_until_it_runs() {
+    let gated = "  - {id: gated, description: d, run: 'GATE'}\n";
+    let workspace = Workspace::with_skills(&gated.replace("GATE", &Gate::text("gate")));
+    workspace.write("workerctl.yaml", "max_parallel: 1\nqueue: {max: 1}\n");
+    let mut gate = Gate::new(&workspace, "gate");
+    let daemon = Daemon::start(&workspace);
+    for _ in 0..2 {
+        workspace.submit(&["gated"]);
+    }
+    gate.reached();
+    let tick =
+        "  - {id: tick, description: d, run: 'true', schedule: {every: 1s, catch_up: all}}\n";
+    workspace.worker("t", tick);
+    workspace.run(&["reload"]).expect_code(0);
+    let waiting = eventually("a due time that waits", || {
+        let shown = view(&workspace, "t/tick");
+        shown["waiting"].as_array()?.first().cloned()
+    });
+    let slots = workspace
+        .run(&["schedule", "slots", "t/tick"])
+        .expect_code(0);
+    assert!(slots.stderr.contains("is not decided yet"), "{slots:?}");
+    for _ in 0..2 {
+        gate.pass();
+    }
+    assert_eq!(row(&workspace, "t/tick", 1)["from"], waiting["due"]);
     daemon.stop();
 }

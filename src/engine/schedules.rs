@@ -21,7 +21,7 @@ use crate::protocol::{
     LastFire, NextDue, OverdueView, PauseRequest, PauseView, SchedulePlan, ScheduleView,
     SchedulesQuery, SlotView, SlotsQuery, WaitingEvent,
 };
-use crate::schedule::{Recurrence, Watched, expectation, jitter_ms, next_start, words};
+use crate::schedule::{Recurrence, Watched, expectation, jitter_ms, next_start, undecided, words};
 use crate::store::{Store, Unreadable};
 
 /// Most overdue schedules that readers are shown.
@@ -149,15 +149,9 @@ fn view_of(
     let present = state.cloned();
     let present = present.unwrap_or_else(|| ScheduleState::new(String::new(), now));
     let recurrence = Recurrence::of(&schedule.trigger, zone, present.anchor);
-    let expected = recurrence.as_ref().and_then(|slots| {
-        let watched = Watched {
-            id: &schedule.id,
-            slots,
-            policy: &schedule.policy,
-            zone,
-        };
-        expectation(watched, &present)
-    });
+    let expected = recurrence
+        .as_ref()
+        .and_then(|slots| expectation(watched(schedule, slots), &present));
     let last = match present.last {
         Some((slot, run)) => Some(LastFire {
             slot,
@@ -176,8 +170,10 @@ fn view_of(
         timezone: schedule.timezone.to_string(),
         defined_at: schedule.place.to_string(),
         seen: present.seen.is_some(),
-        next: recurrence.and_then(|recurrence| next_due(schedule, &recurrence, &present, now)),
-        waiting: waiting(schedule, &present),
+        next: recurrence
+            .as_ref()
+            .and_then(|slots| next_due(schedule, slots, &present, now)),
+        waiting: waiting(schedule, recurrence.as_ref(), &present, now),
         paused: present.pause.clone().map(|pause| PauseView {
             reason: pause.reason,
             by: pause.by,
@@ -231,17 +227,27 @@ impl Prospect {
     }
 }
 
-/// Events that wait for their row, and when the run of each starts.
-fn waiting(schedule: &Schedule, state: &ScheduleState) -> Vec<WaitingEvent> {
+/// Events that wait for their row, or the due time that does, and when the run of each starts.
+fn waiting(
+    schedule: &Schedule,
+    recurrence: Option<&Recurrence>,
+    state: &ScheduleState,
+    now: Timestamp,
+) -> Vec<WaitingEvent> {
+    let slot = recurrence.and_then(|slots| undecided(watched(schedule, slots), state, now));
+    let of_clock = slot.map(|(due, starts)| WaitingEvent {
+        due,
+        starts,
+        after: None,
+    });
     let jitter = schedule.policy.jitter_ms;
     let pending = state.pending.iter();
-    pending
-        .map(|one| WaitingEvent {
-            due: one.at,
-            starts: one.at.plus_millis(jitter_ms(&schedule.id, one.at, jitter)),
-            after: one.after,
-        })
-        .collect()
+    let events = pending.map(|one| WaitingEvent {
+        due: one.at,
+        starts: one.at.plus_millis(jitter_ms(&schedule.id, one.at, jitter)),
+        after: one.after,
+    });
+    events.chain(of_clock).collect()
 }
 
 /// When its next run starts, as if everything until now were settled.
@@ -251,13 +257,16 @@ pub(super) fn next_due(
     state: &ScheduleState,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let watched = Watched {
+    next_start(watched(schedule, recurrence), state, now)
+}
+
+fn watched<'a>(schedule: &'a Schedule, slots: &'a Recurrence) -> Watched<'a> {
+    Watched {
         id: &schedule.id,
-        slots: recurrence,
+        slots,
         policy: &schedule.policy,
         zone: schedule.timezone.parse().unwrap_or(Tz::UTC),
-    };
-    next_start(watched, state, now)
+    }
 }
 
 fn outcome_of(

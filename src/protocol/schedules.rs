@@ -25,7 +25,7 @@ pub struct ScheduleView {
     pub seen: bool,
     /// The next due time; absent when there is none.
     pub next: Option<Timestamp>,
-    /// Events that have made it due and are not decided yet, in their order.
+    /// What has made it due and is not decided yet, in its order: events, or the due time that is next in turn.
     #[serde(default)]
     pub waiting: Vec<WaitingEvent>,
     /// Why nothing is due, and since when.

@@ -50,6 +50,6 @@ pub use simulate::{
     Busy, DUE_TIMES_MAX, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation, simulate,
 };
-pub use starts::next_start;
+pub use starts::{next_start, undecided};
 pub use warnings::{DstKind, DstWarning, dst_warnings};
 pub use words::words;

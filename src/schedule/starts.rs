@@ -61,6 +61,25 @@ impl<'a> Starts<'a> {
     }
 }
 
+/// The due time that has come and has no row yet, and when its run starts at the earliest; `None`: there is none, or
+/// the schedule is paused.
+pub fn undecided(
+    watched: Watched<'_>,
+    state: &ScheduleState,
+    now: Timestamp,
+) -> Option<(Timestamp, Timestamp)> {
+    let policy = watched.policy;
+    let is_over = policy.max_actions.is_some_and(|most| state.actions >= most);
+    if is_over || state.pause.is_some() {
+        return None;
+    }
+    let begun = policy.start.map(Timestamp::just_before);
+    let since = begun.map_or(state.cursor, |begun| state.cursor.max(begun));
+    let slot = next_that_counts(watched, since).filter(|slot| *slot <= now)?;
+    let starts = Starts::new(watched.id, watched.slots, policy, watched.zone);
+    Some((slot, starts.of(slot)))
+}
+
 /// When the next run of a schedule starts, as if every due time that has come were decided and no other run of it
 /// went on; `None`: never, or too much of it is blocked to tell.
 pub fn next_start(

@@ -17,7 +17,6 @@ const MAIL: [&str; 4] = [
 pub(super) struct Environment {
     exports: Vec<(String, String)>,
     pub(super) shell: Shell,
-    cron_zone: Option<String>,
     zone: Option<String>,
     pub(super) jitter_minutes: u32,
 }
@@ -27,7 +26,6 @@ impl Default for Environment {
         Environment {
             exports: Vec::new(),
             shell: Shell::Sh,
-            cron_zone: None,
             zone: None,
             jitter_minutes: 0,
         }
@@ -46,9 +44,11 @@ impl Environment {
                 }
             }
             "SHELL" => self.set_shell(crontab, line, value),
-            "CRON_TZ" => self.cron_zone = zone(crontab, line, name, value),
+            "CRON_TZ" => self.zone = zone(crontab, line, name, value),
             "TZ" => {
-                self.zone = zone(crontab, line, name, value);
+                let message = "`TZ` is what commands see, as with cron: due times do not follow it";
+                let hint = "where they are meant to, write `CRON_TZ` in its place";
+                crontab.note(line, message, Some(hint.to_owned()));
                 self.export(name, value);
             }
             "RANDOM_DELAY" => match value.parse() {
@@ -100,7 +100,7 @@ impl Environment {
 
     /// The zone of due times.
     pub(super) fn timezone(&self) -> Option<String> {
-        self.cron_zone.clone().or_else(|| self.zone.clone())
+        self.zone.clone()
     }
 }
 

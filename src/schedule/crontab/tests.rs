@@ -71,12 +71,14 @@ fn zones_shells_and_delays_are_carried_over() {
     let crontab = user(
         "SHELL=/bin/bash\nTZ=Asia/Tokyo\n0 1 * * * a\nCRON_TZ=Europe/Berlin\nRANDOM_DELAY=10\n0 2 * * * b\nSHELL=/bin/dash\nCRON_TZ=\n0 3 * * * c\n",
     );
-    assert!(crontab.notes.is_empty(), "{:?}", crontab.notes);
-    let of = |job: &CronJob| (job.shell, job.timezone.clone().unwrap(), job.jitter_minutes);
+    let told: Vec<usize> = crontab.notes.iter().map(|note| note.line).collect();
+    assert_eq!(told, [2], "{:?}", crontab.notes);
+    let of = |job: &CronJob| (job.shell, job.timezone.clone(), job.jitter_minutes);
     let of: Vec<_> = crontab.jobs.iter().map(of).collect();
-    assert_eq!(of[0], (Shell::Bash, "Asia/Tokyo".to_owned(), 0));
-    assert_eq!(of[1], (Shell::Bash, "Europe/Berlin".to_owned(), 10));
-    assert_eq!(of[2], (Shell::Sh, "Asia/Tokyo".to_owned(), 10));
+    // Cron gives `TZ` to commands alone.
+    assert_eq!(of[0], (Shell::Bash, None, 0));
+    assert_eq!(of[1], (Shell::Bash, Some("Europe/Berlin".to_owned()), 10));
+    assert_eq!(of[2], (Shell::Sh, None, 10));
     assert!(crontab.jobs[1].run.contains("export TZ='Asia/Tokyo'\n"));
 }
 

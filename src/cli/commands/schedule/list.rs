@@ -103,6 +103,7 @@ fn next_of(view: &ScheduleView, zone: Tz) -> Line {
     let line = match &view.paused {
         Some(_) => Line::of(CARE, "paused"),
         None if !view.plan.trigger.is_timed() => waiting(view, zone),
+        None if view.next.is_none() && !view.waiting.is_empty() => waiting(view, zone),
         None => due(view.next, zone).into(),
     };
     marked(line, view)

@@ -120,11 +120,11 @@ fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<Tz, Diagnostic> {
     ))
 }
 
-/// That an event has no row yet.
+/// That an event, or a due time, has no row yet.
 fn waits(id: &str, event: &WaitingEvent, zone: Tz) -> String {
     let (due, starts) = (event.due.rfc3339_in(zone), event.starts.rfc3339_in(zone));
     format!(
-        "{id}: what happened at {due} is not decided yet; it waits, and runs at {starts} at the earliest"
+        "{id}: what was due at {due} is not decided yet; it waits, and runs at {starts} at the earliest"
     )
 }
 
