@@ -5,6 +5,7 @@ use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, GetMeta, InitializeRequestParams,
     ProtocolVersion, RequestId,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::cursor;
@@ -36,64 +37,25 @@ const METHODS: [&str; 6] = [
 /// What the first message of a session says.
 const BEGINNING: [&str; 3] = ["protocolVersion", "capabilities", "clientInfo"];
 
+/// What is read of a request that cannot be read whole: half of a surrogate pair, for instance, is JSON and no text.
+#[derive(Deserialize)]
+struct Head {
+    #[serde(default)]
+    id: Value,
+}
+
 /// Reads JSON; otherwise what to answer.
 pub(super) fn read(bytes: &[u8]) -> Result<Value, Value> {
-    serde_json::from_slice(bytes).map_err(|error| match with_halves_replaced(bytes) {
-        Some(value) => {
-            let why = "Invalid Request: a text holds half of a surrogate pair (`\\ud800` to `\\udfff` alone), which is no character";
-            refusal(&id_in(&value), INVALID_REQUEST, why)
-        }
-        None => refusal(&Value::Null, PARSE_ERROR, &format!("Parse error: {error}")),
-    })
-}
-
-/// What the JSON would say if each half of a surrogate pair were a character; `None`: there is none, or something
-/// else is wrong too.
-fn with_halves_replaced(bytes: &[u8]) -> Option<Value> {
-    let mut replaced = bytes.to_vec();
-    let (mut at, mut found) = (0, false);
-    while at < bytes.len() {
-        at += match (half(bytes, at), half(bytes, at + 6)) {
-            (Some(Half::First), Some(Half::Second)) => 12,
-            (Some(_), _) => {
-                replaced.get_mut(at + 2..at + 6)?.copy_from_slice(b"fffd");
-                found = true;
-                6
+    serde_json::from_slice(bytes).map_err(|error| {
+        // Whatever is not kept is read as JSON alone, whether or not it can be told.
+        match serde_json::from_slice::<Head>(bytes) {
+            Ok(head) if is_id(&head.id) => {
+                let why = format!("Invalid Request: {error}");
+                refusal(&head.id, INVALID_REQUEST, &why)
             }
-            // What follows a backslash is escaped, another backslash too.
-            (None, _) if bytes[at] == b'\\' => 2,
-            (None, _) => 1,
-        };
-    }
-    found
-        .then(|| serde_json::from_slice(&replaced).ok())
-        .flatten()
-}
-
-enum Half {
-    First,
-    Second,
-}
-
-/// The half of a surrogate pair that stands at a place, as JSON escapes it.
-fn half(bytes: &[u8], at: usize) -> Option<Half> {
-    let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
-    let digits = std::str::from_utf8(digits).ok()?;
-    match u16::from_str_radix(digits, 16).ok()? {
-        0xd800..=0xdbff => Some(Half::First),
-        0xdc00..=0xdfff => Some(Half::Second),
-        _ => None,
-    }
-}
-
-/// The id in a value that has replaced characters; null where it is none, or one of them.
-fn id_in(value: &Value) -> Value {
-    let id = value.get("id").filter(|id| is_id(id));
-    let whole = |id: &&Value| {
-        id.as_str()
-            .is_none_or(|text| !text.contains(char::REPLACEMENT_CHARACTER))
-    };
-    id.filter(whole).cloned().unwrap_or_default()
+            _ => refusal(&Value::Null, PARSE_ERROR, &format!("Parse error: {error}")),
+        }
+    })
 }
 
 fn is_id(id: &Value) -> bool {
@@ -200,7 +162,7 @@ mod tests {
             assert_eq!(refused(&line), (json!(7), json!(-32_600)), "{line}");
         }
         // An id that is broken itself is not repeated; and what is no JSON stays none.
-        assert_eq!(refused(r#"{"id":"\ud800"}"#), (Value::Null, json!(-32_600)));
+        assert_eq!(refused(r#"{"id":"\ud800"}"#), (Value::Null, json!(-32_700)));
         assert_eq!(
             refused(r#"{"id":1,"a":"\ud800""#),
             (Value::Null, json!(-32_700))

@@ -165,14 +165,7 @@ impl World {
             0
         };
         Policy {
-            overlap: dice.pick(&[
-                Overlap::Skip,
-                Overlap::BufferOne,
-                Overlap::BufferAll,
-                Overlap::CancelOther,
-                Overlap::TerminateOther,
-                Overlap::AllowAll,
-            ]),
+            overlap: dice.pick(&Overlap::ALL),
             catch_up: CatchUp {
                 mode: dice.pick(&[CatchUpMode::Last, CatchUpMode::All, CatchUpMode::None]),
                 window_ms: u64::try_from(window).unwrap(),
