@@ -19,6 +19,7 @@ pub mod model;
 pub mod process;
 pub mod protocol;
 pub mod queue;
+mod sandbox;
 pub mod schedule;
 pub mod store;
 pub mod template;

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::report::Report;
 use super::source::{Source, whole_file};
+use crate::sandbox;
 
 /// Largest definition file in bytes.
 pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -143,8 +144,8 @@ impl Root {
             // An absolute link inside the workspace, or a kernel or filter without this call.
             Err(Errno::XDEV | Errno::NOSYS | Errno::PERM) => {
                 let real = self.resolve(relative)?;
-                let flags = flags | OFlags::NOFOLLOW;
-                rustix::fs::openat(&self.directory, &real, flags, Mode::empty())
+                // Its directories hold no link any more, so one that is met was put there since.
+                sandbox::open_below(&self.directory, &real, flags)
                     .map_err(|errno| refusal(relative, errno.into()))?
             }
             Err(errno) => return Err(refusal(relative, errno.into())),

@@ -3,15 +3,16 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path};
+use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::model::evidence::OutputState;
 use crate::model::spec::{OutputKind, OutputSpec};
+use crate::sandbox;
 
 /// Largest output whose content is looked into, in bytes; larger ones are only weighed.
 const CONTENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -69,7 +70,7 @@ impl Beneath {
 
     /// Stamps a file; `None` when nothing is there.
     pub(super) fn stamp(&self, path: &str) -> Result<Option<Stamp>, OutputError> {
-        let file = match self.open_at(path, OFlags::PATH | OFlags::NOFOLLOW) {
+        let file = match self.open_at(path, OFlags::PATH) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
             Err(errno) => return Err(refused("look at", path, errno)),
@@ -92,38 +93,9 @@ impl Beneath {
 
     /// Makes the directories that a file needs.
     pub(super) fn make_parents(&self, path: &str) -> Result<(), OutputError> {
-        let mut made = String::new();
-        let Some(parent) = Path::new(path).parent() else {
-            return Ok(());
-        };
-        for part in parent.components() {
-            let Component::Normal(name) = part else {
-                return Err(OutputError::Escapes {
-                    path: path.to_owned(),
-                });
-            };
-            if !made.is_empty() {
-                made.push('/');
-            }
-            made.push_str(&name.to_string_lossy());
-            match self.open_at(&made, OFlags::DIRECTORY | OFlags::PATH) {
-                Ok(_) => {}
-                Err(Errno::NOENT) => self.make_directory(&made, path)?,
-                Err(errno) => return Err(refused("enter a directory of", path, errno)),
-            }
-        }
-        Ok(())
-    }
-
-    fn make_directory(&self, directory: &str, path: &str) -> Result<(), OutputError> {
-        let (parent, name) = split(directory);
-        let parent = self
-            .open_at(parent, OFlags::DIRECTORY | OFlags::PATH)
-            .map_err(|errno| refused("enter a directory of", path, errno))?;
-        match rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(refused("make a directory for", path, errno)),
-        }
+        let (parent, _) = split(path);
+        sandbox::make_directories_below(&self.root, Path::new(parent))
+            .map_err(|errno| refused("make a directory for", path, errno))
     }
 
     /// Puts a finished temporary file in its place, durably; both lie in the same directory.
@@ -132,7 +104,7 @@ impl Beneath {
         let directory = self
             .open_at(parent, OFlags::DIRECTORY | OFlags::RDONLY)
             .map_err(|errno| refused("enter the directory of", path, errno))?;
-        match self.open_at(temporary, OFlags::RDONLY | OFlags::NOFOLLOW) {
+        match self.open_at(temporary, OFlags::RDONLY) {
             Ok(file) => {
                 rustix::fs::fdatasync(&file).map_err(|errno| refused("sync", path, errno))?;
             }
@@ -207,7 +179,7 @@ impl Beneath {
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, OutputError> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         let file = self
             .open_at(path, flags)
             .map_err(|errno| refused("read", path, errno))?;
@@ -224,16 +196,7 @@ impl Beneath {
     }
 
     fn open_at(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let path = if path.is_empty() { "." } else { path };
-        let resolve =
-            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        rustix::fs::openat2(
-            &self.root,
-            path,
-            flags | OFlags::CLOEXEC,
-            Mode::empty(),
-            resolve,
-        )
+        sandbox::open_below(&self.root, Path::new(path), flags)
     }
 }
 

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use super::error::{GitError, io_at};
 use super::ids::RepoPath;
+use crate::sandbox;
 
 /// The root of a work tree.
 pub(super) struct Worktree {
@@ -60,26 +61,15 @@ impl Worktree {
 
     /// The descriptor of the directory that holds `path`; `None` when there is no such directory.
     fn parent(&self, path: &RepoPath, create: bool) -> rustix::io::Result<Option<OwnedFd>> {
-        let mut dir = rustix::io::fcntl_dupfd_cloexec(&self.root, 0)?;
-        let mut names: Vec<&[u8]> = path.components().collect();
-        names.pop();
-        for name in names {
-            let name = OsStr::from_bytes(name);
-            let mut opened = rustix::fs::openat(&dir, name, DIRECTORY, Mode::empty());
-            if create && matches!(opened, Err(Errno::NOENT)) {
-                match rustix::fs::mkdirat(&dir, name, Mode::from_raw_mode(0o777)) {
-                    Ok(()) | Err(Errno::EXIST) => {}
-                    Err(e) => return Err(e),
-                }
-                opened = rustix::fs::openat(&dir, name, DIRECTORY, Mode::empty());
-            }
-            dir = match opened {
-                Ok(next) => next,
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if !create => return Ok(None),
-                Err(e) => return Err(e),
-            };
+        let above = path.as_path().parent().unwrap_or(Path::new(""));
+        if create {
+            sandbox::make_directories_below(&self.root, above)?;
         }
-        Ok(Some(dir))
+        match sandbox::open_below(&self.root, above, DIRECTORY) {
+            Ok(directory) => Ok(Some(directory)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) if !create => Ok(None),
+            Err(e) => Err(e),
+        }
     }
 
     /// The root, to be listed.

@@ -7,12 +7,13 @@ use crate::source::{Rust, rust_files};
 use crate::{Violations, places};
 
 /// The rooms, from the left to the right. A room imports rooms of layers to its left, and no others.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["model"],
     &[
         "machine", "queue", "schedule", "inputs", "template", "protocol",
     ],
-    &["thread"], // a projection of the machine's journal into what the protocol shows
+    &["thread"],  // a projection of the machine's journal into what the protocol shows
+    &["sandbox"], // paths below a directory
     &["store", "process", "git", "agent", "catalog", "clock"],
     &["engine"],
     &["mcp"],
