@@ -196,6 +196,9 @@ pub(crate) const HOOKS: &[&str] = &["post_tools", "post_commit"];
 /// A hook as a map.
 pub(crate) const HOOK: &[&str] = &["command", "timeout"];
 
+/// An item of `env` that is a map.
+pub(crate) const ENV: &[&str] = &["name", "credential"];
+
 /// The `commit` map of a worker or a skill.
 pub(crate) const COMMIT: &[&str] = &["message"];
 

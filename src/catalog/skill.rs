@@ -184,6 +184,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             .layers
             .get("run")
             .map_or_else(|| self.place(), |view| view.place());
+        let env = self.env(report);
         let skill = Skill {
             address: SkillRef {
                 worker: self.worker.id.clone(),
@@ -209,7 +210,8 @@ impl<'a, 'i> Builder<'a, 'i> {
             max_runtime_ms: self.millis("max_runtime", self.worker.max_runtime_ms, report),
             cwd: self.cwd(report),
             shell: self.shell(report),
-            env: self.env(report),
+            env: env.names,
+            credentials: env.credentials,
             hooks: join(&self.worker.post_tools, hooks.post_tools),
             post_commit: join(&self.worker.post_commit, hooks.post_commit),
             commit_message: self.commit_message(report),

@@ -57,7 +57,7 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) max_runtime_ms: Option<u64>,
     pub(crate) cwd: String,
     pub(crate) shell: Shell,
-    pub(crate) env: Vec<String>,
+    pub(crate) env: settings::Env,
 }
 
 /// Where a worker stands and what it is read with.

@@ -185,6 +185,7 @@ impl Intake<'_> {
             requires,
             environment,
             env_names: skill.env.clone(),
+            credentials: skill.credentials.clone(),
             outputs,
             stdout_to,
             input_paths,

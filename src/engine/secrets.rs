@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::model::definition::Skill;
 use crate::model::{Diagnostic, Kind, RunId, diagnostic::chain};
 use crate::store::secrets::{SecretFiles, Secrets, SecretsError};
 
@@ -65,44 +66,69 @@ pub(super) fn sweep(state_dir: &Path, is_active: impl Fn(RunId) -> bool) {
     }
 }
 
-/// Variables that skills are given by name: from the engine's environment, else from a credential of
-/// the service manager (`$CREDENTIALS_DIRECTORY/<name>`). A name that is nowhere has no entry.
+/// Variables that skills are given by name. Where `credentials` has the name, its value is that credential of the
+/// service manager (`$CREDENTIALS_DIRECTORY/<credential>`); otherwise it is the engine's variable, else the credential
+/// that is called as the variable is. A value that is nowhere is refused.
 pub(super) fn of_environment(
     names: &[String],
+    credentials: &BTreeMap<String, String>,
     environment: &BTreeMap<String, String>,
-) -> Vec<(String, String)> {
-    let credential = |name: &str| {
-        let directory = environment.get("CREDENTIALS_DIRECTORY")?;
-        let text = std::fs::read_to_string(Path::new(directory).join(name)).ok()?;
-        Some(text.trim_end_matches('\n').to_owned())
+) -> Result<Vec<(String, String)>, Diagnostic> {
+    let value = |name: &String| {
+        match (credentials.get(name), environment.get(name)) {
+        (Some(credential), _) => of_credential(name, credential, environment)?.ok_or_else(|| {
+            let text = format!(
+                "the credential `{credential}` of the variable `{name}` is not passed to the engine"
+            );
+            let hint = format!(
+                "add `LoadCredential={credential}:/path/of/the/secret` to the service, and restart it"
+            );
+            Diagnostic::new(Kind::Blocked, "secret_missing", text).hint(hint)
+        }),
+        (None, Some(value)) => Ok(value.clone()),
+        (None, None) => of_credential(name, name, environment)?.ok_or_else(|| {
+            let text = format!("the variable `{name}` is not set where the engine runs");
+            Diagnostic::new(Kind::Blocked, "secret_missing", text)
+                .hint("set it there, for a service with `LoadCredential=` or `EnvironmentFile=`")
+        }),
+    }
     };
-    let found = |name: &String| {
-        let value = environment
-            .get(name)
-            .cloned()
-            .or_else(|| credential(name))?;
-        Some((name.clone(), value))
+    names
+        .iter()
+        .map(|name| Ok((name.clone(), value(name)?)))
+        .collect()
+}
+
+/// What a credential holds, without the ends of lines behind it; `None` where there is none of that name.
+fn of_credential(
+    name: &str,
+    credential: &str,
+    environment: &BTreeMap<String, String>,
+) -> Result<Option<String>, Diagnostic> {
+    let Some(directory) = environment.get("CREDENTIALS_DIRECTORY") else {
+        return Ok(None);
     };
-    names.iter().filter_map(found).collect()
+    match std::fs::read_to_string(Path::new(directory).join(credential)) {
+        Ok(text) => Ok(Some(text.trim_end_matches('\n').to_owned())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let text = format!(
+                "the credential `{credential}` of the variable `{name}` cannot be read: {error}"
+            );
+            Err(Diagnostic::new(Kind::Blocked, "secret_unreadable", text)
+                .hint("a variable holds text; hand a skill the path of anything else"))
+        }
+    }
 }
 
 /// Refuses what could not be kept out of logs, or is not there at all.
 pub(super) fn check(
-    names: &[String],
+    skill: &Skill,
     environment: &BTreeMap<String, String>,
     secrets: &Secrets,
 ) -> Result<(), Diagnostic> {
-    let found = of_environment(names, environment);
-    for name in names {
-        let Some((_, value)) = found.iter().find(|(known, _)| known == name) else {
-            return Err(Diagnostic::new(
-                Kind::Blocked,
-                "secret_missing",
-                format!("the variable `{name}` is not set where the engine runs"),
-            )
-            .hint("set it there, for a service with `LoadCredential=` or `EnvironmentFile=`"));
-        };
-        refuse_unmaskable(name, value)?;
+    for (name, value) in of_environment(&skill.env, &skill.credentials, environment)? {
+        refuse_unmaskable(&name, &value)?;
     }
     secrets
         .values

@@ -1,5 +1,6 @@
 //! Workers and skills as the catalog hands them out: parsed, normalised, every default filled in.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -251,6 +252,9 @@ pub struct Skill {
     pub shell: Shell,
     /// Names of secret variables that it sees.
     pub env: Vec<String>,
+    /// By name of such a variable, the credential of the service manager that holds its value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub credentials: BTreeMap<String, String>,
     /// Hooks that may block, the configuration's first.
     pub hooks: Vec<HookText>,
     /// Hooks after the commit.

@@ -277,6 +277,9 @@ pub struct RunSpec {
     pub environment: Vec<(String, String)>,
     /// Names of variables to take from the engine's environment; their values are secrets.
     pub env_names: Vec<String>,
+    /// By name of such a variable, the credential of the service manager that holds its value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub credentials: BTreeMap<String, String>,
     /// Declared outputs.
     pub outputs: Vec<OutputSpec>,
     /// Index of the output that standard output becomes.

@@ -141,3 +141,61 @@ fn a_run_whose_secrets_cannot_be_read_is_not_started() {
     daemon.stop();
     assert!(runs.iter().all(|run| !file(run).exists()));
 }
+
+const WITH_CREDENTIAL: &str = r#"
+  - {id: gated, description: d, run: 'GATE'}
+  - id: paying
+    description: d
+    env: [{name: STRIPE_KEY, credential: stripe-key}]
+    run: 'printf "%s" "$STRIPE_KEY" >> "$HOME/seen"; echo "key $STRIPE_KEY"'
+"#;
+
+#[test]
+fn a_credential_whose_name_no_variable_can_have_reaches_the_skill_masked() {
+    let skills = WITH_CREDENTIAL.replace("GATE", &Gate::text("gate"));
+    let workspace = Workspace::with_skills(&skills);
+    workspace.write("workerctl.yaml", "max_parallel: 1\n");
+    let mut gate = Gate::new(&workspace, "gate");
+    let credentials = workspace.home.join("credentials");
+    fs::create_dir(&credentials).unwrap();
+    let credential = credentials.join("stripe-key");
+    let variables = [
+        ("CREDENTIALS_DIRECTORY", credentials.to_str().unwrap()),
+        // The credential is asked for, so this is not taken in its place.
+        ("STRIPE_KEY", "of-the-environment"),
+    ];
+    let daemon = Daemon::start_with(&workspace, &variables);
+
+    let refused = workspace.run(&["run", "paying"]).expect_code(6);
+    assert!(refused.stderr.contains("`stripe-key`"), "{refused:?}");
+    let hint = "LoadCredential=stripe-key:/";
+    assert!(refused.stderr.contains(hint), "{refused:?}");
+    fs::write(&credential, [0xff; 16]).unwrap();
+    let refused = workspace.run(&["run", "paying"]).expect_code(6);
+    assert!(refused.stderr.contains("cannot be read"), "{refused:?}");
+
+    fs::write(&credential, format!("{OF_ENVIRONMENT}\n")).unwrap();
+    let done = workspace.run(&["run", "paying"]).expect_code(0);
+    expect_no_secret("what `run` shows", (done.stdout + &done.stderr).as_bytes());
+    let seen = workspace.home.join("seen");
+    assert_eq!(fs::read_to_string(&seen).unwrap(), OF_ENVIRONMENT);
+    let rendered = workspace.run(&["render", "paying"]).expect_code(0).stdout;
+    assert!(rendered.contains("STRIPE_KEY  secret"), "{rendered}");
+    expect_no_secret("`render`", rendered.as_bytes());
+
+    // It is taken away while a run that was accepted with it waits.
+    let gated = workspace.submit(&["gated"]);
+    assert_eq!(gate.reached().0, gated);
+    let waiting = workspace.submit(&["paying"]);
+    fs::remove_file(&credential).unwrap();
+    gate.pass();
+    let (code, detail) = workspace.wait(&waiting);
+    let failure = &detail["summary"]["outcome"]["failure"];
+    assert_eq!(
+        (code, &failure["code"]),
+        (1, &"secrets_unreadable".into()),
+        "{detail}"
+    );
+    assert_eq!(fs::read_to_string(&seen).unwrap(), OF_ENVIRONMENT);
+    daemon.stop();
+}

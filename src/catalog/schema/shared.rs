@@ -94,6 +94,24 @@ pub struct Hook {
     pub timeout: Option<String>,
 }
 
+/// A variable whose value is a credential.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct Env {
+    /// Name of the variable.
+    pub name: String,
+    /// Name of the credential as `LoadCredential=` of the service has it; without it the variable's own.
+    pub credential: Option<String>,
+}
+
+/// A list of variables, each a name or a map.
+pub(super) fn env(generator: &mut SchemaGenerator) -> Schema {
+    let map = generator.subschema_for::<Env>();
+    json_schema!({
+        "type": ["array", "null"],
+        "items": {"anyOf": [{"type": "string"}, map]},
+    })
+}
+
 /// The commit of a mutating run.
 #[derive(Debug, Clone, JsonSchema)]
 pub struct Commit {

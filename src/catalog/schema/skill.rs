@@ -3,7 +3,9 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::schedule::schedules;
-use super::shared::{Commit, Hooks, Retry, anything, duration, text, texts, verification};
+use super::shared::{
+    Commit, Env, Hooks, Retry, anything, duration, env, text, texts, verification,
+};
 use crate::model::definition::Shell;
 use crate::model::spec::OnCrash;
 
@@ -66,7 +68,8 @@ pub struct SkillKeys {
     /// Shell of its texts.
     pub shell: Option<Shell>,
     /// Names of the secret variables that it sees.
-    pub env: Option<Vec<String>>,
+    #[schemars(schema_with = "env")]
+    pub env: Option<Vec<Env>>,
     /// Commands that are told about its runs.
     pub hooks: Option<Hooks>,
     /// Its commit.

@@ -48,6 +48,7 @@ fn schemas_and_loader_know_the_same_keys() {
         (&worker, "/$defs/Backoff", keys::BACKOFF),
         (&worker, "/$defs/Hooks", keys::HOOKS),
         (&worker, "/$defs/Hook", keys::HOOK),
+        (&worker, "/$defs/Env", keys::ENV),
         (&worker, "/$defs/Commit", keys::COMMIT),
         (&worker, "/$defs/ScheduleMap", keys::SCHEDULE),
         (&worker, "/$defs/Follows", keys::AFTER),

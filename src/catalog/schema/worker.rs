@@ -3,7 +3,9 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::schedule::schedules;
-use super::shared::{Commit, Hooks, Retry, anything, duration, text, texts, verification};
+use super::shared::{
+    Commit, Env, Hooks, Retry, anything, duration, env, text, texts, verification,
+};
 use super::skill::SkillKeys;
 use crate::model::definition::Shell;
 
@@ -63,7 +65,8 @@ pub struct WorkerFile {
     #[schemars(schema_with = "skills")]
     pub skills: Option<Vec<SkillKeys>>,
     /// Names of the secret variables that every skill sees.
-    pub env: Option<Vec<String>>,
+    #[schemars(schema_with = "env")]
+    pub env: Option<Vec<Env>>,
     /// Directory of commands, relative to the workspace, which is the default.
     pub cwd: Option<String>,
     /// Shell of texts.

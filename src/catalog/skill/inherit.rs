@@ -136,16 +136,12 @@ impl<'a> Builder<'a, '_> {
             .unwrap_or(self.worker.shell)
     }
 
-    pub(super) fn env(&self, report: &mut Report) -> Vec<String> {
-        let mut names = self.worker.env.clone();
+    pub(super) fn env(&self, report: &mut Report) -> settings::Env {
+        let mut env = self.worker.env.clone();
         if let Some(view) = self.layers.get("env") {
-            for name in settings::env(view, report) {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
+            env.extend(settings::env(view, report));
         }
-        names
+        env
     }
 
     pub(super) fn commit_message(&mut self, report: &mut Report) -> Option<String> {

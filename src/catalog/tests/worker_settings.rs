@@ -1,5 +1,7 @@
 //! What a worker sets for its skills, and what a skill sets for itself.
 
+use std::collections::BTreeMap;
+
 use super::{ERROR, NOTE, WARNING, Workspace, check_worker, codes, expect, show};
 use crate::model::definition::{RunText, Shell};
 use crate::model::spec::OnCrash;
@@ -92,7 +94,7 @@ fn only_four_hook_names_are_known() {
 
 #[test]
 fn settings_are_inherited_and_merged() {
-    let yaml = "worker: {id: w}\nenv: [STRIPE_KEY]\ncwd: sub\nshell: bash\ntimeout: 5m\nhooks: {post_tools: [./hook], post_commit: {command: push, timeout: 5s}}\ncommit: {message: \"all: {{title}}\"}\nskills:\n  - {id: a, description: d, run: date}\n  - id: b\n    description: d\n    run: [git, log, \"{n}\"]\n    env: [OTHER, STRIPE_KEY]\n    cwd: .\n    shell: sh\n    timeout: 1s\n    on_crash: restore\n    hooks: {post_tools: [{command: x}]}\n    commit: {message: own}\n    idempotent: true\n    mutating: true\n";
+    let yaml = "worker: {id: w}\nenv: [STRIPE_KEY, {name: GIT_TOKEN, credential: git-token}, {name: KEPT, credential: kept.key}]\ncwd: sub\nshell: bash\ntimeout: 5m\nhooks: {post_tools: [./hook], post_commit: {command: push, timeout: 5s}}\ncommit: {message: \"all: {{title}}\"}\nskills:\n  - {id: a, description: d, run: date}\n  - id: b\n    description: d\n    run: [git, log, \"{n}\"]\n    env: [OTHER, {name: STRIPE_KEY, credential: stripe-key}, GIT_TOKEN]\n    cwd: .\n    shell: sh\n    timeout: 1s\n    on_crash: restore\n    hooks: {post_tools: [{command: x}]}\n    commit: {message: own}\n    idempotent: true\n    mutating: true\n";
     let workspace = Workspace::of_worker(yaml);
     workspace.write("workerctl.yaml", b"hooks: {post_tools: first}\n");
     let catalog = workspace.load();
@@ -108,7 +110,14 @@ fn settings_are_inherited_and_merged() {
         (b.cwd.as_str(), b.shell, b.timeout_ms),
         (".", Shell::Sh, Some(1_000))
     );
-    assert_eq!(b.env, ["STRIPE_KEY", "OTHER"]);
+    assert_eq!(a.env, ["STRIPE_KEY", "GIT_TOKEN", "KEPT"]);
+    assert_eq!(b.env, ["STRIPE_KEY", "GIT_TOKEN", "KEPT", "OTHER"]);
+    let of_worker = [("GIT_TOKEN", "git-token"), ("KEPT", "kept.key")];
+    let of_skill = [("KEPT", "kept.key"), ("STRIPE_KEY", "stripe-key")];
+    for (skill, credentials) in [(a, of_worker), (b, of_skill)] {
+        let pairs = credentials.map(|(name, from)| (name.to_owned(), from.to_owned()));
+        assert_eq!(skill.credentials, BTreeMap::from(pairs));
+    }
     assert_eq!(
         (a.on_crash, b.on_crash),
         (OnCrash::Verify, OnCrash::Restore)
@@ -133,6 +142,29 @@ fn bad_settings_reject_with_place_and_remedy() {
     let table = [
         ("env: {KEY: value}", "wrong-type", 2, 6, "list names only"),
         ("env: [\"A=b\"]", "env-name", 2, 7, "letters, digits"),
+        ("env: [stripe-key]", "env-name", 2, 7, "credential: api-key"),
+        (
+            "env: [{name: A-B, credential: x}]",
+            "env-name",
+            2,
+            14,
+            "letters, digits",
+        ),
+        (
+            "env: [{name: A, credential: ../x}]",
+            "credential-name",
+            2,
+            29,
+            "LoadCredential",
+        ),
+        (
+            "env: [{name: A, credential: a:b}]",
+            "credential-name",
+            2,
+            29,
+            "LoadCredential",
+        ),
+        ("env: [{credential: x}]", "wrong-type", 2, 7, "write text"),
         (
             "env: [WORKERCTL_RUN]",
             "env-name",

@@ -115,11 +115,16 @@ impl Logs {
     }
 
     fn open_log(&self, spec: &RunSpec) -> RunLog {
-        let (kept, refusal) = match secrets::read(&self.state_dir, spec.run, &spec.sensitive) {
+        let (kept, mut refusal) = match secrets::read(&self.state_dir, spec.run, &spec.sensitive) {
             Ok(kept) => (kept, None),
             Err(why) => (Secrets::default(), Some(why)),
         };
-        let mut environment = secrets::of_environment(&spec.env_names, &self.environment);
+        let found = secrets::of_environment(&spec.env_names, &spec.credentials, &self.environment);
+        // They were there when the run was accepted: another engine goes on with it, and has them no more.
+        let mut environment = found.unwrap_or_else(|missing| {
+            refusal.get_or_insert(missing.message);
+            Vec::new()
+        });
         let named: Vec<(&str, &[u8])> = environment
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_bytes()))

@@ -180,7 +180,7 @@ impl Intake<'_> {
             }
         }
         files(values, rendered, &mut secrets);
-        secrets::check(&self.skill.env, self.around.environment, &secrets)?;
+        secrets::check(self.skill, self.around.environment, &secrets)?;
         Ok((environment, secrets))
     }
 
