@@ -164,6 +164,10 @@ pub fn process_environment() -> BTreeMap<String, String> {
 
 /// Runs the daemon until it has been drained by a signal or a client. `Ok`: it ended in order.
 pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
+    run(options).map_err(engine::unless_it_passes)
+}
+
+fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
     let clock = Arc::new(SystemClock::default());
     let succession = Succession::new(clock, &options.workspace, &options.state_dir);
     let endpoint = if let Some(endpoint) = Endpoint::passed()? {

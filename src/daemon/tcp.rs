@@ -65,7 +65,12 @@ impl TcpDoor {
 
 fn taken(listen: &str, error: &io::Error) -> Diagnostic {
     let why = format!("`{listen}` cannot be listened at: {error}");
-    Diagnostic::new(Kind::Conflict, "address", why).hint(
+    let kind = match error.kind() {
+        // Who may listen there does not change while it is tried again.
+        io::ErrorKind::PermissionDenied => Kind::Blocked,
+        _ => Kind::Conflict,
+    };
+    Diagnostic::new(kind, "address", why).hint(
         "`mcp: {http: {listen: …}}` in workerctl.yaml names another port; `ss -ltnp` tells who has this one",
     )
 }

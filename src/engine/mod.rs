@@ -63,7 +63,7 @@ use view::View;
 pub use hold::refuse_where_held;
 pub use looks::{Hints, Watched};
 pub use request::ENDED_OPEN;
-pub use unusable::unusable;
+pub use unusable::{unless_it_passes, unusable};
 
 /// Code of the refusal where another engine has the workspace or the state directory.
 pub const ENGINE_RUNNING: &str = "engine_running";
@@ -429,11 +429,11 @@ fn gone(message: String) -> Diagnostic {
 fn store_diagnostic(error: &StoreError) -> Diagnostic {
     let message = crate::model::diagnostic::chain(error);
     match error {
-        StoreError::Full { .. } => Diagnostic::new(Kind::Blocked, "disk_full", message)
+        StoreError::Full { .. } => Diagnostic::new(Kind::Blocked, unusable::DISK_FULL, message)
             .hint("free some space and start again"),
-        StoreError::Newer { .. } => Diagnostic::new(Kind::Internal, "store_newer", message)
+        StoreError::Newer { .. } => Diagnostic::new(Kind::Blocked, "store_newer", message)
             .hint("use the newer program, or another `--state-dir`"),
-        StoreError::Corrupt { .. } => Diagnostic::new(Kind::Internal, "store_corrupt", message)
+        StoreError::Corrupt { .. } => Diagnostic::new(Kind::Blocked, "store_corrupt", message)
             .hint("`workerctl store verify` shows the damage, `workerctl store rebuild` restores from the threads"),
         StoreError::Gone { .. } => gone(message),
         StoreError::Broken { source, .. } => unusable(

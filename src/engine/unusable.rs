@@ -2,21 +2,46 @@
 
 use std::io;
 
+use rustix::io::Errno;
+
 use crate::model::{Diagnostic, Kind};
 
+/// Code of what is refused for want of space.
+pub(super) const DISK_FULL: &str = "disk_full";
+
+/// Code of what is refused because its file system is read-only.
+const READ_ONLY: &str = "read_only";
+
 /// A place that cannot be used: no space is left there, it may not be written, or else `remedy` helps.
+///
+/// What only a person can mend is `Blocked`, also what stands in the way.
 pub fn unusable(code: &str, message: String, error: &io::Error, remedy: &str) -> Diagnostic {
+    const WRITABLE: &str =
+        "make it writable for this user, or name another state directory with `--state-dir`";
+    let in_the_way = [Errno::NOTDIR, Errno::EXIST, Errno::ISDIR, Errno::LOOP];
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Diagnostic::new(Kind::Blocked, "disk_full", message)
+            Diagnostic::new(Kind::Blocked, DISK_FULL, message)
                 .hint("free some space and start again")
         }
-        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Diagnostic::new(
-            Kind::Blocked,
-            code,
-            message,
-        )
-        .hint("make it writable for this user, or name another state directory with `--state-dir`"),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Diagnostic::new(Kind::Blocked, READ_ONLY, message).hint(WRITABLE)
+        }
+        io::ErrorKind::PermissionDenied => {
+            Diagnostic::new(Kind::Blocked, code, message).hint(WRITABLE)
+        }
+        _ if Errno::from_io_error(error).is_some_and(|errno| in_the_way.contains(&errno)) => {
+            Diagnostic::new(Kind::Blocked, code, message).hint(remedy)
+        }
         _ => Diagnostic::new(Kind::Internal, code, message).hint(remedy),
     }
+}
+
+/// Why an engine did not start, for a service manager: a disk that is full or read-only may not be so for long, so it
+/// counts as a failure, which is tried again, and not as a refusal, which is final.
+pub fn unless_it_passes(mut refused: Diagnostic) -> Diagnostic {
+    if [DISK_FULL, READ_ONLY].contains(&refused.code.as_str()) {
+        refused.kind = Kind::Internal;
+    }
+    refused
 }

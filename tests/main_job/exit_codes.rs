@@ -1,8 +1,14 @@
 //! Every exit code, from the real program.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+
 use rustix::process::Signal;
 
 use crate::workspace::Workspace;
+use crate::workspace::daemon::Daemon;
+use crate::workspace::disk::Small;
 use crate::workspace::gate::Gate;
 
 const SKILLS: &str = r#"
@@ -101,4 +107,119 @@ fn ctrl_c_is_130_and_what_was_changed_is_put_back() {
     started.end().expect_code(130);
     workspace.expect_no_process();
     assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+}
+
+/// Exit codes after which systemd does not start the daemon again, as both units have them.
+fn final_codes() -> Vec<i32> {
+    let units = ["workerctl.service", "user/workerctl.service"].map(|unit| {
+        let path = format!("{}/systemd/{unit}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let codes = text
+            .lines()
+            .find_map(|line| line.strip_prefix("RestartPreventExitStatus="));
+        let codes = codes.unwrap().split(' ').map(|code| code.parse().unwrap());
+        codes.collect::<Vec<i32>>()
+    });
+    assert_eq!(units[0], units[1]);
+    units[0].clone()
+}
+
+/// Starts a daemon that cannot serve, and says how it ended.
+fn daemon_ends_with(workspace: &Workspace, variables: &[(&str, &str)], place: &Path) -> i32 {
+    let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
+    command.arg("-C").arg(place).arg("daemon");
+    command.env("WORKERCTL_STATE_DIR", workspace.state());
+    command.envs(variables.iter().copied());
+    let mut started = workspace.start(&mut command);
+    assert!(
+        started.ends_within(Duration::from_mins(1)),
+        "{variables:?} {}",
+        place.display()
+    );
+    let done = started.end();
+    assert!(done.stderr.contains("hint:"), "{variables:?}: {done:?}");
+    done.code
+}
+
+#[test]
+fn a_daemon_that_no_restart_can_mend_is_not_started_again_by_the_units() {
+    let workspace = workspace();
+    workspace.run(&["run", "good"]).expect_code(0);
+    let ends =
+        |variables: &[(&str, &str)]| daemon_ends_with(&workspace, variables, &workspace.root);
+    let open_to_all = workspace.home.join("open");
+    std::fs::create_dir(&open_to_all).unwrap();
+    let mode = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&open_to_all, mode).unwrap();
+    let socket = open_to_all.join("s");
+    let empty = tempfile::tempdir().unwrap();
+
+    let mut found = vec![
+        ("a filter", 2, ends(&[("WORKERCTL_LOG", "a=b=c")])),
+        (
+            "no workspace",
+            3,
+            daemon_ends_with(&workspace, &[], empty.path()),
+        ),
+        (
+            "a directory that others may write",
+            6,
+            ends(&[("WORKERCTL_SOCKET", socket.to_str().unwrap())]),
+        ),
+    ];
+    workspace.write(
+        "workerctl.yaml",
+        "mcp: {http: {listen: '127.0.0.1:0', token_file: /nowhere/token}}\n",
+    );
+    found.push(("no token", 2, ends(&[])));
+    workspace.write("workerctl.yaml", "");
+
+    let in_the_way = workspace.state().join("live");
+    std::fs::rename(&in_the_way, workspace.home.join("live")).unwrap();
+    std::fs::write(&in_the_way, "x").unwrap();
+    found.push(("a file in the way", 6, ends(&[])));
+    std::fs::remove_file(&in_the_way).unwrap();
+
+    let witness = workspace.state().join("store/witness");
+    let written = std::fs::read(&witness).unwrap();
+    std::fs::write(&witness, "workerctl-store 999 of a later version").unwrap();
+    found.push(("a newer store", 6, ends(&[])));
+    std::fs::write(&witness, written).unwrap();
+    std::fs::remove_dir_all(workspace.state().join("store/db")).unwrap();
+    found.push(("a damaged store", 6, ends(&[])));
+
+    for (what, expected, code) in found {
+        assert_eq!(code, expected, "{what}");
+        assert!(final_codes().contains(&code), "{what} is tried again");
+    }
+}
+
+#[test]
+fn a_daemon_that_a_restart_may_mend_is_started_again_by_the_units() {
+    let workspace = workspace();
+    let daemon = Daemon::start(&workspace);
+    let other = [("WORKERCTL_SOCKET", "other.sock")];
+    let mut found = vec![(
+        "the workspace is taken",
+        8,
+        daemon_ends_with(&workspace, &other, &workspace.root),
+    )];
+    daemon.stop();
+    if let Some(small) = Small::create(1) {
+        small.fill();
+        let state = small.path().join("state");
+        let full = [("WORKERCTL_STATE_DIR", state.to_str().unwrap())];
+        let full = daemon_ends_with(&workspace, &full, &workspace.root);
+        found.push(("a full disk", 1, full));
+        // The token is written before the engine is started.
+        let config = "mcp: {http: {listen: '127.0.0.1:0'}}\n";
+        workspace.write("workerctl.yaml", config);
+        let state = [("WORKERCTL_STATE_DIR", small.path().to_str().unwrap())];
+        let token = daemon_ends_with(&workspace, &state, &workspace.root);
+        found.push(("a full disk under the token", 1, token));
+    }
+    for (what, expected, code) in found {
+        assert_eq!(code, expected, "{what}");
+        assert!(!final_codes().contains(&code), "{what} is not tried again");
+    }
 }

@@ -227,17 +227,18 @@ fn a_store_without_its_database_is_no_healthy_one_and_threads_restore_it() {
 }
 
 #[test]
-fn a_place_for_the_state_that_is_full_or_read_only_is_6() {
+fn a_place_for_the_state_that_is_full_or_read_only_is_6_and_for_a_daemon_1() {
     let Some(disk) = Disk::create(4) else { return };
     let workspace = Workspace::with_skills(SKILLS);
     let state = disk.path().join("state");
     let refused = |remedy: &str| {
-        for arguments in [&["runs"][..], &["run", "good"], &["daemon"]] {
+        // A service manager tries again after 1.
+        for (arguments, code) in [(&["runs"][..], 6), (&["run", "good"], 6), (&["daemon"], 1)] {
             let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
             command.arg("-C").arg(&workspace.root);
             command.arg("--state-dir").arg(&state).args(arguments);
             command.env("XDG_RUNTIME_DIR", "/proc");
-            let done = workspace.start(&mut command).end().expect_code(6);
+            let done = workspace.start(&mut command).end().expect_code(code);
             assert!(done.stderr.contains(remedy), "{arguments:?}: {done:?}");
         }
     };

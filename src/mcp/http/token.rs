@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use sha2::{Digest, Sha256};
 
+use crate::engine;
 use crate::model::{Diagnostic, Kind};
 
 /// Name of the file in the state directory where the configuration names none.
@@ -44,7 +45,10 @@ impl Token {
     ) -> Result<Token, Diagnostic> {
         let Some(named) = named else {
             let path = state_dir.join(OWN_FILE);
-            make(&path).map_err(|error| unusable(&path, &error.to_string(), STATE_HINT))?;
+            make(&path).map_err(|error| {
+                let told = unusable(&path, &error.to_string(), STATE_HINT);
+                engine::unusable("token_file", told.message, &error, STATE_HINT)
+            })?;
             return of_file(&path, false);
         };
         let of_unit = named.strip_prefix("$CREDENTIALS_DIRECTORY/");
