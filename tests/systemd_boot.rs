@@ -14,6 +14,10 @@
 mod guest;
 #[path = "systemd_boot/installed.rs"]
 mod installed;
+#[path = "systemd_boot/of_user.rs"]
+mod of_user;
+#[path = "systemd_boot/skills.rs"]
+mod skills;
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
@@ -50,6 +54,7 @@ fn the_service_lives_as_its_units_say() {
     let workspace = Workspace::with_skills(SKILLS);
     // What runs when the daemon is asked to stop is cut off after a moment, where nothing else is set.
     workspace.write("workerctl.yaml", "drain_grace: 1s\n");
+    skills::furnish(&workspace);
     workspace.commit_all("configuration");
     let Some(guest) = Guest::boot(&workspace) else {
         return;
@@ -57,6 +62,7 @@ fn the_service_lives_as_its_units_say() {
     let mut installed = Installed::new(&guest, &workspace);
     the_first_connection_starts_it(&mut installed);
     skills_write_where_they_may(&mut installed);
+    every_skill_works(&installed);
     a_kill_is_survived(&mut installed);
     a_reload_reads_definitions_again(&mut installed);
     what_takes_too_long_is_cut_off_and_repeated(&mut installed);
@@ -67,11 +73,12 @@ fn the_service_lives_as_its_units_say() {
     the_socket_goes_with_its_unit(&installed);
     without_the_socket_unit_it_opens_its_own(&mut installed);
     installed.expect_heard();
+    of_user::every_skill_works_for_a_user(&guest);
     guest.halt();
 }
 
 fn the_first_connection_starts_it(installed: &mut Installed<'_>) {
-    installed.copy_unit(SOCKET);
+    installed.install(&["--socket-unit"]);
     installed.systemctl(&["enable", "--now", SOCKET]);
     assert_eq!(installed.property(SOCKET, "SubState"), "listening");
     assert_eq!(installed.property(SERVICE, "ActiveState"), "inactive");
@@ -83,7 +90,11 @@ fn the_first_connection_starts_it(installed: &mut Installed<'_>) {
     let states = ["ActiveState", "SubState", "Type", "NotifyAccess"];
     let found = states.map(|name| installed.property(SERVICE, name));
     assert_eq!(found, ["active", "running", "notify", "main"]);
-    installed.await_property("StatusText", "0 running, 0 queued");
+    eventually("it tells systemd what it does", || {
+        let text = installed.property(SERVICE, "StatusText");
+        // What is due next stands behind it.
+        text.starts_with("0 running, 0 queued").then_some(())
+    });
     let private = (0o700, USER.to_owned());
     assert_eq!(installed.mode_and_owner(STATE), private);
     assert_eq!(installed.mode_and_owner("/run/workerctl"), private);
@@ -107,6 +118,22 @@ fn skills_write_where_they_may(installed: &mut Installed<'_>) {
     let (_, code, log) = installed.complete("state");
     assert_eq!(code, 0, "{log}");
     installed.await_file("by-skill");
+}
+
+/// The examples, and outputs of every type, with the `PATH` that the documentation tells of.
+fn every_skill_works(installed: &Installed<'_>) {
+    let service = skills::Service {
+        workerctl: &|arguments| installed.workerctl(arguments),
+        workspace: &installed.guest.path(WORKSPACE),
+        folder: STATE,
+    };
+    service.run_all();
+    service.expect_documented_path();
+    installed.settings("Environment=PATH=/opt/tools:/usr/bin:/bin\n");
+    installed.systemctl(&["restart", SERVICE]);
+    assert_eq!(service.path(), "/opt/tools:/usr/bin:/bin");
+    installed.settings("");
+    installed.systemctl(&["restart", SERVICE]);
 }
 
 fn a_kill_is_survived(installed: &mut Installed<'_>) {
@@ -163,7 +190,7 @@ fn a_reload_reads_definitions_again(installed: &mut Installed<'_>) {
         .guest
         .expect(&["chown", "-R", "workerctl:workerctl", &owned]);
     installed.systemctl(&["reload", SERVICE]);
-    installed.await_log("definitions were read again workers=2");
+    installed.await_log("definitions were read again workers=6");
     assert_eq!(installed.main_process(), former);
     installed.await_property("SubState", "running");
     let (_, code, log) = installed.complete("late");

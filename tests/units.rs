@@ -93,6 +93,97 @@ fn the_system_unit_is_hardened() {
     assert!(output.status.success(), "{said}");
 }
 
+/// Runs the real program in a home of its own.
+fn workerctl(home: &Path, workspace: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_workerctl"))
+        .env_clear()
+        .env("HOME", home)
+        .arg("-C")
+        .arg(workspace)
+        .args(arguments)
+        .output()
+        .expect("the program runs")
+}
+
+#[test]
+fn printed_units_hold_for_systemd_whatever_the_workspace_is_called() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().canonicalize().expect("a path");
+    for name in ["plain", "two words", "100%h", "\"quoted\" $HOME \\x"] {
+        let workspace = root.join(name);
+        std::fs::create_dir_all(workspace.join("workers")).expect("made");
+        let state = workspace.join("kept here");
+        let state = ["--state-dir", state.to_str().expect("text")];
+        for (options, file, managers) in [
+            (
+                &["--run-as", "robot"][..],
+                "workerctl.service",
+                &["verify"][..],
+            ),
+            (&["--socket-unit"], "workerctl.socket", &["verify"]),
+            (&["--user"], "workerctl.service", &["--user", "verify"]),
+        ] {
+            let asked = [&["unit", "print"], options, &state].concat();
+            let printed = workerctl(&root, &workspace, &asked);
+            assert!(printed.status.success(), "{printed:?}");
+            // It lies below /tmp, which the unit of the system hides.
+            let warned = String::from_utf8_lossy(&printed.stderr).contains("PrivateTmp=yes");
+            assert_eq!(warned, !options.contains(&"--user"), "{printed:?}");
+            let units = root.join("units");
+            std::fs::create_dir_all(&units).expect("made");
+            std::fs::write(units.join(file), &printed.stdout).expect("written");
+            let command = [managers, &["--man=no"]].concat();
+            let Some(verified) = analyze(&command, &[units.join(file)]) else {
+                return;
+            };
+            let said = [verified.stdout, verified.stderr].concat();
+            assert!(
+                verified.status.success() && said.is_empty(),
+                "{name}: {options:?}: {}\n{}",
+                String::from_utf8_lossy(&said),
+                String::from_utf8_lossy(&printed.stdout)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_somebody_changed_is_replaced_only_when_asked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let root = directory.path().canonicalize().expect("a path");
+    std::fs::create_dir(root.join("workers")).expect("made");
+    let unit = root.join(".config/systemd/user/workerctl.service");
+    let install = |options: &[&str]| {
+        let asked = [&["unit", "install", "--user"], options].concat();
+        let done = workerctl(&root, &root, &asked);
+        let told = [done.stdout, done.stderr].concat();
+        (
+            done.status.code(),
+            String::from_utf8_lossy(&told).into_owned(),
+        )
+    };
+    let read = || std::fs::read_to_string(&unit).expect("a unit");
+    let (code, told) = install(&[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("written") && told.contains("systemctl --user daemon-reload"));
+    let first = read();
+    let place = format!("WorkingDirectory={}\n", root.display());
+    assert!(first.contains(&place), "{first}");
+    assert!(install(&[]).1.contains("kept"));
+
+    let changed = first.replace("WatchdogSec=60s", "WatchdogSec=10min");
+    std::fs::write(&unit, &changed).expect("written");
+    let (code, told) = install(&[]);
+    assert_eq!(code, Some(8), "{told}");
+    assert!(told.contains("--force"), "{told}");
+    assert_eq!(read(), changed);
+    assert_eq!(install(&["--force"]).0, Some(0));
+    assert_eq!(read(), first);
+    // What is below /tmp would not be seen by a service of the system; nothing is written for it.
+    let refused = workerctl(&root, &root, &["unit", "install"]);
+    assert_eq!(refused.status.code(), Some(6), "{refused:?}");
+}
+
 #[test]
 fn the_units_keep_what_the_daemon_relies_on() {
     for unit in ["workerctl.service", "user/workerctl.service"] {
@@ -105,6 +196,7 @@ fn the_units_keep_what_the_daemon_relies_on() {
             "OOMPolicy=continue",
             "UMask=0077",
             "ExecReload=/bin/kill -HUP $MAINPID",
+            "RestartPreventExitStatus=2 3 4 6",
         ] {
             assert!(
                 text.lines().any(|found| found == line),

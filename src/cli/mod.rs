@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand};
 use commands::{
     cancel, check, completions, config, daemon, demo, diff, doctor, drain, init, logs, mcp, new,
     reload, render as rendering, resolve, retry, run, runs, schedule, schema, show, skill, skills,
-    status, store, threads, version, wait, workers,
+    status, store, threads, unit, version, wait, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -105,6 +105,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Be the daemon of the workspace, in the foreground
     Daemon(daemon::Args),
+    /// Print or install the units of the daemon for systemd
+    Unit(unit::Args),
     /// Serve skills and runs over standard input and output to a client of the Model Context Protocol
     Mcp(mcp::Args),
     /// Make the daemon read definitions again
@@ -147,6 +149,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Schedule(args) => schedule::perform(session, args),
         Command::Doctor(args) => doctor::perform(session, args),
         Command::Daemon(args) => daemon::perform(session, args),
+        Command::Unit(args) => unit::perform(session, args),
         Command::Mcp(args) => mcp::perform(session, args),
         Command::Reload(args) => reload::perform(session, args),
         Command::Drain(args) => drain::perform(session, args),

@@ -1,6 +1,6 @@
 //! Git repositories: the one place of the command line that names the git room.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::git::{self, FirstCommit, GitError, Head, RepoPath};
 use crate::model::{Diagnostic, Kind, Timestamp};
@@ -21,6 +21,20 @@ pub(crate) fn locate(directory: &Path) -> Result<Repository, Diagnostic> {
     git::locate(directory)
         .map(|facts| told(&facts))
         .map_err(|error| refused(&error))
+}
+
+/// Directories that git writes to for a workspace and that lie outside of it: those of its repository where the workspace
+/// is a linked work tree or a directory of a larger one.
+pub(crate) fn outside(workspace: &Path) -> Vec<PathBuf> {
+    let Ok(facts) = git::locate(workspace) else {
+        return Vec::new();
+    };
+    let mut found = vec![facts.common_dir];
+    if !facts.git_dir.starts_with(&found[0]) {
+        found.push(facts.git_dir);
+    }
+    found.retain(|directory| !directory.starts_with(workspace));
+    found
 }
 
 /// Makes a repository where there is none; `None`: the directory lies in one, however broken.

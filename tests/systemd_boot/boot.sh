@@ -49,7 +49,14 @@ mkdir "$units/sockets.target.wants" "$units/sysinit.target.wants"
 ln -s ../systemd-journald.socket "$units/sockets.target.wants/"
 ln -s ../systemd-journald.service "$units/sysinit.target.wants/"
 ln -s multi-user.target "$units/default.target"
-for generators in usr/lib/systemd/system-generators usr/local/lib/systemd; do
+units=usr/lib/systemd/user
+mount -t tmpfs -o mode=755 tmpfs "$units"
+for unit in app.slice basic.target default.target exit.target paths.target session.slice shutdown.target \
+    sockets.target systemd-exit.service timers.target; do
+    cp "/$units/$unit" "$units/" || lacks "systemd has no $unit of users here"
+done
+for generators in usr/lib/systemd/system-generators usr/lib/systemd/user-generators \
+    usr/lib/systemd/user-environment-generators usr/local/lib/systemd; do
     if [ -d "$generators" ]; then
         mount -t tmpfs -o mode=755 tmpfs "$generators"
     fi

@@ -61,7 +61,16 @@ impl<'a> Installed<'a> {
         ] {
             installed.git(&["-C", WORKSPACE, "config", key, value]);
         }
-        installed.copy_unit(SERVICE);
+        installed.install(&[]);
+        for unit in [SERVICE, SOCKET] {
+            let text = fs::read_to_string(guest.path(&format!("/etc/systemd/system/{unit}")));
+            let shipped = format!("{}/systemd/{unit}", env!("CARGO_MANIFEST_DIR"));
+            if unit == SERVICE {
+                assert_eq!(text.unwrap(), fs::read_to_string(shipped).unwrap());
+            } else {
+                assert!(text.is_err(), "it was not asked for");
+            }
+        }
         installed
     }
 
@@ -70,12 +79,15 @@ impl<'a> Installed<'a> {
         done.expect_code(0).stdout
     }
 
-    /// Copies a unit of the project to where systemd looks for it.
-    pub(crate) fn copy_unit(&self, unit: &str) {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/");
-        let text = fs::read_to_string(format!("{source}{unit}")).unwrap();
-        self.guest
-            .write(&format!("/etc/systemd/system/{unit}"), &text);
+    /// Has the program install its units, and does what it says comes next but for starting them.
+    pub(crate) fn install(&self, options: &[&str]) {
+        let command = ["workerctl", "-C", WORKSPACE, "unit", "install"];
+        let next = self.guest.expect(&[&command, options].concat());
+        assert!(
+            next.contains("systemctl enable --now workerctl\n"),
+            "{next}"
+        );
+        assert!(!next.contains("useradd"), "the account is there: {next}");
         self.systemctl(&["daemon-reload"]);
     }
 

@@ -27,6 +27,7 @@ pub(super) mod skills;
 pub(super) mod status;
 pub(super) mod store;
 pub(super) mod threads;
+pub(super) mod unit;
 pub(super) mod version;
 pub(super) mod wait;
 pub(super) mod workers;

@@ -37,7 +37,7 @@ pub(super) fn installed(site: &Site) -> Finding {
         (Some(unit), _) => judged(site, &unit),
         (None, Some(unit)) => Finding::new("unit", State::Good, unit.display().to_string()),
         (None, None) => Finding::new("unit", State::Hint, "no `workerctl` service is installed")
-            .hint("`systemd/` of the source tree has units to copy"),
+            .hint("`workerctl unit install` writes one"),
     }
 }
 

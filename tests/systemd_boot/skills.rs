@@ -1,0 +1,117 @@
+//! What a service is for: every example skill, and outputs of every type.
+
+use std::fs;
+use std::path::Path;
+
+use crate::workspace::{Done, Workspace};
+
+/// A skill for each type of output, and for each way to write one.
+const OUTPUTS: &str = r##"
+  - {id: markdown, description: d, run: 'echo "# told"', interface: {outputs: [{type: markdown, destination: made/told.md}]}}
+  - {id: json, description: d, run: 'echo "{}" > {json}', interface: {outputs: [{type: json, destination: made/deep/er/data.json}]}}
+  - {id: file, description: d, run: 'echo x > {file}.new; mv {file}.new {file}', interface: {outputs: [{type: file, destination: made/file}]}}
+  - {id: folder, description: d, run: 'echo "# {date}"', interface: {outputs: [{type: markdown, destination: made/folder/}]}}
+  - {id: commit, description: d, mutating: true, run: 'echo x >> tracked.txt', interface: {outputs: [{type: git_commit}]}}
+  - id: kept
+    description: d
+    mutating: true
+    run: 'echo "# $WORKERCTL_RUN"'
+    interface: {outputs: [{type: markdown, destination: made/kept.md}, {type: git_commit}]}
+  - {id: console, description: d, run: 'echo said', interface: {outputs: [{type: console}]}}
+  - {id: path, description: d, run: 'printf "PATH=%s\n" "$PATH"'}
+"##;
+
+/// Example skills that cannot do without inputs here; the folder of backups is added.
+const FULL_DISKS_ARE_FINE: &str = "limit=100";
+
+/// Writes the example workers and those of this file to a workspace.
+pub(crate) fn furnish(workspace: &Workspace) {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("workers");
+    copy(&examples, &workspace.root.join("workers"));
+    workspace.worker("outputs", OUTPUTS);
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().flatten() {
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// A service that runs, as those see it who ask it for runs.
+pub(crate) struct Service<'a> {
+    /// Runs the program against it.
+    pub(crate) workerctl: &'a dyn Fn(&[&str]) -> Done,
+    /// Its workspace, as the test sees it.
+    pub(crate) workspace: &'a Path,
+    /// A folder with files of today that skills may read.
+    pub(crate) folder: &'a str,
+}
+
+impl Service<'_> {
+    /// Runs every example and a skill for each type of output; all succeed.
+    pub(crate) fn run_all(&self) {
+        let folder = format!("folder={}", self.folder);
+        let listed = (self.workerctl)(&["skills", "--json"])
+            .expect_code(0)
+            .value();
+        let names = listed["skills"].as_array().unwrap().iter();
+        let names = names.map(|skill| skill["address"].as_str().unwrap().to_owned());
+        let examples: Vec<String> = names
+            .filter(|name| !name.starts_with("w/") && name != "outputs/path")
+            .collect();
+        assert_eq!(examples.len(), 9 + 7, "{examples:?}");
+        for skill in examples {
+            let mut command = vec!["run", "--json", skill.as_str()];
+            match skill.as_str() {
+                "host-watch/backup-freshness" => command.extend(["-i", &folder]),
+                "host-watch/disk-report" => command.extend(["-i", FULL_DISKS_ARE_FINE]),
+                _ => {}
+            }
+            let done = (self.workerctl)(&command);
+            assert_eq!(done.code, 0, "{skill}: {done:?}");
+            let outputs = &done.value()["summary"]["results"]["outputs"];
+            let whole = outputs.as_array().into_iter().flatten();
+            for output in whole.filter(|output| output["path"].is_string()) {
+                let path = self.workspace.join(output["path"].as_str().unwrap());
+                let file = fs::metadata(&path).unwrap();
+                assert!(file.is_file() && file.len() > 0, "{skill}: {output}");
+            }
+        }
+        let made = |path: &str| fs::read_to_string(self.workspace.join("made").join(path)).unwrap();
+        assert_eq!(made("told.md"), "# told\n");
+        assert_eq!(made("deep/er/data.json"), "{}\n");
+        assert_eq!(made("file"), "x\n");
+        let folder = fs::read_dir(self.workspace.join("made/folder")).unwrap();
+        let names: Vec<_> = folder.flatten().map(|entry| entry.file_name()).collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert!(names[0].to_str().unwrap().ends_with("-folder.md"));
+    }
+
+    /// What a skill sees as `PATH`.
+    pub(crate) fn path(&self) -> String {
+        let done = (self.workerctl)(&["run", "outputs/path"]).expect_code(0);
+        let told = format!("{}{}", done.stdout, done.stderr);
+        let (_, rest) = told.split_once("PATH=").unwrap();
+        rest.lines().next().unwrap().trim().to_owned()
+    }
+
+    /// Asserts that skills see the `PATH` that the documentation tells of.
+    pub(crate) fn expect_documented_path(&self) {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/installation.md");
+        let page = fs::read_to_string(page).unwrap();
+        let (path, documented) = (self.path(), "A skill sees");
+        let lines = page.lines().filter(|line| line.starts_with(documented));
+        assert!(
+            lines
+                .into_iter()
+                .any(|line| line.contains(&format!("`{path}`"))),
+            "no line that begins `{documented}` has `{path}`"
+        );
+    }
+}
