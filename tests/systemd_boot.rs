@@ -129,11 +129,52 @@ fn every_skill_works(installed: &Installed<'_>) {
     };
     service.run_all();
     service.expect_documented_path();
+    assert_eq!(service.failing_in_engine(), []);
     installed.settings("Environment=PATH=/opt/tools:/usr/bin:/bin\n");
     installed.systemctl(&["restart", SERVICE]);
     assert_eq!(service.path(), "/opt/tools:/usr/bin:/bin");
+    the_daemon_says_what_its_unit_forbids(installed, &service);
+    // A refused call may be got over without a word: with this it kills whoever makes it.
+    installed.settings("SystemCallErrorNumber=kill\n");
+    installed.systemctl(&["restart", SERVICE]);
+    let unharmed = installed.main_process();
+    service.run_all();
+    assert_eq!(installed.main_process(), unharmed);
     installed.settings("");
     installed.systemctl(&["restart", SERVICE]);
+}
+
+/// What this command's own process could do does not count.
+fn the_daemon_says_what_its_unit_forbids(installed: &Installed<'_>, service: &skills::Service<'_>) {
+    let forbidden = |settings: &str| {
+        installed.settings(settings);
+        installed.systemctl(&["restart", SERVICE]);
+        service.failing_in_engine()
+    };
+    let read_only = forbidden("ReadWritePaths=\nReadWritePaths=-/srv/workerctl/.workerctl/lock\n");
+    let messages: Vec<_> = read_only
+        .iter()
+        .map(|(message, _)| message.as_str())
+        .collect();
+    assert_eq!(messages.len(), 2, "{read_only:?}");
+    assert!(messages[0].starts_with("outputs cannot be written in /srv/workerctl: "));
+    assert!(messages[1].starts_with("commits cannot be written to /srv/workerctl/.git: "));
+    let line = "add `ReadWritePaths=/srv/workerctl";
+    assert!(
+        read_only.iter().all(|(_, hint)| hint.contains(line)),
+        "{read_only:?}"
+    );
+
+    let filtered = forbidden("SystemCallFilter=~pidfd_open\n");
+    let start = "commands cannot be started and marked in /srv/workerctl: ";
+    assert!(
+        filtered.len() == 1 && filtered[0].0.starts_with(start),
+        "{filtered:?}"
+    );
+    assert!(
+        filtered[0].1.contains("`SystemCallFilter=`"),
+        "{filtered:?}"
+    );
 }
 
 fn a_kill_is_survived(installed: &mut Installed<'_>) {

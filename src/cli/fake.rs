@@ -15,7 +15,7 @@ use super::interrupts::{Interrupt, Told};
 use crate::model::schedule::{Fate, SlotRow};
 use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest, Probe,
     ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
     RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView, SlotsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
@@ -40,6 +40,8 @@ pub(crate) struct Fake {
     pub(crate) daemon: bool,
     /// In which condition the engine is.
     pub(crate) condition: &'static str,
+    /// What it says of what skills need.
+    pub(crate) probes: Vec<Probe>,
     /// Its schedules.
     pub(crate) schedules: Vec<ScheduleView>,
     /// Rows of their ledger.
@@ -60,6 +62,7 @@ impl Default for Fake {
             refusal: None,
             daemon: true,
             condition: "ready",
+            probes: Vec::new(),
             schedules: Vec::new(),
             slots: Vec::new(),
             asked: Mutex::new(Vec::new()),
@@ -322,6 +325,10 @@ impl Control for Fake {
             syncs: 3,
             commits: 2,
         })
+    }
+
+    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
+        Ok(self.probes.clone())
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {

@@ -284,6 +284,7 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         | Operation::RetryRun
         | Operation::ResolveRun
         | Operation::Render
+        | Operation::Probe
         | Operation::Reload
         | Operation::Drain => Err(Refusal::bad_request("bad_method", "this changes something")),
     }
@@ -415,6 +416,10 @@ async fn change(
             Ok(submitted(
                 &desk.ask(operation, move |c| c.retry(&run)).await?,
             ))
+        }
+        Operation::Probe => {
+            nothing(parts, body, limits).await?;
+            answered(desk.ask(operation, |c| c.probe()).await)
         }
         Operation::Reload => {
             nothing(parts, body, limits).await?;

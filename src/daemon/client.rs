@@ -19,9 +19,9 @@ use super::sse::Told;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
     API_VERSION, BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery,
-    PauseRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest,
-    Submitted, TriggerRequest, WatchEvent, WorkerView,
+    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
+    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long whatever listens may take to say who it is.
@@ -319,6 +319,10 @@ impl Control for HttpControl {
 
     fn status(&self) -> Result<Status, Diagnostic> {
         self.ask("/v1/status".to_owned())
+    }
+
+    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
+        self.change("/v1/probe", &serde_json::json!({}))
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {

@@ -9,7 +9,7 @@ use super::socket::{Endpoint, SocketPlaces};
 use crate::engine::{self, Engine, EngineOptions, Host};
 use crate::model::{Diagnostic, RunId};
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest, Probe,
     ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
     ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
     TriggerRequest, WatchEvent, WorkerView,
@@ -131,6 +131,10 @@ impl Control for HostedControl {
 
     fn status(&self) -> Result<Status, Diagnostic> {
         self.control.status()
+    }
+
+    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
+        self.control.probe()
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {

@@ -8,10 +8,10 @@ use super::answer::{Nothing, VersionReply};
 use super::operation::Operation;
 use crate::model::Diagnostic;
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport,
-    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
-    SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
-    WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, Probe,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// Statuses that any request may be answered with, and what they mean.
@@ -146,7 +146,7 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         Operation::TriggerSchedule => (json!(requests.subschema_for::<TriggerRequest>()), true),
         Operation::CancelRun => (json!(requests.subschema_for::<CancelRequest>()), false),
         Operation::ResolveRun => (json!(requests.subschema_for::<ResolveRequest>()), true),
-        Operation::RetryRun | Operation::Reload | Operation::Drain => {
+        Operation::RetryRun | Operation::Probe | Operation::Reload | Operation::Drain => {
             (json!(requests.subschema_for::<Nothing>()), false)
         }
         Operation::Version
@@ -193,6 +193,7 @@ fn content(operation: Operation, replies: &mut SchemaGenerator) -> Value {
             return json!({"text/event-stream": {"schema": {"type": "string"}, "x-data": data}});
         }
         Operation::Render => replies.subschema_for::<Rendered>(),
+        Operation::Probe => replies.subschema_for::<Vec<Probe>>(),
         Operation::Reload => replies.subschema_for::<ReloadReport>(),
         Operation::Drain => return Value::Null,
     };

@@ -47,6 +47,8 @@ pub enum Operation {
     Events,
     /// Exactly what would run.
     Render,
+    /// Tries what skills need.
+    Probe,
     /// Reads the definitions again.
     Reload,
     /// Ends the engine once nothing runs.
@@ -55,7 +57,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of the document.
-    pub const ALL: [Operation; 23] = [
+    pub const ALL: [Operation; 24] = [
         Operation::Version,
         Operation::Openapi,
         Operation::Status,
@@ -77,6 +79,7 @@ impl Operation {
         Operation::Logs,
         Operation::Events,
         Operation::Render,
+        Operation::Probe,
         Operation::Reload,
         Operation::Drain,
     ];
@@ -105,6 +108,7 @@ impl Operation {
             | Operation::RetryRun
             | Operation::ResolveRun
             | Operation::Render
+            | Operation::Probe
             | Operation::Reload
             | Operation::Drain => Method::POST,
         }
@@ -133,6 +137,7 @@ impl Operation {
             Operation::Logs => "/v1/runs/{run}/logs",
             Operation::Events => "/v1/runs/{run}/events",
             Operation::Render => "/v1/render",
+            Operation::Probe => "/v1/probe",
             Operation::Reload => "/v1/reload",
             Operation::Drain => "/v1/drain",
         }
@@ -162,6 +167,7 @@ impl Operation {
             Operation::Logs => "logs",
             Operation::Events => "events",
             Operation::Render => "render",
+            Operation::Probe => "probe",
             Operation::Reload => "reload",
             Operation::Drain => "drain",
         }
@@ -195,6 +201,7 @@ impl Operation {
                 "Follow a run from the first line of its log until it has ended, as server-sent events"
             }
             Operation::Render => "Check and render everything without accepting anything",
+            Operation::Probe => "Try what skills need, where the engine runs",
             Operation::Reload => "Read definitions and configuration again",
             Operation::Drain => "Start nothing new, wait for what runs, end the engine",
         }
@@ -230,7 +237,8 @@ impl Operation {
             | Operation::Diff
             | Operation::Logs
             | Operation::Events
-            | Operation::Render => false,
+            | Operation::Render
+            | Operation::Probe => false,
         }
     }
 }

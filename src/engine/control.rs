@@ -12,7 +12,7 @@ use super::refusals::{ended, no_such_run, open, unexpected};
 use super::request::{Answer, Envelope, Request};
 use super::view::{Condition, Shown, View};
 use super::work::Effects;
-use super::{Host, reading, rendering, schedules};
+use super::{Host, probe, reading, rendering, schedules};
 use super::{patches, wishes};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
@@ -21,7 +21,7 @@ use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, RunId, Severity};
 use crate::process::give_back_memory;
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest, Probe,
     ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
     ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
     TriggerRequest, WatchEvent, WorkerView,
@@ -372,6 +372,10 @@ impl Control for EngineControl {
             syncs: counters.syncs,
             commits: counters.commits,
         })
+    }
+
+    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
+        Ok(probe::Places::of(&self.desk).probe())
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {

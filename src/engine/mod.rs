@@ -19,6 +19,7 @@ mod names;
 mod outputs;
 mod patches;
 mod pool;
+mod probe;
 mod reading;
 mod recovery;
 mod refusals;

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use super::{
-    BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, ReloadReport,
-    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
-    SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
-    WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, Probe,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::model::{Diagnostic, RunId};
 
@@ -54,6 +54,8 @@ pub trait Control: Send + Sync {
     }
     /// What the engine does at the moment.
     fn status(&self) -> Result<Status, Diagnostic>;
+    /// Tries what skills need, where the engine runs. Nothing of it stays.
+    fn probe(&self) -> Result<Vec<Probe>, Diagnostic>;
     /// Lists workers with their skills.
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic>;
     /// One page of the schedules in force, by id.

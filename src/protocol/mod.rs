@@ -6,6 +6,7 @@
 mod catalog;
 mod control;
 mod plan;
+mod probe;
 mod requests;
 mod runs;
 mod schedules;
@@ -16,6 +17,7 @@ mod watch;
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
 pub use plan::SchedulePlan;
+pub use probe::Probe;
 pub use requests::{
     CancelRequest, LogsQuery, ReloadReport, Rendered, RenderedCheck, ResolveRequest, RunsQuery,
     Status, SubmitRequest, Submitted, Substitution,

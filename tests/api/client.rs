@@ -52,6 +52,7 @@ fn every_method_of_the_interface_crosses_the_socket() {
     assert_eq!(there.logs(&run, &query), here.logs(&run, &query));
     assert_eq!(there.status(), here.status());
     assert_eq!(there.workers(), here.workers());
+    assert_eq!(there.probe(), here.probe());
     assert_eq!(there.reload(), here.reload());
     assert_eq!(there.run("ZZZZZ"), here.run("ZZZZZ"));
     assert_eq!(there.drain(), Ok(()));

@@ -10,9 +10,9 @@ use workerctl::model::schedule::{Fate, Overlap, Policy, SlotRow, Trigger};
 use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
     BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogStream, LogsQuery,
-    PauseRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsQuery, SchedulePlan, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
+    RunSummary, RunsQuery, SchedulePlan, ScheduleView, SchedulesQuery, SlotView, SlotsQuery,
+    Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// Something that can be held shut.
@@ -308,6 +308,15 @@ impl Control for Scripted {
             syncs: 1,
             commits: 1,
         })
+    }
+
+    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
+        Ok(vec![Probe {
+            what: "output".to_owned(),
+            works: false,
+            message: "outputs cannot be written".to_owned(),
+            hints: vec!["look at the unit".to_owned()],
+        }])
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {

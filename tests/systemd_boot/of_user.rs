@@ -54,6 +54,7 @@ pub(crate) fn every_skill_works_for_a_user(guest: &Guest<'_>) {
     assert_eq!(status["host"], "daemon", "{status}");
     service.run_all();
     service.expect_documented_path();
+    assert_eq!(service.failing_in_engine(), []);
     systemctl(&["stop", SERVICE]);
     eventually("it has ended in order", || {
         let ended = [show("ActiveState"), show("Result"), show("ExecMainStatus")];

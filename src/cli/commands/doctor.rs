@@ -18,7 +18,7 @@ use crate::cli::session::{Accept, Session};
 use crate::cli::{maintenance, repository};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Config, Diagnostic, Kind};
-use crate::protocol::Status;
+use crate::protocol::{Control, Probe, Status};
 
 /// Free bytes below which runs and the store are in danger.
 const FREE_BYTES_MIN: u64 = 64 * 1024 * 1024;
@@ -306,6 +306,7 @@ fn engine(session: &Session<'_>, site: &Site) -> Vec<Finding> {
                 std::iter::once(answering(&status))
                     .chain(without_store(&status))
                     .chain(elsewhere)
+                    .chain(probed(control.as_ref()))
                     .collect()
             }
             Err(refused) => vec![Finding::refused("engine", State::Bad, refused)],
@@ -335,6 +336,20 @@ fn answering(status: &Status) -> Finding {
         State::Care
     };
     Finding::new("engine", state, text)
+}
+
+/// What the engine says of what skills need: a service may be forbidden what this command may do.
+fn probed(control: &dyn Control) -> Vec<Finding> {
+    let found = |probe: Probe| Finding {
+        name: "in engine",
+        state: if probe.works { State::Good } else { State::Bad },
+        message: probe.message,
+        hints: probe.hints,
+    };
+    match control.probe() {
+        Ok(probes) => probes.into_iter().map(found).collect(),
+        Err(refused) => vec![Finding::refused("in engine", State::Care, refused)],
+    }
 }
 
 /// The engine writes to files that have no name any more, or to others than those that are there.

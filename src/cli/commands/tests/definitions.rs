@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::cli::fake::{Console, Fake};
+use crate::protocol::Probe;
 
 fn alone() -> Console {
     let mut fake = Fake::default();
@@ -220,6 +221,34 @@ fn doctor_names_what_is_missing() {
         left.code == 1 && left.out.contains("✗ definitions"),
         "{left:?}"
     );
+}
+
+#[test]
+fn doctor_shows_what_the_daemon_says_of_what_skills_need() {
+    let probe = |what: &str, works, message: &str, hints: &[&str]| Probe {
+        what: what.to_owned(),
+        works,
+        message: message.to_owned(),
+        hints: hints.iter().map(|hint| (*hint).to_owned()).collect(),
+    };
+    let mut fake = Fake::default();
+    fake.probes = vec![
+        probe("state", true, "the state can be written in /s", &[]),
+        probe(
+            "output",
+            false,
+            "outputs cannot be written in /w: Read-only file system",
+            &["`ProtectSystem=` of the unit makes it read-only"],
+        ),
+    ];
+    let left = Console::new(fake).perform(&["doctor"]);
+    assert_eq!(left.code, 1, "{left:?}");
+    for line in [
+        "✓ in engine   the state can be written in /s\n",
+        "✗ in engine   outputs cannot be written in /w: Read-only file system\n              hint: `ProtectSystem=` of",
+    ] {
+        assert!(left.out.contains(line), "{left:?}");
+    }
 }
 
 #[test]
