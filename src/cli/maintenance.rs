@@ -121,9 +121,9 @@ fn told(error: &StoreError) -> Diagnostic {
             .hint("free some space and try again"),
         StoreError::Busy { .. } => Diagnostic::new(Kind::Conflict, "store_busy", message)
             .hint("`workerctl drain` ends the daemon that uses it"),
-        StoreError::Newer { .. } => Diagnostic::new(Kind::Blocked, "store_newer", message)
+        StoreError::Newer { .. } => Diagnostic::new(Kind::Internal, "store_newer", message)
             .hint("use the newer program, or another `--state-dir`"),
-        StoreError::Corrupt { .. } => Diagnostic::new(Kind::Blocked, "store_corrupt", message)
+        StoreError::Corrupt { .. } => Diagnostic::new(Kind::Internal, "store_corrupt", message)
             .hint("`workerctl store rebuild` moves it aside and restores what the threads tell"),
         StoreError::Broken { .. } | StoreError::Gone { .. } | StoreError::Refused { .. } => {
             Diagnostic::new(Kind::Internal, "store", message)

@@ -367,6 +367,18 @@ async fn change_schedule(
     answered(desk.ask(operation, move |c| c.resume(&request)).await)
 }
 
+/// Answers what is asked for by a path alone.
+async fn ordered(operation: Operation, desk: &Desk) -> Result<Response, Refusal> {
+    match operation {
+        Operation::Probe => answered(desk.ask(operation, |c| c.probe()).await),
+        Operation::Reload => answered(desk.ask(operation, |c| c.reload()).await),
+        _ => {
+            desk.ask(operation, |c| c.drain()).await?;
+            Ok(StatusCode::NO_CONTENT.into_response())
+        }
+    }
+}
+
 /// Answers what changes something, or takes a body.
 async fn change(
     operation: Operation,
@@ -417,18 +429,9 @@ async fn change(
                 &desk.ask(operation, move |c| c.retry(&run)).await?,
             ))
         }
-        Operation::Probe => {
+        Operation::Probe | Operation::Reload | Operation::Drain => {
             nothing(parts, body, limits).await?;
-            answered(desk.ask(operation, |c| c.probe()).await)
-        }
-        Operation::Reload => {
-            nothing(parts, body, limits).await?;
-            answered(desk.ask(operation, |c| c.reload()).await)
-        }
-        Operation::Drain => {
-            nothing(parts, body, limits).await?;
-            desk.ask(operation, |c| c.drain()).await?;
-            Ok(StatusCode::NO_CONTENT.into_response())
+            ordered(operation, desk).await
         }
         Operation::Version
         | Operation::Openapi

@@ -52,79 +52,60 @@ impl<'a> Places<'a> {
 
     /// Tries everything that skills need; nothing of it stays.
     pub(super) fn probe(&self) -> Vec<Probe> {
-        let shown = |path: &Path| path.display().to_string();
-        let scratch = self.state_dir.join("scratch");
-        let mut probes = vec![
-            self.told(
+        let (scratch, temporary) = (self.state_dir.join("scratch"), std::env::temp_dir());
+        let in_files = "temporary files can be written in";
+        let tried = [
+            (
                 "output",
                 "outputs can be written in",
                 self.workspace,
                 output(self.workspace),
             ),
-            self.told(
+            (
                 "command",
                 "commands can be started and marked in",
                 self.workspace,
                 self.command(),
             ),
-            self.told(
-                "temporary",
-                "temporary files can be written in",
-                &scratch,
-                file_in(&scratch),
-            ),
-            self.told(
-                "temporary",
-                "temporary files can be written in",
-                &std::env::temp_dir(),
-                file_in(&std::env::temp_dir()),
-            ),
-            self.told(
+            ("temporary", in_files, &scratch, file_in(&scratch)),
+            ("temporary", in_files, &temporary, file_in(&temporary)),
+            (
                 "state",
                 "the state can be written in",
                 self.state_dir,
                 file_in(self.state_dir),
             ),
         ];
+        let told = tried.iter();
+        let told = told.map(|(what, can, place, tried)| self.told(what, can, place, tried));
+        told.chain(self.repository()).collect()
+    }
+
+    /// None where there is no repository: only mutating skills need one, and that does not depend on who looks.
+    fn repository(&self) -> Option<Probe> {
+        let what = "repository";
         match git::locate(self.workspace) {
             Ok(facts) => {
                 let tried = file_in(&facts.common_dir).and_then(|()| file_in(&facts.git_dir));
-                probes.insert(
-                    2,
-                    self.told(
-                        "repository",
-                        "commits can be written to",
-                        &facts.common_dir,
-                        tried,
-                    ),
-                );
+                Some(self.told(what, "commits can be written to", &facts.common_dir, &tried))
             }
-            // Only mutating skills need one, and whether there is one does not depend on who looks.
-            Err(GitError::NotARepository(_)) => {}
-            Err(error) => {
-                let message = format!(
+            Err(GitError::NotARepository(_)) => None,
+            Err(error) => Some(Probe {
+                what: what.to_owned(),
+                works: false,
+                message: format!(
                     "the repository of {} cannot be opened: {}",
-                    shown(self.workspace),
+                    self.workspace.display(),
                     chain(&error)
-                );
-                let hints = error.hint().into_iter().collect();
-                probes.insert(
-                    2,
-                    Probe {
-                        what: "repository".to_owned(),
-                        works: false,
-                        message,
-                        hints,
-                    },
-                );
-            }
+                ),
+                hints: error.hint().into_iter().collect(),
+            }),
         }
-        probes
     }
 
-    fn told(&self, what: &str, can: &str, place: &Path, tried: Result<(), Failure>) -> Probe {
+    fn told(&self, what: &str, can: &str, place: &Path, tried: &Result<(), Failure>) -> Probe {
         let place_shown = place.display();
-        let (message, hints) = match &tried {
+        let (message, hints) = match tried {
             Ok(()) => (format!("{can} {place_shown}"), Vec::new()),
             Err(error) => {
                 let cannot = can.replacen(" can ", " cannot ", 1);

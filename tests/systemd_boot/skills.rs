@@ -118,11 +118,11 @@ impl Service<'_> {
     /// What `doctor` shows of what the daemon says: what fails, each with its message and its hint.
     pub(crate) fn failing_in_engine(&self) -> Vec<(String, String)> {
         let findings = (self.workerctl)(&["doctor", "--json"]).value()["findings"].clone();
-        let probes: Vec<_> = findings.as_array().unwrap().iter().cloned().collect();
-        let probes = probes.iter().filter(|one| one["name"] == "in engine");
+        let findings = findings.as_array().unwrap();
+        let probes = findings.iter().filter(|one| one["name"] == "in engine");
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let (works, fails): (Vec<_>, Vec<_>) = probes.partition(|one| one["state"] == "ok");
-        assert_eq!(works.len() + fails.len(), 6, "{findings}");
+        assert_eq!(works.len() + fails.len(), 6, "{findings:?}");
         fails
             .iter()
             .map(|one| (text(&one["message"]), text(&one["hints"][0])))

@@ -138,7 +138,7 @@ fn settings_are_inherited_and_merged() {
 }
 
 #[test]
-fn bad_settings_reject_with_place_and_remedy() {
+fn names_of_variables_and_credentials_are_checked() {
     let table = [
         ("env: {KEY: value}", "wrong-type", 2, 6, "list names only"),
         ("env: [\"A=b\"]", "env-name", 2, 7, "letters, digits"),
@@ -172,6 +172,18 @@ fn bad_settings_reject_with_place_and_remedy() {
             7,
             "set by the engine",
         ),
+    ];
+    for (line, code, at, column, hint) in table {
+        let yaml =
+            format!("worker: {{id: w}}\n{line}\nskills: [{{id: a, description: d, run: date}}]\n");
+        let catalog = check_worker(&yaml, (code, ERROR, at, column, hint));
+        assert!(catalog.workers.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn bad_settings_reject_with_place_and_remedy() {
+    let table = [
         (
             "cwd: /etc",
             "path-outside",
