@@ -1,7 +1,7 @@
 //! `kill -9` of a daemon at random moments while several clients submit runs to it.
 //!
 //! Nothing that was acknowledged is forgotten, no run is committed twice, no run stays stuck, no process
-//! is left, no mutating command that may not be repeated starts twice, the repository is whole, and each
+//! is left, no command that may not be repeated starts twice, the repository is whole, and each
 //! commit that a run claims is there.
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of kills (12 by default, 1,000 before a release);
@@ -36,6 +36,10 @@ const SKILLS: &str = r#"
     description: changes nothing
     interface: {outputs: [{name: r, type: markdown, destination: "workspace/reports/{run}.md"}]}
     run: "echo x >> \"$HOME/starts/read.$WORKERCTL_RUN\"; sleep 0.02; echo '# read'"
+  - id: once
+    description: changes nothing, and may not be repeated
+    idempotent: false
+    run: "echo x >> \"$HOME/starts/once.$WORKERCTL_RUN\"; sleep 0.02"
   - id: write
     description: changes one file of its own
     mutating: true
@@ -61,7 +65,7 @@ const SKILLS: &str = r#"
       sleep 0.02; echo "$WORKERCTL_RUN" >> shared.txt
 "#;
 
-const NAMES: [&str; 4] = ["read", "write", "rewrite", "repeat"];
+const NAMES: [&str; 5] = ["read", "once", "write", "rewrite", "repeat"];
 
 /// After so many kills a daemon is left alone until everything is done.
 const CATCH_UP_EVERY: usize = 50;
@@ -76,7 +80,7 @@ fn submit(workspace: &Workspace, seed: u64, round: &Round, acknowledged: &Acknow
         if round.begun.fetch_add(1, Ordering::Relaxed) >= RUNS_MAX {
             break;
         }
-        let name = NAMES[usize::try_from(dice.below(4)).unwrap()];
+        let name = NAMES[usize::try_from(dice.below(5)).unwrap()];
         let done = workspace.run(&["run", "--no-wait", name]);
         if done.code == 0 {
             let run = done.stdout.trim().to_owned();
@@ -123,7 +127,9 @@ fn check_run(workspace: &Workspace, run: &str, summary: &Value, commits: &[Strin
     let outcome = outcome.unwrap_or_else(|| panic!("{run} is stuck: {summary}"));
     let started = starts(workspace, name, run);
     match name {
-        "write" | "rewrite" => assert!(started <= 1, "{run} ran {started} times: {summary}"),
+        "once" | "write" | "rewrite" => {
+            assert!(started <= 1, "{run} ran {started} times: {summary}");
+        }
         _ => assert!(started <= 4, "{run} ran {started} times: {summary}"),
     }
     if let Some(commit) = summary["commit"].as_str() {
@@ -143,7 +149,7 @@ fn check_run(workspace: &Workspace, run: &str, summary: &Value, commits: &[Strin
     }
     if outcome == "succeeded" {
         assert!(started >= 1, "{run} never ran: {summary}");
-        let mutating = name != "read";
+        let mutating = !matches!(name, "read" | "once");
         assert_eq!(summary["commit"].is_string(), mutating, "{summary}");
     }
     outcome.to_owned()

@@ -14,6 +14,8 @@ mod workspace;
 mod commits;
 #[path = "main_job/exit_codes.rs"]
 mod exit_codes;
+#[path = "main_job/housekeeping.rs"]
+mod housekeeping;
 #[path = "main_job/misuse.rs"]
 mod misuse;
 #[path = "main_job/outputs.rs"]

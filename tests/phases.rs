@@ -81,6 +81,21 @@ const SKILLS: &str = r##"
     description: d
     retry: {max_attempts: 2, backoff: 1h}
     run: "echo x >> \"$HOME/tried\"; false"
+  - {id: once, description: d, idempotent: false, run: 'echo x >> "$HOME/once"; GATE'}
+  - id: once-proven
+    description: d
+    idempotent: false
+    interface: {outputs: [{name: r, type: markdown, destination: "workspace/once.md"}]}
+    run: 'echo x >> "$HOME/once-proven"; echo "# whole" > {r}; GATE'
+    verification: [{command: "grep -q whole {r}"}]
+  - id: unproven
+    description: d
+    mutating: true
+    interface: {outputs: [{name: n, type: markdown, destination: "notes/n.md"}]}
+    run: 'echo x >> "$HOME/unproven"; echo "# begun" > {n}; GATE'
+    verification:
+      pre_execute: [{command: "true"}]
+      post_execute: ["a person looks at it", {command: "true", must_pass: false}]
   - {id: stubborn, description: d, run: 'trap "" TERM INT; GATE'}
 "##;
 

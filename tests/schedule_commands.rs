@@ -238,6 +238,9 @@ fn what_is_imported_loads_without_an_error() {
             (&json!([]), &json!([]))
         );
         assert_eq!(workspace.read(&path).unwrap(), dry.stdout);
+        // Cron starts nothing again that a crash has cut off.
+        let once = dry.stdout.matches("\n    idempotent: false\n").count();
+        assert_eq!(once, *jobs, "{}", dry.stdout);
     }
     let checked = workspace.run(&["check", "--json"]);
     let checked = checked.value();

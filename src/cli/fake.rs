@@ -346,6 +346,7 @@ impl Control for Fake {
                 description: "What changed\nin the last weeks".to_owned(),
                 mutating: true,
                 idempotent: true,
+                repeatable: true,
                 defined_at: "workers/repo-steward/worker.yaml:30".to_owned(),
                 inputs: Vec::new(),
                 outputs: Vec::new(),

@@ -30,7 +30,7 @@ pub(super) fn add_outputs(
     };
     for output in &spec.outputs {
         let value = match output.kind {
-            OutputKind::GitCommit => summary.commit.clone(),
+            OutputKind::GitCommit => summary.newest_commit().cloned(),
             OutputKind::Markdown | OutputKind::Json | OutputKind::File => output.path.clone(),
             OutputKind::Console => None,
         };

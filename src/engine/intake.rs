@@ -283,19 +283,25 @@ impl Intake<'_> {
 
     fn plan(&self, outputs: &[OutputSpec], looks: bool) -> Plan {
         let skill = self.skill;
-        let repeatable = !skill.mutating || skill.idempotent;
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         Plan {
             mutating: skill.mutating,
-            idempotent: skill.idempotent,
+            idempotent: skill.idempotent == Some(true),
+            once: skill.idempotent == Some(false),
             validates: looks || skill.mutating || !skill.pre_checks.is_empty(),
             prepares: skill.mutating || outputs.iter().any(|output| output.path.is_some()),
             verifies: !skill.checks.is_empty()
                 || outputs
                     .iter()
                     .any(|output| output.kind != OutputKind::Console),
+            proves: Some(
+                skill
+                    .checks
+                    .iter()
+                    .any(|check| check.must_pass && check.command.is_some()),
+            ),
             on_crash: skill.on_crash,
-            retry: if repeatable {
+            retry: if skill.is_repeatable() {
                 skill.retry.clone()
             } else {
                 Retry::ONCE

@@ -140,6 +140,7 @@ impl Beneath {
             digest: None,
             written: false,
             problem: None,
+            commits: Vec::new(),
         };
         let Some(path) = &output.path else {
             return state;

@@ -25,14 +25,22 @@ pub(super) fn patch(shown: &Shown) -> Result<String, Diagnostic> {
         .to_string()
         .parse()
         .map_err(|error: git::NameError| failed(&error))?;
-    let patch = match &shown.summary.commit {
-        Some(commit) => {
-            let oid: git::Oid = commit
-                .parse()
-                .map_err(|error: git::NameError| failed(&error))?;
-            git::diff_of_commit(cwd, &oid, DIFF_BYTES_MAX).map_err(|error| failed(&error))?
+    let parsed = |oid: &String| oid.parse().map_err(|error: git::NameError| failed(&error));
+    let of_commits = || match shown.summary.newest_commit() {
+        Some(last) => {
+            let first = shown.summary.commits_made.newest.first().unwrap_or(last);
+            let (first, last) = (parsed(first)?, parsed(last)?);
+            git::diff_of_commits(cwd, &first, &last, DIFF_BYTES_MAX).map_err(|error| failed(&error))
         }
-        None => git::diff(cwd, &id, DIFF_BYTES_MAX).map_err(|error| failed(&error))?,
+        None => Ok(None),
+    };
+    let patch = if shown.summary.commit.is_some() {
+        of_commits()?
+    } else {
+        match git::diff(cwd, &id, DIFF_BYTES_MAX).map_err(|error| failed(&error))? {
+            None => of_commits()?,
+            kept => kept,
+        }
     };
     let Some(patch) = patch else {
         return Err(Diagnostic::new(

@@ -12,6 +12,7 @@ use super::effects::notes::Noted;
 use super::effects::{Performer, destinations};
 use super::live::Live;
 use crate::machine::{Event, Run, State};
+use crate::model::evidence::CommitsMade;
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp};
 use crate::process::{LiveRecord, Owner, find_and_end_orphans, is_within};
@@ -296,6 +297,7 @@ fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> Run
         started_at: None,
         finished_at: Some(now),
         commit: None,
+        commits_made: CommitsMade::default(),
         thread: ThreadId::of(run, &skill, submitted_at),
         waiting_for: None,
         retry_of: None,

@@ -12,6 +12,12 @@ use super::open::Handle;
 /// Most new commits that are looked at; of more it is not told which runs made them.
 const ARRIVALS_MAX: usize = 1_000;
 
+/// Most commits of a skill that are listed.
+pub const COMMITS_LISTED_MAX: usize = 100;
+
+/// Most commits of a skill that are counted.
+const COMMITS_COUNTED_MAX: usize = 100_000;
+
 /// The commit that a branch points to; `None` without such a branch.
 ///
 /// # Errors
@@ -44,4 +50,48 @@ pub fn arrivals(cwd: &Path, tip: &Oid, since: &Oid) -> Result<Vec<Option<String>
         made_by.push(run_of_message(&message).map(str::to_owned));
     }
     Ok(made_by)
+}
+
+/// What became of the branch during a run.
+#[derive(Default)]
+pub(super) struct Made {
+    /// The newest commits that it has now and had not, the oldest of them first.
+    pub(super) newest: Vec<Oid>,
+    /// How many there are.
+    pub(super) count: u64,
+    /// Whether it lost the commit that it was at.
+    pub(super) rewritten: bool,
+}
+
+impl Handle {
+    /// The commits that `now` has and `then` had not.
+    pub(super) fn commits_since(
+        &self,
+        then: Option<&Oid>,
+        now: Option<&Oid>,
+    ) -> Result<Made, GitError> {
+        let fail = git("list the commits");
+        let mut made = Made::default();
+        let Some(now) = now.filter(|now| Some(*now) != then) else {
+            made.rewritten = now.is_none() && then.is_some();
+            return Ok(made);
+        };
+        let mut walk = self.repo.revwalk().map_err(&fail)?;
+        walk.set_sorting(git2::Sort::TOPOLOGICAL).map_err(&fail)?;
+        walk.push(now.raw()).map_err(&fail)?;
+        if let Some(then) = then {
+            walk.hide(then.raw()).map_err(&fail)?;
+            let graph = self.repo.graph_descendant_of(now.raw(), then.raw());
+            made.rewritten = !graph.map_err(&fail)?;
+        }
+        for oid in walk.take(COMMITS_COUNTED_MAX) {
+            let oid = oid.map_err(&fail)?;
+            made.count += 1;
+            if made.newest.len() < COMMITS_LISTED_MAX {
+                made.newest.push(oid.into());
+            }
+        }
+        made.newest.reverse();
+        Ok(made)
+    }
 }

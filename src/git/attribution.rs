@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::again::again;
 use super::baseline::{Baseline, ResultTree};
 use super::beneath::{Observed, Worktree, directory_of};
 use super::deadline::Deadline;
@@ -253,7 +254,18 @@ pub fn check_unchanged(
     exclusions: &Exclusions,
     limits: &Limits,
 ) -> Result<Drift, GitError> {
+    again(|| drift(cwd, baseline, result, exclusions, limits))
+}
+
+fn drift(
+    cwd: &Path,
+    baseline: &Baseline,
+    result: &ResultTree,
+    exclusions: &Exclusions,
+    limits: &Limits,
+) -> Result<Drift, GitError> {
     let handle = Handle::open(cwd)?;
+    handle.give_back(&baseline.run);
     let taken = take(
         &handle,
         exclusions,

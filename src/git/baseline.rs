@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::again::again;
 use super::beneath::Worktree;
 use super::deadline::Deadline;
 use super::error::{GitError, git};
@@ -18,9 +19,6 @@ use super::refs::Kept;
 use super::snapshot::{DirtyPath, Limits, Purpose, Snapshot, UnkeptFile, take};
 use super::staged::{StagedPath, objects};
 use super::tree::{Change, ChangeKind, MODE_SUBMODULE, Overlay, entry_at};
-
-/// Most commits of a skill that are listed.
-pub const COMMITS_LISTED_MAX: usize = 1_000;
 
 /// The state of a repository before the first attempt of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +81,16 @@ pub fn baseline(
     run: &RunId,
     deadline: Deadline<'_>,
 ) -> Result<Baseline, GitError> {
+    again(|| record(cwd, exclusions, limits, run, deadline))
+}
+
+fn record(
+    cwd: &Path,
+    exclusions: &Exclusions,
+    limits: &Limits,
+    run: &RunId,
+    deadline: Deadline<'_>,
+) -> Result<Baseline, GitError> {
     let handle = Handle::open(cwd)?;
     let mut taken = take(&handle, exclusions, limits, &Purpose::Baseline, deadline)?;
     taken.dirty.sort_by(|a, b| a.path.cmp(&b.path));
@@ -137,9 +145,11 @@ impl Handle {
             let durable = Handle::open_durable(self.workdir())?;
             raw_tree = Some(durable.write_tree(None, &raw, &mut objects, deadline)?);
         }
-        self.sync_objects(&objects, deadline)?;
-        self.keep(run, Kept::Baseline, &commit)?;
-        raw_tree.map_or(Ok(()), |tree| self.keep(run, Kept::Raw, &tree))
+        deadline.check()?;
+        if let Some(tree) = raw_tree {
+            self.keep(run, Kept::Raw, &tree)?;
+        }
+        self.keep_all(run, Kept::Baseline, &commit, &objects)
     }
 
     /// Only the index names what is staged, so that a skill which stages could lose it.
@@ -156,8 +166,8 @@ impl Handle {
         let mut kept: Vec<Oid> = objects(&contents).collect();
         let durable = Handle::open_durable(self.workdir())?;
         let tree = durable.write_tree(None, &contents, &mut kept, deadline)?;
-        self.sync_objects(&kept, deadline)?;
-        self.keep(run, Kept::Staged, &tree)
+        deadline.check()?;
+        self.keep_all(run, Kept::Staged, &tree, &kept)
     }
 }
 
@@ -181,8 +191,12 @@ pub struct ResultTree {
     pub tree: Oid,
     /// Paths that differ from the baseline, in the order of their bytes.
     pub changes: Vec<PathChange>,
-    /// Commits that were made during the run, oldest first, at most [`COMMITS_LISTED_MAX`].
+    /// The newest commits that were made during the run, the oldest of them first, at most
+    /// [`super::COMMITS_LISTED_MAX`].
     pub commits_made: Vec<Oid>,
+    /// How many were made in all, as far as they were counted.
+    #[serde(default)]
+    pub commits_count: u64,
     /// Whether the branch no longer contains the commit that it was at.
     pub rewritten: bool,
     /// What the index holds otherwise than `HEAD`, in the order of the paths.
@@ -215,6 +229,12 @@ pub struct ResultTree {
 }
 
 impl ResultTree {
+    /// How many commits were made during the run; records of earlier versions have no number.
+    pub fn count_made(&self) -> usize {
+        let counted = usize::try_from(self.commits_count).unwrap_or(usize::MAX);
+        counted.max(self.commits_made.len())
+    }
+
     /// The changes without what the run hid by ignore rules of its own: that is neither shown nor committed.
     pub fn shown_changes(&self) -> impl Iterator<Item = &PathChange> {
         let is_hidden = |c: &&PathChange| self.hidden.binary_search(&c.change.path).is_ok();
@@ -232,7 +252,19 @@ pub fn result_tree(
     limits: &Limits,
     outputs: &[RepoPath],
 ) -> Result<ResultTree, GitError> {
+    again(|| result_once(cwd, baseline, exclusions, limits, outputs))
+}
+
+/// Records the result, for callers that try the whole again.
+pub(super) fn result_once(
+    cwd: &Path,
+    baseline: &Baseline,
+    exclusions: &Exclusions,
+    limits: &Limits,
+    outputs: &[RepoPath],
+) -> Result<ResultTree, GitError> {
     let handle = Handle::open(cwd)?;
+    handle.give_back(&baseline.run);
     let taken = take(
         &handle,
         exclusions,
@@ -244,10 +276,9 @@ pub fn result_tree(
     let parents: Vec<_> = taken.head.oid().into_iter().collect();
     let commit = handle.holding_commit(&baseline.run, "result", &taken.tree, &parents)?;
     objects.push(commit.clone());
-    handle.sync_objects(&objects, Deadline::NONE)?;
-    handle.keep(&baseline.run, Kept::Result, &commit)?;
+    handle.keep_all(&baseline.run, Kept::Result, &commit, &objects)?;
 
-    let (commits_made, rewritten) = handle.commits_since(baseline.head.oid(), taken.head.oid())?;
+    let made = handle.commits_since(baseline.head.oid(), taken.head.oid())?;
     let mut changes = handle.path_changes(baseline, &taken, exclusions)?;
     let filtered = handle.filtered_changes(baseline, &taken, &mut changes)?;
     changes.sort_by(|a, b| a.change.path.cmp(&b.change.path));
@@ -265,8 +296,9 @@ pub fn result_tree(
         head: taken.head,
         tree: taken.tree,
         changes,
-        commits_made,
-        rewritten,
+        commits_made: made.newest,
+        commits_count: made.count,
+        rewritten: made.rewritten,
         filtered,
     })
 }
@@ -348,33 +380,6 @@ impl Handle {
             }
         }
         Ok(filtered)
-    }
-
-    /// The commits that `now` has and `then` had not, and whether `now` lost `then`.
-    fn commits_since(
-        &self,
-        then: Option<&Oid>,
-        now: Option<&Oid>,
-    ) -> Result<(Vec<Oid>, bool), GitError> {
-        let fail = git("list the commits");
-        let Some(now) = now.filter(|now| Some(*now) != then) else {
-            return Ok((Vec::new(), now.is_none() && then.is_some()));
-        };
-        let mut walk = self.repo.revwalk().map_err(&fail)?;
-        let order = git2::Sort::TOPOLOGICAL | git2::Sort::REVERSE;
-        walk.set_sorting(order).map_err(&fail)?;
-        walk.push(now.raw()).map_err(&fail)?;
-        let mut rewritten = false;
-        if let Some(then) = then {
-            walk.hide(then.raw()).map_err(&fail)?;
-            let graph = self.repo.graph_descendant_of(now.raw(), then.raw());
-            rewritten = !graph.map_err(&fail)?;
-        }
-        let mut commits = Vec::new();
-        for oid in walk.take(COMMITS_LISTED_MAX) {
-            commits.push(oid.map_err(&fail)?.into());
-        }
-        Ok((commits, rewritten))
     }
 
     fn case_collisions(

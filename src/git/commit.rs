@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::again::again;
 use super::attribution::list;
 use super::author::Author;
 use super::baseline::{Baseline, ResultTree};
@@ -13,6 +14,7 @@ use super::error::{GitError, git, git_write};
 use super::ids::{NameError, Oid, RepoPath, RunId, checked_refname};
 use super::open::{Handle, Head};
 use super::quarantine::Writing;
+use super::refs::Kept;
 use super::staged::unstaged;
 use super::tree::{MODE_SUBMODULE, Overlay, entry_at};
 use super::user_index::{IndexRefresh, IndexUpdate, refresh};
@@ -104,14 +106,23 @@ impl From<NameError> for PrepareError {
 ///
 /// The tree is that of the tip with the run's paths laid over it; the user's index plays no
 /// part. A path that the tip holds otherwise than the run saw it is a conflict. Once the time is up it
-/// fails, and no branch was moved.
+/// fails, and no branch was moved. A hidden reference keeps the commit until [`super::drop_refs`].
 pub fn prepare_commit(
+    cwd: &Path,
+    request: &CommitRequest<'_>,
+    deadline: Deadline<'_>,
+) -> Result<Prepared, PrepareError> {
+    again(|| prepare_once(cwd, request, deadline))
+}
+
+fn prepare_once(
     cwd: &Path,
     request: &CommitRequest<'_>,
     deadline: Deadline<'_>,
 ) -> Result<Prepared, PrepareError> {
     let refname = checked_refname(request.refname)?;
     checked_message(request)?;
+    Handle::open(cwd)?.give_back(&request.baseline.run);
     let writing = Writing::about(cwd, request.paths.len())?;
     let handle = writing.handle();
     let tip = handle.tip_or_detached(refname)?;
@@ -138,7 +149,8 @@ pub fn prepare_commit(
         .filter(|e| e.mode != MODE_SUBMODULE);
     objects.extend(blobs.map(|e| e.oid.clone()));
     writing.release()?;
-    handle.sync_objects(&objects, deadline)?;
+    deadline.check()?;
+    handle.keep_all(&request.baseline.run, Kept::Commit, &commit, &objects)?;
     Ok(Prepared::Commit(PreparedCommit {
         refname: refname.to_owned(),
         oid: commit,
@@ -248,15 +260,21 @@ pub fn move_ref(
     offset_min: i32,
     message: &str,
 ) -> Result<Moved, GitError> {
-    let handle = Handle::open(cwd)?;
-    let refname = checked_refname(&commit.refname)?;
     let log = LogLine {
         author,
         time_s,
         offset_min,
         message,
     };
-    match handle.swap_ref(refname, commit.parent.as_ref(), &commit.oid, &log)? {
+    again(|| move_once(cwd, commit, &log))
+}
+
+fn move_once(cwd: &Path, commit: &PreparedCommit, log: &LogLine<'_>) -> Result<Moved, GitError> {
+    let handle = Handle::open(cwd)?;
+    let refname = checked_refname(&commit.refname)?;
+    // A branch that points at nothing is a broken repository.
+    handle.expect_kept(std::slice::from_ref(&commit.oid))?;
+    match handle.swap_ref(refname, commit.parent.as_ref(), &commit.oid, log)? {
         Swap::Moved => Ok(Moved::Done {
             index: refresh_after(cwd, commit)?,
         }),
@@ -324,7 +342,18 @@ pub fn find_commit(
     run: &RunId,
     parent: Option<&Oid>,
 ) -> Result<Found, GitError> {
+    again(|| find_once(cwd, refname, oid, run, parent))
+}
+
+fn find_once(
+    cwd: &Path,
+    refname: &str,
+    oid: Option<&Oid>,
+    run: &RunId,
+    parent: Option<&Oid>,
+) -> Result<Found, GitError> {
     let handle = Handle::open(cwd)?;
+    handle.give_back(run);
     let refname = checked_refname(refname)?;
     let tip = handle.tip_or_detached(refname)?;
     if let Some(oid) = oid {

@@ -35,14 +35,21 @@ pub fn diff(cwd: &Path, run: &RunId, bytes_max: usize) -> Result<Option<Patch>, 
     handle.patch(before.as_ref(), &after, bytes_max).map(Some)
 }
 
-/// The difference between a commit and its first parent; `None` when the commit is gone.
-pub fn diff_of_commit(cwd: &Path, oid: &Oid, bytes_max: usize) -> Result<Option<Patch>, GitError> {
+/// The difference between the first parent of one commit and another, which may be the same; `None` when one of
+/// them is gone.
+pub fn diff_of_commits(
+    cwd: &Path,
+    first: &Oid,
+    last: &Oid,
+    bytes_max: usize,
+) -> Result<Option<Patch>, GitError> {
     let handle = Handle::open(cwd)?;
-    let Ok(commit) = handle.repo.find_commit(oid.raw()) else {
+    let found = |oid: &Oid| handle.repo.find_commit(oid.raw());
+    let (Ok(commit), Ok(_)) = (found(first), found(last)) else {
         return Ok(None);
     };
     let parent = commit.parent_id(0).ok().map(Oid::from);
-    handle.patch(parent.as_ref(), oid, bytes_max).map(Some)
+    handle.patch(parent.as_ref(), last, bytes_max).map(Some)
 }
 
 impl Handle {

@@ -62,7 +62,8 @@ impl Handle {
             self.read_back(oid)?;
         }
         if singly {
-            directories.iter().try_for_each(|dir| sync_directory(dir))
+            let mut left = directories.iter().filter(|dir| dir.exists());
+            left.try_for_each(|dir| sync_directory(dir))
         } else {
             let root = File::open(&objects).map_err(io_at("open", &objects))?;
             rustix::fs::syncfs(root).map_err(io_at("sync", &objects))

@@ -8,6 +8,7 @@
 //!   meanwhile wins, and is named.
 //! - Whatever a returned value names is durable before it is returned.
 
+mod again;
 mod arrivals;
 mod attribution;
 mod author;
@@ -23,6 +24,7 @@ mod error;
 mod exclusions;
 mod flagged;
 mod former_rules;
+mod held;
 mod ids;
 mod lock;
 mod open;
@@ -44,20 +46,20 @@ mod tree;
 mod user_index;
 mod worktree_form;
 
-pub use arrivals::{arrivals, branch_tip};
+pub use arrivals::{COMMITS_LISTED_MAX, arrivals, branch_tip};
 pub use attribution::{
     Attribution, AttributionError, Drift, OutputObstacle, attribute, check_unchanged,
     declared_dirty, message_with_trailers,
 };
 pub use author::{Author, AuthorError, author};
-pub use baseline::{Baseline, COMMITS_LISTED_MAX, PathChange, ResultTree, baseline, result_tree};
+pub use baseline::{Baseline, PathChange, ResultTree, baseline, result_tree};
 pub use commit::{
     COMMITS_SEARCHED_MAX, CommitRequest, Found, Moved, PrepareError, Prepared, PreparedCommit,
     RUN_TRAILER, find_commit, move_ref, prepare_commit, refresh_index,
 };
 pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};
 pub use deadline::Deadline;
-pub use diff::{Patch, diff, diff_of_commit};
+pub use diff::{Patch, diff, diff_of_commits};
 pub use error::GitError;
 pub use exclusions::Exclusions;
 pub use former_rules::HiddenRules;

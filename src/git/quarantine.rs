@@ -93,16 +93,29 @@ impl Quarantine {
         rustix::fs::syncfs(opened).map_err(io_at("sync", &aside))?;
         let home = self.handle.repo.commondir().join("objects");
         for (fan, name) in written {
-            let directory = home.join(&fan);
-            match fs::create_dir(&directory) {
-                Ok(()) => {}
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(io_at("make the directory", &directory)(e)),
-            }
-            let to = directory.join(&name);
-            fs::rename(aside.join(&fan).join(&name), &to).map_err(io_at("write", &to))?;
+            put(&aside.join(&fan).join(&name), &home.join(&fan), &name)?;
         }
         Ok(())
+    }
+}
+
+/// How often a directory is made again that a prune removes while it is empty.
+const DIRECTORY_TRIES: u32 = 100;
+
+fn put(from: &Path, directory: &Path, name: &str) -> Result<(), GitError> {
+    let to = directory.join(name);
+    let mut tried = 0;
+    loop {
+        match fs::create_dir(directory) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io_at("make the directory", directory)(e));
+            }
+            _ => tried += 1,
+        }
+        match fs::rename(from, &to) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound && tried < DIRECTORY_TRIES => {}
+            renamed => return renamed.map_err(io_at("write", &to)),
+        }
     }
 }
 

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use git2::ErrorCode;
 
+use super::again::again;
 use super::durable::{Written, make_directories};
 use super::error::{GitError, git, git_write, io_at};
 use super::ids::{Oid, RunId};
+use super::lock::GitLock;
 use super::open::Handle;
 
 const ROOT: &str = "refs/workerctl/runs";
@@ -24,15 +26,18 @@ pub(super) enum Kept {
     Result,
     /// What the run had done before it was put back, as a commit.
     Discarded,
+    /// The run's commit until its branch holds it.
+    Commit,
 }
 
 impl Kept {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 6] = [
         Self::Baseline,
         Self::Raw,
         Self::Staged,
         Self::Result,
         Self::Discarded,
+        Self::Commit,
     ];
 
     pub(super) fn name(self, run: &RunId) -> String {
@@ -42,6 +47,7 @@ impl Kept {
             Self::Staged => "staged",
             Self::Result => "result",
             Self::Discarded => "discarded",
+            Self::Commit => "commit",
         };
         format!("{ROOT}/{run}/{last}")
     }
@@ -58,8 +64,15 @@ impl Handle {
         let Some(dir) = path.parent() else {
             return Ok(());
         };
+        // A `git pack-refs` that packs what it was before removes the file only under this lock.
         make_directories(common, dir)?;
-        Written::new(common, format!("{oid}\n").as_bytes())?.publish(&path)
+        let lock = match self.kept(run, kept) {
+            Ok(None) => None,
+            Ok(Some(_)) | Err(_) => Some(GitLock::take(&path, common)?),
+        };
+        Written::new(common, format!("{oid}\n").as_bytes())?.publish(&path)?;
+        drop(lock);
+        Ok(())
     }
 
     pub(super) fn kept(&self, run: &RunId, kept: Kept) -> Result<Option<Oid>, GitError> {
@@ -99,7 +112,12 @@ impl Handle {
 ///
 /// Repeating it is no error. Returns how many there were.
 pub fn drop_refs(cwd: &std::path::Path, run: &RunId) -> Result<usize, GitError> {
+    again(|| drop_once(cwd, run))
+}
+
+fn drop_once(cwd: &std::path::Path, run: &RunId) -> Result<usize, GitError> {
     let handle = Handle::open(cwd)?;
+    handle.let_go(run);
     let mut dropped = 0;
     for kept in Kept::ALL {
         match handle.repo.find_reference(&kept.name(run)) {

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::baseline::{Baseline, PathChange, ResultTree, result_tree};
+use super::again::again;
+use super::baseline::{Baseline, PathChange, ResultTree, result_once};
 use super::beneath::{Content, Observed, Worktree};
 use super::deadline::{Deadline, Paced};
 use super::error::{GitError, git};
@@ -80,7 +81,7 @@ pub fn restore(
     exclusions: &Exclusions,
     limits: &Limits,
 ) -> Result<Restored, NotRestored> {
-    let begun = begin(cwd, baseline, result, exclusions, limits);
+    let begun = again(|| begin(cwd, baseline, result, exclusions, limits));
     let (result, branch, work) = begun.map_err(|source| NotRestored {
         source,
         paths: concerned(cwd, baseline, result, exclusions),
@@ -124,6 +125,7 @@ pub fn restore(
         }
     });
     work.operation(&result, &mut restored);
+    work.handle.let_go(&baseline.run);
     Ok(restored)
 }
 
@@ -136,6 +138,7 @@ fn begin<'a>(
     limits: &Limits,
 ) -> Result<(Cow<'a, ResultTree>, BranchState, Restoring<'a>), GitError> {
     let handle = Handle::open(cwd)?;
+    handle.give_back(&baseline.run);
     let recorded = result.is_some();
     let result = match result {
         Some(result) => Cow::Borrowed(result),
@@ -182,7 +185,7 @@ impl Handle {
         exclusions: &Exclusions,
         limits: &Limits,
     ) -> Result<ResultTree, GitError> {
-        let mut now = result_tree(cwd, baseline, exclusions, limits, &[])?;
+        let mut now = result_once(cwd, baseline, exclusions, limits, &[])?;
         let Some(discarded) = self.kept(&baseline.run, Kept::Discarded)? else {
             return Ok(now);
         };
@@ -209,12 +212,14 @@ impl Handle {
     fn keep_discarded(&self, baseline: &Baseline, result: &ResultTree) -> Result<(), GitError> {
         let parents: Vec<_> = result.head.oid().into_iter().collect();
         let run = &baseline.run;
-        if self.kept(run, Kept::Discarded)?.is_some() {
+        if let Some(kept) = self.kept(run, Kept::Discarded)?
+            && self.expect_kept(&[kept]).is_ok()
+        {
             return Ok(());
         }
         let commit = self.holding_commit(run, "discarded", &result.tree, &parents)?;
-        self.sync_objects(&[result.tree.clone(), commit.clone()], Deadline::NONE)?;
-        self.keep(run, Kept::Discarded, &commit)
+        let objects = [result.tree.clone(), commit.clone()];
+        self.keep_all(run, Kept::Discarded, &commit, &objects)
     }
 }
 
@@ -255,7 +260,7 @@ impl<'a> Restoring<'a> {
 
     fn path(&self, change: &PathChange, restored: &mut Restored) {
         let path = change.change.path.clone();
-        match self.try_path(change) {
+        match again(|| self.try_path(change)) {
             Ok(Outcome::PutBack) => restored.put_back.push(path),
             Ok(Outcome::Edited) => restored.edited_since.push(path),
             Ok(Outcome::Refused(why)) => restored.failed.push((path, why.to_owned())),

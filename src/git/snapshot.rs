@@ -10,6 +10,7 @@ use git2::{Status, StatusEntry};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
+use super::again::again;
 use super::baseline::Baseline;
 use super::beneath::{Observed, Worktree};
 use super::deadline::Deadline;
@@ -268,11 +269,13 @@ pub(super) fn take(
 
 /// The paths that differ from `HEAD` now; nothing is written.
 pub fn dirty_paths(cwd: &Path, exclusions: &Exclusions) -> Result<Vec<RepoPath>, GitError> {
-    let handle = Handle::open(cwd)?;
-    let worktree = Worktree::open(handle.workdir())?;
-    let purpose = Purpose::Baseline;
-    let scan = scan(&handle, &worktree, exclusions, &purpose, Deadline::NONE)?;
-    Ok(scan.candidates.into_iter().map(|c| c.path).collect())
+    again(|| {
+        let handle = Handle::open(cwd)?;
+        let worktree = Worktree::open(handle.workdir())?;
+        let purpose = Purpose::Baseline;
+        let scan = scan(&handle, &worktree, exclusions, &purpose, Deadline::NONE)?;
+        Ok(scan.candidates.into_iter().map(|c| c.path).collect())
+    })
 }
 
 fn scan(

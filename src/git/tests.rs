@@ -11,6 +11,7 @@ mod committing;
 mod creating;
 mod deadlines;
 mod hiding;
+mod housekeeping;
 mod locking;
 mod restoring;
 mod staging;

@@ -163,10 +163,14 @@ impl Run {
             why: "owner_lost".to_owned(),
         };
         self.facts.crash_attempts = self.facts.crash_attempts.saturating_add(1);
-        if self.plan.mutating && !self.plan.idempotent {
-            let goal = match self.plan.on_crash {
-                OnCrash::Verify => Goal::Verify { reconciling: true },
-                OnCrash::Restore => Goal::Restore(AfterRestore::Finish(owner_lost())),
+        if !self.plan.is_repeatable() {
+            let goal = if self.plan.can_reconcile() {
+                Goal::Verify { reconciling: true }
+            } else {
+                if self.plan.on_crash == OnCrash::Verify {
+                    self.facts.results.verification = StepResult::skipped("nothing_to_prove_it");
+                }
+                Goal::Restore(AfterRestore::Finish(owner_lost()))
             };
             self.record_then(at, goal);
         } else if self.facts.crash_attempts >= CRASH_ATTEMPTS_MAX {
@@ -336,9 +340,12 @@ impl Run {
             (None, None) => None,
         };
         let Some(failure) = failure else {
-            let proven = checks
-                .iter()
-                .any(|c| c.must_pass && c.verdict == Verdict::Passed);
+            // That outputs are there says nothing of a command whose end nobody saw.
+            let by_command = reconciling && self.plan.proves.is_some();
+            let proven = checks.iter().any(|c| {
+                let counts = c.must_pass && (c.command.is_some() || !by_command);
+                counts && c.verdict == Verdict::Passed
+            });
             self.facts.results.verification = if proven {
                 StepResult::Passed
             } else {
@@ -379,7 +386,7 @@ impl Run {
             FailedAt::Execution { .. } => retry.on_execution,
             FailedAt::Verification => retry.on_verification,
         };
-        let safe = !self.plan.mutating || self.plan.idempotent;
+        let safe = self.plan.is_repeatable();
         if repeatable && wanted && safe && self.facts.failed_attempts < retry.max_attempts {
             return AfterRestore::Retry {
                 wait_ms: retry.wait_ms(self.facts.failed_attempts),
@@ -410,9 +417,7 @@ impl Run {
                 AfterRestore::Finish(Outcome::Cancelled)
             }
             Ending::RuntimeExhausted => AfterRestore::Finish(self.runtime_exhausted()),
-            Ending::Interrupted if !self.plan.mutating || self.plan.idempotent => {
-                AfterRestore::Requeue
-            }
+            Ending::Interrupted if self.plan.is_repeatable() => AfterRestore::Requeue,
             Ending::Interrupted => {
                 let message = "the engine was stopped while the skill ran";
                 AfterRestore::Finish(failed(&Failure::new(Step::Execute, "interrupted", message)))

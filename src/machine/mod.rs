@@ -19,7 +19,7 @@ pub use event::{Admission, CancelKind, Entry, Event, HookVerdict, Resolution};
 pub use state::{AfterRestore, AfterSave, Ending, Facts, Goal, Run, State};
 
 /// Version of the machine that a journal is written under.
-pub const MACHINE_VERSION: u32 = 1;
+pub const MACHINE_VERSION: u32 = 2;
 
 /// How many events one journal may hold; a run that would exceed it ends as `unknown`.
 pub const JOURNAL_EVENTS_MAX: u32 = 10_000;

@@ -83,13 +83,19 @@ struct Seen {
 }
 
 /// The kinds of plan that a crash is answered differently for.
-const KINDS: [&str; 3] = ["non-mutating", "mutating, idempotent", "mutating"];
+const KINDS: [&str; 4] = [
+    "non-mutating",
+    "non-mutating, once",
+    "mutating, idempotent",
+    "mutating",
+];
 
 fn kind(plan: &Plan) -> &'static str {
-    match (plan.mutating, plan.idempotent) {
-        (false, _) => KINDS[0],
-        (true, true) => KINDS[1],
-        (true, false) => KINDS[2],
+    match (plan.mutating, plan.is_repeatable()) {
+        (false, true) => KINDS[0],
+        (false, false) => KINDS[1],
+        (true, true) => KINDS[2],
+        (true, false) => KINDS[3],
     }
 }
 
@@ -297,9 +303,10 @@ fn endings(seen: &Seen) -> String {
     let mut text = String::from(
         "\n## Crash, cancel, limits\n\n\
          *again*: the same action once more. `x` → y: the state `x`, on the way to y. *ending*: its\n\
-         processes are being stopped. –: refused.\n\n\
-         | state | owner lost, non-mutating | mutating and idempotent | mutating | cancel | its own limit | `max_runtime` |\n\
-         |---|---|---|---|---|---|---|\n",
+         processes are being stopped. –: refused. *non-mutating, `once`*: the definition says `idempotent: false`.\n\
+         What may not be repeated is reconciled where a command verifies it that has to pass.\n\n\
+         | state | owner lost, non-mutating | non-mutating, `once` | mutating and idempotent | mutating | cancel | its own limit | `max_runtime` |\n\
+         |---|---|---|---|---|---|---|---|\n",
     );
     for state in STATES {
         let mut cells = vec![format!("`{state}`")];

@@ -2,11 +2,11 @@
 
 mod scenes;
 
-use super::table::{AT, label, plans, queued, representatives};
+use super::table::{AT, check, label, plans, queued, representatives};
 use super::*;
-use crate::model::evidence::{Ended, Verdict};
+use crate::model::evidence::{CheckRecord, Ended, Verdict};
 use crate::model::outcome::{Outcome, Step, StepResult};
-use crate::model::spec::OnCrash;
+use crate::model::spec::{OnCrash, Plan};
 use scenes::*;
 
 #[test]
@@ -332,6 +332,69 @@ fn a_mutating_command_that_is_not_idempotent_has_one_attempt() {
 }
 
 #[test]
+fn what_says_that_it_may_not_be_repeated_is_not_although_it_changes_nothing() {
+    let plan = Plan {
+        once: true,
+        retry: retrying().retry,
+        ..reading()
+    };
+    assert!(!plan.is_repeatable() && reading().is_repeatable());
+    let there = way("execution_finished");
+    let lost = with(there.clone(), &[Event::OwnerLost]);
+    row(&plan, &lost, "`recording` → reconcile");
+    let proven = [recorded(1, true), checked(1, Verdict::Passed)];
+    let run = row(&plan, &with(lost.clone(), &proven), "`saving` → succeeded");
+    assert!(run.facts.reconciled);
+    let not_new = with(lost, &[recorded(1, false)]);
+    row(&plan, &not_new, "`saving` → unknown(owner_lost)");
+    let drained = with(there.clone(), &[Event::Interrupted, bad(1)]);
+    row(&plan, &drained, "`saving` → failed(execute, interrupted)");
+    row(
+        &plan,
+        &with(there, &[bad(1)]),
+        "`saving` → failed(execute, exit_code)",
+    );
+    let silent = Plan {
+        prepares: false,
+        ..plan
+    };
+    let lost = [admitted(), VALIDATED, Event::OwnerLost];
+    row(&silent, &lost, "`saving` → unknown(owner_lost)");
+}
+
+#[test]
+fn outputs_that_are_there_prove_nothing_after_a_crash() {
+    let lost = with(way("execution_finished"), &[Event::OwnerLost]);
+    let unproven = Plan {
+        proves: Some(false),
+        ..mutating()
+    };
+    let run = row(&unproven, &lost, "`recording` → unknown(owner_lost)");
+    let why = StepResult::skipped("nothing_to_prove_it");
+    assert_eq!(run.facts.results.verification, why);
+    let of_outputs = Event::ChecksFinished {
+        attempt: 1,
+        checks: vec![CheckRecord {
+            command: None,
+            ..check(Verdict::Passed)
+        }],
+        failure: None,
+        changed: false,
+    };
+    let checked = with(lost, &[recorded(1, true), of_outputs]);
+    row(&mutating(), &checked, "`restoring` → unknown(owner_lost)");
+    // A journal of the first version goes on from here to its commit, and has to fold for ever.
+    let stored = serde_json::json!({
+        "mutating": true, "idempotent": false, "validates": true, "prepares": true, "verifies": true,
+        "on_crash": mutating().on_crash, "retry": mutating().retry, "hooks": 2, "post_commit_hooks": 1,
+        "max_runtime_ms": 1_000,
+    });
+    let first: Plan = serde_json::from_value(stored).unwrap();
+    assert!(!first.once && first.proves.is_none());
+    row(&first, &checked, "`post_hook`");
+}
+
+#[test]
 fn only_an_unknown_outcome_is_settled_and_only_once() {
     let mut plan = mutating();
     plan.on_crash = OnCrash::Restore;
@@ -416,8 +479,8 @@ fn journals_that_are_not_journals_are_refused() {
         Err(FoldError::Headless)
     );
     assert_eq!(
-        Run::fold(&[entry(0, submitted(2))]),
-        Err(FoldError::Newer(2))
+        Run::fold(&[entry(0, submitted(MACHINE_VERSION + 1))]),
+        Err(FoldError::Newer(MACHINE_VERSION + 1))
     );
     let gap = Run::fold(&[good.clone(), entry(2, admitted())]);
     assert_eq!(

@@ -72,7 +72,7 @@ pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<CallToolResult,
         .iter()
         .map(|one| json!({"name": one.name, "path": one.path}))
         .collect();
-    if let Some(commit) = &detail.summary.commit {
+    if let Some(commit) = detail.summary.newest_commit() {
         data["commit"] = json!(commit);
     }
     Ok(answer::structured(content, data, is_error))
@@ -130,7 +130,8 @@ fn remarks(detail: &RunDetail) -> String {
             lines.push(format!("{}: {path}", output.name));
         }
     }
-    if let Some(commit) = &detail.summary.commit {
+    let made = &detail.summary.commits_made.newest;
+    for commit in made.iter().chain(&detail.summary.commit) {
         lines.push(format!("commit: {commit}"));
     }
     lines.extend(

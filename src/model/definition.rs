@@ -236,8 +236,8 @@ pub struct Skill {
     pub checks: Vec<CheckText>,
     /// Whether it changes things and ends in a commit.
     pub mutating: bool,
-    /// Whether its command may be repeated without harm.
-    pub idempotent: bool,
+    /// Whether its command may be repeated without harm, where the definition says.
+    pub idempotent: Option<bool>,
     /// What to do when its owner is lost while it executes.
     pub on_crash: OnCrash,
     /// Attempts.
@@ -271,6 +271,11 @@ pub struct Skill {
 }
 
 impl Skill {
+    /// Whether its command may run again that may have run: without a word, where it changes nothing.
+    pub fn is_repeatable(&self) -> bool {
+        self.idempotent.unwrap_or(!self.mutating)
+    }
+
     /// Whether it may run.
     pub fn is_available(&self) -> bool {
         self.unavailable.is_empty()

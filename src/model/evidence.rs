@@ -82,6 +82,25 @@ pub struct OutputState {
     pub written: bool,
     /// Why the output is not what was promised.
     pub problem: Option<String>,
+    /// Of a `git_commit`: ids of the newest commits that the skill and the run made, in hex, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commits: Vec<String>,
+}
+
+/// Commits that a skill made by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CommitsMade {
+    /// How many.
+    pub count: u64,
+    /// Ids of the newest in hex, the oldest of them first; at most 100.
+    pub newest: Vec<String>,
+}
+
+impl CommitsMade {
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        self.newest.is_empty()
+    }
 }
 
 /// What became of one check.
@@ -131,6 +150,9 @@ pub struct Recorded {
     pub changed_count: u64,
     /// What the git room needs to commit or restore; opaque to everyone else.
     pub tree: serde_json::Value,
+    /// Commits that were made meanwhile.
+    #[serde(default, skip_serializing_if = "CommitsMade::is_none")]
+    pub commits: CommitsMade,
     /// What was left although it changed, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,

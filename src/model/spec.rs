@@ -204,13 +204,20 @@ pub struct Plan {
     pub mutating: bool,
     /// Whether a command may be repeated without harm.
     pub idempotent: bool,
+    /// Whether the definition says `idempotent: false`; no machine before version 2 was told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
     /// Whether there is anything to look at before preparing.
     pub validates: bool,
     /// Whether there is anything to record before executing.
     pub prepares: bool,
     /// Whether there is anything to verify.
     pub verifies: bool,
-    /// What to do with a mutating run whose owner was lost while it executed.
+    /// Whether a command verifies it that has to pass; unknown for machines before version 2, to which
+    /// declared outputs proved as much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proves: Option<bool>,
+    /// What to do with a run that may not be repeated and whose owner was lost while it executed.
     pub on_crash: OnCrash,
     /// Attempts.
     pub retry: Retry,
@@ -220,6 +227,21 @@ pub struct Plan {
     pub post_commit_hooks: u32,
     /// Limit from the first executing to the end of verifying, in milliseconds.
     pub max_runtime_ms: Option<u64>,
+}
+
+impl Plan {
+    /// Whether a command that may have run may run again: without a word of the definition, where it
+    /// changes nothing.
+    pub const fn is_repeatable(&self) -> bool {
+        self.idempotent || !(self.mutating || self.once)
+    }
+
+    /// Whether it can be found out what became of a run whose owner was lost while it executed: its
+    /// outputs tell whether it wrote anything, and a check whether that is right.
+    pub fn can_reconcile(&self) -> bool {
+        let records = self.mutating || self.prepares;
+        self.on_crash == OnCrash::Verify && records && self.proves != Some(false)
+    }
 }
 
 /// The due time of a schedule, as its run knows it.

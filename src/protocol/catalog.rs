@@ -48,8 +48,11 @@ pub struct SkillView {
     pub description: String,
     /// Whether it ends in a commit.
     pub mutating: bool,
-    /// Whether its command may be repeated without harm.
+    /// Whether the definition says that its command may be repeated without harm.
     pub idempotent: bool,
+    /// Whether its command is started again after a crash.
+    #[serde(default)]
+    pub repeatable: bool,
     /// `path:line` of its definition.
     pub defined_at: String,
     /// Inputs.
@@ -95,7 +98,8 @@ impl From<&Skill> for SkillView {
             name: skill.name.clone(),
             description: skill.description.clone(),
             mutating: skill.mutating,
-            idempotent: skill.idempotent,
+            idempotent: skill.idempotent == Some(true),
+            repeatable: skill.is_repeatable(),
             defined_at: skill.place.to_string(),
             inputs: skill
                 .inputs

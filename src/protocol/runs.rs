@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::evidence::{CheckRecord, Execution, OutputState};
+use crate::model::evidence::{CheckRecord, CommitsMade, Execution, OutputState};
 use crate::model::outcome::{Failure, Outcome, Phase, Results};
 use crate::model::{RunId, SkillRef, ThreadId, Timestamp};
 
@@ -35,6 +35,9 @@ pub struct RunSummary {
     pub finished_at: Option<Timestamp>,
     /// Its commit in hex.
     pub commit: Option<String>,
+    /// Commits that the skill made by itself and that were not taken back.
+    #[serde(default, skip_serializing_if = "CommitsMade::is_none")]
+    pub commits_made: CommitsMade,
     /// Its thread.
     pub thread: ThreadId,
     /// Why it waits, while it is queued.
@@ -43,6 +46,15 @@ pub struct RunSummary {
     /// The run that this one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<RunId>,
+}
+
+impl RunSummary {
+    /// The newest commit that came of it: its own, else the last that the skill made.
+    pub fn newest_commit(&self) -> Option<&String> {
+        self.commit
+            .as_ref()
+            .or_else(|| self.commits_made.newest.last())
+    }
 }
 
 /// One attempt with its evidence.

@@ -28,7 +28,7 @@ pub struct GitFacts {
     pub initial_commit: Option<String>,
     /// HEAD now, in hex.
     pub current_commit: Option<String>,
-    /// Commits of the skill and of the run, each `<id>: <subject>`.
+    /// Ids of the newest commits of the skill and of the run's, the oldest first.
     pub commits_made: Vec<String>,
     /// Whether there are changes that are not committed.
     pub dirty: Option<bool>,
@@ -165,6 +165,7 @@ fn run(story: &Story<'_>) -> Value {
         "changed_count": story.changed_count,
         "hooks": hooks(story),
         "commit": summary.commit,
+        "commits_made": summary.commits_made,
         "commit_message": spec.commit_message,
         "put_back": story.not_restored.put_back,
         "not_restored": story.not_restored_lines(),

@@ -109,7 +109,7 @@ pub fn metrics_line(spec: &RunSpec, entries: &[Entry]) -> MetricsLine {
             })
             .fold(0, u64::saturating_add),
         changed_count: story.changed_count,
-        commit: summary.commit,
+        commit: summary.newest_commit().cloned(),
         retry_of: spec.retry_of,
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::machine::{Ending, Entry, Event, FoldError, Goal, HookVerdict, Run, State};
-use crate::model::evidence::{CheckRecord, OutputState, RestoreReport};
+use crate::model::evidence::{CheckRecord, CommitsMade, OutputState, RestoreReport};
 use crate::model::outcome::{Failure, Outcome, Phase, Step};
+use crate::model::spec::OutputKind;
 use crate::model::{RunSpec, Timestamp};
 use crate::protocol::{AttemptView, RunDetail, RunSummary};
 
@@ -30,11 +31,12 @@ pub struct HookStory {
     pub at: Timestamp,
 }
 
-/// The three instants of a run that its state does not hold, folded one event at a time.
+/// The instants and commits of a run that its state does not hold, folded one event at a time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SummaryBuilder {
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
+    commits: CommitsMade,
 }
 
 impl SummaryBuilder {
@@ -51,11 +53,24 @@ impl SummaryBuilder {
         if after.is_finished() {
             self.finished_at.get_or_insert(entry.at);
         }
+        match &entry.event {
+            Event::ResultRecorded { result, .. } => self.commits.clone_from(&result.commits),
+            // Where something could not be put back, it may be the branch.
+            Event::Restored { report } if report.is_complete() => {
+                self.commits = CommitsMade::default();
+            }
+            _ => {}
+        }
     }
 
     /// When its command first started.
     pub fn started_at(&self) -> Option<Timestamp> {
         self.started_at
+    }
+
+    /// Commits that the skill made by itself.
+    pub fn commits(&self) -> &CommitsMade {
+        &self.commits
     }
 
     /// When it ended.
@@ -80,6 +95,7 @@ impl SummaryBuilder {
             started_at: self.started_at,
             finished_at: self.finished_at,
             commit: run.facts.commit.clone(),
+            commits_made: self.commits.clone(),
             thread: spec.thread.clone(),
             waiting_for,
             retry_of: spec.retry_of,
@@ -275,6 +291,7 @@ impl<'a> Story<'a> {
                 self.hook(true, *index, verdict, entry.at);
             }
             Event::Restored { report } => self.not_restored.clone_from(report),
+            Event::Committed { oid, .. } => self.committed(oid),
             Event::Resolved { note, .. } => self.resolution_note = Some(note.clone()),
             Event::Submitted { .. }
             | Event::Prepared { .. }
@@ -285,7 +302,6 @@ impl<'a> Story<'a> {
             | Event::CommitPrepared { .. }
             | Event::NothingToCommit
             | Event::CommitOvertaken
-            | Event::Committed { .. }
             | Event::CommitFailed { .. }
             | Event::CancelRequested { .. }
             | Event::RuntimeExhausted
@@ -294,6 +310,14 @@ impl<'a> Story<'a> {
             | Event::Closed => {}
         }
         self.begin_attempt(before, entry.at);
+    }
+
+    fn committed(&mut self, oid: &str) {
+        for (output, promised) in self.outputs.iter_mut().zip(&self.spec.outputs) {
+            if promised.kind == OutputKind::GitCommit {
+                output.commits.push(oid.to_owned());
+            }
+        }
     }
 
     fn begin_attempt(&mut self, before: &Run, at: Timestamp) {

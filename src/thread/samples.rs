@@ -3,14 +3,22 @@
 use std::collections::BTreeMap;
 
 use crate::machine::{Admission, Entry, Event, HookVerdict, MACHINE_VERSION};
-use crate::model::evidence::{CheckRecord, Ended, Execution, OutputState, Recorded, Verdict};
+use crate::model::evidence::{
+    CheckRecord, CommitsMade, Ended, Execution, OutputState, Recorded, Verdict,
+};
 use crate::model::spec::{HookSpec, OnCrash, OutputKind, OutputSpec, Plan, Program, Retry};
 use crate::model::{RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value};
 
 pub(crate) const START: i64 = 1_795_000_000_000;
 
+const RETRY: Retry = Retry {
+    max_attempts: 2,
+    initial_ms: 1_000,
+    ..Retry::ONCE
+};
+
 pub(crate) fn spec() -> RunSpec {
-    let at = Timestamp::from_millis(START);
+    let (at, retry) = (Timestamp::from_millis(START), RETRY);
     let run = RunId::following(None, at, 42);
     let skill = SkillRef {
         worker: "repo-steward".into(),
@@ -58,15 +66,13 @@ pub(crate) fn spec() -> RunSpec {
         plan: Plan {
             mutating: true,
             idempotent: true,
+            once: false,
             validates: true,
             prepares: true,
             verifies: true,
+            proves: Some(true),
             on_crash: OnCrash::Verify,
-            retry: Retry {
-                max_attempts: 2,
-                initial_ms: 1_000,
-                ..Retry::ONCE
-            },
+            retry,
             hooks: 1,
             post_commit_hooks: 0,
             max_runtime_ms: None,
@@ -137,10 +143,12 @@ pub(crate) fn recorded(attempt: u32) -> Event {
                 digest: Some("ab".into()),
                 written: true,
                 problem: None,
+                commits: Vec::new(),
             }],
             changed: vec!["reports/r.md".into(), "x.txt".into()],
             changed_count: 2,
             tree: serde_json::json!({"tree": "t"}),
+            commits: CommitsMade::default(),
             warnings: Vec::new(),
         },
     }

@@ -62,11 +62,16 @@ fn succeeded(story: &Story<'_>) -> String {
             | StepResult::Unknown { .. } => "ended without an error, unverified".to_owned(),
         }
     };
+    let made = story.summary.commits();
+    let short = |oid: &String| oid.chars().take(10).collect::<String>();
     match (&facts.commit, &facts.results.commit) {
         (Some(oid), _) => {
-            let short: String = oid.chars().take(10).collect();
             text.push_str(", commit ");
-            text.push_str(&short);
+            text.push_str(&short(oid));
+        }
+        (None, _) if !made.is_none() => {
+            text.push_str(", committed by the skill itself: ");
+            text.push_str(&made.newest.last().map(short).unwrap_or_default());
         }
         (None, StepResult::Skipped { why }) if why == "nothing_changed" => {
             text.push_str(", nothing had changed and nothing was committed");

@@ -7,9 +7,11 @@ use workerctl::machine::table::{
 };
 use workerctl::machine::{Event, Run, State};
 use workerctl::model::evidence::Verdict;
+use workerctl::model::outcome::Outcome;
 use workerctl::model::spec::Plan;
 
 /// What the properties speak of and the state does not hold.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Past {
     committed: bool,
@@ -17,6 +19,8 @@ struct Past {
     verified: bool,
     /// Whether the owner was lost while a command ran.
     lost: bool,
+    /// Whether a command that had to pass has verified the newest attempt.
+    proven: bool,
 }
 
 impl Past {
@@ -30,11 +34,14 @@ impl Past {
             } => {
                 past.verified = failure.is_none()
                     && !checks.iter().any(|check| check.verdict == Verdict::Failed);
+                let mut passed = checks.iter().filter(|c| c.verdict == Verdict::Passed);
+                past.proven = passed.any(|c| c.must_pass && c.command.is_some());
             }
             _ => {}
         }
         if next.facts.attempts > run.facts.attempts {
             past.verified = false;
+            past.proven = false;
         }
         past
     }
@@ -54,7 +61,7 @@ fn attempt_of(event: &Event) -> Option<u32> {
 fn check(past: Past, run: &Run, event: &Event, next: &Run) {
     let plan = &run.plan;
     let told = || format!("{:?} with {event:?} under {plan:?}", run.state);
-    let repeatable = !plan.mutating || plan.idempotent;
+    let repeatable = plan.is_repeatable();
     if let State::Executing { attempt, .. } = next.state {
         assert_eq!(attempt, next.facts.attempts, "{}", told());
         let begins = !matches!(run.state, State::Executing { attempt: now, .. } if now == attempt);
@@ -104,6 +111,10 @@ fn check(past: Past, run: &Run, event: &Event, next: &Run) {
     }
     // Who gives a run up knows its journal and not what came of it.
     let ends = next.is_finished() && !run.is_finished();
+    let succeeds = next.outcome().is_some_and(|end| *end == Outcome::Succeeded);
+    if ends && succeeds && past.lost && !repeatable && plan.proves.is_some() {
+        assert!(past.proven, "done without proof after a crash: {}", told());
+    }
     if past.committed && ends && !matches!(event, Event::GivenUp { .. }) {
         assert_eq!(next.outcome().unwrap().name(), "succeeded", "{}", told());
     }

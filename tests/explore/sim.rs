@@ -8,7 +8,7 @@ use workerctl::machine::{
 };
 use workerctl::model::Timestamp;
 use workerctl::model::evidence::{
-    CheckRecord, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
+    CheckRecord, CommitsMade, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
 };
 use workerctl::model::outcome::{Failure, Outcome, Step};
 use workerctl::model::spec::Plan;
@@ -262,8 +262,8 @@ impl Engine {
         for (attempt, times) in &world.started {
             assert_eq!(*times, 1, "attempt {attempt} was started {times} times");
         }
-        if plan.mutating && !plan.idempotent {
-            assert!(world.started.len() <= 1, "a mutating command was repeated");
+        if !plan.is_repeatable() {
+            assert!(world.started.len() <= 1, "a command was repeated");
         }
     }
 
@@ -318,10 +318,12 @@ fn recorded(written: bool) -> Recorded {
             digest: None,
             written,
             problem: None,
+            commits: Vec::new(),
         }],
         changed: vec!["r.md".into()],
         changed_count: 1,
         tree: serde_json::json!({"tree": "t"}),
+        commits: CommitsMade::default(),
         warnings: Vec::new(),
     }
 }

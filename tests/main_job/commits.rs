@@ -37,6 +37,16 @@ const SKILLS: &str = r#"
     hooks: {post_tools: ["exit 1"]}
   - {id: touch-tracked, description: d, mutating: true, run: "echo changed >> tracked.txt"}
   - {id: idle, description: d, mutating: true, run: "true"}
+  - id: commits
+    description: d
+    mutating: true
+    interface:
+      inputs: [{name: end, type: string, pattern: "[a-z ]*", default: "true"}]
+      outputs: [{name: made, type: git_commit}]
+    run: |
+      git commit -q --allow-empty -m one
+      echo two >> tracked.txt; git commit -qam two
+      case {end} in left*) echo left > left.txt;; fail*) exit 3;; esac
 "#;
 
 fn workspace() -> Workspace {
@@ -175,4 +185,77 @@ fn nothing_changed_is_no_commit() {
         detail["results"]
     );
     assert_eq!(workspace.git(&["rev-parse", "HEAD"]), head);
+}
+
+#[test]
+fn commits_that_a_skill_makes_itself_are_found_everywhere() {
+    let workspace = workspace();
+    let before = workspace.git(&["rev-parse", "HEAD"]);
+    let detail = workspace.json(&["run", "commits"]);
+    let made = workspace.git(&["rev-list", "--reverse", &format!("{}..HEAD", before.trim())]);
+    let made: Vec<&str> = made.lines().collect();
+    assert_eq!(made.len(), 2);
+    let expected = serde_json::json!({"count": 2, "newest": made});
+    let run = summary(&detail)["run"].as_str().unwrap();
+    assert_eq!(summary(&detail)["commit"], Value::Null);
+    assert_eq!(summary(&detail)["commits_made"], expected, "{detail}");
+    assert_eq!(detail["outputs"][0]["commits"], expected["newest"]);
+    assert_eq!(
+        workspace.json(&["runs"])["runs"][0]["commits_made"],
+        expected
+    );
+
+    let thread = std::fs::read_to_string(detail["thread_path"].as_str().unwrap()).unwrap();
+    let thread: Value = serde_json::from_str(&thread).unwrap();
+    assert_eq!(thread["git"]["commits_made"], expected["newest"]);
+    assert_eq!(thread["git"]["current_commit"], made[1]);
+    assert_eq!(thread["run"]["commits_made"], expected);
+    assert_eq!(thread["run"]["outputs"][0]["commits"], expected["newest"]);
+
+    let shown = workspace.run(&["show", run]).stdout;
+    for commit in &made {
+        let line = format!("{commit}  by the skill itself");
+        assert!(shown.contains(&line), "{shown}");
+    }
+    assert!(workspace.run(&["runs"]).stdout.contains(&made[1][..7]));
+    let patch = workspace.run(&["diff", run]).expect_code(0).stdout;
+    assert!(patch.contains("+two"), "{patch}");
+    // Once nothing else is kept of the run, its commits still are.
+    let refs = workspace.git(&["for-each-ref", "--format=%(refname)", "refs/workerctl"]);
+    for kept in refs.lines() {
+        workspace.git(&["update-ref", "-d", kept]);
+    }
+    assert_eq!(workspace.run(&["diff", run]).expect_code(0).stdout, patch);
+}
+
+#[test]
+fn commits_of_the_skill_stand_beside_the_commit_of_the_run() {
+    let workspace = workspace();
+    let detail = workspace.json(&["run", "commits", "-i", "end=left"]);
+    let own = summary(&detail)["commit"].as_str().unwrap();
+    assert_eq!(summary(&detail)["commits_made"]["count"], 2);
+    let made = detail["outputs"][0]["commits"].as_array().unwrap();
+    assert_eq!((made.len(), &made[2]), (3, &Value::from(own)));
+    let run = summary(&detail)["run"].as_str().unwrap();
+    let patch = workspace.run(&["diff", run]).expect_code(0).stdout;
+    assert!(patch.contains("+two") && patch.contains("+left"), "{patch}");
+}
+
+#[test]
+fn commits_of_a_skill_that_fails_are_taken_back_and_named() {
+    let workspace = workspace();
+    let before = workspace.git(&["rev-parse", "HEAD"]);
+    let done = workspace.run(&["run", "commits", "-i", "end=fail", "--json"]);
+    let detail = done.expect_code(1).value();
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before);
+    assert_eq!(summary(&detail)["commits_made"], Value::Null);
+    let warned = detail["warnings"].to_string();
+    assert!(
+        warned.contains("2 commits that were made meanwhile"),
+        "{warned}"
+    );
+    let thread = std::fs::read_to_string(detail["thread_path"].as_str().unwrap()).unwrap();
+    let thread: Value = serde_json::from_str(&thread).unwrap();
+    assert_eq!(thread["git"]["commits_made"], serde_json::json!([]));
+    assert_eq!(thread["git"]["current_commit"], before.trim());
 }

@@ -28,6 +28,11 @@ const SKILLS: &str = r#"
     mutating: true
     retry: {max_attempts: 3, backoff: {initial: 1ms}}
     run: "echo x >> \"$HOME/once\"; exit 1"
+  - id: reading-once
+    description: d
+    idempotent: false
+    retry: {max_attempts: 3, backoff: {initial: 1ms}}
+    run: "echo x >> \"$HOME/reading-once\"; exit 1"
   - id: again
     description: d
     mutating: true
@@ -78,13 +83,13 @@ fn a_further_attempt_is_told_why_the_last_one_failed() {
 }
 
 #[test]
-fn a_mutating_skill_is_tried_again_only_if_it_is_idempotent() {
+fn a_skill_that_may_not_be_repeated_is_tried_once() {
     let workspace = Workspace::with_skills(SKILLS);
-    workspace.run(&["run", "once"]).expect_code(1);
-    assert_eq!(
-        fs::read_to_string(workspace.home.join("once")).unwrap(),
-        "x\n"
-    );
+    for skill in ["once", "reading-once"] {
+        workspace.run(&["run", skill]).expect_code(1);
+        let tried = fs::read_to_string(workspace.home.join(skill)).unwrap();
+        assert_eq!(tried, "x\n", "{skill}");
+    }
     workspace.run(&["run", "again"]).expect_code(0);
     assert_eq!(
         fs::read_to_string(workspace.home.join("again")).unwrap(),

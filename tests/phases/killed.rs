@@ -2,6 +2,7 @@
 
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
+use crate::workspace::gate::Gate;
 use crate::{bed, count, expect_committed, expect_restored, failure, rest, standing};
 
 /// Kills the daemon and starts another, which ends what the first has left.
@@ -85,6 +86,64 @@ fn executing_what_left_verified_outputs_is_reconciled() {
     let named = workspace.git(&["show", "--format=", "--name-only", "HEAD"]);
     assert_eq!(named.trim(), "notes/n.md");
     assert_eq!(count(&workspace, "writing"), 1);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn executing_what_left_outputs_that_no_check_proves_is_unknown_and_put_back() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "unproven");
+    let daemon = again(&workspace, daemon);
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!(code, 9, "{detail}");
+    assert_eq!(
+        detail["results"]["verification"]["why"],
+        "nothing_to_prove_it"
+    );
+    assert_eq!(count(&workspace, "unproven"), 1);
+    expect_restored(&workspace);
+    let kept = workspace.run(&["diff", &run]).expect_code(0).stdout;
+    assert!(kept.contains("+# begun"), "{kept}");
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn a_check_of_the_worker_proves_what_was_left() {
+    let (workspace, mut gate) = bed();
+    let command = Gate::text("gate");
+    let worker = format!(
+        "worker: {{id: proved, name: P, type: OpsWorker}}\nverification: {{post_execute: [{{command: 'true'}}]}}\n\
+         skills:\n  - id: proven\n    description: d\n    mutating: true\n    \
+         interface: {{outputs: [{{name: n, type: markdown, destination: notes/p.md}}]}}\n    \
+         run: 'echo \"# whole\" > {{n}}; {command}'\n"
+    );
+    workspace.write("workers/proved/worker.yaml", &worker);
+    workspace.commit_all("another worker");
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "proven");
+    let daemon = again(&workspace, daemon);
+    let detail = expect_committed(&workspace, &run);
+    assert_eq!(detail["summary"]["reconciled"], true);
+    rest(&workspace, daemon);
+}
+
+#[test]
+fn executing_what_may_not_be_repeated_is_unknown_although_it_changes_nothing() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "once");
+    let daemon = again(&workspace, daemon);
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!(code, 9, "{detail}");
+    assert_eq!(detail["summary"]["outcome"]["why"], "owner_lost");
+    assert_eq!(count(&workspace, "once"), 1);
+    let run = standing(&workspace, &mut gate, "once-proven");
+    let daemon = again(&workspace, daemon);
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!(code, 0, "{detail}");
+    assert_eq!(detail["summary"]["reconciled"], true);
+    assert_eq!(count(&workspace, "once-proven"), 1);
     rest(&workspace, daemon);
 }
 

@@ -51,6 +51,20 @@ fn executing_what_changes_things_is_interrupted_and_put_back() {
 }
 
 #[test]
+fn executing_what_may_not_be_repeated_is_interrupted_although_it_changes_nothing() {
+    let (workspace, mut gate) = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = standing(&workspace, &mut gate, "once");
+    told_to_end(daemon);
+    workspace.expect_no_process();
+    let daemon = Daemon::start(&workspace);
+    let (code, detail) = workspace.wait(&run);
+    assert_eq!((code, failure(&detail)), (1, "interrupted"));
+    assert_eq!(count(&workspace, "once"), 1);
+    rest(&workspace, daemon);
+}
+
+#[test]
 fn what_may_be_repeated_goes_on_with_the_next_daemon() {
     for skill in ["executing", "repeatable"] {
         let (workspace, mut gate) = bed();

@@ -125,6 +125,7 @@ impl Scripted {
             started_at: Some(submitted_at),
             finished_at: Some(submitted_at),
             commit: Some("0".repeat(40)),
+            commits_made: workerctl::model::evidence::CommitsMade::default(),
             thread: ThreadId::of(self.run, &skill, submitted_at),
             waiting_for: None,
             retry_of: None,

@@ -100,6 +100,7 @@ fn listed(skill: &RootSkill, trust: &TrustFiles, problems: Vec<Problem>) -> List
             description: skill.description.clone(),
             mutating: skill.mutating,
             idempotent: false,
+            repeatable: true,
             defined_at: skill.place.to_string(),
             inputs: Vec::new(),
             outputs: Vec::new(),

@@ -58,11 +58,8 @@ impl<'a> Builder<'a, '_> {
         found
     }
 
-    pub(super) fn flag(&self, key: &str, report: &mut Report) -> bool {
-        self.layers
-            .get(key)
-            .and_then(|view| view.flag(key, report))
-            .unwrap_or(false)
+    pub(super) fn flag(&self, key: &str, report: &mut Report) -> Option<bool> {
+        self.layers.get(key).and_then(|view| view.flag(key, report))
     }
 
     pub(super) fn millis(
@@ -78,8 +75,14 @@ impl<'a> Builder<'a, '_> {
     }
 
     /// A skill's own `retry` counts before its worker's, and that before what HQ files set. None of
-    /// them applies to a mutating skill unless repeating it does no harm.
-    pub(super) fn retry(&self, mutating: bool, idempotent: bool, report: &mut Report) -> Retry {
+    /// them applies to a mutating skill unless repeating it does no harm, nor to one of which the definition
+    /// says that it does.
+    pub(super) fn retry(
+        &self,
+        mutating: bool,
+        idempotent: Option<bool>,
+        report: &mut Report,
+    ) -> Retry {
         let own = self.layers.get("retry");
         let (retry, place) = match (own, &self.worker.retry) {
             (Some(view), _) => match settings::retry(view, report) {
@@ -90,10 +93,15 @@ impl<'a> Builder<'a, '_> {
             (None, Setting::Own(retry)) => (retry.clone(), self.place()),
             (None, Setting::Inherited(retry, place)) => (retry.clone(), place.clone()),
         };
-        if retry.max_attempts == 1 || !mutating || idempotent {
+        if retry.max_attempts == 1 || idempotent.unwrap_or(!mutating) {
             return retry;
         }
-        let message = format!("`{}` changes things and is tried once", self.item.id);
+        let why = if idempotent.is_some() {
+            "says `idempotent: false`"
+        } else {
+            "changes things"
+        };
+        let message = format!("`{}` {why} and is tried once", self.item.id);
         let hint = "write `idempotent: true` when repeating it does no harm";
         if own.is_some() {
             report.warning("retry-not-applied", place, message, hint);

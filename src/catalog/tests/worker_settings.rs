@@ -37,7 +37,8 @@ fn of_two_retry_sources_the_first_counts() {
                 \x20 - {id: b, description: d, run: date, mutating: true}\n\
                 \x20 - {id: c, description: d, run: date, mutating: true, idempotent: true}\n\
                 \x20 - {id: d, description: d, run: date, retry: {max_attempts: 5, backoff: {initial: 2s, factor: 1.5, max: 1m}, on: execution}}\n\
-                \x20 - {id: e, description: d, run: date, retry: {max_attempts: 5}, mutating: true}\n";
+                \x20 - {id: e, description: d, run: date, retry: {max_attempts: 5}, mutating: true}\n\
+                \x20 - {id: f, description: d, run: date, retry: {max_attempts: 5}, idempotent: false}\n";
     let catalog = check_worker(yaml, ("retry-two-sources", WARNING, 4, 16, "max_retries"));
     expect(
         &catalog,
@@ -49,12 +50,17 @@ fn of_two_retry_sources_the_first_counts() {
         "workers/w/worker.yaml",
         &("retry-not-applied", WARNING, 10, 40, "idempotent: true"),
     );
+    expect(
+        &catalog,
+        "workers/w/worker.yaml",
+        &("retry-not-applied", WARNING, 11, 40, "idempotent: true"),
+    );
     let skills = &catalog.workers[0].skills;
     let attempts: Vec<_> = skills
         .iter()
         .map(|skill| skill.retry.max_attempts)
         .collect();
-    assert_eq!(attempts, [3, 1, 3, 5, 1]);
+    assert_eq!(attempts, [3, 1, 3, 5, 1, 1]);
     let own = &skills[3].retry;
     assert_eq!(
         (own.initial_ms, own.factor_percent, own.max_ms),
@@ -134,7 +140,7 @@ fn settings_are_inherited_and_merged() {
     assert_eq!(a.commit_message.as_deref(), Some("all: {{title}}"));
     assert_eq!(b.commit_message.as_deref(), Some("own"));
     assert!(matches!(&b.run, RunText::Argv(argv) if argv == &["git", "log", "{n}"]));
-    assert!(b.mutating && b.idempotent && !a.mutating);
+    assert!(b.mutating && b.idempotent == Some(true) && !a.mutating);
 }
 
 #[test]

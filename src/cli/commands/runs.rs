@@ -138,7 +138,7 @@ pub(crate) fn table(runs: &[RunSummary], zone: Tz) -> Table {
         if let Some(reason) = &run.waiting_for {
             state = state.styled(DIM, format!(" for {reason}"));
         }
-        let commit = run.commit.as_deref().unwrap_or_default();
+        let commit = run.newest_commit().map_or("", String::as_str);
         table.row(vec![
             run.run.short().into(),
             run.skill.to_string().into(),

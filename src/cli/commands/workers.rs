@@ -142,7 +142,12 @@ fn print_one(out: &mut Stream<'_>, worker: &WorkerView) {
 }
 
 fn print_skill(out: &mut Stream<'_>, skill: &SkillView) {
-    let nature = if skill.mutating { "  mutating" } else { "" };
+    let nature = match (skill.mutating, skill.repeatable) {
+        (true, false) => "  mutating",
+        (true, true) => "  mutating, may be repeated",
+        (false, true) => "",
+        (false, false) => "  not repeated after a crash",
+    };
     out.line(
         Line::from("  ")
             .styled(BOLD, &skill.address)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::evidence::{CheckRecord, Ended, Execution, OutputState, Verdict};
+use crate::model::evidence::{CheckRecord, CommitsMade, Ended, Execution, OutputState, Verdict};
 use crate::model::{
     Failure, Outcome, Phase, Results, RunId, SkillRef, Step, StepResult, ThreadId, Timestamp,
 };
@@ -35,6 +35,7 @@ pub(crate) fn summary() -> RunSummary {
         started_at: Some(NOW.plus_millis(100)),
         finished_at: Some(NOW.plus_millis(4_300)),
         commit: Some("3f2a1bc4d5e6f708192a3b4c5d6e7f8091a2b3c4".to_owned()),
+        commits_made: CommitsMade::default(),
         thread: ThreadId::of(run_id(), &skill(), NOW),
         waiting_for: None,
         retry_of: None,
@@ -92,6 +93,7 @@ pub(crate) fn detail() -> RunDetail {
             digest: None,
             written: true,
             problem: None,
+            commits: Vec::new(),
         }],
         changed: vec!["workspace/reports/weekly.md".to_owned()],
         changed_count: 1,

@@ -13,6 +13,9 @@ use crate::protocol::{AttemptView, RunDetail, RunSummary};
 /// Lines of a failed command's output that are shown.
 const TAIL_LINES_MAX: usize = 20;
 
+/// Commits of a skill that are shown.
+const COMMITS_SHOWN_MAX: usize = 10;
+
 /// Changed paths that are shown.
 const PATHS_SHOWN_MAX: usize = 20;
 
@@ -322,8 +325,12 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
 
 fn commit(out: &mut Stream<'_>, detail: &RunDetail) {
     let summary = &detail.summary;
+    made_by_the_skill(out, summary);
     if let Some(commit) = &summary.commit {
         return field(out, "commit", commit);
+    }
+    if !summary.commits_made.is_none() {
+        return;
     }
     let succeeded = matches!(summary.outcome, Some(Outcome::Succeeded));
     match &detail.results.commit {
@@ -344,6 +351,20 @@ fn commit(out: &mut Stream<'_>, detail: &RunDetail) {
         | StepResult::Failed { .. }
         | StepResult::Skipped { .. }
         | StepResult::Unknown { .. } => {}
+    }
+}
+
+fn made_by_the_skill(out: &mut Stream<'_>, summary: &RunSummary) {
+    let made = &summary.commits_made;
+    let shown = made.newest.iter().rev().take(COMMITS_SHOWN_MAX);
+    let shown: Vec<&String> = shown.collect();
+    let left = made.count.saturating_sub(shown.len() as u64);
+    if left > 0 {
+        let text = format!("{left} earlier ones of the skill itself");
+        field(out, "commit", &text);
+    }
+    for commit in shown.into_iter().rev() {
+        field(out, "commit", &format!("{commit}  by the skill itself"));
     }
 }
 

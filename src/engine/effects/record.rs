@@ -9,7 +9,7 @@ use super::prepare::output_paths;
 use super::{Performer, failure, git_failure, repository_gone};
 use crate::git;
 use crate::machine::Event;
-use crate::model::evidence::{CHANGES_SHOWN_MAX, OutputState, Recorded};
+use crate::model::evidence::{CHANGES_SHOWN_MAX, CommitsMade, OutputState, Recorded};
 use crate::model::outcome::{Failure, Step, StepResult};
 use crate::model::spec::OutputKind;
 
@@ -61,6 +61,7 @@ impl Performer {
                         !tree.commits_made.is_empty() || tree.shown_changes().next().is_some();
                     state.problem =
                         (!state.written).then(|| "nothing was changed or committed".to_owned());
+                    state.commits = commits_made(tree).newest;
                 }
             }
         }
@@ -74,6 +75,7 @@ impl Performer {
             .map(|change| change.change.path.to_string())
             .collect();
         let changed_count = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+        let commits = tree.as_ref().map(commits_made).unwrap_or_default();
         let tree = serde_json::to_value(AttemptTree {
             repository: tree,
             excluded,
@@ -84,6 +86,7 @@ impl Performer {
             changed: shown,
             changed_count,
             tree,
+            commits,
             warnings,
         })
     }
@@ -100,6 +103,14 @@ impl Performer {
         let outputs = output_paths(work)?;
         git::result_tree(cwd, baseline, excluded, &git::Limits::default(), &outputs)
             .map_err(|error| git_failure(Step::Verify, &error))
+    }
+}
+
+fn commits_made(tree: &git::ResultTree) -> CommitsMade {
+    let ids = tree.commits_made.iter();
+    CommitsMade {
+        count: u64::try_from(tree.count_made()).unwrap_or(u64::MAX),
+        newest: ids.map(|oid| oid.as_str().to_owned()).collect(),
     }
 }
 

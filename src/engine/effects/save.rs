@@ -81,6 +81,17 @@ fn entries(work: &Work) -> Vec<Entry> {
     entries.map(|entry| entry.as_ref().clone()).collect()
 }
 
+/// Whether what the newest result tells of is not there any more.
+fn is_put_back(work: &Work) -> bool {
+    let mut entries = work.entries.iter().rev();
+    let newest = entries.find_map(|entry| match &entry.event {
+        Event::ResultRecorded { .. } => Some(false),
+        Event::Restored { report } => Some(report.is_complete()),
+        _ => None,
+    });
+    newest.unwrap_or(false)
+}
+
 fn git_facts(work: &Work) -> GitFacts {
     let Some(baseline) = work
         .groundwork()
@@ -96,10 +107,8 @@ fn git_facts(work: &Work) -> GitFacts {
         }
         Head::Detached { .. } => None,
     };
-    let made = result
-        .as_ref()
-        .map(|tree| tree.commits_made.clone())
-        .unwrap_or_default();
+    let left = result.as_ref().filter(|_| !is_put_back(work));
+    let made = left.map(|tree| &tree.commits_made[..]).unwrap_or_default();
     let mut commits_made: Vec<String> = made.iter().map(|oid| oid.as_str().to_owned()).collect();
     commits_made.extend(work.run.facts.commit.clone());
     let initial_commit = baseline.head.oid().map(|oid| oid.as_str().to_owned());

@@ -158,10 +158,11 @@ impl Handle {
             .take(COMMITS_NAMED)
             .map(|oid| self.named(oid))
             .collect();
-        if commits.len() > COMMITS_NAMED {
-            named.push(format!("and {} more", commits.len() - COMMITS_NAMED));
+        let count = result.count_made();
+        if count > COMMITS_NAMED {
+            named.push(format!("and {} more", count - COMMITS_NAMED));
         }
-        let count = match commits.len() {
+        let count = match count {
             1 => "1 commit that was made meanwhile was".to_owned(),
             count => format!("{count} commits that were made meanwhile were"),
         };

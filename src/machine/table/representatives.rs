@@ -7,7 +7,7 @@ use crate::machine::{
 };
 use crate::model::Timestamp;
 use crate::model::evidence::{
-    CheckRecord, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
+    CheckRecord, CommitsMade, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
 };
 use crate::model::outcome::{Failure, Results, Step};
 use crate::model::spec::{OnCrash, Plan, Retry};
@@ -21,11 +21,21 @@ pub const ATTEMPTS_EXPLORED_MAX: u32 = 4;
 /// A plan of each kind that the machine tells apart.
 pub fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
-    for bits in 0..512u32 {
+    for bits in 0..4096u32 {
         let bit = |place: u32| bits & (1 << place) != 0;
-        let mutating = bit(0);
-        // Neither hooks nor `on_crash` mean anything to a run that changes nothing.
-        if !mutating && (bit(1) || bit(2) || bit(3)) {
+        let (mutating, idempotent, once) = (bit(0), bit(5), bit(9));
+        let repeatable = idempotent || !(mutating || once);
+        // Hooks mean nothing to a run that changes nothing, `once` nothing where it is so anyway, and neither
+        // `on_crash` nor proof to one that is repeated.
+        let (restores, verifies) = (bit(1), bit(8));
+        let proves = match (bit(10), bit(11)) {
+            (false, false) if verifies || repeatable || restores => Some(verifies),
+            (true, false) if !repeatable && !restores => Some(false),
+            (false, true) if !repeatable && !restores => None,
+            _ => continue,
+        };
+        let without_sense = !mutating && (bit(2) || bit(3)) || once && (mutating || idempotent);
+        if without_sense || repeatable && restores {
             continue;
         }
         let retry = if bit(4) {
@@ -39,11 +49,13 @@ pub fn plans() -> Vec<Plan> {
         };
         plans.push(Plan {
             mutating,
-            idempotent: bit(5),
+            idempotent,
+            once,
             validates: bit(6),
             prepares: bit(7),
-            verifies: bit(8),
-            on_crash: if bit(1) {
+            verifies,
+            proves,
+            on_crash: if restores {
                 OnCrash::Restore
             } else {
                 OnCrash::Verify
@@ -87,25 +99,35 @@ fn recorded(written: bool) -> Recorded {
             digest: None,
             written,
             problem: None,
+            commits: Vec::new(),
         }],
         changed: Vec::new(),
         changed_count: 0,
         tree: serde_json::Value::Null,
+        commits: CommitsMade::default(),
         warnings: Vec::new(),
     }
 }
 
-/// A check of this verdict.
+/// A check of this verdict, with a command.
 pub fn check(verdict: Verdict) -> CheckRecord {
     CheckRecord {
         description: "check".to_owned(),
-        command: None,
+        command: Some("true".to_owned()),
         must_pass: verdict != Verdict::Warned,
         verdict,
         ended: None,
         message: None,
         output_tail: String::new(),
         duration_ms: 1,
+    }
+}
+
+/// What is verified of an output, and proves nothing of a command whose end nobody saw.
+fn of_output() -> CheckRecord {
+    CheckRecord {
+        command: None,
+        ..check(Verdict::Passed)
     }
 }
 
@@ -165,6 +187,7 @@ fn of_attempt(run: &Run) -> Vec<Event> {
             (vec![check(Verdict::Failed)], None),
             (vec![check(Verdict::NotRun)], None),
             (vec![check(Verdict::Passed)], Some(failed)),
+            (vec![of_output()], None),
         ] {
             for changed in [false, true] {
                 events.push(Event::ChecksFinished {

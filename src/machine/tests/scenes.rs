@@ -2,7 +2,9 @@
 
 use crate::machine::table::{AT, check, label, queued};
 use crate::machine::*;
-use crate::model::evidence::{Ended, Execution, OutputState, Recorded, RestoreReport, Verdict};
+use crate::model::evidence::{
+    CommitsMade, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
+};
 use crate::model::outcome::{Failure, Step};
 use crate::model::spec::{OnCrash, Plan, Retry};
 
@@ -10,9 +12,11 @@ pub(super) fn mutating() -> Plan {
     Plan {
         mutating: true,
         idempotent: false,
+        once: false,
         validates: true,
         prepares: true,
         verifies: true,
+        proves: Some(true),
         on_crash: OnCrash::Verify,
         retry: Retry::ONCE,
         hooks: 2,
@@ -71,12 +75,14 @@ pub(super) fn recorded(attempt: u32, written: bool) -> Event {
         digest: None,
         written,
         problem: None,
+        commits: Vec::new(),
     };
     let result = Recorded {
         outputs: vec![output],
         changed: vec![],
         changed_count: 0,
         tree: serde_json::Value::Null,
+        commits: CommitsMade::default(),
         warnings: Vec::new(),
     };
     Event::ResultRecorded { attempt, result }

@@ -9,7 +9,8 @@ pub fn worker_yaml(crontab: &Crontab, id: &str, source: &str) -> String {
     let mut text = format!(
         "\
 # Imported from a crontab. As cron does it, runs of a job may overlap, and what was missed stays missed; see
-# `overlap` and `catch_up` for what else can be had.
+# `overlap` and `catch_up` for what else can be had. What was cut off by a crash is not started again: write
+# `idempotent: true` where that does no harm.
 
 worker:
   id: {id_text}
@@ -36,7 +37,7 @@ fn write_job(text: &mut String, job: &CronJob) {
     // Writing to a string does not fail.
     let _ = write!(
         text,
-        "  # line {}: {}\n  - id: {}\n    description: {}\n    mutating: false\n",
+        "  # line {}: {}\n  - id: {}\n    description: {}\n    mutating: false\n    idempotent: false\n",
         job.line,
         job.text,
         text_of(&job.id),

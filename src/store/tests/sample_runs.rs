@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::machine::{Admission, Entry, Event, MACHINE_VERSION};
-use crate::model::evidence::Recorded;
+use crate::machine::{Admission, Entry, Event};
+use crate::model::evidence::{CommitsMade, Recorded};
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::spec::{OnCrash, Plan, Program, Retry, SPEC_VERSION};
 use crate::model::{RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value};
@@ -38,9 +38,11 @@ pub(crate) fn plan() -> Plan {
     Plan {
         mutating: false,
         idempotent: true,
+        once: false,
         validates: true,
         prepares: true,
         verifies: true,
+        proves: None,
         on_crash: OnCrash::Verify,
         retry: Retry::ONCE,
         hooks: 0,
@@ -108,6 +110,7 @@ pub(crate) fn summary(n: u64) -> RunSummary {
         started_at: Some(at(n + 5)),
         finished_at: Some(at(n + 1_000)),
         commit: None,
+        commits_made: CommitsMade::default(),
         thread: ThreadId::of(run, &skill(), at(n)),
         waiting_for: None,
         retry_of: None,
@@ -119,7 +122,8 @@ pub(crate) fn submitted(n: u64) -> Entry {
         n,
         0,
         Event::Submitted {
-            machine: MACHINE_VERSION,
+            // As the first version of the machine wrote it.
+            machine: 1,
             plan: plan(),
         },
     )
@@ -140,6 +144,7 @@ pub(crate) fn recorded(n: u64, seq: u32, bytes: usize) -> Entry {
         changed: vec!["x".repeat(bytes)],
         changed_count: 1,
         tree: serde_json::json!({"tree": "0123"}),
+        commits: CommitsMade::default(),
         warnings: Vec::new(),
     };
     entry(n, seq, Event::ResultRecorded { attempt: 1, result })

@@ -10,7 +10,9 @@ use crate::engine::remembered::{Known, Remembered};
 use crate::engine::request::{Request, Submission};
 use crate::engine::work::{Alarm, Work};
 use crate::machine::{Action, Run};
-use crate::model::evidence::{CheckRecord, Ended, Execution, Recorded, RestoreReport, Verdict};
+use crate::model::evidence::{
+    CheckRecord, CommitsMade, Ended, Execution, Recorded, RestoreReport, Verdict,
+};
 use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, Told};
 use crate::model::spec::{DueTime, OnCrash, Plan, Program, Retry, SPEC_VERSION};
 use crate::model::{RunSpec, SkillRef, ThreadId, Timestamp};
@@ -133,6 +135,7 @@ pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
                 changed: vec!["report.md".to_owned()],
                 changed_count: 1,
                 tree: serde_json::Value::Null,
+                commits: CommitsMade::default(),
                 warnings: Vec::new(),
             },
         },
@@ -180,9 +183,11 @@ pub(super) fn plan(mutating: bool) -> Plan {
     Plan {
         mutating,
         idempotent: false,
+        once: false,
         validates: mutating,
         prepares: mutating,
         verifies: true,
+        proves: Some(true),
         on_crash: OnCrash::Verify,
         retry: Retry::ONCE,
         hooks: u32::from(mutating),
