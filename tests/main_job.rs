@@ -26,5 +26,7 @@ mod secrets;
 mod strangers;
 #[path = "main_job/surroundings.rs"]
 mod surroundings;
+#[path = "main_job/threads.rs"]
+mod threads;
 #[path = "main_job/traces.rs"]
 mod traces;

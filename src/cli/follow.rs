@@ -247,6 +247,11 @@ impl Waiting<'_> {
                         self.progress.line(err, &line, now_ms);
                     }
                 }
+                Incoming::Happened(WatchEvent::Partial(line)) => {
+                    if self.how.lines {
+                        self.progress.partial(err, &line, now_ms);
+                    }
+                }
                 Incoming::Happened(WatchEvent::Changed(summary)) => {
                     self.progress.changed(err, &summary, now_ms);
                 }

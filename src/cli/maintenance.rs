@@ -1,6 +1,7 @@
 //! The store without an engine, and the versions of formats: the one place of the command line that
 //! names the store, the machine and the thread room.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -13,6 +14,7 @@ use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::store::lock::{self, Found};
 use crate::store::rebuild::{RestoredRun, ThreadSource, rebuild};
+use crate::store::thread_files::{self, Directory};
 use crate::store::{OpenOptions, StoreError, maintenance};
 use crate::thread::line::RECORD_BYTES_MAX;
 use crate::thread::project;
@@ -21,6 +23,7 @@ use crate::thread::rebuild::Rebuilder;
 pub(crate) use crate::store::lock::UNNAMED_HINT;
 pub(crate) use crate::store::maintenance::{StoreInfo, VerifyReport};
 pub(crate) use crate::store::rebuild::RebuildReport;
+pub(crate) use crate::thread::check::{CheckedThread, Journal, Soundness};
 
 /// Version of what is stored.
 pub(crate) const STORE_VERSION: u32 = crate::store::STORE_VERSION;
@@ -83,6 +86,58 @@ pub(crate) fn rebuild_from(
         aside: aside.map(|path| path.display().to_string()),
         report,
     })
+}
+
+/// The threads that have a file in a directory of the workspace.
+pub(crate) fn threads_in(workspace: &Path, relative: &str) -> Result<BTreeSet<String>, String> {
+    let found = Directory::existing(workspace, relative).and_then(|dir| match dir {
+        Some(dir) => thread_files::threads_in(&dir),
+        None => Ok(BTreeSet::new()),
+    });
+    found.map_err(|error| chain(&error))
+}
+
+/// Checks a thread by its files, and by its journal where that is known.
+pub(crate) fn check_thread(
+    workspace: &Path,
+    log: &Path,
+    journal: Option<&Journal>,
+) -> CheckedThread {
+    let thread = thread_of(log);
+    let checked = directory_of(workspace, log)
+        .and_then(|dir| thread_files::check_thread(dir.as_ref(), thread, journal));
+    checked.unwrap_or_else(|error| CheckedThread {
+        thread: thread.to_owned(),
+        state: Soundness::Damaged,
+        lines: 0,
+        damage: Some(chain(&error)),
+    })
+}
+
+/// The summary file of a thread; `None` where there is none that can be read.
+pub(crate) fn thread_summary(workspace: &Path, log: &Path) -> Option<serde_json::Value> {
+    let directory = directory_of(workspace, log).ok()??;
+    thread_files::read_summary(&directory, thread_of(log))
+        .ok()??
+        .ok()
+}
+
+fn thread_of(log: &Path) -> &str {
+    log.file_stem()
+        .and_then(|stem| stem.to_str())
+        .unwrap_or_default()
+}
+
+/// The directory of a thread, reached through no link below the workspace.
+fn directory_of(
+    workspace: &Path,
+    log: &Path,
+) -> Result<Option<Directory>, thread_files::FileError> {
+    let parent = log.parent().unwrap_or(workspace);
+    match parent.strip_prefix(workspace) {
+        Ok(below) => Directory::existing(workspace, &below.to_string_lossy()),
+        Err(_) => Directory::existing(parent, "."),
+    }
 }
 
 /// Who holds a workspace.
@@ -171,10 +226,7 @@ impl ThreadSource for Threads {
 }
 
 fn restored(log: &Path) -> Result<RestoredRun, String> {
-    let thread = log
-        .file_stem()
-        .and_then(|stem| stem.to_str())
-        .unwrap_or_default();
+    let thread = thread_of(log);
     // A skill could have put a link or a pipe there.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::options()

@@ -79,7 +79,7 @@ enum Command {
     Show(show::Args),
     /// Print the log of a run
     Logs(logs::Args),
-    /// List the threads of runs, newest first
+    /// List the threads of runs, show one, or verify them
     Threads(threads::Args),
     /// End a run
     Cancel(cancel::Args),

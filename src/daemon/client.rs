@@ -199,7 +199,7 @@ impl HttpControl {
                     .hint("restart the daemon, so that both are of one version")
             };
             match name.as_str() {
-                "line" | "changed" | "lagged" => {
+                "line" | "partial" | "changed" | "lagged" => {
                     let event = serde_json::from_str(&data).map_err(unreadable)?;
                     *last_id = id.or(last_id.take());
                     stream = Stream::Broken { told: true };

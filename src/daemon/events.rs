@@ -97,6 +97,7 @@ fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Byte
                 next = line.line.saturating_add(1);
                 "line"
             }
+            WatchEvent::Partial(_) => "partial",
             WatchEvent::Changed(_) => "changed",
             // Nothing was lost: the engine only lets us look whether the client is still there.
             WatchEvent::Lagged { lost: 0 } => return ControlFlow::Continue(()),

@@ -187,7 +187,7 @@ fn content(operation: Operation, replies: &mut SchemaGenerator) -> Value {
         Operation::Diff => return json!({"text/x-diff": {"schema": {"type": "string"}}}),
         Operation::Logs => replies.subschema_for::<Vec<LogLine>>(),
         Operation::Events => {
-            // The schema is that of the data of the events `line`, `changed` and `lagged`; `end` has `{}`,
+            // The schema is that of the data of the events `line`, `partial`, `changed` and `lagged`; `end` has `{}`,
             // `error` a refusal.
             let data = json!(replies.subschema_for::<WatchEvent>());
             return json!({"text/event-stream": {"schema": {"type": "string"}, "x-data": data}});

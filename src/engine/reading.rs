@@ -268,6 +268,11 @@ pub(super) fn watch(
                     return Ok(());
                 }
             }
+            Ok(partial @ WatchEvent::Partial(_)) => {
+                if told.lines && (told.callback)(partial).is_break() {
+                    return Ok(());
+                }
+            }
             Err(RecvTimeoutError::Timeout) => {
                 if (told.callback)(WatchEvent::Lagged { lost: 0 }).is_break() {
                     return Ok(());

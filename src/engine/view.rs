@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, RunId, RunSpec};
-use crate::protocol::{LogLine, NextDue, OverdueView, RunSummary, WatchEvent};
+use crate::protocol::{NextDue, OverdueView, RunSummary, WatchEvent};
 
 /// Lines and changes that one watcher may be behind.
 const WATCH_BACKLOG_MAX: usize = 4_096;
@@ -130,7 +130,7 @@ impl View {
             }
         }
         for shown in told {
-            self.tell(
+            self.told(
                 shown.summary.run,
                 &WatchEvent::Changed(Box::new(shown.summary.clone())),
             );
@@ -200,11 +200,6 @@ impl View {
         let _ = self.hears.set(hears);
     }
 
-    /// Tells the watchers of a run about a line of its log.
-    pub(super) fn line(&self, run: RunId, line: LogLine) {
-        self.tell(run, &WatchEvent::Line(line));
-    }
-
     /// Whether anybody watches a run.
     pub(super) fn is_watched(&self, run: RunId) -> bool {
         self.watchers().contains_key(&run)
@@ -262,7 +257,8 @@ impl View {
         self.ended.get()
     }
 
-    fn tell(&self, run: RunId, event: &WatchEvent) {
+    /// Tells the watchers of a run.
+    pub(super) fn told(&self, run: RunId, event: &WatchEvent) {
         let mut watchers = self.watchers();
         let Some(list) = watchers.get_mut(&run) else {
             return;

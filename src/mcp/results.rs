@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::answer;
 use crate::model::{Diagnostic, Outcome};
 use crate::protocol::{Control, LogStream, LogsQuery, RunDetail};
+use crate::thread::sgr::without_sgr;
 
 /// Bytes of a command's output that an answer holds, its last ones.
 const OUTPUT_BYTES_MAX: usize = 64 * 1024;
@@ -44,7 +45,7 @@ pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<CallToolResult,
     let mut content = if is_error {
         let why = outcome
             .detail()
-            .map_or(String::new(), |why| format!(": {why}"));
+            .map_or(String::new(), |why| format!(": {}", without_sgr(&why)));
         format!("{} {}{why}", detail.summary.skill, outcome.name())
     } else if output.trim().is_empty() {
         format!("{} succeeded", detail.summary.skill)
@@ -64,7 +65,7 @@ pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<CallToolResult,
             let _ = write!(content, "\n\n{}", text.trim_end());
         }
     }
-    content.push_str(&remarks(&detail));
+    content.push_str(&without_sgr(&remarks(&detail)));
     let mut data = data(&detail, &content, is_error);
     data["outcome"] = json!(outcome.name());
     data["outputs"] = detail
@@ -166,8 +167,9 @@ fn tail(
                 continue;
             }
             let end = if line.continued { "" } else { "\n" };
-            bytes += line.text.len() + end.len();
-            kept.push_back(format!("{}{end}", line.text));
+            let text = format!("{}{end}", without_sgr(&line.text));
+            bytes += text.len();
+            kept.push_back(text);
             // A long line is in several pieces, of which the last ones may be short.
             while let Some(first) = kept.front().filter(|one| bytes - one.len() >= bytes_max) {
                 bytes -= first.len();

@@ -292,7 +292,9 @@ fn watch(running: &Running, run: RunId) -> mpsc::Receiver<RunSummary> {
         let watched = lease.watch_changes(run, &mut |event| {
             let heard = match event {
                 WatchEvent::Changed(summary) => sender.blocking_send(*summary).is_ok(),
-                WatchEvent::Line(_) | WatchEvent::Lagged { .. } => !sender.is_closed(),
+                WatchEvent::Line(_) | WatchEvent::Partial(_) | WatchEvent::Lagged { .. } => {
+                    !sender.is_closed()
+                }
             };
             if heard {
                 ControlFlow::Continue(())

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::answer;
 use crate::model::{Diagnostic, diagnostic};
 use crate::protocol::{Control, LogLine, LogStream, LogsQuery, RunsQuery};
+use crate::thread::sgr::without_sgr;
 
 /// Lines that one answer holds.
 const LINES_MAX: u64 = 1_000;
@@ -81,7 +82,7 @@ fn shown(line: &LogLine) -> String {
         LogStream::Event => "event",
     };
     let end = if line.continued { " …" } else { "" };
-    format!("{} {stream:5} {}{end}\n", line.at, line.text)
+    format!("{} {stream:5} {}{end}\n", line.at, without_sgr(&line.text))
 }
 
 /// A thread as one text, bounded: what the run came to, then its log.

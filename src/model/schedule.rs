@@ -361,7 +361,7 @@ pub struct ScheduleState {
 }
 
 /// What says nothing is not stored: there may be very many states.
-fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+pub(crate) fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
     *number == T::default()
 }
 

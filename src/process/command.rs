@@ -103,7 +103,8 @@ pub struct Limits {
     pub drain: Duration,
     /// Longest piece of a line that the sink is given at once, in bytes.
     pub line_bytes_max: usize,
-    /// Most bytes of *each* stream that the sink is given; what follows is read and counted.
+    /// Most bytes of *each* stream that the sink is given; what follows is read and counted. Of a line that is
+    /// rewritten after carriage returns only the last form counts.
     pub output_bytes_max: u64,
     /// What a line counts for in [`Limits::output_bytes_max`] beside its bytes, for whoever keeps more than
     /// those of each.

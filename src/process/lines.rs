@@ -1,9 +1,12 @@
 //! Cuts a stream of bytes into lines of bounded length.
 
-/// Splits one stream at line feeds; a line above the cap comes in several pieces.
+/// Splits one stream at line feeds; a line above the cap comes in several pieces, and so does one with
+/// carriage returns: a progress bar is to be seen while it moves.
 #[derive(Debug)]
 pub(super) struct LineSplitter {
     pending: Vec<u8>,
+    /// Whether the last piece said that its line goes on.
+    open: bool,
     line_bytes_max: usize,
 }
 
@@ -12,6 +15,7 @@ impl LineSplitter {
     pub(super) fn new(line_bytes_max: usize) -> Self {
         Self {
             pending: Vec::new(),
+            open: false,
             line_bytes_max: line_bytes_max.max(1),
         }
     }
@@ -21,6 +25,7 @@ impl LineSplitter {
         while let Some(at) = chunk.iter().position(|byte| *byte == b'\n') {
             let line = &chunk[..at];
             chunk = &chunk[at + 1..];
+            self.open = false;
             if self.pending.is_empty() && line.len() <= self.line_bytes_max {
                 emit(line, false);
                 continue;
@@ -30,11 +35,16 @@ impl LineSplitter {
             self.pending.clear();
         }
         self.keep(chunk, &mut emit);
+        if self.pending.contains(&b'\r') {
+            emit(&self.pending, true);
+            self.pending.clear();
+            self.open = true;
+        }
     }
 
     /// Hands out the rest: a last line without line feed, or one that was `cut` off.
     pub(super) fn finish(&mut self, cut: bool, emit: impl FnOnce(&[u8], bool)) {
-        if !self.pending.is_empty() {
+        if !self.pending.is_empty() || std::mem::take(&mut self.open) {
             emit(&self.pending, cut);
             self.pending = Vec::new();
         }
@@ -93,6 +103,23 @@ mod tests {
         assert_eq!(split(3, &[b"abcdefg\n"]), want);
         assert_eq!(split(3, &[b"a", b"bcdef", b"g"]), want);
         assert_eq!(split(0, &[b"ab"]), [piece("a", true), piece("b", false)]);
+    }
+
+    #[test]
+    fn a_line_that_is_rewritten_is_handed_out_while_it_is() {
+        let chunks: &[&[u8]] = &[b"10%\r", b"20%", b"\r30%", b"\n", b"40%\r"];
+        let want = [
+            piece("10%\r", true),
+            piece("20%\r30%", true),
+            piece("", false),
+            piece("40%\r", true),
+            piece("", false),
+        ];
+        assert_eq!(split(10, chunks), want);
+        assert_eq!(
+            split(10, &[b"a\r\nb\r\n"]),
+            [piece("a\r", false), piece("b\r", false)]
+        );
     }
 
     proptest::proptest! {

@@ -48,7 +48,7 @@ pub trait Control: Send + Sync {
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic> {
         self.watch(run, &mut |event| match event {
-            WatchEvent::Line(_) => ControlFlow::Continue(()),
+            WatchEvent::Line(_) | WatchEvent::Partial(_) => ControlFlow::Continue(()),
             event => callback(event),
         })
     }

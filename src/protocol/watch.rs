@@ -1,4 +1,4 @@
-//! What watchers of a run are told: committed events and output lines, nothing else.
+//! What watchers of a run are told: committed events, output lines, and the line that a progress bar rewrites.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,9 @@ pub struct LogLine {
     /// Whether the line goes on in the next record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continued: bool,
+    /// How often the line was begun anew with a carriage return, as progress bars do; the text is its last form.
+    #[serde(default, skip_serializing_if = "crate::model::schedule::is_zero")]
+    pub rewrites: u64,
 }
 
 /// What happened to a watched run.
@@ -43,6 +46,8 @@ pub struct LogLine {
 pub enum WatchEvent {
     /// A line of its log.
     Line(LogLine),
+    /// A line that is being rewritten, as it stands now. It is not stored: `line` is the number that it may get.
+    Partial(LogLine),
     /// Where it is now.
     Changed(Box<RunSummary>),
     /// This many lines were not delivered; they stand in the thread.

@@ -3,10 +3,12 @@
 //! Both are created with mode 0600, since commands print what they like; others read through the engine.
 //! No symbolic link is followed below the workspace: a skill could have put it there.
 
+mod check;
 mod reader;
 mod writer;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::OwnedFd;
@@ -20,6 +22,7 @@ use crate::model::ThreadId;
 use crate::thread::line::{RECORD_BYTES_MAX, RecordError};
 use crate::thread::project::ThreadPaths;
 
+pub use check::{check_thread, read_summary, threads_in};
 pub use reader::{LogPage, LogReader};
 pub use writer::{PENDING_BYTES_MAX, ThreadWriter};
 
@@ -135,6 +138,21 @@ impl Directory {
     /// Opens `relative` below `workspace`, step by step without following links; makes what is missing.
     /// What is made is durable with the next sync of the file system.
     pub fn open(workspace: &Path, relative: &str) -> Result<Directory, FileError> {
+        Directory::walk(workspace, relative, true)
+    }
+
+    /// As [`Directory::open`], where it is there already; makes nothing.
+    pub fn existing(workspace: &Path, relative: &str) -> Result<Option<Directory>, FileError> {
+        match Directory::walk(workspace, relative, false) {
+            Ok(directory) => Ok(Some(directory)),
+            Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn walk(workspace: &Path, relative: &str, make: bool) -> Result<Directory, FileError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut path = workspace.to_owned();
         let mut handle = rustix::fs::openat(CWD, workspace, flags, Mode::empty())
@@ -154,7 +172,7 @@ impl Directory {
                 rustix::fs::openat(within, name, flags | OFlags::NOFOLLOW, Mode::empty())
             };
             let mut opened = open(&handle);
-            if matches!(opened, Err(Errno::NOENT)) {
+            if make && matches!(opened, Err(Errno::NOENT)) {
                 match rustix::fs::mkdirat(&handle, name, Mode::from_raw_mode(0o755)) {
                     Ok(()) | Err(Errno::EXIST) => opened = open(&handle),
                     Err(errno) => return Err(FileError::errno("make", &path, errno)),
@@ -245,11 +263,11 @@ impl Directory {
     }
 }
 
-fn log_name(thread: &ThreadId) -> String {
+fn log_name(thread: &(impl Display + ?Sized)) -> String {
     format!("{thread}.jsonl")
 }
 
-fn document_name(thread: &ThreadId) -> String {
+fn document_name(thread: &(impl Display + ?Sized)) -> String {
     format!("{thread}.json")
 }
 

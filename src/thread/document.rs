@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::line::LogEnd;
 use super::mask::Masker;
 use super::project::Story;
 use super::safe::{inert, masked};
@@ -78,8 +79,14 @@ fn hq_outcome(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The summary as JSON, secrets masked.
-pub fn document(spec: &RunSpec, entries: &[Entry], git: &GitFacts, masker: &Masker) -> Value {
+/// The summary as JSON, secrets masked. `end`: where the log ends, when nothing more will be written to it.
+pub fn document(
+    spec: &RunSpec,
+    entries: &[Entry],
+    git: &GitFacts,
+    end: Option<&LogEnd>,
+    masker: &Masker,
+) -> Value {
     let story = Story::of(spec, entries);
     let outcome = story.coming_outcome();
     let error = outcome
@@ -123,7 +130,10 @@ pub fn document(spec: &RunSpec, entries: &[Entry], git: &GitFacts, masker: &Mask
         },
         "run": run(&story),
     });
-    masked(value, masker)
+    let mut value = masked(value, masker);
+    // A secret of a few hexadecimal digits must not spoil the hash.
+    value["run"]["log"] = json!(end);
+    value
 }
 
 /// The text of the summary file: indented, no control characters, a newline at its end.

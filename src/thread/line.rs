@@ -52,8 +52,8 @@ pub enum RecordError {
         /// The number that stands there.
         found: u64,
     },
-    /// The line before is not the one that was written.
-    #[error("the line before line {line} was changed")]
+    /// The line before is not the one that was written, or the first line is another thread's.
+    #[error("line {line} does not match {}", before(*.line))]
     Chain {
         /// Number of the line whose hash does not fit.
         line: u64,
@@ -67,6 +67,14 @@ pub enum RecordError {
         /// Its place from 0.
         line: u64,
     },
+}
+
+/// What the hash of a line is of.
+fn before(line: u64) -> String {
+    match line.checked_sub(1) {
+        Some(before) => format!("the hash of line {before}"),
+        None => "the name of the thread".to_owned(),
+    }
 }
 
 /// Where a line of output comes from.
@@ -107,6 +115,8 @@ pub enum Content {
         continued: bool,
         /// Whether bytes that are not UTF-8 were replaced by U+FFFD.
         lossy: bool,
+        /// How often the line was begun anew with a carriage return; the text is its last form.
+        rewrites: u64,
     },
     /// Lines of output that could not be written, for want of space.
     Gap {
@@ -148,6 +158,8 @@ struct Wire {
     continued: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     lossy: bool,
+    #[serde(default, skip_serializing_if = "crate::model::schedule::is_zero")]
+    rewrites: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lost: Option<u64>,
 }
@@ -155,22 +167,25 @@ struct Wire {
 impl Record {
     /// The record as every interface shows it.
     pub fn to_log_line(&self) -> LogLine {
-        let (stream, text, continued) = match &self.content {
-            Content::Spec(spec) => {
-                let text = format!("run {} of {}", spec.run, spec.skill);
-                (LogStream::Event, text, false)
-            }
-            Content::Event(entry) => (LogStream::Event, wording::event(&entry.event), false),
+        let (stream, text) = match &self.content {
+            Content::Spec(spec) => (
+                LogStream::Event,
+                format!("run {} of {}", spec.run, spec.skill),
+            ),
+            Content::Event(entry) => (LogStream::Event, wording::event(&entry.event)),
+            Content::Output { source, text, .. } => ((*source).into(), text.clone()),
+            Content::Gap { lost } => (
+                LogStream::Event,
+                format!("{lost} lines of output could not be written"),
+            ),
+        };
+        let (continued, rewrites) = match &self.content {
             Content::Output {
-                source,
-                text,
                 continued,
+                rewrites,
                 ..
-            } => ((*source).into(), text.clone(), *continued),
-            Content::Gap { lost } => {
-                let text = format!("{lost} lines of output could not be written");
-                (LogStream::Event, text, false)
-            }
+            } => (*continued, *rewrites),
+            Content::Spec(_) | Content::Event(_) | Content::Gap { .. } => (false, 0),
         };
         LogLine {
             line: self.line,
@@ -179,6 +194,7 @@ impl Record {
             stream,
             text,
             continued,
+            rewrites,
         }
     }
 
@@ -195,6 +211,7 @@ impl Record {
             text: None,
             continued: false,
             lossy: false,
+            rewrites: 0,
             lost: None,
         };
         let kind = match &self.content {
@@ -212,10 +229,12 @@ impl Record {
                 text,
                 continued,
                 lossy,
+                rewrites,
             } => {
                 wire.text = Some(masker.mask_text(text).into_owned());
                 wire.continued = *continued;
                 wire.lossy = *lossy;
+                wire.rewrites = *rewrites;
                 match source {
                     Source::Stdout => "stdout",
                     Source::Stderr => "stderr",
@@ -246,6 +265,7 @@ impl Record {
                 text: wire.text.clone().ok_or_else(|| missing("text"))?,
                 continued: wire.continued,
                 lossy: wire.lossy,
+                rewrites: wire.rewrites,
             })
         };
         let content = match wire.kind.as_str() {
@@ -303,6 +323,15 @@ impl Hash {
     }
 }
 
+/// Where a log ends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEnd {
+    /// How many lines it has.
+    pub lines: u64,
+    /// The hash of the last one, as a next line would carry it.
+    pub hash: String,
+}
+
 /// Where a log stands: the number and the hash that its next line carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
@@ -322,6 +351,19 @@ impl Chain {
     /// The number of the next line.
     pub fn next_line(&self) -> u64 {
         self.next
+    }
+
+    /// The end of a log that stands here.
+    pub fn end(&self) -> LogEnd {
+        LogEnd {
+            lines: self.next,
+            hash: self.prev.hex(),
+        }
+    }
+
+    /// Passes over a line that cannot be read.
+    pub fn skip(&mut self) {
+        self.next = self.next.saturating_add(1);
     }
 
     /// Appends the next record and its newline to `out`; the text within is masked.
@@ -356,6 +398,20 @@ impl Chain {
 
     /// Reads the line that is due, without its newline, and moves on; a line that is not due moves nothing.
     pub fn read(&mut self, line: &[u8]) -> Result<Record, RecordError> {
+        let record = Record::of(&self.due(line)?)?;
+        self.advance(line);
+        Ok(record)
+    }
+
+    /// Moves on over the line that is due; what it holds may be unreadable nevertheless, as where a secret that
+    /// was masked in it equals a part of a time.
+    pub fn follow(&mut self, line: &[u8]) -> Result<Result<Record, RecordError>, RecordError> {
+        let wire = self.due(line)?;
+        self.advance(line);
+        Ok(Record::of(&wire))
+    }
+
+    fn due(&self, line: &[u8]) -> Result<Wire, RecordError> {
         let wire = parse(line, self.next)?;
         if wire.line != self.next {
             return Err(RecordError::Number {
@@ -366,9 +422,7 @@ impl Chain {
         if wire.prev != self.prev.hex() {
             return Err(RecordError::Chain { line: wire.line });
         }
-        let record = Record::of(&wire)?;
-        self.advance(line);
-        Ok(record)
+        Ok(wire)
     }
 
     /// Reads a line whatever stood before it and moves on from there: for a log that was damaged further up.

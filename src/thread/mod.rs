@@ -1,5 +1,6 @@
 //! From a journal to what people read: the thread's log and summary, lists, metrics. Pure.
 
+pub mod check;
 pub mod document;
 pub mod line;
 pub mod mask;
@@ -9,6 +10,7 @@ pub mod rebuild;
 pub mod safe;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod sgr;
 pub mod split;
 mod telling;
 pub mod wording;

@@ -12,21 +12,32 @@ pub struct Piece {
     pub continued: bool,
     /// Whether bytes that are not UTF-8 were replaced by U+FFFD.
     pub lossy: bool,
+    /// How often the line was begun anew; the text is what stood there last.
+    pub rewrites: u64,
 }
 
-/// Cuts one stream into lines.
+/// Cuts one stream into lines. A carriage return begins the line anew, as on a terminal: only the last form of
+/// a progress bar is a line. Before a newline it is a part of the line's end.
 #[derive(Debug, Clone, Default)]
 pub struct LineSplitter {
     partial: Vec<u8>,
+    rewrites: u64,
+    /// Whether a carriage return ended what stands in `partial`: text that follows takes its place.
+    returned: bool,
 }
 
 impl LineSplitter {
     /// Takes the next bytes and appends every line that they end.
     pub fn push(&mut self, mut bytes: &[u8], out: &mut Vec<Piece>) {
-        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+        let ends = |byte: &u8| matches!(byte, b'\n' | b'\r');
+        while let Some(end) = bytes.iter().position(ends) {
             self.extend(&bytes[..end], out);
-            let line = std::mem::take(&mut self.partial);
-            out.push(piece(line, false));
+            if bytes[end] == b'\r' {
+                self.returned = true;
+            } else {
+                let line = std::mem::take(&mut self.partial);
+                out.push(self.piece(line, false));
+            }
             bytes = &bytes[end + 1..];
         }
         self.extend(bytes, out);
@@ -35,8 +46,15 @@ impl LineSplitter {
     /// Ends the stream: what stands without a newline is a line too.
     pub fn finish(&mut self, out: &mut Vec<Piece>) {
         if !self.partial.is_empty() {
-            out.push(piece(std::mem::take(&mut self.partial), false));
+            let line = std::mem::take(&mut self.partial);
+            out.push(self.piece(line, false));
         }
+    }
+
+    /// The line that waits for its newline, where it was begun anew or is about to be.
+    pub fn rewritten(&self) -> Option<Piece> {
+        let is_rewritten = self.returned || self.rewrites > 0;
+        is_rewritten.then(|| self.clone().piece(self.partial.clone(), false))
     }
 
     /// How many bytes wait for their newline.
@@ -45,14 +63,40 @@ impl LineSplitter {
     }
 
     fn extend(&mut self, mut bytes: &[u8], out: &mut Vec<Piece>) {
+        if self.returned && !bytes.is_empty() {
+            self.partial.clear();
+            self.returned = false;
+            self.rewrites += 1;
+        }
         while self.partial.len() + bytes.len() > LINE_BYTES_MAX {
             let room = LINE_BYTES_MAX - self.partial.len();
             self.partial.extend_from_slice(&bytes[..room]);
             bytes = &bytes[room..];
             let rest = self.partial.split_off(char_border(&self.partial));
-            out.push(piece(std::mem::replace(&mut self.partial, rest), true));
+            let line = std::mem::replace(&mut self.partial, rest);
+            out.push(self.piece(line, true));
         }
         self.partial.extend_from_slice(bytes);
+    }
+
+    /// The line with what is known of it, which is forgotten where it ends.
+    fn piece(&mut self, bytes: Vec<u8>, continued: bool) -> Piece {
+        let rewrites = if continued {
+            0
+        } else {
+            self.returned = false;
+            std::mem::take(&mut self.rewrites)
+        };
+        let (text, lossy) = match String::from_utf8(bytes) {
+            Ok(text) => (text, false),
+            Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
+        };
+        Piece {
+            text,
+            continued,
+            lossy,
+            rewrites,
+        }
     }
 }
 
@@ -71,21 +115,6 @@ fn char_border(bytes: &[u8]) -> usize {
         }
     }
     bytes.len()
-}
-
-fn piece(bytes: Vec<u8>, continued: bool) -> Piece {
-    match String::from_utf8(bytes) {
-        Ok(text) => Piece {
-            text,
-            continued,
-            lossy: false,
-        },
-        Err(error) => Piece {
-            text: String::from_utf8_lossy(error.as_bytes()).into_owned(),
-            continued,
-            lossy: true,
-        },
-    }
 }
 
 #[cfg(test)]
@@ -107,7 +136,52 @@ mod tests {
             .into_iter()
             .map(|piece| piece.text)
             .collect();
-        assert_eq!(texts, ["ab", "", "c\r", "d"]);
+        assert_eq!(texts, ["ab", "", "c", "d"]);
+    }
+
+    #[test]
+    fn a_line_that_is_rewritten_is_its_last_form_however_it_arrives() {
+        let table: [(&str, &[(&str, u64)]); 8] = [
+            ("10%\r20%\r100%\n", &[("100%", 2)]),
+            ("\r10%\r20%\rdone", &[("done", 3)]),
+            ("10%\r100%\r\nnext\n", &[("100%", 1), ("next", 0)]),
+            (
+                "plain\r\n\r\nend\r\r\n",
+                &[("plain", 0), ("", 0), ("end", 0)],
+            ),
+            ("left\r", &[("left", 0)]),
+            ("a\r\rb\n", &[("b", 1)]),
+            ("wide text\rx\n", &[("x", 1)]),
+            ("\r\n", &[("", 0)]),
+        ];
+        for (text, expected) in table {
+            for size in 1..=text.len() {
+                let chunks: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+                let lines: Vec<(String, u64)> = split(&chunks)
+                    .into_iter()
+                    .map(|piece| (piece.text, piece.rewrites))
+                    .collect();
+                let lines: Vec<(&str, u64)> = lines
+                    .iter()
+                    .map(|(text, count)| (text.as_str(), *count))
+                    .collect();
+                assert_eq!(lines, expected, "{text:?} in pieces of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_progress_bar_of_an_hour_takes_one_line_of_memory() {
+        let (mut splitter, mut out) = (LineSplitter::default(), Vec::new());
+        for percent in 0..100_000 {
+            splitter.push(format!("\r{percent:>70}").as_bytes(), &mut out);
+            assert!(splitter.partial_bytes() <= 80 && out.is_empty());
+        }
+        let now = splitter.rewritten().unwrap();
+        assert_eq!((now.text.trim(), now.rewrites), ("99999", 100_000));
+        splitter.push(b"\n", &mut out);
+        assert_eq!(out, [now]);
+        assert_eq!(splitter.rewritten(), None);
     }
 
     #[test]

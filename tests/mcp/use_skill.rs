@@ -31,6 +31,7 @@ You are a summarization assistant. Create clear, concise summaries.
 const WORKER: &str = "
   - {id: hello, description: d, run: 'echo hello {who}', interface: {inputs: [{name: who, type: string, required: true}]}}
   - {id: fails, description: d, run: 'echo so far; echo the reason >&2; exit 3'}
+  - {id: colours, description: d, run: 'printf \"\\033[32mgreen\\033[0m\\n\"; printf \"\\033[31mred\\033[0m\\n\" >&2; exit 3'}
   - {id: writes, description: d, run: 'echo x > f.txt', mutating: true}
   - {id: long, description: d, run: 'head -c 400000 /dev/zero | tr \"\\\\0\" x; echo; echo end'}
 ";
@@ -148,6 +149,21 @@ fn a_skill_of_a_worker_runs_durably_and_gives_its_result() {
     // What was done is there for everybody.
     let runs = workspace.json(&["runs"]);
     assert_eq!(runs["runs"].as_array().unwrap().len(), 4, "{runs}");
+}
+
+#[test]
+fn colours_of_a_skill_are_left_out_for_a_model() {
+    let workspace = workspace();
+    let mut client = Client::connect(&workspace);
+    let failed = used(&mut client, "colours", &json!({}));
+    assert_eq!(
+        failed["content"],
+        "w/colours failed: execute failed (exit_code): exit code 3: red\n\ngreen\n\nred",
+        "{failed}"
+    );
+    let thread = client.text("read_thread", &json!({"run": failed["run"]}));
+    assert!(thread.contains(" out   green\n"), "{thread}");
+    assert!(!thread.contains('\u{1b}'), "{thread}");
 }
 
 #[test]

@@ -142,6 +142,7 @@ pub(crate) fn line(number: u64) -> LogLine {
         stream: LogStream::Stdout,
         text: format!("line {number}\n\nevent: end\r\u{2028}\u{1b}[2J"),
         continued: false,
+        rewrites: 0,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `doctor`
 
 mod schedules;
+mod threads;
 mod unit;
 
 use std::path::Path;
@@ -95,7 +96,9 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     findings.extend(space(&site));
     findings.extend(engine(session, &site));
     findings.push(store(&site));
-    findings.extend(schedules::schedules(session, &site));
+    let control = schedules::connected(session, &site);
+    findings.extend(threads::threads(&site, control.as_deref().ok()));
+    findings.extend(schedules::schedules(&site, control));
     findings.push(unit::installed(&site));
     let care = findings
         .iter()

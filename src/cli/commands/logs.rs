@@ -1,15 +1,17 @@
 //! `logs RUN`
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use chrono_tz::Tz;
 
+use super::threads::verify;
 use crate::cli::exit::Exit;
 use crate::cli::io::Stream;
 use crate::cli::render::line::{BAD, CARE, DIM, Line, PLAIN};
-use crate::cli::render::{json, times};
+use crate::cli::render::{diagnostic, json, times};
 use crate::cli::session::{Accept, Session, run_named, zone_of};
 use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind, Timestamp};
@@ -17,6 +19,9 @@ use crate::protocol::{Control, LogLine, LogStream, LogsQuery, WatchEvent};
 
 /// Lines that are asked for at once.
 const PAGE_LINES: u32 = 5_000;
+
+/// Begins the line of a terminal anew, empty.
+const CLEAR: &str = "\r\u{1b}[2K";
 
 /// Lines that `--tail` keeps at most.
 const TAIL_LINES_MAX: u32 = 1_000_000;
@@ -69,6 +74,10 @@ struct Wanted<'a> {
     since: Option<Timestamp>,
     zone: Tz,
     json: bool,
+    /// Columns of the terminal that a line in rewriting may take; `None`: it is not shown.
+    partial_columns: Option<usize>,
+    /// Whether such a line is shown.
+    partial_shown: Cell<bool>,
 }
 
 impl Wanted<'_> {
@@ -92,6 +101,27 @@ impl Wanted<'_> {
         if self.json {
             return out.raw(&json::record_line(line));
         }
+        out.line(self.shown(line));
+    }
+
+    /// A line that its skill rewrites, in the place of what was shown of it before. The next line clears it.
+    fn print_partial(&self, out: &mut Stream<'_>, line: &LogLine) {
+        if let (Some(columns), true) = (self.partial_columns, self.holds(line)) {
+            // One column is left free: a full line would move the cursor to the next one.
+            let shown = self.shown(line).on_one_column_each();
+            let text = shown.cut(columns.saturating_sub(1)).paint(out.color);
+            out.raw(&format!("{CLEAR}{text}"));
+            self.partial_shown.set(true);
+        }
+    }
+
+    fn clear_partial(&self, out: &mut Stream<'_>) {
+        if self.partial_shown.take() {
+            out.raw(CLEAR);
+        }
+    }
+
+    fn shown(&self, line: &LogLine) -> Line {
         let (name, style) = match line.stream {
             LogStream::Stdout => ("out  ", PLAIN),
             LogStream::Stderr => ("err  ", BAD),
@@ -103,12 +133,11 @@ impl Wanted<'_> {
         } else {
             PLAIN
         };
-        let shown = Line::of(DIM, times::clock_time(line.at, self.zone))
+        Line::of(DIM, times::clock_time(line.at, self.zone))
             .text(" ")
             .styled(style, name)
             .styled(DIM, if line.continued { " ┆ " } else { " │ " })
-            .styled(text_style, &line.text);
-        out.line(shown);
+            .output(text_style, &line.text)
     }
 }
 
@@ -126,13 +155,29 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         since,
         zone,
         json: session.json(),
+        partial_columns: (session.io.out.is_terminal && !session.json())
+            .then_some(session.io.width),
+        partial_shown: Cell::new(false),
     };
     let next = present(session, control.as_ref(), &run, &wanted)?;
+    note_damage(session, control.as_ref(), &run);
     if !args.follow || session.io.out.is_closed() {
         return Ok(Exit::Ok);
     }
     session.io.out.flush();
     following(session, &control, &run, &wanted, next)
+}
+
+/// Says where what was shown is not what was written.
+fn note_damage(session: &mut Session<'_>, control: &dyn Control, run: &str) {
+    let Ok(site) = session.site() else { return };
+    session.io.out.flush();
+    if let Ok((_, checked)) = verify::of_run(&site, control, run)
+        && let Some(damage) = checked.damage
+    {
+        let text = format!("this log is not what was written: {damage}");
+        diagnostic::warning(&mut session.io.err, &text);
+    }
 }
 
 /// Prints the lines that are there; the number of the next one.
@@ -197,9 +242,14 @@ fn following(
     control.watch(detail.summary.run, &mut |event| {
         // While nothing happens nothing is written, which would tell that the reader has left.
         let abandoned = event == WatchEvent::Lagged { lost: 0 } && out.is_abandoned();
+        if let WatchEvent::Partial(line) = &event {
+            wanted.print_partial(out, line);
+            out.flush();
+        }
         if let WatchEvent::Line(line) = event
             && line.line >= next
         {
+            wanted.clear_partial(out);
             // What a watcher was not told stands in the thread; until it does, later lines wait there too.
             if line.line > next {
                 next = between(out, control.as_ref(), run, wanted, next..line.line);
@@ -216,6 +266,7 @@ fn following(
             ControlFlow::Continue(())
         }
     })?;
+    wanted.clear_partial(out);
     between(out, control.as_ref(), run, wanted, next..u64::MAX);
     Ok(Exit::Ok)
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::check::counted;
+use super::threads::verify;
 use crate::cli::definitions::Definitions;
 use crate::cli::exit::Exit;
 use crate::cli::maintenance::{self, Rebuilding, StoreInfo, VerifyReport};
@@ -41,28 +42,37 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         }
         What::Verify => {
             let report = maintenance::verify(&site.state_dir)?;
-            let sound = report.fault_count == 0;
+            let threads = verify::newest(&site, None, None)?;
             if session.json() {
-                session.print_json(&report, "store");
+                let mut shown = json!(report);
+                shown["threads"] = json!(threads);
+                session.print_json(&shown, "store");
             } else {
                 print_verified(session, &report);
+                print_threads(session, &threads);
             }
-            Ok(if sound { Exit::Ok } else { Exit::Failed })
+            Ok(if report.fault_count == 0 {
+                threads.exit()
+            } else {
+                Exit::Failed
+            })
         }
         What::Rebuild => {
-            let threads = &Definitions::load(&site.workspace)
+            let threads = Definitions::load(&site.workspace)
                 .config()
                 .threads_dir
                 .clone();
             let threads = site.workspace.join(threads);
             let done = maintenance::rebuild_from(&site.state_dir, &threads, session.clock.now())?;
+            let threads = verify::newest(&site, None, None)?;
             if session.json() {
                 session.print_json(
-                    &json!({"aside": done.aside, "report": done.report}),
+                    &json!({"aside": done.aside, "report": done.report, "threads": threads}),
                     "store",
                 );
             } else {
                 print_rebuilt(session, &done);
+                print_threads(session, &threads);
             }
             Ok(Exit::Ok)
         }
@@ -127,6 +137,13 @@ fn print_verified(session: &mut Session<'_>, report: &VerifyReport) {
         session.io.out.flush();
         let text = "`workerctl store rebuild` moves it aside and restores what the threads tell";
         diagnostic::hint(&mut session.io.err, text);
+    }
+}
+
+/// What the logs and summaries are worth that a store would be built from.
+fn print_threads(session: &mut Session<'_>, threads: &verify::Report) {
+    if !threads.is_empty() {
+        threads.print(&mut session.io.out);
     }
 }
 

@@ -1,4 +1,7 @@
-//! `threads`
+//! `threads`, `threads show|verify`
+
+mod show;
+pub(crate) mod verify;
 
 use serde_json::json;
 
@@ -12,12 +15,31 @@ use crate::cli::session::{Accept, Session};
 use crate::model::Diagnostic;
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// Show the summary of a thread, and whether its log is as it was written
+    Show(show::Args),
+    /// Check logs and summaries against what was recorded of them
+    Verify(verify::Args),
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    match &args.what {
+        None => list(session, args),
+        Some(What::Show(args)) => show::perform(session, args),
+        Some(What::Verify(args)) => verify::perform(session, args),
+    }
+}
+
+fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let site = session.site()?;
     let control = session.connect(Accept::RunningElseHosted)?;
     let (runs, _) = args.filter.runs(session, control.as_ref())?;

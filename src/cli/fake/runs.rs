@@ -141,5 +141,6 @@ pub(crate) fn log_line(line: u64, stream: LogStream, text: &str) -> LogLine {
         stream,
         text: text.to_owned(),
         continued: false,
+        rewrites: 0,
     }
 }

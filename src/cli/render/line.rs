@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use crate::thread::sgr::{self, Part};
+
 /// No style.
 pub(crate) const PLAIN: Style = Style::new();
 /// Names that matter.
@@ -21,10 +23,20 @@ pub(crate) const CARE: Style = AnsiColor::Yellow.on_default();
 /// What to do, and what is going on.
 pub(crate) const ACTIVE: Style = AnsiColor::Cyan.on_default();
 
+/// Ends every colour.
+const RESET: &str = "\u{1b}[0m";
+
 /// A line, or a part of one, in pieces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Line {
-    pieces: Vec<(Style, String)>,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(Style, String),
+    /// A sequence of a skill's own that changes colours.
+    Sgr(String),
 }
 
 impl Line {
@@ -47,8 +59,28 @@ impl Line {
     /// Adds styled text, control characters escaped.
     #[must_use]
     pub(crate) fn styled(mut self, style: Style, text: impl AsRef<str>) -> Line {
-        self.pieces
-            .push((style, legible(text.as_ref()).into_owned()));
+        let text = legible(text.as_ref()).into_owned();
+        self.pieces.push(Piece::Text(style, text));
+        self
+    }
+
+    /// Adds what a skill printed: in its own colours, which end with it, or styled where it has none. Every
+    /// other control character is escaped.
+    #[must_use]
+    pub(crate) fn output(mut self, style: Style, text: &str) -> Line {
+        let mut open = false;
+        for part in sgr::parts(text) {
+            match part {
+                Part::Sgr(sequence) => {
+                    open = true;
+                    self.pieces.push(Piece::Sgr(sequence.to_owned()));
+                }
+                Part::Text(text) => self = self.styled(if open { PLAIN } else { style }, text),
+            }
+        }
+        if open {
+            self.pieces.push(Piece::Sgr(RESET.to_owned()));
+        }
         self
     }
 
@@ -61,14 +93,20 @@ impl Line {
 
     /// Columns that it takes on a terminal.
     pub(crate) fn width(&self) -> usize {
-        self.pieces.iter().map(|(_, text)| text.width()).sum()
+        let text = |piece: &Piece| match piece {
+            Piece::Text(_, text) => text.width(),
+            Piece::Sgr(_) => 0,
+        };
+        self.pieces.iter().map(text).sum()
     }
 
     /// The line with a blank for each tab, so that its width does not depend on where it stands.
     #[must_use]
     pub(crate) fn on_one_column_each(mut self) -> Line {
-        for (_, text) in &mut self.pieces {
-            if text.contains('\t') {
+        for piece in &mut self.pieces {
+            if let Piece::Text(_, text) = piece
+                && text.contains('\t')
+            {
                 *text = text.replace('\t', " ");
             }
         }
@@ -83,17 +121,25 @@ impl Line {
         }
         let mut left = width.saturating_sub(1);
         let mut kept = Line::new();
-        for (style, text) in self.pieces {
-            let fits = prefix(&text, left);
-            left = left.saturating_sub(fits.width());
-            let complete = fits.len() == text.len();
-            kept.pieces.push((style, fits.to_owned()));
-            if !complete {
-                break;
+        let mut complete = true;
+        for piece in self.pieces {
+            let (style, text) = match piece {
+                // Those that end a colour count, wherever the text was cut.
+                Piece::Sgr(sequence) => {
+                    kept.pieces.push(Piece::Sgr(sequence));
+                    continue;
+                }
+                Piece::Text(style, text) => (style, text),
+            };
+            if complete {
+                let fits = prefix(&text, left);
+                left = left.saturating_sub(fits.width());
+                complete = fits.len() == text.len();
+                kept.pieces.push(Piece::Text(style, fits.to_owned()));
             }
         }
         if width > 0 {
-            kept.pieces.push((PLAIN, "…".to_owned()));
+            kept.pieces.push(Piece::Text(PLAIN, "…".to_owned()));
         }
         kept
     }
@@ -101,12 +147,15 @@ impl Line {
     /// The text, with the escape sequences of its styles when `color` is set.
     pub(crate) fn paint(&self, color: bool) -> String {
         let mut painted = String::new();
-        for (style, text) in &self.pieces {
-            if color && *style != PLAIN && !text.is_empty() {
-                // Writing to a string does not fail.
-                let _ = write!(painted, "{style}{text}{style:#}");
-            } else {
-                painted.push_str(text);
+        for piece in &self.pieces {
+            match piece {
+                Piece::Text(style, text) if color && *style != PLAIN && !text.is_empty() => {
+                    // Writing to a string does not fail.
+                    let _ = write!(painted, "{style}{text}{style:#}");
+                }
+                Piece::Text(_, text) => painted.push_str(text),
+                Piece::Sgr(sequence) if color => painted.push_str(sequence),
+                Piece::Sgr(_) => {}
             }
         }
         painted
@@ -207,6 +256,26 @@ mod tests {
         let line = Line::of(GOOD, "done").text(" in 3s");
         assert_eq!(line.paint(false), "done in 3s");
         assert_eq!(line.paint(true), "\u{1b}[32mdone\u{1b}[0m in 3s");
+    }
+
+    #[test]
+    fn colours_of_a_skill_pass_alone_and_end_with_its_line() {
+        let told = "plain \u{1b}[31mred\u{1b}[2J\u{1b}[1;42m bold";
+        let line = Line::of(DIM, "│ ").output(PLAIN, told);
+        assert_eq!(line.paint(false), r"│ plain red\x1b[2J bold");
+        assert_eq!(
+            line.paint(true),
+            "\u{1b}[2m│ \u{1b}[0mplain \u{1b}[31mred\\x1b[2J\u{1b}[1;42m bold\u{1b}[0m"
+        );
+        assert_eq!(line.width(), line.paint(false).chars().count());
+        assert_eq!(
+            line.cut(11).paint(true),
+            "\u{1b}[2m│ \u{1b}[0mplain \u{1b}[31mre\u{1b}[1;42m\u{1b}[0m…"
+        );
+        let plain = Line::new().output(DIM, "none of its own");
+        assert_eq!(plain, Line::of(DIM, "none of its own"));
+        // A name that somebody gave is no output: what stands in it is shown.
+        assert_eq!(Line::from("\u{1b}[31mx").paint(true), r"\x1b[31mx");
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! A run while somebody waits for it: one changing line on a terminal, plain lines elsewhere.
 
-use super::line::{ACTIVE, CARE, DIM, Line};
+use super::line::{ACTIVE, CARE, DIM, Line, PLAIN};
 use crate::cli::io::Stream;
 use crate::model::Phase;
 use crate::model::duration::show_millis;
 use crate::protocol::{LogLine, LogStream, RunSummary};
 
-/// Characters of one line of output that are shown while the run goes on; the thread has all.
-const LIVE_CHARS_MAX: usize = 2_000;
+/// Columns of one line of output that are shown while the run goes on; the thread has all.
+const LIVE_COLUMNS_MAX: usize = 2_000;
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
@@ -20,6 +20,8 @@ pub(crate) struct Progress {
     frame: usize,
     note: Option<&'static str>,
     waiting_for: Option<String>,
+    /// The line of output that is being rewritten.
+    partial: Option<Line>,
     shown: bool,
 }
 
@@ -34,6 +36,7 @@ impl Progress {
             frame: 0,
             note: None,
             waiting_for: None,
+            partial: None,
             shown: false,
         }
     }
@@ -45,6 +48,7 @@ impl Progress {
         if self.phase == Some(phase) {
             return;
         }
+        self.partial = None;
         self.phase = Some(phase);
         self.since_ms = now_ms;
         if err.is_terminal {
@@ -69,12 +73,16 @@ impl Progress {
         if self.quiet {
             return;
         }
-        let mut text: String = line.text.chars().take(LIVE_CHARS_MAX).collect();
-        if text.len() < line.text.len() {
-            text.push_str(" …");
-        }
+        self.partial = None;
         self.clear(err);
-        err.line(Line::of(DIM, prefix).styled(DIM, text));
+        let text = Line::of(DIM, prefix).output(DIM, &line.text);
+        err.line(text.cut(LIVE_COLUMNS_MAX));
+        self.draw(err, now_ms);
+    }
+
+    /// The line of output that the skill rewrites, as it stands now: it is shown in the line that changes.
+    pub(crate) fn partial(&mut self, err: &mut Stream<'_>, line: &LogLine, now_ms: u64) {
+        self.partial = Some(Line::of(DIM, "  │ ").output(PLAIN, &line.text));
         self.draw(err, now_ms);
     }
 
@@ -131,6 +139,9 @@ impl Progress {
         if let Some(note) = self.note {
             line = line.styled(CARE, format!("  {note}"));
         }
+        if let Some(partial) = &self.partial {
+            line = line.then(partial.clone().on_one_column_each());
+        }
         // One column is left free: a full line would move the cursor to the next one.
         let text = line.cut(self.width.saturating_sub(1)).paint(err.color);
         err.raw(&format!("\r\u{1b}[2K{text}"));
@@ -178,6 +189,7 @@ mod tests {
             stream: LogStream::Stdout,
             text: "a\u{1b}]0;x\u{7}b".to_owned(),
             continued: false,
+            rewrites: 0,
         };
         progress.line(&mut err, &line, 1_500);
         progress.tick(&mut err, 2_500);
@@ -207,5 +219,31 @@ mod tests {
         ␍␛[2K⠋ queued  0ms␍␛[2K⠋ executing  0ms␍␛[2K  │ a\x1b]0;x\x07b
         ␍␛[2K⠋ executing  1.4s␍␛[2K⠙ executing  2.4s␍␛[2K⠙ executing (attempt 2)  0ms␍␛[2K  3 lines are not shown here; the thread has them
         "#);
+    }
+
+    #[test]
+    fn a_line_that_is_rewritten_moves_beside_the_phase() {
+        let mut text = Vec::new();
+        let mut err = Stream::new(&mut text, true, true);
+        let mut progress = Progress::new(40, false, 0);
+        let mut summary = fake::summary();
+        summary.phase = Phase::Executing;
+        progress.changed(&mut err, &summary, 0);
+        let mut line = fake::log_line(0, LogStream::Stdout, "\u{1b}[32m40%\u{1b}[2J");
+        progress.partial(&mut err, &line, 0);
+        line.text = "100%".to_owned();
+        progress.line(&mut err, &line, 0);
+        let shown = String::from_utf8(text).unwrap();
+        let forms: Vec<&str> = shown.split("\r\u{1b}[2K").skip(1).collect();
+        let beside = "\u{1b}[2m  │ \u{1b}[0m\u{1b}[32m40%\\x1b[2J\u{1b}[0m";
+        assert!(
+            !forms[0].contains('│') && forms[1].ends_with(beside),
+            "{forms:?}"
+        );
+        assert!(
+            forms[2].contains("100%") && forms[2].ends_with('\n'),
+            "{forms:?}"
+        );
+        assert!(!forms[3].contains('│'), "{forms:?}");
     }
 }

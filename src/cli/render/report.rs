@@ -71,7 +71,7 @@ pub(crate) fn ending(out: &mut Stream<'_>, detail: &RunDetail) {
         out.line(Line::of(BAD, "  not restored  ").text(path));
     }
     for warning in &detail.warnings {
-        out.line(Line::of(CARE, "  warning  ").text(warning));
+        out.line(Line::of(CARE, "  warning  ").output(PLAIN, warning));
     }
     field(out, "thread", &detail.thread_path);
 }
@@ -84,7 +84,7 @@ pub(crate) fn what_is_wrong(err: &mut Stream<'_>, detail: &RunDetail) {
         None => None,
     };
     if let Some(first) = why.as_deref().and_then(|why| why.lines().next()) {
-        err.line(Line::from("  ").styled(BAD, first));
+        err.line(Line::from("  ").output(BAD, first));
     }
     if !detail.not_restored.is_empty() {
         let paths = detail.not_restored.join(", ");
@@ -98,7 +98,7 @@ pub(crate) fn proved(out: &mut Stream<'_>, detail: &RunDetail) {
     outcome_detail(out, detail);
     checks(out, detail);
     for warning in &detail.warnings {
-        out.line(Line::of(CARE, "  warning  ").text(warning));
+        out.line(Line::of(CARE, "  warning  ").output(PLAIN, warning));
     }
 }
 
@@ -162,7 +162,7 @@ fn outcome_detail(out: &mut Stream<'_>, detail: &RunDetail) {
         Some(outcome) => {
             if let Some(text) = outcome.detail() {
                 for line in text.lines() {
-                    out.line(Line::from("  ").styled(BAD, line));
+                    out.line(Line::from("  ").output(BAD, line));
                 }
             }
             if matches!(outcome, Outcome::Succeeded) && summary.unverified {
@@ -205,7 +205,7 @@ fn tail(out: &mut Stream<'_>, text: &str) {
         out.line(Line::of(DIM, format!("      │ ({skipped} lines before)")));
     }
     for line in lines.iter().skip(skipped) {
-        out.line(Line::of(DIM, "      │ ").text(line));
+        out.line(Line::of(DIM, "      │ ").output(PLAIN, line));
     }
 }
 
@@ -267,7 +267,7 @@ fn one_check(out: &mut Stream<'_>, check: &CheckRecord) {
     }
     let ended = check.ended.as_ref().map(Ended::describe);
     for text in ended.iter().chain(&check.message) {
-        out.line(Line::from("      ").styled(style, text));
+        out.line(Line::from("      ").output(style, text));
     }
     tail(out, &check.output_tail);
 }
@@ -388,7 +388,7 @@ fn results(out: &mut Stream<'_>, detail: &RunDetail) {
         };
         let mut line = Line::of(DIM, format!("    {name:<13} ")).styled(style, result.name());
         if let Some(why) = why {
-            line = line.styled(DIM, format!("  {why}"));
+            line = line.output(DIM, &format!("  {why}"));
         }
         out.line(line);
     }
@@ -401,7 +401,7 @@ fn attempts(out: &mut Stream<'_>, detail: &RunDetail, zone: Tz) {
     for attempt in &detail.attempts {
         out.line(attempt_line(attempt, zone));
         if let Some(failure) = &attempt.failure {
-            out.line(Line::from("       ").styled(BAD, failure.to_string()));
+            out.line(Line::from("       ").output(BAD, &failure.to_string()));
         }
     }
 }

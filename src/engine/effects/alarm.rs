@@ -13,6 +13,7 @@ use crate::model::Timestamp;
 use crate::model::definition::{HookText, Shell};
 use crate::model::schedule::{Told, cut};
 use crate::process::{self, Owner, Stdin};
+use crate::thread::sgr::without_sgr;
 
 /// How much of how a command ended, and of what it said, is kept in the schedule's state, in bytes each: that is
 /// one small record.
@@ -136,7 +137,7 @@ fn variables(alarm: &Alarm, workspace: &std::path::Path) -> Vec<(String, String)
 
 /// How it ended and the last of what it said, short and in one line.
 fn said(ended: &str, output: &str) -> String {
-    let output = output.trim();
+    let output = without_sgr(output.trim());
     let from = output.len().saturating_sub(SAID_BYTES_MAX);
     let last = &output[output.ceil_char_boundary(from)..];
     let mut text = match last {
@@ -159,5 +160,20 @@ struct Heard {
 impl process::OutputSink for Heard {
     fn line(&mut self, _stream: process::Stream, bytes: &[u8], more: bool) {
         self.tail.push(&String::from_utf8_lossy(bytes), more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said;
+
+    #[test]
+    fn what_a_command_said_is_kept_in_one_line_without_colours() {
+        let output = "\u{1b}[31mno\u{1b}[0m route\nto\u{7} host\n";
+        assert_eq!(
+            said("exit code 1", output),
+            "exit code 1: no route to  host"
+        );
+        assert_eq!(said("exit code 1", " \n"), "exit code 1");
     }
 }

@@ -13,16 +13,19 @@ use crate::clock::Clock;
 use crate::machine::Entry;
 use crate::model::{RunId, RunSpec};
 use crate::process::Stream;
-use crate::protocol::{LogLine, LogStream};
+use crate::protocol::{LogLine, LogStream, WatchEvent};
 use crate::store::metrics_file::MetricsFile;
 use crate::store::secrets::Secrets;
 use crate::store::thread_files::{Directories, Directory, FileError, ThreadWriter};
-use crate::thread::line::Source;
+use crate::thread::line::{LogEnd, Source};
 use crate::thread::mask::Masker;
 use crate::thread::metrics::MetricsLine;
 
 /// How long a line of output may stand in memory before it is in the file.
 const HELD_BACK_MS_MAX: u64 = 200;
+
+/// How long a line that is rewritten stands unchanged for watchers at least.
+const REWRITTEN_MS: u64 = 250;
 
 /// The logs of all runs under way.
 pub(crate) struct Logs {
@@ -47,6 +50,8 @@ pub(crate) struct RunLog {
     refusal: Option<String>,
     writer: Mutex<Option<ThreadWriter>>,
     flushed_ms: AtomicU64,
+    /// When watchers were last told of a line that is rewritten.
+    rewritten_ms: AtomicU64,
 }
 
 impl Logs {
@@ -150,6 +155,7 @@ impl Logs {
             refusal,
             writer: Mutex::new(writer),
             flushed_ms: AtomicU64::new(0),
+            rewritten_ms: AtomicU64::new(0),
         }
     }
 
@@ -239,6 +245,15 @@ impl RunLog {
             self.flush_writer(writer);
         }
         self.tell(lines.clone());
+        if more && self.view.is_watched(self.run) {
+            let told_ms = self.rewritten_ms.load(Ordering::Relaxed);
+            if now_ms.saturating_sub(told_ms) >= REWRITTEN_MS
+                && let Some(line) = writer.rewritten(now, attempt, source)
+            {
+                self.rewritten_ms.store(now_ms, Ordering::Relaxed);
+                self.view.told(self.run, &WatchEvent::Partial(line));
+            }
+        }
         lines
     }
 
@@ -268,6 +283,11 @@ impl RunLog {
         }
     }
 
+    /// Writes what is pending and answers where the log ends; `None` where that cannot be told.
+    pub(crate) fn end(&self) -> Option<LogEnd> {
+        lock(&self.writer).as_mut()?.end().ok()
+    }
+
     /// Whether the log could be opened.
     pub(crate) fn is_open(&self) -> bool {
         lock(&self.writer).is_some()
@@ -290,7 +310,7 @@ impl RunLog {
             return;
         }
         for line in lines {
-            self.view.line(self.run, line);
+            self.view.told(self.run, &WatchEvent::Line(line));
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::machine::{Entry, Event};
 use crate::model::outcome::{Failure, Step};
 use crate::store::thread_files::{FileError, write_document};
 use crate::thread::document::{GitFacts, document, document_text};
+use crate::thread::line::LogEnd;
 use crate::thread::metrics::metrics_line;
 
 impl Performer {
@@ -27,7 +28,7 @@ impl Performer {
             if last {
                 Ok(())
             } else {
-                self.write_thread(work)
+                self.write_thread(work, None)
             }
         });
         match saved {
@@ -45,17 +46,19 @@ impl Performer {
         }
     }
 
-    fn write_thread(&self, work: &Work) -> Result<(), FileError> {
+    /// `end`: where the log ends, when nothing more will be written to it.
+    fn write_thread(&self, work: &Work, end: Option<&LogEnd>) -> Result<(), FileError> {
         let log = self.logs.of(&work.spec);
         let entries = entries(work);
-        let document = document(&work.spec, &entries, &git_facts(work), log.masker());
+        let document = document(&work.spec, &entries, &git_facts(work), end, log.masker());
         let directory = self.logs.directory(&work.spec.threads_dir)?;
         write_document(&directory, &work.spec.thread, &document_text(&document))
     }
 
     pub(super) fn close(&self, work: &Work) -> Event {
         let run = work.spec.run;
-        if let Err(error) = self.write_thread(work) {
+        let end = self.logs.of(&work.spec).end();
+        if let Err(error) = self.write_thread(work, end.as_ref()) {
             tracing::warn!(%run, %error, "the thread's summary could not be written again");
         }
         let measured = self

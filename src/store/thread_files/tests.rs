@@ -267,3 +267,47 @@ fn the_first_runs_of_a_workspace_may_come_at_once() {
         assert_eq!(written, b"*\n");
     }
 }
+
+#[test]
+fn a_log_is_checked_while_it_is_written_without_a_false_alarm() {
+    let place = place();
+    let name = place.spec.thread.as_str();
+    let mut writer = place.writer(Masker::none());
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..3_000 {
+                let text = format!("line {number} {}\n", "x".repeat(number));
+                writer.output(AT, 1, Source::Stdout, text.as_bytes());
+                writer.flush().unwrap();
+            }
+            over.store(true, std::sync::atomic::Ordering::Release);
+        });
+        let mut lines = 0;
+        while !over.load(std::sync::atomic::Ordering::Acquire) {
+            let checked = check_thread(Some(&place.dir), name, None).unwrap();
+            assert_eq!(checked.damage, None);
+            assert!(checked.lines >= lines);
+            lines = checked.lines;
+        }
+    });
+    let end = writer.end().unwrap();
+    assert_eq!(end.lines, place.verified());
+}
+
+#[test]
+fn a_line_without_end_is_damage_and_is_not_held_in_memory() {
+    let place = place();
+    let name = place.spec.thread.as_str();
+    drop(place.writer(Masker::none()));
+    let mut log = std::fs::read(place.log()).unwrap();
+    log.resize(log.len() + RECORD_BYTES_MAX + 1, b'x');
+    log.push(b'\n');
+    std::fs::write(place.log(), &log).unwrap();
+    let checked = check_thread(Some(&place.dir), name, None).unwrap();
+    let told = "line 1 is too long for a record";
+    assert_eq!(checked.damage.as_deref(), Some(told));
+    let elsewhere = Directory::existing(place.root.path(), "workspace/elsewhere").unwrap();
+    assert!(elsewhere.is_none() && !place.root.path().join("workspace/elsewhere").exists());
+    assert_eq!(threads_in(&place.dir).unwrap(), [name.to_owned()].into());
+}

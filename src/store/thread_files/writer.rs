@@ -10,7 +10,7 @@ use super::{Directory, FileError, LineRead, log_name, read_line};
 use crate::machine::Entry;
 use crate::model::{RunSpec, Timestamp};
 use crate::protocol::LogLine;
-use crate::thread::line::{Chain, Content, Record, RecordError, Source};
+use crate::thread::line::{Chain, Content, LogEnd, Record, RecordError, Source};
 use crate::thread::mask::{MaskStream, Masker};
 use crate::thread::split::LineSplitter;
 
@@ -197,6 +197,20 @@ impl ThreadWriter {
         self.lines(at, attempt, source, pieces)
     }
 
+    /// The line that a stream rewrites, as it stands now; it is not written before it ends.
+    pub fn rewritten(&self, at: Timestamp, attempt: u32, source: Source) -> Option<LogLine> {
+        let piece = self.streams[place(source)].lines.rewritten()?;
+        Some(LogLine {
+            line: self.chain.next_line(),
+            at,
+            attempt,
+            stream: source.into(),
+            text: piece.text,
+            continued: false,
+            rewrites: piece.rewrites,
+        })
+    }
+
     fn lines(
         &mut self,
         at: Timestamp,
@@ -215,6 +229,7 @@ impl ThreadWriter {
                 text: piece.text,
                 continued: piece.continued,
                 lossy: piece.lossy,
+                rewrites: piece.rewrites,
             };
             match self.append(at, attempt, content) {
                 Ok(record) => lines.push(record.to_log_line()),
@@ -284,6 +299,12 @@ impl ThreadWriter {
         self.pending.shrink_to(256 * 1024);
         self.unsynced = true;
         Ok(())
+    }
+
+    /// Writes what is pending and answers where the log ends.
+    pub fn end(&mut self) -> Result<LogEnd, FileError> {
+        self.flush()?;
+        Ok(self.chain.end())
     }
 
     fn cut(&mut self) -> Result<(), FileError> {

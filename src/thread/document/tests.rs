@@ -14,7 +14,7 @@ fn git() -> GitFacts {
 }
 
 fn told(spec: &RunSpec, events: Vec<Event>) -> Value {
-    document(spec, &journal(events), &git(), &Masker::none())
+    document(spec, &journal(events), &git(), None, &Masker::none())
 }
 
 fn up_to_execution(spec: &RunSpec) -> Vec<Event> {
@@ -30,7 +30,7 @@ fn up_to_execution(spec: &RunSpec) -> Vec<Event> {
 fn a_success_fills_the_schema() {
     let spec = samples::spec();
     let entries = samples::succeeded(&spec);
-    let value = document(&spec, &entries, &git(), &Masker::none());
+    let value = document(&spec, &entries, &git(), None, &Masker::none());
     assert_eq!(value["thread_id"], spec.thread.as_str());
     assert_eq!(value["worker"]["state"], "completed");
     assert_eq!(value["worker"]["error"], Value::Null);
@@ -157,7 +157,7 @@ fn secrets_and_control_characters_stay_out_of_the_file() {
     let mut spec = samples::spec();
     spec.title = "report \u{1b}[31m \u{202e} swordfish".into();
     let masker = Masker::new([("S", &b"swordfish"[..])]).unwrap();
-    let value = document(&spec, &samples::succeeded(&spec), &git(), &masker);
+    let value = document(&spec, &samples::succeeded(&spec), &git(), None, &masker);
     let text = document_text(&value);
     assert!(!text.contains("swordfish") && text.contains("***"));
     assert!(!text.contains(|c: char| c == '\u{202e}' || (c.is_control() && c != '\n')));
@@ -169,7 +169,7 @@ fn a_journal_that_does_not_fold_is_told_of_nevertheless() {
     let spec = samples::spec();
     let mut entries = samples::succeeded(&spec);
     entries.remove(4);
-    let value = document(&spec, &entries, &git(), &Masker::none());
+    let value = document(&spec, &entries, &git(), None, &Masker::none());
     assert_eq!(value["run"]["outcome"]["why"], "journal");
     assert!(
         value["run"]["warnings"][0]

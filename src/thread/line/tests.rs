@@ -8,6 +8,7 @@ fn output(text: &str) -> Content {
         text: text.to_owned(),
         continued: false,
         lossy: false,
+        rewrites: 0,
     }
 }
 

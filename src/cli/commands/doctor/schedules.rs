@@ -16,8 +16,11 @@ const ROWS_LOOKED_AT: u32 = 10_000;
 
 /// What an engine tells of its schedules; where none runs, what the store tells. Nothing where neither can be
 /// asked: why stands in other findings.
-pub(super) fn schedules(session: &Session<'_>, site: &Site) -> Vec<Finding> {
-    let control = match connected(session, site) {
+pub(super) fn schedules(
+    site: &Site,
+    control: Result<Arc<dyn Control>, Diagnostic>,
+) -> Vec<Finding> {
+    let control = match control {
         Ok(control) => control,
         Err(refused) if refused.kind == Kind::Unreachable && nobody_is_there(site) => {
             return Vec::new();
@@ -28,7 +31,11 @@ pub(super) fn schedules(session: &Session<'_>, site: &Site) -> Vec<Finding> {
         .unwrap_or_else(|refused| vec![Finding::refused("schedules", State::Bad, refused)])
 }
 
-fn connected(session: &Session<'_>, site: &Site) -> Result<Arc<dyn Control>, Diagnostic> {
+/// The engine that runs, or one in this process where a store is there that nobody uses.
+pub(super) fn connected(
+    session: &Session<'_>,
+    site: &Site,
+) -> Result<Arc<dyn Control>, Diagnostic> {
     match session.engines.connect(site, Accept::RunningOnly) {
         Err(refused) if refused.kind == Kind::Unreachable && has_store(site) => session
             .engines
