@@ -10,18 +10,26 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
+#[path = "main_job/broken_config.rs"]
+mod broken_config;
 #[path = "main_job/commits.rs"]
 mod commits;
 #[path = "main_job/exit_codes.rs"]
 mod exit_codes;
 #[path = "main_job/housekeeping.rs"]
 mod housekeeping;
+#[path = "main_job/links.rs"]
+mod links;
 #[path = "main_job/misuse.rs"]
 mod misuse;
 #[path = "main_job/outputs.rs"]
 mod outputs;
+#[path = "main_job/repository.rs"]
+mod repository;
 #[path = "main_job/secrets.rs"]
 mod secrets;
+#[path = "main_job/stores.rs"]
+mod stores;
 #[path = "main_job/strangers.rs"]
 mod strangers;
 #[path = "main_job/surroundings.rs"]

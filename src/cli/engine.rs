@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::globals::Site;
 use super::session::{Accept, Engines};
 use crate::daemon::{self, ConnectMode, ConnectOptions, DaemonOptions};
+use crate::engine::{self, EngineOptions, Host};
 use crate::mcp;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
@@ -35,6 +36,16 @@ impl Engines for RealEngines {
             workspace: site.workspace.clone(),
             state_dir: site.state_dir.clone(),
             socket: site.socket.clone(),
+            environment: site.environment.clone(),
+        })
+    }
+
+    fn init_store(&self, site: &Site) -> Result<(), Diagnostic> {
+        engine::init_store(&EngineOptions {
+            workspace: site.workspace.clone(),
+            state_dir: site.state_dir.clone(),
+            socket: None,
+            host: Host::InProcess,
             environment: site.environment.clone(),
         })
     }

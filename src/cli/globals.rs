@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::maintenance;
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Diagnostic, Kind};
 
@@ -62,7 +63,7 @@ pub(crate) struct Globals {
 pub(crate) struct Site {
     /// Absolute path of the workspace, without links.
     pub(crate) workspace: PathBuf,
-    /// Absolute path of the state directory.
+    /// Absolute path of the state directory, without links.
     pub(crate) state_dir: PathBuf,
     /// The socket that was asked for.
     pub(crate) socket: Option<PathBuf>,
@@ -72,7 +73,21 @@ pub(crate) struct Site {
 
 impl Globals {
     /// The places for this command, called in `cwd`.
+    ///
+    /// # Errors
+    /// There is no workspace, or a link stands where files of ours belong.
     pub(crate) fn site(
+        &self,
+        cwd: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Site, Diagnostic> {
+        let site = self.site_as_asked(cwd, environment)?;
+        let state_dir = maintenance::state_directory(&site.workspace, &site.state_dir)?;
+        Ok(Site { state_dir, ..site })
+    }
+
+    /// The same with the state directory as it was asked for, which nothing may be opened in.
+    pub(crate) fn site_as_asked(
         &self,
         cwd: &Path,
         environment: &BTreeMap<String, String>,

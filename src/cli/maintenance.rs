@@ -15,13 +15,15 @@ use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::store::lock::{self, Found};
 use crate::store::rebuild::{RestoredRun, ThreadSource, rebuild};
 use crate::store::thread_files::{self, Directory};
-use crate::store::{OpenOptions, StoreError, maintenance};
+use crate::store::{OpenOptions, StoreError, identity, maintenance, places};
 use crate::thread::line::RECORD_BYTES_MAX;
 use crate::thread::project;
 use crate::thread::rebuild::Rebuilder;
 
+pub(crate) use crate::store::identity::check as check_identity;
 pub(crate) use crate::store::lock::UNNAMED_HINT;
 pub(crate) use crate::store::maintenance::{StoreInfo, VerifyReport};
+pub(crate) use crate::store::places::{below as directory_below, state_directory};
 pub(crate) use crate::store::rebuild::RebuildReport;
 pub(crate) use crate::thread::check::{CheckedThread, Journal, Soundness};
 
@@ -57,11 +59,13 @@ pub(crate) struct Rebuilding {
 
 /// Moves the store aside and builds it again from the threads.
 pub(crate) fn rebuild_from(
+    workspace: &Path,
     state_dir: &Path,
-    threads: &Path,
+    threads: &str,
     now: Timestamp,
 ) -> Result<Rebuilding, Diagnostic> {
     let directory = directory(state_dir);
+    let threads = &places::below(workspace, threads)?;
     // Threads are looked for first: nothing is moved for a place that cannot be read.
     let mut source = Threads::below(threads)?;
     let present = info(state_dir)?;
@@ -82,6 +86,7 @@ pub(crate) fn rebuild_from(
         })?;
     let report =
         rebuild(&directory, OpenOptions::default(), &mut source).map_err(|error| told(&error))?;
+    identity::claim(workspace, state_dir)?;
     Ok(Rebuilding {
         aside: aside.map(|path| path.display().to_string()),
         report,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::git::{self, FirstCommit, GitError, Head, RepoPath};
+use crate::git::{self, FirstCommit, GitError, Head, LockOwner, RepoPath};
 use crate::model::{Diagnostic, Kind, Timestamp};
 
 /// What commands want to know of a repository.
@@ -101,6 +101,42 @@ fn told(facts: &git::Facts) -> Repository {
         branch,
         detached,
     }
+}
+
+/// A lock file of git's that is in somebody's way, for `doctor`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct GitLock {
+    /// Its file.
+    pub(crate) path: String,
+    /// Since when it has been there.
+    pub(crate) since: Timestamp,
+    /// Whether a process of ours left it that is gone.
+    pub(crate) left: bool,
+}
+
+/// Lock files of a repository, without those of engines that are at work.
+pub(crate) fn git_locks(directory: &Path) -> Vec<GitLock> {
+    let found = git::git_locks(directory);
+    let told = found.into_iter().filter_map(|lock| {
+        let left = match lock.owner {
+            LockOwner::Ours(_) => return None,
+            LockOwner::Left => true,
+            LockOwner::Foreign => false,
+        };
+        Some(GitLock {
+            path: lock.path.display().to_string(),
+            since: Timestamp::from_millis(lock.since_s.saturating_mul(1_000)),
+            left,
+        })
+    });
+    told.collect()
+}
+
+/// What is damaged of a repository, each with the commands that mend it.
+pub(crate) fn damage(directory: &Path) -> Result<Vec<(String, String)>, Diagnostic> {
+    let found = git::damage(directory).map_err(|error| refused(&error))?;
+    let told = found.into_iter().map(|one| (one.to_string(), one.remedy));
+    Ok(told.collect())
 }
 
 /// A commit for people.

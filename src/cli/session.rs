@@ -30,6 +30,8 @@ pub(crate) trait Engines {
     fn connect(&self, site: &Site, accept: Accept) -> Result<Arc<dyn Control>, Diagnostic>;
     /// Is the daemon of a workspace until it has been drained.
     fn serve(&self, site: &Site) -> Result<(), Diagnostic>;
+    /// Makes an empty store for a workspace that has none.
+    fn init_store(&self, site: &Site) -> Result<(), Diagnostic>;
     /// Speaks the Model Context Protocol over standard input and output until the input ends.
     fn speak_mcp(&self, site: &Site) -> Result<(), Diagnostic>;
 }
@@ -56,6 +58,11 @@ impl Session<'_> {
     /// The places for this command.
     pub(crate) fn site(&self) -> Result<Site, Diagnostic> {
         self.globals.site(self.cwd, self.environment)
+    }
+
+    /// The places for a command that opens nothing in the state directory.
+    pub(crate) fn site_as_asked(&self) -> Result<Site, Diagnostic> {
+        self.globals.site_as_asked(self.cwd, self.environment)
     }
 
     /// Finds the engine of the workspace, or hosts it.

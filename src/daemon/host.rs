@@ -22,6 +22,7 @@ use crate::engine::definitions::Definitions;
 use crate::engine::{self, Engine, EngineOptions, Heartbeat, Hints, Host, Watched};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
+use crate::store::identity;
 
 /// How often the service manager is asked for more time.
 pub(super) const EXTEND_EVERY: Duration = Duration::from_secs(5);
@@ -182,11 +183,12 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
         .of_engine()?;
         succession.take_over(Some(&path), || {
             // Refused before anything is made in a state directory that is not the other's.
-            engine::refuse_where_held(&options.workspace, &options.state_dir)?;
+            engine::refuse_unfit(&options.workspace, &options.state_dir)?;
             Endpoint::bind(&path)
         })?
     };
-    // Refused before anything runs.
+    // Refused before anything is made or runs; a socket that was passed was not looked at above.
+    identity::check(&options.workspace, &options.state_dir)?;
     let tcp = TcpDoor::open(&options.workspace, &options.state_dir, &options.environment)?;
     let engine_options = EngineOptions {
         workspace: options.workspace.clone(),

@@ -34,7 +34,7 @@ impl HostedControl {
         }
         .of_engine()?;
         // Refused before anything is made in a state directory that is not the other's.
-        engine::refuse_where_held(&options.workspace, &options.state_dir)?;
+        engine::refuse_unfit(&options.workspace, &options.state_dir)?;
         let endpoint = Endpoint::bind_as(&path, Host::InProcess)?;
         let server = Server::start(
             endpoint.listener()?,

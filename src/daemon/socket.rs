@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -117,7 +118,7 @@ impl SocketPlaces<'_> {
         let path = self.workspace.join(".workerctl").join("lock");
         let file = fs::OpenOptions::new()
             .read(true)
-            .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+            .custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed())
             .open(path)
             .ok()?;
         let metadata = file.metadata().ok()?;

@@ -9,13 +9,15 @@ use super::intake::{self, Ready, Surroundings};
 use super::request::Submission;
 use super::syntax::Syntax;
 use super::{following, live, looks, lookup, secrets};
+use crate::catalog::Catalog;
 use crate::clock::Clock;
+use crate::model::config::CONFIG_FILE;
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
 use crate::model::spec::DueTime;
-use crate::model::{Diagnostic, Kind, RunId, Timestamp};
+use crate::model::{Diagnostic, Kind, RunId, Severity, Timestamp};
 use crate::protocol::SubmitRequest;
-use crate::store::Store;
 use crate::store::lock::WORKSPACE_FOLDER;
+use crate::store::{Store, places};
 
 /// What becomes of a due time that is to run: a run that may be accepted, or why there is none.
 pub(super) trait Prepares: Send + Sync {
@@ -88,9 +90,14 @@ impl Desk {
         origin: Origin<'_>,
     ) -> Result<Ready, Diagnostic> {
         let catalog = self.definitions.current();
+        refuse_unknown_config(&catalog)?;
+        let config = &catalog.config;
+        for directory in [&config.threads_dir, &config.metrics_dir] {
+            places::below(&self.workspace, directory)?;
+        }
         let skill = lookup::find_skill(&catalog, &request.skill)?;
         let around = Surroundings {
-            config: &catalog.config,
+            config,
             workspace: &self.workspace,
             state_dir: &self.state_dir,
             environment: &self.environment,
@@ -117,6 +124,27 @@ impl Desk {
             key: request.key.clone(),
         })
     }
+}
+
+/// Refuses while the configuration is broken and no good one is known: bounds, hooks and zone may stand in it.
+pub(super) fn refuse_unknown_config(catalog: &Catalog) -> Result<(), Diagnostic> {
+    if catalog.config_is_known {
+        return Ok(());
+    }
+    let mut broken = catalog.problems.iter().filter(|problem| {
+        problem.severity == Severity::Error && *problem.place.path == *CONFIG_FILE
+    });
+    let message = match broken.next() {
+        Some(first) => format!("{}: {}", first.place, first.message),
+        None => format!("`{CONFIG_FILE}` cannot be read"),
+    };
+    let message =
+        format!("{message}; no good configuration is known, and nothing runs by defaults");
+    Err(
+        Diagnostic::new(Kind::Definition, "config_unknown", message).hint(format!(
+            "repair `{CONFIG_FILE}`; `workerctl check` shows all that is wrong with it"
+        )),
+    )
 }
 
 impl Desk {

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{ENGINE_RUNNING, EngineOptions, unusable};
 use crate::model::{Diagnostic, Kind};
+use crate::store::identity;
 use crate::store::lock::{self, Found, Holder, Lock, LockError, UNNAMED_HINT};
 
 /// The locks of one engine. They go with it.
@@ -49,8 +50,31 @@ impl Hold {
     }
 }
 
+/// Refuses where an engine with another state directory has the workspace, or its store is another one.
+///
+/// # Errors
+/// Says who has it, or where its store is. Nothing was made.
+pub fn refuse_unfit(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
+    refuse_where_held(workspace, state_dir)?;
+    identity::check(workspace, state_dir)
+}
+
+/// Makes an empty store for a workspace that has none, or has lost its own: on request only.
+///
+/// # Errors
+/// There is a store, or an engine has the workspace.
+pub fn init_store(options: &EngineOptions) -> Result<(), Diagnostic> {
+    let (workspace, state_dir) = (&options.workspace, &options.state_dir);
+    refuse_where_held(workspace, state_dir)?;
+    let _hold = Hold::take(workspace, options)?;
+    super::keep_out_of_git(workspace, state_dir);
+    identity::announce(workspace, state_dir)?;
+    drop(super::open_store(state_dir)?);
+    identity::settle(workspace, state_dir)
+}
+
 /// Refuses where an engine with another state directory has the workspace.
-pub fn refuse_where_held(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
+fn refuse_where_held(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let same = |one: &str, other: &Path| real(Path::new(one)) == real(other);
     let refused = match lock::look_at_workspace(workspace) {

@@ -243,7 +243,11 @@ impl Intake<'_> {
 
     fn repository(&self, cwd: &str) -> Result<String, Diagnostic> {
         let facts = git::locate(Path::new(cwd)).map_err(|error| {
-            let message = crate::model::diagnostic::chain(&error);
+            let mut message = crate::model::diagnostic::chain(&error);
+            let damage = git::damage_behind(Path::new(cwd), &error);
+            if let Some(damage) = &damage {
+                message = format!("{message}: {damage}");
+            }
             let refused = Diagnostic::new(
                 Kind::Blocked,
                 error.code(),
@@ -252,7 +256,7 @@ impl Intake<'_> {
                     self.skill.address
                 ),
             );
-            match error.hint() {
+            match damage.map(|damage| damage.remedy).or(error.hint()) {
                 Some(hint) => refused.hint(hint),
                 None => refused.hint("run `git init` in the workspace, or set `mutating: false`"),
             }

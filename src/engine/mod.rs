@@ -43,10 +43,11 @@ use std::time::Duration;
 
 use crate::catalog::Catalog;
 use crate::clock::{Clock, SystemClock};
+use crate::git;
 use crate::machine::Admission;
 use crate::model::{Config, Diagnostic, Kind};
 use crate::protocol::Control;
-use crate::store::{OpenOptions, SledStore, Store, StoreError};
+use crate::store::{OpenOptions, SledStore, Store, StoreError, identity};
 
 use at_end::AtEnd;
 use control::EngineControl;
@@ -61,7 +62,7 @@ use recovery::{LeftBehind, Recovery};
 use remembered::Known;
 use view::View;
 
-pub use hold::refuse_where_held;
+pub use hold::{init_store, refuse_unfit};
 pub use looks::{Hints, Watched};
 pub use request::ENDED_OPEN;
 pub use unusable::{unless_it_passes, unusable};
@@ -134,6 +135,7 @@ impl Engine {
             let shown = options.workspace.display();
             Diagnostic::new(Kind::NotFound, "workspace", format!("`{shown}`: {error}"))
         })?;
+        identity::check(&workspace, &options.state_dir)?;
         let hold = Hold::take(&workspace, &options)?;
         keep_out_of_git(&workspace, &options.state_dir);
         make_directories(&options.state_dir)?;
@@ -143,6 +145,7 @@ impl Engine {
             std::thread::spawn(move || Definitions::load(&workspace, &environment))
         };
         let store: Arc<dyn Store> = Arc::new(open_store(&options.state_dir)?);
+        identity::settle(&workspace, &options.state_dir)?;
         let definitions = Arc::new(reading.join().map_err(|_| {
             Diagnostic::new(
                 Kind::Internal,
@@ -352,6 +355,7 @@ impl Parts {
         catalog: &Catalog,
         grace_ms: u64,
     ) -> Result<(), Diagnostic> {
+        clear_git_locks(&self.workspace);
         let recovery = Recovery {
             store: self.store.as_ref(),
             workspace: &self.workspace,
@@ -369,6 +373,19 @@ impl Parts {
             return Ok(());
         }
         core.settle(Box::new(left), self.options.host == Host::Daemon)
+    }
+}
+
+/// Git's locks that a lost engine left would stop people's git until the next run that commits.
+fn clear_git_locks(cwd: &Path) {
+    match git::clear_left_locks(cwd) {
+        Ok(cleared) => {
+            for lock in cleared {
+                tracing::info!(lock = %lock.display(), "a lock of git that a lost engine had left was removed");
+            }
+        }
+        // Another engine is at work in it, and clears them.
+        Err(error) => tracing::debug!(%error, "locks of git are not cleared"),
     }
 }
 
@@ -423,7 +440,7 @@ fn open_store(state_dir: &Path) -> Result<SledStore, Diagnostic> {
 /// The store's files went away under the engine, which acknowledges nothing more.
 fn gone(message: String) -> Diagnostic {
     Diagnostic::new(Kind::Internal, "state_gone", message).hint(
-        "put the state directory back, or restore what the threads tell with `workerctl store rebuild`; then start the engine again",
+        "put the state directory back, or restore what the threads tell with `workerctl store rebuild`, or start afresh with `workerctl store init`; then start the engine again",
     )
 }
 

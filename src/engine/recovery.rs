@@ -55,6 +55,9 @@ impl Recovery<'_> {
             match self.fold(run) {
                 Ok(live) if !self.is_ours(&live) => self.leave(&live)?,
                 Ok(live) => {
+                    if live.spec.plan.mutating {
+                        super::clear_git_locks(Path::new(&live.spec.cwd));
+                    }
                     writing.push((run, destinations(&live.spec)));
                     mutating.extend(prepared_at(&live).map(|at| (run, at)));
                     core.recover(live);

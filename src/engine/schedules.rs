@@ -311,7 +311,7 @@ pub(super) fn switched_on(desk: &Desk, id: &str) -> Result<Arc<Schedule>, Diagno
 pub(super) fn refuse_held(desk: &Desk) -> Result<(), Diagnostic> {
     match desk.definitions.current().schedules_held() {
         Some(why) => Err(Diagnostic::new(Kind::Conflict, "schedules_held", why)
-            .hint("`workerctl check` tells the error; `workerctl run` starts the skill itself")),
+            .hint("`workerctl check` tells the error")),
         None => Ok(()),
     }
 }

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use chrono_tz::Tz;
 
-use super::desk::{Asked, Desk, Prepares};
+use super::desk::{Asked, Desk, Prepares, refuse_unknown_config};
 use super::reading::unreadable;
 use super::request::{Answer, Wish};
-use super::schedules::{refuse_held, switched_on};
+use super::schedules::switched_on;
 use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{BackfillQuery, BackfillSlot, PolicyName, SlotView, TriggerRequest};
@@ -28,7 +28,7 @@ pub(super) fn grant(
     ask: impl Fn(Wish) -> Result<Answer, Diagnostic>,
 ) -> Result<SlotView, Diagnostic> {
     let schedule = switched_on(desk, &request.schedule)?;
-    refuse_held(desk)?;
+    refuse_unknown_config(&desk.definitions.current())?;
     if request.slot.is_some() && !schedule.trigger.is_timed() {
         return Err(no_due_times(&schedule));
     }
@@ -155,6 +155,7 @@ pub(super) fn past(
     query: &BackfillQuery,
 ) -> Result<Vec<BackfillSlot>, Diagnostic> {
     let schedule = switched_on(desk, &query.schedule)?;
+    refuse_unknown_config(&desk.definitions.current())?;
     let state = state_of(desk, &schedule.id)?;
     let now = desk.clock.now();
     let slots =

@@ -116,6 +116,11 @@ pub(super) fn temporary_name(dir: &Path) -> PathBuf {
     dir.join(format!("{TEMPORARY_PREFIX}{pid}-{mark}-{count}"))
 }
 
+/// Whether a file of this name is one of ours that is being written.
+pub(super) fn is_temporary(name: &str) -> bool {
+    name.starts_with(TEMPORARY_PREFIX)
+}
+
 /// Whether a file of this name was left by a process that is gone.
 fn is_left(name: &str, is_alive: impl Fn(u32) -> bool) -> bool {
     let Some(rest) = name.strip_prefix(TEMPORARY_PREFIX) else {

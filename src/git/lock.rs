@@ -137,7 +137,12 @@ pub struct RepositoryLease {
 impl RepositoryLease {
     /// Takes the lease without waiting; [`GitError::Locked`] names the holder.
     pub fn acquire(facts: &Facts, owner: &str) -> Result<Self, GitError> {
-        let path = facts.common_dir.join("workerctl.lock");
+        Self::of(&facts.git_dir, &facts.common_dir, owner)
+    }
+
+    /// The same for a repository of which only its directories are known.
+    pub(super) fn of(git_dir: &Path, common_dir: &Path, owner: &str) -> Result<Self, GitError> {
+        let path = common_dir.join("workerctl.lock");
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -167,9 +172,9 @@ impl RepositoryLease {
         write(&mut file).map_err(io_at("write", &path))?;
         // Whoever wrote one held the lease, which keeps engines of every pid namespace apart.
         let alive = |pid| start_ticks(pid).is_some();
-        sweep_temporaries(&facts.common_dir, alive)?;
-        if facts.git_dir != facts.common_dir {
-            sweep_temporaries(&facts.git_dir, alive)?;
+        sweep_temporaries(common_dir, alive)?;
+        if git_dir != common_dir {
+            sweep_temporaries(git_dir, alive)?;
         }
         Ok(Self { file, path })
     }
@@ -240,18 +245,19 @@ fn held(path: &Path) -> Option<File> {
     Some(file)
 }
 
+/// Opens a file for reading: a link is not followed, a pipe not waited for.
+pub(super) fn open_at_once(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+}
+
 /// A lock file of ours, and who took it.
 fn holder_of(path: &Path) -> Option<(File, Holder)> {
     let mut note = String::new();
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(
-            (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK)
-                .bits()
-                .cast_signed(),
-        )
-        .open(path)
-        .ok()?;
+    let file = open_at_once(path).ok()?;
     (&file)
         .take(NOTE_BYTES_MAX)
         .read_to_string(&mut note)
@@ -264,6 +270,26 @@ fn is_gone(file: &File, holder: &Holder) -> bool {
     // It locked the file before it gave it this name. Where there are no such locks, nobody can tell.
     let let_go = || flock(file, FlockOperation::NonBlockingLockShared).is_ok();
     !holder.is_alive() || (holder.is_out_of_sight() && let_go())
+}
+
+/// Whose a lock file of git's is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LockOwner {
+    /// A process of ours that lives, or cannot be seen from here.
+    Ours(Holder),
+    /// A process of ours that is gone.
+    Left,
+    /// Another program's, such as git.
+    Foreign,
+}
+
+/// Whose a lock file is.
+pub(super) fn owner_of(path: &Path) -> LockOwner {
+    match holder_of(path) {
+        Some((file, holder)) if is_gone(&file, &holder) => LockOwner::Left,
+        Some((_, holder)) => LockOwner::Ours(holder),
+        None => LockOwner::Foreign,
+    }
 }
 
 /// Removes a lock file of ours whose process is gone; foreign locks are left alone.

@@ -6,6 +6,7 @@ use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
 use super::author::{AuthorError, author};
+use super::damage::damage;
 use super::error::{GitError, git};
 use super::open::{Facts, Handle, Head};
 
@@ -38,6 +39,17 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// The same with what is damaged, where that is why.
+    fn with_damage(mut self, cwd: &Path) -> Self {
+        if let Some(found) = damage(cwd).ok().and_then(|all| all.into_iter().next()) {
+            self.message = format!("{}: {found}", self.message);
+            self.hint = Some(found.remedy);
+        }
+        self
+    }
+}
+
 impl From<GitError> for Refusal {
     fn from(error: GitError) -> Self {
         Self {
@@ -64,6 +76,14 @@ impl From<AuthorError> for Refusal {
 ///
 /// `author` is `commit.author`, see [`author`].
 pub fn preflight(cwd: &Path, policy: &Policy, author_set: Option<&str>) -> Result<Facts, Refusal> {
+    let looked = look(cwd, policy, author_set);
+    looked.map_err(|refusal| match refusal.code.as_str() {
+        "git" => refusal.with_damage(cwd),
+        _ => refusal,
+    })
+}
+
+fn look(cwd: &Path, policy: &Policy, author_set: Option<&str>) -> Result<Facts, Refusal> {
     let handle = Handle::open(cwd)?;
     let facts = handle.facts()?;
     if let Some(operation) = handle.operation()? {

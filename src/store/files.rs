@@ -123,6 +123,15 @@ pub(super) fn open_regular(path: &Path) -> io::Result<File> {
     must_be_regular(file)
 }
 
+/// Opens a directory of ours; a link to one is not followed.
+pub(super) fn open_directory(path: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+}
+
 /// How a file of ours is opened: a link is not followed, a pipe is not waited for.
 pub(super) const SAFELY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
@@ -171,13 +180,19 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), FileError> {
         .map_err(FileError::at(path))
 }
 
-/// Creates a directory with mode 0700 unless it is there; answers whether it was created.
+/// Creates a directory with mode 0700 unless it is there; answers whether it was created. A link to one is refused.
 pub(super) fn create_private_directory(path: &Path) -> Result<bool, FileError> {
     match fs::DirBuilder::new().mode(0o700).create(path) {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_real_directory(path) => {
+            Ok(false)
+        }
         Err(error) => Err(FileError::at(path)(error)),
     }
+}
+
+fn is_real_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.is_dir())
 }
 
 /// Removes a file if it is there; answers whether it was.

@@ -211,14 +211,19 @@ fn place_in(workspace: &Path) -> PathBuf {
 }
 
 /// The place of a workspace's lock, whose folder is made where it is missing.
-fn made_place(workspace: &Path) -> Result<PathBuf, LockError> {
+fn made_place(workspace: &Path) -> Result<PathBuf, FileError> {
+    Ok(made_folder(workspace)?.join(LOCK_NAME))
+}
+
+/// The folder of a workspace, which git ignores; made where it is missing.
+pub(super) fn made_folder(workspace: &Path) -> Result<PathBuf, FileError> {
     let folder = workspace.join(WORKSPACE_FOLDER);
     create_private_directory(&folder)?;
     let ignore = folder.join(".gitignore");
     if !ignore.exists() {
         super::write_atomically(&ignore, b"*\n", 0o644, super::Durability::Process)?;
     }
-    Ok(place_in(workspace))
+    Ok(folder)
 }
 
 /// The file, locked by this process.

@@ -4,7 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::files::{FileError, create_private_directory, open_regular, sync_directory};
+use super::files::{
+    FileError, create_private_directory, open_directory, open_regular, sync_directory,
+};
 use super::payload::PAYLOADS;
 use super::sled_open::{lock_directory, moved_aside, open_raw, remove_tree};
 use super::sled_store::OpenOptions;
@@ -24,6 +26,8 @@ const COPY: &str = "db.verify";
 /// What lies in a store's directory, as far as files tell.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct StoreInfo {
+    /// Which store it is; `None` before its first opening by this version.
+    pub id: Option<String>,
     /// Its version, as far as the witness tells.
     pub version: Option<u32>,
     /// How many batches are durable at least, as far as the witness tells.
@@ -59,6 +63,7 @@ pub fn info(directory: &Path) -> Result<StoreInfo, StoreError> {
     };
     let (payload_files, payload_bytes) = size_of(&directory.join(PAYLOADS)).map_err(filed)?;
     Ok(StoreInfo {
+        id: super::identity::id_of(directory),
         version,
         commits,
         in_use: is_in_use(directory, &shown)?,
@@ -77,7 +82,7 @@ pub fn info(directory: &Path) -> Result<StoreInfo, StoreError> {
 /// Asks for a shared lock, which is had at once when nobody holds the exclusive one. An engine that
 /// starts in this instant waits for it to be gone again.
 fn is_in_use(directory: &Path, shown: &str) -> Result<bool, StoreError> {
-    let file = match fs::File::open(directory) {
+    let file = match open_directory(directory) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(from_io(shown, error)),

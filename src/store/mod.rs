@@ -10,6 +10,7 @@
 //! | `db/` | sled: one tree, records of at most 4 KiB |
 //! | `payload/<run>/` | what is larger, written before the record that names it |
 //! | `witness` | the store's version and how many commits are durable |
+//! | `id` | which store it is; its workspace knows it too |
 //! | `reserve` | space that is given back when the disk is full |
 //! | `secrets/<run>.json` | values of sensitive inputs, mode 0600 |
 //! | `db.corrupt-<time>/` | a damaged store, moved aside |
@@ -19,6 +20,7 @@ mod delegate;
 mod files;
 mod flushing;
 mod guard;
+pub mod identity;
 mod keyed;
 mod keys;
 mod ledger;
@@ -26,6 +28,7 @@ pub mod lock;
 pub mod maintenance;
 mod memory;
 mod payload;
+pub mod places;
 pub mod rebuild;
 mod record;
 pub mod secrets;

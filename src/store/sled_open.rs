@@ -8,7 +8,8 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 
 use super::files::{
-    FileError, create_private_directory, not_regular, remove_if_there, sync_directory,
+    FileError, create_private_directory, not_regular, open_directory, remove_if_there,
+    sync_directory,
 };
 use super::flushing::FlushGuard;
 use super::guard;
@@ -40,7 +41,7 @@ pub(super) fn lock_directory(
         let parent = directory.parent().filter(|parent| *parent != Path::new(""));
         sync_directory(parent.unwrap_or(Path::new("."))).map_err(|e| from_file(shown, e))?;
     }
-    let file = File::open(directory).map_err(|error| match error.kind() {
+    let file = open_directory(directory).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => corrupt(shown, "there is no store".to_owned()),
         _ => broken(shown, error),
     })?;

@@ -33,6 +33,8 @@ fn an_engine_whose_state_was_deleted_acknowledges_nothing_and_says_so() {
     eventually("the end of the daemon", || (!daemon.lives()).then_some(()));
     let log = daemon.log();
     assert!(log.contains("is gone"), "{log}");
+    workspace.run(&["run", "good"]).expect_code(6);
+    workspace.run(&["store", "init"]).expect_code(0);
     workspace.run(&["run", "good"]).expect_code(0);
 }
 

@@ -294,3 +294,15 @@ fn an_engine_in_the_server_is_given_back_when_nobody_needs_it() {
         "quick"
     );
 }
+
+#[test]
+fn nothing_runs_by_defaults_while_the_configuration_is_broken() {
+    let (workspace, _gate) = workspace("timezone: Mars/Olympus\n");
+    let mut client = Client::connect(&workspace);
+    let refused = client.call("use_skill", &json!({"skill": "quick"}));
+    let said = refused.to_string();
+    assert!(said.contains("no good configuration is known"), "{said}");
+    assert!(said.contains("repair `workerctl.yaml`"), "{said}");
+    client.finish();
+    assert!(!workspace.root.join("workspace/threads").exists());
+}

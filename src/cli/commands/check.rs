@@ -81,7 +81,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 /// The workspace, and the path within it that is asked for.
 fn places(session: &Session<'_>, args: &Args) -> Result<(PathBuf, Option<PathBuf>), Diagnostic> {
     let Some(asked) = &args.path else {
-        return Ok((session.site()?.workspace, None));
+        return Ok((session.site_as_asked()?.workspace, None));
     };
     let path = session.cwd.join(asked).canonicalize().map_err(|error| {
         let message = format!("`{}` cannot be checked: {error}", asked.display());
@@ -90,7 +90,7 @@ fn places(session: &Session<'_>, args: &Args) -> Result<(PathBuf, Option<PathBuf
     // A path elsewhere is checked in the workspace that it lies in.
     let workspace = match (&session.globals.workspace, workspace_above(&path)) {
         (None, Some(above)) => above,
-        _ => session.site()?.workspace,
+        _ => session.site_as_asked()?.workspace,
     };
     match path.strip_prefix(&workspace) {
         Ok(below) if below.as_os_str().is_empty() => Ok((workspace, None)),

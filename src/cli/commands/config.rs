@@ -28,7 +28,7 @@ struct Setting {
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let Args {} = args;
-    let site = session.site()?;
+    let site = session.site_as_asked()?;
     let definitions = Definitions::load(&site.workspace);
     let config = definitions.config();
     let settings = settings(config);

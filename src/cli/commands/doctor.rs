@@ -1,5 +1,6 @@
 //! `doctor`
 
+mod repository;
 mod schedules;
 mod threads;
 mod unit;
@@ -12,11 +13,12 @@ use super::check::counted;
 use crate::cli::definitions::{Definitions, Weights};
 use crate::cli::exit::Exit;
 use crate::cli::globals::Site;
+use crate::cli::maintenance;
 use crate::cli::maintenance::Held;
 use crate::cli::render::line::{ACTIVE, BAD, BOLD, CARE, GOOD, Line};
 use crate::cli::render::times;
+use crate::cli::repository::{author, locate};
 use crate::cli::session::{Accept, Session};
-use crate::cli::{maintenance, repository};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Config, Diagnostic, Kind};
 use crate::protocol::{Control, Probe, Status};
@@ -86,19 +88,22 @@ impl Finding {
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let Args {} = args;
-    let site = session.site()?;
+    let site = session.site_as_asked()?;
     let definitions = Definitions::load_thoroughly(&site.workspace, session.environment);
     let mut findings = vec![workspace(&site)];
     findings.extend(git(&site, &definitions));
+    findings.extend(repository::sound(&site, session.clock.now()));
     findings.push(checked(&definitions));
-    findings.push(state_directory(&site));
-    findings.extend(out_of_place(&site));
-    findings.extend(space(&site));
-    findings.extend(engine(session, &site));
-    findings.push(store(&site));
-    let control = schedules::connected(session, &site);
-    findings.extend(threads::threads(&site, control.as_deref().ok()));
-    findings.extend(schedules::schedules(&site, control));
+    let config = definitions.config();
+    for directory in [&config.threads_dir, &config.metrics_dir] {
+        if let Err(refused) = maintenance::directory_below(&site.workspace, directory) {
+            findings.push(Finding::refused("threads", State::Bad, refused));
+        }
+    }
+    match session.site() {
+        Ok(site) => findings.extend(kept(session, &site)),
+        Err(refused) => findings.push(Finding::refused("state", State::Bad, refused)),
+    }
     findings.push(unit::installed(&site));
     let care = findings
         .iter()
@@ -122,6 +127,19 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         }
     }
     Ok(if care { Exit::Failed } else { Exit::Ok })
+}
+
+/// What lies in the state directory, and who uses it.
+fn kept(session: &Session<'_>, site: &Site) -> Vec<Finding> {
+    let mut findings = vec![state_directory(site)];
+    findings.extend(out_of_place(site));
+    findings.extend(space(site));
+    findings.extend(engine(session, site));
+    findings.push(store(site));
+    let control = schedules::connected(session, site);
+    findings.extend(threads::threads(site, control.as_deref().ok()));
+    findings.extend(schedules::schedules(site, control));
+    findings
 }
 
 fn print(session: &mut Session<'_>, finding: &Finding) {
@@ -171,7 +189,7 @@ fn git(site: &Site, definitions: &Definitions) -> Vec<Finding> {
         .any(|worker| worker.skills.iter().any(|skill| skill.mutating));
     let weight = if needed { State::Bad } else { State::Hint };
     let config: &Config = definitions.config();
-    let found = match repository::locate(&site.workspace) {
+    let found = match locate(&site.workspace) {
         Ok(found) => found,
         Err(refused) => {
             let finding = Finding::refused("git", weight, refused);
@@ -190,7 +208,7 @@ fn git(site: &Site, definitions: &Definitions) -> Vec<Finding> {
         Finding::new("git", State::Good, place)
     }];
     findings.push(
-        match repository::author(&site.workspace, config.commit_author.as_deref()) {
+        match author(&site.workspace, config.commit_author.as_deref()) {
             Ok(author) => Finding::new("author", State::Good, author),
             Err(refused) => Finding::refused("author", weight, refused).hint(&format!(
                 "or set `commit: {{author: \"Name <mail>\"}}` in `{CONFIG_FILE}`"
@@ -415,6 +433,9 @@ fn kept_elsewhere(site: &Site, who: &str, state_dir: &str) -> Option<Finding> {
 }
 
 fn store(site: &Site) -> Finding {
+    if let Err(refused) = maintenance::check_identity(&site.workspace, &site.state_dir) {
+        return Finding::refused("store", State::Bad, refused);
+    }
     let info = match maintenance::info(&site.state_dir) {
         Ok(info) => info,
         Err(refused) => return Finding::refused("store", State::Bad, refused),

@@ -1,4 +1,4 @@
-//! `store info|verify|rebuild`
+//! `store info|verify|rebuild|init`
 
 use serde_json::json;
 
@@ -26,6 +26,8 @@ enum What {
     Verify,
     /// Move the store aside and build it again from the threads
     Rebuild,
+    /// Start afresh with an empty store, in a workspace that has none or has lost its own
+    Init,
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
@@ -58,12 +60,13 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             })
         }
         What::Rebuild => {
-            let threads = Definitions::load(&site.workspace)
-                .config()
-                .threads_dir
-                .clone();
-            let threads = site.workspace.join(threads);
-            let done = maintenance::rebuild_from(&site.state_dir, &threads, session.clock.now())?;
+            let definitions = Definitions::load(&site.workspace);
+            let done = maintenance::rebuild_from(
+                &site.workspace,
+                &site.state_dir,
+                &definitions.config().threads_dir,
+                session.clock.now(),
+            )?;
             let threads = verify::newest(&site, None, None)?;
             if session.json() {
                 session.print_json(
@@ -76,6 +79,17 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             }
             Ok(Exit::Ok)
         }
+        What::Init => {
+            session.engines.init_store(&site)?;
+            let place = site.state_dir.display().to_string();
+            if session.json() {
+                session.print_json(&json!({"state_dir": place}), "store");
+            } else {
+                let line = Line::of(GOOD, "✓").text(format!(" an empty store in {place}"));
+                session.io.out.line(line);
+            }
+            Ok(Exit::Ok)
+        }
     }
 }
 
@@ -85,6 +99,10 @@ fn print_info(session: &mut Session<'_>, info: &StoreInfo) {
     out.line(format!(
         "version   {}",
         info.version.map_or_else(unknown, |v| v.to_string())
+    ));
+    out.line(format!(
+        "id        {}",
+        info.id.as_deref().unwrap_or("none")
     ));
     out.line(format!(
         "commits   {}",

@@ -38,6 +38,10 @@ impl Engines for FakeEngines {
         Ok(())
     }
 
+    fn init_store(&self, _: &Site) -> Result<(), Diagnostic> {
+        unreachable!("no command of these tests makes a store")
+    }
+
     fn speak_mcp(&self, _: &Site) -> Result<(), Diagnostic> {
         self.0.note("speak_mcp");
         Ok(())

@@ -45,7 +45,7 @@ impl Performer {
             .and_then(|t| t.repository)
             .ok_or_else(unreadable)?;
         self.hold_repository(work)
-            .map_err(|error| git_failure(Step::Commit, &error))?;
+            .map_err(|error| git_failure(Step::Commit, work, &error))?;
         let attribution = attribution(work, &baseline, &result)?;
         if attribution.commit_paths.is_empty() {
             return Ok(Prepared::Nothing);
@@ -99,7 +99,7 @@ impl Performer {
         parent: Option<&str>,
         reference: &str,
     ) -> Result<Event, Failure> {
-        let refused = |error: git::GitError| git_failure(Step::Commit, &error);
+        let refused = |error: git::GitError| git_failure(Step::Commit, work, &error);
         let malformed = |error: git::NameError| failure(Step::Commit, "internal", &error);
         self.hold_repository(work).map_err(refused)?;
         let cwd = Path::new(&work.spec.cwd);

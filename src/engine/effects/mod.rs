@@ -187,13 +187,20 @@ fn failure(step: Step, code: &str, error: &dyn std::error::Error) -> Failure {
     Failure::new(step, code, crate::model::diagnostic::chain(error))
 }
 
-fn git_failure(step: Step, error: &git::GitError) -> Failure {
-    let mut message = crate::model::diagnostic::chain(error);
-    if let Some(hint) = error.hint() {
-        message.push_str("; ");
-        message.push_str(&hint);
+fn git_failure(step: Step, work: &Work, error: &git::GitError) -> Failure {
+    Failure::new(step, error.code(), git_message(work, error))
+}
+
+/// What went wrong and what helps; of a damaged repository, which file it is.
+fn git_message(work: &Work, error: &git::GitError) -> String {
+    let message = crate::model::diagnostic::chain(error);
+    if let Some(found) = git::damage_behind(Path::new(&work.spec.cwd), error) {
+        return format!("{message}: {found}; {}", found.remedy);
     }
-    Failure::new(step, error.code(), message)
+    match error.hint() {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message,
+    }
 }
 
 /// Why nothing can be said of the run's repository any more: a command removed it. Git would then take

@@ -168,7 +168,7 @@ impl Performer {
     ) -> Result<(Exclusions, Vec<String>), Failure> {
         let excluded = self.excluded(work)?;
         let changed = git::dirty_paths(Path::new(&work.spec.cwd), &excluded)
-            .map_err(|error| git_failure(Step::Verify, &error))?;
+            .map_err(|error| git_failure(Step::Verify, work, &error))?;
         let mut neighbours = Neighbours::of(work)?;
         let found = neighbours.find(&changed);
         let before: BTreeSet<&RepoPath> = baseline.dirty.iter().map(|dirty| &dirty.path).collect();
@@ -192,7 +192,7 @@ impl Performer {
         let mut rounds = 0;
         loop {
             let drift = git::check_unchanged(cwd, baseline, result, &excluded, &limits)
-                .map_err(|error| git_failure(Step::Verify, &error))?;
+                .map_err(|error| git_failure(Step::Verify, work, &error))?;
             let found = neighbours.find(&drift.paths);
             rounds += 1;
             if found.is_none() || rounds == ROUNDS {

@@ -1,16 +1,19 @@
 //! Notes of the processes under way, for the engine that comes after a crash.
 //!
 //! A file serves one command after the other and is written over, never removed: a note that is out of
-//! date names a process that is gone, which its start time tells. So a command costs one small write.
+//! date names a process that is gone, which its start time tells. So a command costs one small write. Their
+//! names can be guessed, so that they are reached through the directory that was opened at the start: a link
+//! that takes its name while the engine runs leads nowhere.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, unlinkat};
+use rustix::io::Errno;
 
 use super::lock;
 use crate::model::RunId;
@@ -18,7 +21,7 @@ use crate::process::LiveRecord;
 
 /// The files of the commands under way.
 pub(in crate::engine) struct Notes {
-    directory: PathBuf,
+    directory: Option<OwnedFd>,
     files: Mutex<Files>,
 }
 
@@ -50,8 +53,9 @@ impl Notes {
         let directory = state_dir.join("live");
         let numbers = names(&directory).filter_map(|name| name.parse::<u32>().ok());
         let next = numbers.max().map_or(0, |last| last.saturating_add(1));
+        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Notes {
-            directory,
+            directory: openat(CWD, &directory, flags, Mode::empty()).ok(),
             files: Mutex::new(Files {
                 free: Vec::new(),
                 next,
@@ -72,20 +76,14 @@ impl Notes {
             files.next = files.next.saturating_add(1);
             files.next - 1
         };
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-            .open(self.path(number))?;
+        let directory = self.directory.as_ref().ok_or(Errno::NOENT)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o600);
+        let file = openat(directory, number.to_string(), flags, mode)?;
         Ok(Note {
             notes: self,
-            file: Some((number, file)),
+            file: Some((number, File::from(file))),
         })
-    }
-
-    fn path(&self, number: u32) -> PathBuf {
-        self.directory.join(number.to_string())
     }
 
     fn files(&self) -> MutexGuard<'_, Files> {
@@ -97,7 +95,10 @@ impl Drop for Notes {
     fn drop(&mut self) {
         let free = std::mem::take(&mut self.files().free);
         for (number, _) in free {
-            let _ = fs::remove_file(self.path(number));
+            let Some(directory) = &self.directory else {
+                return;
+            };
+            let _ = unlinkat(directory, number.to_string(), AtFlags::empty());
         }
     }
 }

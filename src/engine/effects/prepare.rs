@@ -80,11 +80,11 @@ impl Performer {
                 Ok(()) => return Ok(()),
                 Err(error @ GitError::Locked { .. }) => {
                     if time.is_over() {
-                        return Err(git_failure(Step::Prepare, &error));
+                        return Err(git_failure(Step::Prepare, work, &error));
                     }
                     std::thread::sleep(LEASE_RETRY);
                 }
-                Err(error) => return Err(git_failure(Step::Prepare, &error)),
+                Err(error) => return Err(git_failure(Step::Prepare, work, &error)),
             }
         }
     }
@@ -181,7 +181,7 @@ pub(super) fn workdir(work: &Work) -> Result<std::path::PathBuf, Failure> {
     let facts = git::locate(Path::new(&work.spec.cwd));
     facts
         .map(|facts| facts.workdir)
-        .map_err(|error| git_failure(Step::Prepare, &error))
+        .map_err(|error| git_failure(Step::Prepare, work, &error))
 }
 
 /// Declared outputs relative to the repository; those outside it are no part of a commit.

@@ -98,11 +98,11 @@ impl Performer {
         excluded: &git::Exclusions,
     ) -> Result<git::ResultTree, Failure> {
         self.hold_repository(work)
-            .map_err(|error| git_failure(Step::Verify, &error))?;
+            .map_err(|error| git_failure(Step::Verify, work, &error))?;
         let cwd = Path::new(&work.spec.cwd);
         let outputs = output_paths(work)?;
         git::result_tree(cwd, baseline, excluded, &git::Limits::default(), &outputs)
-            .map_err(|error| git_failure(Step::Verify, &error))
+            .map_err(|error| git_failure(Step::Verify, work, &error))
     }
 }
 

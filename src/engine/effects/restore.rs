@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::work::Work;
 use super::execute::{stdout_path, temporary_beside};
-use super::{Performer, repository_gone};
+use super::{Performer, git_message, repository_gone};
 use crate::git::{self, GitError, IndexRefresh, RepoPath};
 use crate::machine::Event;
 use crate::model::evidence::RestoreReport;
@@ -48,7 +48,7 @@ impl Performer {
             return left(gone.message, changed());
         }
         if let Err(error) = self.hold_repository(work) {
-            return nothing(&error, changed());
+            return nothing(work, &error, changed());
         }
         let (excluded, notes) = match &tree {
             Some(tree) => (tree.excluded.clone(), Vec::new()),
@@ -64,7 +64,7 @@ impl Performer {
                 report.notes.extend(notes);
                 report
             }
-            Err(error) => nothing(&error.source, error.paths.into_iter()),
+            Err(error) => nothing(work, &error.source, error.paths.into_iter()),
         }
     }
 }
@@ -117,8 +117,8 @@ fn staged_left(index: &IndexRefresh) -> Vec<String> {
 }
 
 /// Nothing was put back for this reason.
-fn nothing(error: &GitError, paths: impl Iterator<Item = RepoPath>) -> RestoreReport {
-    let mut report = left(crate::model::diagnostic::chain(error), paths);
+fn nothing(work: &Work, error: &GitError, paths: impl Iterator<Item = RepoPath>) -> RestoreReport {
+    let mut report = left(git_message(work, error), paths);
     report.out_of_space = error.is_out_of_space();
     report
 }

@@ -91,7 +91,12 @@ impl Drop for Scratch {
 
 fn make(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(MODE).create(path)
+    builder.recursive(true).mode(MODE).create(path)?;
+    if fs::symlink_metadata(path)?.is_dir() {
+        Ok(())
+    } else {
+        Err(io::Error::other("it is a link"))
+    }
 }
 
 /// Whether a directory is empty and nobody changed whose it is or who may use it.

@@ -43,7 +43,7 @@ impl TimeLeft<'_> {
     pub(super) fn failure(&self, step: Step, error: &GitError) -> Failure {
         match error {
             GitError::OutOfTime => self.exceeded(step),
-            _ => git_failure(step, error),
+            _ => git_failure(step, self.work, error),
         }
     }
 

@@ -106,7 +106,7 @@ impl Performer {
             return Some(gone);
         }
         if let Err(error) = self.hold_repository(work) {
-            return Some(git_failure(step, &error));
+            return Some(git_failure(step, work, &error));
         }
         match self.own_drift(work, &baseline, &result, &excluded) {
             Ok(drift) if drift.is_none() => None,

@@ -1,0 +1,166 @@
+//! Which store is a workspace's: one that was lost is never replaced by an empty one in silence.
+
+use std::fs;
+use std::path::Path;
+
+use crate::misuse::elsewhere;
+use crate::workspace::daemon::Daemon;
+use crate::workspace::{Done, Workspace, eventually, skip};
+
+const SKILLS: &str = r#"  - {id: good, description: d, run: "true"}"#;
+
+/// Runs the program with a state directory.
+fn with(workspace: &Workspace, state: &Path, arguments: &[&str]) -> Done {
+    let mut command = elsewhere(workspace, arguments);
+    command.env("WORKERCTL_STATE_DIR", state);
+    workspace.start(&mut command).end()
+}
+
+fn runs(workspace: &Workspace) -> usize {
+    workspace.json(&["runs"])["runs"].as_array().unwrap().len()
+}
+
+#[test]
+fn a_store_that_is_gone_is_missed_by_every_command_that_needs_it() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut daemon = Daemon::start(&workspace);
+    workspace.run(&["run", "good"]).expect_code(0);
+    fs::remove_dir_all(workspace.state()).unwrap();
+    let told = workspace.run(&["run", "good"]);
+    assert_ne!(told.code, 0, "{told:?}");
+    assert!(!told.stderr.contains("not forgotten"), "{told:?}");
+    eventually("the end of the daemon", || (!daemon.lives()).then_some(()));
+    let commands: [&[&str]; 7] = [
+        &["run", "good"],
+        &["runs"],
+        &["status"],
+        &["retry", "latest"],
+        &["threads"],
+        &["schedule", "list"],
+        &["daemon"],
+    ];
+    for arguments in commands {
+        let missed = workspace.run(arguments).expect_code(6);
+        let said = &missed.stderr;
+        assert!(said.contains("this workspace had a store"), "{missed:?}");
+        assert!(said.contains("`workerctl store rebuild`"), "{missed:?}");
+        assert!(said.contains("`workerctl store init`"), "{missed:?}");
+    }
+    let doctor = workspace.run(&["doctor"]).expect_code(1);
+    assert!(doctor.stdout.contains("had a store"), "{doctor:?}");
+    assert!(!workspace.state().exists(), "nothing was made");
+    workspace.run(&["store", "rebuild"]).expect_code(0);
+    assert_eq!(runs(&workspace), 1);
+    let refused = workspace.run(&["store", "init", "--json"]).expect_code(8);
+    assert_eq!(refused.refusal(), "store_exists");
+    fs::remove_dir_all(workspace.state()).unwrap();
+    workspace.run(&["store", "init"]).expect_code(0);
+    assert_eq!(runs(&workspace), 0);
+    workspace.run(&["run", "good"]).expect_code(0);
+    let refused = workspace.run(&["store", "init"]).expect_code(8);
+    assert!(refused.stderr.contains("there is a store"), "{refused:?}");
+    assert_eq!(runs(&workspace), 1);
+}
+
+#[test]
+fn a_command_without_the_state_directory_of_the_daemon_is_told_where_that_is() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let daemon = Daemon::start(&workspace);
+    let of_daemon = workspace.state().to_path_buf();
+    // While it runs, it is found by the lock of the workspace.
+    workspace
+        .start(&mut elsewhere(&workspace, &["run", "good"]))
+        .end()
+        .expect_code(0);
+    daemon.stop();
+    let missed = workspace.start(&mut elsewhere(&workspace, &["runs"])).end();
+    let missed = missed.expect_code(6);
+    let hint = format!("give `--state-dir {}`", of_daemon.display());
+    assert!(missed.stderr.contains(&hint), "{missed:?}");
+    assert!(!workspace.root.join("state").exists());
+    with(&workspace, &of_daemon, &["runs"]).expect_code(0);
+    // A new place that was asked for stays the only one until it is asked for otherwise.
+    let other = workspace.home.join("other");
+    with(&workspace, &other, &["status"]).expect_code(6);
+    with(&workspace, &other, &["store", "init"]).expect_code(0);
+    with(&workspace, &other, &["run", "good"]).expect_code(0);
+    let former = with(&workspace, &of_daemon, &["runs", "--json"]).expect_code(6);
+    assert_eq!(former.refusal(), "store_other");
+    fs::remove_file(workspace.root.join(".workerctl/store")).unwrap();
+    with(&workspace, &of_daemon, &["runs"]).expect_code(0);
+    with(&workspace, &other, &["runs"]).expect_code(6);
+    with(&workspace, &other, &["store", "rebuild"]).expect_code(0);
+    with(&workspace, &other, &["runs"]).expect_code(0);
+    // A store that is moved is known again.
+    let moved = workspace.home.join("moved");
+    fs::rename(&other, &moved).unwrap();
+    with(&workspace, &moved, &["runs"]).expect_code(0);
+}
+
+#[test]
+fn a_clone_and_a_cleaned_workspace_start_as_ever() {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.run(&["run", "good"]).expect_code(0);
+    let clone = workspace.root.with_file_name("clone");
+    let (from, to) = (workspace.root.to_str().unwrap(), clone.to_str().unwrap());
+    workspace.git(&["clone", "-q", from, to]);
+    let mut command = elsewhere(&workspace, &["run", "good"]);
+    workspace
+        .start(command.current_dir(&clone))
+        .end()
+        .expect_code(0);
+    workspace.git(&["clean", "-xfdq"]);
+    assert_eq!(runs(&workspace), 1);
+    // A store of an earlier version has no id.
+    fs::remove_file(workspace.state().join("store/id")).unwrap();
+    fs::remove_file(workspace.root.join(".workerctl/store")).unwrap();
+    assert_eq!(runs(&workspace), 1);
+    let info = workspace.json(&["store", "info"]);
+    assert_eq!(info["id"].as_str().unwrap().len(), 32, "{info}");
+}
+
+/// Runs the program and kills it at its nth call of a kind; whether it came so far.
+fn killed(workspace: &Workspace, call: &str, nth: usize, arguments: &[&str]) -> bool {
+    let mut command = workspace.program("strace");
+    let inject = format!("inject={call}:signal=KILL:when={nth}");
+    command.args(["-f", "-qq", "-o", "/dev/null", "-e", &inject]);
+    command.arg(env!("CARGO_BIN_EXE_workerctl"));
+    command
+        .arg("--state-dir")
+        .arg(workspace.state())
+        .args(arguments);
+    workspace.start(&mut command).end().code != 0
+}
+
+#[test]
+fn a_kill_between_the_writes_of_the_id_leaves_a_workspace_that_can_be_used() {
+    let traces = Workspace::new();
+    let mut tool = traces.program("strace");
+    tool.args(["-o", "/dev/null", "true"]);
+    if !tool.status().is_ok_and(|status| status.success()) {
+        return skip("strace is missing or may not trace");
+    }
+    for call in ["rename,renameat,renameat2", "fsync"] {
+        for nth in 1.. {
+            let workspace = Workspace::with_skills(SKILLS);
+            let was_killed = killed(&workspace, call, nth, &["runs"]);
+            workspace.run(&["run", "good"]).expect_code(0);
+            if !was_killed {
+                assert!(nth > 3, "{call} {nth}");
+                break;
+            }
+            fs::remove_dir_all(workspace.state()).unwrap();
+            // Made on request: there by now, or it can be asked for again.
+            killed(&workspace, call, nth, &["store", "init"]);
+            if workspace.run(&["runs"]).code != 0 {
+                workspace.run(&["store", "init"]).expect_code(0);
+            }
+            assert_eq!(runs(&workspace), 0);
+            killed(&workspace, call, nth, &["store", "rebuild"]);
+            if workspace.run(&["runs"]).code != 0 {
+                workspace.run(&["store", "rebuild"]).expect_code(0);
+            }
+            workspace.run(&["run", "good"]).expect_code(0);
+        }
+    }
+}
