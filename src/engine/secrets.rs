@@ -116,7 +116,7 @@ fn of_credential(
                 "the credential `{credential}` of the variable `{name}` cannot be read: {error}"
             );
             Err(Diagnostic::new(Kind::Blocked, "secret_unreadable", text)
-                .hint("a variable holds text; hand a skill the path of anything else"))
+                .hint("it must be text, and readable for the account that the engine runs as"))
         }
     }
 }
