@@ -170,7 +170,9 @@ impl<'a> ThreadCheck<'a> {
                 }
             }
         }
-        let end = self.recorded_end().filter(|end| end.lines == before + 1);
+        let end = self
+            .recorded_end()
+            .filter(|end| end.lines == before.saturating_add(1));
         if end.is_some_and(|end| *end != self.chain.end()) {
             self.damaged(format!(
                 "line {before} is not the one that was written last"
@@ -251,8 +253,7 @@ impl<'a> ThreadCheck<'a> {
             }
             (Some(_), Some(end)) if closed && lines > end => {
                 self.damaged(format!(
-                    "its log goes on after line {}, its recorded end",
-                    end - 1
+                    "its log goes on after its recorded end: {lines} lines, {end} recorded"
                 ));
             }
             (Some(true), _) if closed => self.damaged("its log ends in the middle of a line"),

@@ -185,9 +185,17 @@ fn lines_after_the_end_are_damage_once_the_run_is_closed() {
         chain.read(line).unwrap();
     }
     *end = chain.end();
-    let told = "its log goes on after line 29, its recorded end";
+    let told = "its log goes on after its recorded end: 31 lines, 30 recorded";
     // From the files alone it may be a run that somebody settled, whose engine was lost at that.
     assert_eq!(thread.damages(), [Some(told.to_owned()), None]);
+    // Numbers that no log reaches are damage as well.
+    thread.summary.run.log.as_mut().unwrap().lines = 0;
+    let last = format!("{{\"line\":{},", u64::MAX);
+    let text = String::from_utf8_lossy(&thread.lines[30]).replacen("{\"line\":30,", &last, 1);
+    thread
+        .lines
+        .extend([text.clone().into_bytes(), text.into_bytes()]);
+    assert!(thread.damages().iter().all(Option::is_some));
 }
 
 #[test]
