@@ -34,6 +34,10 @@ const SKILLS: &str = r#"
   - {id: note, description: d, mutating: true, run: 'echo "$WORKERCTL_RUN" >> tracked.txt'}
   - {id: program, description: d, run: "touch /usr/local/share/open/by-skill"}
   - {id: state, description: d, run: "touch /var/lib/workerctl/by-skill"}
+  - id: credential
+    description: d
+    env: [{name: STRIPE_KEY, credential: stripe-key}]
+    run: printf '%s' "$STRIPE_KEY" > /var/lib/workerctl/key
   - id: children
     description: d
     run: |
@@ -120,6 +124,26 @@ fn skills_write_where_they_may(installed: &mut Installed<'_>) {
     installed.await_file("by-skill");
 }
 
+/// `LoadCredential=` takes names that no variable can have.
+fn a_credential_reaches_its_skill(installed: &Installed<'_>) {
+    let run = || installed.workerctl(&["run", "w/credential"]);
+    let missing = run().expect_code(6);
+    assert!(
+        missing.stderr.contains("LoadCredential=stripe-key:"),
+        "{missing:?}"
+    );
+    let source = "/etc/workerctl/stripe-key";
+    installed
+        .guest
+        .expect(&["install", "-d", "-m", "0700", "/etc/workerctl"]);
+    installed.guest.write(source, "sk_live_of_root\n");
+    installed.settings(&format!("LoadCredential=stripe-key:{source}\n"));
+    installed.systemctl(&["restart", SERVICE]);
+    run().expect_code(0);
+    let key = installed.guest.path(STATE).join("key");
+    assert_eq!(std::fs::read_to_string(key).unwrap(), "sk_live_of_root");
+}
+
 /// The examples, and outputs of every type, with the `PATH` that the documentation tells of.
 fn every_skill_works(installed: &Installed<'_>) {
     let service = skills::Service {
@@ -133,6 +157,7 @@ fn every_skill_works(installed: &Installed<'_>) {
     installed.settings("Environment=PATH=/opt/tools:/usr/bin:/bin\n");
     installed.systemctl(&["restart", SERVICE]);
     assert_eq!(service.path(), "/opt/tools:/usr/bin:/bin");
+    a_credential_reaches_its_skill(installed);
     the_daemon_says_what_its_unit_forbids(installed, &service);
     // A refused call may be got over without a word: with this it kills whoever makes it.
     installed.settings("SystemCallErrorNumber=kill\n");

@@ -108,6 +108,8 @@ ln -s /proc/self/fd dev/fd
 hostname booted
 pivot_root . old || lacks "the root cannot be changed"
 umount -l /old
+# As the kernel's first systemd would do: credentials are mounted in a namespace of their own, and come out of it this way.
+mount --make-rshared /
 echo booting
 exec env -i container=test PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin LANG=C.UTF-8 \
     /usr/lib/systemd/systemd --system --show-status=0 < /dev/null > /dev/null 2>&1

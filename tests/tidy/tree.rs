@@ -256,3 +256,34 @@ fn every_key_that_is_evaluated_is_documented() {
     }
     violations.none();
 }
+
+/// A page that says which test shows a promise is only worth something while that test is there.
+#[test]
+fn every_test_that_the_reliability_page_names_exists() {
+    const PAGE: &str = "docs/reliability.md";
+    let tests: BTreeSet<&str> = rust_files()
+        .iter()
+        .flat_map(|file| file.all.windows(2))
+        .filter(|pair| pair[0].text == "fn")
+        .map(|pair| pair[1].text.as_str())
+        .collect();
+    let page = std::fs::read_to_string(root().join(PAGE)).unwrap();
+    let mut violations = Violations::default();
+    let mut count = 0;
+    for (at, line) in page.lines().enumerate() {
+        // Everything between backquotes that has the form of a test's name.
+        for name in line.split('`').skip(1).step_by(2) {
+            let is_name = name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if is_name && name.matches('_').count() >= 3 {
+                count += 1;
+                if !tests.contains(name) {
+                    violations.add(PAGE, at + 1, format_args!("there is no test `{name}`"));
+                }
+            }
+        }
+    }
+    assert!(count > 30, "only {count} names were found");
+    violations.none();
+}
