@@ -92,6 +92,7 @@ fn record(
     deadline: Deadline<'_>,
 ) -> Result<Baseline, GitError> {
     let handle = Handle::open(cwd)?;
+    handle.give_back_of_ended();
     let mut taken = take(&handle, exclusions, limits, &Purpose::Baseline, deadline)?;
     taken.dirty.sort_by(|a, b| a.path.cmp(&b.path));
     let worktree = Worktree::open(handle.workdir())?;

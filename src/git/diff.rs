@@ -26,6 +26,7 @@ pub struct Patch {
 /// it stands. `None` when nothing of the run is kept any more.
 pub fn diff(cwd: &Path, run: &RunId, bytes_max: usize) -> Result<Option<Patch>, GitError> {
     let handle = Handle::open(cwd)?;
+    handle.give_back(run);
     let after = match handle.kept(run, Kept::Discarded)? {
         Some(oid) => Some(oid),
         None => handle.kept(run, Kept::Result)?,

@@ -13,6 +13,10 @@ use super::open::Handle;
 /// Directory of them in the common git directory, with one directory for each run.
 const HELD: &str = "workerctl-held";
 
+/// How many runs that have ended keep their second names: a prune that began during one may still be at work when
+/// it has ended, and the next run gives back what it took.
+const ENDED_RUNS_MAX: usize = 4;
+
 impl Handle {
     fn held(&self, run: &RunId) -> PathBuf {
         self.repo.commondir().join(HELD).join(run.as_str())
@@ -50,6 +54,24 @@ impl Handle {
                 // A step that misses it after all is tried again, and comes here once more.
                 let _ = loose.parent().map(fs::create_dir);
                 let _ = fs::hard_link(entry.path(), loose);
+            }
+        }
+    }
+
+    /// Gives back what was deleted of the newest runs that have ended, and drops the second names of older ones.
+    pub(super) fn give_back_of_ended(&self) {
+        let entries = fs::read_dir(self.repo.commondir().join(HELD));
+        let names = entries.into_iter().flatten().flatten();
+        let mut runs: Vec<RunId> = names
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .collect();
+        // Ids of runs sort by time.
+        runs.sort_by(|a, b| b.as_str().cmp(a.as_str()));
+        for (index, run) in runs.iter().enumerate() {
+            if index < ENDED_RUNS_MAX {
+                self.give_back(run);
+            } else {
+                self.let_go(run);
             }
         }
     }

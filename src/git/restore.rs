@@ -125,7 +125,6 @@ pub fn restore(
         }
     });
     work.operation(&result, &mut restored);
-    work.handle.let_go(&baseline.run);
     Ok(restored)
 }
 

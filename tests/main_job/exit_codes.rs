@@ -207,6 +207,8 @@ fn a_daemon_that_a_restart_may_mend_is_started_again_by_the_units() {
     daemon.stop();
     if let Some(small) = Small::create(1) {
         small.fill();
+        // One that has no store yet: the other would miss its own.
+        let workspace = self::workspace();
         let state = small.path().join("state");
         let full = [("WORKERCTL_STATE_DIR", state.to_str().unwrap())];
         let full = daemon_ends_with(&workspace, &full, &workspace.root);

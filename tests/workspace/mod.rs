@@ -218,7 +218,8 @@ impl Workspace {
     /// The run ids of all commits that can be reached, oldest last.
     pub(crate) fn committed_runs(&self) -> Vec<String> {
         let form = "--format=%(trailers:key=Run-Id,valueonly)";
-        let text = self.git(&["log", "--all", "--exclude=refs/workerctl/*", form]);
+        // What is excluded has to stand first; hidden references may hold a commit that no branch took.
+        let text = self.git(&["log", "--exclude=refs/workerctl/*", "--all", form]);
         text.split_whitespace().map(str::to_owned).collect()
     }
 

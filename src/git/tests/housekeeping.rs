@@ -137,6 +137,16 @@ fn what_a_prune_deletes_that_began_before_there_was_a_reference_is_given_back() 
     assert!(restored.is_complete(), "{restored:?}");
     assert_eq!(bed.read("a.txt"), "edited\n");
     bed.fsck();
+    // The last reference is missed by such a prune too, when the run itself has nothing more to do.
+    let discarded = bed.git(&[
+        "rev-parse",
+        "refs/workerctl/runs/01JC0000000000000000000000/discarded",
+    ]);
+    fs::remove_file(loose(&discarded)).unwrap();
+    assert!(diff(&bed.path(), &run(), 10_000).unwrap().is_some());
+    fs::remove_file(loose(&discarded)).unwrap();
+    bed.baseline();
+    bed.fsck();
     drop_refs(&bed.path(), &run()).unwrap();
     assert!(!bed.at(".git/workerctl-held").exists());
 }
