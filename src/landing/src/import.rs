@@ -1,0 +1,162 @@
+//! Objects of a run's own repository enter the real one as one pack.
+//!
+//! Loose objects could be pruned between their writing and the reference that keeps them. A pack with a
+//! `.keep` beside it is left alone by every `gc`, so that one comes first and goes last.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use git2::{Repository, RepositoryOpenFlags};
+
+use crate::error::{GitError, git, git_write, io_at};
+use crate::ids::{Oid, RunId};
+use crate::journal::Observer;
+use crate::outcome::LandError;
+use crate::repository::Repo;
+use crate::worktree::{make_directories, sync_directory};
+
+/// What to import, and from where.
+#[derive(Debug, Clone, Copy)]
+pub struct Import<'a> {
+    /// A directory of the real repository.
+    pub repository: &'a Path,
+    /// The git directory of the run's own repository, which sees the real one's objects.
+    pub source: &'a Path,
+    /// The run.
+    pub run: &'a RunId,
+    /// A commit that the real repository keeps, on which the others are made.
+    pub base: Option<&'a Oid>,
+    /// The commit that is imported with everything below it.
+    pub commit: &'a Oid,
+}
+
+/// The reference that keeps a run's commit.
+pub fn kept_reference(run: &RunId) -> String {
+    format!("refs/workerctl/runs/{run}/commit")
+}
+
+/// Imports a commit with everything that it needs, and keeps it under `refs/workerctl/runs/<run>/commit`.
+///
+/// May be killed at any point, and repeated: what an earlier call left is used or replaced.
+pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandError> {
+    let repo = Repo::find(request.repository)?;
+    let common = &repo.common_dir;
+    let place = common.join(format!("workerctl/import-{}", request.run));
+    observer.before("make the pack");
+    let _ = fs::remove_dir_all(&place);
+    make_directories(&place)?;
+    let name = write_pack(request, &place)?;
+    let mut keep = None;
+    if let Some(name) = &name {
+        let packs = common.join("objects/pack");
+        make_directories(&packs)?;
+        keep = Some(move_in(&place, &packs, name, request.run, observer)?);
+    }
+    observer.before("set the reference");
+    set_reference(common, &place, request)?;
+    if let Some(keep) = keep.filter(|keep| is_ours(keep, request.run)) {
+        observer.before("remove the keep file");
+        fs::remove_file(&keep).map_err(io_at("remove", &keep))?;
+    }
+    observer.before("clear the import folder");
+    fs::remove_dir_all(&place).map_err(io_at("remove", &place))?;
+    Ok(())
+}
+
+/// Writes the pack and its index; `None` where the real repository has everything already.
+fn write_pack(request: &Import<'_>, place: &Path) -> Result<Option<String>, LandError> {
+    let flags = RepositoryOpenFlags::NO_SEARCH;
+    let source = Repository::open_ext(request.source, flags, std::iter::empty::<&OsStr>())
+        .map_err(git("open the run's repository"))?;
+    let fail = git("collect the run's objects");
+    let mut walk = source.revwalk().map_err(&fail)?;
+    walk.push(request.commit.raw()).map_err(&fail)?;
+    if let Some(base) = request.base {
+        walk.hide(base.raw()).map_err(&fail)?;
+    }
+    let mut pack = source.packbuilder().map_err(&fail)?;
+    pack.insert_walk(&mut walk).map_err(&fail)?;
+    if pack.object_count() == 0 {
+        return Ok(None);
+    }
+    pack.write(place, 0o444)
+        .map_err(git_write("write a pack in", place))?;
+    let name = pack.name().map_err(&fail)?.map(str::to_owned);
+    let name = name.ok_or_else(|| fail(git2::Error::from_str("the pack has no name")))?;
+    for end in ["pack", "idx"] {
+        let path = place.join(format!("pack-{name}.{end}"));
+        let open = File::open(&path).map_err(io_at("open", &path))?;
+        open.sync_all().map_err(io_at("sync", &path))?;
+    }
+    Ok(Some(name))
+}
+
+fn note(run: &RunId) -> String {
+    format!("workerctl: import of run {run}\n")
+}
+
+fn is_ours(keep: &Path, run: &RunId) -> bool {
+    fs::read_to_string(keep).is_ok_and(|text| text == note(run))
+}
+
+/// Gives the pack its place, the index last, because git finds packs by it.
+fn move_in(
+    place: &Path,
+    packs: &Path,
+    name: &str,
+    run: &RunId,
+    observer: &dyn Observer,
+) -> Result<PathBuf, GitError> {
+    let keep = packs.join(format!("pack-{name}.keep"));
+    observer.before("write the keep file");
+    let written = place.join("keep");
+    write_synced(&written, &note(run))?;
+    // By link, so that a person's own `.keep` of this pack stays theirs.
+    match fs::hard_link(&written, &keep) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(io_at("create", &keep)(e));
+        }
+        _ => {}
+    }
+    if packs.join(format!("pack-{name}.idx")).exists()
+        && packs.join(format!("pack-{name}.pack")).exists()
+    {
+        return Ok(keep);
+    }
+    for end in ["pack", "idx"] {
+        let file = format!("pack-{name}.{end}");
+        observer.before(&format!("rename the {end} in"));
+        let from = place.join(&file);
+        fs::rename(&from, packs.join(&file)).map_err(io_at("rename", &from))?;
+    }
+    observer.before("sync the packs");
+    sync_directory(packs)?;
+    Ok(keep)
+}
+
+/// Written here rather than by the git library, which renames before it syncs.
+fn set_reference(common: &Path, place: &Path, request: &Import<'_>) -> Result<(), GitError> {
+    let path = common.join(kept_reference(request.run));
+    let Some(dir) = path.parent() else {
+        return Ok(());
+    };
+    make_directories(dir)?;
+    let written = place.join("reference");
+    write_synced(&written, &format!("{}\n", request.commit))?;
+    fs::rename(&written, &path).map_err(io_at("write", &path))?;
+    sync_directory(dir)
+}
+
+fn write_synced(path: &Path, text: &str) -> Result<(), GitError> {
+    let _ = fs::remove_file(path);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(io_at("create", path))?;
+    file.write_all(text.as_bytes())
+        .and_then(|()| file.sync_all())
+        .map_err(io_at("write", path))
+}

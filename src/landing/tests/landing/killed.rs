@@ -1,0 +1,239 @@
+//! Every step of a landing, with every action of a person, and a kill.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use workerctl_landing::{Outcome, Record};
+
+use crate::person::{ACTIONS, remove_locks};
+use crate::rig::{MAIN, Orders, Running, Said, Scene};
+
+/// When the person acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// At a step of a landing that goes on, and is killed a few steps later.
+    BeforeTheKill,
+    /// After the kill, with the locks as they are.
+    AfterTheKill,
+    /// After the kill and after all locks were removed by hand.
+    AfterRemovingLocks,
+    /// At a step of a landing that nobody kills.
+    Beside,
+    /// The same, after all locks were removed by hand.
+    BesideRemovingLocks,
+}
+
+const WHENS: [When; 5] = [
+    When::BeforeTheKill,
+    When::AfterTheKill,
+    When::AfterRemovingLocks,
+    When::Beside,
+    When::BesideRemovingLocks,
+];
+
+/// Steps of a landing that nobody disturbs.
+fn steps(recover: bool) -> usize {
+    let scene = Scene::new();
+    if recover {
+        let orders = Orders {
+            kill_at: steps(false) / 2,
+            ..Orders::default()
+        };
+        assert_eq!(Running::start(&scene, orders).wait(), Said::Killed);
+    }
+    let orders = Orders {
+        recover,
+        ..Orders::default()
+    };
+    let said = Running::start(&scene, orders).wait();
+    let Said::Done(text) = said else {
+        unreachable!("{said:?}")
+    };
+    text.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// `None`: all of them.
+fn rounds() -> Option<usize> {
+    match std::env::var("WORKERCTL_TEST_ROUNDS") {
+        Ok(all) if all == "all" => None,
+        Ok(number) => Some(number.parse().unwrap()),
+        Err(_) => Some(40),
+    }
+}
+
+/// The numbers below `count`, or so many of them as there are rounds, spread by a seed.
+fn chosen(count: usize, seed: u64) -> Vec<usize> {
+    let Some(rounds) = rounds() else {
+        return (0..count).collect();
+    };
+    let mut dice = seed;
+    let mut roll = || {
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        usize::try_from(dice % count as u64).unwrap()
+    };
+    (0..rounds.min(count)).map(|_| roll()).collect()
+}
+
+/// Runs cases on as many threads as there are processors; fails with all that went wrong.
+fn try_all(cases: &[usize], case: impl Fn(usize) -> Result<(), String> + Sync) {
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    let _kept = crate::rig::template();
+    // Most of a case is waiting for other processes.
+    let threads = 3 * std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(number) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(what) = case(*number) {
+                        eprintln!("{what}");
+                        wrong.lock().unwrap().push(what);
+                    }
+                }
+            });
+        }
+    });
+    let wrong = wrong.into_inner().unwrap();
+    let (bad, all) = (wrong.len(), cases.len());
+    assert!(wrong.is_empty(), "{bad} of {all} cases:\n{}", wrong.join("\n"));
+    println!("{all} cases");
+}
+
+/// Recovers what is open in the journal, in a process that may be killed.
+fn recover(scene: &Scene, kill_at: usize) -> Result<Said, String> {
+    if scene.journal().open_plan().unwrap().is_none() {
+        return Ok(Said::Done("nothing to recover".into()));
+    }
+    let orders = Orders {
+        recover: true,
+        kill_at,
+        pause_at: 0,
+    };
+    match Running::start(scene, orders).wait() {
+        Said::Done(text) if text.contains("Err(") => Err(text),
+        said => Ok(said),
+    }
+}
+
+/// Recovers; where a lock of git's that nobody holds any more is in the way, a person removes it.
+fn recover_wholly(scene: &Scene) -> Result<String, String> {
+    let said = recover(scene, 0)?;
+    if matches!(&said, Said::Done(text) if text.contains("Blocked")) {
+        remove_locks(scene);
+        return recover_wholly(scene);
+    }
+    Ok(format!("{said:?}"))
+}
+
+/// The paths that the journal names as left.
+fn left(scene: &Scene) -> BTreeSet<String> {
+    let records = scene.journal().records().unwrap();
+    let all = records.into_iter().flat_map(|record| match record {
+        Record::TakenBack { left } => left,
+        _ => Vec::new(),
+    });
+    all.map(|kept| kept.path.to_string()).collect()
+}
+
+fn land_again(scene: &Scene) -> Result<Outcome, String> {
+    scene.land_on(MAIN).map_err(|e| e.to_string())
+}
+
+/// One case: the person acts at a step, somebody kills it, it recovers and lands again.
+fn case(step: usize, action: usize, when: When) -> Result<(), String> {
+    let scene = Scene::new();
+    let action = &ACTIONS[action];
+    let mut at = String::new();
+    let result = (|| {
+        let is_killed_first = matches!(when, When::AfterTheKill | When::AfterRemovingLocks);
+        let orders = Orders {
+            recover: false,
+            pause_at: if is_killed_first { 0 } else { step },
+            kill_at: match when {
+                When::BeforeTheKill => step + 1 + step % 4,
+                When::AfterTheKill | When::AfterRemovingLocks => step,
+                When::Beside | When::BesideRemovingLocks => 0,
+            },
+        };
+        let mut running = Running::start(&scene, orders);
+        let first = running.wait();
+        if let Said::Paused(name) = &first {
+            at.clone_from(name);
+        }
+        if matches!(when, When::AfterRemovingLocks | When::BesideRemovingLocks) {
+            remove_locks(&scene);
+        }
+        let deed = action.perform(&scene);
+        if matches!(first, Said::Paused(_)) {
+            running.go_on();
+            if let Said::Done(text) = running.wait()
+                && text.contains("Err(")
+            {
+                return Err(text);
+            }
+        }
+        let recovered = recover_wholly(&scene)?;
+        remove_foreign(&scene);
+        let named = left(&scene);
+        let checked = deed.check(&scene, &named);
+        checked.map_err(|what| format!("{what} ({recovered})"))?;
+        let again = land_again(&scene)?;
+        let checked = deed.check(&scene, &left(&scene));
+        checked.map_err(|what| format!("{what} ({recovered}, then {again:?})"))
+    })();
+    result.map_err(|what| format!("{} {when:?} step {step} {at}: {what}", action.name))
+}
+
+/// Locks that a killed git of this test would leave are none of the landing's; there are none.
+fn remove_foreign(scene: &Scene) {
+    assert!(scene.locks().is_empty(), "{:?}", scene.locks());
+}
+
+#[test]
+fn beside_a_person_nothing_is_lost_wherever_it_is_killed() {
+    let steps = steps(false);
+    let count = steps * ACTIONS.len() * WHENS.len();
+    println!("{steps} steps, {} actions, {count} cases", ACTIONS.len());
+    try_all(&chosen(count, 0x9e37_79b9), |number| {
+        let (rest, when) = (number / WHENS.len(), WHENS[number % WHENS.len()]);
+        case(1 + rest / ACTIONS.len(), rest % ACTIONS.len(), when)
+    });
+}
+
+#[test]
+fn killed_at_any_step_and_while_it_recovers_it_ends_the_same() {
+    let (steps, more) = (steps(false), steps(true) + 8);
+    println!("{steps} steps, {more} of recovery");
+    try_all(&chosen(steps * more, 77), |number| {
+        let (first, second) = (1 + number / more, 1 + number % more);
+        let scene = Scene::new();
+        let orders = Orders {
+            kill_at: first,
+            ..Orders::default()
+        };
+        let result = (|| {
+            Running::start(&scene, orders).wait();
+            recover(&scene, second)?;
+            let recovered = recover_wholly(&scene)?;
+            scene.is_sound()?;
+            let status = scene.status();
+            if !status.is_empty() {
+                return Err(format!("{recovered}: {status}"));
+            }
+            match land_again(&scene)? {
+                Outcome::Landed { .. } => {}
+                other => return Err(format!("{other:?}")),
+            }
+            scene.is_sound()?;
+            let (tip, status) = (scene.tip("main"), scene.status());
+            if tip != Some(scene.to.to_string()) || !status.is_empty() {
+                return Err(format!("{tip:?} {status}"));
+            }
+            Ok(())
+        })();
+        result.map_err(|what| format!("killed at {first}, then at {second}: {what}"))
+    });
+}
