@@ -55,14 +55,18 @@ pub(crate) fn ensure_log(plan: &Plan, observer: &dyn Observer) -> Result<(), Git
     log.parent().map_or(Ok(()), sync_directory)
 }
 
-/// Renames the branch's lock, which holds the new value, over the branch.
-pub(crate) fn move_branch(plan: &Plan, observer: &dyn Observer) -> Result<(), GitError> {
+/// Renames the branch's lock, which holds the new value, over the branch; `false` where it is gone.
+pub(crate) fn move_branch(plan: &Plan, observer: &dyn Observer) -> Result<bool, GitError> {
     let path = plan.common_dir.join(&plan.target);
     clear_empty_directory(&path);
     observer.before("move the branch");
-    fs::rename(lock_of(&path), &path).map_err(io_at("move the branch", &path))?;
+    match fs::rename(lock_of(&path), &path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        other => other.map_err(io_at("move the branch", &path))?,
+    }
     observer.before("sync the branch");
-    path.parent().map_or(Ok(()), sync_directory)
+    path.parent().map_or(Ok(()), sync_directory)?;
+    Ok(true)
 }
 
 /// Appends to the logs of the branch and of each `HEAD` that follows it.

@@ -10,7 +10,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use git2::{Index, IndexEntry, IndexTime};
-use rustix::fs::Stat;
+use rustix::fs::{CWD, RenameFlags, Stat, renameat_with};
+use rustix::io::Errno;
 
 use crate::error::{GitError, git, git_write, io_at};
 use crate::ids::RepoPath;
@@ -117,9 +118,10 @@ pub(crate) enum Way {
     Back,
 }
 
-/// A new index in the staging folder, and a second name of the one of which it was made.
+/// A new index in the staging folder, with second names of it and of the one of which it was made.
 pub(crate) struct Prepared {
-    pub(crate) new: PathBuf,
+    new: PathBuf,
+    ours: PathBuf,
     seen: PathBuf,
 }
 
@@ -132,13 +134,45 @@ impl Prepared {
         };
         Self {
             new: follower.staged(name),
+            ours: follower.staged(&format!("{name}-ours")),
             seen: follower.staged(&format!("{name}-seen")),
         }
     }
 
-    /// Whether the index still is the one of which the new one was made.
+    /// Whether it waits, and the index still is the one of which it was made.
     pub(crate) fn is_current(&self, follower: &Follower<'_>) -> bool {
-        self.new.exists() && inode(&self.seen) == inode(&follower.index())
+        let waits = inode(&self.new).is_some() && inode(&self.new) == inode(&self.ours);
+        waits && inode(&self.seen) == inode(&follower.index())
+    }
+
+    /// Exchanges the index with the new one; `false` where what came out was not the one seen, which
+    /// is put back then.
+    ///
+    /// A rename would be enough under git's lock. But a person can have removed the lock a moment ago.
+    pub(crate) fn replace(&self, follower: &Follower<'_>) -> Result<bool, GitError> {
+        let index = follower.index();
+        let flags = match inode(&self.seen) {
+            Some(_) => RenameFlags::EXCHANGE,
+            None => RenameFlags::NOREPLACE,
+        };
+        match renameat_with(CWD, &self.new, CWD, &index, flags) {
+            Ok(()) => {}
+            Err(Errno::NOENT | Errno::EXIST) => return Ok(false),
+            Err(e) => return Err(io_at("replace", &index)(e)),
+        }
+        Ok(!self.put_back(follower)?)
+    }
+
+    /// Puts an index back that was not the one seen when it came out; says whether there was one.
+    pub(crate) fn put_back(&self, follower: &Follower<'_>) -> Result<bool, GitError> {
+        let index = follower.index();
+        let (out, ours) = (inode(&self.new), inode(&self.ours));
+        let is_foreign = out.is_some() && out != ours && out != inode(&self.seen);
+        if is_foreign && ours.is_some() && inode(&index) == ours {
+            renameat_with(CWD, &self.new, CWD, &index, RenameFlags::EXCHANGE)
+                .map_err(io_at("put back", &index))?;
+        }
+        Ok(is_foreign)
     }
 }
 
@@ -151,8 +185,8 @@ pub(crate) fn prepare(
     stats: &Stats,
     wanted: impl Fn(usize) -> bool,
 ) -> Result<bool, GitError> {
-    let Prepared { new, seen } = Prepared::of(follower, way);
-    for stale in [&new, &seen] {
+    let Prepared { new, ours, seen } = Prepared::of(follower, way);
+    for stale in [&new, &ours, &seen] {
         match fs::remove_file(stale) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io_at("remove", stale)(e)),
             _ => {}
@@ -186,6 +220,7 @@ pub(crate) fn prepare(
     // After a power cut an index without its content would make every use of git fail.
     let file = File::open(&temporary).map_err(io_at("open", &temporary))?;
     file.sync_all().map_err(io_at("sync", &temporary))?;
+    fs::hard_link(&temporary, &ours).map_err(io_at("link", &temporary))?;
     fs::rename(&temporary, &new).map_err(io_at("rename", &temporary))?;
     Ok(true)
 }

@@ -9,7 +9,7 @@ use crate::forms::Forms;
 use crate::ids::{Oid, RepoPath, RunId, checked_refname};
 use crate::index::{self, Held, Prepared, Stats, Way};
 use crate::journal::{Journal, Observer};
-use crate::locks::Locks;
+use crate::locks::{Locks, lock_of};
 use crate::outcome::{Kept, LandError, Obstacle, Outcome, Recovered};
 use crate::plan::{Follower, LogLine, Plan};
 use crate::repository::{Repo, entry_at, operation, same};
@@ -223,6 +223,11 @@ impl Attempt<'_> {
         if let Some(obstacle) = locks.take()? {
             return self.give_up(&locks, journal, obstacle);
         }
+        for follower in self.plan.followers() {
+            for way in [Way::Forward, Way::Back] {
+                Prepared::of(&follower, way).put_back(&follower)?;
+            }
+        }
         let repo = Repo::at(&self.plan.common_dir)?;
         if let Some(commit) = repo.landed(self.plan)? {
             return Ok(match self.finish_landed(&locks, journal, commit)? {
@@ -346,24 +351,31 @@ impl Attempt<'_> {
             if let Some(lost) = locks.lost() {
                 return Ok(Some(lost));
             }
-            self.replace_index(follower, stats.get(number))?;
+            if !self.replace_index(follower, stats.get(number))? {
+                let lock = lock_of(&follower.index());
+                return Ok(Some(Obstacle::LockLost { lock }));
+            }
         }
         branch::ensure_log(self.plan, self.observer)?;
         if let Some(lost) = locks.lost() {
             return Ok(Some(lost));
         }
-        branch::move_branch(self.plan, self.observer)?;
+        if !branch::move_branch(self.plan, self.observer)? {
+            let lock = lock_of(&self.plan.common_dir.join(&self.plan.target));
+            return Ok(Some(Obstacle::LockLost { lock }));
+        }
         branch::append_logs(self.plan, self.observer)?;
         Ok(None)
     }
 
+    /// Puts the new index in place; `false` where somebody has written the index in spite of the lock.
     fn replace_index(
         &self,
         follower: &Follower<'_>,
         stats: Option<&Stats>,
-    ) -> Result<(), LandError> {
+    ) -> Result<bool, LandError> {
         if self.plan.changes.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let prepared = Prepared::of(follower, Way::Forward);
         if !prepared.is_current(follower) {
@@ -372,23 +384,22 @@ impl Attempt<'_> {
             let none = Stats::new();
             let stats = stats.unwrap_or(&none);
             if !index::prepare(follower, Way::Forward, stats, |_| true)? {
-                return Ok(());
+                return Ok(true);
             }
         }
-        self.rename_index(follower, &prepared)
+        self.exchange_index(follower, &prepared)
     }
 
-    fn rename_index(
+    fn exchange_index(
         &self,
         follower: &Follower<'_>,
         prepared: &Prepared,
-    ) -> Result<(), LandError> {
-        let (new, index) = (&prepared.new, follower.index());
+    ) -> Result<bool, LandError> {
         self.observer.before("replace the index");
-        fs::rename(new, &index).map_err(crate::error::io_at("replace", &index))?;
+        let is_ours = prepared.replace(follower)?;
         self.observer.before("sync the index");
         sync_directory(&follower.checkout.git_dir)?;
-        Ok(())
+        Ok(is_ours)
     }
 
     /// Takes back what was placed, as far as nobody has changed it, and ends the landing.
@@ -451,8 +462,9 @@ impl Attempt<'_> {
             let before = &follower.checkout.staged_before;
             let wanted = |number| had_old.get(number) == Some(&true) && !before.contains(&number);
             if index::prepare(&follower, Way::Back, &Stats::new(), wanted)? {
+                // Where somebody has written it meanwhile, theirs stays.
                 let prepared = Prepared::of(&follower, Way::Back);
-                self.rename_index(&follower, &prepared)?;
+                self.exchange_index(&follower, &prepared)?;
             }
         }
         Ok(left)
