@@ -32,7 +32,15 @@ impl Rust {
         let (room, _) = self.path.strip_prefix("src/")?.split_once('/')?;
         Some(room)
     }
+
+    /// Whether its room is a package of its own, where `crate` is the room.
+    pub(crate) fn is_of_a_package(&self) -> bool {
+        self.room().is_some_and(|room| PACKAGES.contains(&room))
+    }
 }
+
+/// Rooms that are packages of their own.
+pub(crate) const PACKAGES: [&str; 1] = ["landing"];
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {
@@ -113,7 +121,10 @@ fn read_rust_files() -> Vec<Rust> {
         let declared = tests
             .iter()
             .any(|one| path == one.with_extension("rs") || path.starts_with(one));
-        if declared || !file.path.starts_with("src/") {
+        let of_package = PACKAGES
+            .iter()
+            .any(|room| file.path.starts_with(&format!("src/{room}/tests/")));
+        if declared || of_package || !file.path.starts_with("src/") {
             file.shipped.clear();
         }
     }

@@ -30,7 +30,12 @@ pub(crate) fn left_commits(common_dir: &Path, target: &str) -> Result<Vec<Oid>, 
 fn read_log(path: &Path) -> Result<Vec<(Oid, Oid)>, GitError> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::IsADirectory) => {
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::IsADirectory
+            ) =>
+        {
             return Ok(Vec::new());
         }
         Err(e) => return Err(io_at("read", path)(e)),
@@ -125,7 +130,10 @@ fn render(plan: &Plan) -> String {
     let message = message.lines().next().unwrap_or_default();
     let message: String = message.chars().filter(|c| !c.is_control()).collect();
     let sign = if *offset_min < 0 { '-' } else { '+' };
-    let (hours, minutes) = (offset_min.unsigned_abs() / 60, offset_min.unsigned_abs() % 60);
+    let (hours, minutes) = (
+        offset_min.unsigned_abs() / 60,
+        offset_min.unsigned_abs() % 60,
+    );
     let (name, email, to) = (clean(name), clean(email), &plan.to);
     format!("{from} {to} {name} <{email}> {time_s} {sign}{hours:02}{minutes:02}\t{message}\n")
 }

@@ -64,7 +64,12 @@ impl Files<'_> {
         }
     }
 
-    fn rename(&self, staged: &Path, path: &RepoPath, direction: Direction) -> Result<bool, GitError> {
+    fn rename(
+        &self,
+        staged: &Path,
+        path: &RepoPath,
+        direction: Direction,
+    ) -> Result<bool, GitError> {
         self.worktree.rename(&Move {
             staged,
             path,

@@ -102,7 +102,9 @@ impl Forms {
             .update_index(false);
         let commit = self.repo.find_commit(commit.raw()).map_err(&fail)?;
         let tree = commit.tree().map_err(&fail)?;
-        let done = self.repo.checkout_tree(tree.as_object(), Some(&mut options));
+        let done = self
+            .repo
+            .checkout_tree(tree.as_object(), Some(&mut options));
         let file = place.join(path.as_path());
         let bytes = done
             .map_err(fail)
@@ -139,7 +141,10 @@ impl Forms {
         if is_link && !links.unwrap_or(true) {
             return Err(LandError::refused(
                 "symlinks_off",
-                format!("`{}` is a symbolic link, and `core.symlinks` is off", change.path),
+                format!(
+                    "`{}` is a symbolic link, and `core.symlinks` is off",
+                    change.path
+                ),
             ));
         }
         Ok(())

@@ -75,9 +75,9 @@ fn is_obstructed(index: &Index, change: &Change, changes: &[Change]) -> bool {
         found.is_ok_and(|at| changes.get(at).is_some_and(|c| c.new.is_none()))
     };
     let above = directories_above(&change.path);
-    let blocked = above.iter().any(|dir| {
-        index.get_path(dir.as_path(), 0).is_some() && !goes(dir.as_bytes())
-    });
+    let blocked = above
+        .iter()
+        .any(|dir| index.get_path(dir.as_path(), 0).is_some() && !goes(dir.as_bytes()));
     let mut below = change.path.as_bytes().to_vec();
     below.push(b'/');
     let first = index.find_prefix(&below).unwrap_or(index.len());
@@ -93,7 +93,12 @@ pub(crate) fn is_skipped(index: &Index, path: &RepoPath) -> bool {
 }
 
 /// Whether an index entry has noted the very times of a file, long enough before the index was written.
-pub(crate) fn has_noted(index: &Index, written: &fs::Metadata, path: &RepoPath, stat: &Stat) -> bool {
+pub(crate) fn has_noted(
+    index: &Index,
+    written: &fs::Metadata,
+    path: &RepoPath,
+    stat: &Stat,
+) -> bool {
     let Some(entry) = index.get_path(path.as_path(), 0) else {
         return false;
     };
@@ -234,7 +239,11 @@ fn edit(
 ) -> Result<bool, GitError> {
     let fail = git("change the index");
     let changes = &follower.plan.changes;
-    let from = if way == Way::Forward { Held::Old } else { Held::New };
+    let from = if way == Way::Forward {
+        Held::Old
+    } else {
+        Held::New
+    };
     let mut todo = Vec::new();
     for (number, change) in changes.iter().enumerate() {
         if wanted(number) && held(index, change, changes) == from {

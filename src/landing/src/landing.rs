@@ -46,7 +46,10 @@ pub fn land(
 ) -> Result<Outcome, LandError> {
     let name = checked_refname(request.target).map_err(GitError::from)?;
     if !name.starts_with("refs/heads/") {
-        return Err(LandError::refused("no_branch", format!("`{name}` is no branch")));
+        return Err(LandError::refused(
+            "no_branch",
+            format!("`{name}` is no branch"),
+        ));
     }
     let repo = Repo::find(request.repository)?;
     if request.from.is_none() {
@@ -340,8 +343,7 @@ impl Attempt<'_> {
         }
         for follower in &followers {
             let files = Files::open(follower, repo.follows_modes(), self.observer)?;
-            let is_in_place =
-                |stand| matches!(stand, Stand::New | Stand::Placed | Stand::Edited);
+            let is_in_place = |stand| matches!(stand, Stand::New | Stand::Placed | Stand::Edited);
             let paths = files.dirty(is_in_place)?;
             if !paths.is_empty() {
                 return Ok(Some(dirty(follower, paths)));

@@ -1,11 +1,11 @@
 //! Landing.
+mod branch;
 #[path = "../../git/error.rs"]
 pub mod error;
-#[path = "../../git/ids.rs"]
-pub mod ids;
-mod branch;
 mod files;
 mod forms;
+#[path = "../../git/ids.rs"]
+pub mod ids;
 mod import;
 mod index;
 mod journal;

@@ -118,7 +118,10 @@ impl<'a> Locks<'a> {
 
     /// The first lock that somebody has removed meanwhile.
     pub(crate) fn lost(&self) -> Option<Obstacle> {
-        let lost = self.list.iter().find(|lock| !lock.is_ours() && lock.home.exists());
+        let lost = self
+            .list
+            .iter()
+            .find(|lock| !lock.is_ours() && lock.home.exists());
         lost.map(|lock| Obstacle::LockLost {
             lock: lock.path.clone(),
         })

@@ -187,7 +187,11 @@ impl fmt::Display for Obstacle {
 
 fn list(paths: &[RepoPath]) -> String {
     const SHOWN_MAX: usize = 5;
-    let shown: Vec<String> = paths.iter().take(SHOWN_MAX).map(|p| format!("`{p}`")).collect();
+    let shown: Vec<String> = paths
+        .iter()
+        .take(SHOWN_MAX)
+        .map(|p| format!("`{p}`"))
+        .collect();
     let more = paths.len().saturating_sub(SHOWN_MAX);
     match more {
         0 => shown.join(", "),

@@ -184,7 +184,8 @@ impl Repo {
     /// A branch `a` and a branch `a/b` cannot both exist.
     pub(crate) fn refuse_name_conflict(&self, target: &str) -> Result<(), LandError> {
         let fail = git("list references");
-        let within = |a: &[u8], b: &[u8]| a.strip_prefix(b).is_some_and(|rest| rest.starts_with(b"/"));
+        let within =
+            |a: &[u8], b: &[u8]| a.strip_prefix(b).is_some_and(|rest| rest.starts_with(b"/"));
         for found in self.inner.references().map_err(&fail)? {
             let found = found.map_err(&fail)?;
             let name = found.name_bytes();
@@ -255,11 +256,7 @@ fn open(place: &Path, flags: RepositoryOpenFlags) -> Result<Repository, GitError
     })
 }
 
-fn checkout(
-    git_dir: &Path,
-    workdir: Option<PathBuf>,
-    target: &str,
-) -> Result<Checkout, LandError> {
+fn checkout(git_dir: &Path, workdir: Option<PathBuf>, target: &str) -> Result<Checkout, LandError> {
     let head = git_dir.join("HEAD");
     if fs::symlink_metadata(&head).is_ok_and(|meta| meta.is_symlink()) {
         return Err(LandError::refused(
@@ -301,7 +298,9 @@ pub(crate) fn operation(checkout: &Checkout, target: &str) -> Option<Obstacle> {
         lines.any(|line| line == target.as_bytes() || line == short.as_bytes())
     };
     let exists = |file: &str| checkout.git_dir.join(file).exists();
-    let here = OF_HEAD.iter().find(|(file, _)| checkout.follows && exists(file));
+    let here = OF_HEAD
+        .iter()
+        .find(|(file, _)| checkout.follows && exists(file));
     let found = here.or_else(|| NAMING.iter().find(|(file, _)| names(file)));
     found.map(|(_, what)| Obstacle::Operation {
         git_dir: checkout.git_dir.clone(),

@@ -62,7 +62,10 @@ pub(crate) fn stage(
         observer.before("stage lock tokens");
         let place = draft.place_of(number);
         make(&place)?;
-        let note = format!("workerctl: run {} lands; `workerctl` recovers it\n", plan.run);
+        let note = format!(
+            "workerctl: run {} lands; `workerctl` recovers it\n",
+            plan.run
+        );
         for token in checkout_tokens(&draft, number) {
             write_token(repo, &token, &note)?;
         }
@@ -114,7 +117,10 @@ fn probe(dir: &Path) -> Result<(), LandError> {
     exchanged.map_err(|e| {
         LandError::refused(
             "no_exchange",
-            format!("the file system of `{}` cannot exchange files: {e}", dir.display()),
+            format!(
+                "the file system of `{}` cannot exchange files: {e}",
+                dir.display()
+            ),
         )
     })
 }

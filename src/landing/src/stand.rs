@@ -100,7 +100,11 @@ impl<'a> Files<'a> {
             Some(new) => self.is(&observe(&self.follower.ours(number))?, new),
             None => true,
         };
-        Ok(if usable { Stand::Restored } else { Stand::Blocked })
+        Ok(if usable {
+            Stand::Restored
+        } else {
+            Stand::Blocked
+        })
     }
 
     fn is(&self, observed: &Observed, entry: &Entry) -> bool {
@@ -131,7 +135,10 @@ impl<'a> Files<'a> {
     }
 
     /// The paths that keep a landing from beginning: whatever is neither as before nor as after.
-    pub(crate) fn dirty(&self, stand_fits: impl Fn(Stand) -> bool) -> Result<Vec<RepoPath>, GitError> {
+    pub(crate) fn dirty(
+        &self,
+        stand_fits: impl Fn(Stand) -> bool,
+    ) -> Result<Vec<RepoPath>, GitError> {
         let index_path = self.follower.index();
         let noted = fs::metadata(&index_path).ok();
         let index = index::read(&index_path)?;
@@ -188,8 +195,8 @@ fn only_holds(
             return Ok(false);
         };
         let is_directory = entry.file_type().is_ok_and(|t| t.is_dir());
-        let fits = deleted.contains(&inner)
-            || (is_directory && only_holds(workdir, &inner, deleted)?);
+        let fits =
+            deleted.contains(&inner) || (is_directory && only_holds(workdir, &inner, deleted)?);
         if !fits {
             return Ok(false);
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 use workerctl_landing::ids::Oid;
 use workerctl_landing::{FileJournal, Observer, Request, land, recover};
 
-use crate::rig::{MAIN, ORDERS, RUN, log_line};
+use crate::rig::{MAIN, ORDERS, RUN, import, log_line};
 
 /// Counts steps; waits before one and is killed before another.
 struct Stopper {
@@ -51,7 +51,10 @@ fn child() {
     };
     let (from, to): (Oid, Oid) = (parts[3].parse().unwrap(), parts[4].parse().unwrap());
     let mut journal = FileJournal::new(&std::env::current_dir().unwrap().join("journal"));
-    let outcome = if parts[0] == "true" {
+    let outcome = if parts[0] == "Import" {
+        let here = std::env::current_dir().unwrap();
+        format!("{:?}", import(&here, parts[3], parts[4], &stopper))
+    } else if parts[0] == "Recover" {
         let plan = journal.open_plan().unwrap().unwrap();
         format!("{:?}", recover(&plan, &mut journal, &stopper))
     } else {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use workerctl_landing::{Outcome, Record};
 
 use crate::person::{ACTIONS, remove_locks};
-use crate::rig::{MAIN, Orders, Running, Said, Scene};
+use crate::rig::{MAIN, Orders, Running, Said, Scene, Task};
 
 /// When the person acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,17 +33,17 @@ const WHENS: [When; 5] = [
 ];
 
 /// Steps of a landing that nobody disturbs.
-fn steps(recover: bool) -> usize {
+pub(crate) fn steps(task: Task) -> usize {
     let scene = Scene::new();
-    if recover {
+    if task == Task::Recover {
         let orders = Orders {
-            kill_at: steps(false) / 2,
+            kill_at: steps(Task::Land) / 2,
             ..Orders::default()
         };
         assert_eq!(Running::start(&scene, orders).wait(), Said::Killed);
     }
     let orders = Orders {
-        recover,
+        task,
         ..Orders::default()
     };
     let said = Running::start(&scene, orders).wait();
@@ -54,7 +54,7 @@ fn steps(recover: bool) -> usize {
 }
 
 /// `None`: all of them.
-fn rounds() -> Option<usize> {
+pub(crate) fn rounds() -> Option<usize> {
     match std::env::var("WORKERCTL_TEST_ROUNDS") {
         Ok(all) if all == "all" => None,
         Ok(number) => Some(number.parse().unwrap()),
@@ -63,10 +63,14 @@ fn rounds() -> Option<usize> {
 }
 
 /// The numbers below `count`, or so many of them as there are rounds, spread by a seed.
-fn chosen(count: usize, seed: u64) -> Vec<usize> {
-    let Some(rounds) = rounds() else {
-        return (0..count).collect();
-    };
+pub(crate) fn chosen(count: usize, seed: u64) -> Vec<usize> {
+    match rounds() {
+        Some(rounds) => chosen_of(count, rounds, seed),
+        None => (0..count).collect(),
+    }
+}
+
+fn chosen_of(count: usize, rounds: usize, seed: u64) -> Vec<usize> {
     let mut dice = seed;
     let mut roll = || {
         dice ^= dice << 13;
@@ -78,7 +82,7 @@ fn chosen(count: usize, seed: u64) -> Vec<usize> {
 }
 
 /// Runs cases on as many threads as there are processors; fails with all that went wrong.
-fn try_all(cases: &[usize], case: impl Fn(usize) -> Result<(), String> + Sync) {
+pub(crate) fn try_all(cases: &[usize], case: impl Fn(usize) -> Result<(), String> + Sync) {
     let next = AtomicUsize::new(0);
     let wrong = Mutex::new(Vec::new());
     let _kept = crate::rig::template();
@@ -98,7 +102,11 @@ fn try_all(cases: &[usize], case: impl Fn(usize) -> Result<(), String> + Sync) {
     });
     let wrong = wrong.into_inner().unwrap();
     let (bad, all) = (wrong.len(), cases.len());
-    assert!(wrong.is_empty(), "{bad} of {all} cases:\n{}", wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{bad} of {all} cases:\n{}",
+        wrong.join("\n")
+    );
     println!("{all} cases");
 }
 
@@ -108,7 +116,7 @@ fn recover(scene: &Scene, kill_at: usize) -> Result<Said, String> {
         return Ok(Said::Done("nothing to recover".into()));
     }
     let orders = Orders {
-        recover: true,
+        task: Task::Recover,
         kill_at,
         pause_at: 0,
     };
@@ -150,7 +158,7 @@ fn case(step: usize, action: usize, when: When) -> Result<(), String> {
     let result = (|| {
         let is_killed_first = matches!(when, When::AfterTheKill | When::AfterRemovingLocks);
         let orders = Orders {
-            recover: false,
+            task: Task::Land,
             pause_at: if is_killed_first { 0 } else { step },
             kill_at: match when {
                 When::BeforeTheKill => step + 1 + step % 4,
@@ -166,7 +174,7 @@ fn case(step: usize, action: usize, when: When) -> Result<(), String> {
         if matches!(when, When::AfterRemovingLocks | When::BesideRemovingLocks) {
             remove_locks(&scene);
         }
-        let deed = action.perform(&scene);
+        let deed = action.perform(&scene, None);
         if matches!(first, Said::Paused(_)) {
             running.go_on();
             if let Said::Done(text) = running.wait()
@@ -176,7 +184,6 @@ fn case(step: usize, action: usize, when: When) -> Result<(), String> {
             }
         }
         let recovered = recover_wholly(&scene)?;
-        remove_foreign(&scene);
         let named = left(&scene);
         let checked = deed.check(&scene, &named);
         checked.map_err(|what| format!("{what} ({recovered})"))?;
@@ -187,14 +194,9 @@ fn case(step: usize, action: usize, when: When) -> Result<(), String> {
     result.map_err(|what| format!("{} {when:?} step {step} {at}: {what}", action.name))
 }
 
-/// Locks that a killed git of this test would leave are none of the landing's; there are none.
-fn remove_foreign(scene: &Scene) {
-    assert!(scene.locks().is_empty(), "{:?}", scene.locks());
-}
-
 #[test]
 fn beside_a_person_nothing_is_lost_wherever_it_is_killed() {
-    let steps = steps(false);
+    let steps = steps(Task::Land);
     let count = steps * ACTIONS.len() * WHENS.len();
     println!("{steps} steps, {} actions, {count} cases", ACTIONS.len());
     try_all(&chosen(count, 0x9e37_79b9), |number| {
@@ -205,7 +207,7 @@ fn beside_a_person_nothing_is_lost_wherever_it_is_killed() {
 
 #[test]
 fn killed_at_any_step_and_while_it_recovers_it_ends_the_same() {
-    let (steps, more) = (steps(false), steps(true) + 8);
+    let (steps, more) = (steps(Task::Land), steps(Task::Recover) + 8);
     println!("{steps} steps, {more} of recovery");
     try_all(&chosen(steps * more, 77), |number| {
         let (first, second) = (1 + number / more, 1 + number % more);
@@ -235,5 +237,48 @@ fn killed_at_any_step_and_while_it_recovers_it_ends_the_same() {
             Ok(())
         })();
         result.map_err(|what| format!("killed at {first}, then at {second}: {what}"))
+    });
+}
+
+/// How many cases of two actions and two kills are tried where all are wanted.
+const TWICE: usize = 3000;
+
+#[test]
+fn killed_again_while_it_recovers_beside_a_person_nothing_is_lost() {
+    let (steps, more) = (steps(Task::Land), steps(Task::Recover));
+    let all = steps * more * ACTIONS.len() * ACTIONS.len() * 2;
+    let mut cases = chosen_of(all, rounds().unwrap_or(TWICE), 4711);
+    cases.dedup();
+    try_all(&cases, |number| {
+        let (number, removes) = (number / 2, number % 2 == 1);
+        let (number, second) = (number / ACTIONS.len(), &ACTIONS[number % ACTIONS.len()]);
+        let (number, first) = (number / ACTIONS.len(), &ACTIONS[number % ACTIONS.len()]);
+        let (landing, recovery) = (1 + number / more, 1 + number % more);
+        let scene = Scene::new();
+        let orders = Orders {
+            kill_at: landing,
+            ..Orders::default()
+        };
+        let result = (|| {
+            Running::start(&scene, orders).wait();
+            if removes {
+                remove_locks(&scene);
+            }
+            let deed = first.perform(&scene, None);
+            recover(&scene, recovery)?;
+            if removes {
+                remove_locks(&scene);
+            }
+            let deed = second.perform(&scene, Some(deed));
+            let recovered = recover_wholly(&scene)?;
+            let checked = deed.check(&scene, &left(&scene));
+            checked.map_err(|what| format!("{what} ({recovered})"))?;
+            let again = land_again(&scene)?;
+            let checked = deed.check(&scene, &left(&scene));
+            checked.map_err(|what| format!("{what} ({recovered}, then {again:?})"))
+        })();
+        let (first, second) = (first.name, second.name);
+        let place = format!("killed at {landing}, then at {recovery}, locks removed: {removes}");
+        result.map_err(|what| format!("{first}, {second}, {place}: {what}"))
     });
 }

@@ -46,7 +46,10 @@ fn a_commit_lands_and_nothing_else_changes() {
     scene.write("untracked.txt", "untracked\n");
     let before = scene.status();
     let outcome = scene.land_on(MAIN).unwrap();
-    assert!(matches!(&outcome, Outcome::Landed { late, .. } if late.is_empty()), "{outcome:?}");
+    assert!(
+        matches!(&outcome, Outcome::Landed { late, .. } if late.is_empty()),
+        "{outcome:?}"
+    );
     assert_eq!(scene.status(), before);
     assert_eq!(scene.read("shared.txt").unwrap(), "one\ntwo\nthree\nRUN\n");
     assert_eq!(scene.read("new/created.txt").unwrap(), "RUN\n");
@@ -55,8 +58,17 @@ fn a_commit_lands_and_nothing_else_changes() {
     scene.is_sound().unwrap();
     let log = scene.git(&["reflog", "-2", "--format=%H %gs"]);
     let wanted = format!("{} workerctl: run", scene.to);
-    assert!(log.starts_with(&wanted) && log.contains(&scene.from.to_string()), "{log}");
-    assert_eq!(log.lines().next(), scene.git(&["reflog", "-1", "main", "--format=%H %gs"]).lines().next());
+    assert!(
+        log.starts_with(&wanted) && log.contains(&scene.from.to_string()),
+        "{log}"
+    );
+    assert_eq!(
+        log.lines().next(),
+        scene
+            .git(&["reflog", "-1", "main", "--format=%H %gs"])
+            .lines()
+            .next()
+    );
     let again = scene.land_on(MAIN).unwrap();
     assert!(matches!(again, Outcome::Landed { .. }), "{again:?}");
 }
@@ -87,7 +99,10 @@ fn files_become_directories_links_and_the_other_way_round() {
     });
     scene.lands();
     assert_eq!(scene.read("file/inner").unwrap(), "inner\n");
-    assert_eq!(fs::read_link(scene.repo().join("plain")).unwrap(), Path::new("nowhere"));
+    assert_eq!(
+        fs::read_link(scene.repo().join("plain")).unwrap(),
+        Path::new("nowhere")
+    );
     // And back again.
     let (old, new) = (scene.from.clone(), scene.to.clone());
     let tree = format!("{old}^{{tree}}");
@@ -95,7 +110,10 @@ fn files_become_directories_links_and_the_other_way_round() {
     (scene.from, scene.to) = (new, back.parse().unwrap());
     scene.lands();
     assert_eq!(scene.read("dir/sub/b").unwrap(), "b\n");
-    assert!(!scene.repo().join("caf\u{e9}").exists(), "an empty directory is left");
+    assert!(
+        !scene.repo().join("caf\u{e9}").exists(),
+        "an empty directory is left"
+    );
 }
 
 #[test]
@@ -106,7 +124,11 @@ fn a_file_in_the_way_counts_unless_it_is_the_commits() {
         put(dir, "out.log", "log\n");
         put(dir, "deep/er.txt", "deep\n");
     });
-    for (path, text) in [("new.txt", "mine\n"), ("out.log", "mine\n"), ("deep", "mine\n")] {
+    for (path, text) in [
+        ("new.txt", "mine\n"),
+        ("out.log", "mine\n"),
+        ("deep", "mine\n"),
+    ] {
         scene.write(path, text);
         let obstacle = scene.waits_for("checkout_dirty");
         assert!(obstacle.to_string().contains(path), "{obstacle}");
@@ -139,7 +161,11 @@ fn what_a_person_has_changed_or_staged_is_waited_for() {
     fs::remove_file(scene.repo().join("shared.txt")).unwrap();
     scene.waits_for("checkout_dirty");
     scene.git(&["checkout", "--", "shared.txt"]);
-    fs::set_permissions(scene.repo().join("shared.txt"), PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(
+        scene.repo().join("shared.txt"),
+        PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     scene.waits_for("checkout_dirty");
     scene.git(&["config", "core.fileMode", "false"]);
     scene.lands();
@@ -160,16 +186,31 @@ fn a_private_file_stays_private() {
 #[test]
 fn files_that_a_sparse_checkout_leaves_out_are_changed_in_the_index_only() {
     let scene = Scene::new();
-    scene.git(&["sparse-checkout", "set", "--no-cone", "/*", "!/dir/", "!/gone.txt"]);
+    scene.git(&[
+        "sparse-checkout",
+        "set",
+        "--no-cone",
+        "/*",
+        "!/dir/",
+        "!/gone.txt",
+    ]);
     assert!(!scene.repo().join("dir").exists());
     scene.lands();
     assert!(!scene.repo().join("dir").exists());
     scene.git(&["sparse-checkout", "disable"]);
     assert_eq!(scene.status(), "");
-    assert_eq!(scene.read("dir/deep.txt").unwrap(), "RUN\none\ntwo\nthree\n");
+    assert_eq!(
+        scene.read("dir/deep.txt").unwrap(),
+        "RUN\none\ntwo\nthree\n"
+    );
 
     let scene = Scene::new();
-    scene.git(&["update-index", "--skip-worktree", "shared.txt", "dir/deep.txt"]);
+    scene.git(&[
+        "update-index",
+        "--skip-worktree",
+        "shared.txt",
+        "dir/deep.txt",
+    ]);
     scene.write("shared.txt", "kept to myself\n");
     scene.waits_for("checkout_dirty");
     scene.git(&["update-index", "--no-skip-worktree", "shared.txt"]);
@@ -206,7 +247,11 @@ fn line_ends_are_written_as_git_writes_them() {
         let landed = scene.read("a.txt").unwrap();
         fs::remove_file(scene.repo().join("a.txt")).unwrap();
         scene.git(&["checkout", "--", "a.txt"]);
-        assert_eq!(scene.read("a.txt").unwrap(), landed, "{attributes} {setting}");
+        assert_eq!(
+            scene.read("a.txt").unwrap(),
+            landed,
+            "{attributes} {setting}"
+        );
     }
 }
 
@@ -239,7 +284,10 @@ fn submodules_and_inner_repositories_are_refused_by_name() {
     scene.commit_aside(|dir| {
         fs::create_dir(dir.join("sub")).unwrap();
         crate::rig::init(&dir.join("sub"));
-        git_ok(&dir.join("sub"), &["commit", "-q", "--allow-empty", "-m", "sub"]);
+        git_ok(
+            &dir.join("sub"),
+            &["commit", "-q", "--allow-empty", "-m", "sub"],
+        );
     });
     assert_eq!(refused(&scene), "submodule");
 }

@@ -8,8 +8,9 @@
 )]
 
 mod child;
-mod kinds;
 mod killed;
+mod importing;
+mod kinds;
 mod person;
 mod places;
 mod rig;

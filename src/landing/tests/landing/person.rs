@@ -18,10 +18,10 @@ pub(crate) struct Action {
 
 /// What a person has done, and how they left the repository.
 pub(crate) struct Deed {
-    action: &'static Action,
+    actions: Vec<&'static Action>,
     head: String,
     main: Option<String>,
-    commit: Option<String>,
+    commits: Vec<String>,
 }
 
 const MINE: &str = "written by a person";
@@ -63,15 +63,31 @@ const fn writes(name: &'static str, act: fn(&Scene), touches: &'static [&'static
 }
 
 pub(crate) const ACTIONS: [Action; 31] = [
-    writes("edit the same file", |s| append(s, "shared.txt"), &["shared.txt"]),
-    writes("save the same file", |s| save_as_seen(s, "shared.txt"), &["shared.txt"]),
-    writes("edit another file", |s| append(s, "theirs.txt"), &["theirs.txt"]),
+    writes(
+        "edit the same file",
+        |s| append(s, "shared.txt"),
+        &["shared.txt"],
+    ),
+    writes(
+        "save the same file",
+        |s| save_as_seen(s, "shared.txt"),
+        &["shared.txt"],
+    ),
+    writes(
+        "edit another file",
+        |s| append(s, "theirs.txt"),
+        &["theirs.txt"],
+    ),
     writes(
         "create the file that the commit creates",
         |s| append(s, "new/created.txt"),
         &["new/created.txt"],
     ),
-    writes("edit the file that the commit deletes", |s| append(s, "gone.txt"), &["gone.txt"]),
+    writes(
+        "edit the file that the commit deletes",
+        |s| append(s, "gone.txt"),
+        &["gone.txt"],
+    ),
     Action {
         touches: &["shared.txt"],
         ..plain("delete", |s| {
@@ -143,14 +159,24 @@ pub(crate) const ACTIONS: [Action; 31] = [
         quietly(s, &["branch", "-f", "feature", "HEAD"]);
         quietly(s, &["switch", "-q", "feature"]);
     }),
-    plain("git switch -c", |s| quietly(s, &["switch", "-q", "-c", "new"])),
-    plain("git checkout --detach", |s| quietly(s, &["checkout", "-q", "--detach"])),
+    plain("git switch -c", |s| {
+        quietly(s, &["switch", "-q", "-c", "new"])
+    }),
+    plain("git checkout --detach", |s| {
+        quietly(s, &["checkout", "-q", "--detach"])
+    }),
     plain("git checkout -- file", |s| {
         quietly(s, &["checkout", "-q", "--", "shared.txt"]);
     }),
-    plain("git checkout -- .", |s| quietly(s, &["checkout", "-q", "--", "."])),
-    plain("git reset --hard HEAD~1", |s| quietly(s, &["reset", "-q", "--hard", "HEAD~1"])),
-    plain("git reset --hard", |s| quietly(s, &["reset", "-q", "--hard"])),
+    plain("git checkout -- .", |s| {
+        quietly(s, &["checkout", "-q", "--", "."])
+    }),
+    plain("git reset --hard HEAD~1", |s| {
+        quietly(s, &["reset", "-q", "--hard", "HEAD~1"])
+    }),
+    plain("git reset --hard", |s| {
+        quietly(s, &["reset", "-q", "--hard"])
+    }),
     writes(
         "git stash",
         |s| {
@@ -164,16 +190,27 @@ pub(crate) const ACTIONS: [Action; 31] = [
         mark: Some("stashed"),
         ..plain("git stash pop", |s| quietly(s, &["stash", "pop", "-q"]))
     },
-    plain("git merge", |s| quietly(s, &["merge", "-q", "--no-edit", "other"])),
+    plain("git merge", |s| {
+        quietly(s, &["merge", "-q", "--no-edit", "other"])
+    }),
     Action {
         touches: &["theirs.txt"],
-        ..plain("git rebase that stops", |s| quietly(s, &["rebase", "-q", "conflicting"]))
+        ..plain("git rebase that stops", |s| {
+            quietly(s, &["rebase", "-q", "conflicting"])
+        })
     },
     plain("git pull", |s| {
-        quietly(s, &["pull", "-q", "--no-rebase", "--no-edit", "origin", "main"]);
+        quietly(
+            s,
+            &["pull", "-q", "--no-rebase", "--no-edit", "origin", "main"],
+        );
     }),
-    plain("git gc --prune=now", |s| quietly(s, &["gc", "-q", "--prune=now"])),
-    plain("git pack-refs --all", |s| quietly(s, &["pack-refs", "--all"])),
+    plain("git gc --prune=now", |s| {
+        quietly(s, &["gc", "-q", "--prune=now"])
+    }),
+    plain("git pack-refs --all", |s| {
+        quietly(s, &["pack-refs", "--all"])
+    }),
     plain("git worktree add, prune", |s| {
         quietly(s, &["worktree", "add", "-q", "../linked", "other"]);
         quietly(s, &["worktree", "prune"]);
@@ -187,15 +224,23 @@ pub(crate) const ACTIONS: [Action; 31] = [
 ];
 
 impl Action {
-    pub(crate) fn perform(&'static self, scene: &Scene) -> Deed {
-        let before = scene.tip("HEAD");
+    /// Does it, after what the person has done `before`.
+    pub(crate) fn perform(&'static self, scene: &Scene, before: Option<Deed>) -> Deed {
+        let tip = scene.tip("HEAD");
         (self.act)(scene);
-        let commit = scene.tip("HEAD").filter(|now| Some(now) != before.as_ref());
+        let (mut actions, mut commits) = before.map_or((Vec::new(), Vec::new()), |deed| {
+            // What this action takes away itself is not lost.
+            let reachable = reachable(scene);
+            let kept = deed.commits.into_iter().filter(|one| reachable.contains(one));
+            (deed.actions, kept.collect())
+        });
+        actions.push(self);
+        commits.extend(scene.tip("HEAD").filter(|now| Some(now) != tip.as_ref()));
         Deed {
-            action: self,
+            actions,
             head: scene.head(),
             main: scene.tip("main"),
-            commit,
+            commits,
         }
     }
 }
@@ -215,13 +260,15 @@ impl Deed {
             return Err(format!("`HEAD` was {}, is {}", self.head, scene.head()));
         }
         self.check_branch(scene)?;
-        if let Some(mark) = self.action.mark
+        // What was written may have been taken away again by the action after it.
+        if let Some(mark) = self.actions.last().and_then(|action| action.mark)
             && !is_kept(scene, mark)
         {
             return Err("what the person wrote is gone".into());
         }
         let mut allowed: BTreeSet<String> = left.clone();
-        allowed.extend(self.action.touches.iter().map(|path| (*path).to_owned()));
+        let touched = self.actions.iter().flat_map(|action| action.touches);
+        allowed.extend(touched.map(|path| (*path).to_owned()));
         let changed = scene.changed();
         let more: Vec<_> = changed.difference(&allowed).collect();
         if more.is_empty() {
@@ -232,11 +279,8 @@ impl Deed {
     }
 
     fn check_branch(&self, scene: &Scene) -> Result<(), String> {
-        let reachable = scene.git(&["rev-list", "--branches", "HEAD"]);
-        let is_reachable = |commit: &str| reachable.lines().any(|line| line == commit);
-        if let Some(commit) = &self.commit
-            && !is_reachable(commit)
-        {
+        let reachable = reachable(scene);
+        if self.commits.iter().any(|commit| !reachable.contains(commit)) {
             return Err("the person's commit is lost".into());
         }
         let now = scene.tip("main").unwrap_or_default();
@@ -261,9 +305,12 @@ impl Deed {
         for commit in since.lines() {
             let parent = format!("{commit}^");
             let changed = scene.git(&["diff", "--name-only", &parent, commit]);
-            let ours = changed.lines().filter(|path| crate::rig::RUN_PATHS.contains(path));
+            let ours = changed
+                .lines()
+                .filter(|path| crate::rig::RUN_PATHS.contains(path));
             for path in ours {
-                if !self.action.means.contains(&path) {
+                let is_meant = |action: &&Action| action.means.contains(&path);
+                if !self.actions.iter().any(is_meant) {
                     return Err(format!("{commit} takes `{path}` out again"));
                 }
                 let (_, text) = scene.try_git(&["show", &format!("{commit}:{path}")]);
@@ -276,12 +323,19 @@ impl Deed {
     }
 }
 
+fn reachable(scene: &Scene) -> BTreeSet<String> {
+    let commits = scene.git(&["rev-list", "--branches", "HEAD"]);
+    commits.lines().map(str::to_owned).collect()
+}
+
 /// Whether a text stands in the work tree, or in any commit that is reachable.
 fn is_kept(scene: &Scene, mark: &str) -> bool {
     let mut found = false;
     let repo = scene.repo();
     crate::rig::walk(&repo, &mut |path| {
-        let inside = path.strip_prefix(&repo).is_ok_and(|path| !path.starts_with(".git"));
+        let inside = path
+            .strip_prefix(&repo)
+            .is_ok_and(|path| !path.starts_with(".git"));
         found |= inside && std::fs::read_to_string(path).is_ok_and(|text| text.contains(mark));
     });
     let search = format!("-S{mark}");

@@ -35,14 +35,20 @@ fn a_packed_branch_a_detached_head_and_a_silenced_log_are_no_hindrance() {
     scene.git(&["checkout", "-q", "--detach"]);
     let outcome = scene.land_on(MAIN).unwrap();
     assert!(matches!(outcome, Outcome::Landed { .. }), "{outcome:?}");
-    assert_eq!((scene.tip("HEAD"), scene.status()), (Some(scene.from.to_string()), String::new()));
+    assert_eq!(
+        (scene.tip("HEAD"), scene.status()),
+        (Some(scene.from.to_string()), String::new())
+    );
     let scene = Scene::new();
     scene.git(&["config", "core.logAllRefUpdates", "false"]);
     fs::remove_dir_all(scene.repo().join(".git/logs")).unwrap();
     scene.lands();
     scene.git(&["reset", "-q", "--hard", "HEAD~1"]);
     let again = scene.land_on(MAIN).unwrap();
-    assert!(matches!(again, Outcome::Landed { .. }), "taken off since: {again:?}");
+    assert!(
+        matches!(again, Outcome::Landed { .. }),
+        "taken off since: {again:?}"
+    );
     assert_eq!(scene.tip("main"), Some(scene.from.to_string()));
 }
 
@@ -57,7 +63,10 @@ fn the_first_commit_of_a_repository_lands() {
         scene.git(&["update-index", "--add", "--cacheinfo", &entry]);
         let tree = scene.git(&["write-tree"]);
         fs::remove_file(scene.repo().join(".git/index")).unwrap();
-        scene.to = scene.git(&["commit-tree", "-m", "first", &tree]).parse().unwrap();
+        scene.to = scene
+            .git(&["commit-tree", "-m", "first", &tree])
+            .parse()
+            .unwrap();
         if staged {
             scene.write("mine.txt", "mine\n");
             scene.git(&["add", "mine.txt"]);
@@ -83,7 +92,10 @@ fn every_work_tree_that_has_the_branch_follows() {
     git_ok(&second, &["checkout", "--", "."]);
     scene.lands();
     assert_eq!(git_ok(&second, &["status", "--porcelain"]), "");
-    assert_eq!(fs::read_to_string(second.join("new/created.txt")).unwrap(), "RUN\n");
+    assert_eq!(
+        fs::read_to_string(second.join("new/created.txt")).unwrap(),
+        "RUN\n"
+    );
     let log = git_ok(&second, &["reflog", "-1", "--format=%H %gs"]);
     assert!(log.starts_with(scene.to.as_str()), "{log}");
     assert_eq!(git_ok(&third, &["status", "--porcelain"]), "");
@@ -106,7 +118,15 @@ fn a_repository_without_a_work_tree_of_its_own_lands_in_the_linked_one() {
     let scene = Scene::new();
     scene.git(&["clone", "-q", "--bare", "--template=", ".", "../bare.git"]);
     let bare = scene.root().join("bare.git");
-    git_ok(&bare, &["fetch", "-q", "../repo", "refs/workerctl/*:refs/workerctl/*"]);
+    git_ok(
+        &bare,
+        &[
+            "fetch",
+            "-q",
+            "../repo",
+            "refs/workerctl/*:refs/workerctl/*",
+        ],
+    );
     fs::remove_dir_all(scene.repo()).unwrap();
     git_ok(&bare, &["worktree", "add", "-q", "../repo", "main"]);
     let outcome = scene.land_on(MAIN).unwrap();
@@ -248,7 +268,10 @@ fn an_edit_through_an_open_file_is_named() {
     let late = late_edits(&plan).unwrap();
     let replaced = late[0].replaced.as_ref().unwrap();
     assert_eq!(late[0].path.to_string(), "shared.txt");
-    assert_eq!(fs::read_to_string(replaced).unwrap(), "one\ntwo\nthree\nlate\n");
+    assert_eq!(
+        fs::read_to_string(replaced).unwrap(),
+        "one\ntwo\nthree\nlate\n"
+    );
     clear(&plan).unwrap();
     assert!(!plan.staging.exists());
 }

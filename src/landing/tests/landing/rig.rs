@@ -49,7 +49,10 @@ pub(crate) fn git_in(dir: &Path, args: &[&str]) -> (bool, String) {
         .output()
         .unwrap();
     let text = [out.stdout, out.stderr].concat();
-    (out.status.success(), String::from_utf8_lossy(&text).into_owned())
+    (
+        out.status.success(),
+        String::from_utf8_lossy(&text).into_owned(),
+    )
 }
 
 pub(crate) fn git_ok(dir: &Path, args: &[&str]) -> String {
@@ -132,11 +135,18 @@ impl Scene {
     pub(crate) fn changed(&self) -> BTreeSet<String> {
         let status = git_in(
             &self.repo(),
-            &["status", "--porcelain", "--untracked-files=all", "--no-renames"],
+            &[
+                "status",
+                "--porcelain",
+                "--untracked-files=all",
+                "--no-renames",
+            ],
         );
         assert!(status.0, "{}", status.1);
         let lines = status.1.lines();
-        lines.filter_map(|line| line.get(3..).map(str::to_owned)).collect()
+        lines
+            .filter_map(|line| line.get(3..).map(str::to_owned))
+            .collect()
     }
 
     pub(crate) fn tip(&self, branch: &str) -> Option<String> {
@@ -152,10 +162,16 @@ impl Scene {
     /// Makes the commit that lands on `HEAD`, from what a work tree aside holds after `change`.
     pub(crate) fn commit_aside(&mut self, change: impl FnOnce(&Path)) {
         let aside = self.dir.path().join("aside");
-        git_ok(&self.repo(), &["worktree", "add", "-q", "--detach", "../aside"]);
+        git_ok(
+            &self.repo(),
+            &["worktree", "add", "-q", "--detach", "../aside"],
+        );
         change(&aside);
         git_ok(&aside, &["add", "-A", "-f"]);
-        git_ok(&aside, &["commit", "-q", "--allow-empty", "-m", "run\n\nRun-Id: x"]);
+        git_ok(
+            &aside,
+            &["commit", "-q", "--allow-empty", "-m", "run\n\nRun-Id: x"],
+        );
         self.from = self.tip("HEAD").unwrap().parse().unwrap();
         self.to = git_ok(&aside, &["rev-parse", "HEAD"]).parse().unwrap();
         let kept = "refs/workerctl/runs/x/commit";
@@ -285,7 +301,13 @@ fn make_template(dir: &Path) -> (String, String) {
         git_ok(dir, &["add", "-A"]);
         git_ok(dir, &["commit", "-q", "-m", message]);
     };
-    for path in ["shared.txt", "dir/deep.txt", "gone.txt", "run.sh", "theirs.txt"] {
+    for path in [
+        "shared.txt",
+        "dir/deep.txt",
+        "gone.txt",
+        "run.sh",
+        "theirs.txt",
+    ] {
         write(&repo, path, "one\ntwo\nthree\n");
     }
     commit(&repo, "first");
@@ -301,9 +323,15 @@ fn make_template(dir: &Path) -> (String, String) {
     git_ok(&repo, &["switch", "-q", "main"]);
     write(&repo, "theirs.txt", "one\ntwo\nthree\nlast\n");
     commit(&repo, "third");
-    git_ok(dir, &["clone", "-q", "--bare", "--template=", "repo", "origin.git"]);
+    git_ok(
+        dir,
+        &["clone", "-q", "--bare", "--template=", "repo", "origin.git"],
+    );
     git_ok(&repo, &["remote", "add", "origin", "../origin.git"]);
-    git_ok(dir, &["clone", "-q", "--template=", "origin.git", "remote-work"]);
+    git_ok(
+        dir,
+        &["clone", "-q", "--template=", "origin.git", "remote-work"],
+    );
     write(&dir.join("remote-work"), "remote.txt", "remote\n");
     commit(&dir.join("remote-work"), "remote");
     git_ok(&dir.join("remote-work"), &["push", "-q", "origin", "main"]);
@@ -314,7 +342,11 @@ fn make_template(dir: &Path) -> (String, String) {
     let run = dir.join("run");
     std::fs::create_dir(&run).unwrap();
     init(&run);
-    write(&run, ".git/objects/info/alternates", "../../../repo/.git/objects\n");
+    write(
+        &run,
+        ".git/objects/info/alternates",
+        "../../../repo/.git/objects\n",
+    );
     git_ok(&run, &["update-ref", "refs/heads/main", &from]);
     git_ok(&run, &["reset", "-q", "--hard"]);
     write(&run, "shared.txt", "one\ntwo\nthree\nRUN\n");
@@ -361,11 +393,19 @@ pub(crate) fn log_line() -> LogLine {
 /// What a child process does, and where it stops.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Orders {
-    pub(crate) recover: bool,
+    pub(crate) task: Task,
     /// Before which step it waits for the person, counted from one.
     pub(crate) pause_at: usize,
     /// Before which step it is killed.
     pub(crate) kill_at: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Task {
+    #[default]
+    Land,
+    Recover,
+    Import,
 }
 
 pub(crate) const ORDERS: &str = "WORKERCTL_TEST_LANDING";
@@ -387,11 +427,11 @@ pub(crate) enum Said {
 impl Running {
     pub(crate) fn start(scene: &Scene, orders: Orders) -> Self {
         let Orders {
-            recover,
+            task,
             pause_at,
             kill_at,
         } = orders;
-        let text = format!("{recover} {pause_at} {kill_at} {} {}", scene.from, scene.to);
+        let text = format!("{task:?} {pause_at} {kill_at} {} {}", scene.from, scene.to);
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "child::child", "--nocapture", "--test-threads=1"])
             .env(ORDERS, text)
