@@ -181,7 +181,18 @@ impl Prepared {
     }
 }
 
-/// Makes a new index from a copy of the present one; says whether it differs.
+/// What became of making a new index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    /// It waits in the staging folder.
+    Ready,
+    /// The present one holds everything already.
+    Same,
+    /// Somebody has something staged for a path of the commit, so there is none.
+    Staged,
+}
+
+/// Makes a new index from a copy of the present one.
 ///
 /// `wanted` tells of each change whether its entry is to be replaced.
 pub(crate) fn prepare(
@@ -189,7 +200,7 @@ pub(crate) fn prepare(
     way: Way,
     stats: &Stats,
     wanted: impl Fn(usize) -> bool,
-) -> Result<bool, GitError> {
+) -> Result<Made, GitError> {
     let Prepared { new, ours, seen } = Prepared::of(follower, way);
     for stale in [&new, &ours, &seen] {
         match fs::remove_file(stale) {
@@ -211,9 +222,10 @@ pub(crate) fn prepare(
     if let Some(written) = &written {
         distrust_racy(&mut index, written)?;
     }
-    if !edit(&mut index, follower, way, stats, wanted)? {
+    let made = edit(&mut index, follower, way, stats, wanted)?;
+    if made != Made::Ready {
         let _ = fs::remove_file(&temporary);
-        return Ok(false);
+        return Ok(made);
     }
     index
         .write()
@@ -227,7 +239,7 @@ pub(crate) fn prepare(
     file.sync_all().map_err(io_at("sync", &temporary))?;
     fs::hard_link(&temporary, &ours).map_err(io_at("link", &temporary))?;
     fs::rename(&temporary, &new).map_err(io_at("rename", &temporary))?;
-    Ok(true)
+    Ok(made)
 }
 
 fn edit(
@@ -236,7 +248,7 @@ fn edit(
     way: Way,
     stats: &Stats,
     wanted: impl Fn(usize) -> bool,
-) -> Result<bool, GitError> {
+) -> Result<Made, GitError> {
     let fail = git("change the index");
     let changes = &follower.plan.changes;
     let from = if way == Way::Forward {
@@ -246,8 +258,12 @@ fn edit(
     };
     let mut todo = Vec::new();
     for (number, change) in changes.iter().enumerate() {
-        if wanted(number) && held(index, change, changes) == from {
+        let held = held(index, change, changes);
+        if wanted(number) && held == from {
             todo.push((number, change));
+        }
+        if way == Way::Forward && held == Held::Other {
+            return Ok(Made::Staged);
         }
     }
     let to = |change: &Change| match way {
@@ -269,7 +285,11 @@ fn edit(
             index.add(&entry).map_err(&fail)?;
         }
     }
-    Ok(!todo.is_empty())
+    Ok(if todo.is_empty() {
+        Made::Same
+    } else {
+        Made::Ready
+    })
 }
 
 /// Git does not trust the times of a file that was changed in the same *second* as the index was written:

@@ -1,4 +1,5 @@
 //! Landing.
+mod attempt;
 mod branch;
 #[path = "../../git/error.rs"]
 pub mod error;

@@ -139,17 +139,20 @@ impl<'a> Files<'a> {
         &self,
         stand_fits: impl Fn(Stand) -> bool,
     ) -> Result<Vec<RepoPath>, GitError> {
-        let index_path = self.follower.index();
-        let noted = fs::metadata(&index_path).ok();
-        let index = index::read(&index_path)?;
+        let known = if stand_fits(Stand::Old) {
+            let path = self.follower.index();
+            let noted = fs::metadata(&path).ok();
+            noted.zip(Some(index::read(&path)?))
+        } else {
+            None
+        };
         let mut found = Vec::new();
         for (number, change) in self.follower.file_changes() {
             let is_placed = self.is_placed(number, change);
             let stat = self.worktree.stat(&change.path)?;
-            if let (Some(written), Some(old), Some(stat)) = (&noted, &change.old, &stat)
+            if let (Some((written, index)), Some(old), Some(stat)) = (&known, &change.old, &stat)
                 && !is_placed
-                && stand_fits(Stand::Old)
-                && self.is_known_old(&index, written, (change, old), stat)
+                && self.is_known_old(index, written, (change, old), stat)
             {
                 continue;
             }

@@ -24,12 +24,20 @@ fn check(scene: &Scene) -> Result<(), String> {
     assert_eq!(scene.tip(&reference), Some(scene.to.to_string()));
     let mut left = Vec::new();
     crate::rig::walk(&scene.repo().join(".git/objects/pack"), &mut |path| {
-        left.extend(path.extension().map(|end| end.to_string_lossy().into_owned()));
+        left.extend(
+            path.extension()
+                .map(|end| end.to_string_lossy().into_owned()),
+        );
     });
     if left.iter().any(|end| end == "keep") {
         return Err(format!("left: {left:?}"));
     }
-    if scene.repo().join(".git/workerctl").join(format!("import-{RUN}")).exists() {
+    if scene
+        .repo()
+        .join(".git/workerctl")
+        .join(format!("import-{RUN}"))
+        .exists()
+    {
         return Err("the import folder is left".into());
     }
     scene.git(&["gc", "-q", "--prune=now"]);

@@ -93,7 +93,6 @@ pub(crate) fn try_all(cases: &[usize], case: impl Fn(usize) -> Result<(), String
             scope.spawn(|| {
                 while let Some(number) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if let Err(what) = case(*number) {
-                        eprintln!("{what}");
                         wrong.lock().unwrap().push(what);
                     }
                 }
@@ -127,7 +126,7 @@ fn recover(scene: &Scene, kill_at: usize) -> Result<Said, String> {
 }
 
 /// Recovers; where a lock of git's that nobody holds any more is in the way, a person removes it.
-fn recover_wholly(scene: &Scene) -> Result<String, String> {
+pub(crate) fn recover_wholly(scene: &Scene) -> Result<String, String> {
     let said = recover(scene, 0)?;
     if matches!(&said, Said::Done(text) if text.contains("Blocked")) {
         remove_locks(scene);

@@ -4,13 +4,23 @@
 //! kind, chosen by a seed (40 without it). `TMPDIR` on a file system in memory makes it several times faster.
 #![expect(
     clippy::unwrap_used,
-    reason = "what a test cannot set up fails it at once"
+    clippy::print_stdout,
+    reason = "what a test cannot set up fails it at once; how many cases there were is said"
 )]
 
 mod child;
-mod killed;
+#[path = "../../../../tests/workspace/disk.rs"]
+#[expect(dead_code, reason = "shared with other tests, which use more of it")]
+mod disk;
 mod importing;
+mod killed;
 mod kinds;
 mod person;
 mod places;
+mod power;
 mod rig;
+
+/// Says that a test cannot run here.
+fn skip(why: &str) {
+    println!("SKIPPED: {why}");
+}

@@ -90,12 +90,14 @@ pub(crate) const ACTIONS: [Action; 31] = [
     ),
     Action {
         touches: &["shared.txt"],
+        means: &["shared.txt"],
         ..plain("delete", |s| {
             let _ = std::fs::remove_file(s.repo().join("shared.txt"));
         })
     },
     Action {
         touches: &["dir/deep.txt"],
+        means: &["dir/deep.txt"],
         ..plain("chmod", |s| {
             use std::os::unix::fs::PermissionsExt;
             let path = s.repo().join("dir/deep.txt");
@@ -160,22 +162,22 @@ pub(crate) const ACTIONS: [Action; 31] = [
         quietly(s, &["switch", "-q", "feature"]);
     }),
     plain("git switch -c", |s| {
-        quietly(s, &["switch", "-q", "-c", "new"])
+        quietly(s, &["switch", "-q", "-c", "new"]);
     }),
     plain("git checkout --detach", |s| {
-        quietly(s, &["checkout", "-q", "--detach"])
+        quietly(s, &["checkout", "-q", "--detach"]);
     }),
     plain("git checkout -- file", |s| {
         quietly(s, &["checkout", "-q", "--", "shared.txt"]);
     }),
     plain("git checkout -- .", |s| {
-        quietly(s, &["checkout", "-q", "--", "."])
+        quietly(s, &["checkout", "-q", "--", "."]);
     }),
     plain("git reset --hard HEAD~1", |s| {
-        quietly(s, &["reset", "-q", "--hard", "HEAD~1"])
+        quietly(s, &["reset", "-q", "--hard", "HEAD~1"]);
     }),
     plain("git reset --hard", |s| {
-        quietly(s, &["reset", "-q", "--hard"])
+        quietly(s, &["reset", "-q", "--hard"]);
     }),
     writes(
         "git stash",
@@ -191,12 +193,12 @@ pub(crate) const ACTIONS: [Action; 31] = [
         ..plain("git stash pop", |s| quietly(s, &["stash", "pop", "-q"]))
     },
     plain("git merge", |s| {
-        quietly(s, &["merge", "-q", "--no-edit", "other"])
+        quietly(s, &["merge", "-q", "--no-edit", "other"]);
     }),
     Action {
         touches: &["theirs.txt"],
         ..plain("git rebase that stops", |s| {
-            quietly(s, &["rebase", "-q", "conflicting"])
+            quietly(s, &["rebase", "-q", "conflicting"]);
         })
     },
     plain("git pull", |s| {
@@ -206,10 +208,10 @@ pub(crate) const ACTIONS: [Action; 31] = [
         );
     }),
     plain("git gc --prune=now", |s| {
-        quietly(s, &["gc", "-q", "--prune=now"])
+        quietly(s, &["gc", "-q", "--prune=now"]);
     }),
     plain("git pack-refs --all", |s| {
-        quietly(s, &["pack-refs", "--all"])
+        quietly(s, &["pack-refs", "--all"]);
     }),
     plain("git worktree add, prune", |s| {
         quietly(s, &["worktree", "add", "-q", "../linked", "other"]);
@@ -231,7 +233,10 @@ impl Action {
         let (mut actions, mut commits) = before.map_or((Vec::new(), Vec::new()), |deed| {
             // What this action takes away itself is not lost.
             let reachable = reachable(scene);
-            let kept = deed.commits.into_iter().filter(|one| reachable.contains(one));
+            let kept = deed
+                .commits
+                .into_iter()
+                .filter(|one| reachable.contains(one));
             (deed.actions, kept.collect())
         });
         actions.push(self);
@@ -280,7 +285,11 @@ impl Deed {
 
     fn check_branch(&self, scene: &Scene) -> Result<(), String> {
         let reachable = reachable(scene);
-        if self.commits.iter().any(|commit| !reachable.contains(commit)) {
+        if self
+            .commits
+            .iter()
+            .any(|commit| !reachable.contains(commit))
+        {
             return Err("the person's commit is lost".into());
         }
         let now = scene.tip("main").unwrap_or_default();
@@ -340,7 +349,10 @@ fn is_kept(scene: &Scene, mark: &str) -> bool {
     });
     let search = format!("-S{mark}");
     found || {
-        let (_, commits) = scene.try_git(&["log", "--all", "-m", "--format=%H", &search]);
+        let stashes = scene.git(&["stash", "list", "--format=%H"]);
+        let mut args = vec!["log", "--all", "-m", "--format=%H", &search];
+        args.extend(stashes.lines());
+        let (_, commits) = scene.try_git(&args);
         !commits.trim().is_empty()
     }
 }

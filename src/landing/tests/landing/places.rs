@@ -175,7 +175,7 @@ fn a_lock_of_somebody_elses_is_waited_for_and_left_alone() {
             matches!(&outcome, Outcome::Waiting { obstacle, .. } if obstacle.code() == "busy"),
             "{outcome:?}"
         );
-        assert_eq!(scene.locks(), [lock.clone()]);
+        assert_eq!(scene.locks(), std::slice::from_ref(&lock));
         fs::remove_file(lock).unwrap();
         assert_eq!(scene.status(), "");
         scene.lands();

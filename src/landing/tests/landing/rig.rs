@@ -64,8 +64,13 @@ pub(crate) fn git_ok(dir: &Path, args: &[&str]) -> String {
 impl Scene {
     /// A copy of the repository that every case begins with.
     pub(crate) fn new() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// The same in a directory of its own below another.
+    pub(crate) fn below(place: &Path) -> Self {
         let template = template();
-        let dir = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir_in(place).unwrap();
         let copied = Command::new("cp")
             .args(["-a", "."])
             .arg(dir.path())
