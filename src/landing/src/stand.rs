@@ -169,7 +169,7 @@ impl<'a> Files<'a> {
         Ok(found)
     }
 
-    /// Whether the index vouches that a file is as before, so that it need not be read.
+    /// Whether the index shows that a file is as before, so that it need not be read.
     fn is_known_old(
         &self,
         index: &git2::Index,

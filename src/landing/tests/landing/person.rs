@@ -302,7 +302,7 @@ impl Deed {
         self.check_not_reverted(scene)
     }
 
-    /// A later commit must not take the run's change out again without anybody's wish.
+    /// A later commit must not take the run's change out again unless somebody meant it to.
     fn check_not_reverted(&self, scene: &Scene) -> Result<(), String> {
         let to = scene.to.to_string();
         let range = format!("{to}..main");
