@@ -281,3 +281,94 @@ fn killed_again_while_it_recovers_beside_a_person_nothing_is_lost() {
         result.map_err(|what| format!("{first}, {second}, {place}: {what}"))
     });
 }
+
+/// The number of the first step of a landing with this name.
+fn step_named(name: &str) -> usize {
+    let is_named = |step: &usize| {
+        let scene = Scene::new();
+        let orders = Orders {
+            pause_at: *step,
+            kill_at: *step,
+            ..Orders::default()
+        };
+        let mut running = Running::start(&scene, orders);
+        let said = running.wait();
+        running.go_on();
+        said == Said::Paused(name.to_owned())
+    };
+    (1..).find(is_named).unwrap()
+}
+
+#[test]
+fn what_went_wrong_once_stays_right() {
+    let _kept = crate::rig::template();
+    for (step, when, actions) in [
+        (
+            "replace the index",
+            When::BesideRemovingLocks,
+            &[
+                "git switch",
+                "git pull",
+                "git merge",
+                "git reset --hard HEAD~1",
+            ][..],
+        ),
+        (
+            "move the branch",
+            When::BesideRemovingLocks,
+            &["git commit -am", "git switch -c", "edit the same file"],
+        ),
+        ("sync directories", When::Beside, &["save the same file"]),
+        (
+            "lock branch",
+            When::Beside,
+            &["git switch -c", "git switch to the same commit"],
+        ),
+        (
+            "exchange a file",
+            When::Beside,
+            &["edit the same file", "save the same file", "chmod"],
+        ),
+        (
+            "create a file",
+            When::Beside,
+            &["create the file that the commit creates"],
+        ),
+        (
+            "sync the branch",
+            When::AfterRemovingLocks,
+            &["git commit -am", "git commit --amend"],
+        ),
+    ] {
+        let number = step_named(step);
+        for name in actions {
+            let action = ACTIONS
+                .iter()
+                .position(|action| action.name == *name)
+                .unwrap();
+            case(number, action, when).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_commit_between_two_recoveries_meets_no_index_ahead_of_its_files() {
+    let _kept = crate::rig::template();
+    let landing = step_named("move the branch");
+    for step in 1..=steps(Task::Recover) {
+        let scene = Scene::new();
+        let orders = Orders {
+            kill_at: landing,
+            ..Orders::default()
+        };
+        assert_eq!(Running::start(&scene, orders).wait(), Said::Killed);
+        remove_locks(&scene);
+        scene.git(&["checkout", "-q", "--detach"]);
+        recover(&scene, step).unwrap();
+        remove_locks(&scene);
+        scene.git(&["commit", "-q", "--amend", "--allow-empty", "-m", "amended"]);
+        let recovered = recover_wholly(&scene).unwrap();
+        assert_eq!(scene.status(), "", "killed at {step}: {recovered}");
+        scene.is_sound().unwrap();
+    }
+}
