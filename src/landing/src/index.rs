@@ -231,8 +231,8 @@ pub(crate) fn prepare(
         .write()
         .map_err(git_write("write an index in", &follower.checkout.git_dir))?;
     if let Some(written) = &written {
-        let mode = fs::Permissions::from_mode(written.mode() & 0o777);
-        fs::set_permissions(&temporary, mode).map_err(io_at("set the mode of", &temporary))?;
+        let bits = fs::Permissions::from_mode(written.mode() & 0o777);
+        fs::set_permissions(&temporary, bits).map_err(io_at("set the mode of", &temporary))?;
     }
     // After a power cut an index without its content would make every use of git fail.
     let file = File::open(&temporary).map_err(io_at("open", &temporary))?;
