@@ -296,7 +296,7 @@ fn step_named(name: &str) -> usize {
         running.go_on();
         said == Said::Paused(name.to_owned())
     };
-    (1..).find(is_named).unwrap()
+    (1..100).find(is_named).unwrap()
 }
 
 #[test]
