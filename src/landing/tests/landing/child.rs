@@ -1,6 +1,6 @@
 //! The process that lands or recovers, pauses and is killed.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::io::Write;
 use std::path::Path;
 
@@ -11,15 +11,15 @@ use crate::rig::{MAIN, ORDERS, RUN, import, log_line};
 
 /// Counts steps; waits before one and is killed before another.
 struct Stopper {
-    count: Cell<usize>,
+    names: RefCell<Vec<String>>,
     pause_at: usize,
     kill_at: usize,
 }
 
 impl Observer for Stopper {
     fn before(&self, step: &str) {
-        let number = self.count.get() + 1;
-        self.count.set(number);
+        self.names.borrow_mut().push(step.to_owned());
+        let number = self.names.borrow().len();
         if number == self.pause_at {
             say(&format!("@pause {step}"));
             let mut line = String::new();
@@ -45,7 +45,7 @@ fn child() {
     };
     let parts: Vec<&str> = orders.split(' ').collect();
     let stopper = Stopper {
-        count: Cell::new(0),
+        names: RefCell::default(),
         pause_at: parts[1].parse().unwrap(),
         kill_at: parts[2].parse().unwrap(),
     };
@@ -69,5 +69,7 @@ fn child() {
         };
         format!("{:?}", land(&request, &mut journal, &stopper))
     };
-    say(&format!("@done {} {outcome}", stopper.count.get()));
+    let names = stopper.names.into_inner();
+    let (count, names) = (names.len(), names.join("|"));
+    say(&format!("@done {count} {outcome} @steps {names}"));
 }
