@@ -365,6 +365,8 @@ fn a_restore_killed_anywhere_is_finished() {
         assert_eq!(done(&root, &["log", "--format=%s"]), "first");
         assert_eq!(done(&root, &["status", "--porcelain"]), "");
         done(&root, &["fsck", "--no-dangling"]);
+        // Second names stay until the references go.
+        drop_refs(&root, &run()).unwrap();
         assert_eq!(leftovers(&root), Vec::<PathBuf>::new());
         assert!(!root.join("out").exists());
     });

@@ -245,8 +245,23 @@ impl<'a> Reader<'a, '_> {
         if let Some(message) = message {
             self.config.commit_message = message;
         }
-        let directory =
-            |view: View<'a>, report: &mut Report| settings::inner_path(view, "directory", report);
+        let directory = |view: View<'a>, report: &mut Report| {
+            let path = settings::inner_path(view, "directory", report)?;
+            // The engine would take one kind of its files for another, or all of the workspace for its own.
+            let first = path
+                .split('/')
+                .find(|part| !part.is_empty() && *part != ".");
+            if !matches!(first, None | Some(".workerctl" | "state")) {
+                return Some(path);
+            }
+            report.error(
+                "path-outside",
+                view.place(),
+                format!("`directory: {path}` is where the engine keeps other files"),
+                "write a directory of its own, such as `workspace/threads`",
+            );
+            None
+        };
         if let Some(path) = self.value("threads.directory", report, directory) {
             self.config.threads_dir = path;
         }

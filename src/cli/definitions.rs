@@ -9,7 +9,8 @@ use std::path::Path;
 
 use crate::catalog::{Catalog, schema};
 use crate::engine::definitions as loading;
-use crate::model::{Config, Problem, Severity};
+use crate::model::config::CONFIG_FILE;
+use crate::model::{Config, Diagnostic, Kind, Problem, Severity};
 use crate::protocol::WorkerView;
 pub(crate) use skill::{Form, FoundSkill, write};
 
@@ -89,6 +90,16 @@ impl Definitions {
             .iter()
             .map(|worker| WorkerView::of(worker, &self.catalog.problems))
             .collect()
+    }
+
+    /// Fails where the configuration is broken: what it says of places is not known then.
+    pub(crate) fn expect_known_config(&self) -> Result<(), Diagnostic> {
+        if self.catalog.config_is_known {
+            return Ok(());
+        }
+        let message = format!("`{CONFIG_FILE}` has an error, so where things lie is not known");
+        Err(Diagnostic::new(Kind::Definition, "config_unknown", message)
+            .hint("`workerctl check` shows what is wrong with it"))
     }
 
     /// The configuration, every default filled in.

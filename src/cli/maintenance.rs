@@ -64,6 +64,8 @@ pub(crate) fn rebuild_from(
     threads: &str,
     now: Timestamp,
 ) -> Result<Rebuilding, Diagnostic> {
+    refuse_where_served(workspace, state_dir)?;
+    refuse_store_of_another(workspace, state_dir)?;
     let directory = directory(state_dir);
     let threads = &places::below(workspace, threads)?;
     // Threads are looked for first: nothing is moved for a place that cannot be read.
@@ -84,8 +86,21 @@ pub(crate) fn rebuild_from(
             Diagnostic::new(Kind::Internal, "state_dir", message)
                 .hint("make it by hand, or name another with `--state-dir`")
         })?;
-    let report =
-        rebuild(&directory, OpenOptions::default(), &mut source).map_err(|error| told(&error))?;
+    let report = rebuild(&directory, OpenOptions::default(), &mut source).map_err(|error| {
+        let refused = told(&error);
+        // The former store may be sound: what could not be made does not replace it.
+        match aside
+            .as_deref()
+            .map(|aside| maintenance::put_back(&directory, aside))
+        {
+            None => refused,
+            Some(Ok(())) => refused.hint("the store is as it was before"),
+            Some(Err(error)) => refused.hint(format!(
+                "the former store lies aside and could not be put back: {}",
+                chain(&error)
+            )),
+        }
+    })?;
     identity::claim(workspace, state_dir)?;
     Ok(Rebuilding {
         aside: aside.map(|path| path.display().to_string()),
@@ -142,6 +157,30 @@ fn directory_of(
     match parent.strip_prefix(workspace) {
         Ok(below) => Directory::existing(workspace, &below.to_string_lossy()),
         Err(_) => Directory::existing(parent, "."),
+    }
+}
+
+/// Refuses where an engine with another state directory serves the workspace: it would lose its store.
+fn refuse_where_served(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    match holder(workspace)? {
+        Held::By {
+            state_dir: Some(other),
+            ..
+        } if real(Path::new(&other)) != real(state_dir) => {
+            let message = format!("an engine serves this workspace with its store in `{other}`");
+            Err(Diagnostic::new(Kind::Conflict, "engine_running", message)
+                .hint("end it with `workerctl drain` first"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to replace a store that this workspace does not note as its own.
+fn refuse_store_of_another(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
+    match identity::check(workspace, state_dir) {
+        Err(refused) if refused.code == identity::OTHER => Err(refused),
+        _ => Ok(()),
     }
 }
 

@@ -24,6 +24,8 @@ const ID: &str = "id";
 const NOTE: &str = "store";
 /// Most bytes that are read of either.
 const BYTES_MAX: u64 = 64 * 1024;
+/// Code of the refusal of a store that is not the one of the workspace.
+pub const OTHER: &str = "store_other";
 
 /// What a workspace notes of its store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,7 +129,11 @@ pub fn announce(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
 /// The id or the note cannot be written.
 pub fn claim(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     let note = Note {
-        store: fresh()?,
+        // In its old place it stays the same store: whoever is killed between the two writes has nothing to mend.
+        store: match noted(workspace)? {
+            Noted::This(note) if Path::new(&note.state_dir) == state_dir => note.store,
+            _ => fresh()?,
+        },
         state_dir: shown(state_dir),
         workspace: shown(&real(workspace)),
     };
@@ -254,8 +260,7 @@ fn other_store(workspace: &Path, state_dir: &Path, note: &Note) -> Diagnostic {
     let shown = state_dir.display();
     let message = format!("the store in `{shown}` is not the one of this workspace");
     let noted = workspace.join(WORKSPACE_FOLDER).join(NOTE);
-    refused("store_other", &message, state_dir, Some(note))
-        .hint("`workerctl store rebuild` moves this one aside and makes another of what the threads tell")
+    refused(OTHER, &message, state_dir, Some(note))
         .hint("`workerctl store init --state-dir DIR` starts afresh in an empty place")
         .hint(format!(
             "where this one is to be the workspace's from now on, remove `{}`",

@@ -226,3 +226,23 @@ pub fn quarantine(directory: &Path, now: Timestamp) -> Result<PathBuf, StoreErro
     sync_directory(directory).map_err(filed)?;
     Ok(aside)
 }
+
+/// Takes back [`quarantine`] where no other store was built: the database, payloads and witness return from `aside`.
+pub fn put_back(directory: &Path, aside: &Path) -> Result<(), StoreError> {
+    let shown = directory.display().to_string();
+    let filed = |error| from_file(&shown, error);
+    let _locked = lock_directory(directory, &shown, false)?;
+    // The database goes last: until it is there the store counts as moved aside.
+    for part in [PAYLOADS, witness::NAME, DATABASE] {
+        let from = aside.join(part);
+        if from.exists() {
+            if from.is_dir() {
+                // What the unfinished store has written there.
+                remove_tree(&directory.join(part)).map_err(filed)?;
+            }
+            fs::rename(&from, directory.join(part)).map_err(|error| from_io(&shown, error))?;
+        }
+    }
+    sync_directory(directory).map_err(filed)?;
+    fs::remove_dir(aside).map_err(|error| from_io(&shown, error))
+}

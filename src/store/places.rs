@@ -28,6 +28,7 @@ pub const LINKED: &str = "linked";
 /// A link stands below the workspace on the way to it, in it, or in place of the workspace's folder or in that.
 pub fn state_directory(workspace: &Path, asked: &Path) -> Result<PathBuf, Diagnostic> {
     let looked = resolved(workspace, asked).and_then(|found| {
+        refuse_around(workspace, &found)?;
         refuse_links_in(&found)?;
         LOOKED_INTO
             .iter()
@@ -42,6 +43,18 @@ pub fn state_directory(workspace: &Path, asked: &Path) -> Result<PathBuf, Diagno
     refuse_link(&folder)?;
     refuse_links_in(&folder)?;
     Ok(found)
+}
+
+/// What lies in a state directory must never count as files of the workspace: secrets and the store are there.
+fn refuse_around(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
+    if !workspace.starts_with(state_dir) {
+        return Ok(());
+    }
+    let message = format!(
+        "the state directory `{}` holds the workspace itself: its files would be taken for the workspace's",
+        state_dir.display()
+    );
+    Err(Diagnostic::new(Kind::Blocked, "state_dir", message))
 }
 
 /// A directory below the workspace that holds files of ours, such as that of threads.

@@ -80,7 +80,9 @@ pub(super) fn prepare(
         return Err(corrupt(shown, "its database is missing".to_owned()));
     }
     if let Some(aside) = moved_aside(directory).map_err(filed)?.pop() {
-        let reason = format!("it was moved aside to `{aside}` and has not been rebuilt");
+        let reason = format!(
+            "it was moved aside to `{aside}` and has not been rebuilt; what lies there can be moved back"
+        );
         return Err(corrupt(shown, reason));
     }
     if !options.create {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::misuse::elsewhere;
 use crate::workspace::daemon::Daemon;
+use crate::workspace::disk::Small;
 use crate::workspace::{Done, Workspace, eventually, skip};
 
 const SKILLS: &str = r#"  - {id: good, description: d, run: "true"}"#;
@@ -89,7 +90,9 @@ fn a_command_without_the_state_directory_of_the_daemon_is_told_where_that_is() {
     fs::remove_file(workspace.root.join(".workerctl/store")).unwrap();
     with(&workspace, &of_daemon, &["runs"]).expect_code(0);
     with(&workspace, &other, &["runs"]).expect_code(6);
-    with(&workspace, &other, &["store", "rebuild"]).expect_code(0);
+    // It is replaced by none either, until it is the workspace's again, as the hint says.
+    with(&workspace, &other, &["store", "rebuild"]).expect_code(6);
+    fs::remove_file(workspace.root.join(".workerctl/store")).unwrap();
     with(&workspace, &other, &["runs"]).expect_code(0);
     // A store that is moved is known again.
     let moved = workspace.home.join("moved");
@@ -162,5 +165,75 @@ fn a_kill_between_the_writes_of_the_id_leaves_a_workspace_that_can_be_used() {
             }
             workspace.run(&["run", "good"]).expect_code(0);
         }
+    }
+}
+
+#[test]
+fn a_rebuild_takes_no_store_from_whoever_has_it() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let daemon = Daemon::start(&workspace);
+    workspace.run(&["run", "good"]).expect_code(0);
+    // Another state directory, while the daemon serves the workspace.
+    let other = workspace.home.join("other");
+    let refused = with(&workspace, &other, &["store", "rebuild", "--json"]).expect_code(8);
+    assert_eq!(refused.refusal(), "engine_running");
+    assert!(!other.exists(), "nothing was made");
+    daemon.stop();
+    assert_eq!(runs(&workspace), 1);
+    // The store of another workspace.
+    let neighbour = Workspace::with_skills(SKILLS);
+    neighbour.run(&["run", "good"]).expect_code(0);
+    let refused = with(
+        &workspace,
+        neighbour.state(),
+        &["store", "rebuild", "--json"],
+    );
+    assert_eq!(refused.expect_code(6).refusal(), "store_other");
+    assert_eq!(runs(&neighbour), 1);
+    // A configuration that may name another place of threads.
+    workspace.write("workerctl.yaml", "threads: {directory: logs\n");
+    let refused = workspace
+        .run(&["store", "rebuild", "--json"])
+        .expect_code(4);
+    assert_eq!(refused.refusal(), "config_unknown");
+    workspace.write("workerctl.yaml", "");
+    assert_eq!(runs(&workspace), 1);
+}
+
+#[test]
+fn a_rebuild_for_which_there_is_no_space_leaves_the_store_as_it_was() {
+    let Some(small) = Small::create(24) else {
+        return;
+    };
+    let workspace = Workspace::with_skills(SKILLS);
+    let state = small.path().join("state");
+    with(&workspace, &state, &["run", "good"]).expect_code(0);
+    small.fill();
+    let refused = with(&workspace, &state, &["store", "rebuild"]).expect_code(6);
+    assert!(refused.stderr.contains("as it was before"), "{refused:?}");
+    fs::remove_file(small.path().join("filler")).unwrap();
+    let listed = with(&workspace, &state, &["runs", "--json"]).expect_code(0);
+    assert_eq!(listed.value()["runs"].as_array().unwrap().len(), 1);
+    let sound = with(&workspace, &state, &["store", "verify"]).expect_code(0);
+    assert!(!sound.stdout.contains("aside"), "{sound:?}");
+}
+
+#[test]
+fn a_state_directory_around_the_workspace_is_refused() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let parent = workspace.root.parent().unwrap().to_path_buf();
+    for around in [workspace.root.clone(), parent] {
+        let refused = with(&workspace, &around, &["run", "good", "--json"]).expect_code(6);
+        assert_eq!(refused.refusal(), "state_dir");
+        assert!(!around.join("store").exists(), "nothing was made");
+    }
+    for directory in [".", "./", ".workerctl/threads", "state/live"] {
+        let config = format!("threads: {{directory: {directory}}}\n");
+        workspace.write("workerctl.yaml", &config);
+        let told = workspace.run(&["check"]).expect_code(4);
+        assert!(
+            told.stderr.contains("other files") || told.stdout.contains("other files"),
+            "{told:?}"
+        );
     }
 }

@@ -43,6 +43,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             Ok(Exit::Ok)
         }
         What::Verify => {
+            maintenance::check_identity(&site.workspace, &site.state_dir)?;
             let report = maintenance::verify(&site.state_dir)?;
             let threads = verify::newest(&site, None, None)?;
             if session.json() {
@@ -61,6 +62,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         }
         What::Rebuild => {
             let definitions = Definitions::load(&site.workspace);
+            definitions.expect_known_config()?;
             let done = maintenance::rebuild_from(
                 &site.workspace,
                 &site.state_dir,
