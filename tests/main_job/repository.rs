@@ -211,3 +211,23 @@ fn what_is_damaged_is_named_and_mended_by_the_command_that_is_told() {
         workspace.run(&["run", "change"]).expect_code(0);
     }
 }
+
+/// `check` takes the names of branches that git takes, and no others.
+#[test]
+fn names_of_branches_are_those_of_git() {
+    let workspace = Workspace::new();
+    for name in [
+        "a", "a/b", "käse", "a.", "a./b", ".a", "a/.b", "a..b", "a.lock", "a.lock/b", "a.LOCK",
+        "a b", "a\tb", "a\u{7f}", "a\u{a0}b", "a\u{85}", "a~", "a^", "a:b", "a?", "a*", "a[b",
+        "a]", "a\\b", "a@{b", "a@b", "{a}", "/a", "a/", "a//b", "-a", "a-", "a/-b", "HEAD",
+        "a/HEAD", "head",
+    ] {
+        let by_git = workspace
+            .program("git")
+            .args(["check-ref-format", "--branch", name])
+            .output()
+            .unwrap();
+        let ours = workerctl::model::isolation::branch_name(name);
+        assert_eq!(ours.is_ok(), by_git.status.success(), "{name:?}: {ours:?}");
+    }
+}

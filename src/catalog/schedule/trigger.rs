@@ -7,6 +7,7 @@ use crate::catalog::report::Report;
 use crate::catalog::settings::inner_path;
 use crate::catalog::tree::Data;
 use crate::catalog::view::View;
+use crate::model::isolation::branch_name;
 use crate::model::schedule::{AfterWhen, Dst, Fold, Gap, Trigger};
 use crate::model::{Place, SkillRef};
 use crate::schedule::Expression;
@@ -339,33 +340,18 @@ fn on_commit(view: View<'_>, report: &mut Report) -> Option<Trigger> {
         _ => view,
     };
     let text = named.filled_text("branch", report)?;
-    let branch = text.trim();
-    let branch = branch.strip_prefix("refs/heads/").unwrap_or(branch);
-    if !is_branch(branch) {
-        report.error(
-            "schedule-branch",
-            named.place(),
-            format!("`{}` cannot be the name of a branch", shown(&text)),
-            "write its short name, such as `main`",
-        );
-        return None;
+    match branch_name(text.trim()) {
+        Ok(branch) => Some(Trigger::OnCommit {
+            branch: branch.to_owned(),
+        }),
+        Err(why) => {
+            report.error(
+                "schedule-branch",
+                named.place(),
+                format!("`{}` cannot be the name of a branch: {why}", shown(&text)),
+                "write its short name, such as `main`",
+            );
+            None
+        }
     }
-    Some(Trigger::OnCommit {
-        branch: branch.to_owned(),
-    })
-}
-
-/// Whether git allows the name.
-fn is_branch(name: &str) -> bool {
-    let forbidden = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c);
-    let parts_fit = name.split('/').all(|part| {
-        let lock = part.len() >= 5 && part.get(part.len() - 5..) == Some(".lock");
-        !part.is_empty() && !part.starts_with('.') && !part.ends_with('.') && !lock
-    });
-    parts_fit
-        && !name.starts_with('-')
-        && !name.contains("..")
-        && !name.contains("@{")
-        && !["@", "HEAD"].contains(&name)
-        && !name.contains(forbidden)
 }
