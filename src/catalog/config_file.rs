@@ -2,8 +2,9 @@
 
 use super::document;
 use super::http_settings;
+use super::isolation::{self, PushTo};
 use super::keys::{
-    CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS,
+    CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS, CONFIG_TREES,
     report_unknown_but,
 };
 use super::open::Root;
@@ -31,6 +32,9 @@ const OUTPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Bytes that the list of skills in the description of a tool may have.
 const LIST_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1_048_576;
 
+/// Trees that runs may work in.
+const TREES_MAX: u64 = 1_024;
+
 /// Longest that a call over the Model Context Protocol may wait for its run.
 const WAIT_MS_MAX: u64 = 24 * 3_600_000;
 
@@ -48,6 +52,12 @@ const ORIGINS: &[&str] = &[
     "metrics.directory",
     "hooks.post_tools",
     "hooks.post_commit",
+    "branch",
+    "push",
+    "land_wait",
+    "trees.max",
+    "trees.min_free",
+    "trees.idle",
     "timeout",
     "grace",
     "drain_grace",
@@ -78,6 +88,10 @@ const EVALUATED: &[&str] = &[
     "threads",
     "metrics",
     "hooks",
+    "branch",
+    "push",
+    "land_wait",
+    "trees",
     "timeout",
     "grace",
     "drain_grace",
@@ -130,6 +144,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.numbers(report);
     reader.texts(report);
     reader.hooks(report);
+    reader.landing(report);
     reader.skills(report);
     reader.mcp(report);
     reader.mcp_over_http(report);
@@ -220,6 +235,7 @@ impl<'a> Reader<'a, '_> {
         }
         for (key, known) in [
             ("queue", CONFIG_QUEUE),
+            ("trees", CONFIG_TREES),
             ("commit", CONFIG_COMMIT),
             ("threads", CONFIG_DIRECTORY),
             ("metrics", CONFIG_DIRECTORY),
@@ -289,6 +305,33 @@ impl<'a> Reader<'a, '_> {
             self.config.skills.untrusted =
                 read.unwrap_or_else(|| FAMILIES.map(str::to_owned).to_vec());
         }
+    }
+
+    fn landing(&mut self, report: &mut Report) {
+        self.config.branch = self.value("branch", report, isolation::branch);
+        self.config.push = self
+            .value("push", report, isolation::push)
+            .and_then(PushTo::remote);
+        let wait = self.value("land_wait", report, |view, report| {
+            view.millis("land_wait", report)
+        });
+        let max = self.value("trees.max", report, |view, report| {
+            view.whole("max", 1..=TREES_MAX, report)
+        });
+        let min_free = self.value("trees.min_free", report, |view, report| {
+            isolation::bytes(view, "min_free", report)
+        });
+        let idle = self.value("trees.idle", report, |view, report| {
+            view.millis("idle", report)
+        });
+        let config = &mut *self.config;
+        config.land_wait_ms = wait.unwrap_or(config.land_wait_ms);
+        let trees = &mut config.trees;
+        trees.max = max
+            .and_then(|max| u32::try_from(max).ok())
+            .unwrap_or(trees.max);
+        trees.min_free_bytes = min_free.unwrap_or(trees.min_free_bytes);
+        trees.idle_ms = idle.unwrap_or(trees.idle_ms);
     }
 
     fn mcp(&mut self, report: &mut Report) {

@@ -34,6 +34,10 @@ pub(crate) const WORKER_FILE: &[&str] = &[
     "agent",
     "sandbox",
     "isolation",
+    "branch",
+    "keep",
+    "local",
+    "push",
     "mcp",
     "cli",
     "reporting",
@@ -134,6 +138,13 @@ pub(crate) const SKILL: &[&str] = &[
     "model",
     "sandbox",
     "isolation",
+    "branch",
+    "writes",
+    "keep",
+    "local",
+    "parallel",
+    "push",
+    "filtered",
     "approval_required",
     "human_checkpoints",
     "schedule",
@@ -154,6 +165,40 @@ pub(crate) const SKILL: &[&str] = &[
     "toolsets",
     "files",
     "context",
+];
+
+/// Keys of a skill that are evaluated; all others are kept as data.
+pub(crate) const SKILL_EVALUATED: &[&str] = &[
+    "id",
+    "name",
+    "description",
+    "file",
+    "path",
+    "interface",
+    "run",
+    "verification",
+    "mutating",
+    "idempotent",
+    "on_crash",
+    "timeout",
+    "max_runtime",
+    "retry",
+    "cwd",
+    "shell",
+    "env",
+    "hooks",
+    "commit",
+    "instructions",
+    "schedule",
+    "cron",
+    "isolation",
+    "branch",
+    "writes",
+    "keep",
+    "local",
+    "parallel",
+    "push",
+    "filtered",
 ];
 
 /// The `interface` map.
@@ -201,6 +246,12 @@ pub(crate) const ENV: &[&str] = &["name", "credential"];
 
 /// The `commit` map of a worker or a skill.
 pub(crate) const COMMIT: &[&str] = &["message"];
+
+/// `branch` as a map.
+pub(crate) const BRANCH: &[&str] = &["name", "create"];
+
+/// An item of `local` as a map.
+pub(crate) const LOCAL: &[&str] = &["path", "link"];
 
 /// A schedule as a map.
 pub(crate) const SCHEDULE: &[&str] = &[
@@ -262,6 +313,10 @@ pub(crate) const CONFIG: &[&str] = &[
     "threads",
     "metrics",
     "hooks",
+    "branch",
+    "push",
+    "land_wait",
+    "trees",
     "timeout",
     "grace",
     "drain_grace",
@@ -278,6 +333,9 @@ pub(crate) const CONFIG_COMMIT: &[&str] = &["author", "message"];
 
 /// `queue` of workerctl.yaml.
 pub(crate) const CONFIG_QUEUE: &[&str] = &["max"];
+
+/// `trees` of workerctl.yaml.
+pub(crate) const CONFIG_TREES: &[&str] = &["max", "min_free", "idle"];
 
 /// `skills` of workerctl.yaml.
 pub(crate) const CONFIG_SKILLS: &[&str] = &["families", "personal", "roots", "untrusted"];
@@ -306,6 +364,8 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("retries", "retry"),
     ("secrets", "env"),
     ("environment", "env"),
+    ("worktree", "isolation"),
+    ("use_worktree", "isolation"),
 ];
 
 /// Says which keys of a map are not known, and which of them look like one that is.

@@ -17,6 +17,7 @@ mod http_settings;
 mod identity;
 pub mod input_schema;
 mod interface;
+mod isolation;
 mod keys;
 mod listing;
 mod load;

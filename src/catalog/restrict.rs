@@ -49,10 +49,6 @@ pub(crate) fn report_unknown(map: View<'_>, report: &mut Report) {
 
 /// What the engine that loads the catalog can give.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is an independent ability of the engine"
-)]
 pub struct Provides {
     /// Instructions have an executor.
     pub instructions: bool,
@@ -60,8 +56,6 @@ pub struct Provides {
     pub approval: bool,
     /// Commands can be kept in a sandbox.
     pub sandbox: bool,
-    /// Runs can have a work tree of their own.
-    pub isolation: bool,
 }
 
 /// Rejects keys whose restriction cannot be understood.
@@ -99,22 +93,17 @@ fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
     }
 }
 
-/// Why a definition may not run: what it asks for and this engine does not give.
-pub(crate) fn reasons<'a>(
-    get: impl Fn(&str) -> Option<View<'a>>,
+/// Why a definition may not run that asks for a sandbox which this engine does not give.
+pub(crate) fn sandbox(
+    view: Option<View<'_>>,
     provides: Provides,
     report: &mut Report,
-) -> Vec<Unavailable> {
-    let mut found = Vec::new();
-    for (key, given, off) in [
-        ("sandbox", provides.sandbox, ["none", "off", "optional"]),
-        ("isolation", provides.isolation, ["none", "off", "in_place"]),
-    ] {
-        let Some(view) = get(key) else {
-            continue;
-        };
-        let text = view.scalar_text();
-        if key == "sandbox" && text.as_deref() == Some("optional") && !given {
+) -> Option<Unavailable> {
+    let view = view.filter(|_| !provides.sandbox)?;
+    let text = view.scalar_text();
+    match text.as_deref() {
+        Some("none" | "off" | "false") => return None,
+        Some("optional") => {
             report.warning(
                 "sandbox-absent",
                 view.place(),
@@ -122,25 +111,22 @@ pub(crate) fn reasons<'a>(
                     .to_owned(),
                 "write `sandbox: required` where they must not, or leave it out",
             );
+            return None;
         }
-        let asked = !matches!(view.data(), Data::Bool(false))
-            && text.as_deref().is_none_or(|text| !off.contains(&text));
-        if asked && !given {
-            let shown = text.unwrap_or_else(|| view.kind().to_owned());
-            let reason = format!("`{key}: {shown}` is asked for and not supported");
-            report.note(
-                &format!("{key}-unsupported"),
-                view.place(),
-                reason.clone(),
-                &format!("remove `{key}`, or wait for a version that supports it"),
-            );
-            found.push(Unavailable {
-                code: key.to_owned(),
-                reason,
-            });
-        }
+        _ => {}
     }
-    found
+    let shown = text.unwrap_or_else(|| view.kind().to_owned());
+    let reason = format!("`sandbox: {shown}` is asked for and not supported");
+    report.note(
+        "sandbox-unsupported",
+        view.place(),
+        reason.clone(),
+        "remove `sandbox`, or wait for a version that supports it",
+    );
+    Some(Unavailable {
+        code: "sandbox".to_owned(),
+        reason,
+    })
 }
 
 /// Why a definition that asks for approval may not run.

@@ -1,51 +1,26 @@
 //! Builds one skill from its keys in worker.yaml, its own file and what its worker sets for all.
 
 mod inherit;
+mod placement;
 
 use sha2::{Digest, Sha256};
 
 use super::checks;
 use super::identity::check_id;
-use super::keys::{SKILL, report_unknown};
+use super::keys::{SKILL, SKILL_EVALUATED, report_unknown};
 use super::listing::{FileOf, Files, Item};
 use super::report::Report;
 use super::restrict;
+use super::run;
 use super::skill_file::SkillFile;
 use super::texts::{self, PendingText};
 use super::view::View;
 use super::worker::WorkerPart;
-use super::{interface, run};
 use crate::model::definition::{RunText, Unavailable};
 use crate::model::{Place, Skill, SkillRef};
 
 /// Longest description in characters before it is told.
 const DESCRIPTION_CHARS: usize = 1_024;
-
-/// Keys that are evaluated here; all others are kept as data.
-const EVALUATED: &[&str] = &[
-    "id",
-    "name",
-    "description",
-    "file",
-    "path",
-    "interface",
-    "run",
-    "verification",
-    "mutating",
-    "idempotent",
-    "on_crash",
-    "timeout",
-    "max_runtime",
-    "retry",
-    "cwd",
-    "shell",
-    "env",
-    "hooks",
-    "commit",
-    "instructions",
-    "schedule",
-    "cron",
-];
 
 /// The keys of a skill: those in worker.yaml win over those in its own file.
 #[derive(Debug, Clone, Copy)]
@@ -170,12 +145,8 @@ impl<'a, 'i> Builder<'a, 'i> {
         let instructions = self.instructions(&run, report).ok()?;
         self.why_unavailable(&run, report);
         self.check_input_schema(&run, report);
-        let interface = self
-            .layers
-            .get("interface")
-            .map(|view| interface::read(view, report))
-            .unwrap_or_default();
-        self.texts.extend(interface.texts);
+        let interface = self.interface(report);
+        let placement = self.placement(mutating, &interface.outputs, report);
         let verification = self.verification(report);
         let hooks = self.hooks(report);
         let idempotent = self.flag("idempotent", report);
@@ -215,6 +186,14 @@ impl<'a, 'i> Builder<'a, 'i> {
             hooks: join(&self.worker.post_tools, hooks.post_tools),
             post_commit: join(&self.worker.post_commit, hooks.post_commit),
             commit_message: self.commit_message(report),
+            isolation: placement.isolation,
+            branch: placement.branch,
+            writes: placement.writes,
+            keep: placement.keep,
+            local: placement.local,
+            parallel: placement.parallel,
+            push: placement.push,
+            filtered_stored: placement.filtered_stored,
             unavailable: Vec::new(),
             digest: self.digest(),
             kept: self.kept(),
@@ -438,12 +417,11 @@ impl<'a, 'i> Builder<'a, 'i> {
                 reason: format!("`{path}` does not exist"),
             });
         }
-        let reasons = restrict::reasons(
-            |key| self.layers.get(key),
+        self.unavailable.extend(restrict::sandbox(
+            self.layers.get("sandbox"),
             self.worker.options.provides,
             report,
-        );
-        self.unavailable.extend(reasons);
+        ));
         if *run == RunText::Instructions
             && !self.worker.options.provides.instructions
             && !self.file_is_missing()
@@ -484,7 +462,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         let mut kept = serde_json::Map::new();
         for layer in [self.layers.file, self.layers.inline].into_iter().flatten() {
             for (key, value) in layer.entries() {
-                if !EVALUATED.contains(&key) {
+                if !SKILL_EVALUATED.contains(&key) {
                     kept.insert(key.to_owned(), value.json());
                 }
             }

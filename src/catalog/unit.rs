@@ -38,6 +38,11 @@ const EVALUATED: &[&str] = &[
     "timeout",
     "max_runtime",
     "verification",
+    "isolation",
+    "branch",
+    "keep",
+    "local",
+    "push",
 ];
 
 /// Keys of the `worker` map that have a field of their own.

@@ -9,7 +9,7 @@ use super::settings::{self, ATTEMPTS_MAX, BACKOFF_INITIAL_MS};
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
 use super::view::View;
-use super::{Options, identity::Identity};
+use super::{Options, identity::Identity, isolation};
 use crate::model::definition::{HookText, Mode, Shell, Unavailable};
 use crate::model::spec::Retry;
 use crate::model::{Config, Place};
@@ -58,6 +58,8 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) cwd: String,
     pub(crate) shell: Shell,
     pub(crate) env: settings::Env,
+    pub(crate) placement: isolation::Placement,
+    pub(crate) config: &'a Config,
 }
 
 /// Where a worker stands and what it is read with.
@@ -88,6 +90,10 @@ pub(crate) fn read<'a>(
         schedule_missing,
     } = mode(root, execution, report);
     let own = |key: &str| written(root, key).or_else(|| in_execution(key));
+    let placed = |key: &str| match key {
+        "isolation" => own(key),
+        _ => written(root, key),
+    };
     let mut part = WorkerPart {
         id: identity.id.clone(),
         root: around.root,
@@ -98,7 +104,9 @@ pub(crate) fn read<'a>(
         scheduled,
         schedule_missing,
         model: in_execution("model").and_then(|view| view.text("model", report)),
-        unavailable: restrict::reasons(own, around.options.provides, report),
+        unavailable: restrict::sandbox(own("sandbox"), around.options.provides, report)
+            .into_iter()
+            .collect(),
         texts: Vec::new(),
         verification: written(root, "verification")
             .map(|view| checks::read(view, report))
@@ -118,6 +126,8 @@ pub(crate) fn read<'a>(
         env: written(root, "env")
             .map(|view| settings::env(view, report))
             .unwrap_or_default(),
+        placement: isolation::read(placed, around.config, report),
+        config: around.config,
     };
     if part.verification.approval_required {
         part.unavailable

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::definition::HookText;
+use super::isolation::{BranchChoice, TreeLimits};
 use super::mcp_settings::McpSettings;
 use super::skill_roots::SkillRoots;
 
@@ -42,6 +43,18 @@ pub struct Config {
     pub output_bytes_max: u64,
     /// How long the hidden refs of runs that did not succeed are kept, in milliseconds.
     pub keep_refs_ms: u64,
+    /// The branch that results land on where neither skill nor worker names one.
+    #[serde(default)]
+    pub branch: Option<BranchChoice>,
+    /// The remote that landed results are pushed to where neither skill nor worker names one.
+    #[serde(default)]
+    pub push: Option<String>,
+    /// How long a result waits for a checkout that is in the way, in milliseconds.
+    #[serde(default = "land_wait_ms")]
+    pub land_wait_ms: u64,
+    /// Bounds of the trees that runs work in.
+    #[serde(default)]
+    pub trees: TreeLimits,
     /// Hours in which no schedule is due that names none of its own, 0 to 23.
     #[serde(default)]
     pub blocked_hours: Vec<u8>,
@@ -57,6 +70,11 @@ pub struct Config {
     /// Where each value comes from: `default`, `workerctl.yaml:3`.
     #[serde(default)]
     pub origins: BTreeMap<String, String>,
+}
+
+/// Ten minutes.
+const fn land_wait_ms() -> u64 {
+    600_000
 }
 
 impl Default for Config {
@@ -76,6 +94,10 @@ impl Default for Config {
             drain_grace_ms: 60_000,
             output_bytes_max: 10 * 1024 * 1024,
             keep_refs_ms: 14 * 24 * 3_600_000,
+            branch: None,
+            push: None,
+            land_wait_ms: land_wait_ms(),
+            trees: TreeLimits::default(),
             blocked_hours: Vec::new(),
             skills: SkillRoots::default(),
             mcp: McpSettings::default(),

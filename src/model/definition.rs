@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::ids::SkillRef;
+use super::isolation::{BranchChoice, Isolation, LocalEntry};
 use super::problem::Place;
 use super::spec::{OnCrash, OutputKind, Retry};
 
@@ -261,6 +262,30 @@ pub struct Skill {
     pub post_commit: Vec<HookText>,
     /// Template of the commit message, where the definition has one.
     pub commit_message: Option<String>,
+    /// Where its runs work, where the definition says; else a mutating one works in a tree of its own.
+    #[serde(default)]
+    pub isolation: Option<Isolation>,
+    /// The branch that its results land on, where the skill, its worker or the configuration says.
+    #[serde(default)]
+    pub branch: Option<BranchChoice>,
+    /// Patterns of what runs in the checkout may write besides declared outputs.
+    #[serde(default)]
+    pub writes: Vec<String>,
+    /// Ignored paths that stay in a tree from run to run.
+    #[serde(default)]
+    pub keep: Vec<String>,
+    /// Paths of the checkout that a tree is given.
+    #[serde(default)]
+    pub local: Vec<LocalEntry>,
+    /// Whether a run may go beside other mutating runs of the repository.
+    #[serde(default)]
+    pub parallel: bool,
+    /// The remote that a landed result is pushed to, where the skill, its worker or the configuration names one.
+    #[serde(default)]
+    pub push: Option<String>,
+    /// Whether it works on stored bytes where git filters files.
+    #[serde(default)]
+    pub filtered_stored: bool,
     /// Why it may not run; empty: it may.
     pub unavailable: Vec<Unavailable>,
     /// SHA-256 of what it was read from, in hex.

@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::isolation::{Trees, branch, push};
 use super::schedule::hours;
 use super::shared::{Hooks, anything, duration};
 
@@ -23,6 +24,17 @@ pub struct ConfigFile {
     pub metrics: Option<Directory>,
     /// Commands that are told about runs, before those of workers and skills.
     pub hooks: Option<Hooks>,
+    /// The branch that results land on where neither skill nor worker names one.
+    #[schemars(schema_with = "branch")]
+    pub branch: Option<String>,
+    /// The remote that landed results are pushed to where neither skill nor worker names one; `true` is `origin`.
+    #[schemars(schema_with = "push")]
+    pub push: Option<String>,
+    /// How long a result waits to land while a lock or changed files are in its way.
+    #[schemars(schema_with = "duration")]
+    pub land_wait: Option<String>,
+    /// Bounds of the trees that runs work in.
+    pub trees: Option<Trees>,
     /// Limit of one attempt where the skill has none.
     #[schemars(schema_with = "duration")]
     pub timeout: Option<String>,

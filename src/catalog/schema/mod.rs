@@ -4,12 +4,14 @@
 //! problem with its place and accepts more than a schema can say. A test holds both to the same keys.
 
 mod config;
+mod isolation;
 mod schedule;
 mod shared;
 mod skill;
 mod worker;
 
 pub use config::ConfigFile;
+pub use isolation::{Branch, Local, Trees};
 pub use schedule::{Blackout, CatchUpMap, Follows, OnCommit, ScheduleMap, ShiftOfClock, Watch};
 pub use shared::{Backoff, Check, Commit, Hook, Hooks, Retry, VerificationMap};
 pub use skill::{Input, Interface, Output, RunScript, SkillFile, SkillKeys};
@@ -55,10 +57,12 @@ fn of<T: JsonSchema>(title: &str) -> serde_json::Value {
 /// Keys that must stand. They are named here because a field whose schema is written by hand counts as
 /// required, whatever its type says.
 const REQUIRED: &[(&str, &[&str])] = &[
+    ("Branch", &["name"]),
     ("Hook", &["command"]),
     ("Identity", &["id"]),
     ("Input", &["name"]),
     ("Follows", &["skill"]),
+    ("Local", &["path"]),
     ("OnCommit", &["branch"]),
     ("Retry", &["max_attempts"]),
     ("RunScript", &["script"]),

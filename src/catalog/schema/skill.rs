@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::isolation::{branch, filtered, isolation, local, push};
 use super::schedule::schedules;
 use super::shared::{
     Commit, Env, Hooks, Retry, anything, duration, env, text, texts, verification,
@@ -86,9 +87,30 @@ pub struct SkillKeys {
     /// `none` or `required`; where it is required and not supported the skill is unavailable.
     #[schemars(schema_with = "anything")]
     pub sandbox: Option<String>,
-    /// `none` or `worktree`; where it is not supported the skill is unavailable.
-    #[schemars(schema_with = "anything")]
+    /// Where its runs work: `worktree`, a tree of their own, the default where it is mutating; or `in_place`, the
+    /// checkout, where its declared outputs and what `writes` names are their own.
+    #[schemars(schema_with = "isolation")]
     pub isolation: Option<String>,
+    /// The branch that its results land on.
+    #[schemars(schema_with = "branch")]
+    pub branch: Option<String>,
+    /// With `isolation: in_place`, paths and patterns of what it writes besides its declared outputs.
+    #[schemars(schema_with = "texts")]
+    pub writes: Option<Vec<String>>,
+    /// Ignored directories and files, such as `node_modules/`, that stay in its tree from run to run.
+    #[schemars(schema_with = "texts")]
+    pub keep: Option<Vec<String>>,
+    /// Paths of the checkout that its tree is given, such as `.env`.
+    #[schemars(schema_with = "local")]
+    pub local: Option<String>,
+    /// Whether its runs may go beside other mutating runs of the repository.
+    pub parallel: Option<bool>,
+    /// The remote that its landed results are pushed to; `true` is `origin`.
+    #[schemars(schema_with = "push")]
+    pub push: Option<String>,
+    /// `stored`: it can work on files as git stores them, where git filters them.
+    #[schemars(schema_with = "filtered")]
+    pub filtered: Option<String>,
     /// Whether a person must approve.
     pub approval_required: Option<bool>,
     /// What a person looks at: recorded as not run, never as passed.

@@ -50,6 +50,8 @@ fn schemas_and_loader_know_the_same_keys() {
         (&worker, "/$defs/Hook", keys::HOOK),
         (&worker, "/$defs/Env", keys::ENV),
         (&worker, "/$defs/Commit", keys::COMMIT),
+        (&worker, "/$defs/Branch", keys::BRANCH),
+        (&worker, "/$defs/Local", keys::LOCAL),
         (&worker, "/$defs/ScheduleMap", keys::SCHEDULE),
         (&worker, "/$defs/Follows", keys::AFTER),
         (&worker, "/$defs/Watch", keys::WATCH),
@@ -61,6 +63,7 @@ fn schemas_and_loader_know_the_same_keys() {
         (&config, "/$defs/ConfigCommit", keys::CONFIG_COMMIT),
         (&config, "/$defs/Queue", keys::CONFIG_QUEUE),
         (&config, "/$defs/Directory", keys::CONFIG_DIRECTORY),
+        (&config, "/$defs/Trees", keys::CONFIG_TREES),
     ] {
         assert_eq!(properties(root, pointer), sorted(known), "{pointer}");
     }
@@ -149,6 +152,9 @@ fn what_loads_is_accepted() {
         "worker: {id: w}\nschedule: {cron: \"0 9 * * *\", catch_up: {mode: all, window: 1h}, pause_on_failure: true}\n",
         "worker: {id: w}\nschedule: {after: {skill: a/b, on: always}, overlap: buffer_one, inputs: {n: 1}}\n",
         "worker: {id: w}\nskills: [{id: a, run: x, cron: {schedule: \"@daily\", enabled: true, max_concurrent: 1}}]\n",
+        "worker: {id: w}\nbranch: reports\nkeep: target\nlocal: [.env, {path: node_modules/, link: true}]\npush: true\n",
+        "worker: {id: w}\nskills: [{id: a, mutating: true, isolation: worktree, branch: {name: r, create: true}, parallel: true, push: o, filtered: stored}]\n",
+        "worker: {id: w}\nskills: [{id: a, mutating: true, isolation: in-place, writes: [data/, '*.md']}]\n",
         "worker: {id: w}\nhooks: {post_tools: x}\nretry: {max_attempts: 2, backoff: 3s, on: execution}\n",
     ] {
         assert!(accepts(&worker, &worker, &yaml_to_json(text)), "{text}");
@@ -157,7 +163,7 @@ fn what_loads_is_accepted() {
     let front = STANDALONE.split("---").nth(1).expect("frontmatter");
     assert!(accepts(&skill, &skill, &yaml_to_json(front)));
     let config = super::config();
-    let text = "timezone: UTC\nqueue: {max: 5}\nhooks: {post_commit: {command: x, timeout: 5s}}\n";
+    let text = "timezone: UTC\nbranch: main\npush: false\nland_wait: 5m\ntrees: {max: 2, min_free: 512MiB, idle: 1d}\nqueue: {max: 5}\nhooks: {post_commit: {command: x, timeout: 5s}}\n";
     assert!(accepts(&config, &config, &yaml_to_json(text)));
 }
 
@@ -175,6 +181,10 @@ fn what_is_rejected_is_refused() {
         "worker: {id: w}\nschedule: {cron: \"@daily\", overlap: both}\n",
         "worker: {id: w}\nschedule: {after: {on: always}}\n",
         "worker: {id: w}\nschedule: [true]\n",
+        "worker: {id: w}\nbranch: {create: true}\n",
+        "worker: {id: w}\nlocal: [{link: true}]\n",
+        "worker: {id: w}\nskills: [{id: a, filtered: true}]\n",
+        "worker: {id: w}\nisolation: auto\n",
     ] {
         assert!(!accepts(&worker, &worker, &yaml_to_json(text)), "{text}");
     }

@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::isolation::{branch, isolation, local, push};
 use super::schedule::schedules;
 use super::shared::{
     Commit, Env, Hooks, Retry, anything, duration, env, text, texts, verification,
@@ -89,9 +90,21 @@ pub struct WorkerFile {
     /// `none` or `required`; where it is required and not supported its skills are unavailable.
     #[schemars(schema_with = "anything")]
     pub sandbox: Option<String>,
-    /// `none` or `worktree`; where it is not supported its skills are unavailable.
-    #[schemars(schema_with = "anything")]
+    /// Where its skills work that do not say it: `worktree`, a tree of their own, or `in_place`, the checkout.
+    #[schemars(schema_with = "isolation")]
     pub isolation: Option<String>,
+    /// The branch that results of its skills land on.
+    #[schemars(schema_with = "branch")]
+    pub branch: Option<String>,
+    /// Ignored directories and files, such as `node_modules/`, that stay in a tree from run to run.
+    #[schemars(schema_with = "texts")]
+    pub keep: Option<Vec<String>>,
+    /// Paths of the checkout that trees are given, such as `.env`.
+    #[schemars(schema_with = "local")]
+    pub local: Option<String>,
+    /// The remote that landed results are pushed to; `true` is `origin`.
+    #[schemars(schema_with = "push")]
+    pub push: Option<String>,
     /// Kept and not evaluated.
     #[schemars(schema_with = "anything")]
     pub mcp: Option<String>,
@@ -208,8 +221,8 @@ pub struct Execution {
     /// `none` or `required`.
     #[schemars(schema_with = "anything")]
     pub sandbox: Option<String>,
-    /// `none` or `worktree`.
-    #[schemars(schema_with = "anything")]
+    /// The same as `isolation` of the worker, which wins.
+    #[schemars(schema_with = "isolation")]
     pub isolation: Option<String>,
     /// Kept and not evaluated.
     #[schemars(schema_with = "anything")]

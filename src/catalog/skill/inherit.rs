@@ -3,6 +3,7 @@
 use super::Builder;
 use crate::catalog::checks::{self, Verification};
 use crate::catalog::input_schema;
+use crate::catalog::interface::{self, Interface};
 use crate::catalog::report::Report;
 use crate::catalog::restrict;
 use crate::catalog::settings::{self, Hooks};
@@ -12,6 +13,16 @@ use crate::model::definition::{RunText, Shell};
 use crate::model::spec::{OnCrash, Retry};
 
 impl<'a> Builder<'a, '_> {
+    pub(super) fn interface(&mut self, report: &mut Report) -> Interface<'a> {
+        let mut found = self
+            .layers
+            .get("interface")
+            .map(|view| interface::read(view, report))
+            .unwrap_or_default();
+        self.texts.append(&mut found.texts);
+        found
+    }
+
     pub(super) fn verification(&mut self, report: &mut Report) -> Verification<'a> {
         let mut found = self
             .layers

@@ -6,6 +6,8 @@ mod corpus;
 mod dialect_rows;
 mod dialects;
 mod hostile;
+mod isolation;
+mod isolation_problems;
 mod kept_schedules;
 mod places;
 mod reloading;

@@ -179,7 +179,7 @@ fn worker_checks_come_first_and_prose_is_for_people() {
 
 #[test]
 fn what_asks_for_more_protection_is_unavailable() {
-    let yaml = "worker: {id: w}\nverification: {approval_required: true}\nexecution: {isolation: worktree}\nskills:\n  - {id: a, description: d, run: date, sandbox: required}\n  - {id: b, description: d}\n";
+    let yaml = "worker: {id: w}\nverification: {approval_required: true}\nexecution: {sandbox: required}\nskills:\n  - {id: a, description: d, run: date}\n  - {id: b, description: d}\n";
     let workspace = Workspace::of_worker(yaml);
     let reasons = |provides| {
         let options = Options {
@@ -198,13 +198,12 @@ fn what_asks_for_more_protection_is_unavailable() {
         (of(0), of(1))
     };
     let (first, second) = reasons(Provides::default());
-    assert_eq!(first, ["isolation", "approval-required", "sandbox"]);
-    assert_eq!(second, ["isolation", "approval-required", "no-executor"]);
+    assert_eq!(first, ["sandbox", "approval-required"]);
+    assert_eq!(second, ["sandbox", "approval-required", "no-executor"]);
     let everything = Provides {
         instructions: true,
         approval: true,
         sandbox: true,
-        isolation: true,
     };
     assert_eq!(reasons(everything), (vec![], vec![]));
 }

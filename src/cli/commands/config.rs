@@ -8,6 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::render::diagnostic;
 use crate::cli::render::line::{DIM, Line};
 use crate::cli::render::table::{Column, Table};
+use crate::cli::render::times::bytes;
 use crate::cli::session::Session;
 use crate::model::Diagnostic;
 use crate::model::config::CONFIG_FILE;
@@ -144,9 +145,38 @@ fn settings(config: &Config) -> Vec<Setting> {
         blocked_hours(&config.blocked_hours),
     ]
     .into_iter()
+    .chain(landing(config))
     .chain(roots_of_skills(&config.skills))
     .chain(for_mcp(&config.mcp))
     .collect()
+}
+
+fn landing(config: &Config) -> Vec<Setting> {
+    let span = |key, millis: u64| Setting {
+        key,
+        shown: show_millis(millis),
+        value: json!(millis),
+    };
+    let name = config.branch.as_ref().map(|branch| branch.name.as_str());
+    vec![
+        Setting {
+            value: json!(config.branch),
+            ..optional("branch", name, "none")
+        },
+        optional("push", config.push.as_deref(), "nothing is pushed"),
+        span("land_wait", config.land_wait_ms),
+        Setting {
+            key: "trees.max",
+            shown: config.trees.max.to_string(),
+            value: json!(config.trees.max),
+        },
+        Setting {
+            key: "trees.min_free",
+            shown: bytes(config.trees.min_free_bytes),
+            value: json!(config.trees.min_free_bytes),
+        },
+        span("trees.idle", config.trees.idle_ms),
+    ]
 }
 
 fn roots_of_skills(skills: &SkillRoots) -> Vec<Setting> {
