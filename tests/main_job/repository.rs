@@ -212,6 +212,51 @@ fn what_is_damaged_is_named_and_mended_by_the_command_that_is_told() {
     }
 }
 
+/// What `init` writes is what people read and what `config` shows, whatever the branch is called.
+#[test]
+fn init_names_the_branch_that_is_checked_out() {
+    let workspace = Workspace::new();
+    let config = || workspace.read("workerctl.yaml").unwrap();
+    workspace.run(&["init", "--bare"]).expect_code(0);
+    assert!(config().contains("\nbranch: main\n"), "{}", config());
+    workspace.commit_all("begin");
+    for name in [
+        "feature/a-b",
+        "2026",
+        "true",
+        "#1",
+        "'q",
+        "käse",
+        "\"x",
+        "{x}",
+    ] {
+        workspace.git(&["switch", "--quiet", "-c", name]);
+        fs::remove_file(workspace.root.join("workerctl.yaml")).unwrap();
+        workspace.run(&["init", "--bare"]).expect_code(0);
+        let shown = workspace.json(&["config"]);
+        let values = shown["values"].as_array().unwrap();
+        let branch = values.iter().find(|one| one["key"] == "branch").unwrap();
+        let chosen = serde_json::json!({"name": name, "create": false});
+        assert_eq!(branch["value"], chosen, "{}", config());
+    }
+    // What is there stays as it is.
+    let before = config();
+    workspace.git(&["switch", "--quiet", "main"]);
+    workspace.write("workerctl.yaml", &before);
+    workspace.run(&["init", "--bare"]).expect_code(0);
+    assert_eq!(config(), before);
+    // Where no branch is checked out, none is named.
+    workspace.git(&["switch", "--quiet", "--detach"]);
+    fs::remove_file(workspace.root.join("workerctl.yaml")).unwrap();
+    workspace.run(&["init", "--bare"]).expect_code(0);
+    assert!(config().contains("\n# branch:\n"), "{}", config());
+    let shown = workspace.run(&["config"]).expect_code(0).stdout;
+    assert!(
+        shown.contains("trees.min_free  ") && shown.contains("1.0 GiB"),
+        "{shown}"
+    );
+}
+
 /// `check` takes the names of branches that git takes, and no others.
 #[test]
 fn names_of_branches_are_those_of_git() {

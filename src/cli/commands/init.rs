@@ -13,6 +13,7 @@ use crate::cli::render::line::{DIM, GOOD, Line};
 use crate::cli::repository;
 use crate::cli::session::Session;
 use crate::model::config::CONFIG_FILE;
+use crate::model::isolation::branch_name;
 use crate::model::{Diagnostic, Kind};
 
 #[derive(Debug, clap::Args)]
@@ -54,6 +55,17 @@ pub(crate) const CONFIG_TEXT: &str = "\
 # commit:
 #   author: \"Ada Lovelace <ada@example.com>\"
 #   message: \"{{skill}}: {{title}}\"
+
+# The branch that results of mutating runs land on, whatever is checked out. Where nothing is said, a run that you
+# start takes the branch that is checked out, and schedules take that of `origin/HEAD`.
+# branch:
+
+# Where landed results are pushed to: `true` is `origin`.
+# push: false
+
+# How long a result waits while a lock or a changed file is in its way, and bounds of the trees that runs work in.
+# land_wait: 10m
+# trees: {max: 8, min_free: 1GiB, idle: 14d}
 
 # Limit of one attempt where a skill has none, and the time between asking a process to end and ending it.
 # timeout: 1h
@@ -110,7 +122,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     } else {
         repository::create(&root)?
     };
-    let files = write_files(&root, CONFIG_TEXT, !args.bare)?;
+    let files = write_files(&root, &config_text(&root), !args.bare)?;
     let made = match repository {
         Some(made) => Some(begin(session, &root, made.branch, &files)?),
         None => None,
@@ -147,6 +159,39 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     }
     advise(session, &root, &missing, made.as_ref());
     Ok(Exit::Ok)
+}
+
+/// The configuration, with the branch that is checked out where there is one.
+fn config_text(root: &Path) -> String {
+    let on_branch = repository::locate(root)
+        .ok()
+        .filter(|found| !found.detached);
+    match on_branch.filter(|found| branch_name(&found.branch) == Ok(&found.branch)) {
+        Some(found) => {
+            let written = format!(
+                "# This one was checked out when the file was made.\nbranch: {}\n",
+                yaml_text(&found.branch)
+            );
+            CONFIG_TEXT.replacen("# branch:\n", &written, 1)
+        }
+        None => CONFIG_TEXT.to_owned(),
+    }
+}
+
+/// A text as YAML, quoted unless it is plain for every reader.
+fn yaml_text(text: &str) -> String {
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
+    let word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
+        .contains(&text.to_ascii_lowercase().as_str());
+    if plain && !word {
+        text.to_owned()
+    } else {
+        // What JSON writes is YAML too.
+        json!(text).to_string()
+    }
 }
 
 /// Writes what is missing of a workspace, with or without the example workers.

@@ -127,6 +127,9 @@ fn the_annotated_configuration_holds_the_defaults() {
                     "output",
                     "max_",
                     "commit.message",
+                    "push",
+                    "land_wait",
+                    "trees",
                 ]
                 .iter()
                 .any(|key| line.starts_with(key))
