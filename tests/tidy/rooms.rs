@@ -15,7 +15,7 @@ const LAYERS: [&[&str]; 9] = [
     &["thread"],  // a projection of the machine's journal into what the protocol shows
     &["sandbox"], // paths below a directory
     &[
-        "store", "process", "git", "landing", "agent", "catalog", "clock",
+        "store", "process", "git", "landing", "trees", "agent", "catalog", "clock",
     ],
     &["engine"],
     &["mcp"],
@@ -57,7 +57,7 @@ const NAMED_ONLY_IN: [(&str, &[&str]); 13] = [
     ("inotify", &["catalog", "daemon"]), // definitions, and what schedules wait for
     ("sled", &["store"]),
     ("duct", &["process"]),
-    ("git2", &["git", "landing"]),
+    ("git2", &["git", "landing", "trees"]),
     ("tokio", &["agent", "daemon", "mcp"]),
     ("rmcp", &["mcp"]),
     ("axum", &["daemon"]),

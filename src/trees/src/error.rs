@@ -1,0 +1,164 @@
+//! Why a run tree cannot be had.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use workerctl_landing::error::GitError;
+use workerctl_landing::ids::RepoPath;
+
+/// A failure around a run tree.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The repository, or a file below the state directory.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The place for run trees lies inside somebody's work tree.
+    #[error("`{}` lies inside the work tree `{}`", root.display(), worktree.display())]
+    InsideWorkTree {
+        /// The place for run trees.
+        root: PathBuf,
+        /// The work tree around it.
+        worktree: PathBuf,
+    },
+    /// Another process works in the tree.
+    #[error("the run tree `{}` is in use by another process", .0.display())]
+    InUse(PathBuf),
+    /// The tree belongs to another worker or repository.
+    #[error("the run tree `{}` belongs to worker `{worker}` of `{}`", path.display(), repository.display())]
+    OtherOwner {
+        /// The directory of the tree.
+        path: PathBuf,
+        /// Its worker.
+        worker: String,
+        /// Its repository.
+        repository: PathBuf,
+    },
+    /// The base holds a path that is not stored as it is checked out.
+    #[error("`{path}` has the attribute `{attribute}`, which is not applied in a run tree")]
+    Filtered {
+        /// The path.
+        path: RepoPath,
+        /// `filter` or `working-tree-encoding`.
+        attribute: String,
+    },
+    /// `keep:` names something that is part of the base.
+    #[error("`keep` names `{keep}`, but the base tracks `{path}`")]
+    KeptIsTracked {
+        /// The entry of `keep:`.
+        keep: String,
+        /// The tracked path.
+        path: RepoPath,
+    },
+    /// An entry of `keep:` that is no relative path.
+    #[error("`keep` names `{0}`, which is not a path inside the repository")]
+    KeepPath(String),
+    /// Something cannot be laid over the base.
+    #[error("`{}` cannot be laid over the base at `{path}`: {why}", from.display())]
+    Overlay {
+        /// The path in the tree.
+        path: RepoPath,
+        /// Where it comes from.
+        from: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The base cannot be written as files.
+    #[error("the base cannot be checked out: `{path}` {why}")]
+    BasePath {
+        /// The path in its escaped form.
+        path: String,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// Something in the state directory is not what was put there.
+    #[error("`{}` is not a plain {wanted}", path.display())]
+    Foreign {
+        /// The place.
+        path: PathBuf,
+        /// `directory` or `file`.
+        wanted: &'static str,
+    },
+    /// Stopped by whoever observes the steps.
+    #[error("stopped before: {0}")]
+    Stopped(&'static str),
+}
+
+impl TreeError {
+    /// A stable code for journals and views.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Git(error) => error.code(),
+            Self::InsideWorkTree { .. } => "trees_inside_work_tree",
+            Self::InUse(_) => "tree_in_use",
+            Self::OtherOwner { .. } => "tree_of_another",
+            Self::Filtered { .. } => "filtered",
+            Self::KeptIsTracked { .. } | Self::KeepPath(_) => "keep",
+            Self::Overlay { .. } => "overlay",
+            Self::BasePath { .. } => "base_path",
+            Self::Foreign { .. } => "state_directory",
+            Self::Stopped(_) => "stopped",
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Git(GitError::Io { path, source, .. }) if self.code() == "read_only" => format!(
+                "make `{}` writable for this user, or move the state directory ({source})",
+                path.display()
+            ),
+            Self::Git(error) => return error.hint(),
+            Self::InsideWorkTree { .. } => {
+                "set the state directory to a place outside of every git work tree".into()
+            }
+            Self::InUse(_) => "wait for the other run to end".into(),
+            Self::OtherOwner { .. } => "take another tree; this one is swept when unused".into(),
+            Self::Filtered { .. } => {
+                "say `filtered: stored` in the skill, if stored contents are enough for it".into()
+            }
+            Self::KeptIsTracked { keep, .. } => {
+                format!("take `{keep}` out of `keep`, or stop tracking what lies there")
+            }
+            Self::KeepPath(_) => "name a relative path such as `node_modules/`".into(),
+            Self::Overlay { from, .. } => {
+                format!("put `{}` right, or take it out of `local`", from.display())
+            }
+            Self::BasePath { .. } => "rename it in a commit of the branch".into(),
+            Self::Foreign { path, .. } => format!("remove `{}`", path.display()),
+            Self::Stopped(_) => return None,
+        })
+    }
+}
+
+/// Turns a failed system call into ours.
+pub(crate) fn io_at<E: Into<io::Error>>(
+    doing: &'static str,
+    path: &Path,
+) -> impl Fn(E) -> TreeError + use<E> {
+    let path = path.to_owned();
+    move |source| {
+        TreeError::Git(GitError::Io {
+            doing,
+            path: path.clone(),
+            source: source.into(),
+        })
+    }
+}
+
+/// Turns a failure of the git library into ours.
+pub(crate) fn git(doing: &'static str) -> impl Fn(git2::Error) -> TreeError {
+    move |source| {
+        let text = source.message();
+        let kind = if text.contains("No space left on device") {
+            io::ErrorKind::StorageFull
+        } else if text.contains("Read-only file system") {
+            io::ErrorKind::ReadOnlyFilesystem
+        } else if text.contains("Permission denied") {
+            io::ErrorKind::PermissionDenied
+        } else {
+            return TreeError::Git(GitError::Git { doing, source });
+        };
+        let source = io::Error::new(kind, text.to_owned());
+        io_at(doing, Path::new("the repository"))(source)
+    }
+}

@@ -1,0 +1,384 @@
+//! One walk that finds what a run changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use git2::{ObjectType, Repository};
+use rustix::fs::{FileType, Mode, Stat, openat};
+use rustix::io::Errno;
+use workerctl_landing::ids::{PATH_COMPONENTS_MAX, RepoPath};
+
+use crate::error::{TreeError, git, io_at};
+use crate::forms::Rules;
+use crate::keep::Keep;
+use crate::known::{
+    Child, Item, Laid, MODE_COMMIT, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, Manifest, Stamp, hash,
+};
+use crate::model::{IgnoredSeen, ResultProblem};
+use crate::place::{DIRECTORY, Names, kind_of, look, open_file};
+use crate::problems;
+
+/// Names of ignored files that are told.
+const NAMES_MAX: usize = 20;
+
+/// One path that differs from the base.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    pub(crate) old: Option<Item>,
+    pub(crate) new: Option<Item>,
+    pub(crate) bytes: u64,
+}
+
+/// What the walk found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) changes: BTreeMap<Vec<u8>, Seen>,
+    pub(crate) ignored: IgnoredSeen,
+    pub(crate) problems: Vec<ResultProblem>,
+}
+
+/// What the walk needs to know.
+pub(crate) struct Look<'a> {
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) rules: &'a Rules,
+    pub(crate) keep: &'a Keep,
+    /// Where changed contents are written; nowhere if they are only compared.
+    pub(crate) into: Option<&'a Repository>,
+    /// The work tree, for messages.
+    pub(crate) root: &'a Path,
+    follows_modes: bool,
+    path: Vec<u8>,
+    depth: usize,
+    names: BTreeSet<String>,
+    found: Found,
+}
+
+impl<'a> Look<'a> {
+    pub(crate) fn new(
+        manifest: &'a Manifest,
+        rules: &'a Rules,
+        keep: &'a Keep,
+        root: &'a Path,
+        into: Option<&'a Repository>,
+    ) -> Self {
+        Self {
+            manifest,
+            rules,
+            keep,
+            into,
+            root,
+            follows_modes: rules.follows_modes(),
+            path: Vec::new(),
+            depth: 0,
+            names: BTreeSet::new(),
+            found: Found::default(),
+        }
+    }
+
+    /// Walks the whole tree.
+    pub(crate) fn all(mut self) -> Result<Found, TreeError> {
+        let root = crate::place::open_root(self.root)?;
+        self.directory(root.as_fd(), (0, self.manifest.known.len()), false)?;
+        self.found.ignored.names = self.names.into_iter().collect();
+        Ok(self.found)
+    }
+
+    fn directory(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        range: (usize, usize),
+        is_submodule: bool,
+    ) -> Result<(), TreeError> {
+        let names = match Names::read(dir) {
+            Ok(names) => names,
+            Err(e) => return Err(self.fail("read the directory", b"", e)),
+        };
+        if is_submodule {
+            if names.iter().next().is_some() {
+                self.problem(problems::submodule(&self.path));
+            }
+            return Ok(());
+        }
+        if !self.path.is_empty() && names.iter().any(|(name, _)| name == b".git") {
+            self.problem(problems::nested_repository(&self.path));
+            return Ok(());
+        }
+        let manifest = self.manifest;
+        let children = manifest.children(range, self.path.len());
+        let mut done = vec![false; children.len()];
+        for (name, kind) in names.iter() {
+            if self.path.is_empty() && name == b".git" {
+                continue;
+            }
+            let found = children.binary_search_by(|(child, _)| (*child).cmp(name));
+            let child = found.ok().and_then(|at| children.get(at));
+            let is_there = match child {
+                Some((_, Child::File(at))) => self.file(dir, name, *at)?,
+                Some((_, Child::Directory(from, to))) => self.enter(dir, name, (*from, *to))?,
+                None => false,
+            };
+            if let Some(done) = found.ok().and_then(|at| done.get_mut(at)) {
+                *done = is_there;
+            }
+            if !is_there {
+                self.unknown(dir, name, kind)?;
+            }
+        }
+        for ((_, child), _) in children.iter().zip(&done).filter(|(_, done)| !**done) {
+            match child {
+                Child::File(at) => self.missing(*at),
+                Child::Directory(from, to) => {
+                    (*from..(*to).max(from + 1)).for_each(|at| self.missing(at))
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes into a directory that the base has; `false` if something else is there.
+    fn enter(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        range: (usize, usize),
+    ) -> Result<bool, TreeError> {
+        let inner = match openat(dir, name, DIRECTORY, Mode::empty()) {
+            Ok(inner) => inner,
+            Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => return Ok(false),
+            Err(Errno::ACCESS) => {
+                self.problem(problems::unreadable(&self.at(name)));
+                return Ok(true);
+            }
+            Err(e) => return Err(self.fail("open the directory", name, e)),
+        };
+        let length = self.path.len();
+        self.path.extend_from_slice(name);
+        self.path.push(b'/');
+        self.depth += 1;
+        // An unknown directory has a range beyond everything that is known.
+        let is_submodule = range.0 == range.1 && range.0 < self.manifest.known.len();
+        let done = self.directory(inner.as_fd(), range, is_submodule);
+        self.depth -= 1;
+        self.path.truncate(length);
+        done.map(|()| true)
+    }
+
+    /// A path that was there at the start and is not now.
+    fn missing(&mut self, at: usize) {
+        let Some(known) = self.manifest.known.get(at) else {
+            return;
+        };
+        match (known.laid, known.base) {
+            (Laid::Over(_), _) => self.problem(problems::overlay_changed(&known.path)),
+            (Laid::No, Some(base)) if base.mode == MODE_COMMIT => {
+                self.problem(problems::submodule(&known.path));
+            }
+            (Laid::No, Some(base)) => self.change(known.path.clone(), Some(base), None, 0),
+            _ => {}
+        }
+    }
+
+    /// Looks at a file of the base or of what was laid over; `false` if it is no file any more.
+    fn file(&mut self, dir: BorrowedFd<'_>, name: &[u8], at: usize) -> Result<bool, TreeError> {
+        let stat = match look(dir, name) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Ok(false),
+            Err(e) => return Err(self.fail("look at", name, e)),
+        };
+        if self.manifest.believes(at, &Stamp::of(&stat)) {
+            return Ok(true);
+        }
+        let Some(known) = self.manifest.known.get(at) else {
+            return Ok(true);
+        };
+        let former = known.base.filter(|_| known.laid == Laid::No);
+        let Some((item, content)) = self.item(dir, name, &stat, former, known.laid == Laid::No)?
+        else {
+            return Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        };
+        match (known.laid, known.base) {
+            (Laid::Over(laid), _) if !laid.is_same(item) => {
+                self.problem(problems::overlay_changed(&known.path));
+            }
+            (Laid::No, Some(base)) if !base.is_same(item) => {
+                let bytes = self.write(&known.path, item, content)?;
+                self.change(known.path.clone(), Some(base), Some(item), bytes);
+            }
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Content and mode of a file or link; `None` for anything else, or where it cannot be read.
+    fn item(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        stat: &Stat,
+        former: Option<Item>,
+        converts: bool,
+    ) -> Result<Option<(Item, Vec<u8>)>, TreeError> {
+        let path = self.at(name);
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(dir, name, Vec::new());
+                let target = target.map_err(|e| self.fail("read", name, e))?.into_bytes();
+                let oid = hash(ObjectType::Blob, &target);
+                let mode = MODE_LINK;
+                Ok(Some((Item { oid, mode }, target)))
+            }
+            FileType::RegularFile => {
+                let file = match open_file(dir, name) {
+                    Ok(file) => File::from(file),
+                    Err(Errno::ACCESS) => {
+                        self.problem(problems::unreadable(&path));
+                        return Ok(None);
+                    }
+                    Err(e) => return Err(self.fail("open", name, e)),
+                };
+                let mut content = Vec::new();
+                let read = { &file }.read_to_end(&mut content);
+                read.map_err(io_at("read", &self.place(name)))?;
+                if converts {
+                    let former = former.filter(|item| item.mode != MODE_LINK).map(|i| i.oid);
+                    content = self.rules.to_git(&path, content, former)?;
+                }
+                let oid = hash(ObjectType::Blob, &content);
+                let mode = self.mode(stat, former);
+                Ok(Some((Item { oid, mode }, content)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn mode(&self, stat: &Stat, former: Option<Item>) -> u32 {
+        if self.follows_modes {
+            return if stat.st_mode & 0o100 != 0 {
+                MODE_EXECUTABLE
+            } else {
+                MODE_FILE
+            };
+        }
+        let former = former.map(Item::plain_mode);
+        former
+            .filter(|mode| *mode == MODE_EXECUTABLE)
+            .unwrap_or(MODE_FILE)
+    }
+
+    /// Something that the base does not have.
+    fn unknown(
+        &mut self,
+        dir: BorrowedFd<'_>,
+        name: &[u8],
+        listed: FileType,
+    ) -> Result<(), TreeError> {
+        let kind = match kind_of(dir, name, listed) {
+            Ok(kind) => kind,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(e) => return Err(self.fail("look at", name, e)),
+        };
+        let path = self.at(name);
+        let is_kept = self.keep.stays(&path);
+        let can_be = matches!(
+            kind,
+            FileType::Directory | FileType::RegularFile | FileType::Symlink
+        );
+        if is_kept || !can_be {
+            return Ok(());
+        }
+        if !(kind.is_dir() && self.keep.is_above(&path)) && self.is_ignored(&path, kind)? {
+            return Ok(());
+        }
+        if problems::is_reserved(name) || std::str::from_utf8(name).is_err() {
+            self.problem(problems::path_name(&path));
+            return Ok(());
+        }
+        if kind.is_dir() {
+            if self.depth >= PATH_COMPONENTS_MAX {
+                self.problem(problems::path_name(&path));
+                return Ok(());
+            }
+            return self.enter(dir, name, (usize::MAX, usize::MAX)).map(|_| ());
+        }
+        if RepoPath::from_bytes(&path).is_err() {
+            self.problem(problems::path_name(&path));
+            return Ok(());
+        }
+        let stat = look(dir, name).map_err(|e| self.fail("look at", name, e))?;
+        if let Some((item, content)) = self.item(dir, name, &stat, None, true)? {
+            let bytes = self.write(&path, item, content)?;
+            self.change(path, None, Some(item), bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether git ignores something; it is counted then.
+    fn is_ignored(&mut self, path: &[u8], kind: FileType) -> Result<bool, TreeError> {
+        let mut asked = path.to_vec();
+        if kind.is_dir() {
+            asked.push(b'/');
+        }
+        if !self
+            .rules
+            .is_ignored(Path::new(OsStr::from_bytes(&asked)))?
+        {
+            return Ok(false);
+        }
+        self.found.ignored.count += 1;
+        self.names.insert(problems::escape(&asked));
+        if self.names.len() > NAMES_MAX {
+            self.names.pop_last();
+        }
+        Ok(true)
+    }
+
+    /// Keeps the content of a changed path.
+    fn write(&mut self, path: &[u8], item: Item, content: Vec<u8>) -> Result<u64, TreeError> {
+        if item.mode != MODE_LINK
+            && let Ok(place) = RepoPath::from_bytes(path)
+            && let Some(attribute) = self.rules.filter_of_result(&place)?
+        {
+            self.problem(problems::filtered(path, attribute));
+        }
+        if let Some(repo) = self.into {
+            let fail = git("write a blob into the run's repository");
+            repo.blob(&content).map_err(fail)?;
+        }
+        Ok(content.len() as u64)
+    }
+
+    fn change(&mut self, path: Vec<u8>, old: Option<Item>, new: Option<Item>, bytes: u64) {
+        // A file that became a directory and the like is told from both sides.
+        let held = self.found.changes.entry(path).or_insert(Seen {
+            old: None,
+            new: None,
+            bytes: 0,
+        });
+        held.old = old.or(held.old);
+        held.new = new.or(held.new);
+        held.bytes = bytes.max(held.bytes);
+    }
+
+    fn problem(&mut self, problem: ResultProblem) {
+        if !self.found.problems.contains(&problem) {
+            self.found.problems.push(problem);
+        }
+    }
+
+    fn at(&self, name: &[u8]) -> Vec<u8> {
+        [self.path.as_slice(), name].concat()
+    }
+
+    fn place(&self, name: &[u8]) -> std::path::PathBuf {
+        self.root.join(OsStr::from_bytes(&self.at(name)))
+    }
+
+    fn fail(&self, doing: &'static str, name: &[u8], source: impl Into<io::Error>) -> TreeError {
+        io_at(doing, &self.place(name))(source)
+    }
+}

@@ -1,0 +1,149 @@
+//! What is laid over the base: files of the checkout, read once to know them and once more to copy them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use git2::ObjectType;
+use workerctl_landing::ids::RepoPath;
+
+use crate::error::TreeError;
+use crate::known::{Item, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, hash};
+use crate::model::Overlay;
+
+/// Where the content of a path comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    File(PathBuf),
+    /// A link with this target.
+    Link(Vec<u8>),
+}
+
+impl Source {
+    /// The bytes: a file's content, or a link's target.
+    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::File(path) => fs::read(path),
+            Self::Link(target) => Ok(target.clone()),
+        }
+    }
+}
+
+/// Everything that is laid over, file by file.
+#[derive(Debug, Default)]
+pub(crate) struct Layer {
+    pub(crate) items: BTreeMap<Vec<u8>, Item>,
+    pub(crate) sources: BTreeMap<Vec<u8>, Source>,
+}
+
+impl Layer {
+    pub(crate) fn read(overlay: &[Overlay]) -> Result<Self, TreeError> {
+        let mut layer = Self::default();
+        for one in overlay {
+            let fail = |source: io::Error| TreeError::Overlay {
+                path: one.path.clone(),
+                from: one.from.clone(),
+                why: source.to_string(),
+            };
+            if one.link {
+                if !one.optional || one.from.exists() {
+                    let target = one.from.as_os_str().as_bytes().to_vec();
+                    layer
+                        .put(one.path.as_bytes(), Source::Link(target), MODE_LINK)
+                        .map_err(fail)?;
+                }
+                continue;
+            }
+            match fs::metadata(&one.from) {
+                Err(e) if one.optional && e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(fail(e)),
+                Ok(found) => layer
+                    .add(one.path.as_bytes(), &one.from, &found)
+                    .map_err(fail)?,
+            }
+        }
+        Ok(layer)
+    }
+
+    fn add(&mut self, path: &[u8], from: &Path, found: &Metadata) -> io::Result<()> {
+        if found.is_symlink() {
+            let target = fs::read_link(from)?.as_os_str().as_bytes().to_vec();
+            return self.put(path, Source::Link(target), MODE_LINK);
+        }
+        if found.is_file() {
+            let is_executable = found.permissions().mode() & 0o100 != 0;
+            let mode = if is_executable {
+                MODE_EXECUTABLE
+            } else {
+                MODE_FILE
+            };
+            return self.put(path, Source::File(from.to_owned()), mode);
+        }
+        if !found.is_dir() {
+            return Ok(());
+        }
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let mut inner = path.to_vec();
+            inner.push(b'/');
+            inner.extend_from_slice(name.as_bytes());
+            // A repository inside is copied without its `.git`.
+            if RepoPath::from_bytes(&inner).is_err() {
+                continue;
+            }
+            match entry.path().symlink_metadata() {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                other => self.add(&inner, &entry.path(), &other?)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: &[u8], source: Source, mode: u32) -> io::Result<()> {
+        let oid = hash(ObjectType::Blob, &source.read()?);
+        // Later entries win over what they cover, and over what covers them.
+        let mut below = path.to_vec();
+        below.push(b'/');
+        let stands = |other: &[u8]| {
+            let above = path
+                .strip_prefix(other)
+                .is_some_and(|rest| rest.starts_with(b"/"));
+            !above && !other.starts_with(&below)
+        };
+        if self.items.keys().any(|other| !stands(other)) {
+            self.items.retain(|other, _| stands(other));
+            self.sources.retain(|other, _| stands(other));
+        }
+        self.items.insert(path.to_vec(), Item { oid, mode });
+        self.sources.insert(path.to_vec(), source);
+        Ok(())
+    }
+}
+
+/// How many bytes would be copied for what is laid over; links and what cannot be read count nothing.
+pub fn measure(overlay: &[Overlay]) -> u64 {
+    let copied = overlay.iter().filter(|one| !one.link);
+    copied
+        .map(|one| fs::metadata(&one.from).map_or(0, |found| measure_one(&one.from, &found)))
+        .sum()
+}
+
+fn measure_one(from: &Path, found: &Metadata) -> u64 {
+    if found.is_file() {
+        return found.len();
+    }
+    let Some(listed) = found.is_dir().then(|| fs::read_dir(from).ok()).flatten() else {
+        return 0;
+    };
+    let inner = listed.flatten().filter(|entry| entry.file_name() != ".git");
+    inner
+        .map(|entry| {
+            let found = entry.path().symlink_metadata();
+            found.map_or(0, |found| measure_one(&entry.path(), &found))
+        })
+        .sum()
+}

@@ -1,0 +1,131 @@
+//! Why a result is refused, in words.
+
+use workerctl_landing::ids::RepoPath;
+
+use crate::model::ResultProblem;
+
+fn problem(code: &str, message: String, hint: impl Into<String>) -> ResultProblem {
+    ResultProblem {
+        code: code.to_owned(),
+        message,
+        hint: hint.into(),
+    }
+}
+
+pub(crate) fn overlay_changed(path: &[u8]) -> ResultProblem {
+    let path = escape(path);
+    problem(
+        "overlay_changed",
+        format!("`{path}` was laid over the base from the checkout, and the run changed it"),
+        format!("commit `{path}` in the checkout first, or let the run leave it as it is"),
+    )
+}
+
+pub(crate) fn nested_repository(path: &[u8]) -> ResultProblem {
+    let path = escape(path.strip_suffix(b"/").unwrap_or(path));
+    problem(
+        "nested_repository",
+        format!("`{path}` is a repository inside the result"),
+        format!("let the run remove `{path}/.git`, or list `/{path}/` in `.gitignore`"),
+    )
+}
+
+pub(crate) fn submodule(path: &[u8]) -> ResultProblem {
+    let path = escape(path.strip_suffix(b"/").unwrap_or(path));
+    problem(
+        "submodule",
+        format!(
+            "`{path}` is a submodule, which is an empty directory in a run tree and was changed"
+        ),
+        format!("let the run leave `{path}` empty"),
+    )
+}
+
+pub(crate) fn path_name(path: &[u8]) -> ResultProblem {
+    problem(
+        "path_name",
+        format!(
+            "`{}` cannot be committed: a name is reserved by git, is not UTF-8, or the path is too long",
+            escape(path)
+        ),
+        "let the run use another name, or list it in `.gitignore`",
+    )
+}
+
+pub(crate) fn filtered(path: &[u8], attribute: &str) -> ResultProblem {
+    let path = escape(path);
+    problem(
+        "filtered",
+        format!("`{path}` has the attribute `{attribute}`, which is not applied to a result"),
+        format!("let the run leave `{path}` as it is, or take the attribute off"),
+    )
+}
+
+pub(crate) fn unreadable(path: &[u8]) -> ResultProblem {
+    let path = escape(path);
+    problem(
+        "unreadable",
+        format!("`{path}` cannot be read, because the run took the permission away"),
+        format!("let the run make `{path}` readable"),
+    )
+}
+
+pub(crate) fn unmerged() -> ResultProblem {
+    problem(
+        "unmerged",
+        "the index of the run has unmerged paths".into(),
+        "let the run complete or abort its merge",
+    )
+}
+
+pub(crate) fn operation(what: &str) -> ResultProblem {
+    problem(
+        "operation",
+        format!("the run left {what} under way"),
+        format!("let the run complete or abort {what}"),
+    )
+}
+
+pub(crate) fn case_collision(path: &[u8], other: &[u8]) -> ResultProblem {
+    problem(
+        "case_collision",
+        format!(
+            "`{}` and `{}` are the same path for this repository, which ignores case",
+            escape(path),
+            escape(other)
+        ),
+        "let the run use another name",
+    )
+}
+
+pub(crate) fn damaged(what: &str) -> ResultProblem {
+    problem(
+        "repository_damaged",
+        format!("the repository of the run cannot be used: {what}"),
+        "let the run leave `.git` to git",
+    )
+}
+
+/// Whether git refuses a name wherever it stands, on any system.
+pub(crate) fn is_reserved(name: &[u8]) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let is_ntfs = |stem: &[u8]| {
+        lower.strip_prefix(stem).is_some_and(|rest| {
+            let until = rest.iter().position(|b| *b == b':').unwrap_or(rest.len());
+            rest.iter().take(until).all(|b| matches!(b, b' ' | b'.'))
+        })
+    };
+    is_ntfs(b".git") || is_ntfs(b"git~1")
+}
+
+/// A path as text that is safe on a terminal.
+pub(crate) fn escape(path: &[u8]) -> String {
+    let (body, slash) = match path.strip_suffix(b"/") {
+        Some(body) => (body, "/"),
+        None => (path, ""),
+    };
+    match RepoPath::from_bytes(body) {
+        Ok(path) => format!("{path}{slash}"),
+        Err(_) => path.escape_ascii().to_string(),
+    }
+}

@@ -1,0 +1,223 @@
+//! From what the walk found to a result: where `HEAD` is, commits, the tree object.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+
+use git2::{ErrorCode, ObjectType, Repository, Sort};
+use workerctl_landing::ids::{Oid, RepoPath};
+
+use crate::error::{TreeError, git, io_at};
+use crate::known::{Item, Manifest, raw};
+use crate::look::Seen;
+use crate::model::{HeadState, PathChange, ResultProblem, Start};
+use crate::problems;
+
+/// Commits that are told.
+const COMMITS_MAX: usize = 100;
+
+/// Where `HEAD` is, and what the run committed.
+pub(crate) struct Commits {
+    pub(crate) head: HeadState,
+    pub(crate) made: Vec<Oid>,
+    pub(crate) count: u64,
+    pub(crate) is_unrelated: bool,
+}
+
+impl Commits {
+    /// Nothing that can be told, because `HEAD` is somewhere else.
+    pub(crate) fn moved(found: String) -> Self {
+        Self {
+            head: HeadState::Moved { found },
+            made: Vec::new(),
+            count: 0,
+            is_unrelated: false,
+        }
+    }
+
+    pub(crate) fn read(repo: &Repository, start: &Start) -> Result<Self, TreeError> {
+        let head = repo.path().join("HEAD");
+        let text = fs::read_to_string(&head).unwrap_or_else(|e| format!("cannot be read: {e}"));
+        let text = text.trim_end();
+        if text.strip_prefix("ref: ").map(str::trim) != Some(start.target.as_str()) {
+            let found = text.strip_prefix("ref: ").unwrap_or(text);
+            return Ok(Self::moved(found.chars().take(300).collect()));
+        }
+        let tip = match repo.find_reference(&start.target) {
+            Err(e) if e.code() == ErrorCode::NotFound => None,
+            Err(e) => return Ok(Self::moved(format!("{}: {e}", start.target))),
+            Ok(found) => match found.target() {
+                None => {
+                    let target =
+                        String::from_utf8_lossy(found.symbolic_target_bytes().unwrap_or_default());
+                    return Ok(Self::moved(format!("{} -> {target}", start.target)));
+                }
+                tip => tip,
+            },
+        };
+        let mut commits = Self {
+            head: HeadState::OnTarget {
+                commit: tip.map(Oid::from),
+            },
+            made: Vec::new(),
+            count: 0,
+            is_unrelated: false,
+        };
+        let base = start.base.as_ref().map(raw);
+        if tip == base {
+            return Ok(commits);
+        }
+        let Some(tip) = tip else {
+            commits.is_unrelated = true;
+            return Ok(commits);
+        };
+        let fail = git("read the commits of the run");
+        if let Some(base) = base {
+            commits.is_unrelated = !repo.graph_descendant_of(tip, base).map_err(&fail)?;
+        }
+        let mut walk = repo.revwalk().map_err(&fail)?;
+        walk.set_sorting(Sort::TOPOLOGICAL).map_err(&fail)?;
+        walk.push(tip).map_err(&fail)?;
+        if let Some(base) = base {
+            walk.hide(base).map_err(&fail)?;
+        }
+        for commit in walk {
+            let commit = commit.map_err(&fail)?;
+            commits.count += 1;
+            if commits.made.len() < COMMITS_MAX {
+                commits.made.push(commit.into());
+            }
+        }
+        commits.made.reverse();
+        Ok(commits)
+    }
+}
+
+/// What git has under way in the small repository.
+pub(crate) fn operation(git_dir: &Path) -> Option<ResultProblem> {
+    const UNDER_WAY: [(&str, &str); 7] = [
+        ("MERGE_HEAD", "a merge"),
+        ("CHERRY_PICK_HEAD", "a cherry-pick"),
+        ("REVERT_HEAD", "a revert"),
+        ("rebase-merge", "a rebase"),
+        ("rebase-apply", "a rebase"),
+        ("sequencer", "a cherry-pick or a revert"),
+        ("BISECT_START", "a bisection"),
+    ];
+    let found = UNDER_WAY
+        .iter()
+        .find(|(file, _)| git_dir.join(file).exists());
+    found.map(|(_, what)| problems::operation(what))
+}
+
+/// The changes as they are told.
+pub(crate) fn told(changes: &BTreeMap<Vec<u8>, Seen>) -> Result<Vec<PathChange>, TreeError> {
+    let one = |(path, seen): (&Vec<u8>, &Seen)| {
+        let path = RepoPath::from_bytes(path)
+            .map_err(|e| io_at("use the name", Path::new("."))(std::io::Error::other(e)))?;
+        Ok(PathChange {
+            path,
+            old: seen.old.map(Item::entry),
+            new: seen.new.map(Item::entry),
+            bytes: seen.bytes,
+        })
+    };
+    changes.iter().map(one).collect()
+}
+
+/// New paths that differ from another path of the result in case alone.
+pub(crate) fn case_collisions(
+    manifest: &Manifest,
+    changes: &BTreeMap<Vec<u8>, Seen>,
+) -> Vec<ResultProblem> {
+    let added = || {
+        changes
+            .iter()
+            .filter(|(_, seen)| seen.old.is_none() && seen.new.is_some())
+    };
+    if added().next().is_none() {
+        return Vec::new();
+    }
+    let fold = |path: &[u8]| String::from_utf8_lossy(path).to_lowercase();
+    let mut held: HashMap<String, &[u8]> = HashMap::new();
+    for known in manifest.known.iter().filter(|known| known.base.is_some()) {
+        if changes
+            .get(&known.path)
+            .is_none_or(|seen| seen.new.is_some())
+        {
+            held.insert(fold(&known.path), &known.path);
+        }
+    }
+    let mut found = Vec::new();
+    for (path, _) in added() {
+        match held.insert(fold(path), path) {
+            Some(other) if other != path.as_slice() => {
+                found.push(problems::case_collision(path, other));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// One level of the tree that is built: what changes at a name itself, and below it.
+#[derive(Default)]
+struct Level<'a> {
+    own: Option<Option<Item>>,
+    below: Vec<(&'a [u8], Option<Item>)>,
+}
+
+/// Writes the tree that the changes make of a former one; `None` where nothing is left.
+pub(crate) fn build_tree(
+    repo: &Repository,
+    former: Option<git2::Oid>,
+    changes: &[(&[u8], Option<Item>)],
+) -> Result<Option<git2::Oid>, TreeError> {
+    let fail = git("write a tree into the run's repository");
+    let mut levels: BTreeMap<&[u8], Level<'_>> = BTreeMap::new();
+    for (path, new) in changes {
+        match path.iter().position(|b| *b == b'/') {
+            None => levels.entry(path).or_default().own = Some(*new),
+            Some(cut) => {
+                let (name, rest) = path.split_at(cut);
+                let below = &mut levels.entry(name).or_default().below;
+                below.push((rest.get(1..).unwrap_or_default(), *new));
+            }
+        }
+    }
+    let former = former
+        .map(|oid| repo.find_tree(oid))
+        .transpose()
+        .map_err(&fail)?;
+    let mut builder = repo.treebuilder(former.as_ref()).map_err(&fail)?;
+    for (name, level) in levels {
+        let held = builder.get(name).map_err(&fail)?;
+        let inner = held.filter(|entry| entry.kind() == Some(ObjectType::Tree));
+        let inner = inner.map(|entry| entry.id());
+        let mut item = level.own.flatten();
+        let mut is_changed = level.own.is_some();
+        if !level.below.is_empty() {
+            let tree = build_tree(repo, inner, &level.below)?;
+            // What is below a name and the name itself cannot both be there; the caller's paths say so.
+            item = item.or(tree.map(|oid| Item {
+                oid,
+                mode: 0o040_000,
+            }));
+            is_changed = true;
+        }
+        match item {
+            Some(item) => {
+                let mode = i32::try_from(item.mode).unwrap_or(0o100_644);
+                builder.insert(name, item.oid, mode).map_err(&fail)?;
+            }
+            None if is_changed && builder.get(name).map_err(&fail)?.is_some() => {
+                builder.remove(name).map_err(&fail)?;
+            }
+            None => {}
+        }
+    }
+    if builder.is_empty() {
+        return Ok(None);
+    }
+    builder.write().map(Some).map_err(fail)
+}

@@ -1,0 +1,274 @@
+//! The small repository of a tree, and the rules beside it.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FileType;
+
+use crate::error::{TreeError, io_at};
+use crate::index;
+use crate::keep::Keep;
+use crate::known::Manifest;
+use crate::model::Base;
+use crate::place::{Names, kind_of, open_child, open_root};
+use crate::real::{Real, read_optional, setting};
+
+/// The files of ours that decide how git sees a tree.
+pub(crate) struct Settings {
+    /// Of the small repository.
+    config: String,
+    /// Of the rules.
+    rules: String,
+    exclude: Vec<u8>,
+    attributes: Vec<u8>,
+    alternates: Vec<u8>,
+}
+
+/// The name of the small repository's settings beside those of the rules.
+const RUN_CONFIG: &str = "run-config";
+
+impl Settings {
+    pub(crate) fn read(
+        real: &Real,
+        base: &Base<'_>,
+        workdir: &Path,
+        manifest: &Manifest,
+        keep: &Keep,
+    ) -> Result<Self, TreeError> {
+        let plain = real.settings(base.target)?;
+        let mut config = plain.clone();
+        setting(&mut config, "core.hooksPath", Some("/dev/null"));
+        setting(&mut config, "user.name", Some(base.identity.0));
+        setting(&mut config, "user.email", Some(base.identity.1));
+        let mut rules = plain;
+        setting(
+            &mut rules,
+            "core.worktree",
+            Some(&workdir.to_string_lossy()),
+        );
+        let mut exclude = read_optional(&real.common.join("info/exclude"))?;
+        exclude.push(b'\n');
+        let laid = manifest.known.iter().filter(|known| known.base.is_none());
+        let hidden = laid.map(|known| known.path.as_slice()).chain(keep.paths());
+        hidden.for_each(|path| exclude_line(path, &mut exclude));
+        let mut alternates = Vec::new();
+        for dir in real.object_directories() {
+            alternates.extend_from_slice(dir.as_os_str().as_bytes());
+            alternates.push(b'\n');
+        }
+        Ok(Self {
+            config,
+            rules,
+            exclude,
+            attributes: read_optional(&real.common.join("info/attributes"))?,
+            alternates,
+        })
+    }
+
+    /// Writes the rules anew. They see the base's attribute files through an index of their own.
+    pub(crate) fn write_rules(&self, dir: &Path, manifest: &Manifest) -> Result<(), TreeError> {
+        match fs::remove_dir_all(dir) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(io_at("remove", dir)(e)),
+            _ => {}
+        }
+        make_skeleton(dir)?;
+        put(&dir.join("HEAD"), b"ref: refs/heads/none\n")?;
+        put(&dir.join("config"), self.rules.as_bytes())?;
+        put(&dir.join(RUN_CONFIG), self.config.as_bytes())?;
+        put(&dir.join("info/exclude"), &self.exclude)?;
+        put(&dir.join("info/attributes"), &self.attributes)?;
+        put(&dir.join("objects/info/alternates"), &self.alternates)?;
+        let mut attributes = Manifest::empty(manifest.tree);
+        let is_rule = |path: &[u8]| {
+            path.strip_suffix(b".gitattributes")
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with(b"/"))
+        };
+        for known in manifest.known.iter().filter(|known| is_rule(&known.path)) {
+            attributes.known.push(known.clone());
+            attributes.stamps.push(None);
+        }
+        let stat = rustix::fs::stat(dir).map_err(io_at("look at", dir))?;
+        put(&dir.join("index"), &index::encode(&attributes, &stat))
+    }
+
+    /// Writes only what is hidden anew.
+    pub(crate) fn write_exclude(&self, rules: &Path) -> Result<(), TreeError> {
+        let path = rules.join("info/exclude");
+        fs::write(&path, &self.exclude).map_err(io_at("write", &path))
+    }
+
+    /// Builds the small repository at a place of its own.
+    pub(crate) fn build(
+        &self,
+        dir: &Path,
+        real: &Real,
+        base: &Base<'_>,
+        index: &[u8],
+    ) -> Result<(), TreeError> {
+        make_skeleton(dir)?;
+        put(
+            &dir.join("HEAD"),
+            format!("ref: {}\n", base.target).as_bytes(),
+        )?;
+        put(&dir.join("config"), self.config.as_bytes())?;
+        put(&dir.join("info/exclude"), &self.exclude)?;
+        if !self.attributes.is_empty() {
+            put(&dir.join("info/attributes"), &self.attributes)?;
+        }
+        put(&dir.join("objects/info/alternates"), &self.alternates)?;
+        let shallow = read_optional(&real.common.join("shallow"))?;
+        if !shallow.is_empty() {
+            put(&dir.join("shallow"), &shallow)?;
+        }
+        let references = real.references(base)?;
+        let mut packed = b"# pack-refs with: sorted \n".to_vec();
+        for (name, oid) in &references.direct {
+            packed.extend_from_slice(oid.as_bytes());
+            packed.push(b' ');
+            packed.extend_from_slice(name);
+            packed.push(b'\n');
+        }
+        put(&dir.join("packed-refs"), &packed)?;
+        for (name, target) in &references.symbolic {
+            let path = dir.join(std::ffi::OsStr::from_bytes(name));
+            if let Some(above) = path.parent() {
+                fs::create_dir_all(above).map_err(io_at("make the directory", above))?;
+            }
+            put(&path, &[b"ref: ", target.as_slice(), b"\n"].concat())?;
+        }
+        put(&dir.join("index"), index)
+    }
+}
+
+fn make_skeleton(dir: &Path) -> Result<(), TreeError> {
+    for name in [
+        "",
+        "info",
+        "objects",
+        "objects/info",
+        "objects/pack",
+        "refs",
+        "refs/heads",
+    ] {
+        let path: PathBuf = if name.is_empty() {
+            dir.to_owned()
+        } else {
+            dir.join(name)
+        };
+        fs::create_dir(&path).map_err(io_at("make the directory", &path))?;
+    }
+    Ok(())
+}
+
+/// Puts settings of ours back into a small repository in which a run may have written.
+pub(crate) fn put_back(git_dir: &Path, rules: &Path) -> Result<(), TreeError> {
+    for name in ["config.worktree", "commondir", "gitdir"] {
+        remove(&git_dir.join(name))?;
+    }
+    for dir in ["info", "objects", "objects/info", "refs"] {
+        let path = git_dir.join(dir);
+        match fs::create_dir(&path) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io_at("make the directory", &path)(e));
+            }
+            _ => {}
+        }
+    }
+    let copies = [
+        (RUN_CONFIG, "config"),
+        ("info/exclude", "info/exclude"),
+        ("info/attributes", "info/attributes"),
+        ("objects/info/alternates", "objects/info/alternates"),
+    ];
+    for (from, to) in copies {
+        let from = rules.join(from);
+        let bytes = fs::read(&from).map_err(io_at("read", &from))?;
+        let to = git_dir.join(to);
+        remove(&to)?;
+        put(&to, &bytes)?;
+    }
+    Ok(())
+}
+
+/// Why the git library must not open this git directory: a link could lead it elsewhere, and a fifo
+/// would stop it.
+pub(crate) fn damage(workdir: &Path) -> Result<Option<String>, TreeError> {
+    let root = open_root(workdir)?;
+    let Ok(git_dir) = open_child(root.as_fd(), b".git") else {
+        return Ok(Some("`.git` is no directory any more".into()));
+    };
+    let mut path = b".git".to_vec();
+    let found = search(git_dir.as_fd(), &mut path, 0);
+    Ok(found.map(|what| format!("`{}` {what}", String::from_utf8_lossy(&path))))
+}
+
+fn search(dir: BorrowedFd<'_>, path: &mut Vec<u8>, depth: usize) -> Option<&'static str> {
+    if depth > 64 {
+        return Some("has too many directories inside each other");
+    }
+    let Ok(names) = Names::read(dir) else {
+        return Some("cannot be read");
+    };
+    let length = path.len();
+    for (name, kind) in names.iter() {
+        path.truncate(length);
+        path.push(b'/');
+        path.extend_from_slice(name);
+        match kind_of(dir, name, kind) {
+            Ok(FileType::RegularFile) => {}
+            Ok(FileType::Directory) => {
+                let Ok(inner) = open_child(dir, name) else {
+                    return Some("cannot be read");
+                };
+                if let Some(found) = search(inner.as_fd(), path, depth + 1) {
+                    return Some(found);
+                }
+            }
+            Ok(FileType::Symlink) => return Some("is a symbolic link"),
+            Ok(_) => return Some("is no plain file"),
+            Err(_) => return Some("cannot be read"),
+        }
+    }
+    path.truncate(length);
+    None
+}
+
+fn remove(path: &Path) -> Result<(), TreeError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
+            fs::remove_dir_all(path).map_err(io_at("remove", path))
+        }
+        Err(e) => Err(io_at("remove", path)(e)),
+    }
+}
+
+/// Writes a file that is not there yet.
+fn put(path: &Path, bytes: &[u8]) -> Result<(), TreeError> {
+    let fail = io_at("write", path);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .map_err(&fail)?;
+    file.write_all(bytes).map_err(fail)
+}
+
+/// A path as a line of an ignore file.
+fn exclude_line(path: &[u8], out: &mut Vec<u8>) {
+    if path.contains(&b'\n') {
+        return;
+    }
+    out.push(b'/');
+    for byte in path {
+        if b"\\*?[]!# \t".contains(byte) {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out.push(b'\n');
+}
