@@ -1,0 +1,92 @@
+//! Trees are taken by one at a time, found again and removed.
+
+use std::fs;
+
+use workerctl_trees::{Owner, SweepLimits, TreeError};
+
+use crate::rig::Rig;
+
+#[test]
+fn a_worker_gets_its_own_tree_again_and_never_one_that_is_held() {
+    let rig = Rig::new();
+    let first = rig.take("a");
+    let second = rig.take("a");
+    assert_ne!(first.number(), second.number());
+    drop(second);
+    assert_eq!(rig.take("b").number(), 3);
+    assert_eq!(rig.take("a").number(), 2);
+    let repository = rig.repo().join(".git");
+    let owner = |worker| Owner {
+        worker,
+        repository: &repository,
+        name: "repo",
+    };
+    assert!(matches!(
+        rig.trees().retake(1, &owner("a")),
+        Err(TreeError::InUse(_))
+    ));
+    assert!(matches!(
+        rig.trees().retake(1, &owner("b")),
+        Err(TreeError::OtherOwner { .. })
+    ));
+    assert!(rig.trees().retake(9, &owner("a")).unwrap().is_none());
+    let listed = rig.trees().list().unwrap();
+    let held: Vec<bool> = listed.iter().map(|info| info.in_use).collect();
+    assert_eq!(held, [true, false, false]);
+    drop(first);
+    assert_eq!(
+        rig.trees()
+            .retake(1, &owner("a"))
+            .unwrap()
+            .unwrap()
+            .number(),
+        1
+    );
+}
+
+#[test]
+fn idle_and_surplus_trees_go_and_held_ones_stay() {
+    let rig = Rig::new();
+    let mut held = rig.take("a");
+    rig.equal(&mut held);
+    for worker in ["b", "c", "d"] {
+        rig.equal(&mut rig.take(worker));
+    }
+    let listed = rig.trees().list().unwrap();
+    assert_eq!(listed[0].files, 15);
+    let now = listed[0].last_used_s;
+    let limits = |idle_s, max| SweepLimits {
+        idle_s,
+        max,
+        min_free: 0,
+    };
+    assert_eq!(rig.trees().sweep(&limits(1000, 9), now).unwrap().len(), 0);
+    assert_eq!(rig.trees().sweep(&limits(1000, 2), now).unwrap().len(), 2);
+    assert_eq!(
+        rig.trees()
+            .sweep(&limits(1000, 9), now + 2000)
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(rig.trees().list().unwrap().len(), 1);
+    rig.equal(&mut held);
+    rig.assert_equal(&held);
+}
+
+#[test]
+fn a_place_inside_a_work_tree_is_refused() {
+    let rig = Rig::new();
+    let repository = rig.repo().join(".git");
+    let owner = Owner {
+        worker: "w",
+        repository: &repository,
+        name: "repo",
+    };
+    let inside = workerctl_trees::Trees::at(&rig.repo().join("state"));
+    assert!(matches!(
+        inside.take(&owner),
+        Err(TreeError::InsideWorkTree { .. })
+    ));
+    assert!(!fs::exists(rig.repo().join("state")).unwrap());
+}
