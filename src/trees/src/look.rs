@@ -133,7 +133,9 @@ impl<'a> Look<'a> {
             match child {
                 Child::File(at) => self.missing(*at),
                 Child::Directory(from, to) => {
-                    (*from..(*to).max(from + 1)).for_each(|at| self.missing(at))
+                    for at in *from..(*to).max(from + 1) {
+                        self.missing(at);
+                    }
                 }
             }
         }
@@ -206,7 +208,7 @@ impl<'a> Look<'a> {
                 self.problem(problems::overlay_changed(&known.path));
             }
             (Laid::No, Some(base)) if !base.is_same(item) => {
-                let bytes = self.write(&known.path, item, content)?;
+                let bytes = self.write(&known.path, item, &content)?;
                 self.change(known.path.clone(), Some(base), Some(item), bytes);
             }
             _ => {}
@@ -311,7 +313,7 @@ impl<'a> Look<'a> {
         }
         let stat = look(dir, name).map_err(|e| self.fail("look at", name, e))?;
         if let Some((item, content)) = self.item(dir, name, &stat, None, true)? {
-            let bytes = self.write(&path, item, content)?;
+            let bytes = self.write(&path, item, &content)?;
             self.change(path, None, Some(item), bytes);
         }
         Ok(())
@@ -338,7 +340,7 @@ impl<'a> Look<'a> {
     }
 
     /// Keeps the content of a changed path.
-    fn write(&mut self, path: &[u8], item: Item, content: Vec<u8>) -> Result<u64, TreeError> {
+    fn write(&mut self, path: &[u8], item: Item, content: &[u8]) -> Result<u64, TreeError> {
         if item.mode != MODE_LINK
             && let Ok(place) = RepoPath::from_bytes(path)
             && let Some(attribute) = self.rules.filter_of_result(&place)?
@@ -347,7 +349,7 @@ impl<'a> Look<'a> {
         }
         if let Some(repo) = self.into {
             let fail = git("write a blob into the run's repository");
-            repo.blob(&content).map_err(fail)?;
+            repo.blob(content).map_err(fail)?;
         }
         Ok(content.len() as u64)
     }

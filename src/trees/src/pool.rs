@@ -57,7 +57,7 @@ impl Trees {
         let mut used: Vec<(i64, u32)> = Vec::new();
         for number in &numbers {
             match self.owned(*number)? {
-                Some(owned) if !owned.is_of(owner) => {}
+                Some(held) if !held.is_of(owner) => {}
                 Some(_) => used.push((self.last_used_s(*number), *number)),
                 None => used.push((i64::MIN, *number)),
             }
@@ -93,16 +93,16 @@ impl Trees {
 
     /// The tree with this number again, after a crash; `None` if it is no longer there.
     pub fn retake(&self, number: u32, owner: &Owner<'_>) -> Result<Option<Tree>, TreeError> {
-        let Some(owned) = self.owned(number)? else {
+        let Some(found) = self.owned(number)? else {
             return Ok(None);
         };
-        let other = |owned: Owned| TreeError::OtherOwner {
+        let other = |found: Owned| TreeError::OtherOwner {
             path: self.dir(number),
-            worker: owned.worker,
-            repository: owned.repository,
+            worker: found.worker,
+            repository: found.repository,
         };
-        if !owned.is_of(owner) {
-            return Err(other(owned));
+        if !found.is_of(owner) {
+            return Err(other(found));
         }
         let Some(lock) = self.lock(number)? else {
             return Err(TreeError::InUse(self.dir(number)));
@@ -264,15 +264,15 @@ impl Trees {
     ) -> Result<Option<Tree>, TreeError> {
         let dir = self.dir(number);
         match self.owned(number)? {
-            Some(owned) if !owned.is_of(owner) => return Ok(None),
+            Some(found) if !found.is_of(owner) => return Ok(None),
             Some(_) => {}
             None => {
-                let owned = Owned {
+                let mine = Owned {
                     worker: owner.worker.to_owned(),
                     repository: owner.repository.to_owned(),
                     name: owner.name.to_owned(),
                 };
-                let text = serde_json::to_vec(&owned).unwrap_or_default();
+                let text = serde_json::to_vec(&mine).unwrap_or_default();
                 let beside = dir.join("owner.new");
                 let path = dir.join("owner.json");
                 let written = fs::File::create(&beside).and_then(|mut file| file.write_all(&text));

@@ -147,8 +147,7 @@ impl Real {
                 continue;
             }
             let value = value.filter(|_| entry.has_value());
-            if name.starts_with("remote.") && (name.ends_with(".url") || name.ends_with(".pushurl"))
-            {
+            if name.starts_with("remote.") && name.ends_with("url") {
                 let url = value.map(|url| self.absolute(url));
                 setting(&mut text, name, url.as_deref());
             } else {
@@ -185,12 +184,12 @@ pub(crate) fn setting(text: &mut String, name: &str, value: Option<&str>) {
     match rest.rsplit_once('.') {
         Some((subsection, key)) => {
             let subsection = subsection.replace('\\', "\\\\").replace('"', "\\\"");
-            text.push_str(&format!("[{section} \"{subsection}\"]\n\t{key}"));
+            text.extend(["[", section, " \"", &subsection, "\"]\n\t", key]);
         }
-        None => text.push_str(&format!("[{section}]\n\t{rest}")),
+        None => text.extend(["[", section, "]\n\t", rest]),
     }
     match value {
-        Some(value) => text.push_str(&format!(" = \"{}\"\n", escaped(value))),
+        Some(value) => text.extend([" = \"", &escaped(value), "\"\n"]),
         None => text.push('\n'),
     }
 }

@@ -163,7 +163,8 @@ pub(crate) fn case_collisions(
 /// One level of the tree that is built: what changes at a name itself, and below it.
 #[derive(Default)]
 struct Level<'a> {
-    own: Option<Option<Item>>,
+    is_named: bool,
+    own: Option<Item>,
     below: Vec<(&'a [u8], Option<Item>)>,
 }
 
@@ -177,7 +178,10 @@ pub(crate) fn build_tree(
     let mut levels: BTreeMap<&[u8], Level<'_>> = BTreeMap::new();
     for (path, new) in changes {
         match path.iter().position(|b| *b == b'/') {
-            None => levels.entry(path).or_default().own = Some(*new),
+            None => {
+                let level = levels.entry(path).or_default();
+                (level.is_named, level.own) = (true, *new);
+            }
             Some(cut) => {
                 let (name, rest) = path.split_at(cut);
                 let below = &mut levels.entry(name).or_default().below;
@@ -194,8 +198,8 @@ pub(crate) fn build_tree(
         let held = builder.get(name).map_err(&fail)?;
         let inner = held.filter(|entry| entry.kind() == Some(ObjectType::Tree));
         let inner = inner.map(|entry| entry.id());
-        let mut item = level.own.flatten();
-        let mut is_changed = level.own.is_some();
+        let mut item = level.own;
+        let mut is_changed = level.is_named;
         if !level.below.is_empty() {
             let tree = build_tree(repo, inner, &level.below)?;
             // What is below a name and the name itself cannot both be there; the caller's paths say so.

@@ -124,17 +124,17 @@ impl Tree {
         self.renew_repository(&settings, &real, base, (&manifest, &stat), &mut gone)?;
         step(&mut self.observer, "write the record")?;
         record::write(&self.dir, &mut manifest)?;
-        let start = Start {
+        let overlaid = what_was_laid(&manifest);
+        self.manifest = Some(manifest);
+        Ok(Start {
             number: self.number,
             base: base.commit.cloned(),
             tree: tree.into(),
             target: base.target.to_owned(),
-            overlaid: overlaid(&manifest),
+            overlaid,
             keep: base.keep.to_vec(),
             allow_filtered: base.allow_filtered,
-        };
-        self.manifest = Some(manifest);
-        Ok(start)
+        })
     }
 
     /// The rules of the base, with what is laid over in the manifest. Where they are not those of the
@@ -450,7 +450,7 @@ fn in_stored_form(layer: &mut Layer, manifest: &Manifest, rules: &Rules) -> Resu
     Ok(())
 }
 
-fn overlaid(manifest: &Manifest) -> Vec<(RepoPath, String)> {
+fn what_was_laid(manifest: &Manifest) -> Vec<(RepoPath, String)> {
     let laid = manifest.known.iter().filter_map(|known| match known.laid {
         Laid::Over(item) => {
             let path = RepoPath::from_bytes(&known.path).ok()?;
