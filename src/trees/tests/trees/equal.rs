@@ -58,10 +58,10 @@ fn whatever_a_run_left_goes() {
         fs::create_dir_all(at.join("vendored/.git")).unwrap();
         fs::create_dir_all(at.join("closed/inner")).unwrap();
         fs::write(at.join("closed/inner/f"), "x").unwrap();
-        fs::set_permissions(at.join("closed/inner"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(at.join("closed/inner"), fs::Permissions::from_mode(0o0)).unwrap();
         fs::set_permissions(at.join("closed"), fs::Permissions::from_mode(0o500)).unwrap();
-        fs::set_permissions(at.join("d0"), fs::Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(at.join("run.sh"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(at.join("d0"), fs::Permissions::from_mode(0o0)).unwrap();
+        fs::set_permissions(at.join("run.sh"), fs::Permissions::from_mode(0o0)).unwrap();
         fs::remove_file(at.join("link")).unwrap();
         fs::create_dir(at.join("link")).unwrap();
         if is_new {

@@ -70,7 +70,7 @@ fn whatever_a_run_does_git_would_find_the_same() {
         let start = rig.equal(&mut tree);
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for _ in 0..20 {
-            act(&mut random, &tree.path().to_owned());
+            act(&mut random, tree.path());
         }
         if seed % 3 == 0 {
             drop(tree);
