@@ -18,6 +18,12 @@ mod commits;
 mod exit_codes;
 #[path = "main_job/housekeeping.rs"]
 mod housekeeping;
+#[path = "main_job/in_place.rs"]
+mod in_place;
+#[path = "main_job/in_place_killed.rs"]
+mod in_place_killed;
+#[path = "main_job/landing.rs"]
+mod landing;
 #[path = "main_job/links.rs"]
 mod links;
 #[path = "main_job/misuse.rs"]

@@ -18,17 +18,12 @@
 mod workspace;
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Write;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use workerctl::git::{Deadline, Exclusions, Limits, RunId, baseline, result_tree};
 use workspace::daemon::Daemon;
 use workspace::disk::Disk;
-use workspace::observed::files_below;
 use workspace::{Dice, Workspace, rounds};
 
 /// Runs of one round at most.
@@ -45,6 +40,10 @@ const SKILLS: &str = r##"
     description: d
     mutating: true
     run: 'echo "$WORKERCTL_RUN" >> tracked.txt'
+  - id: many
+    description: d
+    mutating: true
+    run: 'mkdir -p bulk && for n in $(seq 300); do echo "$WORKERCTL_RUN $n" > bulk/$n; done'
   - {id: read, description: d, run: "echo read"}
 "##;
 
@@ -63,8 +62,8 @@ fn one_cut(
             let (cut, begun) = (&cut, &begun);
             scope.spawn(move || {
                 while begun.fetch_add(1, Ordering::Relaxed) < RUNS_MAX {
-                    let skill =
-                        ["write", "rewrite", "read"][(begun.load(Ordering::Relaxed) + client) % 3];
+                    let skill = ["write", "rewrite", "many", "read"]
+                        [(begun.load(Ordering::Relaxed) + client) % 4];
                     let done = workspace.run(&["run", "--no-wait", skill]);
                     // Under the lock, so that none counts that was read after the cut.
                     let mut acknowledged = acknowledged.lock().unwrap();
@@ -117,79 +116,13 @@ fn check_content(workspace: &Workspace, run: &str, summary: &serde_json::Value, 
     if summary["skill"]["skill"] == "write" {
         let note = workspace.git(&["show", &format!("{commit}:notes/{run}.md")]);
         assert_eq!(note, format!("# {run}\n"), "{summary}");
+    } else if summary["skill"]["skill"] == "many" {
+        let last = workspace.git(&["show", &format!("{commit}:bulk/300")]);
+        assert_eq!(last.trim_end(), format!("{run} 300"), "{summary}");
     } else {
         let lines = workspace.git(&["show", &format!("{commit}:tracked.txt")]);
         assert_eq!(lines.lines().last(), Some(run), "{summary}");
     }
-}
-
-/// Files that one run changes, many more than have their objects synced one by one.
-const BULK: usize = 1_500;
-
-/// Records a run that changed many files until the power is cut, while something else on the same disk
-/// makes the file system write its journal: so names become durable before content does.
-fn record_and_cut(root: &Path, disk: &Disk, run: &RunId, after: Duration) {
-    let (exclusions, limits) = (Exclusions::default(), Limits::default());
-    let before = baseline(root, &exclusions, &limits, run, Deadline::NONE).unwrap();
-    let bulk = root.join("bulk");
-    std::fs::create_dir_all(&bulk).unwrap();
-    for n in 0..BULK {
-        std::fs::write(bulk.join(format!("{n}.txt")), format!("{run} {n}\n")).unwrap();
-    }
-    let noise = File::create(disk.path().join("noise")).unwrap();
-    let cut = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !cut.load(Ordering::SeqCst) {
-                // After the cut this fails, or succeeds without doing anything.
-                let _ = (&noise).write_all(b"x").and_then(|()| noise.sync_all());
-            }
-        });
-        scope.spawn(|| result_tree(root, &before, &exclusions, &limits, &[]).is_ok());
-        std::thread::sleep(after);
-        disk.cut();
-        cut.store(true, Ordering::SeqCst);
-    });
-    drop(noise);
-    assert!(disk.unmount() && disk.mount(), "the disk cannot be mounted");
-}
-
-#[test]
-fn a_power_cut_leaves_no_object_without_content() {
-    let Some(disk) = Disk::create(512) else {
-        return;
-    };
-    let workspace = Workspace::on(disk.path());
-    workspace.furnish(SKILLS);
-    rustix::fs::sync();
-    let mut dice = Dice(31);
-    let cuts = rounds(4);
-    for round in 0..cuts {
-        let run: RunId = format!("01JC000000000000000000{round:04}").parse().unwrap();
-        let after = Duration::from_micros(dice.below(400_000));
-        record_and_cut(&workspace.root, &disk, &run, after);
-        let objects = workspace.root.join(".git/objects");
-        // Lists that git makes for itself in `info` are no objects.
-        let empty: Vec<_> = files_below(&objects, &|path| !path.ends_with("info"))
-            .into_iter()
-            .filter(|file| file.metadata().unwrap().len() == 0)
-            .collect();
-        assert!(empty.is_empty(), "after {after:?}: {empty:?}");
-        // What a reference names is whole.
-        workspace.git(&["fsck", "--strict"]);
-        workspace.git(&["clean", "-fdq"]);
-        forget_kept_trees(&workspace);
-    }
-}
-
-/// The disk is small, and each round leaves a tree of its own.
-fn forget_kept_trees(workspace: &Workspace) {
-    let refs = workspace.git(&["for-each-ref", "--format=%(refname)", "refs/workerctl"]);
-    for name in refs.lines() {
-        workspace.git(&["update-ref", "-d", name]);
-    }
-    workspace.git(&["gc", "-q", "--prune=now"]);
-    rustix::fs::sync();
 }
 
 #[test]

@@ -1,4 +1,7 @@
-//! What it costs that a run may change the repository: a baseline before, a durable commit after.
+//! What it costs that a run may change the repository: a tree before, a durable commit after, against what git
+//! takes for a look at the same work tree.
+
+use std::time::Instant;
 
 use workerctl::model::Phase;
 use workerctl::protocol::Control;
@@ -12,13 +15,26 @@ use workerctl::protocol::SubmitRequest;
 /// Runs of which the middle one counts.
 const RUNS: usize = 15;
 
+/// Looks of git at the whole work tree that a run may cost, in all.
+const LOOKS: f64 = 2.0;
+
+/// What a run with a tree may take in a small repository beyond one without, in milliseconds.
+const SMALL_MS: f64 = 30.0;
+
+/// How many files a small repository has at most.
+const SMALL_FILES: usize = 10_000;
+
 pub(crate) fn measure(scale: Scale, report: &mut Report) {
     for files in scale.repository_files {
         let workspace = repository(files);
+        let added = added_ms(&workspace);
         let daemon = workspace.daemon();
         let control = workspace.dial();
         let plain = whole_ms(&control, "w0/read", RUNS);
+        let (_, first) = mutating_ms(&control, 1);
+        let prepared = first.iter().find(|(step, _)| step == "prepared");
         let (mutating, steps) = mutating_ms(&control, RUNS);
+        let status = status_ms(&workspace);
         daemon.end();
         let told: Vec<String> = steps
             .iter()
@@ -38,7 +54,57 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
             Target::None,
             "submit to end",
         );
+        let first_ms = prepared.map_or(0.0, |(_, ms)| *ms);
+        report.add(
+            &format!("first tree against `git worktree add`, {files} files"),
+            first_ms / added,
+            "x",
+            Target::AtMost(2.0),
+            &format!("{first_ms:.0} ms of {added:.0} ms"),
+        );
+        let beyond = mutating - plain;
+        if files <= SMALL_FILES {
+            report.add(
+                &format!("what a tree costs beyond a run without, {files} files"),
+                beyond,
+                " ms",
+                Target::AtMost(SMALL_MS),
+                "",
+            );
+        }
+        report.add(
+            &format!("what a tree costs against {LOOKS} `git status`, {files} files"),
+            beyond / (LOOKS * status),
+            "x",
+            if files > SMALL_FILES {
+                Target::AtMost(1.5)
+            } else {
+                Target::None
+            },
+            &format!("{beyond:.0} ms of {:.0} ms", LOOKS * status),
+        );
     }
+}
+
+/// The median of looks of git at a work tree that it knows.
+fn status_ms(workspace: &Workspace) -> f64 {
+    let times = (0..RUNS).map(|_| {
+        let begun = Instant::now();
+        workspace.git(&["status", "--porcelain"]);
+        begun.elapsed().as_secs_f64() * 1e3
+    });
+    median(times.collect())
+}
+
+/// What git takes for a second work tree.
+fn added_ms(workspace: &Workspace) -> f64 {
+    let place = workspace.root().with_extension("beside");
+    let place = place.to_string_lossy().into_owned();
+    let begun = Instant::now();
+    workspace.git(&["worktree", "add", "-q", "--detach", &place]);
+    let added = begun.elapsed().as_secs_f64() * 1e3;
+    workspace.git(&["worktree", "remove", "--force", &place]);
+    added
 }
 
 fn repository(files: usize) -> Workspace {

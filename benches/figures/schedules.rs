@@ -109,7 +109,7 @@ fn starts(with: &Workspace, without: &Workspace, many: &str, report: &mut Report
 /// Of a workspace that no daemon has seen. The last of them leaves its store.
 fn first_start_ms(workspace: &Workspace) -> f64 {
     let starts = (0..FIRST_STARTS).map(|_| {
-        let _ = std::fs::remove_dir_all(workspace.state());
+        workspace.forget_state();
         let daemon = workspace.daemon();
         let ready_after = daemon.ready_after.as_secs_f64() * 1e3;
         daemon.end();
@@ -120,7 +120,7 @@ fn first_start_ms(workspace: &Workspace) -> f64 {
 
 /// Which has stored the states of all of them.
 fn memory_of_a_first_start(workspace: &Workspace, many: &str, report: &mut Report) {
-    let _ = std::fs::remove_dir_all(workspace.state());
+    workspace.forget_state();
     let daemon = workspace.daemon();
     wait_until_quiet(&daemon);
     let resident_mb = resident_kb(daemon.pid()) / 1024.0;

@@ -182,6 +182,12 @@ impl Workspace {
     }
 
     /// Starts the real daemon by a command line that ends up in it.
+    /// Removes the state and the workspace's note of it: else the next engine would miss it, and say so.
+    pub(crate) fn forget_state(&self) {
+        let _ = std::fs::remove_dir_all(self.state());
+        let _ = std::fs::remove_file(self.root().join(".workerctl/store"));
+    }
+
     pub(crate) fn started(&self, command: &mut Command) -> Daemon {
         let notices = self.directory().join("n");
         let _ = std::fs::remove_file(&notices);

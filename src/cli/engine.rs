@@ -12,6 +12,13 @@ use crate::mcp;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
+pub(crate) use crate::engine::LeftLanding;
+
+/// Landings that were begun in this state directory and that nobody is ending.
+pub(crate) fn left_landings(state_dir: &std::path::Path) -> Vec<LeftLanding> {
+    engine::left_landings(state_dir)
+}
+
 /// Engines over the socket, or in this process.
 pub(crate) struct RealEngines {
     /// How much of what an engine in this process does is logged: `-v` or `-vv`.

@@ -67,6 +67,8 @@ impl Exit {
                 Step::Validate
                 | Step::Prepare
                 | Step::Execute
+                | Step::Record
+                | Step::Land
                 | Step::Hook
                 | Step::Save
                 | Step::Commit => Exit::Failed,

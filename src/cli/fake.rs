@@ -15,10 +15,10 @@ use super::interrupts::{Interrupt, Told};
 use crate::model::schedule::{Fate, SlotRow};
 use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest, Probe,
-    ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine, LogsQuery,
+    PauseRequest, Probe, ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest,
+    RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long a test waits for what has to happen.
@@ -195,6 +195,27 @@ impl Control for Fake {
         Ok(summary())
     }
 
+    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
+        Fake::is_known(run)?;
+        let run = summary();
+        Ok(Landed {
+            commit: run.commit.clone().unwrap(),
+            run,
+            branch: "main".to_owned(),
+            notes: vec!["hooks that follow a commit were not run: 1".to_owned()],
+        })
+    }
+
+    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
+        Fake::is_known(run)?;
+        let run = summary();
+        Ok(Discarded {
+            commit: run.commit.clone().unwrap(),
+            run,
+            references: 3,
+        })
+    }
+
     fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
         let is_wanted = |view: &&ScheduleView| {
             let is_id = |id: &String| view.id.eq_ignore_ascii_case(id);
@@ -320,6 +341,9 @@ impl Control for Fake {
             held_schedules: None,
             next_due: None,
             overdue: Vec::new(),
+            kept_commits: 0,
+            kept: Vec::new(),
+            trees: None,
             timezone: "Europe/Berlin".to_owned(),
             uptime_ms: 61_000,
             syncs: 3,

@@ -1,5 +1,6 @@
 //! Waiting for a run: what happens to it is shown, Ctrl-C ends it, and nobody waits longer than they want.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -10,7 +11,10 @@ use super::interrupts::{Interrupt, Listening};
 use super::render::progress::Progress;
 use super::session::Session;
 use crate::model::{Diagnostic, Kind, RunId};
-use crate::protocol::{CancelRequest, Control, RunDetail, THREAD_UNREADABLE, WatchEvent};
+use crate::process::RUN_VARIABLE;
+use crate::protocol::{
+    CancelRequest, Control, RunDetail, RunSummary, THREAD_UNREADABLE, WatchEvent,
+};
 
 /// Messages that may wait; beyond, the engine counts what we are behind.
 const BACKLOG_MAX: usize = 1_024;
@@ -253,6 +257,9 @@ impl Waiting<'_> {
                     }
                 }
                 Incoming::Happened(WatchEvent::Changed(summary)) => {
+                    if let Some(around) = self.waits_for_itself(session.environment, &summary) {
+                        return Err(around);
+                    }
                     self.progress.changed(err, &summary, now_ms);
                 }
                 Incoming::Happened(WatchEvent::Lagged { lost }) => self.progress.lagged(err, lost),
@@ -289,6 +296,30 @@ impl Waiting<'_> {
                 }
             }
         }
+    }
+
+    /// The refusal to wait for a run that waits for the one whose command this is.
+    fn waits_for_itself(
+        &self,
+        environment: &BTreeMap<String, String>,
+        summary: &RunSummary,
+    ) -> Option<Diagnostic> {
+        let around: RunId = environment.get(RUN_VARIABLE)?.parse().ok()?;
+        let reason = summary.waiting_for.as_ref()?;
+        if !reason.contains(&around.short()) {
+            return None;
+        }
+        let (run, around) = (self.run.short(), around.short());
+        let message =
+            format!("{run} waits for {around}, within which this command waits for {run}");
+        let refused = Diagnostic::new(Kind::Conflict, "waits_for_itself", message);
+        Some(
+            refused
+                .hint(format!(
+                    "{run} starts when {around} has ended: ask for it with `--no-wait`"
+                ))
+                .hint(format!("`workerctl cancel {run}` drops it")),
+        )
     }
 
     /// The next message; `None` when it is time to move the changing line or to look at the deadline.

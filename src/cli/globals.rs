@@ -92,7 +92,10 @@ impl Globals {
         cwd: &Path,
         environment: &BTreeMap<String, String>,
     ) -> Result<Site, Diagnostic> {
-        let workspace = self.find_workspace(cwd)?;
+        let workspace = match self.checkout_around(environment) {
+            Some(checkout) => real(checkout)?,
+            None => self.find_workspace(cwd)?,
+        };
         if !may_be_workspace(&workspace) {
             return Err(Diagnostic::new(
                 Kind::NotFound,
@@ -121,6 +124,14 @@ impl Globals {
             socket: self.socket.as_ref().map(|socket| cwd.join(socket)),
             environment: environment.clone(),
         })
+    }
+
+    /// Within a run the workspace that people use, not the run's tree, unless another one is asked for.
+    fn checkout_around<'e>(&self, environment: &'e BTreeMap<String, String>) -> Option<&'e Path> {
+        let checkout = environment.get("WORKERCTL_CHECKOUT").map(Path::new)?;
+        let inherited = environment.get("WORKERCTL_WORKSPACE").map(Path::new);
+        let asked = self.workspace.as_deref();
+        (asked.is_none() || asked == inherited).then_some(checkout)
     }
 
     /// The directory that is asked for, which need not be a workspace yet, or the nearest workspace.

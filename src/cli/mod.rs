@@ -27,9 +27,9 @@ pub use entry::main;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    cancel, check, completions, config, daemon, demo, diff, doctor, drain, init, logs, mcp, new,
-    reload, render as rendering, resolve, retry, run, runs, schedule, schema, show, skill, skills,
-    status, store, threads, unit, version, wait, workers,
+    cancel, check, completions, config, daemon, demo, diff, discard, doctor, drain, init, land,
+    logs, mcp, new, reload, render as rendering, resolve, retry, run, runs, schedule, schema, show,
+    skill, skills, status, store, threads, unit, version, wait, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -87,6 +87,10 @@ enum Command {
     Retry(retry::Args),
     /// Settle a run whose outcome is unknown
     Resolve(resolve::Args),
+    /// Put the commit that was kept of a run on its branch
+    Land(land::Args),
+    /// Drop what is kept of a run that has not landed
+    Discard(discard::Args),
     /// Wait for a run to end
     Wait(wait::Args),
     /// Show what a run changed
@@ -140,6 +144,8 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Cancel(args) => cancel::perform(session, args),
         Command::Retry(args) => retry::perform(session, args),
         Command::Resolve(args) => resolve::perform(session, args),
+        Command::Land(args) => land::perform(session, args),
+        Command::Discard(args) => discard::perform(session, args),
         Command::Wait(args) => wait::perform(session, args),
         Command::Diff(args) => diff::perform(session, args),
         Command::Workers(args) => workers::perform(session, args),

@@ -283,6 +283,8 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         | Operation::CancelRun
         | Operation::RetryRun
         | Operation::ResolveRun
+        | Operation::LandRun
+        | Operation::DiscardRun
         | Operation::Render
         | Operation::Probe
         | Operation::Reload
@@ -418,16 +420,22 @@ async fn change(
             let request: ResolveRequest = intake::body(parts, body, limits, false).await?;
             request.check()?;
             Waiting::answering(parts);
-            answered(
-                desk.ask(operation, move |c| c.resolve(&run, &request))
-                    .await,
-            )
+            let asked = desk.ask(operation, move |c| c.resolve(&run, &request));
+            answered(asked.await)
         }
         Operation::RetryRun => {
             nothing(parts, body, limits).await?;
             Ok(submitted(
                 &desk.ask(operation, move |c| c.retry(&run)).await?,
             ))
+        }
+        Operation::LandRun => {
+            nothing(parts, body, limits).await?;
+            answered(desk.ask(operation, move |c| c.land(&run)).await)
+        }
+        Operation::DiscardRun => {
+            nothing(parts, body, limits).await?;
+            answered(desk.ask(operation, move |c| c.discard(&run)).await)
         }
         Operation::Probe | Operation::Reload | Operation::Drain => {
             nothing(parts, body, limits).await?;

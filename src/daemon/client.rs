@@ -18,9 +18,9 @@ use super::socket::canonical;
 use super::sse::Told;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
-    API_VERSION, BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery,
-    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
-    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
+    API_VERSION, BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine,
+    LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
+    RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
@@ -277,6 +277,14 @@ impl Control for HttpControl {
 
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
         self.change(&paths::of_run(run, "/resolve")?, request)
+    }
+
+    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
+        self.change(&paths::of_run(run, "/land")?, &serde_json::json!({}))
+    }
+
+    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
+        self.change(&paths::of_run(run, "/discard")?, &serde_json::json!({}))
     }
 
     fn diff(&self, run: &str) -> Result<String, Diagnostic> {

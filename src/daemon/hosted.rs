@@ -9,10 +9,10 @@ use super::socket::{Endpoint, SocketPlaces};
 use crate::engine::{self, Engine, EngineOptions, Host};
 use crate::model::{Diagnostic, RunId};
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest, Probe,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
-    TriggerRequest, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine, LogsQuery,
+    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
+    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// An engine that lives in this process. Dropping it drains the engine and gives its locks back.
@@ -103,6 +103,14 @@ impl Control for HostedControl {
 
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
         self.control.resolve(run, request)
+    }
+
+    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
+        self.control.land(run)
+    }
+
+    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
+        self.control.discard(run)
     }
 
     fn diff(&self, run: &str) -> Result<String, Diagnostic> {

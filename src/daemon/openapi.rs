@@ -8,10 +8,10 @@ use super::answer::{Nothing, VersionReply};
 use super::operation::Operation;
 use crate::model::Diagnostic;
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, Probe,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
-    TriggerRequest, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Discarded, Landed, LogLine, LogsQuery,
+    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
+    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// Statuses that any request may be answered with, and what they mean.
@@ -146,9 +146,12 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         Operation::TriggerSchedule => (json!(requests.subschema_for::<TriggerRequest>()), true),
         Operation::CancelRun => (json!(requests.subschema_for::<CancelRequest>()), false),
         Operation::ResolveRun => (json!(requests.subschema_for::<ResolveRequest>()), true),
-        Operation::RetryRun | Operation::Probe | Operation::Reload | Operation::Drain => {
-            (json!(requests.subschema_for::<Nothing>()), false)
-        }
+        Operation::RetryRun
+        | Operation::LandRun
+        | Operation::DiscardRun
+        | Operation::Probe
+        | Operation::Reload
+        | Operation::Drain => (json!(requests.subschema_for::<Nothing>()), false),
         Operation::Version
         | Operation::Openapi
         | Operation::Status
@@ -184,6 +187,8 @@ fn content(operation: Operation, replies: &mut SchemaGenerator) -> Value {
         Operation::SubmitRun | Operation::RetryRun => replies.subschema_for::<Submitted>(),
         Operation::ShowRun => replies.subschema_for::<RunDetail>(),
         Operation::CancelRun | Operation::ResolveRun => replies.subschema_for::<RunSummary>(),
+        Operation::LandRun => replies.subschema_for::<Landed>(),
+        Operation::DiscardRun => replies.subschema_for::<Discarded>(),
         Operation::Diff => return json!({"text/x-diff": {"schema": {"type": "string"}}}),
         Operation::Logs => replies.subschema_for::<Vec<LogLine>>(),
         Operation::Events => {

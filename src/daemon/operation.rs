@@ -39,6 +39,10 @@ pub enum Operation {
     RetryRun,
     /// Settles an unknown outcome.
     ResolveRun,
+    /// Lands the commit that was kept of a run.
+    LandRun,
+    /// Drops what is kept of a run.
+    DiscardRun,
     /// What a run changed.
     Diff,
     /// Lines of a run's log.
@@ -57,7 +61,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of the document.
-    pub const ALL: [Operation; 24] = [
+    pub const ALL: [Operation; 26] = [
         Operation::Version,
         Operation::Openapi,
         Operation::Status,
@@ -75,6 +79,8 @@ impl Operation {
         Operation::CancelRun,
         Operation::RetryRun,
         Operation::ResolveRun,
+        Operation::LandRun,
+        Operation::DiscardRun,
         Operation::Diff,
         Operation::Logs,
         Operation::Events,
@@ -107,6 +113,8 @@ impl Operation {
             | Operation::CancelRun
             | Operation::RetryRun
             | Operation::ResolveRun
+            | Operation::LandRun
+            | Operation::DiscardRun
             | Operation::Render
             | Operation::Probe
             | Operation::Reload
@@ -133,6 +141,8 @@ impl Operation {
             Operation::CancelRun => "/v1/runs/{run}/cancel",
             Operation::RetryRun => "/v1/runs/{run}/retry",
             Operation::ResolveRun => "/v1/runs/{run}/resolve",
+            Operation::LandRun => "/v1/runs/{run}/land",
+            Operation::DiscardRun => "/v1/runs/{run}/discard",
             Operation::Diff => "/v1/runs/{run}/diff",
             Operation::Logs => "/v1/runs/{run}/logs",
             Operation::Events => "/v1/runs/{run}/events",
@@ -163,6 +173,8 @@ impl Operation {
             Operation::CancelRun => "cancel_run",
             Operation::RetryRun => "retry_run",
             Operation::ResolveRun => "resolve_run",
+            Operation::LandRun => "land_run",
+            Operation::DiscardRun => "discard_run",
             Operation::Diff => "diff",
             Operation::Logs => "logs",
             Operation::Events => "events",
@@ -195,6 +207,8 @@ impl Operation {
                 "Accept a new run with the same inputs and the present definition"
             }
             Operation::ResolveRun => "Settle a run whose outcome is unknown",
+            Operation::LandRun => "Land the commit that was kept of a run",
+            Operation::DiscardRun => "Drop what is kept of a run that has not landed",
             Operation::Diff => "Give what a run changed as a patch",
             Operation::Logs => "Read lines of a run's log",
             Operation::Events => {
@@ -222,6 +236,8 @@ impl Operation {
             | Operation::CancelRun
             | Operation::RetryRun
             | Operation::ResolveRun
+            | Operation::LandRun
+            | Operation::DiscardRun
             | Operation::Reload
             | Operation::Drain => true,
             Operation::Version

@@ -2,8 +2,9 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::desk::{Desk, Origin, Prepares};
@@ -18,18 +19,15 @@ use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::machine::{CancelKind, Resolution};
 use crate::model::schedule::Pause;
-use crate::model::{Diagnostic, Kind, RunId, Severity};
+use crate::model::{Diagnostic, Kind, RunId};
 use crate::process::give_back_memory;
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogsQuery, PauseRequest, Probe,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
-    TriggerRequest, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine, LogsQuery,
+    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
+    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::store::Store;
-
-/// How many active runs `status` lists.
-const ACTIVE_SHOWN_MAX: usize = 200;
 
 /// How long a request may wait to become durable on a disk that is full: the engine tries every 5 s.
 const DURABLE_PATIENCE: Duration = Duration::from_secs(15);
@@ -47,10 +45,14 @@ pub(super) struct EngineControl {
     pub(super) host: Host,
     pub(super) started_ms: u64,
     pub(super) effects: Arc<dyn Effects>,
+    /// Where trees of runs lie, or why they can lie nowhere.
+    pub(super) trees: Result<PathBuf, String>,
+    /// Held while what is kept of a run lands or is dropped, so that not both happen.
+    pub(super) settling: Mutex<()>,
 }
 
 impl EngineControl {
-    fn ask(&self, request: Request) -> Result<Answer, Diagnostic> {
+    pub(super) fn ask(&self, request: Request) -> Result<Answer, Diagnostic> {
         let changes = request.changes_runs();
         let (reply, answer) = sync_channel(1);
         self.inbox
@@ -197,7 +199,7 @@ impl EngineControl {
     }
 
     /// A run, live or from the store.
-    fn shown(&self, run: RunId) -> Result<Arc<Shown>, Diagnostic> {
+    pub(super) fn shown(&self, run: RunId) -> Result<Arc<Shown>, Diagnostic> {
         match self.view.run(run) {
             Some(shown) => Ok(shown),
             None => reading::stored(self.store.as_ref(), run)?
@@ -298,6 +300,14 @@ impl Control for EngineControl {
         summary_of(answer)
     }
 
+    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
+        self.land_kept(self.resolve_id(run)?)
+    }
+
+    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
+        self.discard_kept(self.resolve_id(run)?)
+    }
+
     fn diff(&self, run: &str) -> Result<String, Diagnostic> {
         let shown = self.shown(self.resolve_id(run)?)?;
         patches::patch(&shown)
@@ -326,52 +336,7 @@ impl Control for EngineControl {
     }
 
     fn status(&self) -> Result<Status, Diagnostic> {
-        let catalog = self.desk.definitions.current();
-        let open = self.view.open(ACTIVE_SHOWN_MAX);
-        let counters = self.store.counters();
-        let held = catalog
-            .schedules_held()
-            .filter(|_| !catalog.schedules.is_empty());
-        // The loop of a command knows of no schedules, nor does one that fires none.
-        let agenda = match self.host {
-            Host::Daemon if held.is_none() => self.view.agenda(),
-            Host::Daemon | Host::InProcess => {
-                let all = schedules::all(&self.desk, &self.view, self.store.as_ref())?;
-                schedules::agenda(&all)
-            }
-        };
-        let count = |weight: Severity| to_u32(catalog.count(weight));
-        Ok(Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            pid: std::process::id(),
-            host: self.host.name().to_owned(),
-            workspace: self.desk.workspace.display().to_string(),
-            state_dir: self.desk.state_dir.display().to_string(),
-            condition: self.view.condition().name().to_owned(),
-            running: to_u32(open.running),
-            queued: to_u32(open.queued),
-            active: open.first,
-            max_parallel: super::parallel_max(&catalog.config),
-            workers: to_u32(catalog.workers.len()),
-            skills: to_u32(
-                catalog
-                    .workers
-                    .iter()
-                    .map(|worker| worker.skills.len())
-                    .sum(),
-            ),
-            errors: count(Severity::Error),
-            warnings: count(Severity::Warning),
-            schedules: to_u32(agenda.schedules),
-            kept_schedules: to_u32(catalog.kept_schedules.len()),
-            held_schedules: held.map(str::to_owned),
-            next_due: agenda.next,
-            overdue: agenda.overdue,
-            timezone: catalog.config.timezone.clone(),
-            uptime_ms: self.clock.monotonic_ms().saturating_sub(self.started_ms),
-            syncs: counters.syncs,
-            commits: counters.commits,
-        })
+        self.standing()
     }
 
     fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
@@ -483,13 +448,13 @@ fn reread(before: &Catalog, after: &Catalog) -> u32 {
     )
 }
 
-fn summary_of(answer: Answer) -> Result<RunSummary, Diagnostic> {
+pub(super) fn summary_of(answer: Answer) -> Result<RunSummary, Diagnostic> {
     match answer {
         Answer::Run(summary) => Ok(*summary),
         Answer::Submitted(_) | Answer::Slot(_) | Answer::Done => Err(unexpected()),
     }
 }
 
-fn to_u32(count: usize) -> u32 {
+pub(super) fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }

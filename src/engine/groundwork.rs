@@ -1,40 +1,68 @@
-//! What `Prepared` and `ResultRecorded` carry for the git and output rooms; opaque to the machine.
+//! What `Prepared`, `Restored` and `ResultRecorded` carry for the output rooms and for trees; opaque to the machine.
 
 use serde::{Deserialize, Serialize};
+use workerctl_trees::{HeadState, RunResult, Start};
 
 use super::outputs::Stamp;
 use super::work::Work;
-use crate::git;
+use crate::git::Oid;
 use crate::machine::Event;
 
-/// The state before the first attempt.
+/// The state before an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Groundwork {
     /// Stamps of declared outputs with a path, in the order of the specification.
     pub outputs: Vec<Option<Stamp>>,
-    /// The repository, for a mutating run.
-    pub repository: Option<git::Baseline>,
+    /// What the run's tree started from, for a mutating run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<TreeBase>,
+}
+
+/// A tree that was made equal to its base.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct TreeBase {
+    /// The tree and what it held.
+    pub start: Start,
+    /// Where the branch was; `None` where it did not exist.
+    pub from: Option<Oid>,
 }
 
 /// The state when the last process of an attempt was dead.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct AttemptTree {
-    /// The repository, for a mutating run.
-    pub repository: Option<git::ResultTree>,
-    /// Paths of ours and of other runs, which are nobody's change.
-    pub excluded: git::Exclusions,
+    /// For a mutating run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<KeptResult>,
+}
+
+/// What a mutating run changed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct KeptResult {
+    /// The base that it was changed against: another one than that of the start where the branch has moved.
+    pub base: TreeBase,
+    /// The change.
+    pub change: RunResult,
+    /// The commit that keeps it in the repository; `None` where nothing was changed.
+    pub kept: Option<Oid>,
+}
+
+/// The commit that the small repository's branch is at.
+pub(super) fn head_of(change: &RunResult) -> Option<&Oid> {
+    match &change.head {
+        HeadState::OnTarget { commit } => commit.as_ref(),
+        HeadState::Moved { .. } => None,
+    }
 }
 
 impl Work {
-    /// What `Prepared` recorded, the newest one.
+    /// What the newest attempt started from.
     pub(super) fn groundwork(&self) -> Option<Groundwork> {
-        self.entries
-            .iter()
-            .rev()
-            .find_map(|entry| match &entry.event {
-                Event::Prepared { baseline } => serde_json::from_value(baseline.clone()).ok(),
-                _ => None,
-            })
+        let mut entries = self.entries.iter().rev();
+        entries.find_map(|entry| match &entry.event {
+            Event::Prepared { baseline } => serde_json::from_value(baseline.clone()).ok(),
+            Event::Restored { report } => serde_json::from_value(report.baseline.clone()?).ok(),
+            _ => None,
+        })
     }
 
     /// What `ResultRecorded` recorded for the newest attempt.
@@ -42,14 +70,17 @@ impl Work {
         if !self.run.facts.recorded {
             return None;
         }
-        self.entries
-            .iter()
-            .rev()
-            .find_map(|entry| match &entry.event {
-                Event::ResultRecorded { result, .. } => {
-                    serde_json::from_value(result.tree.clone()).ok()
-                }
-                _ => None,
-            })
+        let mut entries = self.entries.iter().rev();
+        entries.find_map(|entry| match &entry.event {
+            Event::ResultRecorded { result, .. } => {
+                serde_json::from_value(result.tree.clone()).ok()
+            }
+            _ => None,
+        })
+    }
+
+    /// What the newest attempt changed.
+    pub(super) fn kept_result(&self) -> Option<KeptResult> {
+        self.attempt_tree()?.result
     }
 }

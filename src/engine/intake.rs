@@ -1,20 +1,22 @@
 //! Intake: a request and a definition become a frozen specification, or are refused with nothing stored.
 
 mod destinations;
+mod target;
 pub(super) mod texts;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use destinations::stdout_output;
 use texts::{Rendered, definition_error, hooks};
 
 use super::names::{self, Builtins};
 use super::syntax::{self, Syntax};
-use crate::git;
 use crate::inputs::{self, Bound, Given};
-use crate::model::definition::{RunText, Skill};
-use crate::model::spec::{DueTime, OutputKind, OutputSpec, Plan, Retry, SPEC_VERSION};
+use crate::model::definition::{RunText, Shell, Skill};
+use crate::model::spec::{
+    DueTime, HookSpec, OutputKind, OutputSpec, Plan, Program, Retry, SPEC_VERSION, tree_placeholder,
+};
 use crate::model::{
     Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value,
 };
@@ -27,6 +29,21 @@ const SCHEDULED_AT: &str = "WORKERCTL_SCHEDULED_AT";
 
 /// The variable that tells every command of a run which run it follows.
 const AFTER_RUN: &str = "WORKERCTL_AFTER_RUN";
+
+/// The variable that tells every command of a run with a tree where people work.
+const CHECKOUT: &str = "WORKERCTL_CHECKOUT";
+
+/// How long a push may take, in milliseconds.
+const PUSH_TIMEOUT_MS: u64 = 5 * 60 * 1_000;
+
+/// A push of the landed commit, without hooks of the repository and without anybody to ask.
+fn push_to(remote: &str) -> String {
+    let remote = remote.replace('\'', "'\\''");
+    format!(
+        "GIT_TERMINAL_PROMPT=0 exec git -c core.hooksPath=/dev/null push --quiet '{remote}' \
+         \"$WORKERCTL_COMMIT:refs/heads/$WORKERCTL_BRANCH\""
+    )
+}
 
 /// A request that may be accepted.
 pub(super) struct Ready {
@@ -118,6 +135,30 @@ impl Intake<'_> {
         let (skill, around) = (self.skill, self.around);
         let workspace = around.workspace.to_string_lossy().into_owned();
         let cwd = self.cwd()?;
+        let repository = if skill.mutating {
+            Some(self.repository(&cwd)?)
+        } else {
+            None
+        };
+        // Known only when the run starts, so a placeholder stands for it until then.
+        let placed = |path: &str| match &repository {
+            Some(found) => match Path::new(path).strip_prefix(&found.workdir) {
+                Ok(rest) => Path::new(&tree_placeholder(run)).join(rest),
+                Err(_) => PathBuf::from(path),
+            },
+            None => PathBuf::from(path),
+        };
+        let in_place = |path: &str| {
+            let placed = placed(path).to_string_lossy().into_owned();
+            placed
+                .strip_suffix('/')
+                .map_or(placed.clone(), str::to_owned)
+        };
+        let real_workspace = self.workspace_root().to_string_lossy().into_owned();
+        let named_workspace = match &repository {
+            Some(_) => in_place(&real_workspace),
+            None => workspace.clone(),
+        };
         let configured = around.config.timezone.parse();
         let (at, zone) = match around.due {
             Some((due, zone)) => (due.slot, zone),
@@ -135,17 +176,17 @@ impl Intake<'_> {
             worker: &skill.address.worker,
             skill: &skill.address.skill,
             run: &run_text,
-            workspace: &workspace,
-            cwd: &cwd,
+            workspace: &named_workspace,
+            cwd: &in_place(&cwd),
         };
         let mut values = names::values(self.bound, &skill.inputs, &builtins);
         let outputs = self.outputs(&values, &date)?;
-        names::add_outputs(&mut values, &outputs, &workspace);
+        names::add_outputs(&mut values, &outputs, &named_workspace);
         self.add_files(&mut values, run);
 
         let mut rendered = Rendered::default();
         let mut requires = Vec::new();
-        let (program, named) = self.program(&values, &mut rendered, &mut requires)?;
+        let (program, named) = self.program(&values, &mut rendered, &mut requires, &in_place)?;
         let command_uses = rendered.uses.clone();
         let pre_checks = self.checks(&skill.pre_checks, &values, &mut rendered)?;
         let checks = self.checks(&skill.checks, &values, &mut rendered)?;
@@ -160,11 +201,13 @@ impl Intake<'_> {
             environment.push((AFTER_RUN.to_owned(), run.to_string()));
         }
         let stdout_to = stdout_output(skill, &outputs, named);
-        let repository = if skill.mutating {
-            Some(self.repository(&cwd)?)
-        } else {
-            None
+        let tree = match &repository {
+            Some(found) => Some(self.tree(found, &outputs)?),
+            None => None,
         };
+        if tree.is_some() {
+            environment.push((CHECKOUT.to_owned(), real_workspace.clone()));
+        }
         let input_paths = self.input_paths();
         let plan = self.plan(&outputs, !requires.is_empty() || !input_paths.is_empty());
         let spec = RunSpec {
@@ -176,9 +219,14 @@ impl Intake<'_> {
             definition_digest: skill.digest.clone(),
             submitted_at: around.now,
             zone: zone.name().to_owned(),
-            workspace,
+            workspace: if tree.is_some() {
+                real_workspace
+            } else {
+                workspace
+            },
             cwd,
-            repository,
+            repository: repository.map(|found| found.common_dir),
+            tree,
             inputs: self.bound.masked(),
             sensitive: self.bound.secrets.clone(),
             program,
@@ -192,7 +240,7 @@ impl Intake<'_> {
             pre_checks,
             checks,
             hooks: hooks(&skill.hooks),
-            post_commit: hooks(&skill.post_commit),
+            post_commit: self.post_commit(),
             plan,
             timeout_ms: Some(skill.timeout_ms.unwrap_or(around.config.timeout_ms)),
             commit_message: self.commit_message(&values)?,
@@ -241,36 +289,21 @@ impl Intake<'_> {
         Ok(real.to_string_lossy().into_owned())
     }
 
-    fn repository(&self, cwd: &str) -> Result<String, Diagnostic> {
-        let facts = git::locate(Path::new(cwd)).map_err(|error| {
-            let mut message = crate::model::diagnostic::chain(&error);
-            let damage = git::damage_behind(Path::new(cwd), &error);
-            if let Some(damage) = &damage {
-                message = format!("{message}: {damage}");
-            }
-            let refused = Diagnostic::new(
-                Kind::Blocked,
-                error.code(),
-                format!(
-                    "`{}` is mutating and needs a git repository: {message}",
-                    self.skill.address
-                ),
-            );
-            match damage.map(|damage| damage.remedy).or(error.hint()) {
-                Some(hint) => refused.hint(hint),
-                None => refused.hint("run `git init` in the workspace, or set `mutating: false`"),
-            }
-        })?;
-        git::author(Path::new(cwd), self.around.config.commit_author.as_deref()).map_err(
-            |error| {
-                let refused = Diagnostic::new(Kind::Blocked, error.code(), error.to_string());
-                match error.hint() {
-                    Some(hint) => refused.hint(hint),
-                    None => refused,
-                }
-            },
-        )?;
-        Ok(facts.common_dir.to_string_lossy().into_owned())
+    /// The hooks that follow the landing, after the push.
+    fn post_commit(&self) -> Vec<HookSpec> {
+        let remote = self.skill.push.as_ref();
+        let push = remote
+            .filter(|_| self.skill.mutating)
+            .map(|remote| HookSpec {
+                program: Program::Shell {
+                    shell: names::shell_program(Shell::Sh).to_owned(),
+                    text: push_to(remote),
+                },
+                timeout_ms: PUSH_TIMEOUT_MS,
+            });
+        push.into_iter()
+            .chain(hooks(&self.skill.post_commit))
+            .collect()
     }
 
     fn input_paths(&self) -> Vec<String> {
@@ -316,7 +349,7 @@ impl Intake<'_> {
                 0
             },
             post_commit_hooks: if skill.mutating {
-                count(skill.post_commit.len())
+                count(self.post_commit().len())
             } else {
                 0
             },

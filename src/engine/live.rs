@@ -108,6 +108,7 @@ pub(super) fn needs(spec: &RunSpec) -> Needs {
             .plan
             .mutating
             .then(|| spec.repository.clone())
+            .filter(|_| spec.tree.as_ref().is_none_or(|tree| !tree.parallel))
             .flatten(),
         destinations: spec
             .outputs

@@ -12,6 +12,8 @@ mod groundwork;
 mod hold;
 mod inbox;
 mod intake;
+mod kept;
+mod landings;
 mod live;
 mod looks;
 mod lookup;
@@ -28,7 +30,9 @@ mod rendering;
 mod request;
 mod schedules;
 mod secrets;
+mod standing;
 mod syntax;
+mod trees;
 mod unusable;
 mod view;
 mod wishes;
@@ -54,7 +58,6 @@ use control::EngineControl;
 use core::{Core, CoreParts};
 use definitions::Definitions;
 use desk::{Desk, Prepares};
-pub use effects::StepLimits;
 use effects::{EffectParts, Performer, notes};
 use hold::Hold;
 use inbox::Inbox;
@@ -63,6 +66,7 @@ use remembered::Known;
 use view::View;
 
 pub use hold::{init_store, refuse_unfit};
+pub use landings::{LeftLanding, left_landings, recover_left_landings};
 pub use looks::{Hints, Watched};
 pub use request::ENDED_OPEN;
 pub use unusable::{unless_it_passes, unusable};
@@ -123,14 +127,6 @@ pub struct Engine {
 impl Engine {
     /// Takes the locks, opens the store, recovers, starts the core loop.
     pub fn start(options: EngineOptions) -> Result<Engine, Diagnostic> {
-        Engine::start_with_limits(options, StepLimits::default())
-    }
-
-    /// The same with other limits of the steps that run no command.
-    pub fn start_with_limits(
-        options: EngineOptions,
-        step_limits: StepLimits,
-    ) -> Result<Engine, Diagnostic> {
         let workspace = std::fs::canonicalize(&options.workspace).map_err(|error| {
             let shown = options.workspace.display();
             Diagnostic::new(Kind::NotFound, "workspace", format!("`{shown}`: {error}"))
@@ -157,7 +153,6 @@ impl Engine {
         let parts = Parts {
             workspace,
             options,
-            step_limits,
             store,
             definitions,
             clock,
@@ -254,7 +249,6 @@ impl Engine {
 struct Parts {
     workspace: PathBuf,
     options: EngineOptions,
-    step_limits: StepLimits,
     store: Arc<dyn Store>,
     definitions: Arc<Definitions>,
     clock: Arc<dyn Clock>,
@@ -276,7 +270,8 @@ impl Parts {
             grace_ms: config.grace_ms,
             output_bytes_max: config.output_bytes_max,
             metrics_dir: config.metrics_dir.clone(),
-            step_limits: self.step_limits,
+            trees: self.trees(),
+            tree_limits: trees::limits(&config),
             keep_refs_ms: config.keep_refs_ms,
             clock: Arc::clone(&self.clock),
             view: Arc::clone(&view),
@@ -308,32 +303,37 @@ impl Parts {
             starts_queued: self.options.host == Host::Daemon,
             drain_grace_ms: config.drain_grace_ms,
         });
-        self.recover(&mut core, &performer, &catalog, config.grace_ms)?;
+        self.recover(&mut core, &catalog, config.grace_ms)?;
         let at_end = AtEnd::of(&inbox, &view);
         let control = Arc::new(EngineControl {
             inbox,
             view,
-            store: self.store,
+            store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
             desk,
             host: self.options.host,
             started_ms: self.clock.monotonic_ms(),
             effects,
+            trees: self.trees(),
+            settling: Mutex::default(),
         });
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || at_end.tell(core.run()))
             .map_err(|error| Diagnostic::new(Kind::Internal, "thread", error.to_string()))?;
-        let engine = Engine {
+        Ok(Engine {
             control,
             thread,
             hold,
-        };
-        Ok(engine)
+        })
     }
 }
 
 impl Parts {
+    fn trees(&self) -> Result<PathBuf, String> {
+        trees::place(&self.workspace, &self.options)
+    }
+
     /// What the store remembers of schedules; only a daemon fires any.
     fn remembered_schedules(&self, catalog: &Catalog) -> Result<Known, StoreError> {
         match self.options.host {
@@ -348,13 +348,8 @@ impl Parts {
     }
 
     /// Hands what earlier engines left to the loop, and has it settled.
-    fn recover(
-        &self,
-        core: &mut Core,
-        performer: &Performer,
-        catalog: &Catalog,
-        grace_ms: u64,
-    ) -> Result<(), Diagnostic> {
+    fn recover(&self, core: &mut Core, catalog: &Catalog, grace_ms: u64) -> Result<(), Diagnostic> {
+        recover_left_landings(&self.options.state_dir);
         clear_git_locks(&self.workspace);
         let recovery = Recovery {
             store: self.store.as_ref(),
@@ -362,7 +357,7 @@ impl Parts {
             state_dir: &self.options.state_dir,
             now: self.clock.now(),
         };
-        let recovered = recovery.recover(core, performer)?;
+        let recovered = recovery.recover(core)?;
         if self.options.host == Host::Daemon {
             // Before what was lost is settled: schedules count how their runs end, and follow others.
             core.begin_schedules(catalog.fired(), !catalog.has_errors())?;
@@ -401,7 +396,7 @@ fn parallel_max(config: &Config) -> u32 {
 }
 
 fn make_directories(state_dir: &Path) -> Result<(), Diagnostic> {
-    for name in ["live", "scratch", "secrets"] {
+    for name in ["live", "scratch", "secrets", landings::DIRECTORY] {
         let path = state_dir.join(name);
         let mut builder = std::fs::DirBuilder::new();
         builder

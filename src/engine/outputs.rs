@@ -117,6 +117,38 @@ impl Beneath {
             .map_err(|errno| refused("publish", path, errno))
     }
 
+    /// Copies an output of another workspace to a temporary file here.
+    pub(super) fn copy_from(
+        &self,
+        other: &Beneath,
+        path: &str,
+        temporary: &str,
+    ) -> Result<(), OutputError> {
+        let io = |step| {
+            move |source| OutputError::Io {
+                step,
+                path: path.to_owned(),
+                source,
+            }
+        };
+        let from = other
+            .open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)
+            .map_err(|errno| refused("read", path, errno))?;
+        let mut from = File::from(from);
+        let mode = from.metadata().map_err(io("read"))?.permissions();
+        let (parent, name) = split(temporary);
+        let directory = self
+            .open_at(parent, OFlags::DIRECTORY | OFlags::PATH)
+            .map_err(|errno| refused("enter the directory of", path, errno))?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let to = rustix::fs::openat(&directory, name, flags, Mode::from_raw_mode(0o600))
+            .map_err(|errno| refused("write", path, errno))?;
+        let mut to = File::from(to);
+        io::copy(&mut from, &mut to)
+            .and_then(|_| to.set_permissions(mode))
+            .map_err(io("write"))
+    }
+
     /// Removes a temporary file of ours, if it is there.
     pub(super) fn discard(&self, temporary: &str) -> Result<(), OutputError> {
         let (parent, name) = split(temporary);

@@ -1,7 +1,6 @@
 //! Recovery: every run that was not closed is folded; what is left of its processes is ended.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,22 +8,21 @@ use std::time::Duration;
 
 use super::core::{Core, Orphans};
 use super::effects::notes::Noted;
-use super::effects::{Performer, destinations};
 use super::live::Live;
-use crate::machine::{Event, Run, State};
+use crate::machine::{Run, State};
 use crate::model::evidence::CommitsMade;
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp};
 use crate::process::{LiveRecord, Owner, find_and_end_orphans, is_within};
 use crate::protocol::RunSummary;
-use crate::store::{Batch, Store, StoreError, Write};
-
-/// How many runs are looked at for those that wrote while a run of a lost engine was under way.
-const SINCE_MAX: usize = 10_000;
+use crate::store::{Batch, Store, Write};
 
 /// Why the outcome of a run is unknown that was under way in the workspace from which the state was copied or
 /// moved.
 const ANOTHER_WORKSPACE: &str = "another_workspace";
+
+/// Why the outcome of a mutating run is unknown that an older version left under way.
+const OLDER_VERSION: &str = "older_version";
 
 /// What recovery needs.
 pub(super) struct Recovery<'a> {
@@ -40,26 +38,20 @@ pub(super) struct Recovery<'a> {
 
 impl Recovery<'_> {
     /// Hands every run that was not closed to the loop; a run that cannot be read is ended as unknown.
-    pub(super) fn recover(
-        &self,
-        core: &mut Core,
-        performer: &Performer,
-    ) -> Result<usize, Diagnostic> {
+    pub(super) fn recover(&self, core: &mut Core) -> Result<usize, Diagnostic> {
         let active = self
             .store
             .active()
             .map_err(|error| super::reading::unreadable(&error))?;
         let mut recovered = 0;
-        let (mut writing, mut mutating) = (Vec::new(), Vec::new());
         for run in active {
             match self.fold(run) {
-                Ok(live) if !self.is_ours(&live) => self.leave(&live)?,
+                Ok(live) if !self.is_ours(&live) => self.leave(&live, ANOTHER_WORKSPACE)?,
+                Ok(live) if is_of_older_version(&live) => self.leave(&live, OLDER_VERSION)?,
                 Ok(live) => {
                     if live.spec.plan.mutating {
                         super::clear_git_locks(Path::new(&live.spec.cwd));
                     }
-                    writing.push((run, destinations(&live.spec)));
-                    mutating.extend(prepared_at(&live).map(|at| (run, at)));
                     core.recover(live);
                     recovered += 1;
                 }
@@ -69,40 +61,9 @@ impl Recovery<'_> {
                 }
             }
         }
-        for (run, at) in mutating {
-            let others = writing.iter().filter(|(other, _)| *other != run);
-            performer.add_foreign(run, others.flat_map(|(_, paths)| paths.clone()).collect());
-            performer.add_foreign(run, self.written_since(at)?);
-        }
         self.sweep_scratch(core);
         super::secrets::sweep(self.state_dir, |run| core.holds(run));
         Ok(recovered)
-    }
-
-    /// Destinations of runs that ended at `at` or later: the lost engine knew that they are no change of
-    /// a run that was under way then.
-    fn written_since(&self, at: Timestamp) -> Result<Vec<String>, Diagnostic> {
-        let unreadable = |error: StoreError| super::reading::unreadable(&error);
-        let (mut ended, mut looked_at) = (Vec::new(), 0);
-        let summaries = self.store.summaries(None, &mut |summary| {
-            looked_at += 1;
-            if summary.finished_at.is_some_and(|finished| finished >= at) {
-                ended.push(summary.run);
-            }
-            if looked_at < SINCE_MAX {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
-        });
-        summaries.map_err(unreadable)?;
-        let mut paths = Vec::new();
-        for run in ended {
-            if let Some(spec) = self.store.spec(run).map_err(unreadable)? {
-                paths.extend(destinations(&spec));
-            }
-        }
-        Ok(paths)
     }
 
     fn fold(&self, run: RunId) -> Result<Live, String> {
@@ -120,17 +81,17 @@ impl Recovery<'_> {
         is_same_directory(Path::new(&live.spec.workspace), self.workspace)
     }
 
-    /// Closes a run of another workspace without touching anything.
-    fn leave(&self, live: &Live) -> Result<(), Diagnostic> {
+    /// Closes a run that nothing can be done for here, without touching anything.
+    fn leave(&self, live: &Live, why: &str) -> Result<(), Diagnostic> {
         let run = live.spec.run;
         let mut summary = live.summary();
         if !live.run.is_finished() {
             let workspace = &live.spec.workspace;
-            tracing::error!(%run, workspace, "the run was under way there; this state was copied or moved from there, and nothing is done for it");
+            tracing::error!(%run, workspace, why, "the run was under way there and nothing is done for it");
             summary.phase = Phase::Finished;
             summary.finished_at = Some(self.now);
             summary.outcome = Some(Outcome::Unknown {
-                why: ANOTHER_WORKSPACE.to_owned(),
+                why: why.to_owned(),
             });
         }
         self.close(summary)
@@ -267,16 +228,10 @@ fn is_same_directory(one: &Path, other: &Path) -> bool {
     one == other || matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// When the baseline of a mutating run was taken that has not ended.
-fn prepared_at(live: &Live) -> Option<Timestamp> {
-    if !live.spec.plan.mutating || live.run.is_finished() {
-        return None;
-    }
-    let prepared = live
-        .entries
-        .iter()
-        .find(|entry| matches!(entry.event, Event::Prepared { .. }));
-    prepared.map(|entry| entry.at)
+/// Whether a mutating run was under way that an older version accepted: it worked in the checkout, and what it
+/// had recorded of that means nothing here. Its references stay.
+fn is_of_older_version(live: &Live) -> bool {
+    live.spec.plan.mutating && live.spec.tree.is_none() && !live.run.is_finished()
 }
 
 fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> RunSummary {
@@ -301,6 +256,7 @@ fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> Run
         finished_at: Some(now),
         commit: None,
         commits_made: CommitsMade::default(),
+        kept_commit: None,
         thread: ThreadId::of(run, &skill, submitted_at),
         waiting_for: None,
         retry_of: None,

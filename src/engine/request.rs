@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use crate::machine::{CancelKind, Resolution};
+use crate::machine::{CancelKind, Event, Resolution};
 use crate::model::schedule::{Overlap, Pause, Schedule};
 use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
 use crate::protocol::{RunSummary, SlotView, Submitted};
@@ -63,6 +63,13 @@ pub(super) enum Request {
         /// Why.
         note: String,
     },
+    /// Add what became of an ended run's commit to its journal.
+    Settled {
+        /// Which.
+        run: RunId,
+        /// `LandedLater` or `Discarded`.
+        event: Event,
+    },
     /// Change the queue's limits.
     Limits {
         /// How many runs may be active.
@@ -99,6 +106,7 @@ impl Request {
             | Request::Wish(_)
             | Request::Cancel { .. }
             | Request::Resolve { .. }
+            | Request::Settled { .. }
             | Request::Settle => true,
             Request::Limits { .. }
             | Request::Schedules(_)

@@ -60,6 +60,9 @@ pub(super) struct Alarm {
 pub(super) trait Effects: Send + Sync {
     /// Performs one action and says what happened.
     fn perform(&self, work: &Work) -> Event;
+    /// Tries once to land the commit that was kept of a run that has ended; what is in the way is a
+    /// `LandingWaiting`.
+    fn land_kept(&self, work: &Work, oid: &str, parent: Option<&str>) -> Result<Event, Failure>;
     /// Runs the `on_missed` command of a schedule to its end; `None`: it was stopped before it had one.
     fn tell_missed(&self, alarm: &Alarm) -> Option<Told>;
     /// Makes thread and metrics files durable as they are now.
@@ -99,7 +102,7 @@ pub(super) fn not_performed(action: &Action, code: &str, message: &str) -> Event
         },
         Action::Record { attempt } => Event::RecordingFailed {
             attempt: *attempt,
-            failure: failure(Step::Verify),
+            failure: failure(Step::Record),
         },
         Action::Verify { attempt, .. } => Event::ChecksFinished {
             attempt: *attempt,

@@ -10,12 +10,7 @@ use std::time::Duration;
 
 use git2::{ErrorClass, ErrorCode};
 
-use super::commit::PrepareError;
-use super::deadline::Deadline;
-use super::error::{GitError, git};
-use super::ids::{Oid, RunId};
-use super::open::Handle;
-use super::refs::Kept;
+use workerctl_landing::error::GitError;
 
 /// How often something is tried in all.
 const TRIES: u32 = 20;
@@ -50,12 +45,6 @@ impl Passing for GitError {
     }
 }
 
-impl Passing for PrepareError {
-    fn may_pass(&self) -> bool {
-        matches!(self, Self::Git(error) if error.may_pass())
-    }
-}
-
 /// Does it until it succeeds, fails for good, or was tried often enough. It has to open its own handle, and must
 /// do no harm where it is repeated.
 pub(super) fn again<T, E: Passing>(mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
@@ -68,46 +57,12 @@ pub(super) fn again<T, E: Passing>(mut attempt: impl FnMut() -> Result<T, E>) ->
     attempt()
 }
 
-impl Handle {
-    /// Points a hidden reference at an object, and then makes durable what it holds. From here on a prune leaves that
-    /// alone, and what one has deleted before is written again under the same reference.
-    pub(super) fn keep_all(
-        &self,
-        run: &RunId,
-        kept: Kept,
-        oid: &Oid,
-        objects: &[Oid],
-    ) -> Result<(), GitError> {
-        self.keep(run, kept, oid)?;
-        self.hold(run, objects);
-        self.sync_objects(objects, Deadline::NONE)?;
-        self.expect_kept(objects)
-    }
-
-    /// Fails where one of these objects is gone: a prune that had looked for references before there was one
-    /// for them deletes them all the same.
-    pub(super) fn expect_kept(&self, oids: &[Oid]) -> Result<(), GitError> {
-        let fail = git("keep what was recorded");
-        // This handle believes of what it has read that it is there.
-        let fresh = Handle::open(self.workdir())?;
-        let odb = fresh.repo.odb().map_err(&fail)?;
-        match oids.iter().find(|oid| !odb.exists(oid.raw())) {
-            None => Ok(()),
-            Some(oid) => {
-                let message = format!("the object {oid} was deleted by another program");
-                let gone = git2::Error::new(ErrorCode::NotFound, ErrorClass::Odb, message);
-                Err(fail(gone))
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn git_error(code: ErrorCode, class: ErrorClass) -> GitError {
-        git("read")(git2::Error::new(code, class, "x"))
+        workerctl_landing::error::git("read")(git2::Error::new(code, class, "x"))
     }
 
     #[test]

@@ -4,19 +4,15 @@ use std::path::Path;
 
 use git2::ErrorCode;
 
-use super::commit::run_of_message;
-use super::error::{GitError, git};
-use super::ids::Oid;
 use super::open::Handle;
+use workerctl_landing::error::{GitError, git};
+use workerctl_landing::ids::{Oid, RunId};
 
 /// Most new commits that are looked at; of more it is not told which runs made them.
 const ARRIVALS_MAX: usize = 1_000;
 
 /// Most commits of a skill that are listed.
 pub const COMMITS_LISTED_MAX: usize = 100;
-
-/// Most commits of a skill that are counted.
-const COMMITS_COUNTED_MAX: usize = 100_000;
 
 /// The commit that a branch points to; `None` without such a branch.
 ///
@@ -52,46 +48,56 @@ pub fn arrivals(cwd: &Path, tip: &Oid, since: &Oid) -> Result<Vec<Option<String>
     Ok(made_by)
 }
 
-/// What became of the branch during a run.
-#[derive(Default)]
-pub(super) struct Made {
-    /// The newest commits that it has now and had not, the oldest of them first.
-    pub(super) newest: Vec<Oid>,
-    /// How many there are.
-    pub(super) count: u64,
-    /// Whether it lost the commit that it was at.
-    pub(super) rewritten: bool,
+/// The commit by which a run has landed on a branch, as its trailer says: one that the branch has and `since`
+/// has not, or one that was taken off it again. Of very many only the newest are looked at.
+///
+/// # Errors
+/// The repository cannot be read.
+pub fn commit_of_run(
+    cwd: &Path,
+    target: &str,
+    since: Option<&Oid>,
+    run: &RunId,
+) -> Result<Option<Oid>, GitError> {
+    let handle = Handle::open(cwd)?;
+    let failed = || git("look for the run's commit in");
+    let mut walk = handle.repo.revwalk().map_err(failed())?;
+    let tip = handle.tip(target)?.map(|tip| tip.raw());
+    let log = handle.repo.reflog(target).map_err(failed())?;
+    let were = log.iter().map(|entry| entry.id_new());
+    for oid in tip.into_iter().chain(were) {
+        // What was pruned is nobody's any more.
+        if handle.repo.find_commit(oid).is_ok() {
+            walk.push(oid).map_err(failed())?;
+        }
+    }
+    if let Some(since) = since
+        && handle.repo.find_commit(since.raw()).is_ok()
+    {
+        walk.hide(since.raw()).map_err(failed())?;
+    }
+    for oid in walk.take(ARRIVALS_MAX) {
+        let oid = oid.map_err(failed())?;
+        let commit = handle.repo.find_commit(oid).map_err(failed())?;
+        let message = String::from_utf8_lossy(commit.message_bytes());
+        if run_of_message(&message) == Some(run.as_str()) {
+            return Ok(Some(oid.into()));
+        }
+    }
+    Ok(None)
 }
 
-impl Handle {
-    /// The commits that `now` has and `then` had not.
-    pub(super) fn commits_since(
-        &self,
-        then: Option<&Oid>,
-        now: Option<&Oid>,
-    ) -> Result<Made, GitError> {
-        let fail = git("list the commits");
-        let mut made = Made::default();
-        let Some(now) = now.filter(|now| Some(*now) != then) else {
-            made.rewritten = now.is_none() && then.is_some();
-            return Ok(made);
-        };
-        let mut walk = self.repo.revwalk().map_err(&fail)?;
-        walk.set_sorting(git2::Sort::TOPOLOGICAL).map_err(&fail)?;
-        walk.push(now.raw()).map_err(&fail)?;
-        if let Some(then) = then {
-            walk.hide(then.raw()).map_err(&fail)?;
-            let graph = self.repo.graph_descendant_of(now.raw(), then.raw());
-            made.rewritten = !graph.map_err(&fail)?;
-        }
-        for oid in walk.take(COMMITS_COUNTED_MAX) {
-            let oid = oid.map_err(&fail)?;
-            made.count += 1;
-            if made.newest.len() < COMMITS_LISTED_MAX {
-                made.newest.push(oid.into());
-            }
-        }
-        made.newest.reverse();
-        Ok(made)
-    }
+/// The trailer that names the run of a commit.
+const RUN_TRAILER: &str = "Run-Id";
+
+/// The run that the trailer in the last paragraph of a message names.
+fn run_of_message(message: &str) -> Option<&str> {
+    let last = message
+        .trim_end()
+        .lines()
+        .rev()
+        .take_while(|line| !line.trim().is_empty());
+    let mut values = last.filter_map(|line| line.split_once(':'));
+    let (_, value) = values.find(|(key, _)| key.eq_ignore_ascii_case(RUN_TRAILER))?;
+    Some(value.trim())
 }

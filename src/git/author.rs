@@ -7,8 +7,8 @@ use std::{env, iter};
 use git2::{Config, ConfigLevel, ErrorCode, Repository, RepositoryOpenFlags};
 use serde::{Deserialize, Serialize};
 
-use super::error::{GitError, git};
 use super::open::Handle;
+use workerctl_landing::error::{GitError, git};
 
 /// Who a commit is by.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,20 +3,19 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use git2::{Config, ErrorCode, Reference, Repository, RepositoryInitOptions, RepositoryOpenFlags};
 
+use workerctl_landing::error::{GitError, git, git_write, io_at};
+use workerctl_landing::ids::{Oid, RepoPath};
+use workerctl_landing::{
+    Journal, Kept, LandError, LogLine, Outcome, Plan, Request, Unobserved, clear, land,
+};
+
 use super::author::Author;
-use super::beneath::{Observed, Worktree};
-use super::branch::{LogLine, Swap};
-use super::commit::{PreparedCommit, refresh_after};
-use super::deadline::{Deadline, Paced};
-use super::error::{GitError, git, git_write, io_at};
-use super::ids::{Oid, RepoPath};
 use super::open::{Facts, Handle, locate};
-use super::tree::{MODE_LINK, Overlay, TreeEntry};
-use super::worktree_form::Forms;
 
 /// The first branch where git's configuration names none.
 const BRANCH_DEFAULT: &str = "main";
@@ -113,81 +112,133 @@ pub fn first_commit(
     if head.oid().is_some() {
         return Err(not_the_first());
     }
-    let worktree = Worktree::open(handle.workdir())?;
-    let forms = Forms::new(&handle);
-    let mut overlay = Overlay::new();
-    let mut objects = Vec::new();
-    for path in paths {
-        let entry = entry_of(&handle, &worktree, &forms, path)?;
-        objects.push(entry.oid.clone());
-        overlay.insert(path.clone(), Some(entry));
-    }
-    let tree = handle.write_tree(None, &overlay, &mut objects, Deadline::NONE)?;
     let fail = git_write("write the commit in", handle.repo.commondir());
+    let mut index = git2::Index::new().map_err(&fail)?;
+    for path in paths {
+        index
+            .add(&entry_of(&handle, path)?)
+            .map_err(git("commit a file"))?;
+    }
+    let tree = index.write_tree_to(&handle.repo).map_err(&fail)?;
+    let tree = handle.repo.find_tree(tree).map_err(&fail)?;
     let time = git2::Time::new(how.time_s, how.offset_min);
     let Author { name, email } = how.author;
     let who = git2::Signature::new(name, email, &time).map_err(&fail)?;
-    let tree = handle.tree(&tree)?;
     let oid = handle
         .repo
         .commit(None, &who, &who, how.message, &tree, &[]);
-    let oid = Oid::from(oid.map_err(fail)?);
-    objects.push(oid.clone());
-    handle.sync_objects(&objects, Deadline::NONE)?;
-    let log = LogLine {
-        author: how.author,
-        time_s: how.time_s,
-        offset_min: how.offset_min,
-        message: "commit (initial)",
-    };
-    match handle.swap_ref(head.refname(), None, &oid, &log)? {
-        Swap::Moved => {}
-        Swap::Tip(_) => return Err(not_the_first()),
-    }
-    let made = PreparedCommit {
-        refname: head.refname().to_owned(),
-        oid,
-        parent: None,
-    };
-    // An index that could not be refreshed shows the files as deleted and untracked, no more.
-    refresh_after(dir, &made)?;
-    Ok(made.oid)
+    let oid = Oid::from(oid.map_err(&fail)?);
+    land_first(dir, head.refname(), &oid, how)?;
+    Ok(oid)
 }
 
-fn entry_of(
-    handle: &Handle,
-    worktree: &Worktree,
-    forms: &Forms,
-    path: &RepoPath,
-) -> Result<TreeEntry, GitError> {
-    let refused = |kind, why| io_at("commit", path.as_path())(io::Error::new(kind, why));
-    let gone = || refused(io::ErrorKind::NotFound, "there is no such file");
-    match worktree.observe(path)? {
-        Observed::Absent => Err(gone()),
-        Observed::Directory | Observed::Other => {
-            let why = "it is neither a file nor a symbolic link";
-            Err(refused(io::ErrorKind::InvalidInput, why))
-        }
-        Observed::Link(target, _) => {
-            let fail = git_write("write an object in", handle.repo.commondir());
-            Ok(TreeEntry {
-                oid: handle.repo.blob(&target).map_err(fail)?.into(),
-                mode: MODE_LINK,
-            })
-        }
-        Observed::File(_) if handle.is_filtered(path)? => {
-            let why = "it has a `filter` attribute, and no filter is run";
-            Err(refused(io::ErrorKind::InvalidInput, why))
-        }
-        Observed::File(_) => {
-            let (file, stat) = worktree.read(path)?.ok_or_else(gone)?;
-            let mut file = Paced::new(file, Deadline::NONE);
-            Ok(TreeEntry {
-                oid: handle.normal_blob(&mut file, path, forms)?.into(),
-                mode: forms.mode(stat.st_mode),
-            })
-        }
+/// Puts the commit on the branch, and its files into the index.
+fn land_first(dir: &Path, target: &str, oid: &Oid, how: &FirstCommit<'_>) -> Result<(), GitError> {
+    let id = ulid::Ulid::from_parts(u64::try_from(how.time_s).unwrap_or(0) * 1_000, 0);
+    let request = Request {
+        repository: dir,
+        run: &id.to_string().parse()?,
+        target,
+        from: None,
+        to: oid,
+        earlier: &[],
+        log: &LogLine {
+            name: how.author.name.clone(),
+            email: how.author.email.clone(),
+            time_s: how.time_s,
+            offset_min: how.offset_min,
+            message: "commit (initial)".to_owned(),
+        },
+    };
+    let mut journal = Once::default();
+    let landed = land(&request, &mut journal, &Unobserved);
+    if let Some(plan) = journal.0 {
+        // Nothing was replaced that anybody could miss.
+        let _ = clear(&plan);
     }
+    let why = match landed {
+        Ok(Outcome::Landed { .. }) => return Ok(()),
+        Ok(Outcome::LandedIn { .. } | Outcome::Moved { .. }) => return Err(not_the_first()),
+        Ok(Outcome::Waiting { obstacle, .. } | Outcome::Interrupted { obstacle }) => {
+            obstacle.to_string()
+        }
+        Err(LandError::Git(error)) => return Err(error),
+        Err(error) => error.to_string(),
+    };
+    Err(io_at("make the first commit in", dir)(io::Error::other(
+        why,
+    )))
+}
+
+/// Files that were there before are all that this commit holds, so that a killed one leaves nothing to take back.
+#[derive(Default)]
+struct Once(Option<Plan>);
+
+impl Journal for Once {
+    fn started(&mut self, plan: &Plan) -> io::Result<()> {
+        self.0 = Some(plan.clone());
+        Ok(())
+    }
+
+    fn landed(&mut self, _: &Plan) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn taken_back(&mut self, _: &Plan, _: &[Kept]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn entry_of(handle: &Handle, path: &RepoPath) -> Result<git2::IndexEntry, GitError> {
+    let at = handle.workdir().join(path.as_path());
+    let refused = |source| io_at("commit", path.as_path())(source);
+    let gone = || io::Error::new(io::ErrorKind::NotFound, "there is no such file");
+    let found = match std::fs::symlink_metadata(&at) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(refused(gone())),
+        found => found.map_err(refused)?,
+    };
+    let fail = git_write("write an object in", handle.repo.commondir());
+    let is_filtered = handle
+        .repo
+        .get_attr(
+            path.as_path(),
+            "filter",
+            git2::AttrCheckFlags::FILE_THEN_INDEX,
+        )
+        .map_err(git("read the attributes"))?;
+    let (mode, oid) = if found.is_symlink() {
+        let target = std::fs::read_link(&at).map_err(refused)?;
+        let blob = handle.repo.blob(target.as_os_str().as_encoded_bytes());
+        (0o120_000, blob.map_err(fail)?)
+    } else if !found.is_file() {
+        let why = "it is neither a file nor a symbolic link";
+        return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, why)));
+    } else if is_filtered.is_some() {
+        let why = "it has a `filter` attribute, and no filter is run";
+        return Err(refused(io::Error::new(io::ErrorKind::InvalidInput, why)));
+    } else {
+        let mode = if found.mode() & 0o100 == 0 {
+            0o100_644
+        } else {
+            0o100_755
+        };
+        let blob = handle.repo.blob_path(&at);
+        (mode, blob.map_err(fail)?)
+    };
+    Ok(git2::IndexEntry {
+        ctime: git2::IndexTime::new(0, 0),
+        mtime: git2::IndexTime::new(0, 0),
+        dev: 0,
+        ino: 0,
+        mode,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id: oid,
+        flags: 0,
+        flags_extended: 0,
+        path: path.as_bytes().to_vec(),
+    })
 }
 
 fn not_the_first() -> GitError {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use git2::{ErrorCode, ObjectType, Repository};
 
-use super::error::GitError;
 use super::open::Handle;
+use workerctl_landing::error::GitError;
 
 /// Most objects of the tree, and most loose objects, that are looked at.
 const OBJECTS_MAX: usize = 20_000;

@@ -5,10 +5,10 @@ use std::path::Path;
 use git2::{DiffFormat, DiffOptions};
 use serde::{Deserialize, Serialize};
 
-use super::error::{GitError, git};
-use super::ids::{Oid, RunId};
 use super::open::Handle;
 use super::refs::Kept;
+use workerctl_landing::error::{GitError, git};
+use workerctl_landing::ids::{Oid, RunId};
 
 /// Files larger than this are shown as binary.
 const FILE_BYTES_MAX: i64 = 4 << 20;
@@ -26,13 +26,15 @@ pub struct Patch {
 /// it stands. `None` when nothing of the run is kept any more.
 pub fn diff(cwd: &Path, run: &RunId, bytes_max: usize) -> Result<Option<Patch>, GitError> {
     let handle = Handle::open(cwd)?;
-    handle.give_back(run);
     let after = match handle.kept(run, Kept::Discarded)? {
         Some(oid) => Some(oid),
         None => handle.kept(run, Kept::Result)?,
     };
     let Some(after) = after else { return Ok(None) };
-    let before = handle.kept(run, Kept::Baseline)?;
+    let before = match handle.kept(run, Kept::Base)? {
+        Some(oid) => Some(oid),
+        None => handle.kept(run, Kept::Baseline)?,
+    };
     handle.patch(before.as_ref(), &after, bytes_max).map(Some)
 }
 

@@ -1,11 +1,7 @@
-//! What makes objects and references survive a power cut.
+//! What makes references survive a power cut.
 //!
-//! A rename is not durable before its directory is synced, and a loose object that existed
-//! already (written by the skill's own git, or by an earlier stage of ours) is not written
-//! again, so a setting that syncs new objects does not reach it. Everything that a commit will
-//! need is therefore synced once more by name before the commit may be named anywhere.
+//! A rename is not durable before its directory is synced.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -15,86 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::deadline::Deadline;
-use super::error::{GitError, git_write, io_at};
-use super::ids::Oid;
-use super::open::Handle;
-
-/// Up to this many objects are synced one by one; more by one sync of the file system.
-pub(super) const OBJECTS_SYNCED_SINGLY_MAX: usize = 64;
-
-/// Larger objects are not read back for their checksum after they were written.
-const READ_BACK_BYTES_MAX: usize = 16 << 20;
+use workerctl_landing::error::{GitError, io_at};
 
 /// Files of ours inside `.git` that are being written begin with this.
 const TEMPORARY_PREFIX: &str = "workerctl-tmp-";
-
-impl Handle {
-    /// Syncs these objects and the directories that name them, and reads each back.
-    pub(super) fn sync_objects(
-        &self,
-        oids: &[Oid],
-        deadline: Deadline<'_>,
-    ) -> Result<(), GitError> {
-        if oids.is_empty() {
-            return Ok(());
-        }
-        let objects = self.repo.commondir().join("objects");
-        let wanted: BTreeSet<&Oid> = oids.iter().collect();
-        let singly = wanted.len() <= OBJECTS_SYNCED_SINGLY_MAX;
-        let mut directories = BTreeSet::from([objects.clone()]);
-        for oid in &wanted {
-            deadline.check()?;
-            let (fan, rest) = oid.as_str().split_at(2);
-            let file = objects.join(fan).join(rest);
-            match File::open(&file) {
-                Ok(open) => {
-                    refuse_empty(&open, &file)?;
-                    if singly {
-                        open.sync_all().map_err(io_at("sync", &file))?;
-                    }
-                    directories.insert(objects.join(fan));
-                }
-                // Packed, or in an alternate store: git synced it when it wrote the pack.
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(io_at("open", &file)(e)),
-            }
-            self.read_back(oid)?;
-        }
-        if singly {
-            let mut left = directories.iter().filter(|dir| dir.exists());
-            left.try_for_each(|dir| sync_directory(dir))
-        } else {
-            let root = File::open(&objects).map_err(io_at("open", &objects))?;
-            rustix::fs::syncfs(root).map_err(io_at("sync", &objects))
-        }
-    }
-
-    fn read_back(&self, oid: &Oid) -> Result<(), GitError> {
-        let fail = git_write("read back an object in", self.repo.commondir());
-        let odb = self.repo.odb().map_err(&fail)?;
-        let (bytes, _) = odb.read_header(oid.raw()).map_err(&fail)?;
-        if bytes <= READ_BACK_BYTES_MAX {
-            odb.read(oid.raw()).map_err(fail)?;
-        }
-        Ok(())
-    }
-}
-
-/// An empty object file is what a power cut leaves of an object that was renamed but not synced.
-/// It would stand in the way of writing the object again, and holds nothing: it is removed.
-fn refuse_empty(open: &File, path: &Path) -> Result<(), GitError> {
-    let length = open.metadata().map_err(io_at("look at", path))?.len();
-    if length > 0 {
-        return Ok(());
-    }
-    fs::remove_file(path).map_err(io_at("remove the empty object", path))?;
-    let source = io::Error::new(
-        io::ErrorKind::InvalidData,
-        "the object was empty and has been removed; writing it again will succeed",
-    );
-    Err(io_at("read the object", path)(source))
-}
 
 /// Syncs a directory, so that the names in it are durable.
 pub(super) fn sync_directory(path: &Path) -> Result<(), GitError> {
@@ -162,21 +82,8 @@ impl Written {
         Ok(written)
     }
 
-    /// A name of its own in `dir`, for a file that something else will write.
-    pub(super) fn reserve(dir: &Path) -> Self {
-        Self {
-            path: temporary_name(dir),
-        }
-    }
-
     pub(super) fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// Syncs what something else has written under its name.
-    pub(super) fn sync(&self) -> Result<(), GitError> {
-        let open = File::open(&self.path).map_err(io_at("open", &self.path))?;
-        open.sync_all().map_err(io_at("sync", &self.path))
     }
 
     /// Gives the file its final name, replacing what had it, and syncs the directory.

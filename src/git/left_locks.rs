@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::durable::is_temporary;
-use super::error::GitError;
-use super::lock::{LockOwner, RepositoryLease, clear_if_stale, open_at_once, owner_of};
+use super::lock::{LEASES, LockOwner, RepositoryLease, clear_if_stale, open_at_once, owner_of};
+use workerctl_landing::error::GitError;
 
 /// Most entries of the directories of references that are looked at.
 const ENTRIES_MAX: usize = 10_000;
@@ -113,8 +113,7 @@ fn lock_files(directory: &Path, mut more: usize) -> Vec<PathBuf> {
             if deep && kind.is_dir() && more > 0 {
                 directories.push(entry.path());
             }
-            // The lease of engines is never removed, and says nothing by being there.
-            let is_ours = name == "workerctl.lock" || is_temporary(&name);
+            let is_ours = LEASES.contains(&name.as_ref()) || is_temporary(&name);
             if kind.is_file() && name.ends_with(".lock") && !is_ours {
                 found.push(entry.path());
             }

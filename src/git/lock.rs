@@ -17,8 +17,8 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::durable::{Written, sweep_temporaries};
-use super::error::{GitError, io_at};
 use super::open::Facts;
+use workerctl_landing::error::{GitError, io_at};
 
 /// How often a lock that someone else holds is tried, and how long is waited in between.
 const TRIES: u32 = 100;
@@ -26,6 +26,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Longest note about a holder that is read.
 const NOTE_BYTES_MAX: u64 = 4096;
+
+/// Leases of engines: never removed, and they say nothing by being there.
+pub(super) const LEASES: [&str; 2] = ["workerctl.lock", "workerctl-in-place.lock"];
 
 const MARKER: &str = "workerctl";
 const PID_NS: &str = " pid_ns=";
@@ -140,9 +143,29 @@ impl RepositoryLease {
         Self::of(&facts.git_dir, &facts.common_dir, owner)
     }
 
+    /// The same for a repository of which only its common directory is known.
+    pub fn of_repository(common_dir: &Path, owner: &str) -> Result<Self, GitError> {
+        Self::of(common_dir, common_dir, owner)
+    }
+
+    /// The exclusive right to work in one checkout itself: a lock of its own in the checkout's git directory.
+    pub fn of_checkout(facts: &Facts, owner: &str) -> Result<Self, GitError> {
+        Self::lock(facts.git_dir.join(LEASES[1]), owner)
+    }
+
     /// The same for a repository of which only its directories are known.
     pub(super) fn of(git_dir: &Path, common_dir: &Path, owner: &str) -> Result<Self, GitError> {
-        let path = common_dir.join("workerctl.lock");
+        let held = Self::lock(common_dir.join(LEASES[0]), owner)?;
+        // Whoever wrote one held the lease, which keeps engines of every pid namespace apart.
+        let alive = |pid| start_ticks(pid).is_some();
+        sweep_temporaries(common_dir, alive)?;
+        if git_dir != common_dir {
+            sweep_temporaries(git_dir, alive)?;
+        }
+        Ok(held)
+    }
+
+    fn lock(path: PathBuf, owner: &str) -> Result<Self, GitError> {
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -170,12 +193,6 @@ impl RepositoryLease {
             file.write_all(note.as_bytes())
         };
         write(&mut file).map_err(io_at("write", &path))?;
-        // Whoever wrote one held the lease, which keeps engines of every pid namespace apart.
-        let alive = |pid| start_ticks(pid).is_some();
-        sweep_temporaries(common_dir, alive)?;
-        if git_dir != common_dir {
-            sweep_temporaries(git_dir, alive)?;
-        }
         Ok(Self { file, path })
     }
 
@@ -302,21 +319,6 @@ pub(super) fn clear_if_stale(path: &Path) -> Result<bool, GitError> {
         },
         Some(_) | None => Ok(false),
     }
-}
-
-/// Whether a lock file is held for longer than git usually needs, by anyone but a dead process
-/// of ours.
-pub(super) fn is_held(path: &Path) -> Result<bool, GitError> {
-    for _ in 0..TRIES / 2 {
-        if fs::symlink_metadata(path).is_err() {
-            return Ok(false);
-        }
-        if clear_if_stale(path)? {
-            return Ok(false);
-        }
-        thread::sleep(PAUSE);
-    }
-    Ok(true)
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@ use git2::{ErrorClass, ErrorCode, Repository, RepositoryOpenFlags};
 use rustix::fs::{MemfdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
 
-use super::error::{GitError, git, io_at};
-use super::ids::{Oid, escape};
+use workerctl_landing::error::{GitError, git, io_at};
+use workerctl_landing::ids::{Oid, escape};
 
 /// Where `HEAD` points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,16 +188,6 @@ impl Handle {
             .find_commit(oid.raw())
             .map_err(git("read a commit"))?;
         commit.tree().map(Some).map_err(git("read a tree"))
-    }
-
-    pub(super) fn tree(&self, oid: &Oid) -> Result<git2::Tree<'_>, GitError> {
-        self.repo.find_tree(oid.raw()).map_err(git("read a tree"))
-    }
-
-    /// A boolean setting of the repository, with the value that holds when it is not set.
-    pub(super) fn setting(&self, name: &str, default: bool) -> bool {
-        let config = self.repo.config().and_then(|mut c| c.snapshot());
-        config.and_then(|c| c.get_bool(name)).unwrap_or(default)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use git2::{Pathspec, PathspecFlags};
 
-use super::error::{GitError, git};
+use workerctl_landing::error::{GitError, git};
 
 /// Patterns of paths: `docs`, `docs/*.md`, `**/*.rs`. A directory stands for everything below it.
 pub struct PathPatterns(Pathspec);

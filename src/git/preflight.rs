@@ -7,15 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::author::{AuthorError, author};
 use super::damage::damage;
-use super::error::{GitError, git};
-use super::open::{Facts, Handle, Head};
-
-/// What a person has allowed beyond the usual.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Policy {
-    /// Commit to a detached `HEAD`.
-    pub allow_detached: bool,
-}
+use super::open::{Facts, Handle};
+use workerctl_landing::error::GitError;
 
 /// A repository state in which no mutating run is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -70,46 +63,21 @@ impl From<AuthorError> for Refusal {
     }
 }
 
-/// Looks at the repository that `cwd` lies in, and refuses states in which a run's change could
-/// not be told from what a person is in the middle of. Changes nothing, except that a lock file
-/// which a killed process of ours left behind is removed.
+/// Looks at the repository that `cwd` lies in, and refuses what no run could land in. Changes nothing.
 ///
-/// `author` is `commit.author`, see [`author`].
-pub fn preflight(cwd: &Path, policy: &Policy, author_set: Option<&str>) -> Result<Facts, Refusal> {
-    let looked = look(cwd, policy, author_set);
+/// `author_set` is `commit.author`, see [`author`].
+pub fn preflight(cwd: &Path, author_set: Option<&str>) -> Result<Facts, Refusal> {
+    let looked = look(cwd, author_set);
     looked.map_err(|refusal| match refusal.code.as_str() {
         "git" => refusal.with_damage(cwd),
         _ => refusal,
     })
 }
 
-fn look(cwd: &Path, policy: &Policy, author_set: Option<&str>) -> Result<Facts, Refusal> {
+fn look(cwd: &Path, author_set: Option<&str>) -> Result<Facts, Refusal> {
     let handle = Handle::open(cwd)?;
     let facts = handle.facts()?;
-    if let Some(operation) = handle.operation()? {
-        return Err(Refusal::new(
-            operation.code(),
-            format!("{} is in progress", operation.what()),
-            operation.remedy(),
-        ));
-    }
-    if let (Head::Detached { oid }, false) = (&facts.head, policy.allow_detached) {
-        return Err(Refusal::new(
-            "detached_head",
-            format!("`HEAD` is detached at {oid}, so a commit would belong to no branch"),
-            "check a branch out: `git switch <branch>`",
-        ));
-    }
-    let index = handle.repo.index().map_err(git("read the index"))?;
-    if index.has_conflicts() {
-        return Err(Refusal::new(
-            "index_conflicts",
-            "the index holds unresolved conflicts",
-            "resolve them and commit, or take them back: `git status` lists them",
-        ));
-    }
     writable(&facts)?;
-    no_old_lock(&facts)?;
     author(cwd, author_set)?;
     Ok(facts)
 }
@@ -128,28 +96,6 @@ fn writable(facts: &Facts) -> Result<(), Refusal> {
                 "read_only",
                 format!("`{}` is not writable: {error}", place.display()),
                 "make it writable for this user",
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// A lock of git's that nobody seems to be working under any more would let the run do its work
-/// and then leave the index behind the commit, so it is refused before anything is spent.
-fn no_old_lock(facts: &Facts) -> Result<(), Refusal> {
-    let mut targets = vec![facts.git_dir.join("index")];
-    if let Head::Branch { refname, .. } | Head::Unborn { refname } = &facts.head {
-        targets.push(facts.common_dir.join(refname));
-    }
-    for target in targets {
-        let mut name = target.into_os_string();
-        name.push(".lock");
-        let lock = PathBuf::from(name);
-        if super::lock::is_held(&lock)? {
-            return Err(Refusal::new(
-                "locked",
-                format!("`{}` exists: git is at work, or was killed", lock.display()),
-                "wait for the other git command; if none is running, remove the file",
             ));
         }
     }

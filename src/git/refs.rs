@@ -6,17 +6,19 @@ use git2::ErrorCode;
 
 use super::again::again;
 use super::durable::{Written, make_directories};
-use super::error::{GitError, git, git_write, io_at};
-use super::ids::{Oid, RunId};
 use super::lock::GitLock;
 use super::open::Handle;
+use workerctl_landing::error::{GitError, git, io_at};
+use workerctl_landing::ids::{Oid, RunId};
 
 const ROOT: &str = "refs/workerctl/runs";
 
 /// What a hidden reference of a run keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// The baseline, as a commit.
+    /// The commit that the run starts from.
+    Base,
+    /// The baseline of older versions, as a commit.
     Baseline,
     /// The exact bytes of files whose recorded form differs from them, as a tree.
     Raw,
@@ -31,7 +33,8 @@ pub(super) enum Kept {
 }
 
 impl Kept {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
+        Self::Base,
         Self::Baseline,
         Self::Raw,
         Self::Staged,
@@ -42,6 +45,7 @@ impl Kept {
 
     pub(super) fn name(self, run: &RunId) -> String {
         let last = match self {
+            Self::Base => "base",
             Self::Baseline => "baseline",
             Self::Raw => "raw",
             Self::Staged => "staged",
@@ -78,34 +82,6 @@ impl Handle {
     pub(super) fn kept(&self, run: &RunId, kept: Kept) -> Result<Option<Oid>, GitError> {
         self.tip(&kept.name(run))
     }
-
-    /// A commit that holds `tree`, made only to be kept by a hidden reference. It says nothing
-    /// that is not known already, so making it again gives the same id.
-    pub(super) fn holding_commit(
-        &self,
-        run: &RunId,
-        what: &str,
-        tree: &Oid,
-        parents: &[&Oid],
-    ) -> Result<Oid, GitError> {
-        let fail = git_write("write a commit in", self.repo.commondir());
-        // Synced before it gets its name: what a power cut leaves of it otherwise is an empty object, which
-        // stands in the way of making it again.
-        let durable = Handle::open_durable(self.workdir())?;
-        let time = git2::Time::new(run.accepted_at_s(), 0);
-        let who = git2::Signature::new("workerctl", "workerctl@localhost", &time).map_err(&fail)?;
-        let tree = durable.tree(tree)?;
-        let mut found = Vec::new();
-        for parent in parents {
-            found.push(durable.repo.find_commit(parent.raw()).map_err(&fail)?);
-        }
-        let parents: Vec<_> = found.iter().collect();
-        let message = format!("{what} of run {run}\n");
-        let oid = durable
-            .repo
-            .commit(None, &who, &who, &message, &tree, &parents);
-        oid.map(Oid::from).map_err(fail)
-    }
 }
 
 /// Drops the hidden references of a run; what only they kept is left to `git gc`.
@@ -117,7 +93,6 @@ pub fn drop_refs(cwd: &std::path::Path, run: &RunId) -> Result<usize, GitError> 
 
 fn drop_once(cwd: &std::path::Path, run: &RunId) -> Result<usize, GitError> {
     let handle = Handle::open(cwd)?;
-    handle.let_go(run);
     let mut dropped = 0;
     for kept in Kept::ALL {
         match handle.repo.find_reference(&kept.name(run)) {

@@ -5,9 +5,9 @@ use std::path::Path;
 use git2::{DiffOptions, Patch};
 use serde::{Deserialize, Serialize};
 
-use super::error::{GitError, git};
-use super::ids::Oid;
 use super::open::Handle;
+use workerctl_landing::error::{GitError, git};
+use workerctl_landing::ids::Oid;
 
 /// Files larger than this are not compared line by line.
 const FILE_BYTES_MAX: i64 = 4 << 20;

@@ -7,18 +7,8 @@ use std::process::{Command, Stdio};
 
 use super::*;
 
-mod committing;
 mod creating;
-mod deadlines;
-mod hiding;
-mod housekeeping;
 mod locking;
-mod restoring;
-mod staging;
-mod under_way;
-mod unseen;
-
-const RUN: &str = "01JC0000000000000000000000";
 
 /// A repository in a directory of its own, with a `git` that knows no other configuration.
 struct Bed {
@@ -61,10 +51,6 @@ impl Bed {
         fs::write(at, text).unwrap();
     }
 
-    fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.at(path)).unwrap()
-    }
-
     fn try_git(&self, args: &[&str]) -> (bool, String) {
         let output = Command::new("git")
             .args(args)
@@ -101,100 +87,9 @@ impl Bed {
         self.git(&["status", "--porcelain"])
     }
 
-    fn baseline(&self) -> Baseline {
-        baseline(
-            &self.path(),
-            &none(),
-            &Limits::default(),
-            &run(),
-            Deadline::NONE,
-        )
-        .unwrap()
-    }
-
-    fn result(&self, baseline: &Baseline) -> ResultTree {
-        result_tree(&self.path(), baseline, &none(), &Limits::default(), &[]).unwrap()
-    }
-
-    fn restore(&self, baseline: &Baseline, result: Option<&ResultTree>) -> Restored {
-        restore(&self.path(), baseline, result, &none(), &Limits::default()).unwrap()
-    }
-
-    fn prepare(&self, baseline: &Baseline, result: &ResultTree) -> Result<Prepared, PrepareError> {
-        self.prepare_until(baseline, result, Deadline::NONE)
-    }
-
-    fn prepare_until(
-        &self,
-        baseline: &Baseline,
-        result: &ResultTree,
-        deadline: Deadline<'_>,
-    ) -> Result<Prepared, PrepareError> {
-        let attribution = attribute(baseline, result, None).unwrap();
-        let request = CommitRequest {
-            refname: baseline.head.refname(),
-            baseline,
-            result,
-            paths: &attribution.commit_paths,
-            message: &message(&baseline.run),
-            author: &ada(),
-            time_s: 1_800_000_000,
-            offset_min: 60,
-        };
-        prepare_commit(&self.path(), &request, deadline)
-    }
-
-    fn prepared(&self, baseline: &Baseline, result: &ResultTree) -> PreparedCommit {
-        match self.prepare(baseline, result).unwrap() {
-            Prepared::Commit(commit) => commit,
-            Prepared::Nothing => panic!("there is something to commit"),
-        }
-    }
-
-    fn moved(&self, commit: &PreparedCommit) -> Moved {
-        move_ref(
-            &self.path(),
-            commit,
-            &ada(),
-            1_800_000_000,
-            60,
-            "workerctl: run",
-        )
-        .unwrap()
-    }
-
-    /// The whole way of a run that calls `change`.
-    fn run(&self, change: impl FnOnce(&Self)) -> PreparedCommit {
-        let baseline = self.baseline();
-        change(self);
-        let result = self.result(&baseline);
-        let commit = self.prepared(&baseline, &result);
-        let moved = self.moved(&commit);
-        let done = Moved::Done {
-            index: IndexRefresh::Done { left: Vec::new() },
-        };
-        assert_eq!(moved, done);
-        drop_refs(&self.path(), &run()).unwrap();
-        self.fsck();
-        commit
-    }
-
     fn fsck(&self) {
         self.git(&["fsck", "--strict", "--no-dangling"]);
     }
-
-    fn log(&self) -> Vec<String> {
-        let text = self.git(&["log", "--format=%s"]);
-        text.lines().map(str::to_owned).collect()
-    }
-}
-
-fn run() -> RunId {
-    RUN.parse().unwrap()
-}
-
-fn none() -> Exclusions {
-    Exclusions::default()
 }
 
 fn path(text: &str) -> RepoPath {
@@ -206,13 +101,6 @@ fn ada() -> Author {
         name: "Ada".to_owned(),
         email: "ada@example.com".to_owned(),
     }
-}
-
-fn message(run: &RunId) -> String {
-    message_with_trailers(
-        "the run's work",
-        &[("Run-Id", run.as_str()), ("Worker", "w")],
-    )
 }
 
 /// Every file of the work tree with its mode and content, for before and after.

@@ -145,11 +145,11 @@ impl Run {
             | State::Recording { ending, .. }
             | State::Verifying { ending, .. }
             | State::PostHook { ending, .. } => ending.as_ref().map(super::Ending::stop_kind),
+            State::Publishing { cancelled, .. } => cancelled.then_some(StopKind::Graceful),
             State::Queued
             | State::BackingOff { .. }
             | State::Saving { .. }
             | State::Committing { .. }
-            | State::Publishing { .. }
             | State::Announcing { .. }
             | State::Restoring { .. }
             | State::Finished { .. } => None,
@@ -166,7 +166,11 @@ impl Run {
 
     /// The limit of all attempts while it counts: (first execution at, length in milliseconds).
     pub fn runtime_limit(&self) -> Option<(Timestamp, u64)> {
-        let limit = self.plan.max_runtime_ms?;
+        // It has run in time already when it waits for its branch.
+        let limit = self
+            .plan
+            .max_runtime_ms
+            .filter(|_| self.facts.rounds == 0)?;
         let since = self.facts.executing_since?;
         match &self.state {
             State::Executing { ending: None, .. }

@@ -2,7 +2,7 @@
 
 use super::event::{CancelKind, Entry, Event, HookVerdict};
 use super::state::{AfterRestore, AfterSave, Ending, Facts, Goal, Run, State};
-use super::{COMMIT_REBUILDS_MAX, IllegalEvent, JOURNAL_EVENTS_MAX, MACHINE_VERSION};
+use super::{IllegalEvent, JOURNAL_EVENTS_MAX, MACHINE_VERSION};
 use crate::model::Timestamp;
 use crate::model::outcome::{Failure, Outcome, Step, StepResult};
 
@@ -131,7 +131,11 @@ impl Run {
             }
             State::Saving { next, cancelled } => run.in_saving(at, event, next, *cancelled),
             State::Committing { rebuilds } => run.in_committing(at, event, *rebuilds),
-            State::Publishing { rebuilds, .. } => run.in_publishing(at, event, *rebuilds),
+            State::Publishing {
+                rebuilds,
+                cancelled,
+                ..
+            } => run.in_publishing(at, event, *rebuilds, *cancelled),
             State::Announcing { index } => run.in_announcing(event, *index),
             State::Restoring { then } => run.in_restoring(at, event, then),
             State::Finished { outcome, closed } => run.in_finished(event, outcome, *closed),
@@ -348,93 +352,6 @@ impl Run {
                 };
             }
             (Event::OwnerLost, AfterSave::Commit | AfterSave::Finish(_)) => {}
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn in_committing(&mut self, at: Timestamp, event: &Event, rebuilds: u32) -> Option<()> {
-        match event {
-            Event::CommitPrepared {
-                oid,
-                parent,
-                reference,
-            } => {
-                self.state = State::Publishing {
-                    oid: oid.clone(),
-                    parent: parent.clone(),
-                    reference: reference.clone(),
-                    rebuilds,
-                };
-            }
-            Event::NothingToCommit => {
-                self.facts.results.commit = StepResult::skipped("nothing_changed");
-                self.finish(Outcome::Succeeded);
-            }
-            Event::CommitFailed { failure } => self.commit_failed(at, failure),
-            Event::OwnerLost => {}
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn in_publishing(&mut self, at: Timestamp, event: &Event, rebuilds: u32) -> Option<()> {
-        match event {
-            Event::Committed { oid, warning } => {
-                self.facts.commit = Some(oid.clone());
-                self.facts.results.commit = StepResult::Passed;
-                if let Some(warning) = warning {
-                    self.warn(warning.clone());
-                }
-                if self.plan.post_commit_hooks > 0 {
-                    self.state = State::Announcing { index: 0 };
-                } else {
-                    self.finish(Outcome::Succeeded);
-                }
-            }
-            Event::CommitOvertaken if rebuilds < COMMIT_REBUILDS_MAX => {
-                self.state = State::Committing {
-                    rebuilds: rebuilds + 1,
-                };
-            }
-            Event::CommitOvertaken => {
-                let failure = Failure::new(
-                    Step::Commit,
-                    "branch_contended",
-                    format!("the branch moved on {COMMIT_REBUILDS_MAX} times while committing"),
-                );
-                self.commit_failed(at, &failure);
-            }
-            Event::CommitFailed { failure } => self.commit_failed(at, failure),
-            Event::OwnerLost => {}
-            _ => return None,
-        }
-        Some(())
-    }
-
-    fn commit_failed(&mut self, at: Timestamp, failure: &Failure) {
-        self.facts.results.commit = StepResult::Failed {
-            message: failure.message.clone(),
-        };
-        self.restore_then(at, AfterRestore::Finish(failed(failure)));
-    }
-
-    fn in_announcing(&mut self, event: &Event, due: u32) -> Option<()> {
-        match event {
-            Event::PostCommitHookFinished { index, verdict } if *index == due => {
-                if let HookVerdict::Blocked { message }
-                | HookVerdict::Changed { message }
-                | HookVerdict::Warned { message } = verdict
-                {
-                    self.warn(format!("post-commit hook {}: {message}", due + 1));
-                }
-                if due + 1 < self.plan.post_commit_hooks {
-                    self.state = State::Announcing { index: due + 1 };
-                } else {
-                    self.finish(Outcome::Succeeded);
-                }
-            }
-            Event::OwnerLost => {}
             _ => return None,
         }
         Some(())

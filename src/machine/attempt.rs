@@ -61,6 +61,12 @@ impl Run {
         self.facts.reconciled = reconciling;
         if !self.plan.mutating {
             self.save_then_finish(Outcome::Succeeded);
+        } else if self.facts.rounds > 0 && self.facts.results.hook != StepResult::Pending {
+            // What the hooks said of this change stands when it is put on another tip.
+            self.state = State::Saving {
+                next: AfterSave::Commit,
+                cancelled: false,
+            };
         } else if self.plan.hooks > 0 {
             self.state = State::PostHook {
                 index: 0,

@@ -138,6 +138,21 @@ impl Run {
                     closed: false,
                 };
             }
+            (Event::LandedLater { oid }, _) if self.kept_commit().is_some() => {
+                self.facts.commit = Some(oid.clone());
+                self.facts.results.commit = StepResult::Passed;
+                self.state = State::Finished {
+                    outcome: Outcome::Succeeded,
+                    closed: false,
+                };
+            }
+            (Event::Discarded, _) if self.kept_commit().is_some() => {
+                self.facts.discarded = true;
+                self.state = State::Finished {
+                    outcome: outcome.clone(),
+                    closed: false,
+                };
+            }
             _ => return None,
         }
         Some(())

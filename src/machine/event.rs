@@ -172,8 +172,33 @@ pub enum Event {
     },
     /// Nothing changed, so nothing is committed.
     NothingToCommit,
-    /// The branch moved on before it could be swapped.
+    /// The branch moved on before it could be swapped; of machines before version 3.
     CommitOvertaken,
+    /// The branch moved on, and changed none of the run's paths: its change is put on the new tip and
+    /// verified there.
+    TargetMoved {
+        /// Id of the tip in hex.
+        tip: String,
+    },
+    /// The branch moved on and changed paths of the run.
+    Conflicted {
+        /// What, for people.
+        failure: Failure,
+    },
+    /// Something is in the way of the landing; it is tried again.
+    LandingWaiting {
+        /// Stable code.
+        code: String,
+        /// What, for people.
+        why: String,
+    },
+    /// Somebody asked to end it while it waited, and nothing of it has landed.
+    LandingStopped,
+    /// The branch holds the same already, in a commit of somebody else's.
+    LandedIn {
+        /// Id of the tip in hex.
+        tip: String,
+    },
     /// The commit is durable on its branch.
     Committed {
         /// Its id in hex.
@@ -223,6 +248,13 @@ pub enum Event {
         /// Why.
         note: String,
     },
+    /// The commit that was kept of an ended run is durable on its branch.
+    LandedLater {
+        /// Its id in hex.
+        oid: String,
+    },
+    /// What was kept of an ended run is dropped.
+    Discarded,
     /// Thread and metrics of a finished run are written.
     Closed,
 }
@@ -248,6 +280,11 @@ impl Event {
             Event::CommitPrepared { .. } => "commit_prepared",
             Event::NothingToCommit => "nothing_to_commit",
             Event::CommitOvertaken => "commit_overtaken",
+            Event::TargetMoved { .. } => "target_moved",
+            Event::Conflicted { .. } => "conflicted",
+            Event::LandingWaiting { .. } => "landing_waiting",
+            Event::LandingStopped => "landing_stopped",
+            Event::LandedIn { .. } => "landed_in",
             Event::Committed { .. } => "committed",
             Event::CommitFailed { .. } => "commit_failed",
             Event::PostCommitHookFinished { .. } => "post_commit_hook_finished",
@@ -258,6 +295,8 @@ impl Event {
             Event::OwnerLost => "owner_lost",
             Event::GivenUp { .. } => "given_up",
             Event::Resolved { .. } => "resolved",
+            Event::LandedLater { .. } => "landed_later",
+            Event::Discarded => "discarded",
             Event::Closed => "closed",
         }
     }

@@ -8,6 +8,7 @@ mod apply;
 mod attempt;
 mod ending;
 mod event;
+mod landing;
 mod state;
 pub mod table;
 #[cfg(test)]
@@ -19,7 +20,7 @@ pub use event::{Admission, CancelKind, Entry, Event, HookVerdict, Resolution};
 pub use state::{AfterRestore, AfterSave, Ending, Facts, Goal, Run, State};
 
 /// Version of the machine that a journal is written under.
-pub const MACHINE_VERSION: u32 = 2;
+pub const MACHINE_VERSION: u32 = 3;
 
 /// How many events one journal may hold; a run that would exceed it ends as `unknown`.
 pub const JOURNAL_EVENTS_MAX: u32 = 10_000;
@@ -27,7 +28,10 @@ pub const JOURNAL_EVENTS_MAX: u32 = 10_000;
 /// How many attempts may be lost to crashes before a run is given up.
 pub const CRASH_ATTEMPTS_MAX: u32 = 3;
 
-/// How often a commit is built again because its branch moved on.
+/// How often a result may be put on a branch that has moved, the first time included.
+pub const LANDING_ROUNDS_MAX: u32 = 3;
+
+/// How often machines before version 3 built a commit again because its branch had moved on.
 pub const COMMIT_REBUILDS_MAX: u32 = 20;
 
 /// An event that the state does not accept.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::action::StopKind;
 use super::event::{CancelKind, Resolution};
 use crate::model::Timestamp;
-use crate::model::outcome::{Failure, Outcome, Phase, Results};
+use crate::model::outcome::{Failure, Outcome, Phase, Results, Step};
 use crate::model::spec::Plan;
 
 /// Why a run is being ended before its work is done.
@@ -156,6 +156,9 @@ pub enum State {
         reference: String,
         /// How often the branch moved on.
         rebuilds: u32,
+        /// Whether somebody asked to end it.
+        #[serde(default)]
+        cancelled: bool,
     },
     /// A hook that follows the commit is running.
     Announcing {
@@ -218,6 +221,7 @@ impl State {
 }
 
 /// What was learnt on the way and outlives the state it was learnt in.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Facts {
     /// Number of the newest attempt that was started.
@@ -230,6 +234,12 @@ pub struct Facts {
     pub touched: bool,
     /// Whether a result was recorded for the newest attempt.
     pub recorded: bool,
+    /// How often the branch had moved when the result was to land.
+    #[serde(default)]
+    pub rounds: u32,
+    /// What the landing waits for.
+    #[serde(default)]
+    pub waits_for: Option<String>,
     /// The first execution's start, for the limit of all attempts.
     pub executing_since: Option<Timestamp>,
     /// Whether the result stands though the execution's end is unknown.
@@ -240,6 +250,12 @@ pub struct Facts {
     pub results: Results,
     /// Id of the commit in hex.
     pub commit: Option<String>,
+    /// Id of the commit in hex that was ready to land, until another round begins.
+    #[serde(default)]
+    pub prepared: Option<String>,
+    /// Whether somebody dropped what was kept of it.
+    #[serde(default)]
+    pub discarded: bool,
     /// Things worth knowing that changed nothing.
     pub warnings: Vec<String>,
     /// How many paths could not be put back.
@@ -273,6 +289,17 @@ impl Run {
             State::Finished { outcome, .. } => Some(outcome),
             _ => None,
         }
+    }
+
+    /// Id of the commit in hex that can land later: the run ended between its commit and its branch.
+    pub fn kept_commit(&self) -> Option<&str> {
+        let ended_before_landing = match self.outcome()? {
+            Outcome::Cancelled => true,
+            Outcome::Failed { failure } => failure.step == Step::Land,
+            _ => false,
+        };
+        let prepared = self.facts.prepared.as_deref();
+        prepared.filter(|_| ended_before_landing && !self.facts.discarded)
     }
 
     /// Whether it waits for its turn.

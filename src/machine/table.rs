@@ -34,7 +34,7 @@ pub const STATES: [&str; 14] = [
 ];
 
 /// Names of the events in the order of a run.
-pub const EVENTS: [&str; 28] = [
+pub const EVENTS: [&str; 35] = [
     "submitted",
     "admitted",
     "validated",
@@ -52,6 +52,11 @@ pub const EVENTS: [&str; 28] = [
     "commit_prepared",
     "nothing_to_commit",
     "commit_overtaken",
+    "target_moved",
+    "conflicted",
+    "landing_waiting",
+    "landing_stopped",
+    "landed_in",
     "committed",
     "commit_failed",
     "post_commit_hook_finished",
@@ -62,6 +67,8 @@ pub const EVENTS: [&str; 28] = [
     "owner_lost",
     "given_up",
     "resolved",
+    "landed_later",
+    "discarded",
     "closed",
 ];
 
@@ -128,11 +135,10 @@ fn is_ending(state: &State) -> bool {
         | State::Recording { ending, .. }
         | State::Verifying { ending, .. }
         | State::PostHook { ending, .. } => ending.is_some(),
-        State::Saving { cancelled, .. } => *cancelled,
+        State::Saving { cancelled, .. } | State::Publishing { cancelled, .. } => *cancelled,
         State::Queued
         | State::BackingOff { .. }
         | State::Committing { .. }
-        | State::Publishing { .. }
         | State::Announcing { .. }
         | State::Restoring { .. }
         | State::Finished { .. } => false,

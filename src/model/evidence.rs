@@ -176,6 +176,9 @@ pub struct RestoreReport {
     /// Whether one of them failed for want of space on the disk: it was given up because the engine ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub out_of_space: bool,
+    /// What the next attempt begins from; opaque to everyone but the output rooms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<serde_json::Value>,
 }
 
 impl RestoreReport {

@@ -102,11 +102,13 @@ impl fmt::Display for Phase {
 pub enum Step {
     /// Looking before anything is touched.
     Validate,
-    /// Baseline and leases.
+    /// The place where it works, and its base.
     Prepare,
     /// The skill's command.
     Execute,
-    /// Result tree, outputs, checks.
+    /// What the command left.
+    Record,
+    /// Outputs and checks.
     Verify,
     /// Hooks that may block.
     Hook,
@@ -114,6 +116,8 @@ pub enum Step {
     Save,
     /// The commit.
     Commit,
+    /// The branch, and the checkouts that have it.
+    Land,
 }
 
 impl Step {
@@ -123,10 +127,12 @@ impl Step {
             Step::Validate => "validate",
             Step::Prepare => "prepare",
             Step::Execute => "execute",
+            Step::Record => "record",
             Step::Verify => "verify",
             Step::Hook => "hook",
             Step::Save => "save",
             Step::Commit => "commit",
+            Step::Land => "land",
         }
     }
 }

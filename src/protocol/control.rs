@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 
 use super::{
-    BackfillQuery, BackfillSlot, CancelRequest, LogLine, LogsQuery, PauseRequest, Probe,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
-    TriggerRequest, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Discarded, Landed, LogLine, LogsQuery,
+    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
+    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::model::{Diagnostic, RunId};
 
@@ -28,6 +28,10 @@ pub trait Control: Send + Sync {
     fn retry(&self, run: &str) -> Result<Submitted, Diagnostic>;
     /// Settles an unknown outcome.
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic>;
+    /// Lands the commit that was kept of a run.
+    fn land(&self, run: &str) -> Result<Landed, Diagnostic>;
+    /// Drops what is kept of a run that has not landed; repeating it is no error.
+    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic>;
     /// What a run changed, as a patch, bounded.
     fn diff(&self, run: &str) -> Result<String, Diagnostic>;
     /// Reads lines of a run's log.

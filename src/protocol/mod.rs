@@ -19,8 +19,8 @@ pub use control::Control;
 pub use plan::SchedulePlan;
 pub use probe::Probe;
 pub use requests::{
-    CancelRequest, LogsQuery, ReloadReport, Rendered, RenderedCheck, ResolveRequest, RunsQuery,
-    Status, SubmitRequest, Submitted, Substitution,
+    CancelRequest, Discarded, Landed, LogsQuery, ReloadReport, Rendered, RenderedCheck,
+    ResolveRequest, RunsQuery, Status, SubmitRequest, Submitted, Substitution, TreesView,
 };
 pub use runs::{AttemptView, RunDetail, RunSummary};
 pub use schedules::{

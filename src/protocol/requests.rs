@@ -147,6 +147,15 @@ pub struct Status {
     /// Schedules that have not succeeded in time, by id, bounded.
     #[serde(default)]
     pub overdue: Vec<OverdueView>,
+    /// How many of the newest 2,000 runs have a commit that is kept and on no branch.
+    #[serde(default)]
+    pub kept_commits: u32,
+    /// The newest of them.
+    #[serde(default)]
+    pub kept: Vec<RunSummary>,
+    /// The trees that mutating runs work in.
+    #[serde(default)]
+    pub trees: Option<TreesView>,
     /// IANA zone of displayed times.
     pub timezone: String,
     /// Milliseconds since the engine became ready.
@@ -155,6 +164,46 @@ pub struct Status {
     pub syncs: u64,
     /// Commits to the store since the engine started.
     pub commits: u64,
+}
+
+/// The trees that mutating runs work in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TreesView {
+    /// Where they lie; absent where they can lie nowhere.
+    pub place: Option<String>,
+    /// How many there are.
+    pub count: u32,
+    /// How many runs are in.
+    pub in_use: u32,
+    /// Bytes of the files of their bases.
+    pub bytes: u64,
+    /// Why mutating runs cannot start, or soon cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A commit that was kept is on its branch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Landed {
+    /// The run as it is now.
+    pub run: RunSummary,
+    /// The commit in hex.
+    pub commit: String,
+    /// The branch.
+    pub branch: String,
+    /// What was not done, and what is worth knowing.
+    pub notes: Vec<String>,
+}
+
+/// What was kept of a run is dropped.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Discarded {
+    /// The run as it is now.
+    pub run: RunSummary,
+    /// The commit that was kept, in hex: git has it until it collects garbage.
+    pub commit: String,
+    /// How many references were dropped now; 0 where nothing was left of it.
+    pub references: u32,
 }
 
 /// What a reload found.

@@ -38,6 +38,9 @@ pub struct RunSummary {
     /// Commits that the skill made by itself and that were not taken back.
     #[serde(default, skip_serializing_if = "CommitsMade::is_none")]
     pub commits_made: CommitsMade,
+    /// A commit of it in hex that is on no branch: it can land later, or be discarded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_commit: Option<String>,
     /// Its thread.
     pub thread: ThreadId,
     /// Why it waits, while it is queued.

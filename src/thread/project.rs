@@ -37,6 +37,8 @@ pub struct SummaryBuilder {
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
     commits: CommitsMade,
+    /// Those that its end took back, and that may land later.
+    taken_back: CommitsMade,
 }
 
 impl SummaryBuilder {
@@ -57,8 +59,9 @@ impl SummaryBuilder {
             Event::ResultRecorded { result, .. } => self.commits.clone_from(&result.commits),
             // Where something could not be put back, it may be the branch.
             Event::Restored { report } if report.is_complete() => {
-                self.commits = CommitsMade::default();
+                self.taken_back = std::mem::take(&mut self.commits);
             }
+            Event::LandedLater { .. } => self.commits = std::mem::take(&mut self.taken_back),
             _ => {}
         }
     }
@@ -96,6 +99,7 @@ impl SummaryBuilder {
             finished_at: self.finished_at,
             commit: run.facts.commit.clone(),
             commits_made: self.commits.clone(),
+            kept_commit: run.kept_commit().map(str::to_owned),
             thread: spec.thread.clone(),
             waiting_for,
             retry_of: spec.retry_of,
@@ -284,14 +288,12 @@ impl<'a> Story<'a> {
                     }
                 }
             }
-            Event::HookFinished { index, verdict } => {
-                self.hook(false, *index, verdict, entry.at);
-            }
+            Event::HookFinished { index, verdict } => self.hook(false, *index, verdict, entry.at),
             Event::PostCommitHookFinished { index, verdict } => {
                 self.hook(true, *index, verdict, entry.at);
             }
             Event::Restored { report } => self.not_restored.clone_from(report),
-            Event::Committed { oid, .. } => self.committed(oid),
+            Event::Committed { oid, .. } | Event::LandedLater { oid } => self.committed(oid),
             Event::Resolved { note, .. } => self.resolution_note = Some(note.clone()),
             Event::Submitted { .. }
             | Event::Prepared { .. }
@@ -302,11 +304,17 @@ impl<'a> Story<'a> {
             | Event::CommitPrepared { .. }
             | Event::NothingToCommit
             | Event::CommitOvertaken
+            | Event::TargetMoved { .. }
+            | Event::Conflicted { .. }
+            | Event::LandingWaiting { .. }
+            | Event::LandingStopped
+            | Event::LandedIn { .. }
             | Event::CommitFailed { .. }
             | Event::CancelRequested { .. }
             | Event::RuntimeExhausted
             | Event::Interrupted
             | Event::GivenUp { .. }
+            | Event::Discarded
             | Event::Closed => {}
         }
         self.begin_attempt(before, entry.at);
@@ -314,7 +322,8 @@ impl<'a> Story<'a> {
 
     fn committed(&mut self, oid: &str) {
         for (output, promised) in self.outputs.iter_mut().zip(&self.spec.outputs) {
-            if promised.kind == OutputKind::GitCommit {
+            let is_known = output.commits.iter().any(|known| known == oid);
+            if promised.kind == OutputKind::GitCommit && !is_known {
                 output.commits.push(oid.to_owned());
             }
         }

@@ -36,6 +36,7 @@ pub(crate) fn spec() -> RunSpec {
         workspace: "/w".into(),
         cwd: "/w/sub".into(),
         repository: None,
+        tree: None,
         inputs: BTreeMap::from([("weeks".into(), Value::Number("1".into()))]),
         sensitive: vec![],
         program: Program::Shell {

@@ -13,9 +13,11 @@ pub fn event(event: &Event) -> String {
         | Event::Saved
         | Event::NothingToCommit
         | Event::CommitOvertaken
+        | Event::LandingStopped
         | Event::RuntimeExhausted
         | Event::Interrupted
         | Event::OwnerLost
+        | Event::Discarded
         | Event::Closed => return name.to_owned(),
         Event::Admitted { admission } => format!("by {}", admission.owner),
         Event::Validated { checks } => counts(checks),
@@ -24,6 +26,7 @@ pub fn event(event: &Event) -> String {
         | Event::RecordingFailed { failure, .. }
         | Event::SaveFailed { failure }
         | Event::CommitFailed { failure }
+        | Event::Conflicted { failure }
         | Event::ChecksFinished {
             failure: Some(failure),
             ..
@@ -44,20 +47,17 @@ pub fn event(event: &Event) -> String {
         } => format!("attempt {attempt}, {}", counts(checks)),
         Event::BackoffElapsed { attempt } => format!("attempt {attempt} may start"),
         Event::HookFinished { index, verdict }
-        | Event::PostCommitHookFinished { index, verdict } => {
-            let number = u64::from(*index) + 1;
-            match verdict {
-                HookVerdict::Passed => format!("hook {number} passed"),
-                HookVerdict::Blocked { message } => format!("hook {number} blocked: {message}"),
-                HookVerdict::Changed { message } => format!("hook {number} {message}"),
-                HookVerdict::Warned { message } => format!("hook {number} warned: {message}"),
-            }
-        }
+        | Event::PostCommitHookFinished { index, verdict } => hooked(*index, verdict),
         Event::CommitPrepared { oid, reference, .. } => format!("{oid} for {reference}"),
-        Event::Committed { oid, warning } => match warning {
-            Some(warning) => format!("{oid} ({warning})"),
-            None => oid.clone(),
-        },
+        Event::LandedLater { oid } | Event::Committed { oid, warning: None } => oid.clone(),
+        Event::Committed {
+            oid,
+            warning: Some(warning),
+        } => format!("{oid} ({warning})"),
+        Event::TargetMoved { tip } | Event::LandedIn { tip } => tip.clone(),
+        Event::Restored { report } if report.put_back == 0 && report.is_complete() => {
+            return name.to_owned();
+        }
         Event::Restored { report } => {
             let left = report.edited_since.len() + report.failed.len();
             format!("{} paths put back, {left} not", report.put_back)
@@ -66,13 +66,23 @@ pub fn event(event: &Event) -> String {
             CancelKind::Graceful => format!("by {by}"),
             CancelKind::Now => format!("by {by}, at once"),
         },
-        Event::GivenUp { why } => why.clone(),
+        Event::GivenUp { why } | Event::LandingWaiting { why, .. } => why.clone(),
         Event::Resolved { resolution, note } => match resolution {
             Resolution::Succeeded => format!("as succeeded: {note}"),
             Resolution::Failed => format!("as failed: {note}"),
         },
     };
     format!("{name}: {detail}")
+}
+
+fn hooked(index: u32, verdict: &HookVerdict) -> String {
+    let number = u64::from(index) + 1;
+    match verdict {
+        HookVerdict::Passed => format!("hook {number} passed"),
+        HookVerdict::Blocked { message } => format!("hook {number} blocked: {message}"),
+        HookVerdict::Changed { message } => format!("hook {number} {message}"),
+        HookVerdict::Warned { message } => format!("hook {number} warned: {message}"),
+    }
 }
 
 fn counts(checks: &[CheckRecord]) -> String {

@@ -47,6 +47,8 @@ fn every_method_of_the_interface_crosses_the_socket() {
         };
         assert_eq!(there.resolve(&run, &request), here.resolve(&run, &request));
     }
+    assert_eq!(there.land(&run), here.land(&run));
+    assert_eq!(there.discard(&run), here.discard(&run));
     assert_eq!(there.diff(&run), here.diff(&run));
     let query = LogsQuery { from: 1, limit: 0 };
     assert_eq!(there.logs(&run, &query), here.logs(&run, &query));

@@ -237,7 +237,8 @@ impl Engine {
         }
         if wrong {
             self.world.moved += 1;
-            return Event::CommitOvertaken;
+            let tip = "b2".to_owned();
+            return Event::TargetMoved { tip };
         }
         self.world.commits.push(oid.to_owned());
         Event::Committed {

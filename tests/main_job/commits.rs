@@ -157,17 +157,30 @@ fn what_a_person_has_staged_and_changed_stays_as_it_is() {
 }
 
 #[test]
-fn a_path_that_a_person_had_changed_is_not_committed() {
+fn a_path_that_a_person_has_changed_is_waited_for_and_never_overwritten() {
     let workspace = workspace();
+    workspace.write("workerctl.yaml", "land_wait: 1s\n");
     workspace.write("tracked.txt", "a person's work\n");
     let done = workspace
         .run(&["run", "touch-tracked", "--json"])
         .expect_code(1);
     let detail = done.value();
     let failure = &summary(&detail)["outcome"]["failure"];
-    assert_eq!(failure["code"], "path_was_dirty", "{failure}");
+    assert_eq!(
+        (&failure["step"], &failure["code"]),
+        (&"land".into(), &"checkout_dirty".into()),
+        "{failure}"
+    );
+    let said = failure["message"].as_str().unwrap();
+    assert!(
+        said.contains("`tracked.txt`") && said.contains("the commit is kept"),
+        "{said}"
+    );
     assert_eq!(workspace.read("tracked.txt").unwrap(), "a person's work\n");
     assert!(workspace.committed_runs().is_empty());
+    let run = summary(&detail)["run"].as_str().unwrap();
+    let patch = workspace.run(&["diff", run]).expect_code(0).stdout;
+    assert!(patch.contains("tracked.txt"), "{patch}");
 }
 
 #[test]
@@ -197,7 +210,7 @@ fn commits_that_a_skill_makes_itself_are_found_everywhere() {
     assert_eq!(made.len(), 2);
     let expected = serde_json::json!({"count": 2, "newest": made});
     let run = summary(&detail)["run"].as_str().unwrap();
-    assert_eq!(summary(&detail)["commit"], Value::Null);
+    assert_eq!(summary(&detail)["commit"], made[1]);
     assert_eq!(summary(&detail)["commits_made"], expected, "{detail}");
     assert_eq!(detail["outputs"][0]["commits"], expected["newest"]);
     assert_eq!(
@@ -242,18 +255,16 @@ fn commits_of_the_skill_stand_beside_the_commit_of_the_run() {
 }
 
 #[test]
-fn commits_of_a_skill_that_fails_are_taken_back_and_named() {
+fn commits_of_a_skill_that_fails_stay_in_its_tree_and_are_kept() {
     let workspace = workspace();
     let before = workspace.git(&["rev-parse", "HEAD"]);
     let done = workspace.run(&["run", "commits", "-i", "end=fail", "--json"]);
     let detail = done.expect_code(1).value();
     assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before);
-    assert_eq!(summary(&detail)["commits_made"], Value::Null);
-    let warned = detail["warnings"].to_string();
-    assert!(
-        warned.contains("2 commits that were made meanwhile"),
-        "{warned}"
-    );
+    let run = summary(&detail)["run"].as_str().unwrap();
+    let kept = format!("refs/workerctl/runs/{run}/result");
+    let log = workspace.git(&["log", "--format=%s", &kept, "--not", "HEAD"]);
+    assert_eq!(log.lines().count(), 3, "{log}");
     let thread = std::fs::read_to_string(detail["thread_path"].as_str().unwrap()).unwrap();
     let thread: Value = serde_json::from_str(&thread).unwrap();
     assert_eq!(thread["git"]["commits_made"], serde_json::json!([]));

@@ -178,6 +178,9 @@ fn what_is_damaged_is_named_and_mended_by_the_command_that_is_told() {
     for (what, damage) in table {
         let workspace = Workspace::with_skills(SKILLS);
         workspace.run(&["run", "change"]).expect_code(0);
+        // What landed lies in a pack; what a person commits does not.
+        workspace.write("tracked.txt", "a person's\n");
+        workspace.commit_all("a person's");
         let path = damage(&workspace);
         let doctor = workspace.run(&["doctor", "--json"]).expect_code(1).value();
         let findings = doctor["findings"].as_array().unwrap();

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::workspace::Workspace;
+use crate::workspace::daemon::Daemon;
 
 const SKILLS: &str = r#"
   - id: argv
@@ -157,4 +158,31 @@ fn the_author_is_whom_git_would_find() {
     workspace.git(&["config", "user.name", "local"]);
     workspace.git(&["config", "user.email", "local@example.com"]);
     case(&[("GIT_CONFIG_GLOBAL", &other)], Some("local"));
+}
+
+#[test]
+fn workerctl_within_a_run_speaks_to_the_checkouts_engine_and_never_waits_for_itself() {
+    let program = env!("CARGO_BIN_EXE_workerctl");
+    let skills = format!(
+        "  - id: inner\n    description: d\n    mutating: true\n    run: '{program} runs --json > seen.json; {program} run other'\n  \
+         - {{id: other, description: d, mutating: true, run: 'echo x > x.txt'}}\n"
+    );
+    let workspace = Workspace::with_skills(&skills);
+    let daemon = Daemon::start(&workspace);
+    let done = workspace.run(&["run", "inner", "--json"]).expect_code(1);
+    let detail = done.value();
+    let failure = detail["summary"]["outcome"].to_string();
+    assert!(failure.contains("exit code 8"), "{failure}");
+    let run = detail["summary"]["run"].as_str().unwrap();
+    let said = workspace.run(&["logs", run]).stdout;
+    assert!(said.contains("within which this command waits"), "{said}");
+    let kept = workspace.run(&["diff", run]).expect_code(0).stdout;
+    assert!(
+        kept.contains(&format!("\"run\":\"{run}\"")) || kept.contains(run),
+        "{kept}"
+    );
+    workspace.wait_until_idle();
+    // What was asked for within it is not lost.
+    assert_eq!(workspace.read("x.txt").unwrap(), "x\n");
+    daemon.stop();
 }

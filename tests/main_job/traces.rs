@@ -1,20 +1,21 @@
-//! What checks, hooks and git's own operations leave of a run that fails: nothing, or it is named.
+//! What skills, checks and hooks do with git stays in the tree of their run.
 
 use serde_json::Value;
 
 use crate::workspace::Workspace;
 
 const SKILLS: &str = r#"
+  - {id: good, description: d, mutating: true, run: "echo $WORKERCTL_RUN > good.txt"}
   - {id: stages, description: d, mutating: true, run: "git add -A; exit 1"}
+  - {id: stashes, description: d, mutating: true, run: "echo s >> tracked.txt; git stash -q; exit 1"}
+  - {id: configures, description: d, mutating: true, run: "git config core.bare true; touch .git/hooks/pre-commit; exit 1"}
   - {id: merges, description: d, mutating: true, run: "git merge -q --no-ff --no-commit other"}
+  - {id: switches, description: d, mutating: true, run: "git switch -q -c elsewhere; echo e > e.txt"}
+  - {id: resets, description: d, mutating: true, run: "git commit -q --amend -m other; echo e > e.txt"}
   - {id: commits, description: d, mutating: true, run: "git commit -q --allow-empty -m 'a commit'; exit 1"}
-  - {id: removes-git, description: d, mutating: true, run: "rm -rf .git"}
-  - {id: removes-objects, description: d, mutating: true, run: "rm -rf .git/objects"}
-  - id: hook-removes-git
-    description: d
-    mutating: true
-    run: "echo run > new.txt"
-    hooks: {post_tools: ["rm -rf .git"]}
+  - {id: removes-git, description: d, mutating: true, run: "echo x > new.txt; rm -rf .git"}
+  - {id: removes-objects, description: d, mutating: true, run: "echo x > new.txt; rm -rf .git/objects"}
+  - {id: removes-everything, description: d, mutating: true, run: "rm -rf .git * .[!.]*; mkfifo pipe; mkdir shut; touch shut/x; chmod 0 shut; exit 1"}
   - id: hook-writes
     description: d
     mutating: true
@@ -35,16 +36,16 @@ const SKILLS: &str = r#"
     mutating: true
     run: "echo run >> tracked.txt"
     hooks: {post_tools: ["git checkout -q -b hb"]}
-  - id: hook-stages
-    description: d
-    mutating: true
-    run: "echo run >> tracked.txt"
-    hooks: {post_tools: ["git add mine.txt"]}
   - id: check-commits
     description: d
     mutating: true
     run: "echo run >> tracked.txt"
     verification: [{command: "git commit -q --allow-empty -m bycheck"}]
+  - id: check-writes
+    description: d
+    mutating: true
+    run: "echo run >> tracked.txt"
+    verification: [{command: "echo c > left"}]
   - id: check-fails
     description: d
     mutating: true
@@ -66,37 +67,32 @@ fn workspace() -> Workspace {
 }
 
 /// Runs a skill that fails with a code and leaves everything as it was.
-fn taken_back(skill: &str, code: &str) -> Value {
+fn untouched(skill: &str, code: &str) -> Value {
     let workspace = workspace();
-    if skill == "merges" {
-        // Git begins no merge while something is staged.
-        workspace.git(&["reset", "-q", "mine.txt"]);
-    }
     let look = || {
         (
             workspace.git(&["ls-files", "-s"]),
             workspace.git(&["status", "--porcelain"]),
-            workspace.git(&["for-each-ref", "refs/heads/main"]),
+            workspace.git(&["for-each-ref", "refs/heads", "refs/stash"]),
             workspace.git(&["symbolic-ref", "HEAD"]),
+            workspace.git(&["config", "--list", "--local"]),
         )
     };
     let (tree, before) = (workspace.tree(), look());
-    let done = workspace.run(&["run", skill, "--json"]);
-    assert_ne!(done.code, 0, "{skill}");
-    let detail = done.value();
-    let failure = &detail["summary"]["outcome"]["failure"];
-    assert_eq!(failure["code"], code, "{skill}: {failure}");
-    assert_eq!(
-        detail["not_restored"],
-        serde_json::json!([]),
-        "{skill}: {detail}"
-    );
-    assert_eq!(look(), before, "{skill}");
-    assert_eq!(workspace.tree(), tree, "{skill}");
+    let mut detail = Value::Null;
+    // The second one begins from what the first one left.
+    for _ in 0..2 {
+        let done = workspace.run(&["run", skill, "--json"]);
+        assert_ne!(done.code, 0, "{skill}");
+        detail = done.value();
+        let failure = &detail["summary"]["outcome"]["failure"];
+        assert_eq!(failure["code"], code, "{skill}: {failure}");
+        assert_eq!(look(), before, "{skill}");
+        assert_eq!(workspace.tree(), tree, "{skill}");
+    }
     assert!(!workspace.root.join(".git/MERGE_HEAD").exists());
-    // The next one may begin.
-    let again = workspace.run(&["run", skill, "--json"]).value();
-    assert_eq!(again["summary"]["outcome"]["failure"]["code"], code);
+    workspace.run(&["run", "good"]).expect_code(0);
+    workspace.git(&["fsck", "--strict"]);
     detail
 }
 
@@ -107,78 +103,55 @@ fn message(detail: &Value) -> &str {
 }
 
 #[test]
-fn what_a_skill_staged_or_merged_is_taken_back() {
-    taken_back("stages", "exit_code");
-    let detail = taken_back("merges", "merge_in_progress");
-    assert!(message(&detail).contains("finish or abort it in the skill"));
-}
-
-#[test]
-fn commits_that_are_taken_off_are_named_with_how_to_get_them_back() {
-    let detail = taken_back("commits", "exit_code");
-    let warnings = detail["warnings"].to_string();
-    for part in ["a commit", "taken off `main`", "git branch rescue"] {
-        assert!(warnings.contains(part), "{warnings}");
+fn what_a_failed_skill_does_with_git_stays_in_its_tree() {
+    for skill in ["stages", "commits", "stashes", "configures"] {
+        untouched(skill, "exit_code");
     }
+    let detail = untouched("merges", "operation");
+    assert!(message(&detail).contains("left a merge under way"));
+    let detail = untouched("switches", "head_moved");
+    assert!(message(&detail).contains("refs/heads/elsewhere"));
+    untouched("resets", "history_rewritten");
 }
 
 #[test]
-fn what_a_hook_changes_fails_the_run_and_is_taken_back() {
-    for (skill, named) in [
-        ("hook-writes", "`hookfile`"),
-        ("hook-edits", "`tracked.txt`"),
-        ("hook-commits", "`refs/heads/main` is at"),
-        ("hook-stages", "staged of `mine.txt`"),
+fn what_checks_and_hooks_change_fails_the_run() {
+    for (skill, code, named) in [
+        ("hook-writes", "hook_changed_result", "`hookfile`"),
+        ("hook-edits", "hook_changed_result", "`tracked.txt`"),
+        ("check-writes", "check_changed_result", "`left`"),
+        ("check-fails", "check_failed", "exit code 1"),
     ] {
-        let detail = taken_back(skill, "hook_changed_result");
+        let detail = untouched(skill, code);
         assert!(message(&detail).contains(named), "{}", message(&detail));
     }
-    let workspace = workspace();
-    let detail = workspace.run(&["run", "hook-switches", "--json"]).value();
-    assert!(message(&detail).contains("refs/heads/hb"), "{detail}");
-    let warnings = detail["warnings"].to_string();
-    assert!(warnings.contains("git switch hb"), "{warnings}");
-    assert_eq!(
-        workspace.git(&["symbolic-ref", "HEAD"]).trim(),
-        "refs/heads/main"
-    );
 }
 
 #[test]
-fn a_run_that_removes_its_repository_says_so() {
+fn a_run_that_destroys_its_tree_destroys_nothing_else() {
+    untouched("removes-git", "repository_damaged");
+    untouched("removes-everything", "exit_code");
+    // What its own repository lacks is in the real one.
     let workspace = workspace();
-    for skill in ["removes-git", "removes-objects", "hook-removes-git"] {
-        let aside = workspace.home.join("aside");
-        let copied = workspace
-            .program("cp")
-            .args(["-a", ".git"])
-            .arg(&aside)
-            .status();
-        assert!(copied.unwrap().success());
-        // Another repository further up must not be taken for it.
-        let above = workspace.root.parent().unwrap().join(".git");
-        git2::Repository::init(workspace.root.parent().unwrap()).unwrap();
-        let detail = workspace.run(&["run", skill, "--json"]).value();
-        let failure = &detail["summary"]["outcome"]["failure"];
-        let code = match skill {
-            "hook-removes-git" => "hook_changed_result",
-            _ => "repository_gone",
-        };
-        assert_eq!(failure["code"], code, "{skill}: {failure}");
-        assert!(
-            message(&detail).contains("get the repository back"),
-            "{skill}: {failure}"
+    workspace.run(&["run", "removes-objects"]).expect_code(0);
+    assert_eq!(workspace.git(&["show", "HEAD:new.txt"]), "x\n");
+    workspace.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn what_checks_and_hooks_do_with_git_is_no_part_of_the_result() {
+    for skill in ["hook-commits", "hook-switches", "check-commits"] {
+        let workspace = workspace();
+        workspace.run(&["run", skill]).expect_code(0);
+        assert_eq!(workspace.committed_runs().len(), 1, "{skill}");
+        assert_eq!(workspace.git(&["log", "--format=%s"]).lines().count(), 2);
+        assert_eq!(
+            workspace.git(&["diff", "--cached", "--name-only"]),
+            "mine.txt\n"
         );
-        assert_ne!(detail["not_restored"], serde_json::json!([]));
-        assert_eq!(std::fs::read_dir(above.join("refs")).unwrap().count(), 2);
-        std::fs::remove_dir_all(&above).unwrap();
-        let _ = std::fs::remove_dir_all(workspace.root.join(".git"));
-        std::fs::rename(&aside, workspace.root.join(".git")).unwrap();
+        assert_eq!(
+            workspace.git(&["symbolic-ref", "HEAD"]).trim(),
+            "refs/heads/main"
+        );
     }
-}
-
-#[test]
-fn what_a_check_changes_is_taken_back_too() {
-    taken_back("check-commits", "check_changed_result");
-    taken_back("check-fails", "check_failed");
 }

@@ -10,7 +10,7 @@ use workerctl::git::{RepositoryLease, locate};
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Obstacle;
 use crate::workspace::{Workspace, eventually, skip};
-use crate::{count, expect_committed, expect_restored, failure, rest};
+use crate::{count, expect_committed, rest};
 
 const SKILLS: &str = r#"
   - id: preparing
@@ -22,11 +22,6 @@ const SKILLS: &str = r#"
     description: d
     mutating: true
     run: 'echo x >> "$HOME/ran"; echo x >> tracked.txt; STOP'
-  - id: restoring
-    description: d
-    mutating: true
-    run: 'echo x >> "$HOME/ran"; echo x >> tracked.txt; echo new > new.txt'
-    verification: [{command: 'STOP; false'}]
   - id: committing
     description: d
     mutating: true
@@ -94,15 +89,6 @@ fn recording_begins_again_without_the_command() {
 }
 
 #[test]
-fn restoring_goes_on() {
-    let (workspace, run) = killed_in("restoring", "restoring");
-    let (code, detail) = workspace.wait(&run);
-    assert_eq!((code, failure(&detail)), (5, "check_failed"), "{detail}");
-    assert_eq!(detail["not_restored"], serde_json::json!([]), "{detail}");
-    expect_restored(&workspace);
-}
-
-#[test]
 fn committing_begins_again_before_the_commit_is_built() {
     let (workspace, run) = killed_in("committing", "committing");
     expect_committed(&workspace, &run);
@@ -122,30 +108,6 @@ fn a_commit_that_no_branch_holds_yet_is_published() {
     workspace.wait_for_event(&run, "commit_prepared");
     daemon.kill();
     assert_eq!(workspace.read(".git/refs/heads/main").unwrap(), before);
-    obstacle.remove();
-    let daemon = Daemon::start(&workspace);
-    expect_committed(&workspace, &run);
-    assert_eq!(count(&workspace, "ran"), 1);
-    rest(&workspace, daemon);
-}
-
-#[test]
-fn a_commit_that_the_branch_holds_is_not_made_again() {
-    let (workspace, obstacle) = bed(log_of_the_branch);
-    let daemon = Daemon::start(&workspace);
-    let before = workspace.read(".git/refs/heads/main").unwrap();
-    let run = workspace.submit(&["committing"]);
-    workspace.wait_for_event(&run, "commit_prepared");
-    eventually("the branch has moved", || {
-        let now = workspace.read(".git/refs/heads/main").unwrap();
-        if now == before {
-            // Once: then nobody reads any more, and who writes stands still.
-            obstacle.let_read();
-        }
-        (now != before).then_some(())
-    });
-    assert_eq!(workspace.show(&run)["summary"]["phase"], "committing");
-    daemon.kill();
     obstacle.remove();
     let daemon = Daemon::start(&workspace);
     expect_committed(&workspace, &run);
@@ -194,19 +156,19 @@ fn saving_begins_again() {
 }
 
 #[test]
-fn preparing_that_waits_for_another_engine_can_be_cancelled() {
+fn a_landing_that_waits_for_another_engine_says_so_and_can_be_cancelled() {
     let workspace = Workspace::with_skills(&SKILLS.replace("STOP", "true"));
     let facts = locate(&workspace.root).unwrap();
     let lease = RepositoryLease::acquire(&facts, "another engine").unwrap();
     let daemon = Daemon::start(&workspace);
     let run = workspace.submit(&["plain"]);
-    workspace.wait_for_phase(&run, "preparing");
+    workspace.wait_for_event(&run, "landing_waiting");
     workspace.run(&["cancel", &run]).expect_code(0);
     assert_eq!(workspace.wait(&run).0, 130);
     let later = workspace.submit(&["plain"]);
-    workspace.wait_for_phase(&later, "preparing");
+    workspace.wait_for_event(&later, "landing_waiting");
     drop(lease);
     expect_committed(&workspace, &later);
-    assert_eq!(count(&workspace, "ran"), 1);
+    assert_eq!(count(&workspace, "ran"), 2);
     rest(&workspace, daemon);
 }

@@ -1,16 +1,10 @@
 //! Each limit of time: what stands at a gate is never let pass, so that only its limit can end it.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use serde_json::Value;
 
-use serde_json::{Value, json};
-use workerctl::engine::{Engine, EngineOptions, Host, StepLimits};
-use workerctl::git::{RepositoryLease, locate};
-use workerctl::protocol::{Control, RunDetail, SubmitRequest};
-
+use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
 use crate::workspace::gate::Gate;
-use crate::workspace::{Workspace, eventually};
 use crate::{count, expect_committed, expect_restored, failure, rest};
 
 const SKILLS: &str = r#"
@@ -152,88 +146,4 @@ fn the_limit_of_a_hook_is_a_warning() {
         assert!(warning.contains("time limit reached"), "{warning}");
     }
     rest(&workspace, daemon);
-}
-
-/// Runs a skill to its end with an engine in this process that has other limits.
-fn limited(workspace: &Workspace, limits: StepLimits) -> RunDetail {
-    let options = EngineOptions {
-        workspace: workspace.root.clone(),
-        state_dir: workspace.state().to_path_buf(),
-        socket: None,
-        host: Host::Daemon,
-        environment: BTreeMap::from([
-            ("PATH".to_owned(), std::env::var("PATH").unwrap()),
-            ("HOME".to_owned(), workspace.home.display().to_string()),
-        ]),
-    };
-    let engine = Engine::start_with_limits(options, limits).unwrap();
-    let control: Arc<dyn Control> = engine.control();
-    let request = SubmitRequest {
-        skill: "plain".to_owned(),
-        ..SubmitRequest::default()
-    };
-    let run = control.submit(&request).unwrap().run.to_string();
-    let detail = eventually("the run ends", || {
-        let detail = control.run(&run).unwrap();
-        detail.summary.outcome.is_some().then_some(detail)
-    });
-    control.drain().unwrap();
-    engine.join().unwrap();
-    detail
-}
-
-fn quiet_bed() -> Workspace {
-    let (workspace, _gate) = bed();
-    // The git library of this process knows no home of the test's.
-    workspace.git(&["config", "user.name", "Ada"]);
-    workspace.git(&["config", "user.email", "ada@example.com"]);
-    workspace
-}
-
-#[test]
-fn the_limit_of_preparing_fails_the_run_before_it_did_anything() {
-    let workspace = quiet_bed();
-    workspace.write("dirty.txt", "a person's\n");
-    let before = workspace.tree();
-    let none = StepLimits {
-        prepare_ms: 0,
-        ..StepLimits::default()
-    };
-    let detail = json!(limited(&workspace, none));
-    assert_eq!(failure(&detail), "time_limit", "{detail}");
-    assert_eq!(detail["summary"]["outcome"]["failure"]["step"], "prepare");
-    assert_eq!((count(&workspace, "ran"), workspace.tree()), (0, before));
-    assert_eq!(workspace.git(&["for-each-ref", "refs/workerctl"]), "");
-
-    let facts = locate(&workspace.root).unwrap();
-    let lease = RepositoryLease::acquire(&facts, "another engine").unwrap();
-    let little = StepLimits {
-        prepare_ms: 300,
-        ..StepLimits::default()
-    };
-    let detail = json!(limited(&workspace, little));
-    assert_eq!(failure(&detail), "locked", "{detail}");
-    assert_eq!(count(&workspace, "ran"), 0);
-    drop(lease);
-    let detail = json!(limited(&workspace, StepLimits::default()));
-    assert_eq!(
-        detail["summary"]["outcome"]["kind"], "succeeded",
-        "{detail}"
-    );
-}
-
-#[test]
-fn the_limit_of_committing_puts_the_run_back() {
-    let workspace = quiet_bed();
-    let head = workspace.git(&["rev-parse", "HEAD"]);
-    let none = StepLimits {
-        commit_ms: 0,
-        ..StepLimits::default()
-    };
-    let detail = json!(limited(&workspace, none));
-    assert_eq!(failure(&detail), "time_limit", "{detail}");
-    assert_eq!(detail["summary"]["outcome"]["failure"]["step"], "commit");
-    assert_eq!(count(&workspace, "ran"), 1);
-    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), head);
-    expect_restored(&workspace);
 }

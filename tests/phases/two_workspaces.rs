@@ -79,17 +79,8 @@ fn run_beside(workspace: &Workspace, gate: &mut Gate, ours: &str, skill: &str) -
     (done.code, shown.value())
 }
 
-fn expect_named(detail: &Value) {
-    let warnings = detail["warnings"].as_array().unwrap();
-    let named = |path: &str| {
-        let mut texts = warnings.iter().filter_map(Value::as_str);
-        texts.any(|text| text.contains(path))
-    };
-    assert!(named(REPORT) && named("b/undeclared.txt"), "{detail}");
-}
-
 #[test]
-fn a_run_that_fails_puts_back_nothing_of_another_workspace() {
+fn a_run_that_fails_touches_nothing_of_another_workspace() {
     for ours in ["a", "."] {
         let (workspace, mut gate) = bed(ours);
         workspace.write(&format!("{ours}/new.txt"), "a person's\n");
@@ -97,7 +88,6 @@ fn a_run_that_fails_puts_back_nothing_of_another_workspace() {
         assert_eq!(code, 1, "{detail}");
         let report = workspace.read(REPORT);
         assert_eq!(report.as_deref(), Some("written\n"), "{detail}");
-        expect_named(&detail);
     }
 }
 
@@ -115,7 +105,6 @@ fn a_run_that_succeeds_commits_nothing_of_another_workspace() {
         };
         assert_eq!(committed, expected, "{detail}");
         assert!(workspace.read(REPORT).is_some());
-        expect_named(&detail);
     }
 }
 
@@ -130,7 +119,7 @@ fn what_another_workspace_writes_during_a_check_is_no_change_of_it() {
 }
 
 #[test]
-fn a_run_whose_result_cannot_be_recorded_puts_back_nothing_of_another_workspace() {
+fn a_run_whose_result_cannot_be_recorded_touches_nothing_of_another_workspace() {
     let (workspace, mut gate) = bed("a");
     let (code, detail) = run_beside(&workspace, &mut gate, "a", "unrecorded");
     assert_ne!(code, 0, "{detail}");
@@ -138,7 +127,6 @@ fn a_run_whose_result_cannot_be_recorded_puts_back_nothing_of_another_workspace(
     assert_eq!(failure["code"], "output_path", "{detail}");
     assert_eq!(workspace.read("a/ours.txt").unwrap(), "as committed\n");
     assert!(workspace.read(REPORT).is_some(), "{detail}");
-    assert!(detail.to_string().contains(REPORT), "{detail}");
 }
 
 #[test]
@@ -148,5 +136,4 @@ fn a_destination_in_another_workspace_is_ours() {
     assert_eq!(code, 0, "{detail}");
     let committed = workspace.git(&["show", "--name-only", "--format=", "HEAD"]);
     assert_eq!(committed, "b/notes/n.md\n", "{detail}");
-    expect_named(&detail);
 }

@@ -9,10 +9,10 @@ use workerctl::model::outcome::{Outcome, Phase, Results};
 use workerctl::model::schedule::{Fate, Overlap, Policy, SlotRow, Trigger};
 use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, LogLine, LogStream, LogsQuery,
-    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
-    RunSummary, RunsQuery, SchedulePlan, ScheduleView, SchedulesQuery, SlotView, SlotsQuery,
-    Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine, LogStream,
+    LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
+    RunDetail, RunSummary, RunsQuery, SchedulePlan, ScheduleView, SchedulesQuery, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// Something that can be held shut.
@@ -126,6 +126,7 @@ impl Scripted {
             finished_at: Some(submitted_at),
             commit: Some("0".repeat(40)),
             commits_made: workerctl::model::evidence::CommitsMade::default(),
+            kept_commit: None,
             thread: ThreadId::of(self.run, &skill, submitted_at),
             waiting_for: None,
             retry_of: None,
@@ -248,6 +249,25 @@ impl Control for Scripted {
         }
     }
 
+    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
+        self.found(run)?;
+        Ok(Landed {
+            run: self.summary(),
+            commit: "0".repeat(40),
+            branch: "main".to_owned(),
+            notes: Vec::new(),
+        })
+    }
+
+    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
+        self.found(run)?;
+        Ok(Discarded {
+            run: self.summary(),
+            commit: "0".repeat(40),
+            references: 3,
+        })
+    }
+
     fn diff(&self, run: &str) -> Result<String, Diagnostic> {
         self.found(run)?;
         self.diff.pass();
@@ -305,6 +325,9 @@ impl Control for Scripted {
             held_schedules: None,
             next_due: None,
             overdue: Vec::new(),
+            kept_commits: 0,
+            kept: Vec::new(),
+            trees: None,
             timezone: "UTC".into(),
             uptime_ms: 1,
             syncs: 1,

@@ -1,5 +1,6 @@
 //! `doctor`
 
+mod landings;
 mod repository;
 mod schedules;
 mod threads;
@@ -92,7 +93,9 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let definitions = Definitions::load_thoroughly(&site.workspace, session.environment);
     let mut findings = vec![workspace(&site)];
     findings.extend(git(&site, &definitions));
-    findings.extend(repository::sound(&site, session.clock.now()));
+    let left = landings::left(&site);
+    findings.extend(left.iter().map(landings::told));
+    findings.extend(repository::sound(&site, &left, session.clock.now()));
     findings.push(checked(&definitions));
     let config = definitions.config();
     for directory in [&config.threads_dir, &config.metrics_dir] {
@@ -137,6 +140,7 @@ fn kept(session: &Session<'_>, site: &Site) -> Vec<Finding> {
     findings.extend(engine(session, site));
     findings.push(store(site));
     let control = schedules::connected(session, site);
+    findings.extend(control.as_deref().ok().and_then(landings::trees));
     findings.extend(threads::threads(site, control.as_deref().ok()));
     findings.extend(schedules::schedules(site, control));
     findings

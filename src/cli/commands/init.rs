@@ -78,10 +78,10 @@ pub(crate) const CONFIG_TEXT: &str = "\
 # output_bytes_max: 10485760
 
 # Commands around every mutating run. `post_tools` may block it with exit code 2; `post_commit` is told
-# afterwards and is the place for a push or a notice. The event arrives as JSON on standard input.
+# afterwards and is the place for a notice. The event arrives as JSON on standard input.
 # hooks:
 #   post_tools: [\"./scripts/allowed\"]
-#   post_commit: [\"git push\"]
+#   post_commit: [\"./scripts/tell-chat\"]
 
 # Skills that belong to no worker: which directories of the workspace and of your home are read, further ones,
 # and those of the workspace that are not trusted until `workerctl skill trust`.

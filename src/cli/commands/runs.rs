@@ -3,7 +3,7 @@
 use chrono_tz::Tz;
 
 use crate::cli::exit::Exit;
-use crate::cli::render::line::{DIM, Line};
+use crate::cli::render::line::{CARE, DIM, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::render::{report, times};
 use crate::cli::session::{Accept, Session, zone_of};
@@ -137,6 +137,9 @@ pub(crate) fn table(runs: &[RunSummary], zone: Tz) -> Table {
         let mut state = Line::of(style, word);
         if let Some(reason) = &run.waiting_for {
             state = state.styled(DIM, format!(" for {reason}"));
+        }
+        if run.kept_commit.is_some() {
+            state = state.styled(CARE, ", commit kept");
         }
         let commit = run.newest_commit().map_or("", String::as_str);
         table.row(vec![

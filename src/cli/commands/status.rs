@@ -10,7 +10,7 @@ use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::Diagnostic;
 use crate::model::duration::show_millis;
-use crate::protocol::Status;
+use crate::protocol::{Status, TreesView};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -87,8 +87,7 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
             ),
         ),
     ];
-    let schedules = (status.schedules > 0).then(|| ("schedules", schedules(status)));
-    for (name, value) in facts.into_iter().chain(schedules) {
+    for (name, value) in facts.into_iter().chain(where_there_are_any(status)) {
         out.line(Line::of(BOLD, format!("{name:<10} ")).text(value));
     }
     for overdue in &status.overdue {
@@ -101,6 +100,44 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
         out.line("");
         table(&status.active, times::zone(&status.timezone)).print(out, width);
     }
+}
+
+/// What is told only where there is something to tell.
+fn where_there_are_any(status: &Status) -> impl Iterator<Item = (&'static str, String)> {
+    let scheduled = (status.schedules > 0).then(|| ("schedules", schedules(status)));
+    let trees = status
+        .trees
+        .as_ref()
+        .map(|found| ("trees", of_trees(found)));
+    let kept = (status.kept_commits > 0).then(|| ("kept", kept(status)));
+    [scheduled, trees, kept].into_iter().flatten()
+}
+
+fn of_trees(trees: &TreesView) -> String {
+    match (&trees.problem, &trees.place) {
+        (Some(problem), _) => problem.clone(),
+        (None, place) => format!(
+            "{}, {} in use, {}, in {}",
+            trees.count,
+            trees.in_use,
+            times::bytes(trees.bytes),
+            place.as_deref().unwrap_or_default()
+        ),
+    }
+}
+
+/// Commits on no branch: somebody has to land or discard them.
+fn kept(status: &Status) -> String {
+    let runs = status.kept.iter().map(|run| run.run.short());
+    let mut named: Vec<String> = runs.collect();
+    if status.kept_commits as usize > named.len() {
+        named.push("…".to_owned());
+    }
+    format!(
+        "{} on no branch, of {}: `workerctl land RUN` or `discard RUN`",
+        count64(u64::from(status.kept_commits), "commit"),
+        named.join(", ")
+    )
 }
 
 fn schedules(status: &Status) -> String {

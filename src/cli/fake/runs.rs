@@ -36,6 +36,7 @@ pub(crate) fn summary() -> RunSummary {
         finished_at: Some(NOW.plus_millis(4_300)),
         commit: Some("3f2a1bc4d5e6f708192a3b4c5d6e7f8091a2b3c4".to_owned()),
         commits_made: CommitsMade::default(),
+        kept_commit: None,
         thread: ThreadId::of(run_id(), &skill(), NOW),
         waiting_for: None,
         retry_of: None,

@@ -329,6 +329,14 @@ fn commit(out: &mut Stream<'_>, detail: &RunDetail) {
     if let Some(commit) = &summary.commit {
         return field(out, "commit", commit);
     }
+    if let Some(kept) = &summary.kept_commit {
+        let run = summary.run.short();
+        field(out, "kept", &format!("{kept}, on no branch"));
+        let text = format!(
+            "`workerctl land {run}` puts it on its branch, `workerctl discard {run}` drops it"
+        );
+        return hint(out, &text);
+    }
     if !summary.commits_made.is_none() {
         return;
     }

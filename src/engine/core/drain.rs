@@ -12,9 +12,10 @@ pub(super) struct Draining {
 }
 
 impl Draining {
-    /// Whether an action is left to the next engine: it runs commands and may be repeated.
+    /// Whether an action is left to the next engine: it runs commands and may be repeated, or waits for what
+    /// is in the way of a landing.
     pub(super) fn holds(&self, action: &Action) -> bool {
-        self.grace_over && is_repeatable(action)
+        self.grace_over && (is_repeatable(action) || is_landing(action))
     }
 
     /// Whether an action is told to end from its start: a restore is then tried once and does not wait.
@@ -31,15 +32,22 @@ impl Draining {
     }
 }
 
-/// Actions that run commands other than the skill's own and that recovery performs again.
+/// Actions that run commands other than the skill's own, or wait for another run in a checkout, and that
+/// recovery performs again.
 fn is_repeatable(action: &Action) -> bool {
     matches!(
         action,
         Action::Validate
+            | Action::Prepare
             | Action::Verify { .. }
             | Action::RunHook { .. }
             | Action::RunPostCommitHook { .. }
     )
+}
+
+/// What may wait for minutes, and whose result counts all the same: it may have landed.
+fn is_landing(action: &Action) -> bool {
+    matches!(action, Action::PublishCommit { .. })
 }
 
 impl Core {
@@ -84,7 +92,9 @@ impl Core {
             if matches!(live.run.state, State::Executing { ending: None, .. }) {
                 self.record(turn, run, Event::Interrupted);
             } else if let Some(outstanding) = &live.outstanding
-                && (is_repeatable(&outstanding.action) || outstanding.action == Action::Restore)
+                && (is_repeatable(&outstanding.action)
+                    || is_landing(&outstanding.action)
+                    || outstanding.action == Action::Restore)
             {
                 outstanding.stop.stop(crate::process::StopKind::Graceful);
             }

@@ -6,7 +6,6 @@ use super::super::request::{Answer, Envelope, Request, Submission};
 use super::super::view::Condition;
 use super::{Core, Reply, Turn};
 use crate::machine::{CancelKind, Entry, Event, MACHINE_VERSION, Resolution, Run, State};
-use crate::model::outcome::Outcome;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::Submitted;
 use crate::queue::Refused;
@@ -25,6 +24,10 @@ impl Core {
                 resolution,
                 note,
             } => self.resolve(turn, *run, *resolution, note),
+            Request::Settled { run, event } => {
+                let refusal = ("nothing_kept", "nothing is kept of {} that could land");
+                self.add(turn, *run, event.clone(), refusal)
+            }
             Request::Limits {
                 parallel_max,
                 waiting_max,
@@ -176,6 +179,8 @@ impl Core {
         };
         let refused = match &live.run.state {
             State::Finished { .. } => Some(ended(run)),
+            // It waits for people, and its commit is kept.
+            State::Publishing { .. } if live.run.facts.waits_for.is_some() => None,
             State::Committing { .. } | State::Publishing { .. } | State::Announcing { .. } => Some(
                 Diagnostic::new(
                     Kind::Conflict,
@@ -217,18 +222,33 @@ impl Core {
         resolution: Resolution,
         note: &str,
     ) -> Result<Reply, Diagnostic> {
+        let event = Event::Resolved {
+            resolution,
+            note: note.to_owned(),
+        };
+        let refusal = ("not_unknown", "the outcome of {} is not unknown");
+        self.add(turn, run, event, refusal)
+    }
+
+    /// Adds an event to the journal of a run that has ended, where it takes one.
+    fn add(
+        &mut self,
+        turn: &mut Turn,
+        run: RunId,
+        event: Event,
+        (code, refusal): (&str, &str),
+    ) -> Result<Reply, Diagnostic> {
         let revived = match self.live.get(&run) {
             Some(_) => None,
             None => Some(self.revived(run)?),
         };
         let known = revived.as_ref().map(|(live, _)| live);
-        let settled = known.or(self.live.get(&run)).and_then(|l| l.run.outcome());
-        if !matches!(settled, Some(Outcome::Unknown { .. })) {
-            return Err(Diagnostic::new(
-                Kind::Conflict,
-                "not_unknown",
-                format!("the outcome of {} is not unknown", run.short()),
-            ));
+        let takes = |live: &Live| {
+            live.run.is_finished() && live.run.apply(self.clock.now(), &event).is_ok()
+        };
+        if !known.or(self.live.get(&run)).is_some_and(takes) {
+            let message = refusal.replace("{}", &run.short());
+            return Err(Diagnostic::new(Kind::Conflict, code, message));
         }
         if let Some((live, missing)) = revived {
             turn.before.push(Write::Spec(live.spec.clone()));
@@ -236,14 +256,7 @@ impl Core {
             self.live.insert(run, live);
         }
         self.flush_closing(turn, run);
-        self.record(
-            turn,
-            run,
-            Event::Resolved {
-                resolution,
-                note: note.to_owned(),
-            },
-        );
+        self.record(turn, run, event);
         Ok(Reply::Summary(run))
     }
 

@@ -366,6 +366,15 @@ fn an_effect_that_panics_fails_its_run_alone() {
             }
             result(&work.action, 0, false)
         }
+        fn land_kept(
+            &self,
+            _: &Work,
+            _: &str,
+            _: Option<&str>,
+        ) -> Result<Event, crate::model::outcome::Failure> {
+            Ok(Event::LandingStopped)
+        }
+
         fn tell_missed(&self, _alarm: &Alarm) -> Option<Told> {
             std::panic::resume_unwind(Box::new("boom"));
         }

@@ -1,5 +1,6 @@
 //! Commands of a run: their environment, their limits, where their output goes.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use super::super::work::Work;
 use super::Performer;
 use super::log::RunLog;
 use super::notes::Note;
+use super::place::Place;
 use crate::model::evidence::Ended;
 use crate::model::spec::{Program, arguments_in};
 use crate::process::{self, Owner, SpawnError, Stdin};
@@ -71,10 +73,19 @@ impl Performer {
             Ok(scratch) => scratch,
             Err(message) => return not_started("scratch", &message),
         };
-        if let Err(message) = write_input_files(&log) {
+        let place = match self.place(work) {
+            Ok(place) => place,
+            Err(failure) => return not_started(&failure.code, &failure.message),
+        };
+        if let Err(message) = write_input_files(&log, &place) {
             return not_started("scratch", &message);
         }
-        let env = self.environment(work, &log, &scratch, invocation.more);
+        let cwd = place.of(&work.spec.cwd);
+        // A directory without a tracked file is in no base.
+        if work.spec.tree.is_some() && cwd.symlink_metadata().is_err() {
+            let _ = std::fs::create_dir_all(&cwd);
+        }
+        let env = self.environment(work, &log, (&scratch, &place), invocation.more);
         let note = invocation.noted.then(|| self.notes.take());
         let command = process::Command {
             program: match invocation.program {
@@ -82,11 +93,11 @@ impl Performer {
                     shell: PathBuf::from(shell),
                     text: text.clone(),
                 },
-                Program::Argv { argv, attempt_at } => {
-                    process::Program::Argv(arguments_in(argv, attempt_at, invocation.attempt))
-                }
+                Program::Argv { argv, attempt_at } => process::Program::Argv(
+                    place.fill_all(&arguments_in(argv, attempt_at, invocation.attempt)),
+                ),
             },
-            cwd: PathBuf::from(&work.spec.cwd),
+            cwd,
             env,
             stdin: invocation.stdin,
             stdout_file: invocation.stdout_file,
@@ -130,14 +141,15 @@ impl Performer {
         &self,
         work: &Work,
         log: &RunLog,
-        scratch: &Path,
+        (scratch, place): (&Path, &Place),
         more: Vec<(String, String)>,
     ) -> Vec<(String, String)> {
         let mut env = process::base_environment(&self.parts.environment, scratch);
         env.extend(work.spec.environment.iter().cloned());
         env.extend(log.environment().iter().cloned());
         env.extend(more);
-        env
+        let filled = |(name, value): (String, String)| (name, place.fill(&value).into_owned());
+        env.into_iter().map(filled).collect()
     }
 }
 
@@ -188,11 +200,16 @@ pub(super) fn not_started(code: &str, message: &str) -> Ran {
 }
 
 /// Writes the files that hold values too large or too secret for the environment.
-fn write_input_files(log: &RunLog) -> Result<(), String> {
+fn write_input_files(log: &RunLog, place: &Place) -> Result<(), String> {
     for (path, content) in log.files() {
         let path = Path::new(path);
+        let filled = place.fill(content);
+        let is_fixed = matches!(filled, Cow::Borrowed(_));
         if path.exists() {
-            continue;
+            if is_fixed {
+                continue;
+            }
+            let _ = std::fs::remove_file(path);
         }
         let written = path
             .parent()
@@ -200,7 +217,7 @@ fn write_input_files(log: &RunLog) -> Result<(), String> {
             .and_then(|()| {
                 let mut options = std::fs::OpenOptions::new();
                 options.write(true).create_new(true).mode(0o600);
-                options.open(path)?.write_all(content.as_bytes())
+                options.open(path)?.write_all(filled.as_bytes())
             });
         written.map_err(|error| format!("cannot write `{}`: {error}", path.display()))?;
     }

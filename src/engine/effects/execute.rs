@@ -14,7 +14,10 @@ use crate::process::Stdin;
 
 impl Performer {
     pub(super) fn execute(&self, work: &Work, attempt: u32) -> Event {
-        self.announce_destinations(work);
+        if let Err(failure) = self.enter_checkout(work, attempt) {
+            let execution = execution(not_started(&failure.code, &failure.message));
+            return Event::ExecutionFinished { attempt, execution };
+        }
         let execution = match self.make_room(work) {
             Ok(stdout_file) => {
                 let mut more = Vec::new();
@@ -55,10 +58,13 @@ impl Performer {
             rustix::fs::syncfs(File::open(place)?)?;
             Ok(())
         };
-        let places = [self.parts.workspace.as_path(), Path::new(&work.spec.cwd)];
+        let Ok(place) = self.place(work) else {
+            return ran;
+        };
+        let places = [&work.spec.workspace, &work.spec.cwd].map(|path| place.of(path));
         let device = |place: &Path| std::fs::metadata(place).map(|found| found.dev()).ok();
-        let apart = device(places[0]) != device(places[1]);
-        let synced = sync(places[0]).and_then(|()| if apart { sync(places[1]) } else { Ok(()) });
+        let apart = device(&places[0]) != device(&places[1]);
+        let synced = sync(&places[0]).and_then(|()| if apart { sync(&places[1]) } else { Ok(()) });
         match synced {
             Ok(()) => ran,
             Err(error) => {
@@ -78,7 +84,8 @@ impl Performer {
         if work.spec.outputs.iter().all(|output| output.path.is_none()) {
             return Ok(None);
         }
-        let beneath = self.beneath().map_err(|error| said(&error))?;
+        let workspace = self.workspace_of(work).map_err(|failure| failure.message)?;
+        let beneath = self.beneath(work).map_err(|failure| failure.message)?;
         for path in work
             .spec
             .outputs
@@ -92,20 +99,13 @@ impl Performer {
         };
         let temporary = temporary_beside(path, work.spec.run);
         beneath.discard(&temporary).map_err(|error| said(&error))?;
-        Ok(Some(self.parts.workspace.join(temporary)))
+        Ok(Some(workspace.join(temporary)))
     }
 }
 
 /// The destination that standard output becomes.
 pub(super) fn stdout_path(spec: &RunSpec) -> Option<&String> {
     spec.outputs.get(spec.stdout_to?)?.path.as_ref()
-}
-
-/// Every path at which a run writes what it declares, those of files that are not whole yet included.
-pub(in crate::engine) fn destinations(spec: &RunSpec) -> Vec<String> {
-    let declared = spec.outputs.iter().filter_map(|output| output.path.clone());
-    let temporary = stdout_path(spec).map(|path| temporary_beside(path, spec.run));
-    declared.chain(temporary).collect()
 }
 
 /// The name under which a destination is written before it is whole.

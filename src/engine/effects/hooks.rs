@@ -1,10 +1,13 @@
 //! Hooks: the event as JSON on standard input, in the envelope that agent programs use for PostToolUse.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::super::work::Work;
 use super::Performer;
 use super::command::Invocation;
+use super::in_place::works_in_place;
 use crate::machine::{Event, HookVerdict};
 use crate::model::evidence::Ended;
 use crate::model::outcome::Step;
@@ -18,10 +21,15 @@ const BLOCKS: i32 = 2;
 impl Performer {
     pub(super) fn run_hook(&self, work: &Work, index: u32) -> Event {
         let verdict = match work.spec.hooks.get(index as usize) {
-            Some(hook) => {
-                let said = self.hook(work, hook, "PostToolUse");
-                self.unless_changed(work, said)
-            }
+            Some(hook) => match self.stand_on_result(work) {
+                Ok(()) => {
+                    let said = self.hook(work, hook, "PostToolUse");
+                    self.unless_changed(work, said)
+                }
+                Err(failure) => HookVerdict::Changed {
+                    message: failure.message,
+                },
+            },
             None => HookVerdict::Passed,
         };
         Event::HookFinished { index, verdict }
@@ -32,6 +40,9 @@ impl Performer {
         let drift = self.drift(work, "a hook", "hook_changed_result", Step::Hook);
         match (drift, said) {
             (None, said) => said,
+            (Some(drift), _) if works_in_place(work) => HookVerdict::Blocked {
+                message: drift.message,
+            },
             (Some(drift), HookVerdict::Blocked { message }) => HookVerdict::Changed {
                 message: format!("{}; it blocked the run: {message}", drift.message),
             },
@@ -50,7 +61,14 @@ impl Performer {
     }
 
     fn hook(&self, work: &Work, hook: &HookSpec, name: &str) -> HookVerdict {
-        let mut stdin = envelope(work, name).to_string().into_bytes();
+        let cwd = match self.place(work) {
+            Ok(place) => place.of(&work.spec.cwd),
+            Err(failure) => {
+                let message = failure.message;
+                return HookVerdict::Warned { message };
+            }
+        };
+        let mut stdin = envelope(work, name, &cwd).to_string().into_bytes();
         stdin.push(b'\n');
         let ran = self.command(
             work,
@@ -62,7 +80,7 @@ impl Performer {
                 logged_as: Some(LogStream::Check),
                 stdout_file: None,
                 noted: true,
-                more: Vec::new(),
+                more: landed_as(work),
             },
         );
         let said = ran.stderr_tail.trim().to_owned();
@@ -76,14 +94,29 @@ impl Performer {
                 },
             },
             ended => HookVerdict::Warned {
-                message: ended.describe(),
+                message: match said.lines().last() {
+                    Some(line) => format!("{}: {line}", ended.describe()),
+                    None => ended.describe(),
+                },
             },
         }
     }
 }
 
+/// What a command that follows the landing is told of it.
+fn landed_as(work: &Work) -> Vec<(String, String)> {
+    let Some(commit) = &work.run.facts.commit else {
+        return Vec::new();
+    };
+    let target = work.spec.tree.as_ref().map(|tree| tree.target.as_str());
+    let branch = target.and_then(|name| name.strip_prefix("refs/heads/"));
+    let mut told = vec![("WORKERCTL_COMMIT".to_owned(), commit.clone())];
+    told.extend(branch.map(|name| ("WORKERCTL_BRANCH".to_owned(), name.to_owned())));
+    told
+}
+
 /// The event, with the fields that agent programs give their PostToolUse hooks.
-fn envelope(work: &Work, name: &str) -> serde_json::Value {
+fn envelope(work: &Work, name: &str, cwd: &Path) -> serde_json::Value {
     let spec = &work.spec;
     let inputs: serde_json::Map<String, serde_json::Value> = spec
         .inputs
@@ -104,7 +137,7 @@ fn envelope(work: &Work, name: &str) -> serde_json::Value {
     let mut event = json!({
         "hook_event_name": name,
         "session_id": spec.thread,
-        "cwd": spec.cwd,
+        "cwd": cwd,
         "tool_name": spec.skill.to_string(),
         "tool_input": inputs,
         "tool_response": {

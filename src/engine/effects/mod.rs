@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::outputs::Beneath;
+use workerctl_landing::LandError;
+
 use super::view::View;
 use super::work::{Alarm, Effects, Work};
 use crate::clock::Clock;
@@ -20,24 +21,24 @@ mod command;
 mod commit;
 mod execute;
 mod hooks;
+mod in_place;
+mod land;
 mod log;
-mod neighbours;
 pub(super) mod notes;
+mod place;
 mod prepare;
 mod record;
 mod restore;
 mod save;
 mod scratch;
-mod step_limit;
 mod sweep;
+mod tree;
 mod validate;
 mod verify;
 
-pub(super) use execute::destinations;
 pub(super) use log::Logs;
 use notes::Notes;
 use scratch::Scratch;
-pub use step_limit::StepLimits;
 
 /// What effects need of the engine.
 pub(super) struct EffectParts {
@@ -55,8 +56,10 @@ pub(super) struct EffectParts {
     pub output_bytes_max: u64,
     /// Directory of metrics relative to the workspace.
     pub metrics_dir: String,
-    /// How long steps may take that run no command.
-    pub step_limits: StepLimits,
+    /// Where trees of runs lie, or why they can lie nowhere.
+    pub trees: Result<PathBuf, String>,
+    /// When trees go that nobody uses.
+    pub tree_limits: workerctl_trees::SweepLimits,
     /// How long hidden refs of runs that did not succeed are kept, in milliseconds.
     pub keep_refs_ms: u64,
     /// The time.
@@ -73,75 +76,20 @@ pub(super) struct Performer {
     logs: Logs,
     notes: Notes,
     scratch: Scratch,
-    leases: Mutex<HashMap<RunId, git::RepositoryLease>>,
-    foreign: Mutex<HashMap<RunId, Vec<String>>>,
+    trees: Mutex<HashMap<RunId, tree::HeldTree>>,
     swept: Mutex<Option<Timestamp>>,
 }
 
 impl Performer {
-    /// A performer without leases.
+    /// A performer without trees.
     pub(super) fn new(parts: EffectParts) -> Performer {
         Performer {
             logs: Logs::new(&parts),
             notes: Notes::new(&parts.state_dir),
             scratch: Scratch::new(&parts.state_dir),
             parts,
-            leases: Mutex::default(),
-            foreign: Mutex::default(),
+            trees: Mutex::default(),
             swept: Mutex::default(),
-        }
-    }
-
-    fn beneath(&self) -> Result<Beneath, super::outputs::OutputError> {
-        Beneath::open(&self.parts.workspace)
-    }
-
-    /// Takes the lease on the run's repository unless this run holds it already.
-    fn hold_repository(&self, work: &Work) -> Result<(), git::GitError> {
-        let mut leases = lock(&self.leases);
-        if leases.contains_key(&work.spec.run) {
-            return Ok(());
-        }
-        let facts = git::locate(Path::new(&work.spec.cwd))?;
-        let owner = format!("{} run {}", self.parts.owner, work.spec.run);
-        leases.insert(
-            work.spec.run,
-            git::RepositoryLease::acquire(&facts, &owner)?,
-        );
-        Ok(())
-    }
-
-    fn release_repository(&self, run: RunId) {
-        lock(&self.leases).remove(&run);
-        lock(&self.foreign).remove(&run);
-    }
-
-    /// From now on the destinations of every other run are nobody's change for this one.
-    fn watch_foreign(&self, run: RunId) {
-        let live = self.parts.view.runs();
-        let others = live.iter().filter(|shown| shown.spec.run != run);
-        let destinations = others.flat_map(|shown| destinations(&shown.spec)).collect();
-        self.add_foreign(run, destinations);
-    }
-
-    /// These paths are nobody's change for this run.
-    pub(super) fn add_foreign(&self, run: RunId, destinations: Vec<String>) {
-        lock(&self.foreign)
-            .entry(run)
-            .or_default()
-            .extend(destinations);
-    }
-
-    /// Tells every mutating run under way about the destinations of one that starts.
-    fn announce_destinations(&self, work: &Work) {
-        let destinations = destinations(&work.spec);
-        if destinations.is_empty() {
-            return;
-        }
-        for (run, foreign) in lock(&self.foreign).iter_mut() {
-            if *run != work.spec.run {
-                foreign.extend(destinations.iter().cloned());
-            }
         }
     }
 }
@@ -158,15 +106,17 @@ impl Effects for Performer {
             Action::RunHook { index } => self.run_hook(work, *index),
             Action::Save { last } => self.save(work, *last),
             Action::PrepareCommit => self.prepare_commit(work),
-            Action::PublishCommit {
-                oid,
-                parent,
-                reference,
-            } => self.publish_commit(work, oid, parent.as_deref(), reference),
+            Action::PublishCommit { oid, parent, .. } => {
+                self.publish_commit(work, oid, parent.as_deref())
+            }
             Action::RunPostCommitHook { index } => self.run_post_commit_hook(work, *index),
             Action::Restore => self.restore(work),
             Action::Close => self.close(work),
         }
+    }
+
+    fn land_kept(&self, work: &Work, oid: &str, parent: Option<&str>) -> Result<Event, Failure> {
+        self.land_once(work, oid, parent)
     }
 
     fn tell_missed(&self, alarm: &Alarm) -> Option<Told> {
@@ -175,7 +125,7 @@ impl Effects for Performer {
 
     fn sync_files(&self) {
         self.logs.sync();
-        self.sweep_refs();
+        self.sweep();
     }
 
     fn flush_log(&self, run: RunId) {
@@ -203,22 +153,17 @@ fn git_message(work: &Work, error: &git::GitError) -> String {
     }
 }
 
-/// Why nothing can be said of the run's repository any more: a command removed it. Git would then take
-/// another one for it, further up.
-fn repository_gone(step: Step, work: &Work) -> Option<Failure> {
-    let expected = work.spec.repository.as_ref()?;
-    let found = git::locate(Path::new(&work.spec.cwd));
-    let is_gone = match &found {
-        Ok(facts) => facts.common_dir.to_string_lossy() != expected.as_str(),
-        Err(error) => matches!(error, git::GitError::NotARepository(_)),
-    };
-    is_gone.then(|| {
-        let message = format!(
-            "the repository `{expected}` is gone or damaged since the run began: what the run changed cannot \
-             be told, and its files are left as they are; get the repository back from a clone or a backup"
-        );
-        Failure::new(step, "repository_gone", message)
-    })
+fn land_failure(step: Step, work: &Work, error: &LandError) -> Failure {
+    match error {
+        LandError::Git(error) => git_failure(step, work, error),
+        _ => failure(step, error.code(), error),
+    }
+}
+
+/// The run's id as the git room spells it.
+fn git_run(work: &Work) -> Result<git::RunId, Failure> {
+    let parsed = work.spec.run.to_string().parse();
+    parsed.map_err(|error: git::NameError| failure(Step::Prepare, "internal", &error))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -1,89 +1,74 @@
 //! Recording: what an attempt left, once its last process is dead.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::super::groundwork::AttemptTree;
+use workerctl_landing::{Import, KeptAs, Unobserved, import};
+use workerctl_trees::{HeadState, RunResult};
+
+use super::super::groundwork::{AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
 use super::execute::{stdout_path, temporary_beside};
-use super::prepare::output_paths;
-use super::{Performer, failure, git_failure, repository_gone};
-use crate::git;
-use crate::machine::Event;
+use super::tree::{tree_failure, tree_spec};
+use super::{Performer, failure, git_failure, git_run, land_failure, lock};
+use crate::git::{self, Oid, RepoPath};
+use crate::machine::{Event, Goal, State};
 use crate::model::evidence::{CHANGES_SHOWN_MAX, CommitsMade, OutputState, Recorded};
 use crate::model::outcome::{Failure, Step, StepResult};
 use crate::model::spec::OutputKind;
 
+/// How many ignored files a note names.
+const IGNORED_SHOWN_MAX: usize = 5;
+
 impl Performer {
     pub(super) fn record(&self, work: &Work, attempt: u32) -> Event {
-        match self.result(work) {
+        match self.recorded(work) {
             Ok(result) => Event::ResultRecorded { attempt, result },
             Err(failure) => Event::RecordingFailed { attempt, failure },
         }
     }
 
-    fn result(&self, work: &Work) -> Result<Recorded, Failure> {
-        let refused = |error: &dyn std::error::Error| failure(Step::Verify, "output_path", error);
-        let groundwork = work.groundwork().ok_or_else(no_groundwork)?;
-        let beneath = self.beneath().map_err(|error| refused(&error))?;
-        if let Some(path) = stdout_path(&work.spec) {
-            let temporary = temporary_beside(path, work.spec.run);
-            if work.run.facts.results.execution == StepResult::Passed {
-                beneath
-                    .publish(&temporary, path)
-                    .map_err(|error| refused(&error))?;
-            } else {
-                beneath
-                    .discard(&temporary)
-                    .map_err(|error| refused(&error))?;
-            }
-        }
-        let mut outputs: Vec<OutputState> = Vec::new();
-        for (place, output) in work.spec.outputs.iter().enumerate() {
-            let before = groundwork.outputs.get(place).copied().flatten();
-            outputs.push(beneath.state(output, before));
-        }
-        if groundwork.repository.is_some()
-            && let Some(gone) = repository_gone(Step::Verify, work)
-        {
-            return Err(gone);
-        }
-        let (tree, excluded, warnings) = match &groundwork.repository {
-            Some(baseline) => {
-                let own = self.own_result(work, baseline)?;
-                (Some(own.tree), own.excluded, own.warnings)
-            }
-            None => Default::default(),
+    fn recorded(&self, work: &Work) -> Result<Recorded, Failure> {
+        let mut outputs = self.recorded_outputs(work)?;
+        let result = if work.spec.plan.mutating {
+            Some(self.change(work)?)
+        } else {
+            None
         };
-        if let Some(tree) = &tree {
+        let mut warnings = Vec::new();
+        let mut commits = CommitsMade::default();
+        let (mut changed, mut changed_count) = (Vec::new(), 0);
+        if let Some(result) = &result {
+            commits = commits_made(&result.change);
+            let paths = &result.change.changes;
+            let shown = paths.iter().take(CHANGES_SHOWN_MAX);
+            changed = shown.map(|change| change.path.to_string()).collect();
+            changed_count = u64::try_from(paths.len()).unwrap_or(u64::MAX);
+            warnings.extend(ignored_note(&result.change));
             for (state, output) in outputs.iter_mut().zip(&work.spec.outputs) {
                 if output.kind == OutputKind::GitCommit {
-                    state.written =
-                        !tree.commits_made.is_empty() || tree.shown_changes().next().is_some();
+                    state.written = result.kept.is_some() || commits.count > 0;
                     state.problem =
                         (!state.written).then(|| "nothing was changed or committed".to_owned());
-                    state.commits = commits_made(tree).newest;
+                    state.commits.clone_from(&commits.newest);
                 }
             }
+            if matches!(
+                &work.run.state,
+                State::Recording {
+                    goal: Goal::Verify { .. },
+                    ..
+                }
+            ) {
+                refuse(&result.change)?;
+            } else {
+                warnings.extend(lacking_note(work, &self.own_places(work)));
+            }
         }
-        let changes: Vec<_> = tree
-            .iter()
-            .flat_map(git::ResultTree::shown_changes)
-            .collect();
-        let shown: Vec<String> = changes
-            .iter()
-            .take(CHANGES_SHOWN_MAX)
-            .map(|change| change.change.path.to_string())
-            .collect();
-        let changed_count = u64::try_from(changes.len()).unwrap_or(u64::MAX);
-        let commits = tree.as_ref().map(commits_made).unwrap_or_default();
-        let tree = serde_json::to_value(AttemptTree {
-            repository: tree,
-            excluded,
-        })
-        .map_err(|error| failure(Step::Verify, "internal", &error))?;
+        let tree = serde_json::to_value(AttemptTree { result })
+            .map_err(|error| failure(Step::Record, "internal", &error))?;
         Ok(Recorded {
             outputs,
-            changed: shown,
+            changed,
             changed_count,
             tree,
             commits,
@@ -91,33 +76,274 @@ impl Performer {
         })
     }
 
-    pub(super) fn result_tree(
+    /// Where the engine itself writes in the checkout.
+    pub(super) fn own_places(&self, work: &Work) -> Vec<PathBuf> {
+        let workspace = Path::new(&work.spec.workspace);
+        vec![
+            self.parts.state_dir.clone(),
+            workspace.join(".workerctl"),
+            workspace.join(&work.spec.threads_dir),
+            workspace.join(&self.parts.metrics_dir),
+        ]
+    }
+
+    /// Puts standard output in its place, and says what became of each declared output.
+    fn recorded_outputs(&self, work: &Work) -> Result<Vec<OutputState>, Failure> {
+        let refused = |error: &dyn std::error::Error| failure(Step::Verify, "output_path", error);
+        let groundwork = work.groundwork().ok_or_else(|| {
+            let message = "what was prepared for the run cannot be read";
+            Failure::new(Step::Record, "internal", message)
+        })?;
+        let beneath = self.beneath(work)?;
+        if let Some(path) = stdout_path(&work.spec) {
+            let temporary = temporary_beside(path, work.spec.run);
+            let ended = if work.run.facts.results.execution == StepResult::Passed {
+                beneath.publish(&temporary, path)
+            } else {
+                beneath.discard(&temporary)
+            };
+            ended.map_err(|error| refused(&error))?;
+        }
+        let mut outputs: Vec<OutputState> = Vec::new();
+        for (place, output) in work.spec.outputs.iter().enumerate() {
+            let before = groundwork.outputs.get(place).copied().flatten();
+            outputs.push(beneath.state(output, before));
+        }
+        Ok(outputs)
+    }
+
+    /// What the tree holds otherwise than its base; in the repository, durably, on return.
+    fn change(&self, work: &Work) -> Result<KeptResult, Failure> {
+        if tree_spec(work)?.in_place.is_some() {
+            return self.change_in_place(work);
+        }
+        let base = if let Some(tip) = moved_to(work) {
+            self.put_on(work, &tip)?
+        } else {
+            let base = work.groundwork().and_then(|found| found.tree);
+            base.ok_or_else(no_base)?
+        };
+        let tree = self.tree(work)?;
+        let refused = |error| tree_failure(Step::Record, work, &error);
+        let mut change = lock(&tree).result(&base.start).map_err(refused)?;
+        let source = lock(&tree).git_dir();
+        let mut kept = keep(work, &source, &base, &change)?;
+        if is_reconciling(work) {
+            // Of a command whose end nobody saw only what it declares is taken.
+            let outputs = output_paths(work)?;
+            let is_own = |path: &RepoPath| outputs.iter().any(|output| path.is_within(output));
+            if change.changes.iter().any(|found| !is_own(&found.path)) {
+                change.changes.retain(|found| is_own(&found.path));
+                self.make_again(work, &base, &change)?;
+                change = lock(&tree).result(&base.start).map_err(refused)?;
+                kept = keep(work, &source, &base, &change)?;
+            }
+        }
+        Ok(KeptResult { base, change, kept })
+    }
+
+    /// Puts the change of the run on the commit that its branch has moved to.
+    fn put_on(&self, work: &Work, tip: &Oid) -> Result<TreeBase, Failure> {
+        let kept = work.kept_result().ok_or_else(no_base)?;
+        let spec = tree_spec(work)?;
+        let workdir = Path::new(&spec.workdir);
+        git::keep_base(workdir, &git_run(work)?, tip)
+            .map_err(|error| git_failure(Step::Record, work, &error))?;
+        let tree = self.tree(work)?;
+        let start = Self::with_base(work, spec, Some(tip), |base| {
+            lock(&tree)
+                .own()?
+                .make_result(base, &kept.change.changes)
+                .map_err(|error| tree_failure(Step::Record, work, &error))
+        })?;
+        let from = Some(tip.clone());
+        Ok(TreeBase { start, from })
+    }
+
+    /// Makes the tree hold what was recorded, where a crash or a command has left something else.
+    pub(super) fn make_again(
         &self,
         work: &Work,
-        baseline: &git::Baseline,
-        excluded: &git::Exclusions,
-    ) -> Result<git::ResultTree, Failure> {
-        self.hold_repository(work)
-            .map_err(|error| git_failure(Step::Verify, work, &error))?;
-        let cwd = Path::new(&work.spec.cwd);
-        let outputs = output_paths(work)?;
-        git::result_tree(cwd, baseline, excluded, &git::Limits::default(), &outputs)
-            .map_err(|error| git_failure(Step::Verify, work, &error))
+        base: &TreeBase,
+        change: &RunResult,
+    ) -> Result<(), Failure> {
+        let tree = self.tree(work)?;
+        Self::with_base(work, tree_spec(work)?, base.start.base.as_ref(), |at| {
+            lock(&tree)
+                .own()?
+                .make_result(at, &change.changes)
+                .map_err(|error| tree_failure(Step::Record, work, &error))
+        })?;
+        Ok(())
     }
 }
 
-fn commits_made(tree: &git::ResultTree) -> CommitsMade {
-    let ids = tree.commits_made.iter();
+/// Imports the change as one pack, under a reference, whether it lands or not.
+pub(super) fn keep(
+    work: &Work,
+    source: &Path,
+    base: &TreeBase,
+    change: &RunResult,
+) -> Result<Option<Oid>, Failure> {
+    let head = head_of(change);
+    let has_commits = head.is_some() && head != base.start.base.as_ref();
+    if is_destroyed(change) || change.changes.is_empty() && !has_commits {
+        return Ok(None);
+    }
+    let run = git_run(work)?;
+    let parents: Vec<&Oid> = base
+        .start
+        .base
+        .iter()
+        .chain(head.filter(|_| has_commits))
+        .collect();
+    let commit = git::write_commit(&git::NewCommit {
+        git_dir: source,
+        tree: &change.tree,
+        parents: &parents,
+        author: &git::Author {
+            name: "workerctl".to_owned(),
+            email: "workerctl@localhost".to_owned(),
+        },
+        time_s: run.accepted_at_s(),
+        offset_min: 0,
+        message: &format!("result of run {run}\n"),
+    })
+    .map_err(|error| git_failure(Step::Record, work, &error))?;
+    let hide: Vec<&Oid> = base.start.base.iter().collect();
+    let request = Import {
+        repository: Path::new(&tree_spec(work)?.workdir),
+        source,
+        run: &run,
+        hide: &hide,
+        commit: &commit,
+        kept_as: KeptAs::Result,
+    };
+    import(&request, &Unobserved).map_err(|error| land_failure(Step::Record, work, &error))?;
+    Ok(Some(commit))
+}
+
+/// Why a change cannot land as it is.
+fn refuse(change: &RunResult) -> Result<(), Failure> {
+    if !is_destroyed(change) {
+        refuse_head(change)?;
+    }
+    match change.problems.first() {
+        Some(problem) => {
+            let message = format!("{}; {}", problem.message, problem.hint);
+            Err(Failure::new(Step::Record, &problem.code, message))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether the run has destroyed its repository, so that the result cannot be read from it.
+fn is_destroyed(change: &RunResult) -> bool {
+    let mut problems = change.problems.iter();
+    problems.any(|one| one.code == "repository_damaged")
+}
+
+fn refuse_head(change: &RunResult) -> Result<(), Failure> {
+    if let HeadState::Moved { found } = &change.head {
+        let message = format!(
+            "the run left `HEAD` at {found} instead of its branch, so it is not known what is to land; \
+             `workerctl diff` shows what it left"
+        );
+        return Err(Failure::new(Step::Record, "head_moved", message));
+    }
+    if change.is_unrelated {
+        let message =
+            "the run rewrote commits that its branch had before; let it add commits instead";
+        return Err(Failure::new(Step::Record, "history_rewritten", message));
+    }
+    Ok(())
+}
+
+fn commits_made(change: &RunResult) -> CommitsMade {
+    let ids = change.commits_made.iter();
     CommitsMade {
-        count: u64::try_from(tree.count_made()).unwrap_or(u64::MAX),
+        count: change.commits_count,
         newest: ids.map(|oid| oid.as_str().to_owned()).collect(),
     }
 }
 
-fn no_groundwork() -> Failure {
-    Failure::new(
-        Step::Verify,
-        "internal",
-        "the baseline of the run cannot be read",
-    )
+/// What was left out of the result because git ignores it.
+fn ignored_note(change: &RunResult) -> Option<String> {
+    let ignored = &change.ignored;
+    if ignored.count == 0 {
+        return None;
+    }
+    let named = ignored.names.iter().take(IGNORED_SHOWN_MAX);
+    let named: Vec<String> = named.map(|name| format!("`{name}`")).collect();
+    let count = ignored.count;
+    let files = if count == 1 { "file" } else { "files" };
+    Some(format!(
+        "{count} {files} that git ignores were not taken over: {}; `keep:` keeps them for the next run",
+        named.join(", ")
+    ))
+}
+
+/// What the checkout has that a failed run may have missed.
+fn lacking_note(work: &Work, ours: &[PathBuf]) -> Option<String> {
+    if !matches!(work.run.facts.results.execution, StepResult::Failed { .. }) {
+        return None;
+    }
+    let spec = work.spec.tree.as_ref()?;
+    if spec.in_place.is_some() {
+        return None;
+    }
+    let workdir = Path::new(&spec.workdir);
+    let entries = git::ignored_entries(workdir).ok()?;
+    let has = |path: &String| {
+        let plain = path.trim_end_matches('/');
+        let has_line = |line: &str| line.trim_end_matches('/') == plain;
+        let place = workdir.join(plain);
+        let is_ours = ours
+            .iter()
+            .any(|own| own.starts_with(&place) || place.starts_with(own));
+        let is_laid = spec.laid_over.iter().any(|one| has_line(&one.path));
+        is_ours || is_laid || spec.keep.iter().any(|one| has_line(one))
+    };
+    let lacking: Vec<String> = entries.into_iter().filter(|path| !has(path)).collect();
+    if lacking.is_empty() {
+        return None;
+    }
+    let listed = lacking.join(", ");
+    Some(format!(
+        "its tree lacked what git ignores in the checkout: {listed}; if it needs them, add `local: [{listed}]`"
+    ))
+}
+
+/// The commit that the branch was found at, where the result is to be put on it.
+fn moved_to(work: &Work) -> Option<Oid> {
+    let mut entries = work.entries.iter().rev();
+    entries.find_map(|entry| match &entry.event {
+        Event::TargetMoved { tip } => Some(tip.parse().ok()),
+        Event::ResultRecorded { .. } | Event::Prepared { .. } | Event::Restored { .. } => {
+            Some(None)
+        }
+        _ => None,
+    })?
+}
+
+fn is_reconciling(work: &Work) -> bool {
+    matches!(&work.run.state, State::Recording { goal, .. } if goal.is_reconciling())
+}
+
+pub(super) fn no_base() -> Failure {
+    let message = "what the run started from cannot be read";
+    Failure::new(Step::Record, "internal", message)
+}
+
+/// Declared outputs relative to the repository.
+pub(super) fn output_paths(work: &Work) -> Result<Vec<RepoPath>, Failure> {
+    let workdir = Path::new(&tree_spec(work)?.workdir);
+    let workspace = Path::new(&work.spec.workspace);
+    let declared = work.spec.outputs.iter().filter_map(|o| o.path.as_ref());
+    let inside = declared.filter_map(|path| {
+        let place = workspace.join(path);
+        let relative = place.strip_prefix(workdir).ok()?;
+        RepoPath::from_bytes(relative.as_os_str().as_encoded_bytes()).ok()
+    });
+    Ok(inside.collect())
 }

@@ -4,7 +4,6 @@ use super::super::secrets;
 use super::super::work::Work;
 use super::execute::{stdout_path, temporary_beside};
 use super::{Performer, failure};
-use crate::git::Head;
 use crate::machine::{Entry, Event};
 use crate::model::outcome::{Failure, Step};
 use crate::store::thread_files::{FileError, write_document};
@@ -68,11 +67,11 @@ impl Performer {
             tracing::warn!(%run, %error, "the metrics of the run could not be written");
         }
         // A run that lost its engine too often ends without anybody having looked at its output.
-        if let (Some(path), Ok(beneath)) = (stdout_path(&work.spec), self.beneath()) {
+        if let (Some(path), Ok(beneath)) = (stdout_path(&work.spec), self.beneath(work)) {
             let _ = beneath.discard(&temporary_beside(path, run));
         }
         self.logs.close(run);
-        self.release_repository(run);
+        self.give_back_tree(run);
         secrets::forget(&self.parts.state_dir, run);
         self.scratch.give_back(run);
         Event::Closed
@@ -84,39 +83,25 @@ fn entries(work: &Work) -> Vec<Entry> {
     entries.map(|entry| entry.as_ref().clone()).collect()
 }
 
-/// Whether what the newest result tells of is not there any more.
-fn is_put_back(work: &Work) -> bool {
-    let mut entries = work.entries.iter().rev();
-    let newest = entries.find_map(|entry| match &entry.event {
-        Event::ResultRecorded { .. } => Some(false),
-        Event::Restored { report } => Some(report.is_complete()),
-        _ => None,
-    });
-    newest.unwrap_or(false)
-}
-
 fn git_facts(work: &Work) -> GitFacts {
-    let Some(baseline) = work
-        .groundwork()
-        .and_then(|groundwork| groundwork.repository)
-    else {
+    let (Some(spec), Some(base)) = (
+        &work.spec.tree,
+        work.groundwork().and_then(|groundwork| groundwork.tree),
+    ) else {
         return GitFacts::default();
     };
-    let result = work.attempt_tree().and_then(|tree| tree.repository);
-    let branch = match &baseline.head {
-        Head::Branch { .. } | Head::Unborn { .. } => {
-            let name = baseline.head.refname();
-            Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned())
-        }
-        Head::Detached { .. } => None,
-    };
-    let left = result.as_ref().filter(|_| !is_put_back(work));
-    let made = left.map(|tree| &tree.commits_made[..]).unwrap_or_default();
+    let name = &spec.target;
+    let initial_commit = base.from.map(|oid| oid.as_str().to_owned());
+    let commit = work.run.facts.commit.clone();
+    let made = work.kept_result().filter(|_| commit.is_some());
+    let made = made
+        .map(|kept| kept.change.commits_made)
+        .unwrap_or_default();
     let mut commits_made: Vec<String> = made.iter().map(|oid| oid.as_str().to_owned()).collect();
-    commits_made.extend(work.run.facts.commit.clone());
-    let initial_commit = baseline.head.oid().map(|oid| oid.as_str().to_owned());
+    commits_made.extend(commit);
+    commits_made.dedup();
     GitFacts {
-        branch,
+        branch: Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()),
         remote_url: None,
         current_commit: commits_made
             .last()
@@ -124,6 +109,6 @@ fn git_facts(work: &Work) -> GitFacts {
             .or_else(|| initial_commit.clone()),
         initial_commit,
         commits_made,
-        dirty: Some(!baseline.dirty.is_empty()),
+        dirty: None,
     }
 }

@@ -1,7 +1,13 @@
 //! Sweeping: hidden refs of runs that did not succeed go when their time is over.
 
 use std::collections::HashSet;
+use std::path::Path;
+use std::time::SystemTime;
 
+use workerctl_landing::{FileJournal, Record, clear, late_edits};
+use workerctl_trees::Trees;
+
+use super::super::landings::DIRECTORY;
 use super::{Performer, lock};
 use crate::git;
 use crate::model::{RunId, Timestamp};
@@ -28,8 +34,8 @@ enum Known {
 }
 
 impl Performer {
-    /// Once a day: drops refs whose time is over.
-    pub(super) fn sweep_refs(&self) {
+    /// Once a day: drops what is kept whose time is over.
+    pub(super) fn sweep(&self) {
         let now = self.parts.clock.now();
         let mut swept = lock(&self.swept);
         if swept.is_some_and(|at| now.millis_since(at) < SWEEP_MS) {
@@ -37,6 +43,8 @@ impl Performer {
         }
         *swept = Some(now);
         drop(swept);
+        self.sweep_trees(now);
+        self.sweep_landings(now);
         let kept_ms = self.parts.keep_refs_ms;
         let expired = git::expired_refs(&self.parts.workspace, before_s(now, kept_ms));
         let (ended, unknown) = match self.sorted(expired.unwrap_or_default()) {
@@ -60,6 +68,37 @@ impl Performer {
             .and_then(|facts| git::RepositoryLease::acquire(&facts, &self.parts.owner));
         if lease.is_ok() {
             self.drop_each(&far);
+        }
+    }
+
+    fn sweep_trees(&self, now: Timestamp) {
+        let Ok(root) = &self.parts.trees else {
+            return;
+        };
+        let now_s = now.millis().div_euclid(1_000);
+        let swept = Trees::at(root).sweep(&self.parts.tree_limits, now_s);
+        if let Err(error) = swept {
+            tracing::warn!(%error, "trees that are not used could not be removed");
+        }
+    }
+
+    /// What a landing took out of checkouts stays for a day: a late edit in it is named then.
+    fn sweep_landings(&self, now: Timestamp) {
+        let Ok(entries) = std::fs::read_dir(self.parts.state_dir.join(DIRECTORY)) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let changed = entry.metadata().and_then(|found| found.modified());
+            let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).ok();
+            let changed_ms = changed.ok().and_then(since).map(|since| since.as_millis());
+            let changed_ms = changed_ms
+                .and_then(|ms| i64::try_from(ms).ok())
+                .unwrap_or(0);
+            let is_over = now.millis_since(Timestamp::from_millis(changed_ms)) >= SWEEP_MS;
+            if is_over && let Err(error) = end_landing(&entry.path()) {
+                let path = entry.path();
+                tracing::warn!(path = %path.display(), %error, "what is kept of a landing is not removed");
+            }
         }
     }
 
@@ -88,6 +127,27 @@ impl Performer {
             }
         }
     }
+}
+
+/// Names late edits of a landing that has ended, and removes what is kept of it.
+fn end_landing(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let journal = FileJournal::new(path);
+    if journal.open_plan()?.is_some() {
+        return Ok(());
+    }
+    for record in journal.records()? {
+        let Record::LandingStarted { plan } = record else {
+            continue;
+        };
+        if plan.staging.is_dir() {
+            for kept in late_edits(&plan)? {
+                tracing::warn!(path = %kept.path, "was written to while a commit replaced it; that is removed now");
+            }
+            clear(&plan)?;
+        }
+    }
+    std::fs::remove_file(path)?;
+    Ok(())
 }
 
 fn known(store: &dyn Store, open: &HashSet<RunId>, run: &git::RunId) -> Result<Known, StoreError> {

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::outputs::hex;
 use super::super::work::Work;
+use super::tree::tree_spec;
 use super::{Performer, failure};
 use crate::git;
 use crate::machine::Event;
@@ -118,9 +119,9 @@ fn required(path: &Path, digest: Option<&str>) -> Result<(), Failure> {
 }
 
 fn repository_ready(work: &Work) -> Result<(), Failure> {
-    let cwd = Path::new(&work.spec.cwd);
+    let spec = tree_spec(work)?;
     let author = work.spec.commit_author.as_deref();
-    git::preflight(cwd, &git::Policy::default(), author).map_err(|refusal| {
+    git::preflight(Path::new(&spec.workdir), author).map_err(|refusal| {
         let message = match refusal.hint {
             Some(hint) => format!("{}; {hint}", refusal.message),
             None => refusal.message,

@@ -2,10 +2,11 @@
 
 use super::super::work::Work;
 use super::command::Invocation;
-use super::prepare::output_paths;
-use super::{Performer, git_failure, repository_gone};
-use crate::git;
-use crate::machine::{Action, Event};
+use super::in_place::works_in_place;
+use super::tree::tree_failure;
+use super::{Performer, lock};
+use crate::git::RepoPath;
+use crate::machine::Event;
 use crate::model::evidence::{CheckRecord, OutputState, Verdict};
 use crate::model::outcome::{Failure, Step};
 use crate::model::spec::{CheckSpec, OutputKind};
@@ -14,6 +15,14 @@ use crate::protocol::LogStream;
 
 impl Performer {
     pub(super) fn verify(&self, work: &Work, attempt: u32) -> Event {
+        if let Err(failure) = self.stand_on_result(work) {
+            return Event::ChecksFinished {
+                attempt,
+                checks: Vec::new(),
+                failure: Some(failure),
+                changed: false,
+            };
+        }
         let mut checks = output_checks(work);
         if checks.iter().any(|check| check.verdict == Verdict::Failed) {
             let skipped = work.spec.checks.iter();
@@ -29,12 +38,12 @@ impl Performer {
         let drift = self.drift(work, "a check", "check_changed_result", Step::Verify);
         let is_broken = ran.iter().any(|check| check.verdict == Verdict::Failed);
         checks.extend(ran);
-        let changed = drift.is_some();
+        // In a checkout it may have been a person: that is not taken for the run's.
+        let changed = drift.is_some() && !works_in_place(work);
         let failure = if is_broken {
             None
         } else {
-            let outputs = self.outputs_changed(work);
-            outputs.or(drift).or_else(|| refused(work))
+            self.outputs_changed(work).or(drift)
         };
         Event::ChecksFinished {
             attempt,
@@ -95,23 +104,45 @@ impl Performer {
         records
     }
 
-    /// What commands changed of a mutating run's repository after its result was recorded, as a failure.
+    /// Makes the tree hold the recorded result where an engine was lost since: its last command may have been
+    /// killed half-way.
+    pub(super) fn stand_on_result(&self, work: &Work) -> Result<(), Failure> {
+        let Some(kept) = work.kept_result() else {
+            return Ok(());
+        };
+        if self.has_tree(work.spec.run) {
+            return Ok(());
+        }
+        let tree = self.tree(work)?;
+        let differs = lock(&tree).drift(&kept.base.start, &kept.change);
+        match differs {
+            Ok(paths) if paths.is_empty() => Ok(()),
+            Ok(paths) if works_in_place(work) => {
+                let message = format!("{} changed while no engine ran", quoted(&paths));
+                Err(Failure::new(Step::Verify, "result_changed", message))
+            }
+            Err(error) if works_in_place(work) => Err(tree_failure(Step::Verify, work, &error)),
+            _ => self.make_again(work, &kept.base, &kept.change),
+        }
+    }
+
+    /// What commands changed in a mutating run's tree after its result was recorded, as a failure.
     pub(super) fn drift(&self, work: &Work, who: &str, code: &str, step: Step) -> Option<Failure> {
-        if !work.spec.plan.mutating {
-            return None;
-        }
-        let (baseline, result) = recorded_trees(work)?;
-        let excluded = work.attempt_tree()?.excluded;
-        if let Some(gone) = repository_gone(step, work) {
-            return Some(gone);
-        }
-        if let Err(error) = self.hold_repository(work) {
-            return Some(git_failure(step, work, &error));
-        }
-        match self.own_drift(work, &baseline, &result, &excluded) {
-            Ok(drift) if drift.is_none() => None,
-            Ok(drift) => {
-                let what = drift.describe();
+        let kept = work.kept_result()?;
+        let found = self.tree(work).and_then(|tree| {
+            lock(&tree)
+                .drift(&kept.base.start, &kept.change)
+                .map_err(|error| tree_failure(step, work, &error))
+        });
+        match found {
+            Ok(paths) if paths.is_empty() => None,
+            Ok(paths) => {
+                let what = quoted(&paths);
+                let who = if works_in_place(work) {
+                    format!("{who} or somebody else")
+                } else {
+                    who.to_owned()
+                };
                 let message = format!("{who} changed {what}, after the result was recorded");
                 Some(Failure::new(step, code, message))
             }
@@ -124,7 +155,7 @@ impl Performer {
 
     fn outputs_changed(&self, work: &Work) -> Option<Failure> {
         let recorded = recorded_outputs(work)?;
-        let beneath = self.beneath().ok()?;
+        let beneath = self.beneath(work).ok()?;
         for (output, before) in work.spec.outputs.iter().zip(&recorded) {
             if output.path.is_none() {
                 continue;
@@ -140,37 +171,9 @@ impl Performer {
     }
 }
 
-/// Why the recorded change cannot be committed as the run's own.
-fn refused(work: &Work) -> Option<Failure> {
-    let (baseline, result) = recorded_trees(work)?;
-    attribution(work, &baseline, &result).err()
-}
-
-fn recorded_trees(work: &Work) -> Option<(git::Baseline, git::ResultTree)> {
-    let (groundwork, tree) = (work.groundwork()?, work.attempt_tree()?);
-    Some((groundwork.repository?, tree.repository?))
-}
-
-/// Which paths are the run's to commit.
-pub(super) fn attribution(
-    work: &Work,
-    baseline: &git::Baseline,
-    result: &git::ResultTree,
-) -> Result<git::Attribution, Failure> {
-    let outputs = output_paths(work)?;
-    let reconciling = work.run.facts.reconciled
-        || matches!(
-            work.action,
-            Action::Verify {
-                reconciling: true,
-                ..
-            }
-        );
-    let only = reconciling.then_some(&outputs[..]);
-    git::attribute(baseline, result, only).map_err(|error| {
-        let message = format!("{error}; {}", error.hint());
-        Failure::new(Step::Commit, error.code(), message)
-    })
+fn quoted(paths: &[RepoPath]) -> String {
+    let named: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+    named.join(", ")
 }
 
 fn recorded_outputs(work: &Work) -> Option<Vec<OutputState>> {

@@ -28,6 +28,7 @@ impl Intake<'_> {
         values: &Values,
         rendered: &mut Rendered,
         requires: &mut Vec<(String, Option<String>)>,
+        in_place: &dyn Fn(&str) -> String,
     ) -> Result<(Program, bool), Diagnostic> {
         match &self.skill.run {
             RunText::Shell(text) => {
@@ -54,7 +55,7 @@ impl Intake<'_> {
                 })?;
                 requires.push((path.clone(), Some(hex(&Sha256::digest(&content)))));
                 let mut argv = interpreter.clone();
-                argv.push(path.clone());
+                argv.push(in_place(path));
                 let mut with_script = vec!["script".to_owned()];
                 with_script.extend(args.iter().cloned());
                 let (arguments, mut attempt_at) = self.argv(&with_script, values, rendered)?;

@@ -26,18 +26,38 @@ pub struct Import<'a> {
     pub source: &'a Path,
     /// The run.
     pub run: &'a RunId,
-    /// A commit that the real repository keeps, on which the others are made.
-    pub base: Option<&'a Oid>,
+    /// Commits that the real repository keeps, on which the others are made.
+    pub hide: &'a [&'a Oid],
     /// The commit that is imported with everything below it.
     pub commit: &'a Oid,
+    /// Under which of the run's references it is kept.
+    pub kept_as: KeptAs,
 }
 
-/// The reference that keeps a run's commit.
-pub fn kept_reference(run: &RunId) -> String {
-    format!("refs/workerctl/runs/{run}/commit")
+/// What a run's reference keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptAs {
+    /// The commit that lands.
+    Commit,
+    /// What an attempt left, whether it lands or not.
+    Result,
 }
 
-/// Imports a commit with everything that it needs, and keeps it under `refs/workerctl/runs/<run>/commit`.
+impl KeptAs {
+    const fn name(self) -> &'static str {
+        match self {
+            KeptAs::Commit => "commit",
+            KeptAs::Result => "result",
+        }
+    }
+}
+
+/// The reference that keeps something of a run.
+pub fn kept_reference(run: &RunId, what: KeptAs) -> String {
+    format!("refs/workerctl/runs/{run}/{}", what.name())
+}
+
+/// Imports a commit with everything that it needs, and keeps it under a reference of the run.
 ///
 /// May be killed at any point, and repeated: what an earlier call left is used or replaced.
 pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandError> {
@@ -73,8 +93,8 @@ fn write_pack(request: &Import<'_>, place: &Path) -> Result<Option<String>, Land
     let fail = git("collect the run's objects");
     let mut walk = source.revwalk().map_err(&fail)?;
     walk.push(request.commit.raw()).map_err(&fail)?;
-    if let Some(base) = request.base {
-        walk.hide(base.raw()).map_err(&fail)?;
+    for kept in request.hide {
+        walk.hide(kept.raw()).map_err(&fail)?;
     }
     let mut pack = source.packbuilder().map_err(&fail)?;
     pack.insert_walk(&mut walk).map_err(&fail)?;
@@ -138,7 +158,7 @@ fn move_in(
 
 /// Written here rather than by the git library, which renames before it syncs.
 fn set_reference(common: &Path, place: &Path, request: &Import<'_>) -> Result<(), GitError> {
-    let path = common.join(kept_reference(request.run));
+    let path = common.join(kept_reference(request.run, request.kept_as));
     let Some(dir) = path.parent() else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! The order in which a commit lands, and in which a killed landing is completed or taken back.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::attempt::{Attempt, waiting};
 use crate::error::{GitError, io_at};
@@ -126,6 +126,11 @@ pub fn recover(
             left: Vec::new(),
         },
     })
+}
+
+/// The lock files of git's that a landing holds now, which keep people's git from working.
+pub fn held_locks(plan: &Plan) -> Vec<PathBuf> {
+    Locks::of(plan, &Unobserved).held()
 }
 
 /// Removes the staging folder of a landing that has ended.

@@ -51,11 +51,9 @@
 
 mod attempt;
 mod branch;
-#[path = "../../git/error.rs"]
 pub mod error;
 mod files;
 mod forms;
-#[path = "../../git/ids.rs"]
 pub mod ids;
 mod import;
 mod index;
@@ -69,8 +67,8 @@ mod stage;
 mod stand;
 mod worktree;
 
-pub use import::{Import, import, kept_reference};
+pub use import::{Import, KeptAs, import, kept_reference};
 pub use journal::{FileJournal, Journal, Observer, Record, Unobserved};
-pub use landing::{Request, clear, land, late_edits, recover};
+pub use landing::{Request, clear, held_locks, land, late_edits, recover};
 pub use outcome::{Kept, LandError, Obstacle, Outcome, Recovered};
 pub use plan::{Change, Checkout, Entry, LogLine, Plan};

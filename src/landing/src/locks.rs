@@ -127,6 +127,12 @@ impl<'a> Locks<'a> {
         })
     }
 
+    /// Those that are ours now.
+    pub(crate) fn held(&self) -> Vec<PathBuf> {
+        let ours = self.list.iter().filter(|lock| lock.is_ours());
+        ours.map(|lock| lock.path.clone()).collect()
+    }
+
     /// Lets go of all that are ours: the index last, because most commands begin with its lock.
     pub(crate) fn release(&self) -> Result<(), GitError> {
         for kind in [Kind::Branch, Kind::Head, Kind::Index] {

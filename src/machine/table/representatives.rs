@@ -237,6 +237,20 @@ fn of_run(run: &Run) -> Vec<Event> {
         },
         Event::NothingToCommit,
         Event::CommitOvertaken,
+        Event::TargetMoved {
+            tip: "b2".to_owned(),
+        },
+        Event::Conflicted {
+            failure: failure(Step::Land),
+        },
+        Event::LandingWaiting {
+            code: "busy".to_owned(),
+            why: "a rebase is in progress".to_owned(),
+        },
+        Event::LandingStopped,
+        Event::LandedIn {
+            tip: "b2".to_owned(),
+        },
         Event::Committed {
             oid: "a1".to_owned(),
             warning: None,
@@ -250,6 +264,10 @@ fn of_run(run: &Run) -> Vec<Event> {
         Event::GivenUp {
             why: "store_rebuilt".to_owned(),
         },
+        Event::LandedLater {
+            oid: "a1".to_owned(),
+        },
+        Event::Discarded,
         Event::Closed,
     ]
 }
@@ -305,6 +323,10 @@ pub fn reduced(mut run: Run) -> Run {
         failed_attempts: facts.failed_attempts,
         crash_attempts: facts.crash_attempts,
         touched: facts.touched,
+        rounds: facts.rounds,
+        reconciled: facts.reconciled,
+        prepared: facts.prepared,
+        discarded: facts.discarded,
         executing_since: facts.executing_since,
         results: Results::default(),
         ..Facts::default()

@@ -66,6 +66,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         workspace: "/home/ada/notes".to_owned(),
         cwd: "/home/ada/notes".to_owned(),
         repository: None,
+        tree: None,
         inputs: BTreeMap::from([("weeks".to_owned(), Value::Number("1".to_owned()))]),
         sensitive: Vec::new(),
         program: Program::Shell {
@@ -111,6 +112,7 @@ pub(crate) fn summary(n: u64) -> RunSummary {
         finished_at: Some(at(n + 1_000)),
         commit: None,
         commits_made: CommitsMade::default(),
+        kept_commit: None,
         thread: ThreadId::of(run, &skill(), at(n)),
         waiting_for: None,
         retry_of: None,

@@ -27,6 +27,7 @@
 
 mod error;
 mod forms;
+mod in_place;
 mod index;
 mod keep;
 mod known;
@@ -45,9 +46,10 @@ mod small;
 mod tree;
 
 pub use error::TreeError;
+pub use in_place::{InPlace, InPlaceBase};
 pub use model::{
-    Base, HeadState, IgnoredSeen, Overlay, Owner, PathChange, ResultProblem, RunResult, Start,
-    SweepLimits, TreeEntry, TreeInfo,
+    Base, CheckoutState, HeadState, IgnoredSeen, Overlay, Owner, PathChange, PutBack,
+    ResultProblem, RunResult, Start, SweepLimits, TreeEntry, TreeInfo,
 };
 pub use overlay::measure;
 pub use pool::Trees;

@@ -1,13 +1,14 @@
 //! What is laid over the base: files of the checkout, read once to know them and once more to copy them.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use git2::ObjectType;
+use git2::{ObjectType, Repository};
 use workerctl_landing::ids::RepoPath;
 
 use crate::error::TreeError;
@@ -40,7 +41,7 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
-    pub(crate) fn read(overlay: &[Overlay]) -> Result<Self, TreeError> {
+    pub(crate) fn read(repo: &Repository, overlay: &[Overlay]) -> Result<Self, TreeError> {
         let mut layer = Self::default();
         for one in overlay {
             let fail = |source: io::Error| TreeError::Overlay {
@@ -60,15 +61,24 @@ impl Layer {
             match fs::metadata(&one.from) {
                 Err(e) if one.optional && e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(fail(e)),
-                Ok(found) => layer
-                    .add(one.path.as_bytes(), &one.from, &found)
-                    .map_err(fail)?,
+                Ok(found) => {
+                    let rules = one.unignored.then_some(repo);
+                    layer
+                        .add(rules, one.path.as_bytes(), &one.from, &found)
+                        .map_err(fail)?;
+                }
             }
         }
         Ok(layer)
     }
 
-    fn add(&mut self, path: &[u8], from: &Path, found: &Metadata) -> io::Result<()> {
+    fn add(
+        &mut self,
+        rules: Option<&Repository>,
+        path: &[u8],
+        from: &Path,
+        found: &Metadata,
+    ) -> io::Result<()> {
         if found.is_symlink() {
             let target = fs::read_link(from)?.as_os_str().as_bytes().to_vec();
             return self.put(path, Source::Link(target), MODE_LINK);
@@ -97,7 +107,8 @@ impl Layer {
             }
             match entry.path().symlink_metadata() {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                other => self.add(&inner, &entry.path(), &other?)?,
+                Ok(_) if rules.is_some_and(|repo| is_ignored(repo, &inner)) => {}
+                other => self.add(rules, &inner, &entry.path(), &other?)?,
             }
         }
         Ok(())
@@ -106,27 +117,40 @@ impl Layer {
     fn put(&mut self, path: &[u8], source: Source, mode: u32) -> io::Result<()> {
         let oid = hash(ObjectType::Blob, &source.read()?);
         // Later entries win over what they cover, and over what covers them.
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        for (end, _) in ends {
+            self.forget(&path[..end]);
+        }
         let mut below = path.to_vec();
         below.push(b'/');
-        let stands = |other: &[u8]| {
-            let above = path
-                .strip_prefix(other)
-                .is_some_and(|rest| rest.starts_with(b"/"));
-            !above && !other.starts_with(&below)
-        };
-        if self.items.keys().any(|other| !stands(other)) {
-            self.items.retain(|other, _| stands(other));
-            self.sources.retain(|other, _| stands(other));
-        }
+        let covered: Vec<Vec<u8>> = self
+            .items
+            .range(below.clone()..)
+            .map(|(other, _)| other)
+            .take_while(|other| other.starts_with(&below))
+            .cloned()
+            .collect();
+        covered.iter().for_each(|other| self.forget(other));
         self.items.insert(path.to_vec(), Item { oid, mode });
         self.sources.insert(path.to_vec(), source);
         Ok(())
     }
+
+    fn forget(&mut self, path: &[u8]) {
+        self.items.remove(path);
+        self.sources.remove(path);
+    }
+}
+
+fn is_ignored(repo: &Repository, path: &[u8]) -> bool {
+    // Where the rules cannot be read it is laid over.
+    repo.is_path_ignored(Path::new(OsStr::from_bytes(path)))
+        .unwrap_or(false)
 }
 
 /// How many bytes would be copied for what is laid over; links and what cannot be read count nothing.
-pub fn measure(overlay: &[Overlay]) -> u64 {
-    let copied = overlay.iter().filter(|one| !one.link);
+pub fn measure<'a>(overlay: impl IntoIterator<Item = &'a Overlay>) -> u64 {
+    let copied = overlay.into_iter().filter(|one| !one.link);
     copied
         .map(|one| fs::metadata(&one.from).map_or(0, |found| measure_one(&one.from, &found)))
         .sum()

@@ -100,7 +100,7 @@ impl Tree {
             None => Manifest::read(&real.repo, tree)?,
         };
         keep.refuse_tracked(&manifest)?;
-        let mut layer = Layer::read(base.overlay)?;
+        let mut layer = Layer::read(&real.repo, base.overlay)?;
         self.make_work_tree(&mut gone)?;
         let root = open_root(&self.path)?;
         let stat = rustix::fs::fstat(&root).map_err(io_at("look at", &self.path))?;
@@ -134,6 +134,7 @@ impl Tree {
             overlaid,
             keep: base.keep.to_vec(),
             allow_filtered: base.allow_filtered,
+            checkout: None,
         })
     }
 
@@ -387,7 +388,7 @@ impl Tree {
     }
 }
 
-fn tree_of(repo: &Repository, commit: Option<&Oid>) -> Result<git2::Oid, TreeError> {
+pub(crate) fn tree_of(repo: &Repository, commit: Option<&Oid>) -> Result<git2::Oid, TreeError> {
     let Some(commit) = commit else {
         return Ok(empty_tree());
     };
@@ -397,7 +398,7 @@ fn tree_of(repo: &Repository, commit: Option<&Oid>) -> Result<git2::Oid, TreeErr
         .map_err(git("read the commit of the base"))
 }
 
-fn write_empty(repo: &Repository) -> Result<git2::Oid, TreeError> {
+pub(crate) fn write_empty(repo: &Repository) -> Result<git2::Oid, TreeError> {
     let fail = git("write a tree into the run's repository");
     repo.treebuilder(None)
         .and_then(|builder| builder.write())

@@ -1,6 +1,9 @@
 //! Whether git's files are sound, and whether a lock stands in the way of runs.
 
+use std::path::PathBuf;
+
 use super::{Finding, State};
+use crate::cli::engine::LeftLanding;
 use crate::cli::globals::Site;
 use crate::cli::repository::{self, GitLock};
 use crate::model::Timestamp;
@@ -10,8 +13,11 @@ use crate::model::duration::show_millis;
 const AT_WORK_MS: i64 = 60_000;
 
 /// Locks and damage; nothing where there is no repository, of which others tell.
-pub(super) fn sound(site: &Site, now: Timestamp) -> Vec<Finding> {
-    let locks = repository::git_locks(&site.workspace);
+pub(super) fn sound(site: &Site, left: &[LeftLanding], now: Timestamp) -> Vec<Finding> {
+    let mut locks = repository::git_locks(&site.workspace);
+    // Those of a landing are told with it, and must not be removed by hand.
+    let held: Vec<&PathBuf> = left.iter().flat_map(|one| &one.locks).collect();
+    locks.retain(|one| !held.iter().any(|path| **path == *one.path));
     let damage = repository::damage(&site.workspace).unwrap_or_default();
     let locks = locks.iter().map(|one| lock(one, now));
     let damage = damage

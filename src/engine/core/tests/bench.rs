@@ -76,6 +76,15 @@ impl Effects for FakeEffects {
         result(&work.action, code, stopped)
     }
 
+    fn land_kept(
+        &self,
+        _: &Work,
+        _: &str,
+        _: Option<&str>,
+    ) -> Result<Event, crate::model::outcome::Failure> {
+        Ok(Event::LandingStopped)
+    }
+
     fn tell_missed(&self, alarm: &Alarm) -> Option<Told> {
         let mut stored = None;
         let mut take = |_: &str, state: Result<ScheduleState, _>| stored = state.ok();
@@ -215,6 +224,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         workspace: "/nowhere".into(),
         cwd: "/nowhere".into(),
         repository: plan.mutating.then(|| "/nowhere/.git".to_owned()),
+        tree: None,
         inputs: BTreeMap::new(),
         sensitive: Vec::new(),
         program: Program::Argv {

@@ -13,6 +13,7 @@ fn over(at: &str, from: PathBuf) -> Overlay {
         from,
         link: false,
         optional: false,
+        unignored: false,
     }
 }
 
@@ -67,6 +68,7 @@ fn what_is_laid_over_is_there_and_hidden_and_must_not_change() {
         },
         Overlay {
             optional: true,
+            unignored: false,
             ..over("missing", repo.join("missing"))
         },
     ];

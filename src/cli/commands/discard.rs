@@ -1,0 +1,35 @@
+//! `discard RUN`
+
+use crate::cli::exit::Exit;
+use crate::cli::render::diagnostic;
+use crate::cli::render::report;
+use crate::cli::session::{Accept, Session, run_named};
+use crate::cli::suggest;
+use crate::model::Diagnostic;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Id of the run, any unique beginning or end of it, or `latest`
+    run: String,
+}
+
+pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    let control = session.connect(Accept::RunningElseHosted)?;
+    let run = run_named(control.as_ref(), &args.run)?;
+    let discarded = control.discard(&run).map_err(suggest::run_meant)?;
+    if session.json() {
+        session.print_json(&discarded, "discarded");
+        return Ok(Exit::Ok);
+    }
+    let err = &mut session.io.err;
+    err.line(report::headline(&discarded.run));
+    if discarded.references == 0 {
+        err.line("  nothing was left of what was kept");
+        return Ok(Exit::Ok);
+    }
+    let commit = &discarded.commit;
+    err.line(format!("  its commit {commit} is no longer kept"));
+    let text = format!("until git collects garbage it still has it: `git cherry-pick {commit}`");
+    diagnostic::hint(err, &text);
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,45 @@
+//! Landings that were left half-way, and the trees that runs work in.
+
+use super::{Finding, State};
+use crate::cli::commands::check::counted;
+use crate::cli::engine::{self, LeftLanding};
+use crate::cli::globals::Site;
+use crate::cli::render::times;
+use crate::protocol::{Control, TreesView};
+
+/// Landings of an engine that was killed, with the locks in the way of people's git.
+pub(super) fn left(site: &Site) -> Vec<LeftLanding> {
+    engine::left_landings(&site.state_dir)
+}
+
+pub(super) fn told(landing: &LeftLanding) -> Finding {
+    let text = format!(
+        "the landing of run {} on `{}` was begun and not ended",
+        landing.run, landing.branch
+    );
+    let locks = landing.locks.iter();
+    let locks: Vec<String> = locks.map(|path| format!("`{}`", path.display())).collect();
+    let text = match locks.as_slice() {
+        [] => text,
+        locks => format!("{text}: it holds {}", locks.join(", ")),
+    };
+    Finding::new("landing", State::Care, text).hint(
+        "any command that asks for runs ends it, such as `workerctl status`; remove no lock by hand",
+    )
+}
+
+/// The trees, as an engine counts them.
+pub(super) fn trees(control: &dyn Control) -> Option<Finding> {
+    let trees: TreesView = control.status().ok()?.trees?;
+    if let Some(problem) = trees.problem {
+        return Some(Finding::new("trees", State::Bad, problem));
+    }
+    let count = counted(usize::try_from(trees.count).unwrap_or(usize::MAX), "tree");
+    let text = format!(
+        "{count}, {} in use, {}, in {}",
+        trees.in_use,
+        times::bytes(trees.bytes),
+        trees.place.unwrap_or_default()
+    );
+    Some(Finding::new("trees", State::Good, text))
+}

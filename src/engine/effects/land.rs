@@ -1,0 +1,287 @@
+//! Landing: the commit becomes the tip of its branch, and the checkouts that have it follow.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use workerctl_landing::{
+    FileJournal, Kept, LandError, LogLine, Obstacle, Outcome, Recovered, Request, Unobserved, land,
+    recover,
+};
+
+use super::super::landings::DIRECTORY;
+use super::super::work::Work;
+use super::commit::{author, recorded_time};
+use super::in_place::works_in_place;
+use super::tree::tree_spec;
+use super::{Performer, failure, git_failure, git_run, land_failure};
+use crate::git::{self, GitError, Oid, RepoPath};
+use crate::machine::{Event, State};
+use crate::model::outcome::{Failure, Step};
+
+/// How often it is tried again while something is in the way.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Code of a failure for want of space, which may pass.
+const DISK_FULL: &str = "disk_full";
+
+/// Most paths that a message names.
+const NAMED_MAX: usize = 5;
+
+/// How one try ended.
+enum Tried {
+    Ended(Event),
+    InTheWay { code: String, why: String },
+}
+
+impl Performer {
+    pub(super) fn publish_commit(&self, work: &Work, oid: &str, parent: Option<&str>) -> Event {
+        let mut event = match self.landed(work, oid, parent) {
+            Ok(event) => event,
+            Err(failure) => return Event::CommitFailed { failure },
+        };
+        if matches!(event, Event::Committed { .. } | Event::LandedIn { .. }) {
+            let published = self.publish_ignored(work);
+            if let (Err(failure), Event::Committed { warning, .. }) = (published, &mut event) {
+                let said = warning.take().into_iter().chain([failure.message]);
+                *warning = Some(said.collect::<Vec<_>>().join("; "));
+            }
+            self.end_tree(work);
+        }
+        event
+    }
+
+    /// Tries until it has landed, cannot land, or `land_wait` is over.
+    fn landed(&self, work: &Work, oid: &str, parent: Option<&str>) -> Result<Event, Failure> {
+        let (from, to) = ends(oid, parent)?;
+        let spec = tree_spec(work)?;
+        let announced = announced(work);
+        loop {
+            let (code, why) = match self.try_to_land(work, from.as_ref(), &to) {
+                Ok(Tried::Ended(event)) => return Ok(event),
+                Ok(Tried::InTheWay { code, why }) => (code, why),
+                // What was begun is ended first, one way or the other: else it could land after its run has failed.
+                Err(failure) if self.is_begun(work) || failure.code == DISK_FULL => {
+                    (failure.code, failure.message)
+                }
+                Err(failure) => return Err(failure),
+            };
+            let waiting = || Event::LandingWaiting {
+                code: code.clone(),
+                why: why.clone(),
+            };
+            let is_begun = self.is_begun(work);
+            if is_cancelled(work) && !is_begun {
+                return Ok(Event::LandingStopped);
+            }
+            if work.stop.requested().is_some() {
+                // Who cancels it is heard by the next try, an engine that ends leaves it to the next one.
+                return Ok(waiting());
+            }
+            let Some((since, told)) = &announced else {
+                return Ok(waiting());
+            };
+            let waited_ms = self.parts.clock.now().millis_since(*since);
+            if waited_ms >= spec.land_wait_ms && !is_begun {
+                let waited = crate::model::duration::show_millis(spec.land_wait_ms);
+                let run = work.spec.run.short();
+                let message = format!(
+                    "{why}; it waited {waited}, and the commit is kept: `workerctl land {run}` lands it later"
+                );
+                return Err(Failure::new(Step::Land, &code, message));
+            }
+            if *told != code {
+                return Ok(waiting());
+            }
+            std::thread::sleep(RETRY);
+        }
+    }
+
+    /// Whether a landing of the run was begun and not ended.
+    fn is_begun(&self, work: &Work) -> bool {
+        let journal = FileJournal::new(&landing_file(&self.parts.state_dir, work));
+        !matches!(journal.open_plan(), Ok(None))
+    }
+
+    pub(super) fn land_once(
+        &self,
+        work: &Work,
+        oid: &str,
+        parent: Option<&str>,
+    ) -> Result<Event, Failure> {
+        let (from, to) = ends(oid, parent)?;
+        Ok(match self.try_to_land(work, from.as_ref(), &to)? {
+            Tried::Ended(event) => event,
+            Tried::InTheWay { code, why } => Event::LandingWaiting { code, why },
+        })
+    }
+
+    fn try_to_land(&self, work: &Work, from: Option<&Oid>, to: &Oid) -> Result<Tried, Failure> {
+        let spec = tree_spec(work)?;
+        let workdir = Path::new(&spec.workdir);
+        let refused = |error: LandError| land_failure(Step::Land, work, &error);
+        let facts = git::locate(workdir).map_err(|e| git_failure(Step::Land, work, &e))?;
+        let owner = format!("{} run {}", self.parts.owner, work.spec.run);
+        let _lease = match git::RepositoryLease::acquire(&facts, &owner) {
+            Ok(lease) => lease,
+            Err(error @ GitError::Locked { .. }) => {
+                let (code, why) = ("busy".to_owned(), crate::model::diagnostic::chain(&error));
+                return Ok(Tried::InTheWay { code, why });
+            }
+            Err(error) => return Err(git_failure(Step::Land, work, &error)),
+        };
+        let path = landing_file(&self.parts.state_dir, work);
+        let mut journal = FileJournal::new(&path);
+        let open = journal
+            .open_plan()
+            .map_err(|error| failure(Step::Land, "journal", &error))?;
+        if let Some(plan) = open {
+            match recover(&plan, &mut journal, &Unobserved).map_err(refused)? {
+                Recovered::Landed { commit, late } => return Ok(ended(&commit, &late)),
+                Recovered::TakenBack { obstacle, .. } => {
+                    tracing::info!(run = %work.spec.run, %obstacle, "a landing was taken back and begins anew");
+                }
+                Recovered::Blocked { obstacle } => return Ok(in_the_way(&obstacle)),
+            }
+        }
+        let (at, offset_min) = recorded_time(work);
+        let author = author(work, Step::Land)?;
+        let log = LogLine {
+            name: author.name,
+            email: author.email,
+            time_s: at.millis().div_euclid(1_000),
+            offset_min,
+            message: format!("workerctl: {} {}", work.spec.skill, work.spec.run),
+        };
+        let request = Request {
+            repository: workdir,
+            run: &git_run(work)?,
+            target: &spec.target,
+            from,
+            to,
+            earlier: &earlier(work, to),
+            log: &log,
+        };
+        let outcome = land(&request, &mut journal, &Unobserved).map_err(refused)?;
+        Ok(match outcome {
+            Outcome::Landed { commit, late } => ended(&commit, &late),
+            Outcome::LandedIn { tip } => Tried::Ended(Event::LandedIn {
+                tip: tip.as_str().to_owned(),
+            }),
+            Outcome::Moved { tip, conflicts } => moved(work, tip, &conflicts)?,
+            Outcome::Waiting { obstacle, .. } | Outcome::Interrupted { obstacle } => {
+                in_the_way(&obstacle)
+            }
+        })
+    }
+}
+
+fn is_cancelled(work: &Work) -> bool {
+    matches!(
+        work.run.state,
+        State::Publishing {
+            cancelled: true,
+            ..
+        }
+    )
+}
+
+/// Where the branch has to be, and the commit that it is to get.
+fn ends(oid: &str, parent: Option<&str>) -> Result<(Option<Oid>, Oid), Failure> {
+    let malformed = |error: git::NameError| failure(Step::Land, "internal", &error);
+    let from = parent.map(str::parse).transpose().map_err(malformed)?;
+    Ok((from, oid.parse().map_err(malformed)?))
+}
+
+/// Where the landings of a run are recorded before anything of them is done.
+pub(super) fn landing_file(state_dir: &Path, work: &Work) -> PathBuf {
+    state_dir.join(DIRECTORY).join(work.spec.run.to_string())
+}
+
+/// Since when it waits, and for what it was last said to.
+fn announced(work: &Work) -> Option<(crate::model::Timestamp, String)> {
+    let mut found = None;
+    for entry in work.entries.iter().rev() {
+        match &entry.event {
+            Event::LandingWaiting { code, .. } => {
+                let told = found.map_or_else(|| code.clone(), |(_, told)| told);
+                found = Some((entry.at, told));
+            }
+            Event::CommitPrepared { .. } => break,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Commits of earlier rounds: at most one of all ever lands.
+fn earlier(work: &Work, to: &Oid) -> Vec<Oid> {
+    let prepared = work.entries.iter().filter_map(|entry| match &entry.event {
+        Event::CommitPrepared { oid, .. } => oid.parse().ok(),
+        _ => None,
+    });
+    prepared.filter(|oid| oid != to).collect()
+}
+
+fn ended(commit: &Oid, late: &[Kept]) -> Tried {
+    let warning = (!late.is_empty()).then(|| {
+        let named = late.iter().map(|kept| match &kept.replaced {
+            Some(place) => format!("`{}` (now in `{}`)", kept.path, place.display()),
+            None => format!("`{}`", kept.path),
+        });
+        let named: Vec<String> = named.collect();
+        format!(
+            "written to while the commit landed, and kept for a day: {}",
+            named.join(", ")
+        )
+    });
+    Tried::Ended(Event::Committed {
+        oid: commit.as_str().to_owned(),
+        warning,
+    })
+}
+
+fn in_the_way(obstacle: &Obstacle) -> Tried {
+    Tried::InTheWay {
+        code: obstacle.code().to_owned(),
+        why: obstacle.to_string(),
+    }
+}
+
+/// The branch is elsewhere: the same change can be put on its tip, or it cannot.
+fn moved(work: &Work, tip: Option<Oid>, conflicts: &[RepoPath]) -> Result<Tried, Failure> {
+    let target = &tree_spec(work)?.target;
+    let short = target.strip_prefix("refs/heads/").unwrap_or(target);
+    let Some(tip) = tip else {
+        let message = format!("the branch `{short}` is gone; the commit is kept");
+        return Err(Failure::new(Step::Land, "branch_gone", message));
+    };
+    // In the checkout itself they are on the branch already.
+    let made = if works_in_place(work) {
+        0
+    } else {
+        work.kept_result()
+            .map_or(0, |kept| kept.change.commits_count)
+    };
+    if conflicts.is_empty() && made == 0 {
+        let tip = tip.as_str().to_owned();
+        return Ok(Tried::Ended(Event::TargetMoved { tip }));
+    }
+    let message = if conflicts.is_empty() {
+        format!("`{short}` moved to {tip}, and commits that the run made are not made again on it")
+    } else {
+        let named = conflicts
+            .iter()
+            .take(NAMED_MAX)
+            .map(|path| format!("`{path}`"));
+        let mut named: Vec<String> = named.collect();
+        if conflicts.len() > NAMED_MAX {
+            named.push(format!("{} more", conflicts.len() - NAMED_MAX));
+        }
+        format!(
+            "`{short}` moved to {tip}, which changed what the run changed: {}",
+            named.join(", ")
+        )
+    };
+    let failure = Failure::new(Step::Land, "conflict", message);
+    Ok(Tried::Ended(Event::Conflicted { failure }))
+}

@@ -1,0 +1,98 @@
+//! Where a command of a run starts, and what the placeholder in its specification stands for.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use super::super::outputs::{Beneath, OutputError};
+use super::super::work::Work;
+use super::Performer;
+use crate::machine::Action;
+use crate::model::RunSpec;
+use crate::model::outcome::Failure;
+use crate::model::spec::tree_placeholder;
+
+/// The root that stands for the repository's work tree in one action of a run.
+pub(super) struct Place {
+    placeholder: String,
+    /// The work tree as people see it, and what takes its place; none for runs without a tree.
+    mapped: Option<(PathBuf, PathBuf)>,
+}
+
+impl Place {
+    /// The checkout itself.
+    pub(super) fn checkout(spec: &RunSpec) -> Place {
+        Place::at(spec, None)
+    }
+
+    fn at(spec: &RunSpec, tree: Option<&Path>) -> Place {
+        let mapped = spec.tree.as_ref().map(|found| {
+            let workdir = PathBuf::from(&found.workdir);
+            let root = tree.map_or_else(|| workdir.clone(), Path::to_owned);
+            (workdir, root)
+        });
+        Place {
+            placeholder: tree_placeholder(spec.run),
+            mapped,
+        }
+    }
+
+    /// A text with the real path in it.
+    pub(super) fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match &self.mapped {
+            Some((_, root)) if text.contains(&self.placeholder) => {
+                Cow::Owned(text.replace(&self.placeholder, &root.to_string_lossy()))
+            }
+            _ => Cow::Borrowed(text),
+        }
+    }
+
+    /// The same for each of several.
+    pub(super) fn fill_all(&self, texts: &[String]) -> Vec<String> {
+        let filled = texts.iter().map(|text| self.fill(text).into_owned());
+        filled.collect()
+    }
+
+    /// Where a path of the checkout lies here.
+    pub(super) fn of(&self, path: &str) -> PathBuf {
+        let path = Path::new(path);
+        let inside = self.mapped.as_ref().and_then(|(workdir, root)| {
+            let rest = path.strip_prefix(workdir).ok()?;
+            Some(root.join(rest))
+        });
+        inside.unwrap_or_else(|| path.to_owned())
+    }
+}
+
+impl Performer {
+    /// Where an action of a run works: its tree, once it has one.
+    pub(super) fn place(&self, work: &Work) -> Result<Place, Failure> {
+        let in_checkout = matches!(
+            work.action,
+            Action::Validate | Action::RunPostCommitHook { .. }
+        );
+        let has_tree = work
+            .spec
+            .tree
+            .as_ref()
+            .is_some_and(|spec| spec.in_place.is_none());
+        if !has_tree || in_checkout {
+            return Ok(Place::checkout(&work.spec));
+        }
+        let tree = self.tree(work)?;
+        let root = super::lock(&tree).path().to_owned();
+        Ok(Place::at(&work.spec, Some(&root)))
+    }
+
+    /// The workspace of a run, beneath which its outputs lie.
+    pub(super) fn workspace_of(&self, work: &Work) -> Result<PathBuf, Failure> {
+        Ok(self.place(work)?.of(&work.spec.workspace))
+    }
+
+    pub(super) fn beneath(&self, work: &Work) -> Result<Beneath, Failure> {
+        let workspace = self.workspace_of(work)?;
+        let refused = |error: OutputError| {
+            super::failure(crate::model::outcome::Step::Verify, "output_path", &error)
+        };
+        Beneath::open(&workspace).map_err(refused)
+    }
+}

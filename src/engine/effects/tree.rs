@@ -1,0 +1,366 @@
+//! The tree that a mutating run works in: taken, made equal to its base, given back.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use workerctl_trees::{Base, InPlace, Overlay, Owner, RunResult, Start, Tree, TreeError, Trees};
+
+use super::super::groundwork::TreeBase;
+use super::super::outputs::{Beneath, OutputError};
+use super::super::work::Work;
+use super::execute::temporary_beside;
+use super::in_place::works_in_place;
+use super::{Performer, failure, git_failure, git_run, lock};
+use crate::git::{self, Oid, RepoPath};
+use crate::model::RunId;
+use crate::model::outcome::{Failure, Step};
+use crate::model::spec::TreeSpec;
+
+/// Where a run works, while it has it.
+pub(super) enum Held {
+    /// A tree of its own.
+    Tree(Tree),
+    /// The checkout itself, in which no other run works.
+    Checkout {
+        /// Its declared paths.
+        place: InPlace,
+        /// For as long as the run works there.
+        _lease: git::RepositoryLease,
+    },
+}
+
+/// The same, shared by the actions of the run.
+pub(super) type HeldTree = Arc<Mutex<Held>>;
+
+impl Held {
+    /// The work tree.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Held::Tree(tree) => tree.path(),
+            Held::Checkout { place, .. } => place.path(),
+        }
+    }
+
+    /// The small repository, which holds the run's result.
+    pub(super) fn git_dir(&self) -> PathBuf {
+        match self {
+            Held::Tree(tree) => tree.git_dir(),
+            Held::Checkout { place, .. } => place.git_dir(),
+        }
+    }
+
+    /// What the run changed.
+    pub(super) fn result(&mut self, start: &Start) -> Result<RunResult, TreeError> {
+        match self {
+            Held::Tree(tree) => tree.result(start),
+            Held::Checkout { place, .. } => place.result(start),
+        }
+    }
+
+    /// The paths that no longer are as the result says.
+    pub(super) fn drift(
+        &mut self,
+        start: &Start,
+        result: &RunResult,
+    ) -> Result<Vec<RepoPath>, TreeError> {
+        match self {
+            Held::Tree(tree) => tree.drift(start, result),
+            Held::Checkout { place, .. } => place.drift(start, result),
+        }
+    }
+
+    /// The tree of its own.
+    pub(super) fn own(&mut self) -> Result<&mut Tree, Failure> {
+        match self {
+            Held::Tree(tree) => Ok(tree),
+            Held::Checkout { .. } => Err(other_kind()),
+        }
+    }
+
+    /// The checkout.
+    pub(super) fn checkout(&mut self) -> Result<&mut InPlace, Failure> {
+        match self {
+            Held::Checkout { place, .. } => Ok(place),
+            Held::Tree(_) => Err(other_kind()),
+        }
+    }
+}
+
+fn other_kind() -> Failure {
+    let message = "the run holds another kind of tree than its specification says";
+    Failure::new(Step::Prepare, "internal", message)
+}
+
+/// Most bytes that are copied from the checkout into a tree.
+const LAID_OVER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+impl Performer {
+    /// Makes the run's tree equal to the tip of its branch.
+    pub(super) fn start_tree(&self, work: &Work) -> Result<TreeBase, Failure> {
+        let spec = tree_spec(work)?;
+        if spec.in_place.is_some() {
+            return self.start_in_place(work, spec);
+        }
+        let workdir = Path::new(&spec.workdir);
+        let refused = |error: git::GitError| git_failure(Step::Prepare, work, &error);
+        let from = git::branch_at(workdir, &spec.target).map_err(refused)?;
+        let commit = match &from {
+            Some(tip) => Some(tip.clone()),
+            None => first_commit(workdir, spec).map_err(refused)??,
+        };
+        if let Some(commit) = &commit {
+            git::keep_base(workdir, &git_run(work)?, commit).map_err(refused)?;
+        }
+        let tree = match self.held_tree(work) {
+            Some(tree) => tree,
+            None => self.take_tree(work, spec)?,
+        };
+        let start = Self::with_base(work, spec, commit.as_ref(), |base| {
+            lock(&tree)
+                .own()?
+                .make_equal(base)
+                .map_err(|error| tree_failure(Step::Prepare, work, &error))
+        })?;
+        Ok(TreeBase { start, from })
+    }
+
+    /// Calls with the base of a run's tree on a commit.
+    pub(super) fn with_base<T>(
+        work: &Work,
+        spec: &TreeSpec,
+        commit: Option<&Oid>,
+        act: impl FnOnce(&Base<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let workdir = Path::new(&spec.workdir);
+        let author = super::commit::author(work, Step::Prepare)?;
+        let laid_over = laid_over(spec)?;
+        let local = laid_over.iter().filter(|one| !one.unignored);
+        let measured = workerctl_trees::measure(local);
+        if measured > LAID_OVER_BYTES_MAX {
+            let message = format!(
+                "what is laid over the base holds {measured} bytes, more than {LAID_OVER_BYTES_MAX}; \
+                 link large directories instead of copying them: `local: [{{path: …, link: true}}]`"
+            );
+            return Err(Failure::new(Step::Prepare, "local_too_large", message));
+        }
+        act(&Base {
+            repository: workdir,
+            target: &spec.target,
+            commit,
+            identity: (&author.name, &author.email),
+            keep: &spec.keep,
+            overlay: &laid_over,
+            allow_filtered: spec.stored_bytes,
+        })
+    }
+
+    /// The tree of a run: the one it has, or, after a crash, the one that it had.
+    pub(super) fn tree(&self, work: &Work) -> Result<HeldTree, Failure> {
+        if let Some(tree) = self.held_tree(work) {
+            return Ok(tree);
+        }
+        let spec = tree_spec(work)?;
+        let gone = || {
+            let message = "the tree that the run worked in is gone";
+            Failure::new(Step::Record, "tree_gone", message)
+        };
+        let base = work.groundwork().and_then(|found| found.tree);
+        let base = base.ok_or_else(gone)?;
+        if spec.in_place.is_some() {
+            return self.return_to_checkout(work, spec, &base.start);
+        }
+        let number = base.start.number;
+        let trees = self.trees()?;
+        let taken = trees
+            .retake(number, &owner(work, spec))
+            .map_err(|error| tree_failure(Step::Record, work, &error))?;
+        Ok(self.hold_tree(work, Held::Tree(taken.ok_or_else(gone)?)))
+    }
+
+    fn take_tree(&self, work: &Work, spec: &TreeSpec) -> Result<HeldTree, Failure> {
+        let trees = self.trees()?;
+        let taken = trees
+            .take(&owner(work, spec))
+            .map_err(|error| tree_failure(Step::Prepare, work, &error))?;
+        Ok(self.hold_tree(work, Held::Tree(taken)))
+    }
+
+    pub(super) fn held_tree(&self, work: &Work) -> Option<HeldTree> {
+        lock(&self.trees).get(&work.spec.run).cloned()
+    }
+
+    /// Whether this engine has the tree of a run, so that nobody else was in it.
+    pub(super) fn has_tree(&self, run: RunId) -> bool {
+        lock(&self.trees).contains_key(&run)
+    }
+
+    pub(super) fn hold_tree(&self, work: &Work, tree: Held) -> HeldTree {
+        let tree = Arc::new(Mutex::new(tree));
+        lock(&self.trees).insert(work.spec.run, Arc::clone(&tree));
+        tree
+    }
+
+    /// Gives the tree of a run back for other runs.
+    pub(super) fn give_back_tree(&self, run: RunId) {
+        lock(&self.trees).remove(&run);
+    }
+
+    /// Gives a tree back without what the run left in it, which may fill the disk.
+    pub(super) fn empty_tree(&self, work: &Work) {
+        if works_in_place(work) {
+            return self.give_back_tree(work.spec.run);
+        }
+        let emptied = self.tree(work).and_then(|tree| {
+            let base = work.groundwork().and_then(|found| found.tree);
+            let commit = base.and_then(|base| base.start.base);
+            Self::with_base(work, tree_spec(work)?, commit.as_ref(), |at| {
+                lock(&tree)
+                    .own()?
+                    .make_equal(at)
+                    .map_err(|error| tree_failure(Step::Record, work, &error))
+            })
+        });
+        if let Err(failure) = emptied {
+            tracing::debug!(run = %work.spec.run, why = failure.message, "the tree is made equal by its next run");
+        }
+        self.give_back_tree(work.spec.run);
+    }
+
+    /// What was kept for a run goes with its success, and so does its tree.
+    pub(super) fn end_tree(&self, work: &Work) {
+        let left = work.kept_result().map(|kept| kept.change.ignored.count);
+        match left {
+            Some(0) => self.give_back_tree(work.spec.run),
+            _ => self.empty_tree(work),
+        }
+        let (Ok(spec), Ok(run)) = (tree_spec(work), git_run(work)) else {
+            return;
+        };
+        if let Err(error) = git::drop_refs(Path::new(&spec.workdir), &run) {
+            tracing::warn!(run = %work.spec.run, %error, "what was kept for the run could not be dropped");
+        }
+    }
+
+    /// Declared outputs that git ignores are put into the checkout, each by rename.
+    pub(super) fn publish_ignored(&self, work: &Work) -> Result<(), Failure> {
+        if tree_spec(work)?.in_place.is_some() {
+            return Ok(());
+        }
+        let paths = work.spec.outputs.iter().filter_map(|o| o.path.as_ref());
+        let mut ignored = Vec::new();
+        for path in paths {
+            let tree = self.tree(work)?;
+            let tree = lock(&tree);
+            let place = Path::new(&work.spec.workspace).join(path);
+            let workdir = Path::new(&tree_spec(work)?.workdir);
+            let Ok(relative) = place.strip_prefix(workdir) else {
+                continue;
+            };
+            let found = git::is_ignored(&tree.git_dir(), relative)
+                .map_err(|error| git_failure(Step::Land, work, &error))?;
+            if found {
+                ignored.push(path);
+            }
+        }
+        if ignored.is_empty() {
+            return Ok(());
+        }
+        let refused = |error: OutputError| failure(Step::Land, "output_not_published", &error);
+        let from = self.beneath(work)?;
+        let to = Beneath::open(&self.parts.workspace).map_err(refused)?;
+        for path in ignored {
+            let temporary = temporary_beside(path, work.spec.run);
+            to.make_parents(path)
+                .and_then(|()| to.discard(&temporary))
+                .and_then(|()| to.copy_from(&from, path, &temporary))
+                .and_then(|()| to.publish(&temporary, path))
+                .map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    fn trees(&self) -> Result<Trees, Failure> {
+        match &self.parts.trees {
+            Ok(root) => Ok(Trees::at(root)),
+            Err(why) => Err(Failure::new(
+                Step::Prepare,
+                "no_place_for_trees",
+                why.clone(),
+            )),
+        }
+    }
+}
+
+/// Of a run of this version.
+pub(super) fn tree_spec(work: &Work) -> Result<&TreeSpec, Failure> {
+    work.spec.tree.as_ref().ok_or_else(|| {
+        let message = "it was accepted by an older version; start it again: `workerctl retry`";
+        Failure::new(Step::Prepare, "older_version", message)
+    })
+}
+
+pub(super) fn tree_failure(step: Step, work: &Work, error: &TreeError) -> Failure {
+    if let TreeError::Git(error) = error {
+        return git_failure(step, work, error);
+    }
+    let mut found = failure(step, error.code(), error);
+    if let Some(hint) = error.hint() {
+        found.message = format!("{}; {hint}", found.message);
+    }
+    found
+}
+
+fn owner<'a>(work: &'a Work, spec: &'a TreeSpec) -> Owner<'a> {
+    let workdir = Path::new(&spec.workdir);
+    let name = workdir.file_name().and_then(|name| name.to_str());
+    Owner {
+        worker: &work.spec.skill.worker,
+        repository: work.spec.repository.as_deref().map_or(workdir, Path::new),
+        name: name.unwrap_or("tree"),
+    }
+}
+
+/// What a branch begins with that does not exist: nothing on an unborn one, else what is checked out.
+fn first_commit(
+    workdir: &Path,
+    spec: &TreeSpec,
+) -> Result<Result<Option<Oid>, Failure>, git::GitError> {
+    let head = git::locate(workdir)?.head;
+    let is_unborn = matches!(&head, git::Head::Unborn { refname } if *refname == spec.target);
+    if is_unborn {
+        return Ok(Ok(None));
+    }
+    if spec.create {
+        return Ok(Ok(head.oid().cloned()));
+    }
+    let short = spec
+        .target
+        .strip_prefix("refs/heads/")
+        .unwrap_or(&spec.target);
+    let message = format!(
+        "there is no branch `{short}`: make it with `git branch {short}`, or write `branch: {{name: {short}, create: true}}`"
+    );
+    Ok(Err(Failure::new(Step::Prepare, "branch_missing", message)))
+}
+
+fn laid_over(spec: &TreeSpec) -> Result<Vec<Overlay>, Failure> {
+    let workdir = Path::new(&spec.workdir);
+    let mut found = Vec::new();
+    for one in &spec.laid_over {
+        let path = RepoPath::literal(&one.path)
+            .map_err(|error| failure(Step::Prepare, "local", &error))?;
+        let from = workdir.join(path.as_path());
+        if one.required && std::fs::symlink_metadata(&from).is_err() {
+            let message = format!("`local:` names `{}`, which is not there", from.display());
+            return Err(Failure::new(Step::Prepare, "local", message));
+        }
+        found.push(Overlay {
+            path,
+            from,
+            link: one.link,
+            optional: true,
+            unignored: !one.required,
+        });
+    }
+    Ok(found)
+}

@@ -1,0 +1,186 @@
+//! Where a mutating run works and where its result lands, decided when it is accepted.
+
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::super::outputs::hex;
+use super::Intake;
+use crate::git::{self, Head};
+use crate::model::spec::{InPlaceSpec, LaidOver, OutputSpec, TreeSpec};
+use crate::model::{Diagnostic, Isolation, Kind};
+
+/// The repository of a mutating run.
+pub(super) struct Repository {
+    /// Its common git directory, which the lease is on.
+    pub common_dir: String,
+    /// The work tree, without links in its path.
+    pub workdir: PathBuf,
+    head: Head,
+}
+
+impl Intake<'_> {
+    pub(super) fn repository(&self, cwd: &str) -> Result<Repository, Diagnostic> {
+        let facts = git::locate(Path::new(cwd)).map_err(|error| {
+            let mut message = crate::model::diagnostic::chain(&error);
+            let damage = git::damage_behind(Path::new(cwd), &error);
+            if let Some(damage) = &damage {
+                message = format!("{message}: {damage}");
+            }
+            let refused = Diagnostic::new(
+                Kind::Blocked,
+                error.code(),
+                format!(
+                    "`{}` is mutating and needs a git repository: {message}",
+                    self.skill.address
+                ),
+            );
+            match damage.map(|damage| damage.remedy).or(error.hint()) {
+                Some(hint) => refused.hint(hint),
+                None => refused.hint("run `git init` in the workspace, or set `mutating: false`"),
+            }
+        })?;
+        git::author(Path::new(cwd), self.around.config.commit_author.as_deref()).map_err(
+            |error| {
+                let refused = Diagnostic::new(Kind::Blocked, error.code(), error.to_string());
+                match error.hint() {
+                    Some(hint) => refused.hint(hint),
+                    None => refused,
+                }
+            },
+        )?;
+        let workdir = std::fs::canonicalize(&facts.workdir).unwrap_or(facts.workdir);
+        Ok(Repository {
+            common_dir: facts.common_dir.to_string_lossy().into_owned(),
+            workdir,
+            head: facts.head,
+        })
+    }
+
+    /// The branch and the tree of a mutating run.
+    pub(super) fn tree(
+        &self,
+        repository: &Repository,
+        outputs: &[OutputSpec],
+    ) -> Result<TreeSpec, Diagnostic> {
+        let inside = |path: &Path| path.starts_with(&repository.workdir);
+        for output in outputs.iter().filter_map(|output| output.path.as_ref()) {
+            let place = self.workspace_root().join(output);
+            if !inside(&place) {
+                let message = format!(
+                    "the output `{output}` lies outside of the repository `{}` that `{}` changes",
+                    repository.workdir.display(),
+                    self.skill.address
+                );
+                return Err(Diagnostic::new(Kind::Definition, "output_in_other_repository", message)
+                    .hint("give it a destination inside that repository, or write it in a skill of its own"));
+            }
+        }
+        let (target, create) = self.target(repository)?;
+        let (skill, root) = (self.skill, self.workspace_root());
+        let keep = skill.keep.iter().filter_map(|path| {
+            let place = root.join(path);
+            let relative = place.strip_prefix(&repository.workdir).ok()?;
+            let end = if path.ends_with('/') { "/" } else { "" };
+            Some(format!("{}{end}", relative.to_str()?.trim_end_matches('/')))
+        });
+        let in_place = (skill.isolation == Some(Isolation::InPlace)).then(|| InPlaceSpec {
+            writes: skill.writes.clone(),
+        });
+        Ok(TreeSpec {
+            target,
+            create,
+            workdir: repository.workdir.to_string_lossy().into_owned(),
+            keep: keep.collect(),
+            laid_over: match in_place {
+                Some(_) => Vec::new(),
+                None => self.laid_over(repository),
+            },
+            stored_bytes: skill.filtered_stored,
+            // One run at a time works in a checkout.
+            parallel: skill.parallel && in_place.is_none(),
+            land_wait_ms: self.around.config.land_wait_ms,
+            in_place,
+        })
+    }
+
+    /// The branch that was asked for, else the one that a person has checked out, else what the repository
+    /// calls its own.
+    fn target(&self, repository: &Repository) -> Result<(String, bool), Diagnostic> {
+        if let Some(chosen) = &self.skill.branch {
+            return Ok((format!("refs/heads/{}", chosen.name), chosen.create));
+        }
+        if self.around.due.is_some() {
+            let found = git::default_branch(&repository.workdir).map_err(|error| {
+                let message = crate::model::diagnostic::chain(&error);
+                Diagnostic::new(Kind::Blocked, error.code(), message)
+            })?;
+            let name = match found {
+                Some(name) => Some(name),
+                None => self.first_seen(repository),
+            };
+            if let Some(name) = name {
+                return Ok((name, false));
+            }
+        }
+        match &repository.head {
+            Head::Branch { refname, .. } | Head::Unborn { refname } => Ok((refname.clone(), false)),
+            Head::Detached { oid } => {
+                let message = format!(
+                    "`HEAD` is detached at {oid}, so it is not known on which branch `{}` is to land",
+                    self.skill.address
+                );
+                Err(Diagnostic::new(Kind::Blocked, "detached_head", message)
+                    .hint("write `branch: NAME` into workerctl.yaml, or check a branch out: `git switch NAME`"))
+            }
+        }
+    }
+
+    /// The branch that was checked out when something first fell due for this repository: what is due at night
+    /// must not follow what somebody checks out in the evening.
+    fn first_seen(&self, repository: &Repository) -> Option<String> {
+        let mut name = hex(&Sha256::digest(repository.common_dir.as_bytes()));
+        name.truncate(16);
+        let directory = self.around.state_dir.join("branches");
+        let file = directory.join(name);
+        if let Ok(known) = std::fs::read_to_string(&file) {
+            return Some(known.trim_end().to_owned());
+        }
+        let (Head::Branch { refname, .. } | Head::Unborn { refname }) = &repository.head else {
+            return None;
+        };
+        let noted = std::fs::create_dir_all(&directory)
+            .and_then(|()| std::fs::write(&file, format!("{refname}\n")));
+        if let Err(error) = noted {
+            tracing::warn!(path = %file.display(), %error, "the branch of scheduled runs cannot be noted");
+        }
+        Some(refname.clone())
+    }
+
+    /// The folder of the definitions and inputs that are paths: what is there and not committed counts too.
+    fn laid_over(&self, repository: &Repository) -> Vec<LaidOver> {
+        let root = self.workspace_root();
+        let workers = std::iter::once("workers".to_owned());
+        let named = workers.chain(self.input_paths());
+        let named = named.map(|path| (path, false, false));
+        let local = self.skill.local.iter();
+        let local = local.map(|entry| (entry.path.clone(), entry.link, true));
+        let inside = named.chain(local).filter_map(|(path, link, required)| {
+            let place = root.join(path);
+            let relative = place.strip_prefix(&repository.workdir).ok()?;
+            let path = relative.to_str()?.trim_end_matches('/').to_owned();
+            (!path.is_empty()).then_some(LaidOver {
+                path,
+                link,
+                required,
+            })
+        });
+        inside.collect()
+    }
+
+    /// The workspace without links in its path.
+    pub(super) fn workspace_root(&self) -> PathBuf {
+        let workspace = self.around.workspace;
+        std::fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned())
+    }
+}

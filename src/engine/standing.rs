@@ -1,0 +1,104 @@
+//! What the engine does at the moment, as `status` tells it.
+
+use std::ops::ControlFlow;
+
+use super::control::{EngineControl, to_u32};
+use super::{Host, schedules, trees};
+use crate::model::{Diagnostic, Severity};
+use crate::protocol::{RunSummary, Status};
+
+/// How many active runs `status` lists.
+const ACTIVE_SHOWN_MAX: usize = 200;
+
+/// How many runs are looked at for commits that are kept, the newest ones.
+const LOOKED_AT_MAX: usize = 2_000;
+
+/// How many runs with such a commit are listed.
+const KEPT_SHOWN_MAX: usize = 5;
+
+impl EngineControl {
+    pub(super) fn standing(&self) -> Result<Status, Diagnostic> {
+        let catalog = self.desk.definitions.current();
+        let open = self.view.open(ACTIVE_SHOWN_MAX);
+        let counters = self.store.counters();
+        let held = catalog
+            .schedules_held()
+            .filter(|_| !catalog.schedules.is_empty());
+        // The loop of a command knows of no schedules, nor does one that fires none.
+        let agenda = match self.host {
+            Host::Daemon if held.is_none() => self.view.agenda(),
+            Host::Daemon | Host::InProcess => {
+                let all = schedules::all(&self.desk, &self.view, self.store.as_ref())?;
+                schedules::agenda(&all)
+            }
+        };
+        let (kept_commits, kept) = self.kept_runs(catalog.config.keep_refs_ms);
+        let count = |weight: Severity| to_u32(catalog.count(weight));
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            host: self.host.name().to_owned(),
+            workspace: self.desk.workspace.display().to_string(),
+            state_dir: self.desk.state_dir.display().to_string(),
+            condition: self.view.condition().name().to_owned(),
+            running: to_u32(open.running),
+            queued: to_u32(open.queued),
+            active: open.first,
+            max_parallel: super::parallel_max(&catalog.config),
+            workers: to_u32(catalog.workers.len()),
+            skills: to_u32(
+                catalog
+                    .workers
+                    .iter()
+                    .map(|worker| worker.skills.len())
+                    .sum(),
+            ),
+            errors: count(Severity::Error),
+            warnings: count(Severity::Warning),
+            schedules: to_u32(agenda.schedules),
+            kept_schedules: to_u32(catalog.kept_schedules.len()),
+            held_schedules: held.map(str::to_owned),
+            next_due: agenda.next,
+            overdue: agenda.overdue,
+            kept_commits,
+            kept,
+            trees: Some(trees::view(
+                &self.trees,
+                catalog.config.trees.min_free_bytes,
+            )),
+            timezone: catalog.config.timezone.clone(),
+            uptime_ms: self.clock.monotonic_ms().saturating_sub(self.started_ms),
+            syncs: counters.syncs,
+            commits: counters.commits,
+        })
+    }
+
+    /// How many of the newest runs have a commit that is on no branch, and the newest of them.
+    fn kept_runs(&self, keep_refs_ms: u64) -> (u32, Vec<RunSummary>) {
+        let now = self.clock.now();
+        let (mut count, mut shown, mut looked_at) = (0_u32, Vec::new(), 0);
+        let looked = self.store.summaries(None, &mut |summary| {
+            looked_at += 1;
+            // What is older is swept away.
+            if now.millis_since(summary.submitted_at) > keep_refs_ms {
+                return ControlFlow::Break(());
+            }
+            if summary.kept_commit.is_some() {
+                count += 1;
+                if shown.len() < KEPT_SHOWN_MAX {
+                    shown.push(summary);
+                }
+            }
+            if looked_at < LOOKED_AT_MAX {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        if let Err(error) = looked {
+            // On a full disk the store may refuse to be read, and status is what tells of that.
+            tracing::debug!(%error, "kept commits are not counted");
+        }
+        (count, shown)
+    }
+}

@@ -1,0 +1,174 @@
+//! Commits made from trees that exist, and what else landing needs to know of a repository.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use git2::{ErrorCode, Repository, RepositoryOpenFlags, StatusOptions, StatusShow};
+use workerctl_landing::error::{GitError, git, git_write};
+use workerctl_landing::ids::{Oid, RunId};
+
+use super::author::Author;
+use super::open::Handle;
+use super::refs::Kept;
+
+/// Most ignored entries of a checkout that are listed.
+const IGNORED_LISTED_MAX: usize = 8;
+
+/// A commit to be made.
+#[derive(Debug)]
+pub struct NewCommit<'a> {
+    /// The git directory that it is written into.
+    pub git_dir: &'a Path,
+    /// Its tree.
+    pub tree: &'a Oid,
+    /// Its parents.
+    pub parents: &'a [&'a Oid],
+    /// Author and committer.
+    pub author: &'a Author,
+    /// When, in seconds since 1970.
+    pub time_s: i64,
+    /// The offset of the zone from UTC in minutes.
+    pub offset_min: i32,
+    /// The whole message.
+    pub message: &'a str,
+}
+
+/// Writes a commit object, not durably; the same content gives the same id.
+///
+/// # Errors
+/// An object is missing, or it cannot be written.
+pub fn write_commit(new: &NewCommit<'_>) -> Result<Oid, GitError> {
+    let fail = git_write("write a commit in", new.git_dir);
+    let repo = exactly(new.git_dir)?;
+    let time = git2::Time::new(new.time_s, new.offset_min);
+    let who = git2::Signature::new(&new.author.name, &new.author.email, &time).map_err(&fail)?;
+    let tree = repo.find_tree(new.tree.raw()).map_err(&fail)?;
+    let mut parents = Vec::new();
+    for parent in new.parents {
+        parents.push(repo.find_commit(parent.raw()).map_err(&fail)?);
+    }
+    let parents: Vec<_> = parents.iter().collect();
+    let oid = repo.commit(None, &who, &who, new.message, &tree, &parents);
+    oid.map(Oid::from).map_err(fail)
+}
+
+/// The tree of a commit.
+///
+/// # Errors
+/// It cannot be read.
+pub fn tree_at(git_dir: &Path, commit: &Oid) -> Result<Oid, GitError> {
+    let fail = git("read a commit");
+    let found = exactly(git_dir)?;
+    let commit = found.find_commit(commit.raw()).map_err(&fail)?;
+    Ok(commit.tree_id().into())
+}
+
+/// Where a branch is; `None` where it does not exist.
+///
+/// # Errors
+/// The repository cannot be read, or the branch is a symbolic reference.
+pub fn branch_at(cwd: &Path, target: &str) -> Result<Option<Oid>, GitError> {
+    Handle::open(cwd)?.tip(target)
+}
+
+/// The branch that the remote `origin` calls its own, where there is a local one of that name.
+///
+/// # Errors
+/// The repository cannot be read.
+pub fn default_branch(cwd: &Path) -> Result<Option<String>, GitError> {
+    let handle = Handle::open(cwd)?;
+    let found = match handle.repo.find_reference("refs/remotes/origin/HEAD") {
+        Err(e) if e.code() == ErrorCode::NotFound => return Ok(None),
+        found => found.map_err(git("read a reference"))?,
+    };
+    let short = found
+        .symbolic_target()
+        .ok()
+        .flatten()
+        .and_then(|name| name.strip_prefix("refs/remotes/origin/"))
+        .map(|short| format!("refs/heads/{short}"));
+    match short {
+        Some(name) if handle.tip(&name)?.is_some() => Ok(Some(name)),
+        _ => Ok(None),
+    }
+}
+
+/// Keeps the commit that a run starts from, whatever becomes of its branch.
+///
+/// # Errors
+/// The reference cannot be written.
+pub fn keep_base(cwd: &Path, run: &RunId, commit: &Oid) -> Result<(), GitError> {
+    Handle::open(cwd)?.keep(run, Kept::Base, commit)
+}
+
+/// Ignored entries at the top of what the checkout holds, directories with a `/`, at most a handful.
+///
+/// # Errors
+/// The repository cannot be read.
+pub fn ignored_entries(workdir: &Path) -> Result<Vec<String>, GitError> {
+    let fail = git("look for ignored files");
+    let handle = Handle::open(workdir)?;
+    let mut options = StatusOptions::new();
+    options
+        .show(StatusShow::Workdir)
+        .include_ignored(true)
+        .include_untracked(false)
+        .recurse_ignored_dirs(false)
+        .exclude_submodules(true);
+    let found = handle.repo.statuses(Some(&mut options)).map_err(&fail)?;
+    let ignored = found.iter().filter(|entry| entry.status().is_ignored());
+    let names = ignored.filter_map(|entry| entry.path().ok().map(str::to_owned));
+    Ok(names.take(IGNORED_LISTED_MAX).collect())
+}
+
+/// Whether git ignores a path of a work tree, which it then is not tracked in.
+///
+/// # Errors
+/// The repository cannot be read.
+pub fn is_ignored(git_dir: &Path, path: &Path) -> Result<bool, GitError> {
+    let fail = git("look for ignored files");
+    let repo = exactly(git_dir)?;
+    let index = repo.index().map_err(&fail)?;
+    if index.get_path(path, 0).is_some() {
+        return Ok(false);
+    }
+    repo.is_path_ignored(path).map_err(fail)
+}
+
+fn exactly(git_dir: &Path) -> Result<Repository, GitError> {
+    let flags = RepositoryOpenFlags::NO_SEARCH;
+    Repository::open_ext(git_dir, flags, std::iter::empty::<&OsStr>())
+        .map_err(git("open the repository"))
+}
+
+/// The commit message with its trailers, as git writes them: a blank line before the block.
+///
+/// Control characters other than line ends are dropped from the text, and a trailer's value is
+/// put on one line, so that nothing in a value can pose as another trailer.
+pub fn message_with_trailers(text: &str, trailers: &[(&str, &str)]) -> String {
+    let clean = |c: &char| *c == '\n' || *c == '\t' || !c.is_control();
+    let text: String = text.chars().filter(clean).collect();
+    let mut lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    while lines.last().is_some_and(|l| l.is_empty()) {
+        lines.pop();
+    }
+    let body = lines.join("\n");
+    let body = body.trim_start_matches('\n');
+    let mut message = if body.is_empty() {
+        "workerctl".to_owned()
+    } else {
+        body.to_owned()
+    };
+    message.push('\n');
+    for (i, (key, value)) in trailers.iter().enumerate() {
+        if i == 0 {
+            message.push('\n');
+        }
+        let value: String = value.chars().filter(|c| !c.is_control()).collect();
+        message.push_str(key);
+        message.push_str(": ");
+        message.push_str(value.trim());
+        message.push('\n');
+    }
+    message
+}

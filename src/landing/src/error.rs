@@ -1,0 +1,214 @@
+//! What can go wrong while reading or writing a repository.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::ids::{NameError, RepoPath};
+
+/// A failure of the repository itself or of the file system beneath it.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// No repository at the directory or above it.
+    #[error("`{}` is not inside a git repository", .0.display())]
+    NotARepository(PathBuf),
+    /// The repository has no work tree.
+    #[error("the repository `{}` is bare", .0.display())]
+    Bare(PathBuf),
+    /// The repository belongs to another user and is not listed as safe.
+    #[error("the repository at `{}` belongs to another user", .0.display())]
+    OtherOwner(PathBuf),
+    /// The repository uses a format that the built-in git library does not read.
+    #[error("the repository uses an unsupported format: {0}")]
+    UnsupportedFormat(String),
+    /// A lock that another program holds, or left behind.
+    #[error("`{}` is held by {holder}", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+        /// Who holds it, as far as it can be told.
+        holder: String,
+    },
+    /// More data than this room is willing to record.
+    #[error("{what}: {found} where at most {limit} are recorded")]
+    TooMuch {
+        /// What was counted, with its unit.
+        what: &'static str,
+        /// How much there is, at least.
+        found: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// Directories inside each other that the git library does not follow to their end.
+    #[error(
+        "`{0}` holds more than 100 directories inside each other, which is more than is recorded"
+    )]
+    TooDeep(RepoPath),
+    /// The time for it was up; nothing is half done.
+    #[error("there was no time left for it")]
+    OutOfTime,
+    /// A system call on a file failed, or a name is not usable as one.
+    #[error("cannot {doing} `{}`: {source}", path.display())]
+    Io {
+        /// The attempted step, as a verb.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The git library refused.
+    #[error("cannot {doing}: {source}")]
+    Git {
+        /// The attempted step, as a verb with its object.
+        doing: &'static str,
+        /// The cause.
+        source: git2::Error,
+    },
+}
+
+impl GitError {
+    /// A stable code for journals and views.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotARepository(_) => "not_a_repository",
+            Self::Bare(_) => "bare_repository",
+            Self::OtherOwner(_) => "other_owner",
+            Self::UnsupportedFormat(_) => "unsupported_format",
+            Self::Locked { .. } => "locked",
+            Self::TooMuch { .. } => "too_much_uncommitted",
+            Self::TooDeep(_) => "too_deep",
+            Self::OutOfTime => "time_limit",
+            Self::Io { source, .. } if is_full(source) => "disk_full",
+            Self::Io { source, .. } if is_read_only(source) => "read_only",
+            Self::Io { .. } => "io",
+            Self::Git { .. } => "git",
+        }
+    }
+
+    /// Whether there was no space left on the disk, so that the same can succeed later.
+    pub fn is_out_of_space(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if is_full(source))
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NotARepository(_) => "run `git init` there, or set `cwd` to a repository".into(),
+            Self::Bare(_) => "use a clone that has a work tree".into(),
+            Self::OtherOwner(path) => format!(
+                "run as the owner, or allow it: git config --global --add safe.directory '{}'",
+                path.display()
+            ),
+            Self::UnsupportedFormat(_) => {
+                "SHA-256 object ids, reftable storage and split or sparse indexes are not \
+                 supported; use a clone in the default format"
+                    .into()
+            }
+            Self::Locked { path, .. } => format!(
+                "wait for the other program; if none is running, remove `{}`",
+                path.display()
+            ),
+            Self::TooMuch { .. } => {
+                "commit them, or list them in `.gitignore`, so that they need not be kept".into()
+            }
+            Self::TooDeep(path) => format!("remove it, or list `/{path}/` in `.gitignore`"),
+            Self::Io { source, .. } if is_full(source) => "free some disk space".into(),
+            Self::Io { source, .. } if is_read_only(source) => {
+                "make the repository writable for this user".into()
+            }
+            Self::Git { source, .. } if is_damage(source) => {
+                "run `git fsck`; the repository seems to be damaged".into()
+            }
+            Self::OutOfTime | Self::Io { .. } | Self::Git { .. } => return None,
+        })
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+    )
+}
+
+fn is_damage(error: &git2::Error) -> bool {
+    use git2::ErrorClass::{Index, Object, Odb, Tree, Zlib};
+    matches!(error.class(), Index | Object | Odb | Tree | Zlib)
+}
+
+/// Turns a failure of the git library into ours, with the step that failed.
+pub fn git(doing: &'static str) -> impl Fn(git2::Error) -> GitError {
+    move |source| {
+        let text = source.message();
+        // Libgit2 passes the text of `errno` on, but not its number.
+        let kind = if text.contains("No space left on device") {
+            io::ErrorKind::StorageFull
+        } else if text.contains("Read-only file system") {
+            io::ErrorKind::ReadOnlyFilesystem
+        } else if text.contains("Permission denied") {
+            io::ErrorKind::PermissionDenied
+        } else if text.contains("unsupported mandatory extension") {
+            return GitError::UnsupportedFormat(text.to_owned());
+        } else {
+            return GitError::Git { doing, source };
+        };
+        GitError::Io {
+            doing,
+            path: PathBuf::from(".git"),
+            source: io::Error::new(kind, text.to_owned()),
+        }
+    }
+}
+
+/// Less free space than this explains why a write failed.
+const FULL_BELOW_BYTES: u64 = 1 << 20;
+
+/// Turns a failed write of the git library into ours.
+///
+/// On a full disk its buffered writers fail without a word, or even report success for an object
+/// that is not there afterwards, so the disk is asked.
+pub fn git_write(doing: &'static str, dir: &Path) -> impl Fn(git2::Error) -> GitError {
+    let dir = dir.to_owned();
+    move |source| {
+        let silent = source.message() == "no error" || source.code() == git2::ErrorCode::NotFound;
+        let full = rustix::fs::statvfs(&dir).is_ok_and(|disk| {
+            disk.f_favail == 0 && disk.f_files > 0
+                || disk.f_bavail.saturating_mul(disk.f_frsize) < FULL_BELOW_BYTES
+        });
+        if silent && full {
+            let full = io::Error::from(io::ErrorKind::StorageFull);
+            return io_at(doing, &dir)(full);
+        }
+        git(doing)(source)
+    }
+}
+
+/// Turns a failed system call into ours.
+pub fn io_at<E: Into<io::Error>>(doing: &'static str, path: &Path) -> impl Fn(E) -> GitError {
+    let path = path.to_owned();
+    move |source| GitError::Io {
+        doing,
+        path: path.clone(),
+        source: source.into(),
+    }
+}
+
+impl From<NameError> for GitError {
+    fn from(error: NameError) -> Self {
+        GitError::Io {
+            doing: "use the name",
+            path: PathBuf::from(match &error {
+                NameError::Oid(t) | NameError::RunId(t) | NameError::Reference(t) => t.clone(),
+                NameError::Path { path, .. } => path.clone(),
+            }),
+            source: io::Error::new(io::ErrorKind::InvalidInput, error),
+        }
+    }
+}
