@@ -87,6 +87,14 @@ impl Workspace {
         assert!(left.is_empty(), "processes are left: {left:?}");
     }
 
+    /// Locks below the git directory, but for the engine's own.
+    pub(crate) fn locks(&self) -> Vec<PathBuf> {
+        let mut found = files_below(&self.root.join(".git"), &|_| true);
+        found.retain(|path| path.extension().is_some_and(|ending| ending == "lock"));
+        found.retain(|path| !path.ends_with("workerctl.lock"));
+        found
+    }
+
     /// All runs by id, as `runs` lists them.
     pub(crate) fn runs(&self) -> BTreeMap<String, Value> {
         let listed = self.json(&["runs", "-n", "10000"]);
