@@ -13,6 +13,7 @@ use crate::error::{GitError, git, io_at};
 use crate::ids::{Oid, RepoPath};
 use crate::outcome::{LandError, Obstacle};
 use crate::plan::{Change, Checkout, Entry, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, Plan};
+use crate::worktree::inode;
 
 /// A fresh handle: it caches references and settings, so none outlives a step.
 pub(crate) struct Repo {
@@ -31,7 +32,33 @@ impl Repo {
                 format!("the path `{}` is not UTF-8", common.display()),
             ));
         }
-        Ok(Self::at(&common)?)
+        let repo = Self::at(&common)?;
+        repo.refuse_unnamed_work_tree(&found)?;
+        Ok(repo)
+    }
+
+    /// A git directory that lies elsewhere seems to belong to the directory around it, where files of a landing
+    /// would be written.
+    fn refuse_unnamed_work_tree(&self, found: &Repository) -> Result<(), LandError> {
+        let Some(around) = self.inner.workdir() else {
+            return Ok(());
+        };
+        let is_named = || {
+            let config = self.inner.config().and_then(|mut c| c.snapshot());
+            config.is_ok_and(|c| c.get_str("core.worktree").is_ok())
+        };
+        let is_its_own = match found.workdir() {
+            Some(workdir) if !found.is_worktree() => inode(workdir) == inode(around),
+            _ => around.join(".git").exists() || is_named(),
+        };
+        if is_its_own {
+            return Ok(());
+        }
+        let git_dir = self.common_dir.display();
+        let message = format!(
+            "`{git_dir}` does not say where its work tree is: `git --git-dir='{git_dir}' config core.worktree PATH`, with its absolute path, does"
+        );
+        Err(LandError::refused("work_tree_unnamed", message))
     }
 
     /// Opens the repository with this common directory.
