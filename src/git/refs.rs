@@ -1,6 +1,7 @@
 //! Hidden references that keep a run's objects alive: `refs/workerctl/runs/<id>/…`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use git2::ErrorCode;
 
@@ -87,24 +88,25 @@ impl Handle {
 /// Drops the hidden references of a run; what only they kept is left to `git gc`.
 ///
 /// Repeating it is no error. Returns how many there were.
-pub fn drop_refs(cwd: &std::path::Path, run: &RunId) -> Result<usize, GitError> {
+pub fn drop_refs(cwd: &Path, run: &RunId) -> Result<usize, GitError> {
     again(|| drop_once(cwd, run))
 }
 
-fn drop_once(cwd: &std::path::Path, run: &RunId) -> Result<usize, GitError> {
+fn drop_once(cwd: &Path, run: &RunId) -> Result<usize, GitError> {
     let handle = Handle::open(cwd)?;
+    let common = handle.repo.commondir();
     let mut dropped = 0;
     for kept in Kept::ALL {
         match handle.repo.find_reference(&kept.name(run)) {
             Err(e) if e.code() == ErrorCode::NotFound => {}
             Err(e) => return Err(git("read a reference")(e)),
-            Ok(mut found) => {
-                found.delete().map_err(git("delete a reference"))?;
+            Ok(_) => {
+                delete(common, &kept.name(run))?;
                 dropped += 1;
             }
         }
     }
-    let dir = handle.repo.commondir().join(ROOT).join(run.as_str());
+    let dir = common.join(ROOT).join(run.as_str());
     match std::fs::remove_dir(&dir) {
         Ok(()) => {}
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
@@ -115,9 +117,50 @@ fn drop_once(cwd: &std::path::Path, run: &RunId) -> Result<usize, GitError> {
     Ok(dropped)
 }
 
+/// Deletes a reference, packed or not.
+///
+/// It is done here rather than by libgit2, whose locks are nobody's once it is killed: one on the packed
+/// references would keep git from deleting branches and from `git gc` until a person removes it.
+fn delete(common: &Path, name: &str) -> Result<(), GitError> {
+    let path = common.join(name);
+    if let Some(dir) = path.parent() {
+        make_directories(common, dir)?;
+    }
+    let _lock = GitLock::take(&path, common)?;
+    // As git does: the older value in the packed references never shows.
+    delete_packed(common, name)?;
+    match std::fs::remove_file(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io_at("remove", &path)(e)),
+        _ => Ok(()),
+    }
+}
+
+fn delete_packed(common: &Path, name: &str) -> Result<(), GitError> {
+    let path = common.join("packed-refs");
+    let read = || match std::fs::read(&path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(io_at("read", &path)),
+    };
+    let ending = format!(" {name}\n");
+    let is_it = |line: &[u8]| line.ends_with(ending.as_bytes());
+    if !read()?.split_inclusive(|b| *b == b'\n').any(is_it) {
+        return Ok(());
+    }
+    let _lock = GitLock::take(&path, common)?;
+    // No line of an object that a tag leads to follows: these point at commits and trees.
+    let bytes = read()?;
+    let lines = bytes.split_inclusive(|b| *b == b'\n');
+    let rest: Vec<u8> = lines
+        .filter(|line| !is_it(line))
+        .flatten()
+        .copied()
+        .collect();
+    Written::new(common, &rest)?.publish(&path)
+}
+
 /// Runs that still have hidden references and were accepted before `before_s` (seconds since
 /// 1970, compared with the time in the run's id), oldest first.
-pub fn expired_refs(cwd: &std::path::Path, before_s: i64) -> Result<Vec<RunId>, GitError> {
+pub fn expired_refs(cwd: &Path, before_s: i64) -> Result<Vec<RunId>, GitError> {
     let handle = Handle::open(cwd)?;
     let fail = git("list references");
     let glob = format!("{ROOT}/*");

@@ -87,9 +87,10 @@ impl Workspace {
         assert!(left.is_empty(), "processes are left: {left:?}");
     }
 
-    /// Locks below the git directory, but for the engine's own.
+    /// Locks of git's below its directory; what lies in the engine's own folder there locks nothing.
     pub(crate) fn locks(&self) -> Vec<PathBuf> {
-        let mut found = files_below(&self.root.join(".git"), &|_| true);
+        let own = self.root.join(".git/workerctl");
+        let mut found = files_below(&self.root.join(".git"), &|path| path != own);
         found.retain(|path| path.extension().is_some_and(|ending| ending == "lock"));
         found.retain(|path| !path.ends_with("workerctl.lock"));
         found
