@@ -130,7 +130,9 @@ impl Layer {
             .take_while(|other| other.starts_with(&below))
             .cloned()
             .collect();
-        covered.iter().for_each(|other| self.forget(other));
+        for other in &covered {
+            self.forget(other);
+        }
         self.items.insert(path.to_vec(), Item { oid, mode });
         self.sources.insert(path.to_vec(), source);
         Ok(())
