@@ -7,6 +7,7 @@ use git2::{ErrorCode, Repository, RepositoryOpenFlags, StatusOptions, StatusShow
 use workerctl_landing::error::{GitError, git, git_write};
 use workerctl_landing::ids::{Oid, RunId};
 
+use super::again::again;
 use super::author::Author;
 use super::open::Handle;
 use super::refs::Kept;
@@ -98,7 +99,7 @@ pub fn default_branch(cwd: &Path) -> Result<Option<String>, GitError> {
 /// # Errors
 /// The reference cannot be written.
 pub fn keep_base(cwd: &Path, run: &RunId, commit: &Oid) -> Result<(), GitError> {
-    Handle::open(cwd)?.keep(run, Kept::Base, commit)
+    again(|| Handle::open(cwd)?.keep(run, Kept::Base, commit))
 }
 
 /// Ignored entries at the top of what the checkout holds, directories with a `/`, at most a handful.

@@ -79,7 +79,13 @@ pub fn land(
     if let Some(obstacle) = attempt.compare(&repo)? {
         return Ok(waiting(obstacle, Vec::new()));
     }
-    let stats = stage::stage(&repo, &plan, forms.as_ref(), observer)?;
+    let staged = stage::stage(&repo, &plan, forms.as_ref(), observer);
+    if staged.is_err() && plan.followers().any(|f| !f.workdir.is_dir()) {
+        // A linked work tree was removed meanwhile, and is no hindrance the next time.
+        clear(&plan)?;
+        return Ok(waiting(Obstacle::CheckoutsChanged, Vec::new()));
+    }
+    let stats = staged?;
     observer.before("record that it starts");
     if let Err(e) = journal.started(&plan) {
         clear(&plan)?;

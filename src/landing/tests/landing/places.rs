@@ -4,9 +4,9 @@ use std::fs;
 use std::io::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
-use workerctl_landing::{Outcome, clear, late_edits};
+use workerctl_landing::{Observer, Obstacle, Outcome, Request, clear, land, late_edits};
 
-use crate::rig::{MAIN, Scene, git_ok};
+use crate::rig::{MAIN, RUN, Scene, git_ok, log_line};
 
 #[test]
 fn a_branch_that_is_checked_out_nowhere_just_moves() {
@@ -111,6 +111,38 @@ fn a_work_tree_that_is_gone_is_no_hindrance_unless_it_is_locked() {
     fs::rename(scene.root().join("second"), scene.root().join("away")).unwrap();
     scene.waits_for("checkout_missing");
     scene.git(&["worktree", "unlock", "../second"]);
+    scene.lands();
+}
+
+/// Removes a work tree while a landing in it is staged.
+struct Removed<'s>(&'s Scene);
+
+impl Observer for Removed<'_> {
+    fn before(&self, step: &str) {
+        if step == "make the staging folder" {
+            self.0.git(&["worktree", "remove", "../second"]);
+        }
+    }
+}
+
+#[test]
+fn a_work_tree_that_is_removed_meanwhile_is_waited_for_and_then_no_hindrance() {
+    let scene = Scene::new();
+    scene.git(&["worktree", "add", "-q", "--force", "../second", "main"]);
+    let request = Request {
+        repository: &scene.repo(),
+        run: &RUN.parse().unwrap(),
+        target: MAIN,
+        from: Some(&scene.from),
+        to: &scene.to,
+        earlier: &[],
+        log: &log_line(),
+    };
+    let outcome = land(&request, &mut scene.journal(), &Removed(&scene)).unwrap();
+    let obstacle = Obstacle::CheckoutsChanged;
+    let left = Vec::new();
+    assert_eq!(outcome, Outcome::Waiting { obstacle, left });
+    assert_eq!(scene.status(), "");
     scene.lands();
 }
 
