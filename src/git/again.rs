@@ -59,6 +59,8 @@ pub(super) fn again<T, E: Passing>(mut attempt: impl FnMut() -> Result<T, E>) ->
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn git_error(code: ErrorCode, class: ErrorClass) -> GitError {
@@ -81,7 +83,7 @@ mod tests {
         let mut tried = 0;
         let refused: Result<(), _> = again(|| {
             tried += 1;
-            Err(GitError::OutOfTime)
+            Err(GitError::NotARepository(PathBuf::from("/x")))
         });
         assert!(refused.is_err());
         assert_eq!(tried, 1);

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::ids::{NameError, RepoPath};
+use super::ids::NameError;
 
 /// A failure of the repository itself or of the file system beneath it.
 #[derive(Debug, thiserror::Error)]
@@ -38,14 +38,6 @@ pub enum GitError {
         /// The limit.
         limit: u64,
     },
-    /// Directories inside each other that the git library does not follow to their end.
-    #[error(
-        "`{0}` holds more than 100 directories inside each other, which is more than is recorded"
-    )]
-    TooDeep(RepoPath),
-    /// The time for it was up; nothing is half done.
-    #[error("there was no time left for it")]
-    OutOfTime,
     /// A system call on a file failed, or a name is not usable as one.
     #[error("cannot {doing} `{}`: {source}", path.display())]
     Io {
@@ -76,8 +68,6 @@ impl GitError {
             Self::UnsupportedFormat(_) => "unsupported_format",
             Self::Locked { .. } => "locked",
             Self::TooMuch { .. } => "too_much_uncommitted",
-            Self::TooDeep(_) => "too_deep",
-            Self::OutOfTime => "time_limit",
             Self::Io { source, .. } if is_full(source) => "disk_full",
             Self::Io { source, .. } if is_read_only(source) => "read_only",
             Self::Io { .. } => "io",
@@ -111,7 +101,6 @@ impl GitError {
             Self::TooMuch { .. } => {
                 "commit them, or list them in `.gitignore`, so that they need not be kept".into()
             }
-            Self::TooDeep(path) => format!("remove it, or list `/{path}/` in `.gitignore`"),
             Self::Io { source, .. } if is_full(source) => "free some disk space".into(),
             Self::Io { source, .. } if is_read_only(source) => {
                 "make the repository writable for this user".into()
@@ -119,7 +108,7 @@ impl GitError {
             Self::Git { source, .. } if is_damage(source) => {
                 "run `git fsck`; the repository seems to be damaged".into()
             }
-            Self::OutOfTime | Self::Io { .. } | Self::Git { .. } => return None,
+            Self::Io { .. } | Self::Git { .. } => return None,
         })
     }
 }

@@ -148,29 +148,10 @@ pub(crate) fn io_at<E: Into<io::Error>>(
     path: &Path,
 ) -> impl Fn(E) -> TreeError + use<E> {
     let path = path.to_owned();
-    move |source| {
-        TreeError::Git(GitError::Io {
-            doing,
-            path: path.clone(),
-            source: source.into(),
-        })
-    }
+    move |source| workerctl_landing::error::io_at(doing, &path)(source).into()
 }
 
 /// Turns a failure of the git library into ours.
 pub(crate) fn git(doing: &'static str) -> impl Fn(git2::Error) -> TreeError {
-    move |source| {
-        let text = source.message();
-        let kind = if text.contains("No space left on device") {
-            io::ErrorKind::StorageFull
-        } else if text.contains("Read-only file system") {
-            io::ErrorKind::ReadOnlyFilesystem
-        } else if text.contains("Permission denied") {
-            io::ErrorKind::PermissionDenied
-        } else {
-            return TreeError::Git(GitError::Git { doing, source });
-        };
-        let source = io::Error::new(kind, text.to_owned());
-        io_at(doing, Path::new("the repository"))(source)
-    }
+    move |source| workerctl_landing::error::git(doing)(source).into()
 }
