@@ -41,10 +41,10 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     /// An empty workspace where at most `parallelism` runs are active, below `WORKERCTL_BENCH_DIR` or
-    /// else on the disk that holds `target/`.
+    /// else `/var/tmp`: on a disk, and in no work tree, where trees of runs are refused.
     pub(crate) fn new(parallelism: u64) -> Workspace {
         let place = std::env::var_os("WORKERCTL_BENCH_DIR");
-        let place = place.unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+        let place = place.unwrap_or_else(|| "/var/tmp".into());
         let directory = tempfile::tempdir_in(place).unwrap();
         let this = Workspace {
             directory: directory.path().to_owned(),
