@@ -222,7 +222,7 @@ impl<'a> Kept<'a> {
     }
 
     fn reference(&self) -> String {
-        workerctl_landing::kept_reference(&self.run, workerctl_landing::KeptAs::Commit)
+        workerctl_landing::kept_reference(&self.run)
     }
 
     /// Why it has not landed, after an attempt that changed nothing.

@@ -26,10 +26,10 @@ pub struct Patch {
 /// it stands. `None` when nothing of the run is kept any more.
 pub fn diff(cwd: &Path, run: &RunId, bytes_max: usize) -> Result<Option<Patch>, GitError> {
     let handle = Handle::open(cwd)?;
-    let after = match handle.kept(run, Kept::Discarded)? {
-        Some(oid) => Some(oid),
-        None => handle.kept(run, Kept::Result)?,
-    };
+    let mut after = None;
+    for kept in [Kept::Discarded, Kept::Commit, Kept::Result] {
+        after = after.or(handle.kept(run, kept)?);
+    }
     let Some(after) = after else { return Ok(None) };
     let before = match handle.kept(run, Kept::Base)? {
         Some(oid) => Some(oid),

@@ -204,8 +204,9 @@ impl RepositoryLease {
 
 impl Drop for RepositoryLease {
     fn drop(&mut self) {
-        // The note is a courtesy; the lock itself ends when the file is closed.
+        // The note is a courtesy. Unlocked by name, as a process that is being started has the file too.
         let _ = self.file.set_len(0);
+        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

@@ -25,11 +25,11 @@ pub(super) enum Kept {
     Raw,
     /// What was staged before the run, as a tree.
     Staged,
-    /// The result, as a commit.
+    /// The result of older versions, as a commit.
     Result,
-    /// What the run had done before it was put back, as a commit.
+    /// What a run of an older version had done before it was put back, as a commit.
     Discarded,
-    /// The run's commit until its branch holds it.
+    /// What the run left, as a commit, until its branch holds it.
     Commit,
 }
 

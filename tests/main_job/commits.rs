@@ -262,9 +262,9 @@ fn commits_of_a_skill_that_fails_stay_in_its_tree_and_are_kept() {
     let detail = done.expect_code(1).value();
     assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before);
     let run = summary(&detail)["run"].as_str().unwrap();
-    let kept = format!("refs/workerctl/runs/{run}/result");
+    let kept = format!("refs/workerctl/runs/{run}/commit");
     let log = workspace.git(&["log", "--format=%s", &kept, "--not", "HEAD"]);
-    assert_eq!(log.lines().count(), 3, "{log}");
+    assert_eq!(log.lines().count(), 2, "{log}");
     let thread = std::fs::read_to_string(detail["thread_path"].as_str().unwrap()).unwrap();
     let thread: Value = serde_json::from_str(&thread).unwrap();
     assert_eq!(thread["git"]["commits_made"], serde_json::json!([]));

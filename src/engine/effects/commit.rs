@@ -1,14 +1,14 @@
-//! Committing: one commit of ours on the base, with the same id however often it is made.
+//! Committing: one commit of ours on the base, made when the result is recorded, with the same id however often.
 
 use std::path::Path;
 
-use workerctl_landing::{Import, KeptAs, Unobserved, import};
+use workerctl_trees::RunResult;
 
-use super::super::groundwork::{KeptResult, head_of};
+use super::super::groundwork::{TreeBase, head_of};
 use super::super::work::Work;
 use super::place::Place;
 use super::tree::tree_spec;
-use super::{Performer, git_failure, git_run, land_failure, lock};
+use super::{Performer, git_failure};
 use crate::git::{self, Oid};
 use crate::machine::Event;
 use crate::model::Timestamp;
@@ -29,62 +29,51 @@ impl Performer {
         }
     }
 
+    /// The repository has the commit since the result was recorded; from now on it is the one that lands.
     fn build_commit(&self, work: &Work) -> Result<Option<Event>, Failure> {
         let kept = work.kept_result().ok_or_else(unreadable)?;
-        let Some(result) = &kept.kept else {
+        let Some(commit) = &kept.kept else {
             return Ok(None);
         };
         let spec = tree_spec(work)?;
-        let workdir = Path::new(&spec.workdir);
-        let refused = |error: git::GitError| git_failure(Step::Commit, work, &error);
         if spec.in_place.is_some() {
             self.settle_in_place(work, &kept)?;
         }
-        let source = match self.tree(work) {
-            Ok(tree) => lock(&tree).git_dir(),
-            // The repository has everything since the result was recorded.
-            Err(_) => git::locate(workdir).map_err(refused)?.git_dir,
-        };
-        let oid = Self::own_commit(work, &kept, &source)?;
-        let hide: Vec<&Oid> = kept.base.start.base.iter().chain([result]).collect();
-        let run = git_run(work)?;
-        let request = Import {
-            repository: workdir,
-            source: &source,
-            run: &run,
-            hide: &hide,
-            commit: &oid,
-            kept_as: KeptAs::Commit,
-        };
-        import(&request, &Unobserved).map_err(|error| land_failure(Step::Commit, work, &error))?;
         Ok(Some(Event::CommitPrepared {
-            oid: oid.as_str().to_owned(),
+            oid: commit.as_str().to_owned(),
             parent: kept.base.from.map(|from| from.as_str().to_owned()),
             reference: spec.target.clone(),
         }))
     }
+}
 
-    /// The commit on top of those that the skill made; theirs, where nothing is left to commit.
-    fn own_commit(work: &Work, kept: &KeptResult, source: &Path) -> Result<Oid, Failure> {
-        let refused = |error: git::GitError| git_failure(Step::Commit, work, &error);
-        let parent = head_of(&kept.change).or(kept.base.start.base.as_ref());
-        if let Some(parent) = head_of(&kept.change)
-            && git::tree_at(source, parent).map_err(refused)? == kept.change.tree
-        {
-            return Ok(parent.clone());
-        }
-        let (at, offset_min) = recorded_time(work);
-        let commit = git::NewCommit {
-            git_dir: source,
-            tree: &kept.change.tree,
-            parents: &parent.into_iter().collect::<Vec<_>>(),
-            author: &author(work, Step::Commit)?,
-            time_s: at.millis().div_euclid(1_000),
-            offset_min,
-            message: &message(work),
-        };
-        git::write_commit(&commit).map_err(refused)
+/// The commit on top of those that the skill made; theirs, where nothing is left to commit.
+pub(super) fn own_commit(
+    work: &Work,
+    (git_dir, base): (&Path, &TreeBase),
+    change: &RunResult,
+) -> Result<Oid, Failure> {
+    let refused = |error: git::GitError| git_failure(Step::Record, work, &error);
+    let head = head_of(change);
+    if let Some(head) = head
+        && git::tree_at(git_dir, head).map_err(refused)? == change.tree
+    {
+        return Ok(head.clone());
     }
+    let (at, offset_min) = recorded_time(work);
+    let commit = git::NewCommit {
+        git_dir,
+        tree: &change.tree,
+        parents: &head
+            .or(base.start.base.as_ref())
+            .into_iter()
+            .collect::<Vec<_>>(),
+        author: &author(work, Step::Record)?,
+        time_s: at.millis().div_euclid(1_000),
+        offset_min,
+        message: &message(work),
+    };
+    git::write_commit(&commit).map_err(refused)
 }
 
 pub(super) fn author(work: &Work, step: Step) -> Result<git::Author, Failure> {
@@ -96,11 +85,16 @@ pub(super) fn author(work: &Work, step: Step) -> Result<git::Author, Failure> {
     })
 }
 
-/// The same however often the commit is made: when the result was recorded, in the run's zone.
+/// When what the run left was looked at, in the run's zone: the end of what it did last.
 pub(super) fn recorded_time(work: &Work) -> (Timestamp, i32) {
     let mut entries = work.entries.iter().rev();
-    let recorded = entries.find(|entry| matches!(entry.event, Event::ResultRecorded { .. }));
-    let at = recorded.map_or(work.spec.submitted_at, |entry| entry.at);
+    let ended = entries.find(|entry| {
+        matches!(
+            entry.event,
+            Event::ExecutionFinished { .. } | Event::TargetMoved { .. }
+        )
+    });
+    let at = ended.map_or(work.spec.submitted_at, |entry| entry.at);
     let zone: chrono_tz::Tz = work.spec.zone.parse().unwrap_or(chrono_tz::Tz::UTC);
     (at, at.offset_minutes_in(zone))
 }

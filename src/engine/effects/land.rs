@@ -13,6 +13,7 @@ use super::super::work::Work;
 use super::commit::{author, recorded_time};
 use super::in_place::works_in_place;
 use super::tree::tree_spec;
+use super::turn;
 use super::{Performer, failure, git_failure, git_run, land_failure};
 use crate::git::{self, GitError, Oid, RepoPath};
 use crate::machine::{Event, State};
@@ -23,6 +24,9 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// Code of a failure for want of space, which may pass.
 const DISK_FULL: &str = "disk_full";
+
+/// Another run lands alone, which it does or fails to do before long.
+const TURN: &str = "turn";
 
 /// Most paths that a message names.
 const NAMED_MAX: usize = 5;
@@ -81,7 +85,7 @@ impl Performer {
                 return Ok(waiting());
             };
             let waited_ms = self.parts.clock.now().millis_since(*since);
-            if waited_ms >= spec.land_wait_ms && !is_begun {
+            if waited_ms >= spec.land_wait_ms && !is_begun && code != TURN {
                 let waited = crate::model::duration::show_millis(spec.land_wait_ms);
                 let run = work.spec.run.short();
                 let message = format!(
@@ -120,7 +124,12 @@ impl Performer {
         let workdir = Path::new(&spec.workdir);
         let refused = |error: LandError| land_failure(Step::Land, work, &error);
         let facts = git::locate(workdir).map_err(|e| git_failure(Step::Land, work, &e))?;
-        let owner = format!("{} run {}", self.parts.owner, work.spec.run);
+        let (run, branch) = (work.spec.run, turn::branch(&facts.common_dir, &spec.target));
+        if let Some(other) = self.whose_turn(&branch, run) {
+            let (code, why) = (TURN.to_owned(), format!("{} lands first", other.short()));
+            return Ok(Tried::InTheWay { code, why });
+        }
+        let owner = format!("{} run {run}", self.parts.owner);
         let _lease = match git::RepositoryLease::acquire(&facts, &owner) {
             Ok(lease) => lease,
             Err(error @ GitError::Locked { .. }) => {
@@ -162,6 +171,10 @@ impl Performer {
             log: &log,
         };
         let outcome = land(&request, &mut journal, &Unobserved).map_err(refused)?;
+        match &outcome {
+            Outcome::Moved { .. } => self.take_turn(branch, run, work.run.facts.rounds),
+            _ => self.pass_turn(&branch, run),
+        }
         Ok(match outcome {
             Outcome::Landed { commit, late } => ended(&commit, &late),
             Outcome::LandedIn { tip } => Tried::Ended(Event::LandedIn {
@@ -197,11 +210,14 @@ pub(super) fn landing_file(state_dir: &Path, work: &Work) -> PathBuf {
     state_dir.join(DIRECTORY).join(work.spec.run.to_string())
 }
 
-/// Since when it waits, and for what it was last said to.
+/// Since when it waits, and for what it was last said to. That it waited its turn does not count.
 fn announced(work: &Work) -> Option<(crate::model::Timestamp, String)> {
     let mut found = None;
     for entry in work.entries.iter().rev() {
         match &entry.event {
+            Event::LandingWaiting { code, .. } if code == TURN => {
+                return found.or_else(|| Some((entry.at, code.clone())));
+            }
             Event::LandingWaiting { code, .. } => {
                 let told = found.map_or_else(|| code.clone(), |(_, told)| told);
                 found = Some((entry.at, told));

@@ -33,6 +33,7 @@ mod save;
 mod scratch;
 mod sweep;
 mod tree;
+mod turn;
 mod validate;
 mod verify;
 
@@ -77,6 +78,7 @@ pub(super) struct Performer {
     notes: Notes,
     scratch: Scratch,
     trees: Mutex<HashMap<RunId, tree::HeldTree>>,
+    turns: Mutex<HashMap<turn::Branch, RunId>>,
     swept: Mutex<Option<Timestamp>>,
 }
 
@@ -89,6 +91,7 @@ impl Performer {
             scratch: Scratch::new(&parts.state_dir),
             parts,
             trees: Mutex::default(),
+            turns: Mutex::default(),
             swept: Mutex::default(),
         }
     }

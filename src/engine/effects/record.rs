@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use workerctl_landing::{Import, KeptAs, Unobserved, import};
+use workerctl_landing::{Import, Unobserved, import};
 use workerctl_trees::{HeadState, RunResult};
 
 use super::super::groundwork::{AttemptTree, KeptResult, TreeBase, head_of};
@@ -178,7 +178,7 @@ impl Performer {
     }
 }
 
-/// Imports the change as one pack, under a reference, whether it lands or not.
+/// Makes the commit of the change, and imports it as one pack, under a reference, whether it lands or not.
 pub(super) fn keep(
     work: &Work,
     source: &Path,
@@ -190,34 +190,14 @@ pub(super) fn keep(
     if is_destroyed(change) || change.changes.is_empty() && !has_commits {
         return Ok(None);
     }
-    let run = git_run(work)?;
-    let parents: Vec<&Oid> = base
-        .start
-        .base
-        .iter()
-        .chain(head.filter(|_| has_commits))
-        .collect();
-    let commit = git::write_commit(&git::NewCommit {
-        git_dir: source,
-        tree: &change.tree,
-        parents: &parents,
-        author: &git::Author {
-            name: "workerctl".to_owned(),
-            email: "workerctl@localhost".to_owned(),
-        },
-        time_s: run.accepted_at_s(),
-        offset_min: 0,
-        message: &format!("result of run {run}\n"),
-    })
-    .map_err(|error| git_failure(Step::Record, work, &error))?;
+    let commit = super::commit::own_commit(work, (source, base), change)?;
     let hide: Vec<&Oid> = base.start.base.iter().collect();
     let request = Import {
         repository: Path::new(&tree_spec(work)?.workdir),
         source,
-        run: &run,
+        run: &git_run(work)?,
         hide: &hide,
         commit: &commit,
-        kept_as: KeptAs::Result,
     };
     import(&request, &Unobserved).map_err(|error| land_failure(Step::Record, work, &error))?;
     Ok(Some(commit))

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::branch;
 use crate::ids::{Oid, RepoPath};
-use crate::index::{self, Held, Made, Prepared, Stats, Way};
+use crate::index::{self, Held, Indexes, Made, Prepared, Stats, Way};
 use crate::journal::{Journal, Observer};
 use crate::landing::clear;
 use crate::locks::{Locks, lock_of};
@@ -20,6 +20,7 @@ pub(crate) struct Attempt<'a> {
     pub(crate) observer: &'a dyn Observer,
     /// Whether nothing was placed yet when it began.
     pub(crate) is_fresh: bool,
+    pub(crate) indexes: &'a Indexes,
 }
 
 impl Attempt<'_> {
@@ -106,21 +107,22 @@ impl Attempt<'_> {
             // when its turn comes: so under the locks a large index is not read once more.
             return Ok(None);
         }
-        let index = index::read(&follower.index())?;
+        let seen = self.indexes.read(&follower.index())?;
         let changes = &self.plan.changes;
-        let is_staged = |change: &&Change| index::held(&index, change, changes) == Held::Other;
+        let is_staged = |change: &&Change| index::held(&seen.index, change, changes) == Held::Other;
         let staged = changes.iter().filter(is_staged);
         let paths: Vec<_> = staged.map(|change| change.path.clone()).collect();
         if !paths.is_empty() {
             return Ok(Some(Obstacle::Staged { workdir, paths }));
         }
         let files = Files::open(follower, repo.follows_modes(), self.observer)?;
-        let mut paths = self.appeared(&index, follower);
-        paths.extend(files.dirty(|stand| match stand {
+        let mut paths = self.appeared(&seen.index, follower);
+        let stand_fits = |stand| match stand {
             Stand::Old | Stand::New => true,
             Stand::Placed | Stand::Edited | Stand::Restored => !self.is_fresh,
             Stand::Blocked => false,
-        })?);
+        };
+        paths.extend(files.dirty(stand_fits, Some(&seen))?);
         Ok((!paths.is_empty()).then_some(Obstacle::Dirty { workdir, paths }))
     }
 
@@ -156,7 +158,7 @@ impl Attempt<'_> {
         for follower in &followers {
             let files = Files::open(follower, repo.follows_modes(), self.observer)?;
             let is_in_place = |stand| matches!(stand, Stand::New | Stand::Placed | Stand::Edited);
-            let paths = files.dirty(is_in_place)?;
+            let paths = files.dirty(is_in_place, None)?;
             if !paths.is_empty() {
                 return Ok(Some(dirty(follower, paths)));
             }

@@ -1,15 +1,15 @@
 //! Between git's normal form of a file and the form it has in the work tree.
 
 use std::fs;
-use std::path::Path;
 
 use git2::build::CheckoutBuilder;
 use git2::{AttrCheckFlags, AttrValue, Repository};
 
 use crate::error::{GitError, git, io_at};
 use crate::ids::{Oid, RepoPath};
+use crate::index::Indexes;
 use crate::outcome::LandError;
-use crate::plan::{Change, Entry, MODE_LINK};
+use crate::plan::{Change, Entry, Follower, MODE_LINK};
 use crate::repository::Repo;
 
 /// How files of a checkout are written.
@@ -21,8 +21,9 @@ pub(crate) struct Forms {
 }
 
 impl Forms {
-    pub(crate) fn of(workdir: &Path) -> Result<Self, GitError> {
-        let repo = Repository::open(workdir).map_err(git("open the work tree"))?;
+    pub(crate) fn of(follower: &Follower<'_>, indexes: &Indexes) -> Result<Self, GitError> {
+        let repo = Repository::open(follower.workdir).map_err(git("open the work tree"))?;
+        indexes.share(&follower.index(), &repo)?;
         let config = repo.config().and_then(|mut c| c.snapshot());
         let text = |name: &str| {
             let value = config.as_ref().ok().and_then(|c| c.get_string(name).ok());

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 
 use git2::{Repository, RepositoryOpenFlags};
 
+use crate::differences::differences;
 use crate::error::{GitError, git, git_write, io_at};
 use crate::ids::{Oid, RunId};
 use crate::journal::Observer;
 use crate::outcome::LandError;
+use crate::plan::MODE_COMMIT;
 use crate::repository::Repo;
 use crate::worktree::{make_directories, sync_directory};
 
@@ -30,31 +32,11 @@ pub struct Import<'a> {
     pub hide: &'a [&'a Oid],
     /// The commit that is imported with everything below it.
     pub commit: &'a Oid,
-    /// Under which of the run's references it is kept.
-    pub kept_as: KeptAs,
 }
 
-/// What a run's reference keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeptAs {
-    /// The commit that lands.
-    Commit,
-    /// What an attempt left, whether it lands or not.
-    Result,
-}
-
-impl KeptAs {
-    const fn name(self) -> &'static str {
-        match self {
-            KeptAs::Commit => "commit",
-            KeptAs::Result => "result",
-        }
-    }
-}
-
-/// The reference that keeps something of a run.
-pub fn kept_reference(run: &RunId, what: KeptAs) -> String {
-    format!("refs/workerctl/runs/{run}/{}", what.name())
+/// The reference that keeps the commit of a run.
+pub fn kept_reference(run: &RunId) -> String {
+    format!("refs/workerctl/runs/{run}/commit")
 }
 
 /// Imports a commit with everything that it needs, and keeps it under a reference of the run.
@@ -91,13 +73,10 @@ fn write_pack(request: &Import<'_>, place: &Path) -> Result<Option<String>, Land
     let source = Repository::open_ext(request.source, flags, std::iter::empty::<&OsStr>())
         .map_err(git("open the run's repository"))?;
     let fail = git("collect the run's objects");
-    let mut walk = source.revwalk().map_err(&fail)?;
-    walk.push(request.commit.raw()).map_err(&fail)?;
-    for kept in request.hide {
-        walk.hide(kept.raw()).map_err(&fail)?;
-    }
     let mut pack = source.packbuilder().map_err(&fail)?;
-    pack.insert_walk(&mut walk).map_err(&fail)?;
+    for oid in new_objects(&source, request).map_err(&fail)? {
+        pack.insert_object(oid, None).map_err(&fail)?;
+    }
     if pack.object_count() == 0 {
         return Ok(None);
     }
@@ -111,6 +90,32 @@ fn write_pack(request: &Import<'_>, place: &Path) -> Result<Option<String>, Land
         open.sync_all().map_err(io_at("sync", &path))?;
     }
     Ok(Some(name))
+}
+
+/// The commits, and what each holds beyond its first parent: the rest came with that one, or is in the real
+/// repository. To walk all trees of what it keeps would take long where it holds many.
+fn new_objects(source: &Repository, request: &Import<'_>) -> Result<Vec<git2::Oid>, git2::Error> {
+    let mut walk = source.revwalk()?;
+    walk.push(request.commit.raw())?;
+    for kept in request.hide {
+        walk.hide(kept.raw())?;
+    }
+    let mut found = Vec::new();
+    for oid in walk {
+        let commit = source.find_commit(oid?)?;
+        let former = commit.parents().next().map(|parent| parent.tree_id());
+        found.push(commit.id());
+        if former != Some(commit.tree_id()) {
+            found.push(commit.tree_id());
+        }
+        differences(source, former, Some(commit.tree_id()), &mut |_, _, new| {
+            found.extend(
+                new.filter(|(_, mode)| *mode != MODE_COMMIT)
+                    .map(|(oid, _)| oid),
+            );
+        })?;
+    }
+    Ok(found)
 }
 
 fn note(run: &RunId) -> String {
@@ -158,7 +163,7 @@ fn move_in(
 
 /// Written here rather than by the git library, which renames before it syncs.
 fn set_reference(common: &Path, place: &Path, request: &Import<'_>) -> Result<(), GitError> {
-    let path = common.join(kept_reference(request.run, request.kept_as));
+    let path = common.join(kept_reference(request.run));
     let Some(dir) = path.parent() else {
         return Ok(());
     };

@@ -3,13 +3,15 @@
 //! The copy has a second name in the staging folder, so that its inode cannot be used again: while the
 //! index still is that inode, nothing was staged since, and the new index can take its place.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
-use git2::{Index, IndexEntry, IndexTime};
+use git2::{Index, IndexEntry, IndexTime, Repository};
 use rustix::fs::{CWD, RenameFlags, Stat, renameat_with};
 use rustix::io::Errno;
 
@@ -39,6 +41,71 @@ pub(crate) type Stats = BTreeMap<usize, Stat>;
 /// Reads the index of a checkout, which need not exist.
 pub(crate) fn read(path: &Path) -> Result<Index, GitError> {
     Index::open(path).map_err(git("read the index"))
+}
+
+/// Indexes that were read, for as long as they stay the same files: one of 50,000 entries takes long to read.
+#[derive(Default)]
+pub(crate) struct Indexes(RefCell<BTreeMap<PathBuf, Rc<Seen>>>);
+
+/// An index as it was read.
+pub(crate) struct Seen {
+    pub(crate) index: Index,
+    /// When it was written, and the rest; `None` where there was none.
+    pub(crate) written: Option<fs::Metadata>,
+    /// Open, so that its inode cannot be used again while it is believed.
+    _file: Option<File>,
+}
+
+impl Indexes {
+    /// The index at a path, read anew where it is another file by now.
+    pub(crate) fn read(&self, path: &Path) -> Result<Rc<Seen>, GitError> {
+        let held = self.0.borrow().get(path).cloned();
+        let now = fs::metadata(path).ok();
+        match held {
+            Some(held) if is_same_file(held.written.as_ref(), now.as_ref()) => Ok(held),
+            _ => self.read_anew(path, None),
+        }
+    }
+
+    /// Reads the index of a checkout also for a handle of it, which would else read it once more.
+    pub(crate) fn share(&self, path: &Path, handle: &Repository) -> Result<(), GitError> {
+        self.read_anew(path, Some(handle)).map(|_| ())
+    }
+
+    fn read_anew(&self, path: &Path, handle: Option<&Repository>) -> Result<Rc<Seen>, GitError> {
+        let seen = loop {
+            let file = match File::open(path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+                other => Some(other.map_err(io_at("open", path))?),
+            };
+            let written = file.as_ref().and_then(|file| file.metadata().ok());
+            let mut index = read(path)?;
+            if let Some(handle) = handle {
+                handle
+                    .set_index(&mut index)
+                    .map_err(git("read the index"))?;
+            }
+            if is_same_file(written.as_ref(), fs::metadata(path).ok().as_ref()) {
+                break Rc::new(Seen {
+                    index,
+                    written,
+                    _file: file,
+                });
+            }
+        };
+        self.0
+            .borrow_mut()
+            .insert(path.to_owned(), Rc::clone(&seen));
+        Ok(seen)
+    }
+}
+
+fn is_same_file(one: Option<&fs::Metadata>, other: Option<&fs::Metadata>) -> bool {
+    let of = |meta: &fs::Metadata| {
+        let times = (meta.mtime(), meta.mtime_nsec(), meta.ctime());
+        (meta.dev(), meta.ino(), meta.size(), times)
+    };
+    one.map(of) == other.map(of)
 }
 
 /// What the index holds for a change; `changes` are all of the plan.

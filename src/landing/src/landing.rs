@@ -7,7 +7,7 @@ use crate::attempt::{Attempt, waiting};
 use crate::error::{GitError, io_at};
 use crate::forms::Forms;
 use crate::ids::{Oid, RepoPath, RunId, checked_refname};
-use crate::index::{self, Held};
+use crate::index::{self, Held, Indexes};
 use crate::journal::{Journal, Observer, Unobserved};
 use crate::locks::Locks;
 use crate::outcome::{Kept, LandError, Obstacle, Outcome, Recovered};
@@ -63,18 +63,20 @@ pub fn land(
     if tip.as_ref() != request.from {
         return moved(&repo, &plan, tip);
     }
+    let indexes = Indexes::default();
     let forms = match plan.followers().next() {
-        Some(follower) => Some(Forms::of(follower.workdir)?),
+        Some(follower) => Some(Forms::of(&follower, &indexes)?),
         None => None,
     };
     if let Some(forms) = &forms {
         forms.resolve((request.from, request.to), &mut plan.changes)?;
     }
-    note_indexes(&mut plan)?;
+    note_indexes(&mut plan, &indexes)?;
     let attempt = Attempt {
         plan: &plan,
         observer,
         is_fresh: true,
+        indexes: &indexes,
     };
     if let Some(obstacle) = attempt.compare(&repo)? {
         return Ok(waiting(obstacle, Vec::new()));
@@ -106,6 +108,7 @@ pub fn recover(
         plan,
         observer,
         is_fresh: false,
+        indexes: &Indexes::default(),
     };
     let locks = Locks::of(plan, observer);
     if let Some(commit) = Repo::at(&plan.common_dir)?.landed(plan)? {
@@ -197,22 +200,23 @@ fn moved(repo: &Repo, plan: &Plan, tip: Option<Oid>) -> Result<Outcome, LandErro
 
 /// Files that a sparse checkout leaves out are changed in the index only; what is staged already as the
 /// commit has it is not ours to take back.
-fn note_indexes(plan: &mut Plan) -> Result<(), LandError> {
+fn note_indexes(plan: &mut Plan, indexes: &Indexes) -> Result<(), LandError> {
     let changes = &plan.changes;
     for checkout in plan.checkouts.iter_mut().filter(|c| c.follows) {
         let Some(workdir) = &checkout.workdir else {
             continue;
         };
-        let index = index::read(&checkout.git_dir.join("index"))?;
+        let seen = indexes.read(&checkout.git_dir.join("index"))?;
+        let index = &seen.index;
         let is_left_out = |path: &RepoPath| {
-            index::is_skipped(&index, path)
+            index::is_skipped(index, path)
                 && fs::symlink_metadata(workdir.join(path.as_path())).is_err()
         };
         let numbered = changes.iter().enumerate();
         let left_out = numbered.filter(|(_, change)| is_left_out(&change.path));
         checkout.index_only = left_out.map(|(number, _)| number).collect();
         let numbered = changes.iter().enumerate();
-        let staged = numbered.filter(|(_, c)| index::held(&index, c, changes) == Held::New);
+        let staged = numbered.filter(|(_, c)| index::held(index, c, changes) == Held::New);
         checkout.staged_before = staged.map(|(number, _)| number).collect();
     }
     Ok(())

@@ -51,6 +51,7 @@
 
 mod attempt;
 mod branch;
+mod differences;
 pub mod error;
 mod files;
 mod forms;
@@ -67,7 +68,8 @@ mod stage;
 mod stand;
 mod worktree;
 
-pub use import::{Import, KeptAs, import, kept_reference};
+pub use differences::{MODE_TREE, TreeItem, differences};
+pub use import::{Import, import, kept_reference};
 pub use journal::{FileJournal, Journal, Observer, Record, Unobserved};
 pub use landing::{Request, clear, held_locks, land, late_edits, recover};
 pub use outcome::{Kept, LandError, Obstacle, Outcome, Recovered};

@@ -13,6 +13,8 @@ pub(crate) const MODE_FILE: u32 = 0o100_644;
 pub(crate) const MODE_EXECUTABLE: u32 = 0o100_755;
 /// A symbolic link.
 pub(crate) const MODE_LINK: u32 = 0o120_000;
+/// A submodule, which is a commit of another repository.
+pub(crate) const MODE_COMMIT: u32 = 0o160_000;
 
 /// Everything that landing one commit takes. What was done of it is never recorded: it is read
 /// from the inodes in the staging folder, so that recovery believes nothing but what it sees.

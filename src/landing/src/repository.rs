@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use git2::{ErrorCode, Repository, RepositoryOpenFlags};
 
 use crate::branch;
+use crate::differences::{MODE_TREE, TreeItem, differences};
 use crate::error::{GitError, git, io_at};
 use crate::ids::{Oid, RepoPath};
 use crate::outcome::{LandError, Obstacle};
@@ -137,32 +138,28 @@ impl Repo {
 
     /// What differs between two commits.
     pub(crate) fn changes(&self, from: Option<&Oid>, to: &Oid) -> Result<Vec<Change>, LandError> {
-        let (old, new) = (self.tree(from)?, self.tree(Some(to))?);
-        let mut options = git2::DiffOptions::new();
-        options
-            .include_typechange(true)
-            .ignore_submodules(false)
-            .ignore_filemode(false)
-            .skip_binary_check(true);
-        let diff = self
-            .inner
-            .diff_tree_to_tree(old.as_ref(), new.as_ref(), Some(&mut options))
-            .map_err(git("compare two commits"))?;
+        let tree = |commit| Ok::<_, GitError>(self.tree(commit)?.map(|tree| tree.id()));
+        let mut found = Vec::new();
+        differences(
+            &self.inner,
+            tree(from)?,
+            tree(Some(to))?,
+            &mut |path, old, new| {
+                let is_subtree = old.or(new).is_some_and(|(_, mode)| mode == MODE_TREE);
+                if !is_subtree {
+                    found.push((path.to_vec(), old, new));
+                }
+            },
+        )
+        .map_err(git("compare two commits"))?;
         let mut changes = Vec::new();
-        for delta in diff.deltas() {
-            let (old, new) = (delta.old_file(), delta.new_file());
-            let bytes = new.path_bytes().or(old.path_bytes()).unwrap_or_default();
-            let path = RepoPath::from_bytes(bytes).map_err(GitError::from)?;
-            let change = Change {
-                old: side(&path, &old)?,
-                new: side(&path, &new)?,
-                path,
-            };
-            if change.old != change.new {
-                changes.push(change);
+        for (path, old, new) in found {
+            let path = RepoPath::from_bytes(&path).map_err(GitError::from)?;
+            let (old, new) = (side(&path, old)?, side(&path, new)?);
+            if old != new {
+                changes.push(Change { path, old, new });
             }
         }
-        changes.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(changes)
     }
 
@@ -340,13 +337,13 @@ fn plain_mode(mode: u32) -> u32 {
     if mode == 0o100_664 { MODE_FILE } else { mode }
 }
 
-fn side(path: &RepoPath, file: &git2::DiffFile<'_>) -> Result<Option<Entry>, LandError> {
-    if !file.exists() || file.id().is_zero() {
+fn side(path: &RepoPath, item: Option<TreeItem>) -> Result<Option<Entry>, LandError> {
+    let Some((oid, mode)) = item else {
         return Ok(None);
-    }
-    match plain_mode(u32::from(file.mode())) {
+    };
+    match plain_mode(mode) {
         mode @ (MODE_FILE | MODE_EXECUTABLE | MODE_LINK) => Ok(Some(Entry {
-            oid: file.id().into(),
+            oid: oid.into(),
             mode,
             written: None,
         })),

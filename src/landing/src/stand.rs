@@ -19,7 +19,7 @@ use rustix::fs::Stat;
 
 use crate::error::{GitError, io_at};
 use crate::ids::RepoPath;
-use crate::index;
+use crate::index::{self, Seen};
 use crate::journal::Observer;
 use crate::plan::{Change, Entry, Follower};
 use crate::worktree::{Observed, Worktree, inode, observe};
@@ -134,18 +134,14 @@ impl<'a> Files<'a> {
         only_holds(self.follower.workdir, path, &self.deleted())
     }
 
-    /// The paths that keep a landing from beginning: whatever is neither as before nor as after.
+    /// The paths that keep a landing from beginning: whatever is neither as before nor as after. What the index
+    /// shows to be as before is not read.
     pub(crate) fn dirty(
         &self,
         stand_fits: impl Fn(Stand) -> bool,
+        seen: Option<&Seen>,
     ) -> Result<Vec<RepoPath>, GitError> {
-        let known = if stand_fits(Stand::Old) {
-            let path = self.follower.index();
-            let noted = fs::metadata(&path).ok();
-            noted.zip(Some(index::read(&path)?))
-        } else {
-            None
-        };
+        let known = seen.and_then(|seen| Some((seen.written.as_ref()?, &seen.index)));
         let mut found = Vec::new();
         for (number, change) in self.follower.file_changes() {
             let is_placed = self.is_placed(number, change);

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use git2::{ObjectType, Repository};
 use rustix::fs::{FileType, Stat};
 use sha1::{Digest, Sha1};
+use workerctl_landing::MODE_TREE;
 use workerctl_landing::ids::{Oid, RepoPath};
 
 use crate::error::{TreeError, git};
@@ -318,44 +319,27 @@ fn push_new(
 
 type Differences = BTreeMap<Vec<u8>, Option<Item>>;
 
-/// What differs between two trees; `None` where the first can no longer be read.
+/// What differs between two trees; `None` where it cannot be read, as the first may be gone.
 fn differences(
     repo: &Repository,
     from: git2::Oid,
     to: git2::Oid,
 ) -> Result<Option<Differences>, TreeError> {
-    let read = |oid: git2::Oid| {
-        (oid != empty_tree())
-            .then(|| repo.find_tree(oid))
-            .transpose()
-    };
-    let Ok(from) = read(from) else {
-        return Ok(None);
-    };
-    let fail = git("compare two trees");
-    let to = read(to).map_err(&fail)?;
-    let mut options = git2::DiffOptions::new();
-    options
-        .include_typechange(true)
-        .ignore_submodules(false)
-        .ignore_filemode(false)
-        .skip_binary_check(true);
-    let diff = repo.diff_tree_to_tree(from.as_ref(), to.as_ref(), Some(&mut options));
+    let named = |oid: git2::Oid| (oid != empty_tree()).then_some(oid);
     let mut found = Differences::new();
-    for delta in diff.map_err(fail)?.deltas() {
-        let (old, new) = (delta.old_file(), delta.new_file());
-        let path = new.path_bytes().or(old.path_bytes()).unwrap_or_default();
-        let item = (new.exists() && !new.id().is_zero()).then(|| Item {
-            oid: new.id(),
-            mode: u32::from(new.mode()),
+    let compared =
+        workerctl_landing::differences(repo, named(from), named(to), &mut |path, _, new| {
+            let item = new.map(|(oid, mode)| Item { oid, mode });
+            // A tree of that name in place of the file has entries of its own.
+            let item = item.filter(|item| item.mode != MODE_TREE);
+            let held = found.entry(path.to_vec()).or_insert(None);
+            *held = item.or(*held);
         });
-        if item.is_some() {
-            usable(path)?;
-        }
-        // A tree of that name in place of the file has entries of its own.
-        let item = item.filter(|item| item.mode != 0o040_000);
-        let held = found.entry(path.to_vec()).or_insert(None);
-        *held = item.or(*held);
+    if compared.is_err() {
+        return Ok(None);
+    }
+    for (path, _) in found.iter().filter(|(_, new)| new.is_some()) {
+        usable(path)?;
     }
     Ok(Some(found))
 }

@@ -36,6 +36,7 @@ mod model;
 mod overlay;
 mod place;
 mod pool;
+mod preload;
 mod problems;
 mod put;
 mod real;

@@ -52,6 +52,8 @@ pub(crate) struct Look<'a> {
     /// The work tree, for messages.
     pub(crate) root: &'a Path,
     follows_modes: bool,
+    /// Of each known file whether it need not be looked at.
+    unchanged: Vec<bool>,
     path: Vec<u8>,
     depth: usize,
     names: BTreeSet<String>,
@@ -73,6 +75,7 @@ impl<'a> Look<'a> {
             into,
             root,
             follows_modes: rules.follows_modes(),
+            unchanged: Vec::new(),
             path: Vec::new(),
             depth: 0,
             names: BTreeSet::new(),
@@ -83,6 +86,7 @@ impl<'a> Look<'a> {
     /// Walks the whole tree.
     pub(crate) fn all(mut self) -> Result<Found, TreeError> {
         let root = crate::place::open_root(self.root)?;
+        self.unchanged = crate::preload::unchanged(root.as_fd(), self.manifest);
         self.directory(root.as_fd(), (0, self.manifest.known.len()), false)?;
         self.found.ignored.names = self.names.into_iter().collect();
         Ok(self.found)
@@ -187,6 +191,9 @@ impl<'a> Look<'a> {
 
     /// Looks at a file of the base or of what was laid over; `false` if it is no file any more.
     fn file(&mut self, dir: BorrowedFd<'_>, name: &[u8], at: usize) -> Result<bool, TreeError> {
+        if self.unchanged.get(at) == Some(&true) {
+            return Ok(true);
+        }
         let stat = match look(dir, name) {
             Ok(stat) => stat,
             Err(Errno::NOENT) => return Ok(false),

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{
     FlockOperation, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, flock, futimens, mkdirat,
@@ -17,6 +18,24 @@ use crate::model::{Owner, SweepLimits, TreeInfo};
 use crate::place::{Gone, look, open_root};
 use crate::record;
 use crate::tree::Tree;
+
+/// How often it is tried to lock a tree again: a process that a killed engine was starting may still hold it.
+const TRIES: u32 = 200;
+
+/// How long after each try.
+const RETRY: Duration = Duration::from_millis(10);
+
+/// A lock that is held; it goes with this value.
+#[derive(Debug)]
+pub(crate) struct Held(OwnedFd);
+
+impl Drop for Held {
+    /// Unlocked by name: a process that is being started has the descriptor too until it executes its program, and
+    /// meanwhile a worker would find its tree in use and get another one, without its caches.
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
 
 /// All run trees below one directory.
 #[derive(Debug, Clone)]
@@ -104,10 +123,13 @@ impl Trees {
         if !found.is_of(owner) {
             return Err(other(found));
         }
-        let Some(lock) = self.lock(number)? else {
-            return Err(TreeError::InUse(self.dir(number)));
-        };
-        self.held(number, owner, lock)
+        for _ in 0..TRIES {
+            match self.lock(number)? {
+                Some(lock) => return self.held(number, owner, lock),
+                None => std::thread::sleep(RETRY),
+            }
+        }
+        Err(TreeError::InUse(self.dir(number)))
     }
 
     /// Every tree, by number.
@@ -207,7 +229,7 @@ impl Trees {
     }
 
     /// The lock, unless somebody holds it or the tree is gone.
-    fn lock(&self, number: u32) -> Result<Option<OwnedFd>, TreeError> {
+    fn lock(&self, number: u32) -> Result<Option<Held>, TreeError> {
         let path = self.dir(number).join("lock");
         let dir = match open_root(&self.dir(number)) {
             Ok(dir) => dir,
@@ -217,18 +239,18 @@ impl Trees {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let lock = openat(&dir, "lock", flags, Mode::RUSR | Mode::WUSR);
         let lock = match lock {
-            Ok(lock) => lock,
+            Ok(lock) => Held(lock),
             Err(Errno::NOENT) => return Ok(None),
             Err(e) => return Err(io_at("open", &path)(e)),
         };
         loop {
-            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            match flock(&lock.0, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
                 Err(Errno::WOULDBLOCK) => {}
                 Err(e) => return Err(io_at("lock", &path)(e)),
             }
             // A look at it holds it shared for a moment; a run holds it alone.
-            match flock(&lock, FlockOperation::NonBlockingLockShared) {
+            match flock(&lock.0, FlockOperation::NonBlockingLockShared) {
                 Ok(()) => std::thread::yield_now(),
                 Err(Errno::WOULDBLOCK) => return Ok(None),
                 Err(e) => return Err(io_at("lock", &path)(e)),
@@ -238,7 +260,7 @@ impl Trees {
         let at = open_root(&self.dir(number))
             .ok()
             .and_then(|dir| look(dir.as_fd(), b"lock").ok());
-        let held = rustix::fs::fstat(&lock).map_err(io_at("look at", &path))?;
+        let held = rustix::fs::fstat(&lock.0).map_err(io_at("look at", &path))?;
         let is_it = at.is_some_and(|at| at.st_ino == held.st_ino && at.st_dev == held.st_dev);
         Ok(is_it.then_some(lock))
     }
@@ -256,12 +278,7 @@ impl Trees {
     }
 
     /// A tree whose lock is held, as this owner's; `None` if it became somebody else's meanwhile.
-    fn held(
-        &self,
-        number: u32,
-        owner: &Owner<'_>,
-        lock: OwnedFd,
-    ) -> Result<Option<Tree>, TreeError> {
+    fn held(&self, number: u32, owner: &Owner<'_>, lock: Held) -> Result<Option<Tree>, TreeError> {
         let dir = self.dir(number);
         match self.owned(number)? {
             Some(found) if !found.is_of(owner) => return Ok(None),
@@ -288,7 +305,7 @@ impl Trees {
             last_access: now,
             last_modification: now,
         };
-        futimens(&lock, &times).map_err(io_at("note the use of", &dir))?;
+        futimens(&lock.0, &times).map_err(io_at("note the use of", &dir))?;
         Ok(Some(Tree::new(number, dir, &place_name(owner.name), lock)))
     }
 

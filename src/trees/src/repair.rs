@@ -32,6 +32,8 @@ pub(crate) struct Repair<'a> {
     pub(crate) gone: &'a mut Gone,
     pub(crate) observer: &'a mut Option<Observer>,
     pub(crate) modes: Modes,
+    /// Of each known file whether it need not be looked at.
+    pub(crate) unchanged: Vec<bool>,
     /// The work tree, for messages.
     pub(crate) root: &'a Path,
     /// The path of the directory that is walked, with a slash at its end.
@@ -163,6 +165,9 @@ impl Repair<'_> {
 
     /// Whether a file is as it is to be; otherwise it is gone then.
     fn file(&mut self, dir: BorrowedFd<'_>, name: &[u8], at: usize) -> Result<bool, TreeError> {
+        if self.unchanged.get(at) == Some(&true) {
+            return Ok(true);
+        }
         let stat = match look(dir, name) {
             Ok(stat) => stat,
             Err(e) => return Err(self.fail("look at", name)(e)),

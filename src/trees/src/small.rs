@@ -35,7 +35,6 @@ impl Settings {
         real: &Real,
         base: &Base<'_>,
         workdir: &Path,
-        manifest: &Manifest,
         keep: &Keep,
     ) -> Result<Self, TreeError> {
         let plain = real.settings(base.target)?;
@@ -51,9 +50,8 @@ impl Settings {
         );
         let mut exclude = read_optional(&real.common.join("info/exclude"))?;
         exclude.push(b'\n');
-        let laid = manifest.known.iter().filter(|known| known.base.is_none());
-        let hidden = laid.map(|known| known.path.as_slice()).chain(keep.paths());
-        hidden.for_each(|path| exclude_line(path, &mut exclude));
+        keep.paths()
+            .for_each(|path| exclude_line(path, &mut exclude));
         let mut alternates = Vec::new();
         for dir in real.object_directories() {
             alternates.extend_from_slice(dir.as_os_str().as_bytes());
@@ -94,8 +92,10 @@ impl Settings {
         put(&dir.join("index"), &index::encode(&attributes, &stat))
     }
 
-    /// Writes only what is hidden anew.
-    pub(crate) fn write_exclude(&self, rules: &Path) -> Result<(), TreeError> {
+    /// Hides what was laid over and is not of the base, in the rules too.
+    pub(crate) fn hide_laid(&mut self, manifest: &Manifest, rules: &Path) -> Result<(), TreeError> {
+        let laid = manifest.known.iter().filter(|known| known.base.is_none());
+        laid.for_each(|known| exclude_line(&known.path, &mut self.exclude));
         let path = rules.join("info/exclude");
         fs::write(&path, &self.exclude).map_err(io_at("write", &path))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +20,7 @@ use crate::look::{Found, Look};
 use crate::model::{Base, PathChange, RunResult, Start};
 use crate::overlay::{Layer, Source};
 use crate::place::{Gone, open_root};
+use crate::pool::Held;
 use crate::real::Real;
 use crate::repair::{Modes, Observer, Repair, step};
 use crate::result::{Commits, build_tree, case_collisions, operation, told};
@@ -36,7 +37,7 @@ pub struct Tree {
     dir: PathBuf,
     path: PathBuf,
     /// Its lock goes with it.
-    _lock: OwnedFd,
+    _lock: Held,
     /// What the last making equal left, if that was here.
     manifest: Option<Manifest>,
     /// The index as it was put there.
@@ -53,7 +54,7 @@ impl fmt::Debug for Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(number: u32, dir: PathBuf, name: &str, lock: OwnedFd) -> Self {
+    pub(crate) fn new(number: u32, dir: PathBuf, name: &str, lock: Held) -> Self {
         Self {
             number,
             path: dir.join(name),
@@ -104,9 +105,11 @@ impl Tree {
         self.make_work_tree(&mut gone)?;
         let root = open_root(&self.path)?;
         let stat = rustix::fs::fstat(&root).map_err(io_at("look at", &self.path))?;
-        let rules = self.rules_for(&real, base, &mut manifest, (&mut layer, &keep), &stat)?;
+        let mut settings = Settings::read(&real, base, &self.path, &keep)?;
+        let rules = self.rules_for(&mut settings, base, &mut manifest, &mut layer, &stat)?;
         let modes = Modes::of_process();
         let all = (0, manifest.known.len());
+        let unchanged = crate::preload::unchanged(root.as_fd(), &manifest);
         let mut repair = Repair {
             manifest: &mut manifest,
             repo: &real.repo,
@@ -116,11 +119,11 @@ impl Tree {
             gone: &mut gone,
             observer: &mut self.observer,
             modes,
+            unchanged,
             root: &self.path,
             path: Vec::new(),
         };
         repair.directory(root.as_fd(), all)?;
-        let settings = Settings::read(&real, base, &self.path, &manifest, &keep)?;
         self.renew_repository(&settings, &real, base, (&manifest, &stat), &mut gone)?;
         step(&mut self.observer, "write the record")?;
         record::write(&self.dir, &mut manifest)?;
@@ -142,15 +145,15 @@ impl Tree {
     /// record, nothing of it is believed.
     fn rules_for(
         &mut self,
-        real: &Real,
+        settings: &mut Settings,
         base: &Base<'_>,
         manifest: &mut Manifest,
-        (layer, keep): (&mut Layer, &Keep),
+        layer: &mut Layer,
         stat: &Stat,
     ) -> Result<Rules, TreeError> {
         step(&mut self.observer, "write the rules")?;
         let place = self.dir.join("rules");
-        Settings::read(real, base, &self.path, manifest, keep)?.write_rules(&place, manifest)?;
+        settings.write_rules(&place, manifest)?;
         let mut rules = Rules::open(&place, false)?;
         let mut sum = rules.limit_to(&manifest.known)?;
         if base.allow_filtered {
@@ -167,7 +170,7 @@ impl Tree {
         in_stored_form(layer, manifest, &rules)?;
         manifest.lay(&layer.items);
         // Only now it is known what is hidden.
-        Settings::read(real, base, &self.path, manifest, keep)?.write_exclude(&place)?;
+        settings.hide_laid(manifest, &place)?;
         Ok(rules)
     }
 

@@ -9,8 +9,7 @@ use std::sync::{Arc, Mutex, Weak};
 use tempfile::TempDir;
 use workerctl_landing::ids::{Oid, RunId};
 use workerctl_landing::{
-    FileJournal, Import, KeptAs, LandError, LogLine, Observer, Obstacle, Outcome, Request,
-    Unobserved, land,
+    FileJournal, Import, LandError, LogLine, Observer, Obstacle, Outcome, Request, Unobserved, land,
 };
 
 pub(crate) const RUN: &str = "01JC0000000000000000000000";
@@ -377,7 +376,6 @@ pub(crate) fn import(
     let run: RunId = RUN.parse().unwrap();
     let (from, to): (Oid, Oid) = (from.parse().unwrap(), to.parse().unwrap());
     let request = Import {
-        kept_as: KeptAs::Commit,
         repository: &dir.join("repo"),
         source: &dir.join("run/.git"),
         run: &run,

@@ -33,15 +33,34 @@ fn a_worker_gets_its_own_tree_again_and_never_one_that_is_held() {
     let listed = rig.trees().list().unwrap();
     let held: Vec<bool> = listed.iter().map(|info| info.in_use).collect();
     assert_eq!(held, [true, false, false]);
-    drop(first);
-    assert_eq!(
-        rig.trees()
-            .retake(1, &owner("a"))
-            .unwrap()
-            .unwrap()
-            .number(),
-        1
-    );
+    // What a killed engine was starting may hold it for a moment.
+    let (trees, begun) = (rig.trees(), std::sync::Barrier::new(2));
+    let retaken = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            begun.wait();
+            drop(first);
+        });
+        begun.wait();
+        trees.retake(1, &owner("a")).unwrap().unwrap().number()
+    });
+    assert_eq!(retaken, 1);
+}
+
+#[test]
+fn a_worker_gets_its_tree_again_while_processes_are_started() {
+    let rig = Rig::new();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let numbers: std::collections::BTreeSet<u32> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                std::process::Command::new("true").status().unwrap();
+            }
+        });
+        let taken = (0..2_000).map(|_| rig.take("a").number()).collect();
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        taken
+    });
+    assert_eq!(numbers.into_iter().collect::<Vec<_>>(), [1]);
 }
 
 #[test]
