@@ -101,7 +101,7 @@ impl Workspace {
         self.directory().join("state")
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.directory().join("home")
     }
 
