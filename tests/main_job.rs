@@ -30,6 +30,8 @@ mod links;
 mod misuse;
 #[path = "main_job/outputs.rs"]
 mod outputs;
+#[path = "main_job/pushes.rs"]
+mod pushes;
 #[path = "main_job/repository.rs"]
 mod repository;
 #[path = "main_job/secrets.rs"]

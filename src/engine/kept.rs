@@ -158,8 +158,7 @@ impl<'a> Kept<'a> {
     }
 
     fn branch(&self) -> &str {
-        let target = &self.tree.target;
-        target.strip_prefix("refs/heads/").unwrap_or(target)
+        self.tree.branch()
     }
 
     /// The reference that keeps it is dropped after a time, and anybody can drop it.
@@ -201,7 +200,16 @@ impl<'a> Kept<'a> {
     fn left_out(&self) -> Result<Vec<String>, Diagnostic> {
         let spec = &self.shown.spec;
         let mut notes = Vec::new();
-        match spec.plan.post_commit_hooks {
+        let mut hooks = spec.plan.post_commit_hooks;
+        if let Some(remote) = &self.tree.push {
+            // The push is the first of them.
+            hooks = hooks.saturating_sub(1);
+            let branch = self.branch();
+            notes.push(format!(
+                "`{branch}` was not pushed to `{remote}`: `git push {remote} {branch}`"
+            ));
+        }
+        match hooks {
             0 => {}
             1 => notes.push("its hook that follows a commit was not run".to_owned()),
             hooks => notes.push(format!(

@@ -94,6 +94,21 @@ pub fn default_branch(cwd: &Path) -> Result<Option<String>, GitError> {
     }
 }
 
+/// The names of the remotes.
+///
+/// # Errors
+/// The repository cannot be read.
+pub fn remotes(cwd: &Path) -> Result<Vec<String>, GitError> {
+    let handle = Handle::open(cwd)?;
+    let names = handle.repo.remotes().map_err(git("read the remotes"))?;
+    Ok(names
+        .iter()
+        .flatten()
+        .flatten()
+        .map(str::to_owned)
+        .collect())
+}
+
 /// Keeps the commit that a run starts from, whatever becomes of its branch.
 ///
 /// # Errors

@@ -31,7 +31,7 @@ pub use left_locks::{GitLockFile, clear_left_locks, git_locks};
 pub use lock::{Holder, LockOwner, RepositoryLease};
 pub use making::{
     NewCommit, branch_at, default_branch, ignored_entries, is_ignored, keep_base,
-    message_with_trailers, tree_at, write_commit,
+    message_with_trailers, remotes, tree_at, write_commit,
 };
 pub use open::{Facts, Head, locate};
 pub use patterns::PathPatterns;

@@ -143,7 +143,7 @@ impl Run {
                 | HookVerdict::Changed { message }
                 | HookVerdict::Warned { message } = verdict
                 {
-                    self.warn(format!("post-commit hook {}: {message}", due + 1));
+                    self.warn(message.clone());
                 }
                 if due + 1 < self.plan.post_commit_hooks {
                     self.state = State::Announcing { index: due + 1 };

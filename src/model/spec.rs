@@ -298,9 +298,20 @@ pub struct TreeSpec {
     pub parallel: bool,
     /// How long the landing waits for what is in its way, in milliseconds.
     pub land_wait_ms: u64,
+    /// The remote that the branch is pushed to, by the first hook that follows the landing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub push: Option<String>,
     /// Set where the run works in the checkout itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place: Option<InPlaceSpec>,
+}
+
+impl TreeSpec {
+    /// The short name of the branch.
+    pub fn branch(&self) -> &str {
+        let target = &self.target;
+        target.strip_prefix("refs/heads/").unwrap_or(target)
+    }
 }
 
 /// What a run that works in the checkout may write besides its declared outputs.

@@ -46,8 +46,8 @@ pub fn event(event: &Event) -> String {
             ..
         } => format!("attempt {attempt}, {}", counts(checks)),
         Event::BackoffElapsed { attempt } => format!("attempt {attempt} may start"),
-        Event::HookFinished { index, verdict }
-        | Event::PostCommitHookFinished { index, verdict } => hooked(*index, verdict),
+        Event::HookFinished { index, verdict } => hooked(*index, verdict),
+        Event::PostCommitHookFinished { index, verdict } => followed(*index, verdict),
         Event::CommitPrepared { oid, reference, .. } => format!("{oid} for {reference}"),
         Event::LandedLater { oid } | Event::Committed { oid, warning: None } => oid.clone(),
         Event::Committed {
@@ -82,6 +82,14 @@ fn hooked(index: u32, verdict: &HookVerdict) -> String {
         HookVerdict::Blocked { message } => format!("hook {number} blocked: {message}"),
         HookVerdict::Changed { message } => format!("hook {number} {message}"),
         HookVerdict::Warned { message } => format!("hook {number} warned: {message}"),
+    }
+}
+
+/// A hook that follows the landing is named by its message, for it may be the push.
+fn followed(index: u32, verdict: &HookVerdict) -> String {
+    match verdict {
+        HookVerdict::Warned { message } => message.clone(),
+        other => hooked(index, other),
     }
 }
 

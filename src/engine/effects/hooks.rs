@@ -57,6 +57,14 @@ impl Performer {
             Some(hook) => self.hook(work, hook, "PostCommit"),
             None => HookVerdict::Passed,
         };
+        let verdict = match verdict {
+            HookVerdict::Passed => HookVerdict::Passed,
+            HookVerdict::Blocked { message }
+            | HookVerdict::Changed { message }
+            | HookVerdict::Warned { message } => HookVerdict::Warned {
+                message: follower_failed(work, index, &message),
+            },
+        };
         Event::PostCommitHookFinished { index, verdict }
     }
 
@@ -94,7 +102,7 @@ impl Performer {
                 },
             },
             ended => HookVerdict::Warned {
-                message: match said.lines().last() {
+                message: match telling_line(&said) {
                     Some(line) => format!("{}: {line}", ended.describe()),
                     None => ended.describe(),
                 },
@@ -103,15 +111,38 @@ impl Performer {
     }
 }
 
+/// What is said of a failed hook that follows the landing; the first of them is the push, where there is one.
+fn follower_failed(work: &Work, index: u32, why: &str) -> String {
+    let tree = work.spec.tree.as_ref();
+    match tree.and_then(|tree| Some((tree.push.as_deref()?, tree.branch()))) {
+        Some((remote, branch)) if index == 0 => {
+            format!(
+                "`{branch}` was not pushed to `{remote}`: {why}; push it yourself: `git push {remote} {branch}`"
+            )
+        }
+        Some(_) => format!("post-commit hook {index}: {why}"),
+        None => format!("post-commit hook {}: {why}", u64::from(index) + 1),
+    }
+}
+
+/// The line that says why: what `git push` says of a branch that is refused, or of a remote that it cannot
+/// reach, stands before its advice.
+fn telling_line(said: &str) -> Option<&str> {
+    let why = |line: &&str| line.starts_with("! [") || line.starts_with("fatal: ");
+    said.lines()
+        .map(str::trim)
+        .find(why)
+        .or_else(|| said.lines().last())
+}
+
 /// What a command that follows the landing is told of it.
 fn landed_as(work: &Work) -> Vec<(String, String)> {
     let Some(commit) = &work.run.facts.commit else {
         return Vec::new();
     };
-    let target = work.spec.tree.as_ref().map(|tree| tree.target.as_str());
-    let branch = target.and_then(|name| name.strip_prefix("refs/heads/"));
+    let branch = work.spec.tree.as_ref().map(|tree| tree.branch().to_owned());
     let mut told = vec![("WORKERCTL_COMMIT".to_owned(), commit.clone())];
-    told.extend(branch.map(|name| ("WORKERCTL_BRANCH".to_owned(), name.to_owned())));
+    told.extend(branch.map(|name| ("WORKERCTL_BRANCH".to_owned(), name)));
     told
 }
 

@@ -265,8 +265,7 @@ fn in_the_way(obstacle: &Obstacle) -> Tried {
 
 /// The branch is elsewhere: the same change can be put on its tip, or it cannot.
 fn moved(work: &Work, tip: Option<Oid>, conflicts: &[RepoPath]) -> Result<Tried, Failure> {
-    let target = &tree_spec(work)?.target;
-    let short = target.strip_prefix("refs/heads/").unwrap_or(target);
+    let short = tree_spec(work)?.branch();
     let Some(tip) = tip else {
         let message = format!("the branch `{short}` is gone; the commit is kept");
         return Err(Failure::new(Step::Land, "branch_gone", message));

@@ -76,6 +76,9 @@ impl Intake<'_> {
                     .hint("give it a destination inside that repository, or write it in a skill of its own"));
             }
         }
+        if let Some(remote) = &self.skill.push {
+            refuse_unknown_remote(repository, remote)?;
+        }
         let (target, create) = self.target(repository)?;
         let (skill, root) = (self.skill, self.workspace_root());
         let keep = skill.keep.iter().filter_map(|path| {
@@ -100,6 +103,7 @@ impl Intake<'_> {
             // One run at a time works in a checkout.
             parallel: skill.parallel && in_place.is_none(),
             land_wait_ms: self.around.config.land_wait_ms,
+            push: skill.push.clone(),
             in_place,
         })
     }
@@ -111,10 +115,8 @@ impl Intake<'_> {
             return Ok((format!("refs/heads/{}", chosen.name), chosen.create));
         }
         if self.around.due.is_some() {
-            let found = git::default_branch(&repository.workdir).map_err(|error| {
-                let message = crate::model::diagnostic::chain(&error);
-                Diagnostic::new(Kind::Blocked, error.code(), message)
-            })?;
+            let found =
+                git::default_branch(&repository.workdir).map_err(|error| unreadable(&error))?;
             let name = match found {
                 Some(name) => Some(name),
                 None => self.first_seen(repository),
@@ -183,4 +185,31 @@ impl Intake<'_> {
         let workspace = self.around.workspace;
         std::fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned())
     }
+}
+
+/// Whoever asks for a push learns of a name that means nothing before anything runs, not after the landing.
+fn refuse_unknown_remote(repository: &Repository, remote: &str) -> Result<(), Diagnostic> {
+    let known = git::remotes(&repository.workdir).map_err(|error| unreadable(&error))?;
+    if known.iter().any(|name| name == remote) {
+        return Ok(());
+    }
+    let message = format!(
+        "`push` names `{remote}`, which is no remote of `{}`",
+        repository.workdir.display()
+    );
+    let others = if known.is_empty() {
+        String::new()
+    } else {
+        format!(", or name one of `{}`", known.join("`, `"))
+    };
+    Err(
+        Diagnostic::new(Kind::Blocked, "remote_missing", message).hint(format!(
+            "add it: `git remote add {remote} URL`{others}, or write `push: false`"
+        )),
+    )
+}
+
+fn unreadable(error: &git::GitError) -> Diagnostic {
+    let message = crate::model::diagnostic::chain(error);
+    Diagnostic::new(Kind::Blocked, error.code(), message)
 }

@@ -1,0 +1,177 @@
+//! `push`: a landed result reaches a remote, or the run says why not; the commit stays either way.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::{Value, json};
+
+use crate::workspace::Workspace;
+
+const SKILLS: &str = r#"
+  - {id: change, description: d, mutating: true, push: true, run: "echo changed >> tracked.txt"}
+  - id: in-place
+    description: d
+    mutating: true
+    isolation: in_place
+    writes: [docs/]
+    push: origin
+    run: "mkdir -p docs; echo x > docs/a.md"
+  - id: told
+    description: d
+    mutating: true
+    push: origin
+    run: "echo changed >> tracked.txt"
+    hooks: {post_commit: ["echo told >> \"$HOME/told\"", "exit 4"]}
+  - {id: mirrored, description: d, mutating: true, push: mirror, run: "echo changed >> tracked.txt"}
+"#;
+
+/// A workspace whose `origin` is a bare repository beside it.
+fn workspace() -> Workspace {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.write("workerctl.yaml", "land_wait: 1s\n");
+    workspace.commit_all("configuration");
+    workspace.git(&["init", "-q", "--bare", "../remote.git"]);
+    workspace.git(&["remote", "add", "origin", "../remote.git"]);
+    workspace
+}
+
+fn remote(workspace: &Workspace, arguments: &[&str]) -> String {
+    workspace.git(&[&["-C", "../remote.git"], arguments].concat())
+}
+
+/// The remote takes nothing from now on.
+fn refuse(workspace: &Workspace) {
+    let hook = workspace.root.join("../remote.git/hooks/pre-receive");
+    std::fs::write(&hook, "#!/bin/sh\necho not today >&2\nexit 1\n").unwrap();
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A run that succeeded: its commit, which the branch has, and what it warns of.
+fn succeeded(workspace: &Workspace, skill: &str) -> (Value, Vec<String>) {
+    let detail = workspace.json(&["run", skill]);
+    let commit = workspace.git(&["rev-parse", "main"]);
+    assert_eq!(detail["summary"]["commit"], *commit.trim(), "{detail}");
+    assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+    let warnings = detail["warnings"].as_array().unwrap().iter();
+    let warnings = warnings.map(|one| one.as_str().unwrap().to_owned());
+    let warnings = warnings.collect();
+    (detail, warnings)
+}
+
+#[test]
+fn a_landed_result_is_pushed_wherever_it_was_made() {
+    let workspace = workspace();
+    for skill in ["change", "in-place"] {
+        let (detail, warnings) = succeeded(&workspace, skill);
+        assert!(warnings.is_empty(), "{warnings:?}");
+        let tip = remote(&workspace, &["rev-parse", "main"]);
+        assert_eq!(detail["summary"]["commit"], *tip.trim());
+    }
+}
+
+#[test]
+fn a_remote_that_refuses_is_named_and_the_commit_stays() {
+    let workspace = workspace();
+    succeeded(&workspace, "change");
+    let before = remote(&workspace, &["rev-parse", "main"]);
+    refuse(&workspace);
+    let (detail, warnings) = succeeded(&workspace, "told");
+    let [pushed, hook] = warnings.as_slice() else {
+        panic!("{warnings:?}");
+    };
+    for told in [
+        "`main` was not pushed to `origin`",
+        "[remote rejected]",
+        "(pre-receive hook declined)",
+        "`git push origin main`",
+    ] {
+        assert!(pushed.contains(told), "{pushed}");
+    }
+    // Hooks of the person count from one, and run though nothing was pushed.
+    assert_eq!(hook, "post-commit hook 2: exit code 4");
+    assert!(workspace.home.join("told").exists());
+    assert_eq!(remote(&workspace, &["rev-parse", "main"]), before);
+
+    let run = detail["summary"]["run"].as_str().unwrap();
+    let shown = workspace.run(&["show", run]).stdout;
+    assert!(shown.contains(pushed), "{shown}");
+    let logged = workspace.run(&["logs", run]).stdout;
+    assert!(logged.contains("not today"), "{logged}");
+    let thread = std::fs::read_to_string(detail["thread_path"].as_str().unwrap()).unwrap();
+    let thread: Value = serde_json::from_str(&thread).unwrap();
+    let told = thread.to_string();
+    assert!(told.contains("pre-receive hook declined"), "{told}");
+    workspace.run(&["threads", "verify", run]).expect_code(0);
+
+    // What the message says helps, once the remote takes it.
+    std::fs::remove_file(workspace.root.join("../remote.git/hooks/pre-receive")).unwrap();
+    workspace.git(&["push", "-q", "origin", "main"]);
+    assert_ne!(remote(&workspace, &["rev-parse", "main"]), before);
+}
+
+#[test]
+fn a_remote_that_is_ahead_or_gone_is_named_and_the_commit_stays() {
+    let workspace = workspace();
+    succeeded(&workspace, "change");
+    workspace.git(&["clone", "-q", "../remote.git", "../other"]);
+    workspace.git(&["-C", "../other", "commit", "-q", "--allow-empty", "-m", "x"]);
+    workspace.git(&["-C", "../other", "push", "-q"]);
+    let ahead = remote(&workspace, &["rev-parse", "main"]);
+    let (_, warnings) = succeeded(&workspace, "change");
+    assert!(warnings[0].contains("! [rejected]"), "{warnings:?}");
+    assert!(warnings[0].contains("fetch first"), "{warnings:?}");
+    assert_eq!(remote(&workspace, &["rev-parse", "main"]), ahead);
+
+    workspace.git(&["remote", "set-url", "origin", "../nowhere.git"]);
+    let (_, warnings) = succeeded(&workspace, "change");
+    let told = "`main` was not pushed to `origin`: exit code 128: fatal: ";
+    assert!(warnings[0].starts_with(told), "{warnings:?}");
+    assert!(warnings[0].contains("nowhere.git"), "{warnings:?}");
+}
+
+#[test]
+fn a_name_that_is_no_remote_is_refused_before_anything_runs() {
+    let workspace = workspace();
+    let before = workspace.git(&["rev-parse", "HEAD"]);
+    for command in ["run", "render"] {
+        let done = workspace.run(&[command, "mirrored"]).expect_code(6);
+        for told in [
+            "`push` names `mirror`, which is no remote of",
+            "`git remote add mirror URL`",
+            "`origin`",
+        ] {
+            assert!(done.stderr.contains(told), "{done:?}");
+        }
+    }
+    let refused = workspace.run(&["run", "mirrored", "--json"]);
+    assert_eq!(refused.expect_code(6).refusal(), "remote_missing");
+    assert_eq!(workspace.json(&["runs"])["runs"], json!([]));
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before);
+    workspace.git(&["remote", "add", "mirror", "../remote.git"]);
+    succeeded(&workspace, "mirrored");
+}
+
+#[test]
+fn a_kept_commit_that_lands_later_is_not_pushed_and_the_reply_says_so() {
+    let workspace = workspace();
+    workspace.git(&["push", "-q", "origin", "main"]);
+    let before = remote(&workspace, &["rev-parse", "main"]);
+    workspace.write("tracked.txt", "a person's\n");
+    let detail = workspace.run(&["run", "told", "--json"]).expect_code(1);
+    let detail = detail.value();
+    let run = detail["summary"]["run"].as_str().unwrap();
+    workspace.git(&["checkout", "-q", "tracked.txt"]);
+    let landed = workspace.json(&["land", run]);
+    assert_eq!(
+        landed["notes"],
+        json!([
+            "`main` was not pushed to `origin`: `git push origin main`",
+            "its 2 hooks that follow a commit were not run"
+        ])
+    );
+    assert_eq!(remote(&workspace, &["rev-parse", "main"]), before);
+    workspace.git(&["push", "-q", "origin", "main"]);
+    assert_eq!(
+        remote(&workspace, &["rev-parse", "main"]).trim(),
+        landed["commit"]
+    );
+}
