@@ -24,6 +24,8 @@ mod in_place;
 mod in_place_killed;
 #[path = "main_job/landing.rs"]
 mod landing;
+#[path = "main_job/lent.rs"]
+mod lent;
 #[path = "main_job/links.rs"]
 mod links;
 #[path = "main_job/misuse.rs"]
@@ -42,6 +44,8 @@ mod stores;
 mod strangers;
 #[path = "main_job/surroundings.rs"]
 mod surroundings;
+#[path = "main_job/targets.rs"]
+mod targets;
 #[path = "main_job/threads.rs"]
 mod threads;
 #[path = "main_job/traces.rs"]

@@ -12,9 +12,6 @@ use super::author::Author;
 use super::open::Handle;
 use super::refs::Kept;
 
-/// Most ignored entries of a checkout that are listed.
-const IGNORED_LISTED_MAX: usize = 8;
-
 /// A commit to be made.
 #[derive(Debug)]
 pub struct NewCommit<'a> {
@@ -117,7 +114,7 @@ pub fn keep_base(cwd: &Path, run: &RunId, commit: &Oid) -> Result<(), GitError> 
     again(|| Handle::open(cwd)?.keep(run, Kept::Base, commit))
 }
 
-/// Ignored entries at the top of what the checkout holds, directories with a `/`, at most a handful.
+/// Ignored entries at the top of what the checkout holds, directories with a `/`.
 ///
 /// # Errors
 /// The repository cannot be read.
@@ -134,16 +131,17 @@ pub fn ignored_entries(workdir: &Path) -> Result<Vec<String>, GitError> {
     let found = handle.repo.statuses(Some(&mut options)).map_err(&fail)?;
     let ignored = found.iter().filter(|entry| entry.status().is_ignored());
     let names = ignored.filter_map(|entry| entry.path().ok().map(str::to_owned));
-    Ok(names.take(IGNORED_LISTED_MAX).collect())
+    Ok(names.collect())
 }
 
-/// Whether git ignores a path of a work tree, which it then is not tracked in.
+/// Whether git ignores a path of a work tree, which it then is not tracked in; the repository is named by its
+/// work tree or its git directory.
 ///
 /// # Errors
 /// The repository cannot be read.
-pub fn is_ignored(git_dir: &Path, path: &Path) -> Result<bool, GitError> {
+pub fn is_ignored(place: &Path, path: &Path) -> Result<bool, GitError> {
     let fail = git("look for ignored files");
-    let repo = exactly(git_dir)?;
+    let repo = exactly(place)?;
     let index = repo.index().map_err(&fail)?;
     if index.get_path(path, 0).is_some() {
         return Ok(false);

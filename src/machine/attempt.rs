@@ -441,10 +441,8 @@ impl Run {
 }
 
 fn describe_failed(check: &CheckRecord) -> String {
-    let why = check
-        .message
-        .clone()
-        .or_else(|| check.ended.as_ref().map(Ended::describe));
+    let ended = check.ended.as_ref().map(Ended::describe);
+    let why = ended.or_else(|| check.message.clone());
     match why {
         Some(why) => format!("check `{}` failed: {why}", check.description),
         None => format!("check `{}` failed", check.description),

@@ -19,6 +19,9 @@ use crate::model::spec::OutputKind;
 /// How many ignored files a note names.
 const IGNORED_SHOWN_MAX: usize = 5;
 
+/// How many entries of the checkout a note names.
+const LACKING_SHOWN_MAX: usize = 8;
+
 impl Performer {
     pub(super) fn record(&self, work: &Work, attempt: u32) -> Event {
         match self.recorded(work) {
@@ -43,7 +46,7 @@ impl Performer {
             let shown = paths.iter().take(CHANGES_SHOWN_MAX);
             changed = shown.map(|change| change.path.to_string()).collect();
             changed_count = u64::try_from(paths.len()).unwrap_or(u64::MAX);
-            warnings.extend(ignored_note(&result.change));
+            warnings.extend(self.ignored_note(work, &result.change)?);
             for (state, output) in outputs.iter_mut().zip(&work.spec.outputs) {
                 if output.kind == OutputKind::GitCommit {
                     state.written = result.kept.is_some() || commits.count > 0;
@@ -60,8 +63,8 @@ impl Performer {
                 }
             ) {
                 refuse(&result.change)?;
-            } else {
-                warnings.extend(lacking_note(work, &self.own_places(work)));
+            } else if matches!(work.run.facts.results.execution, StepResult::Failed { .. }) {
+                warnings.extend(self.lacking_note(work));
             }
         }
         let tree = serde_json::to_value(AttemptTree { result })
@@ -140,6 +143,70 @@ impl Performer {
             }
         }
         Ok(KeptResult { base, change, kept })
+    }
+
+    /// What was left out of the result because git ignores it, and is not put into the checkout either.
+    fn ignored_note(&self, work: &Work, change: &RunResult) -> Result<Option<String>, Failure> {
+        let outputs = output_paths(work)?;
+        let tree = self.tree(work)?;
+        let root = lock(&tree).path().to_owned();
+        let seen = &change.ignored.names;
+        let mut left = seen.clone();
+        left.retain(|name| holds_other(&root, Path::new(name.trim_end_matches('/')), &outputs));
+        let published = u64::try_from(seen.len() - left.len()).unwrap_or(u64::MAX);
+        let count = change.ignored.count.saturating_sub(published);
+        let shown = left.iter().take(IGNORED_SHOWN_MAX);
+        let shown: Vec<String> = shown.map(|name| format!("`{name}`")).collect();
+        let shown = shown.join(", ");
+        Ok(match count {
+            0 => None,
+            1 => Some(format!(
+                "1 path that git ignores was not taken over: {shown}; `keep` keeps it for the next run"
+            )),
+            _ => Some(format!(
+                "{count} paths that git ignores were not taken over: {shown}; `keep` keeps them for the next run"
+            )),
+        })
+    }
+
+    /// What the checkout has that a failed run may have missed, with the line that gives it to the next one.
+    pub(super) fn lacking_note(&self, work: &Work) -> Option<String> {
+        let spec = work.spec.tree.as_ref()?;
+        if spec.in_place.is_some() {
+            return None;
+        }
+        let (workdir, workspace) = (Path::new(&spec.workdir), Path::new(&work.spec.workspace));
+        let ours = self.own_places(work);
+        let is_lacking = |path: &String| {
+            let plain = path.trim_end_matches('/');
+            let place = workdir.join(plain);
+            let is_ours = ours
+                .iter()
+                .any(|own| own.starts_with(&place) || place.starts_with(own));
+            let is_laid = spec.laid_over.iter().any(|one| one.path == plain);
+            !is_ours && !is_laid && !spec.keep.iter().any(|kept| kept == plain)
+        };
+        // `local` is relative to the workspace, and takes paths without patterns.
+        let nameable = |path: String| {
+            let inner = workdir.join(&path).strip_prefix(workspace).ok()?.to_owned();
+            let mut inner = inner.to_str()?.to_owned();
+            if path.ends_with('/') {
+                inner.push('/');
+            }
+            let special = |c: char| c.is_control() || "*?[{}".contains(c);
+            (!inner.contains(special)).then(|| in_yaml(&inner))
+        };
+        let entries = git::ignored_entries(workdir).ok()?.into_iter();
+        let lacking = entries.filter(is_lacking).filter_map(nameable);
+        let lacking: Vec<String> = lacking.take(LACKING_SHOWN_MAX).collect();
+        if lacking.is_empty() {
+            return None;
+        }
+        Some(format!(
+            "its tree lacked what git ignores in the checkout; what it needs of that is given to it by \
+             `local: [{}]`, and what it makes itself stays with `keep`",
+            lacking.join(", ")
+        ))
     }
 
     /// Puts the change of the run on the commit that its branch has moved to.
@@ -247,51 +314,37 @@ fn commits_made(change: &RunResult) -> CommitsMade {
     }
 }
 
-/// What was left out of the result because git ignores it.
-fn ignored_note(change: &RunResult) -> Option<String> {
-    let ignored = &change.ignored;
-    if ignored.count == 0 {
-        return None;
+/// Whether there is something at a path that is none of the outputs.
+fn holds_other(root: &Path, path: &Path, outputs: &[RepoPath]) -> bool {
+    let outputs_below = || {
+        let mut outputs = outputs.iter().map(RepoPath::as_path);
+        outputs.any(|output| output != path && output.starts_with(path))
+    };
+    if outputs.iter().any(|output| output.as_path() == path) {
+        return false;
     }
-    let named = ignored.names.iter().take(IGNORED_SHOWN_MAX);
-    let named: Vec<String> = named.map(|name| format!("`{name}`")).collect();
-    let count = ignored.count;
-    let files = if count == 1 { "file" } else { "files" };
-    Some(format!(
-        "{count} {files} that git ignores were not taken over: {}; `keep:` keeps them for the next run",
-        named.join(", ")
-    ))
+    match outputs_below().then(|| std::fs::read_dir(root.join(path))) {
+        Some(Ok(mut listed)) => listed.any(|entry| {
+            let inner = entry.map(|entry| path.join(entry.file_name()));
+            inner.is_ok_and(|inner| holds_other(root, &inner, outputs))
+        }),
+        Some(Err(_)) | None => true,
+    }
 }
 
-/// What the checkout has that a failed run may have missed.
-fn lacking_note(work: &Work, ours: &[PathBuf]) -> Option<String> {
-    if !matches!(work.run.facts.results.execution, StepResult::Failed { .. }) {
-        return None;
+/// A path as it may stand in a list of a definition.
+fn in_yaml(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    let is_word = path.chars().any(|c| c.is_ascii_alphabetic())
+        && path.chars().all(is_plain)
+        && !path.starts_with('-')
+        && path.parse::<f64>().is_err()
+        && !matches!(path, "true" | "false" | "null");
+    if is_word {
+        path.to_owned()
+    } else {
+        format!("'{}'", path.replace('\'', "''"))
     }
-    let spec = work.spec.tree.as_ref()?;
-    if spec.in_place.is_some() {
-        return None;
-    }
-    let workdir = Path::new(&spec.workdir);
-    let entries = git::ignored_entries(workdir).ok()?;
-    let has = |path: &String| {
-        let plain = path.trim_end_matches('/');
-        let has_line = |line: &str| line.trim_end_matches('/') == plain;
-        let place = workdir.join(plain);
-        let is_ours = ours
-            .iter()
-            .any(|own| own.starts_with(&place) || place.starts_with(own));
-        let is_laid = spec.laid_over.iter().any(|one| has_line(&one.path));
-        is_ours || is_laid || spec.keep.iter().any(|one| has_line(one))
-    };
-    let lacking: Vec<String> = entries.into_iter().filter(|path| !has(path)).collect();
-    if lacking.is_empty() {
-        return None;
-    }
-    let listed = lacking.join(", ");
-    Some(format!(
-        "its tree lacked what git ignores in the checkout: {listed}; if it needs them, add `local: [{listed}]`"
-    ))
 }
 
 /// The commit that the branch was found at, where the result is to be put on it.

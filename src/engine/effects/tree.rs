@@ -134,15 +134,7 @@ impl Performer {
         let workdir = Path::new(&spec.workdir);
         let author = super::commit::author(work, Step::Prepare)?;
         let laid_over = laid_over(spec)?;
-        let local = laid_over.iter().filter(|one| !one.unignored);
-        let measured = workerctl_trees::measure(local);
-        if measured > LAID_OVER_BYTES_MAX {
-            let message = format!(
-                "what is laid over the base holds {measured} bytes, more than {LAID_OVER_BYTES_MAX}; \
-                 link large directories instead of copying them: `local: [{{path: …, link: true}}]`"
-            );
-            return Err(Failure::new(Step::Prepare, "local_too_large", message));
-        }
+        refuse_large(&laid_over)?;
         act(&Base {
             repository: workdir,
             target: &spec.target,
@@ -333,26 +325,61 @@ fn first_commit(
     if spec.create {
         return Ok(Ok(head.oid().cloned()));
     }
-    let short = spec
-        .target
-        .strip_prefix("refs/heads/")
-        .unwrap_or(&spec.target);
+    let short = spec.branch();
     let message = format!(
-        "there is no branch `{short}`: make it with `git branch {short}`, or write `branch: {{name: {short}, create: true}}`"
+        "there is no branch `{short}`: make it with `git branch {short}`, name another with `branch: NAME`, \
+         or let it be made: `branch: {{name: {short}, create: true}}`"
     );
     Ok(Err(Failure::new(Step::Prepare, "branch_missing", message)))
 }
 
+/// What is copied into a tree is copied for each run.
+fn refuse_large(laid_over: &[Overlay]) -> Result<(), Failure> {
+    let local = laid_over.iter().filter(|one| !one.unignored);
+    let measured = local.map(|one| (workerctl_trees::measure([one]), &one.path));
+    let measured: Vec<_> = measured.collect();
+    let total: u64 = measured.iter().map(|(bytes, _)| bytes).sum();
+    match measured.iter().max() {
+        Some((bytes, path)) if total > LAID_OVER_BYTES_MAX => {
+            let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);
+            let message = format!(
+                "`local` names {} MiB, of which `{path}` has {}; at most {} MiB are copied: \
+                 give the tree a link to it instead, `local: [{{path: {path}, link: true}}]`",
+                mebibytes(total),
+                mebibytes(*bytes),
+                mebibytes(LAID_OVER_BYTES_MAX)
+            );
+            Err(Failure::new(Step::Prepare, "local_too_large", message))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn laid_over(spec: &TreeSpec) -> Result<Vec<Overlay>, Failure> {
     let workdir = Path::new(&spec.workdir);
+    let refused = |code, message| Err(Failure::new(Step::Prepare, code, message));
     let mut found = Vec::new();
     for one in &spec.laid_over {
         let path = RepoPath::literal(&one.path)
             .map_err(|error| failure(Step::Prepare, "local", &error))?;
         let from = workdir.join(path.as_path());
-        if one.required && std::fs::symlink_metadata(&from).is_err() {
-            let message = format!("`local:` names `{}`, which is not there", from.display());
-            return Err(Failure::new(Step::Prepare, "local", message));
+        if one.required {
+            let Ok(real) = std::fs::canonicalize(&from) else {
+                let message = format!(
+                    "`local` names `{}`, which is not there: make it, or take it out of `local`",
+                    from.display()
+                );
+                return refused("local", message);
+            };
+            // A copy of what lies elsewhere would carry it past whatever keeps the run from there.
+            if !one.link && !real.starts_with(workdir) {
+                let message = format!(
+                    "`local` names `{path}`, which leads to `{}`, out of the repository: copy it into the checkout, \
+                     or say that it is a link, `local: [{{path: {path}, link: true}}]`",
+                    real.display()
+                );
+                return refused("local_outside", message);
+            }
         }
         found.push(Overlay {
             path,

@@ -34,9 +34,15 @@ impl Performer {
                 changed: false,
             };
         }
-        let ran = self.checks(work, &work.spec.checks, attempt);
+        let mut ran = self.checks(work, &work.spec.checks, attempt);
         let drift = self.drift(work, "a check", "check_changed_result", Step::Verify);
-        let is_broken = ran.iter().any(|check| check.verdict == Verdict::Failed);
+        let broken = ran
+            .iter_mut()
+            .find(|check| check.verdict == Verdict::Failed);
+        let is_broken = broken.is_some();
+        if let Some(broken) = broken {
+            broken.message = self.lacking_note(work);
+        }
         checks.extend(ran);
         // In a checkout it may have been a person: that is not taken for the run's.
         let changed = drift.is_some() && !works_in_place(work);

@@ -75,18 +75,15 @@ impl Intake<'_> {
                 return Err(Diagnostic::new(Kind::Definition, "output_in_other_repository", message)
                     .hint("give it a destination inside that repository, or write it in a skill of its own"));
             }
+            self.refuse_inner_repository(repository, output, &place)?;
         }
         if let Some(remote) = &self.skill.push {
             refuse_unknown_remote(repository, remote)?;
         }
         let (target, create) = self.target(repository)?;
-        let (skill, root) = (self.skill, self.workspace_root());
-        let keep = skill.keep.iter().filter_map(|path| {
-            let place = root.join(path);
-            let relative = place.strip_prefix(&repository.workdir).ok()?;
-            let end = if path.ends_with('/') { "/" } else { "" };
-            Some(format!("{}{end}", relative.to_str()?.trim_end_matches('/')))
-        });
+        let skill = self.skill;
+        let keep = skill.keep.iter();
+        let keep = keep.map(|path| self.inside(repository, "keep", path));
         let in_place = (skill.isolation == Some(Isolation::InPlace)).then(|| InPlaceSpec {
             writes: skill.writes.clone(),
         });
@@ -94,10 +91,10 @@ impl Intake<'_> {
             target,
             create,
             workdir: repository.workdir.to_string_lossy().into_owned(),
-            keep: keep.collect(),
+            keep: keep.collect::<Result<_, _>>()?,
             laid_over: match in_place {
                 Some(_) => Vec::new(),
-                None => self.laid_over(repository),
+                None => self.laid_over(repository)?,
             },
             stored_bytes: skill.filtered_stored,
             // One run at a time works in a checkout.
@@ -145,7 +142,9 @@ impl Intake<'_> {
         name.truncate(16);
         let directory = self.around.state_dir.join("branches");
         let file = directory.join(name);
-        if let Ok(known) = std::fs::read_to_string(&file) {
+        let known = std::fs::read_to_string(&file).unwrap_or_default();
+        // A crash may have left it empty.
+        if known.starts_with("refs/heads/") {
             return Some(known.trim_end().to_owned());
         }
         let (Head::Branch { refname, .. } | Head::Unborn { refname }) = &repository.head else {
@@ -160,24 +159,75 @@ impl Intake<'_> {
     }
 
     /// The folder of the definitions and inputs that are paths: what is there and not committed counts too.
-    fn laid_over(&self, repository: &Repository) -> Vec<LaidOver> {
+    fn laid_over(&self, repository: &Repository) -> Result<Vec<LaidOver>, Diagnostic> {
         let root = self.workspace_root();
         let workers = std::iter::once("workers".to_owned());
-        let named = workers.chain(self.input_paths());
-        let named = named.map(|path| (path, false, false));
-        let local = self.skill.local.iter();
-        let local = local.map(|entry| (entry.path.clone(), entry.link, true));
-        let inside = named.chain(local).filter_map(|(path, link, required)| {
+        let named = workers.chain(self.input_paths()).filter_map(|path| {
             let place = root.join(path);
             let relative = place.strip_prefix(&repository.workdir).ok()?;
             let path = relative.to_str()?.trim_end_matches('/').to_owned();
             (!path.is_empty()).then_some(LaidOver {
                 path,
-                link,
-                required,
+                link: false,
+                required: false,
             })
         });
-        inside.collect()
+        let mut laid_over: Vec<LaidOver> = named.collect();
+        for entry in &self.skill.local {
+            laid_over.push(LaidOver {
+                path: self.inside(repository, "local", &entry.path)?,
+                link: entry.link,
+                required: true,
+            });
+        }
+        Ok(laid_over)
+    }
+
+    /// A path of the workspace as one of the repository, which begins elsewhere where a skill works in another one.
+    fn inside(&self, repository: &Repository, key: &str, path: &str) -> Result<String, Diagnostic> {
+        let place = self.workspace_root().join(path);
+        let relative = place.strip_prefix(&repository.workdir).ok();
+        if let Some(relative) = relative.and_then(Path::to_str) {
+            return Ok(relative.trim_end_matches('/').to_owned());
+        }
+        let message = format!(
+            "`{key}: {path}` lies outside of the repository `{}` that `{}` changes",
+            repository.workdir.display(),
+            self.skill.address
+        );
+        let code = "path_in_other_repository";
+        let hint = format!("take it out of `{key}`, or set `{key}: []` for this skill");
+        Err(Diagnostic::new(Kind::Definition, code, message).hint(hint))
+    }
+
+    /// A tree has no repositories inside, so such an output would become a part of the outer one.
+    fn refuse_inner_repository(
+        &self,
+        repository: &Repository,
+        output: &str,
+        place: &Path,
+    ) -> Result<(), Diagnostic> {
+        let above = place.ancestors().skip(1);
+        let mut above = above.take_while(|at| *at != repository.workdir);
+        let Some(inner) = above.find(|at| at.join(".git").symlink_metadata().is_ok()) else {
+            return Ok(());
+        };
+        let relative = place.strip_prefix(&repository.workdir).unwrap_or(place);
+        match git::is_ignored(&repository.workdir, relative) {
+            // It is put into its place beside the landing.
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let message = format!(
+                    "the output `{output}` lies in the repository `{}`, and `{}` changes `{}`",
+                    inner.display(),
+                    self.skill.address,
+                    repository.workdir.display()
+                );
+                Err(Diagnostic::new(Kind::Definition, "output_in_other_repository", message)
+                    .hint("set `cwd` to that repository, give the output another destination, or let git ignore the repository inside"))
+            }
+            Err(error) => Err(unreadable(&error)),
+        }
     }
 
     /// The workspace without links in its path.

@@ -17,7 +17,9 @@ pub(crate) fn overlay_changed(path: &[u8]) -> ResultProblem {
     problem(
         "overlay_changed",
         format!("`{path}` was laid over the base from the checkout, and the run changed it"),
-        format!("commit `{path}` in the checkout first, or let the run leave it as it is"),
+        format!(
+            "let the run leave `{path}` as it is, or commit it in the checkout first where git does not ignore it"
+        ),
     )
 }
 
