@@ -50,3 +50,5 @@ mod targets;
 mod threads;
 #[path = "main_job/traces.rs"]
 mod traces;
+#[path = "main_job/tree_places.rs"]
+mod tree_places;

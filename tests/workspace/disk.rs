@@ -122,6 +122,12 @@ impl Small {
         while filler.write_all(&block).is_ok() {}
     }
 
+    /// Nothing can be written from now on.
+    pub(crate) fn read_only(&self) {
+        let mount = self.path().to_str().unwrap();
+        assert!(tool("mount", &["-o", "remount,ro", mount]));
+    }
+
     /// Gives the space back.
     pub(crate) fn free(&self) {
         fs::remove_file(self.path().join("filler")).unwrap();

@@ -103,7 +103,7 @@ impl GitError {
             }
             Self::Io { source, .. } if is_full(source) => "free some disk space".into(),
             Self::Io { source, .. } if is_read_only(source) => {
-                "make the repository writable for this user".into()
+                "make its place writable for this user".into()
             }
             Self::Git { source, .. } if is_damage(source) => {
                 "run `git fsck`; the repository seems to be damaged".into()

@@ -114,13 +114,9 @@ impl TreeError {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Git(GitError::Io { path, source, .. }) if self.code() == "read_only" => format!(
-                "make `{}` writable for this user, or move the state directory ({source})",
-                path.display()
-            ),
             Self::Git(error) => return error.hint(),
             Self::InsideWorkTree { .. } => {
-                "set the state directory to a place outside of every git work tree".into()
+                "move the state directory out of every git work tree, or set `XDG_STATE_HOME` to a place outside".into()
             }
             Self::InUse(_) => "wait for the other run to end".into(),
             Self::OtherOwner { .. } => "take another tree; this one is swept when unused".into(),
