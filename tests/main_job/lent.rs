@@ -27,6 +27,7 @@ const SKILLS: &str = r#"
   - {id: passes-out, description: d, mutating: true, local: [away/secret], run: "cat away/secret > out.md"}
   - {id: leads-in, description: d, mutating: true, local: [alias], run: "cat alias > out.md"}
   - {id: link-out, description: d, mutating: true, local: [{path: leads, link: true}], run: "cat leads > out.md"}
+  - {id: piped, description: d, mutating: true, local: [pipe], run: "echo x > out.md"}
   - {id: lacks, description: d, mutating: true, run: "cat .env 'odd, one/x' models/m > out.md"}
   - id: check-lacks
     description: d
@@ -36,7 +37,7 @@ const SKILLS: &str = r#"
 "#;
 
 const IGNORED: &str =
-    "/target/\n/other.d/\n.env\n/settings/\n/models/\n/leads\n/away\n/alias\n/odd*/\n";
+    "/target/\n/other.d/\n.env\n/settings/\n/models/\n/leads\n/away\n/alias\n/pipe\n/odd*/\n";
 
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
@@ -131,6 +132,17 @@ fn what_cannot_be_taken_from_the_checkout_is_named_before_the_run() {
         &detail,
         &["missing/a`, which is not there", "out of `local`"],
     );
+
+    let pipe = workspace.root.join("pipe");
+    let made = workspace.program("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let detail = workspace.run(&["run", "piped", "--json"]).expect_code(1);
+    let told = [
+        "`pipe`, which is neither a file nor",
+        "{path: pipe, link: true}",
+    ];
+    said(&detail.value(), &told);
+    std::fs::remove_file(pipe).unwrap();
 
     // Sparse, so that it takes no space.
     let large = std::fs::File::create(workspace.root.join("models/large")).unwrap();

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::workspace::Workspace;
 use crate::workspace::daemon::Daemon;
+use crate::workspace::gate::Gate;
 use crate::workspace::ledger::row;
 
 /// Fires `tick`, which says nothing of a branch, as often as `go` has run.
@@ -37,14 +38,20 @@ fn what_is_scheduled_stays_on_the_branch_on_which_it_began() {
     let daemon = Daemon::start(&workspace);
     let first = fired(&workspace, 1);
     assert_eq!(first["commit"], *tip(&workspace, "main"), "{first}");
+    // A crash may leave the note of it empty: it is made again.
+    let noted = std::fs::read_dir(workspace.state().join("branches"));
+    let noted = noted.unwrap().next().unwrap().unwrap().path();
+    std::fs::write(&noted, "").unwrap();
+    let again = fired(&workspace, 2);
+    assert_eq!(again["commit"], *tip(&workspace, "main"), "{again}");
 
     workspace.git(&["switch", "-q", "-c", "feature"]);
     let feature = tip(&workspace, "feature");
-    let second = fired(&workspace, 2);
+    let second = fired(&workspace, 3);
     assert_eq!(second["commit"], *tip(&workspace, "main"), "{second}");
     assert_eq!(tip(&workspace, "feature"), feature);
     assert_eq!(workspace.git(&["status", "--porcelain"]), "");
-    assert_eq!(workspace.read("ticks.txt").unwrap().lines().count(), 1);
+    assert_eq!(workspace.read("ticks.txt").unwrap().lines().count(), 2);
     // A person's own run is for the branch that is checked out.
     let own = workspace.json(&["run", "w/tick"]);
     assert_eq!(own["summary"]["commit"], *tip(&workspace, "feature"));
@@ -52,7 +59,7 @@ fn what_is_scheduled_stays_on_the_branch_on_which_it_began() {
     daemon.stop();
     let daemon = Daemon::start(&workspace);
     workspace.git(&["branch", "-D", "main"]);
-    let third = fired(&workspace, 3);
+    let third = fired(&workspace, 4);
     let failure = &third["outcome"]["failure"];
     assert_eq!(failure["code"], "branch_missing", "{third}");
     let message = failure["message"].as_str().unwrap();
@@ -62,7 +69,7 @@ fn what_is_scheduled_stays_on_the_branch_on_which_it_began() {
     workspace.write("workerctl.yaml", "branch: feature\n");
     workspace.commit_all("name it");
     workspace.json(&["reload"]);
-    let fourth = fired(&workspace, 4);
+    let fourth = fired(&workspace, 5);
     assert_eq!(fourth["commit"], *tip(&workspace, "feature"), "{fourth}");
     daemon.stop();
 }
@@ -157,6 +164,11 @@ const OUTPUTS: &str = r#"
     mutating: true
     interface: {outputs: [{name: r, type: markdown, destination: build/deep/r.md}]}
     run: "echo '# r' > {r}; false"
+  - id: gated
+    description: d
+    mutating: true
+    interface: {outputs: [{name: r, type: markdown, destination: build/deep/r.md}, {name: s, type: markdown, destination: s.md}]}
+    run: 'GATE; echo new > {r}; echo new > {s}'
   - id: inner
     description: d
     mutating: true
@@ -173,7 +185,7 @@ const OUTPUTS: &str = r#"
 "#;
 
 fn with_outputs() -> Workspace {
-    let workspace = Workspace::with_skills(OUTPUTS);
+    let workspace = Workspace::with_skills(&OUTPUTS.replace("GATE", &Gate::text("g")));
     let ignored = workspace.read(".gitignore").unwrap() + "/build/\n*.tmp\n";
     workspace.write(".gitignore", &ignored);
     workspace.commit_all("ignore");
@@ -216,6 +228,48 @@ fn an_ignored_output_whose_place_is_taken_is_named_and_the_commit_stays() {
     let warnings = detail["warnings"].to_string();
     assert!(warnings.contains("build/deep/r.md"), "{warnings}");
     assert_eq!(workspace.read("build/deep").unwrap(), "a person's\n");
+}
+
+#[test]
+fn an_ignored_output_is_not_kept_with_a_commit_that_lands_later_and_the_reply_says_so() {
+    let workspace = with_outputs();
+    workspace.write("workerctl.yaml", "land_wait: 1s\n");
+    workspace.commit_all("configuration");
+    workspace.write("s.md", "a person's\n");
+    let detail = workspace.run(&["run", "ignored", "--json"]).expect_code(1);
+    let run = detail.value()["summary"]["run"].clone();
+    assert!(workspace.read("build/deep/r.md").is_none());
+    std::fs::remove_file(workspace.root.join("s.md")).unwrap();
+    let landed = workspace.json(&["land", run.as_str().unwrap()]);
+    let note = "`build/deep/r.md` is ignored by git and was not kept";
+    assert_eq!(landed["notes"], json!([note]));
+    assert_eq!(workspace.read("s.md").unwrap(), "# s\n");
+    assert!(workspace.read("build/deep/r.md").is_none());
+}
+
+#[test]
+fn an_ignored_output_that_is_all_there_is_to_give_fails_the_run_where_it_cannot_be_put() {
+    let workspace = with_outputs();
+    workspace.write("build/deep", "a person's\n");
+    let alone = workspace.run(&["run", "alone", "--json"]).expect_code(1);
+    let mut gate = Gate::new(&workspace, "g");
+    let daemon = Daemon::start(&workspace);
+    let run = workspace.submit(&["w/gated"]);
+    gate.reached();
+    // The branch gets the same content meanwhile, so that nothing of the run lands.
+    workspace.write("s.md", "new\n");
+    workspace.commit_all("the same");
+    gate.pass();
+    let (code, landed_in) = workspace.wait(&run);
+    assert_eq!(code, 1);
+    for detail in [alone.value(), landed_in] {
+        let failure = &detail["summary"]["outcome"]["failure"];
+        assert_eq!(failure["code"], "output_not_published", "{detail}");
+        let message = failure["message"].as_str().unwrap();
+        assert!(message.contains("build/deep/r.md"), "{message}");
+    }
+    assert_eq!(workspace.read("build/deep").unwrap(), "a person's\n");
+    daemon.stop();
 }
 
 #[test]

@@ -44,10 +44,14 @@ impl Performer {
             Err(failure) => return Event::CommitFailed { failure },
         };
         if matches!(event, Event::Committed { .. } | Event::LandedIn { .. }) {
-            let published = self.publish_ignored(work);
-            if let (Err(failure), Event::Committed { warning, .. }) = (published, &mut event) {
-                let said = warning.take().into_iter().chain([failure.message]);
-                *warning = Some(said.collect::<Vec<_>>().join("; "));
+            match (self.publish_ignored(work), &mut event) {
+                (Ok(()), _) => {}
+                (Err(failure), Event::Committed { warning, .. }) => {
+                    let said = warning.take().into_iter().chain([failure.message]);
+                    *warning = Some(said.collect::<Vec<_>>().join("; "));
+                }
+                // As where there is nothing to commit: the output is all that the run would have given.
+                (Err(failure), _) => return Event::CommitFailed { failure },
             }
             self.end_tree(work);
         }

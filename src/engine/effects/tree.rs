@@ -371,6 +371,14 @@ fn laid_over(spec: &TreeSpec) -> Result<Vec<Overlay>, Failure> {
                 );
                 return refused("local", message);
             };
+            // A pipe or a socket has nothing that could be copied.
+            if !one.link && !real.is_file() && !real.is_dir() {
+                let message = format!(
+                    "`local` names `{path}`, which is neither a file nor a directory: say that it is a link, \
+                     `local: [{{path: {path}, link: true}}]`"
+                );
+                return refused("local", message);
+            }
             // A copy of what lies elsewhere would carry it past whatever keeps the run from there.
             if !one.link && !real.starts_with(workdir) {
                 let message = format!(
