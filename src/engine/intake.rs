@@ -36,11 +36,12 @@ const CHECKOUT: &str = "WORKERCTL_CHECKOUT";
 /// How long a push may take, in milliseconds.
 const PUSH_TIMEOUT_MS: u64 = 5 * 60 * 1_000;
 
-/// A push of the landed commit, without hooks of the repository and without anybody to ask.
+/// A push of the landed commit, without hooks of the repository and without anybody to ask: `ssh` would wait at the
+/// terminal for who does not know that it asks.
 fn push_to(remote: &str) -> String {
     let remote = remote.replace('\'', "'\\''");
     format!(
-        "GIT_TERMINAL_PROMPT=0 exec git -c core.hooksPath=/dev/null push --quiet '{remote}' \
+        "export SSH_ASKPASS=false SSH_ASKPASS_REQUIRE=force; exec git -c core.hooksPath=/dev/null push --quiet '{remote}' \
          \"$WORKERCTL_COMMIT:refs/heads/$WORKERCTL_BRANCH\""
     )
 }

@@ -21,6 +21,7 @@ const SKILLS: &str = r#"
     push: origin
     run: "echo changed >> tracked.txt"
     hooks: {post_commit: ["echo told >> \"$HOME/told\"", "exit 4"]}
+  - {id: agent, description: d, mutating: true, push: true, run: 'test -z "$SSH_AUTH_SOCK"; echo x > "out$SSH_AUTH_SOCK"', hooks: {post_commit: ['test -z "$SSH_AUTH_SOCK"']}}
   - {id: mirrored, description: d, mutating: true, push: mirror, run: "echo changed >> tracked.txt"}
 "#;
 
@@ -174,4 +175,30 @@ fn a_kept_commit_that_lands_later_is_not_pushed_and_the_reply_says_so() {
         remote(&workspace, &["rev-parse", "main"]).trim(),
         landed["commit"]
     );
+}
+
+#[test]
+fn a_push_reaches_its_remote_with_the_persons_agent_and_asks_nobody() {
+    let workspace = workspace();
+    let ssh = workspace.home.join("ssh");
+    let text = r#"#!/bin/sh
+echo "$SSH_AUTH_SOCK $SSH_ASKPASS $SSH_ASKPASS_REQUIRE" > "$HOME/asked"
+for last; do :; done
+exec sh -c "$last"
+"#;
+    std::fs::write(&ssh, text).unwrap();
+    std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let place = workspace.root.with_file_name("remote.git");
+    let url = format!("ssh://host{}", place.display());
+    workspace.git(&["remote", "set-url", "origin", &url]);
+    workspace.git(&["config", "ssh.variant", "simple"]);
+    let mut command = workspace.workerctl(&["run", "agent", "--json"]);
+    command.env("GIT_SSH", &ssh).env("SSH_AUTH_SOCK", "/agent");
+    let detail = workspace.start(&mut command).end().expect_code(0).value();
+    assert_eq!(detail["warnings"], json!([]));
+    let tip = remote(&workspace, &["rev-parse", "main"]);
+    assert_eq!(detail["summary"]["commit"], *tip.trim());
+    assert_eq!(workspace.git(&["show", "main:out"]), "x\n");
+    let asked = std::fs::read_to_string(workspace.home.join("asked")).unwrap();
+    assert_eq!(asked, "/agent false force\n");
 }

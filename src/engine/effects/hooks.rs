@@ -15,6 +15,20 @@ use crate::model::spec::HookSpec;
 use crate::process::Stdin;
 use crate::protocol::LogStream;
 
+/// What a push needs of the engine's environment to reach its remote as a person's own would. Skills and hooks do
+/// not get it: an agent with keys is for those that ask for it.
+const OF_A_PUSH: [&str; 9] = [
+    "SSH_AUTH_SOCK",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "XDG_CONFIG_HOME",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
 /// Exit code by which a hook blocks the run.
 const BLOCKS: i32 = 2;
 
@@ -23,7 +37,7 @@ impl Performer {
         let verdict = match work.spec.hooks.get(index as usize) {
             Some(hook) => match self.stand_on_result(work) {
                 Ok(()) => {
-                    let said = self.hook(work, hook, "PostToolUse");
+                    let said = self.hook(work, hook, "PostToolUse", Vec::new());
                     self.unless_changed(work, said)
                 }
                 Err(failure) => HookVerdict::Changed {
@@ -54,7 +68,19 @@ impl Performer {
 
     pub(super) fn run_post_commit_hook(&self, work: &Work, index: u32) -> Event {
         let verdict = match work.spec.post_commit.get(index as usize) {
-            Some(hook) => self.hook(work, hook, "PostCommit"),
+            Some(hook) => {
+                let mut told = landed_as(work);
+                if index == 0 && pushes(work).is_some() {
+                    let own = |name: &&str| {
+                        Some((
+                            (*name).to_owned(),
+                            self.parts.environment.get(*name)?.clone(),
+                        ))
+                    };
+                    told.extend(OF_A_PUSH.iter().filter_map(own));
+                }
+                self.hook(work, hook, "PostCommit", told)
+            }
             None => HookVerdict::Passed,
         };
         let verdict = match verdict {
@@ -68,7 +94,13 @@ impl Performer {
         Event::PostCommitHookFinished { index, verdict }
     }
 
-    fn hook(&self, work: &Work, hook: &HookSpec, name: &str) -> HookVerdict {
+    fn hook(
+        &self,
+        work: &Work,
+        hook: &HookSpec,
+        name: &str,
+        more: Vec<(String, String)>,
+    ) -> HookVerdict {
         let cwd = match self.place(work) {
             Ok(place) => place.of(&work.spec.cwd),
             Err(failure) => {
@@ -88,7 +120,7 @@ impl Performer {
                 logged_as: Some(LogStream::Check),
                 stdout_file: None,
                 noted: true,
-                more: landed_as(work),
+                more,
             },
         );
         let said = ran.stderr_tail.trim().to_owned();
@@ -111,10 +143,15 @@ impl Performer {
     }
 }
 
+/// The remote and the branch of a run whose first hook after the landing is a push.
+fn pushes(work: &Work) -> Option<(&str, &str)> {
+    let tree = work.spec.tree.as_ref()?;
+    Some((tree.push.as_deref()?, tree.branch()))
+}
+
 /// What is said of a failed hook that follows the landing; the first of them is the push, where there is one.
 fn follower_failed(work: &Work, index: u32, why: &str) -> String {
-    let tree = work.spec.tree.as_ref();
-    match tree.and_then(|tree| Some((tree.push.as_deref()?, tree.branch()))) {
+    match pushes(work) {
         Some((remote, branch)) if index == 0 => {
             format!(
                 "`{branch}` was not pushed to `{remote}`: {why}; push it yourself: `git push {remote} {branch}`"
