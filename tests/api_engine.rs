@@ -31,6 +31,8 @@ struct Api(PathBuf);
 struct Answer {
     status: u16,
     body: String,
+    /// Where the next list is.
+    next: Option<String>,
 }
 
 impl Answer {
@@ -76,7 +78,13 @@ impl Api {
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let body = body.to_owned();
-        Answer { status, body }
+        let mut lines = head.lines();
+        let link = lines.find_map(|line| {
+            line.strip_prefix("link: <")?
+                .strip_suffix(">; rel=\"next\"")
+        });
+        let next = link.map(str::to_owned);
+        Answer { status, body, next }
     }
 }
 
@@ -154,6 +162,51 @@ fn refusals_have_one_form() {
     daemon.ended();
     assert!(workspace.runs().is_empty());
     workspace.expect_no_process();
+}
+
+/// The lists of runs, each by the link of the one before it.
+fn pages(api: &Api, first: &str) -> Vec<Vec<String>> {
+    let mut found = Vec::new();
+    let mut next = Some(first.to_owned());
+    while let Some(path) = next {
+        let answer = api.ask("GET", &path, "", "");
+        let runs = answer.value();
+        let ids = runs.as_array().unwrap().iter();
+        found.push(
+            ids.map(|run| run["run"].as_str().unwrap().to_owned())
+                .collect(),
+        );
+        next = answer.next;
+    }
+    found
+}
+
+#[test]
+fn every_run_is_in_one_of_the_linked_lists_whenever_it_was_submitted() {
+    let (workspace, mut gate, daemon, api) = bed();
+    let body = json!({"skill": "w/gated"}).to_string();
+    let submit = |_| {
+        let run = api.ask("POST", "/v1/runs", "", &body).value()["run"].clone();
+        run.as_str().unwrap().to_owned()
+    };
+    let mut submitted: Vec<String> = (0..7).map(submit).collect();
+    submitted.sort();
+    submitted.reverse();
+    let listed = || {
+        let pages = pages(&api, "/v1/runs?limit=3&worker=w");
+        assert!(pages.iter().all(|page| page.len() <= 3), "{pages:?}");
+        pages.concat()
+    };
+    assert_eq!(listed(), submitted);
+    for run in submitted.iter().rev() {
+        assert_eq!(gate.reached().0, *run);
+        // Some have ended now, and the others have not.
+        assert_eq!(listed(), submitted);
+        gate.pass();
+        assert_eq!(workspace.wait(run).0, 0);
+    }
+    assert_eq!(listed(), submitted);
+    daemon.stop();
 }
 
 /// Clients at once that the server lets watch, and more of them one after the other than any bound.

@@ -18,6 +18,7 @@ use super::intake::{self, BodyLimits, Checked};
 use super::mcp::{self, Mounted};
 use super::metrics;
 use super::operation::Operation;
+use super::paths;
 use super::reply::{self, Refusal};
 use super::server::{Identity, Limits, Notices, Waiting};
 use crate::engine::ENDED_OPEN;
@@ -310,8 +311,25 @@ async fn search(operation: Operation, desk: &Desk, uri: &Uri) -> Result<Response
             })
             .await
         }
-        _ => found(operation, desk, uri, |c, query: &RunsQuery| c.runs(query)).await,
+        _ => list_runs(desk, uri).await,
     }
+}
+
+/// Runs, newest first, and where the next list of them is.
+async fn list_runs(desk: &Desk, uri: &Uri) -> Result<Response, Refusal> {
+    let mut query: RunsQuery = intake::query(uri)?;
+    query.check()?;
+    let asked = query.clone();
+    let asked = desk.ask(Operation::ListRuns, move |control| control.runs(&asked));
+    let runs = asked.await?;
+    query.before = runs.last().map(|last| last.run);
+    let mut response = answered(Ok(runs))?;
+    if query.before.is_some()
+        && let Ok(link) = HeaderValue::try_from(format!("<{}>; rel=\"next\"", paths::runs(&query)))
+    {
+        response.headers_mut().insert(header::LINK, link);
+    }
+    Ok(response)
 }
 
 /// Engine and schedules, for a monitoring system.

@@ -15,7 +15,7 @@ use crate::protocol::{
 };
 
 /// Statuses that any request may be answered with, and what they mean.
-const REFUSALS: [(&str, &str); 13] = [
+const REFUSALS: [(&str, &str); 14] = [
     ("400", "the request is wrong"),
     (
         "403",
@@ -33,6 +33,10 @@ const REFUSALS: [(&str, &str); 13] = [
     (
         "503",
         "refused for now; the same request can succeed after `Retry-After` seconds",
+    ),
+    (
+        "504",
+        "it did not end in time; what it asked for may still happen",
     ),
     ("507", "no space is left for the store"),
 ];

@@ -25,6 +25,7 @@ pub(super) fn runs(query: &RunsQuery) -> String {
             ("outcome", query.outcome.clone()),
             ("since_ms", number(query.since_ms)),
             ("until_ms", number(query.until_ms)),
+            ("before", query.before.map(|run| run.to_string())),
             ("limit", Some(query.limit.to_string())),
         ],
     )

@@ -1,5 +1,6 @@
 //! Reads: runs from the published view and the store, lines from thread logs. The core loop has no part in it.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -86,6 +87,7 @@ pub(super) fn runs(
         some => (some as usize).min(LIMIT_MAX),
     };
     let live = view.runs();
+    let known: HashSet<RunId> = live.iter().map(|shown| shown.spec.run).collect();
     let mut found: Vec<RunSummary> = live
         .iter()
         .rev()
@@ -96,12 +98,11 @@ pub(super) fn runs(
     let oldest = query.since_ms.unwrap_or(i64::MIN);
     let mut from_store = 0;
     store
-        .summaries(None, &mut |summary| {
+        .summaries(query.before, &mut |summary| {
             if summary.submitted_at.millis() < oldest {
                 return ControlFlow::Break(());
             }
-            let known = live.iter().any(|shown| shown.spec.run == summary.run);
-            if !known && wanted(&summary, query) {
+            if !known.contains(&summary.run) && wanted(&summary, query) {
                 found.push(summary);
                 from_store += 1;
             }
@@ -165,6 +166,7 @@ fn wanted(summary: &RunSummary, query: &RunsQuery) -> bool {
         })
         && query.since_ms.is_none_or(|since| at >= since)
         && query.until_ms.is_none_or(|until| at < until)
+        && query.before.is_none_or(|before| summary.run < before)
 }
 
 /// One run in full.

@@ -377,11 +377,12 @@ pub(super) fn slots(
         some => (some as usize).min(SLOTS_MAX),
     };
     let mut found = Vec::new();
+    let mut since = query.since_ms.unwrap_or(i64::MIN);
     for id in wanted(desk, store, query)? {
         let mut taken = 0;
         let mut take = |row: Result<SlotRow, Unreadable>| {
             let row = shown(&id, row);
-            if query.since_ms.is_some_and(|since| row.to.millis() < since) || taken == limit {
+            if row.to.millis() < since || taken == limit {
                 return ControlFlow::Break(());
             }
             taken += 1;
@@ -391,9 +392,12 @@ pub(super) fn slots(
         store
             .slots(&id, None, &mut take)
             .map_err(|error| unreadable(&error))?;
+        // Of many schedules only what may be among the newest of all is held.
+        if found.len() >= 2 * limit {
+            since = keep_newest(&mut found, limit).unwrap_or(since).max(since);
+        }
     }
-    found.sort_by_key(|row| std::cmp::Reverse(row.to));
-    found.truncate(limit);
+    keep_newest(&mut found, limit);
     let catalog = desk.definitions.current();
     for row in &mut found {
         let all = &catalog.schedules;
@@ -402,6 +406,13 @@ pub(super) fn slots(
         row.timezone = defined.map(|one| one.timezone.to_string());
     }
     Ok(found)
+}
+
+/// Keeps the newest rows, newest first; says when the last of them ended, in milliseconds since the epoch.
+fn keep_newest(rows: &mut Vec<SlotView>, limit: usize) -> Option<i64> {
+    rows.sort_by_key(|row| std::cmp::Reverse(row.to));
+    rows.truncate(limit);
+    rows.last().map(|row| row.to.millis())
 }
 
 /// Ids whose rows are wanted; a schedule whose definition has gone still has its rows.

@@ -61,8 +61,12 @@ pub struct RunsQuery {
     /// Only submitted before this instant, milliseconds since the epoch.
     #[serde(default)]
     pub until_ms: Option<i64>,
+    /// Only older than this run: the last one of a list, for the next.
+    #[serde(default)]
+    pub before: Option<RunId>,
     /// At most this many; 0: 20; at most 10,000.
     #[serde(default)]
+    #[schemars(range(max = 10_000))]
     pub limit: u32,
 }
 
@@ -98,6 +102,7 @@ pub struct LogsQuery {
     pub from: u64,
     /// At most this many lines; 0: 10,000.
     #[serde(default)]
+    #[schemars(range(max = 10_000))]
     pub limit: u32,
 }
 

@@ -178,6 +178,7 @@ pub struct SchedulesQuery {
     /// Only those whose ids come after this one.
     pub after: Option<String>,
     /// At most this many; 0: 1,000, which is the most.
+    #[schemars(range(max = 1_000))]
     pub limit: u32,
 }
 

@@ -69,6 +69,7 @@ impl Filter {
             outcome: self.outcome.clone(),
             since_ms: instant(&self.since)?,
             until_ms: instant(&self.until)?,
+            before: None,
             limit: self.limit,
         };
         if let (Some(since), Some(until)) = (query.since_ms, query.until_ms)
