@@ -35,10 +35,6 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
         let prepared = first.iter().find(|(step, _)| step == "prepared");
         let (mutating, steps) = mutating_ms(&control, RUNS);
         let in_place = whole_ms(&control, "w0/place", RUNS);
-        let (sync, index) = (
-            1e3 * sync_seconds(&workspace.home(), RUNS),
-            index_ms(&workspace),
-        );
         let status = status_ms(&workspace);
         daemon.end();
         let told: Vec<String> = steps
@@ -67,14 +63,7 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
             Target::AtMost(2.0),
             &format!("{first_ms:.0} ms of {added:.0} ms"),
         );
-        let least = plain + 2.0 * sync + index;
-        report.add(
-            &format!("`in_place`, one output, against a run without, two syncs and its index, {files} files"),
-            in_place / least,
-            "x",
-            Target::AtMost(1.3),
-            &format!("{in_place:.0} ms of {plain:.0} + 2 x {sync:.1} + {index:.0} ms"),
-        );
+        tell_in_place(report, &workspace, files, (plain, in_place));
         let beyond = mutating - plain;
         if files <= SMALL_FILES {
             report.add(
@@ -97,6 +86,26 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
             &format!("{beyond:.0} ms of {:.0} ms", LOOKS * status),
         );
     }
+}
+
+/// A run in the checkout against a run without changes, what it has to sync, and the index.
+fn tell_in_place(
+    report: &mut Report,
+    workspace: &Workspace,
+    files: usize,
+    (plain, in_place): (f64, f64),
+) {
+    let sync = 1e3 * sync_seconds(&workspace.home(), RUNS);
+    let index = index_ms(workspace);
+    report.add(
+        &format!(
+            "`in_place`, one output, against a run without, two syncs and its index, {files} files"
+        ),
+        in_place / (plain + 2.0 * sync + index),
+        "x",
+        Target::AtMost(1.3),
+        &format!("{in_place:.0} ms of {plain:.0} + 2 x {sync:.1} + {index:.0} ms"),
+    );
 }
 
 /// The median of looks of git at a work tree that it knows.

@@ -6,10 +6,9 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, any, on};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -18,14 +17,14 @@ use super::intake::{self, BodyLimits, Checked};
 use super::mcp::{self, Mounted};
 use super::metrics;
 use super::operation::Operation;
-use super::paths;
 use super::reply::{self, Refusal};
+use super::search;
 use super::server::{Identity, Limits, Notices, Waiting};
 use crate::engine::ENDED_OPEN;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{
-    API_VERSION, BackfillQuery, CancelRequest, Control, LogsQuery, PauseRequest, ResolveRequest,
-    ResumeRequest, RunsQuery, SchedulesQuery, SlotsQuery, SubmitRequest, Submitted, TriggerRequest,
+    API_VERSION, CancelRequest, Control, LogsQuery, PauseRequest, ResolveRequest, ResumeRequest,
+    SchedulesQuery, SubmitRequest, Submitted, TriggerRequest,
 };
 
 /// Code of a refusal by an engine that is still recovering.
@@ -253,7 +252,7 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         Operation::Metrics => measured(desk).await,
         Operation::Workers => answered(desk.ask(operation, |control| control.workers()).await),
         Operation::Schedules | Operation::Slots | Operation::Backfill | Operation::ListRuns => {
-            search(operation, desk, &query).await
+            search::search(operation, desk, &query).await
         }
         Operation::ShowRun => answered(desk.ask(operation, move |control| control.run(&run)).await),
         Operation::Diff => {
@@ -293,45 +292,6 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
     }
 }
 
-/// Answers what is asked for by a query.
-async fn search(operation: Operation, desk: &Desk, uri: &Uri) -> Result<Response, Refusal> {
-    match operation {
-        Operation::Schedules => {
-            found(operation, desk, uri, |c, query: &SchedulesQuery| {
-                c.schedules(query)
-            })
-            .await
-        }
-        Operation::Slots => {
-            found(operation, desk, uri, |c, query: &SlotsQuery| c.slots(query)).await
-        }
-        Operation::Backfill => {
-            found(operation, desk, uri, |c, query: &BackfillQuery| {
-                c.backfill(query)
-            })
-            .await
-        }
-        _ => list_runs(desk, uri).await,
-    }
-}
-
-/// Runs, newest first, and where the next list of them is.
-async fn list_runs(desk: &Desk, uri: &Uri) -> Result<Response, Refusal> {
-    let mut query: RunsQuery = intake::query(uri)?;
-    query.check()?;
-    let asked = query.clone();
-    let asked = desk.ask(Operation::ListRuns, move |control| control.runs(&asked));
-    let runs = asked.await?;
-    query.before = runs.last().map(|last| last.run);
-    let mut response = answered(Ok(runs))?;
-    if query.before.is_some()
-        && let Ok(link) = HeaderValue::try_from(format!("<{}>; rel=\"next\"", paths::runs(&query)))
-    {
-        response.headers_mut().insert(header::LINK, link);
-    }
-    Ok(response)
-}
-
 /// Engine and schedules, for a monitoring system.
 async fn measured(desk: &Desk) -> Result<Response, Refusal> {
     let text = desk
@@ -342,23 +302,6 @@ async fn measured(desk: &Desk) -> Result<Response, Refusal> {
         .await?;
     let kind = metrics::CONTENT_TYPE;
     Ok(reply::bytes_of(StatusCode::OK, kind, Bytes::from(text)))
-}
-
-/// Answers a search with what its query names.
-async fn found<Q, T>(
-    operation: Operation,
-    desk: &Desk,
-    uri: &Uri,
-    search: fn(&dyn Control, &Q) -> Result<T, Diagnostic>,
-) -> Result<Response, Refusal>
-where
-    Q: DeserializeOwned + Checked + Send + 'static,
-    T: Serialize + Send + 'static,
-{
-    let query: Q = intake::query(uri)?;
-    query.check()?;
-    let asked = desk.ask(operation, move |control| search(control, &query));
-    answered(asked.await)
 }
 
 /// Pauses a schedule, lets it go on, or runs it.
@@ -488,7 +431,7 @@ pub(super) fn starting() -> Diagnostic {
         .hint("try again in a second")
 }
 
-fn answered<T: Serialize>(answer: Result<T, Refusal>) -> Result<Response, Refusal> {
+pub(super) fn answered<T: Serialize>(answer: Result<T, Refusal>) -> Result<Response, Refusal> {
     Ok(reply::json(StatusCode::OK, &answer?))
 }
 

@@ -19,6 +19,7 @@ mod openapi;
 mod operation;
 mod paths;
 mod reply;
+mod search;
 mod sensors;
 mod server;
 mod socket;
