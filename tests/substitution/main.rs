@@ -7,6 +7,7 @@
     reason = "everything here is a test, also what several tests share"
 )]
 
+mod interpreters;
 mod random;
 mod values;
 

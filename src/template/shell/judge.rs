@@ -164,10 +164,21 @@ impl Judge<'_> {
                 .and_then(|c| c.iter().find_map(|roles| roles.reads_code))
         };
         let mut piped = Vec::new();
+        let mut printed: Vec<(&Range<usize>, &'static str)> = Vec::new();
         for (left, right) in &self.reading.pipes {
-            let Some(remedy) = reader(right) else {
-                continue;
-            };
+            printed.extend(reader(right).map(|remedy| (left, remedy)));
+        }
+        // `sh -c "$(echo …)"`, `sh <(echo …)`: what is printed inside the word is the program.
+        for (command, roles) in self.reading.commands.iter().zip(commands) {
+            for (word, role) in command.words.iter().zip(&roles.of) {
+                let remedy = match role {
+                    Role::Code(remedy) => Some(*remedy),
+                    _ => roles.reads_code.filter(|_| word.is_process()),
+                };
+                printed.extend(remedy.map(|remedy| (&word.inner, remedy)));
+            }
+        }
+        for (left, remedy) in printed {
             for index in left.clone().filter(|i| commands[*i].prints) {
                 let words = self.reading.commands[index].words.iter().skip(1);
                 piped.extend(words.flat_map(Word::slots).map(|slot| (slot, remedy)));

@@ -29,6 +29,9 @@ pub(super) const PREFIXES: &[(&str, &[&str], usize)] = &[
     ("unshare", &["-S", "-G", "-R", "-w"], 0),
     ("setpriv", &["--reuid", "--regid", "--groups"], 0),
     ("strace", &["-o", "-e", "-p", "-s", "-u", "-E", "-P"], 0),
+    ("prlimit", &["-p", "--pid", "-o", "--output"], 0),
+    ("ssh-agent", &["-a", "-t", "-E", "-O", "-P"], 0),
+    ("faketime", &[], 1),
     ("chronic", &[], 0),
     ("unbuffer", &[], 0),
     ("fakeroot", &[], 0),
@@ -141,6 +144,8 @@ pub(super) const BUILTINS: &[&str] = &[
     "continue",
     "mapfile",
     "readarray",
+    "compgen",
+    "complete",
     "shopt",
     "kill",
 ];

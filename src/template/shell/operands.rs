@@ -2,7 +2,7 @@
 
 use super::lists::{BUILTINS, OPTION_OPERANDS, PREFIXES, WRAPPERS};
 use super::reading::Word;
-use super::tools::{Input, Operands, TOOLS, Tool, base, tool};
+use super::tools::{Input, Operands, TOOLS, Tool, UNKNOWN, base, tool};
 
 /// Deepest chain of commands that run commands.
 const CHAIN_MAX: usize = 16;
@@ -137,7 +137,10 @@ impl Walk<'_> {
                 return;
             }
             None if shell => "sh".to_owned(),
-            None => String::new(),
+            None => {
+                self.roles.external = true;
+                return self.tool(&UNKNOWN, "", at);
+            }
         };
         self.roles.external = !BUILTINS.contains(&name.as_str());
         if chain == 0 {
@@ -157,13 +160,22 @@ impl Walk<'_> {
         } else {
             self.plain(&name, at, chain);
         }
-        if WRAPPERS.contains(&name.as_str()) {
+        if self.roles.external && !ends_in_data(&name) {
+            let wraps = WRAPPERS.contains(&name.as_str());
             let runs = |j: &usize| {
-                self.fixed(*j)
-                    .filter(|w| !BUILTINS.contains(w) && !SHELL_WORDS.contains(w))
-                    .is_some_and(|w| {
-                        tool(w).is_some() || PREFIXES.iter().any(|(n, ..)| *n == base(w))
-                    })
+                let inner = self
+                    .fixed(*j)
+                    .filter(|w| !BUILTINS.contains(w) && !SHELL_WORDS.contains(w));
+                // Whatever the command is: an interpreter and its option for a program are one.
+                let gives = |t: &Tool| {
+                    let next = self.words.get(j + 1).filter(|w| w.lead().starts_with('-'));
+                    let code = |w| matches!(flag(t, w), Flag::CodeHere | Flag::CodeNext);
+                    t.operands == Operands::Script && next.is_some_and(code)
+                };
+                inner.is_some_and(|w| {
+                    let prefix = PREFIXES.iter().any(|(n, ..)| *n == base(w));
+                    tool(w).is_some_and(|t| wraps || gives(t)) || (wraps && prefix)
+                })
             };
             if let Some(inner) = (at + 1..self.words.len()).find(runs) {
                 self.command(inner, chain - 1);
@@ -307,7 +319,8 @@ impl Walk<'_> {
             Flag::FileNext => {
                 seen.gives(true);
                 seen.i += 1;
-                seen.from_input |= matches!(self.fixed(seen.i), Some("-" | "/dev/stdin"));
+                seen.from_input |= matches!(self.fixed(seen.i), Some("-" | "/dev/stdin"))
+                    || self.words.get(seen.i).is_some_and(Word::is_process);
                 self.set(seen.i, Role::Operand);
             }
             Flag::FileHere(file) => {
@@ -339,7 +352,9 @@ impl Walk<'_> {
     fn operand(&mut self, tool: &'static Tool, name: &str, seen: &mut Seen) -> bool {
         seen.operands += 1;
         let reads = tool.input == Input::WithoutProgram || tool.names.contains(&"source");
-        seen.from_input |= reads && matches!(self.fixed(seen.i), Some("-" | "/dev/stdin"));
+        let piped = self.words[seen.i].is_process() && seen.operands == 1;
+        let standard = matches!(self.fixed(seen.i), Some("-" | "/dev/stdin"));
+        seen.from_input |= reads && (standard || piped);
         let assigns = matches!(tool.names.first(), Some(&("awk" | "make")))
             && self.words[seen.i].lead().contains('=')
             && (seen.operands > 1 || seen.program == Program::Given || name.ends_with("make"));
@@ -364,7 +379,10 @@ impl Walk<'_> {
         let reads = match tool.input {
             _ if seen.from_input => true,
             Input::Data => false,
-            Input::WithoutProgram => seen.program != Program::Given && seen.operands == 0,
+            Input::WithoutProgram => {
+                let program = 1 + usize::from(tool.operands == Operands::Second);
+                seen.program != Program::Given && seen.operands < program
+            }
             Input::WithoutOption if tool.operands == Operands::AfterFirst => {
                 // A remote command of its own reads the input, unless it is an interpreter.
                 let mut rest = self.words.iter().skip(at + 1).filter_map(Word::fixed);
@@ -388,21 +406,6 @@ impl Walk<'_> {
         }
     }
 
-    /// The words of a subcommand or a script, which may have options of its own.
-    fn arguments(&mut self, name: &str, from: usize, tool: &'static Tool) {
-        self.behind_options(name, from);
-        if tool.names.contains(&"git") {
-            for i in from..self.words.len() {
-                let lead = self.words[i].lead();
-                let flag = lead.split('=').next().unwrap_or_default();
-                if flag.starts_with("--") && tool.code.contains(&flag) {
-                    let next = usize::from(!lead.contains('='));
-                    self.set(i + next, Role::Code(tool.remedy));
-                }
-            }
-        }
-    }
-
     /// Marks the words behind `--` or behind an option that takes one.
     pub(super) fn behind_options(&mut self, name: &str, from: usize) {
         let known = OPTION_OPERANDS
@@ -421,6 +424,11 @@ impl Walk<'_> {
             ended |= self.fixed(i) == Some("--");
         }
     }
+}
+
+/// Whether the words of this command are its own: an interpreter's arguments, or a search's.
+fn ends_in_data(name: &str) -> bool {
+    !WRAPPERS.contains(&name) && (tool(name).is_some() || matches!(name, "find" | "grep" | "curl"))
 }
 
 /// Whether `lead` is a cluster of short options that has `letter` in it.

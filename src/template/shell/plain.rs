@@ -1,6 +1,8 @@
 //! Builtins and commands whose words have roles that no table says.
 
 use super::operands::{Role, Walk, roles_within};
+use super::reading::Word;
+use super::tools::{GIT_RUNS, Tool};
 
 impl Walk<'_> {
     /// A command that is not in the table.
@@ -30,6 +32,11 @@ impl Walk<'_> {
     }
 
     fn declaration(&mut self, at: usize) {
+        let flags = |letter| {
+            let mut words = self.words.iter().skip(at + 1).map(Word::lead);
+            words.any(|w| w.starts_with('-') && !w.starts_with("--") && w.contains(letter))
+        };
+        let (computes, refers) = (flags('i'), flags('n'));
         for i in at + 1..self.words.len() {
             let word = &self.words[i];
             let lead = word.lead().to_owned();
@@ -40,7 +47,14 @@ impl Walk<'_> {
                 Some((name, _)) => {
                     let name = name.trim_end_matches('+').to_owned();
                     self.roles.sets.push((name.clone(), i));
-                    self.set(i, Role::Assigned(name));
+                    let role = match (computes, refers) {
+                        (true, _) => Role::Code(
+                            "declare the variable without `-i`: bash runs what it finds in a number",
+                        ),
+                        (_, true) => Role::VariableName,
+                        _ => Role::Assigned(name),
+                    };
+                    self.set(i, role);
                 }
                 None => self.set(i, Role::VariableName),
             }
@@ -50,10 +64,19 @@ impl Walk<'_> {
     fn names(&mut self, command: &str, at: usize) {
         for i in at + 1..self.words.len() {
             let before = self.fixed(i - 1).unwrap_or_default();
+            if before == "-C" {
+                self.set(
+                    i,
+                    Role::Code("name a function of the text behind `-C`, which bash runs"),
+                );
+                continue;
+            }
+            let is_bare = before == "-t" && command != "read";
             let operand = command != "unset"
+                && !is_bare
                 && (matches!(
                     before,
-                    "-p" | "-d" | "-n" | "-N" | "-t" | "-u" | "-i" | "-c" | "-C" | "-O" | "-s"
+                    "-p" | "-d" | "-n" | "-N" | "-t" | "-u" | "-i" | "-c" | "-O" | "-s"
                 ) || (command == "getopts" && i != at + 2));
             if operand {
                 self.set(i, Role::Operand);
@@ -140,5 +163,29 @@ impl Walk<'_> {
             i = end;
         }
         self.roles.external = true;
+    }
+
+    /// The words of a subcommand or a script, which may have options of its own.
+    pub(super) fn arguments(&mut self, name: &str, from: usize, tool: &'static Tool) {
+        self.behind_options(name, from);
+        if tool.names.contains(&"git") {
+            let verb = self.fixed(from - 1).unwrap_or_default().to_owned();
+            let mut runs = false;
+            for i in from..self.words.len() {
+                let lead = self.words[i].lead();
+                let flag = lead.split('=').next().unwrap_or_default();
+                let short = match verb.as_str() {
+                    "rebase" | "difftool" => flag.starts_with("-x"),
+                    "grep" => flag.starts_with("-O"),
+                    "clone" => matches!(flag, "-c" | "-u" | "--config"),
+                    _ => false,
+                };
+                if runs || short || (flag.starts_with("--") && tool.code.contains(&flag)) {
+                    let here = runs || self.words[i].has_slot() || lead.contains('=');
+                    self.set(i + usize::from(!here), Role::Code(tool.remedy));
+                }
+                runs |= GIT_RUNS.iter().any(|[v, w]| *v == verb && *w == lead);
+            }
+        }
     }
 }

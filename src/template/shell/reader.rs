@@ -337,11 +337,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes that the direct placeholders of `word` are read from standard input by `into`.
+    /// Notes that the placeholders of `word`, and what its substitutions print, are read from standard input by `into`.
     pub(super) fn feeds(&mut self, word: &Word, into: Range<usize>) {
         let slots: Vec<_> = word.slots().collect();
         if !slots.is_empty() {
+            let into = into.clone();
             self.out.feeds.push(Feed { slots, into });
+        }
+        if !word.inner.is_empty() {
+            self.out.pipes.push((word.inner.clone(), into));
         }
     }
 }

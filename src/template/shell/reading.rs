@@ -96,6 +96,8 @@ pub(crate) struct Word {
     pub(crate) parts: Vec<Part>,
     /// Whether anything in it is quoted.
     pub(crate) quoted: bool,
+    /// The commands inside its substitutions, as numbers in [`Reading::commands`].
+    pub(crate) inner: Range<usize>,
 }
 
 impl Word {
@@ -120,6 +122,11 @@ impl Word {
         self.parts.iter().any(
             |part| matches!(part, Part::Dynamic(raw) if raw.trim_matches(['$', '{', '}']) == name),
         )
+    }
+
+    /// Whether the word is `<(…)`.
+    pub(crate) fn is_process(&self) -> bool {
+        matches!(self.parts.first(), Some(Part::Dynamic(raw)) if raw.starts_with("<("))
     }
 
     /// The text before the first expansion.

@@ -48,7 +48,11 @@ impl Reader<'_> {
                     return self.only_in_bash("`<(…)` is not read by every `sh`");
                 }
                 self.blanks();
-                self.placed_word(Place::Redirect).map(drop)
+                let word = self.placed_word(Place::Redirect)?;
+                if word.is_process() && !word.inner.is_empty() {
+                    self.out.pipes.push((word.inner, into.clone()));
+                }
+                Ok(())
             }
         }
     }
@@ -103,6 +107,7 @@ impl Reader<'_> {
                 self.placed(place, |reader| reader.scan_to(end))?;
             } else {
                 let mut word = Word::default();
+                let commands = self.out.commands.len();
                 self.nested(|reader| {
                     reader.within(end, |reader| {
                         reader.placed(Place::HereDoc, |reader| {
@@ -113,6 +118,7 @@ impl Reader<'_> {
                         })
                     })
                 })?;
+                word.inner = commands..self.out.commands.len();
                 self.feeds(&word, pending.into.clone());
             }
             self.at = next;

@@ -248,6 +248,9 @@ pub(super) const TOOLS: &[Tool] = &[
             "parallel",
             "rush",
             "hyperfine",
+            "tmux",
+            "screen",
+            "socat",
         ],
         operands: Operands::All,
         remedy: "run the command itself: what these words say is read a second time",
@@ -360,6 +363,13 @@ pub(super) const TOOLS: &[Tool] = &[
             "--upload-pack",
             "--receive-pack",
             "--exec",
+            "--extcmd",
+            "--open-files-in-pager",
+            "--tree-filter",
+            "--index-filter",
+            "--msg-filter",
+            "--env-filter",
+            "--commit-filter",
         ],
         takes: &["-C"],
         operands: Operands::Script,
@@ -374,16 +384,69 @@ pub(super) const TOOLS: &[Tool] = &[
         ..NONE
     },
     Tool {
-        names: &[
-            "crontab", "at", "batch", "ed", "bc", "dc", "gnuplot", "m4", "tclsh", "ghci",
-        ],
-        operands: Operands::Data,
+        names: &["crontab", "dc", "gnuplot", "m4", "tclsh", "ghci"],
+        code: &["-e"],
         input: Input::WithoutProgram,
-        takes: &["-f", "-u", "-q"],
+        takes: &["-f", "-u"],
+        remedy: ENVIRONMENT,
+        ..NONE
+    },
+    Tool {
+        names: &["at", "batch", "ed", "bc", "ftp", "lftp"],
+        code: &["-e", "-c"],
+        file: &["-f"],
+        takes: &["-q", "-p"],
+        input: Input::WithoutOption,
+        remedy: ENVIRONMENT,
+        ..NONE
+    },
+    Tool {
+        names: &["sort", "gsort", "man", "zip", "tcpdump"],
+        code: &[
+            "--compress-program",
+            "-P",
+            "--pager",
+            "-TT",
+            "--unzip-command",
+            "-z",
+        ],
+        takes: &["-t", "-k", "-o", "-T", "-S", "-i", "-w", "-r", "-c"],
+        remedy: "write this option without a value",
+        ..NONE
+    },
+    Tool {
+        names: &["split", "gsplit"],
+        code: &["--filter"],
+        takes: &["-a", "-b", "-C", "-l", "-n", "-t"],
+        remedy: "write this option without a value, and read `$%V` in its command",
+        ..NONE
+    },
+    Tool {
+        names: &["compgen", "complete"],
+        code: &["-C", "-W"],
+        takes: &["-A", "-F", "-G", "-P", "-S", "-X"],
+        remedy: "write this option without a value: bash reads its text as a program",
+        ..NONE
+    },
+    Tool {
+        names: &["capsh"],
+        operands: Operands::All,
         remedy: ENVIRONMENT,
         ..NONE
     },
 ];
+
+/// A command whose name only the run knows, such as `$S -c …`: it could be a shell.
+pub(super) const UNKNOWN: Tool = Tool {
+    code: &["-c", "-e"],
+    code_is_operand: true,
+    ends_options: true,
+    remedy: "write the name of the program, so that it is known what it does with `%N`",
+    ..NONE
+};
+
+/// Subcommands of git that run a command: all words behind these are read as one.
+pub(super) const GIT_RUNS: &[[&str; 2]] = &[["submodule", "foreach"], ["bisect", "run"]];
 
 /// The entry for a command, by the last part of its path; versions such as `python3.12` count.
 pub(super) fn tool(command: &str) -> Option<&'static Tool> {

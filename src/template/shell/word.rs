@@ -10,6 +10,7 @@ impl Reader<'_> {
             at: self.at,
             ..Word::default()
         };
+        let commands = self.out.commands.len();
         while let Some(byte) = self.peek() {
             match byte {
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b')' => break,
@@ -34,6 +35,7 @@ impl Reader<'_> {
             }
         }
         self.mark_whole(&word);
+        word.inner = commands..self.out.commands.len();
         Ok(word)
     }
 

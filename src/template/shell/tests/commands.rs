@@ -74,6 +74,60 @@ const CODE: &[&str] = &[
     "env -S 'f {x}'",
     "flock l -c 'f {x}'",
     "bash -c -e 'f {x}'",
+    "prlimit --nofile=9 sh -c 'f {x}'",
+    "capsh -- -c 'f {x}'",
+    "ssh-agent sh -c 'f {x}'",
+    "faketime '1 day ago' sh -c 'f {x}'",
+    "some-wrapper -v sh -c 'f {x}'",
+    "some-wrapper --opt /usr/bin/python3 -c 'f({x})'",
+    "S=sh; $S -c 'f {x}'",
+    "S=sh; \"$S\" -ec 'f {x}'",
+    "${S:-sh} -c 'f {x}'",
+    "sqlite3 db <<EOF\nselect {x}\nEOF",
+    "sqlite3 db <<EOF\nselect $(echo {x})\nEOF",
+    "ed f <<EOF\n{x}\nEOF",
+    "bc f <<EOF\n{x}\nEOF",
+    "echo {x} | at now",
+    "echo {x} | batch",
+    "sh -c \"$(echo f {x})\"",
+    "eval \"$(echo f {x})\"",
+    "compgen -W {x}",
+    "mapfile -C {x} -c 1 a",
+    "readarray -C 'f {x}' -c 1 a",
+    "complete -C {x} f",
+    "git rebase -x 'f {x}' main",
+    "git rebase -x{x} main",
+    "git submodule foreach 'f {x}'",
+    "git submodule foreach f {x}",
+    "git bisect run f {x}",
+    "git bisect run sh -c 'f {x}'",
+    "git grep -O{x} a",
+    "git grep --open-files-in-pager={x} a",
+    "git difftool -x 'f {x}'",
+    "git filter-branch --tree-filter 'f {x}'",
+    "git clone -c core.sshCommand={x} u",
+    "split --filter='f {x}' a",
+    "split -b 10 --filter 'f {x}' a",
+    "gnuplot -e 'plot {x}'",
+    "declare -i n={x}",
+    "typeset -ri n={x}",
+    "tmux new-session 'f {x}'",
+    "sort --compress-program={x} a",
+    "man -P {x} ls",
+    "tcpdump -z {x} -r a",
+    "socat - EXEC:{x}",
+    "dc -e {x}",
+];
+
+/// The same, which only bash can read.
+const BASH_CODE: &[&str] = &[
+    "source <(echo {x})",
+    ". <(printf '%s' {x})",
+    "sh <(echo {x})",
+    "bash < <(echo {x})",
+    "bash <<< \"$(echo {x})\"",
+    "awk -f <(echo {x}) f",
+    "psql -f <(echo {x})",
 ];
 
 /// Values beside programs, where they are data.
@@ -132,6 +186,19 @@ const HARMLESS: &[&str] = &[
     "if f {x}; then g; elif h {x}; then i; else j {x}; fi",
     "until f {x}; do sleep 1; done",
     "f {x} | g {x} |& h",
+    "prlimit --nofile=9 f {x}",
+    "some-wrapper sh -c 'f \"$1\"' sh {x}",
+    "$EDITOR {x}",
+    "\"$TOOL\" --name={x}",
+    "sqlite3 db 'select 1' < {source}",
+    "git bisect good {x}",
+    "git grep -n -- {x}",
+    "git submodule add -- {x}",
+    "split -b 10 -- {x}",
+    "declare -r n={x}",
+    "f \"$(echo {x})\"",
+    "cat <<EOF\n$(echo {x})\nEOF",
+    "python3 s.py \"$(echo {x})\"",
 ];
 
 #[test]
@@ -139,6 +206,11 @@ fn programs_of_other_interpreters() {
     for text in CODE {
         refused_by_both(text, "placeholder_in_code");
     }
+    for text in BASH_CODE {
+        refused(Dialect::Bash, text, "placeholder_in_code");
+    }
+    refused_by_both("declare -n r={x}", "placeholder_as_variable_name");
+    refused_by_both("mapfile -t {x}", "placeholder_as_variable_name");
     for kind in [
         "n", "ratio", "yes", "mode", "branch", "date", "run", "attempt", "skill", "worker",
     ] {

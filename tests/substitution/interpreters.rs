@@ -1,0 +1,114 @@
+//! Commands that read an argument again: each row is refused, and that it must be is shown by what the same text does
+//! with an ordinary variable in the place of the placeholder.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use workerctl::template::{Dialect, ShellText};
+
+use crate::names;
+
+/// The program that has to be there, the text, and a value that makes a file where the text is run.
+const ROWS: &[(&str, &str, &str)] = &[
+    ("prlimit", "prlimit --nofile=64 sh -c {x}", "touch CANARY"),
+    ("capsh", "capsh -- -c {x}", "touch CANARY"),
+    ("ssh-agent", "ssh-agent sh -c {x}", "touch CANARY"),
+    ("faketime", "faketime '1 day ago' sh -c {x}", "touch CANARY"),
+    ("env", "env -i PATH=\"$PATH\" sh -c {x}", "touch CANARY"),
+    ("timeout", "timeout 9 sh -c {x}", "touch CANARY"),
+    ("setsid", "setsid -w sh -c {x}", "touch CANARY"),
+    ("xargs", "echo {x} | xargs -I@ sh -c @", "touch CANARY"),
+    ("sh", "S=sh; $S -c {x}", "touch CANARY"),
+    ("sh", "sh <<E\n{x}\nE", "touch CANARY"),
+    ("sh", "sh -c \"$(echo {x})\"", "touch CANARY"),
+    ("bash", "eval {x}", "touch CANARY"),
+    ("bash", "trap {x} EXIT", "touch CANARY"),
+    ("bash", "declare -i n={x}", "a[$(touch CANARY)]"),
+    ("bash", "declare -n r={x}; : \"$r\"", "a[$(touch CANARY)]"),
+    ("bash", "source <(echo {x})", "touch CANARY"),
+    ("bash", "bash <(echo {x})", "touch CANARY"),
+    ("bash", "bash < <(echo {x})", "touch CANARY"),
+    (
+        "bash",
+        "echo a > f; mapfile -C {x} -c 1 < f",
+        "touch CANARY;:",
+    ),
+    ("bash", "compgen -W {x}", "$(touch CANARY)"),
+    (
+        "git",
+        "git init -q .; git -c alias.z={x} z",
+        "!touch CANARY",
+    ),
+    (
+        "git",
+        "git init -q .; git bisect start; git bisect run {x}",
+        "CANARY",
+    ),
+    (
+        "git",
+        "git init -q .; echo a > f; git add f; git grep -O{x} a",
+        "touch CANARY;:",
+    ),
+    ("split", "echo a > f; split --filter={x} f", "touch CANARY"),
+    ("sqlite3", "sqlite3 :memory: <<E\n{x}\nE", ".output CANARY"),
+    ("sqlite3", "sqlite3 :memory: {x}", ".output CANARY"),
+    ("gnuplot", "gnuplot -e {x}", "system('touch CANARY')"),
+    ("ed", "touch f; ed -s f <<E\n{x}\nE", "!touch CANARY"),
+    (
+        "awk",
+        "awk {x} /dev/null",
+        "BEGIN{system(\"touch CANARY\")}",
+    ),
+    ("sed", "echo a | sed {x}", "w CANARY"),
+    ("perl", "perl -e {x}", "open F, '>CANARY'"),
+    ("python3", "python3 -c {x}", "open('CANARY', 'w')"),
+    (
+        "tar",
+        "touch f; tar -cf a --checkpoint=1 --checkpoint-action={x} f",
+        "exec=touch CANARY",
+    ),
+    (
+        "find",
+        "find . -maxdepth 0 -exec sh -c {x} \\;",
+        "touch CANARY",
+    ),
+];
+
+/// Whether a program is installed.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+/// Runs the text with the value in a variable, where the placeholder stands.
+fn leaves_canary(text: &str, value: &str) -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    let text = text.replace("{x}", "\"$VALUE\"");
+    let text = text.replace("\n\"$VALUE\"\n", "\n$VALUE\n");
+    Command::new("bash")
+        .args(["-c", &text])
+        .current_dir(dir.path())
+        .env("VALUE", value)
+        .env("HOME", dir.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    Path::new(dir.path()).join("CANARY").exists()
+}
+
+#[test]
+fn what_would_run_a_value_is_refused() {
+    for (program, text, value) in ROWS {
+        let compiled = ShellText::compile(text, &names(), Dialect::Bash);
+        assert!(compiled.is_err(), "not refused: {text}");
+        if !is_there(program) || !is_there("bash") {
+            println!("skipped what `{program}` does: it is not installed");
+            continue;
+        }
+        let runs = leaves_canary(text, value);
+        // What a subcommand of git runs is another commit's, or a pager's, and needs more around it.
+        assert!(runs || *program == "git", "harmless: {text}");
+    }
+}
