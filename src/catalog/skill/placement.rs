@@ -37,7 +37,7 @@ impl Builder<'_, '_> {
         });
         self.check_owned(outputs, own.isolation.as_ref(), isolation, report);
         let in_place = isolation == Some(Isolation::InPlace);
-        let tree = isolation == Some(Isolation::Worktree) || (mutating && !in_place);
+        let tree = mutating && !in_place;
         self.report_unused(mutating, tree, report);
         SkillPlacement {
             isolation,
@@ -45,7 +45,7 @@ impl Builder<'_, '_> {
                 .branch
                 .or_else(|| worker.branch.clone())
                 .or_else(|| config.branch.clone())
-                .filter(|_| mutating || tree),
+                .filter(|_| mutating),
             writes,
             keep: only(tree, own.keep.or_else(|| worker.keep.clone())),
             local: only(tree, own.local.or_else(|| worker.local.clone())),
@@ -79,18 +79,30 @@ impl Builder<'_, '_> {
                 );
                 None
             }
-            Some(Isolation::InPlace) if !mutating => {
-                if own.is_some() {
-                    report.warning(
-                        "placement-unused",
-                        asked.place.clone(),
-                        "`isolation: in_place` has no effect on a skill that is not mutating"
-                            .to_owned(),
-                        "write `mutating: true`, or remove `isolation`",
-                    );
-                }
+            // It promises that the checkout is left alone, which such a run does not keep: it works there.
+            Some(Isolation::Worktree) if !mutating && own.is_some() => {
+                report.error(
+                    "isolation-not-mutating",
+                    asked.place.clone(),
+                    format!(
+                        "`{}` is not mutating: it works in the checkout, and `isolation: worktree` would not keep it from there",
+                        self.item.id
+                    ),
+                    "write `mutating: true`, or remove `isolation`",
+                );
                 None
             }
+            Some(Isolation::InPlace) if !mutating && own.is_some() => {
+                report.warning(
+                    "placement-unused",
+                    asked.place.clone(),
+                    "`isolation: in_place` has no effect on a skill that is not mutating"
+                        .to_owned(),
+                    "write `mutating: true`, or remove `isolation`",
+                );
+                None
+            }
+            _ if !mutating => None,
             said => said,
         }
     }
@@ -156,29 +168,25 @@ impl Builder<'_, '_> {
     fn report_unused(&self, mutating: bool, tree: bool, report: &mut Report) {
         let changes_nothing = "on a skill that is not mutating";
         let no_tree = "on runs that have no tree of their own";
+        let to_mutating = "write `mutating: true`";
+        let to_tree = if mutating {
+            "write `isolation: worktree`"
+        } else {
+            to_mutating
+        };
         for (key, applies, why, hint) in [
-            (
-                "branch",
-                mutating || tree,
-                changes_nothing,
-                "write `mutating: true`, or `isolation: worktree` to start from that branch",
-            ),
-            ("push", mutating, changes_nothing, "write `mutating: true`"),
-            (
-                "parallel",
-                mutating || tree,
-                changes_nothing,
-                "write `mutating: true`",
-            ),
+            ("branch", mutating, changes_nothing, to_mutating),
+            ("push", mutating, changes_nothing, to_mutating),
+            ("parallel", mutating, changes_nothing, to_mutating),
             (
                 "parallel",
                 !mutating || tree,
                 "with `isolation: in_place`: one run at a time works in a checkout",
-                "write `isolation: worktree`",
+                to_tree,
             ),
-            ("keep", tree, no_tree, "write `isolation: worktree`"),
-            ("local", tree, no_tree, "write `isolation: worktree`"),
-            ("filtered", tree, no_tree, "write `isolation: worktree`"),
+            ("keep", tree, no_tree, to_tree),
+            ("local", tree, no_tree, to_tree),
+            ("filtered", tree, no_tree, to_tree),
         ] {
             let Some(view) = self.layers.get(key).filter(|_| !applies) else {
                 continue;

@@ -62,7 +62,10 @@ fn a_skill_says_where_it_works_and_where_its_result_lands() {
     );
     assert_eq!(found.isolation, Some(Isolation::InPlace));
     assert_eq!(found.writes, ["data", "notes/*.md", "workspace/reports/**"]);
-    let found = skill("", "branch: 2026\n    isolation: worktree");
+    let found = skill(
+        "",
+        "branch: 2026\n    mutating: true\n    isolation: worktree",
+    );
     assert_eq!(found.branch, Some(branch("2026", false)));
 
     let found = skill("", "mutating: true");
@@ -102,10 +105,12 @@ fn what_a_worker_says_is_handed_down_where_it_applies() {
     assert_eq!(own.branch, Some(branch("main", false)));
     assert!(own.keep.is_empty() && own.local[0].path == "a");
     assert_eq!(own.push, None);
-    // One that is not mutating has a tree, and no result that could be pushed.
+    // What a worker says is for those of its skills to which it applies: one that is not mutating has no tree.
     let reads = skill(worker, "mutating: false");
-    assert_eq!(reads.isolation, Some(Isolation::Worktree));
-    assert_eq!((reads.keep.len(), reads.push), (1, None));
+    assert_eq!(
+        (reads.isolation, reads.keep.len(), reads.push),
+        (None, 0, None)
+    );
 
     let worker = "isolation: in_place\nbranch: reports\nkeep: target/\npush: true";
     let reads = skill(worker, "mutating: false");
@@ -179,7 +184,7 @@ fn a_declared_output_is_what_a_run_in_the_checkout_owns() {
 /// Agent programs know `isolation: worktree` of what they start. Skills that belong to no worker start nothing here.
 #[test]
 fn what_agent_programs_say_of_it_is_taken_or_told() {
-    let front = "---\nname: a\ndescription: d\nisolation: worktree\n---\n\nDo.\n";
+    let front = "---\nname: a\ndescription: d\nmutating: true\nisolation: worktree\n---\n\nDo.\n";
     let own = Workspace::of_skill("a.md", front).load();
     let (_, skill) = own.skills().next().expect("a skill");
     assert_eq!(skill.isolation, Some(Isolation::Worktree));
@@ -187,7 +192,7 @@ fn what_agent_programs_say_of_it_is_taken_or_told() {
     let catalog = Workspace::new(&[(path, front)]).load();
     let found = problem(&catalog.problems, "unknown-key");
     assert_eq!(found.message, "`isolation` is kept and not evaluated");
-    assert_eq!((found.place.line, found.severity), (4, NOTE));
+    assert_eq!((found.place.line, found.severity), (5, NOTE));
 }
 
 #[test]

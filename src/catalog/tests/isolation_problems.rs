@@ -279,25 +279,25 @@ fn what_runs_in_the_checkout_may_write_stays_beside_the_engines_own() {
 const WITHOUT_EFFECT: &str = "
 branch: r
     W 5 placement-unused `branch` has no effect on a skill that is not mutating
-    write `mutating: true`, or `isolation: worktree` to start from that branch, or remove `branch`
+    write `mutating: true`, or remove `branch`
 push: true
     W 5 placement-unused `push` has no effect on a skill that is not mutating
     write `mutating: true`, or remove `push`
-isolation: worktree; push: true
-    W 5 placement-unused `push` has no effect on a skill that is not mutating
-    write `mutating: true`, or remove `push`
+isolation: worktree
+    E 16 isolation-not-mutating `a` is not mutating: it works in the checkout, and `isolation: worktree` would not keep it from there
+    write `mutating: true`, or remove `isolation`
 parallel: true
     W 5 placement-unused `parallel` has no effect on a skill that is not mutating
     write `mutating: true`, or remove `parallel`
 keep: x
     W 5 placement-unused `keep` has no effect on runs that have no tree of their own
-    write `isolation: worktree`, or remove `keep`
+    write `mutating: true`, or remove `keep`
 local: x
     W 5 placement-unused `local` has no effect on runs that have no tree of their own
-    write `isolation: worktree`, or remove `local`
+    write `mutating: true`, or remove `local`
 filtered: stored
     W 5 placement-unused `filtered` has no effect on runs that have no tree of their own
-    write `isolation: worktree`, or remove `filtered`
+    write `mutating: true`, or remove `filtered`
 isolation: in_place
     W 16 placement-unused `isolation: in_place` has no effect on a skill that is not mutating
     write `mutating: true`, or remove `isolation`
