@@ -51,6 +51,8 @@ pub(crate) struct Look<'a> {
     pub(crate) into: Option<&'a Repository>,
     /// The work tree, for messages.
     pub(crate) root: &'a Path,
+    /// Paths beside the base that git follows although its rules ignore them.
+    pub(crate) tracked: &'a BTreeSet<Vec<u8>>,
     follows_modes: bool,
     /// Of each known file whether it need not be looked at.
     unchanged: Vec<bool>,
@@ -67,6 +69,7 @@ impl<'a> Look<'a> {
         keep: &'a Keep,
         root: &'a Path,
         into: Option<&'a Repository>,
+        tracked: &'a BTreeSet<Vec<u8>>,
     ) -> Self {
         Self {
             manifest,
@@ -74,6 +77,7 @@ impl<'a> Look<'a> {
             keep,
             into,
             root,
+            tracked,
             follows_modes: rules.follows_modes(),
             unchanged: Vec::new(),
             path: Vec::new(),
@@ -332,9 +336,14 @@ impl<'a> Look<'a> {
         if kind.is_dir() {
             asked.push(b'/');
         }
-        if !self
-            .rules
-            .is_ignored(Path::new(OsStr::from_bytes(&asked)))?
+        let mut tracked = self.tracked.range(asked.clone()..);
+        let is_tracked = tracked
+            .next()
+            .is_some_and(|found| *found == asked || kind.is_dir() && found.starts_with(&asked));
+        if is_tracked
+            || !self
+                .rules
+                .is_ignored(Path::new(OsStr::from_bytes(&asked)))?
         {
             return Ok(false);
         }

@@ -1,17 +1,18 @@
 //! From what the walk found to a result: where `HEAD` is, commits, the tree object.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::Path;
 
-use git2::{ErrorCode, ObjectType, Repository, Sort};
+use git2::{Delta, ErrorCode, ObjectType, Repository, Sort};
 use workerctl_landing::ids::{Oid, RepoPath};
 
 use crate::error::{TreeError, git, io_at};
-use crate::known::{Item, Manifest, raw};
+use crate::known::{Item, Manifest, empty_tree, raw};
 use crate::look::Seen;
 use crate::model::{HeadState, PathChange, ResultProblem, Start};
 use crate::problems;
+use crate::tree::tree_of;
 
 /// Commits that are told.
 const COMMITS_MAX: usize = 100;
@@ -90,6 +91,31 @@ impl Commits {
         }
         commits.made.reverse();
         Ok(commits)
+    }
+
+    /// Paths that the run's commits have and its base has not. They count whether git ignores them or not:
+    /// a commit on top that left them out would delete them.
+    pub(crate) fn added(
+        &self,
+        repo: &Repository,
+        start: &Start,
+    ) -> Result<BTreeSet<Vec<u8>>, TreeError> {
+        let HeadState::OnTarget { commit: Some(head) } = &self.head else {
+            return Ok(BTreeSet::new());
+        };
+        if self.count == 0 {
+            return Ok(BTreeSet::new());
+        }
+        let fail = git("compare the commits of the run");
+        let find = |tree: git2::Oid| repo.find_tree(tree).map_err(&fail);
+        let base = raw(&start.tree);
+        let base = (base != empty_tree()).then(|| find(base)).transpose()?;
+        let head = find(tree_of(repo, Some(head))?)?;
+        let diff = repo.diff_tree_to_tree(base.as_ref(), Some(&head), None);
+        let diff = diff.map_err(&fail)?;
+        let added = diff.deltas().filter(|one| one.status() == Delta::Added);
+        let paths = added.filter_map(|one| one.new_file().path_bytes().map(<[u8]>::to_vec));
+        Ok(paths.collect())
     }
 }
 

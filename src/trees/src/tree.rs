@@ -1,6 +1,6 @@
 //! One tree that is held for a run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::os::fd::AsFd;
@@ -230,6 +230,7 @@ impl Tree {
         let git_dir = self.git_dir();
         let opened = self.open_repository()?;
         let mut repo = None;
+        let mut committed = BTreeSet::new();
         let mut refusals = Vec::new();
         let commits = match opened {
             Err(what) => {
@@ -245,12 +246,13 @@ impl Tree {
                     }
                 }
                 let commits = Commits::read(&opened, start)?;
+                committed = commits.added(&opened, start)?;
                 repo = Some(opened);
                 commits
             }
         };
         step(&mut self.observer, "look at the files")?;
-        let found = self.look(start, manifest, repo.as_ref())?;
+        let found = self.look(start, manifest, repo.as_ref(), &committed)?;
         refusals.extend(found.problems);
         if self.rules()?.ignores_case() {
             refusals.extend(case_collisions(manifest, &found.changes));
@@ -284,7 +286,11 @@ impl Tree {
     /// The paths, at most 20, in which the tree is no longer what `result` found.
     pub fn drift(&mut self, start: &Start, result: &RunResult) -> Result<Vec<RepoPath>, TreeError> {
         let manifest = self.manifest_of(start)?;
-        let found = self.look(start, &manifest, None);
+        let changed = result.changes.iter();
+        let changed = changed
+            .map(|change| change.path.as_bytes().to_vec())
+            .collect();
+        let found = self.look(start, &manifest, None, &changed);
         self.manifest = Some(manifest);
         let now = told(&found?.changes)?;
         let before: BTreeMap<_, _> = result.changes.iter().map(|c| (&c.path, &c.new)).collect();
@@ -373,11 +379,12 @@ impl Tree {
         start: &Start,
         manifest: &Manifest,
         into: Option<&Repository>,
+        tracked: &BTreeSet<Vec<u8>>,
     ) -> Result<Found, TreeError> {
         let keep = Keep::read(&start.keep)?;
         let mut rules = self.rules()?;
         rules.limit_to(&manifest.known)?;
-        let found = Look::new(manifest, &rules, &keep, &self.path, into).all()?;
+        let found = Look::new(manifest, &rules, &keep, &self.path, into, tracked).all()?;
         // Attribute files of the run decide as git would have it, so all attributes are asked for then.
         if found
             .changes
@@ -385,7 +392,7 @@ impl Tree {
             .any(|path| path.ends_with(b".gitattributes"))
         {
             let rules = self.rules()?;
-            return Look::new(manifest, &rules, &keep, &self.path, into).all();
+            return Look::new(manifest, &rules, &keep, &self.path, into, tracked).all();
         }
         Ok(found)
     }
