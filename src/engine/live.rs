@@ -90,7 +90,13 @@ impl Live {
     /// The run's line in lists.
     pub(super) fn summary(&self) -> RunSummary {
         let explained = self.run.is_queued() || self.lost;
-        let waiting_for = self.waiting_for.clone().filter(|_| explained);
+        let waiting_for = match &self.run.state {
+            State::Publishing { .. } if !explained => {
+                let why = self.run.facts.waits_for.as_ref();
+                why.map(|why| format!("its commit to land: {why}"))
+            }
+            _ => self.waiting_for.clone().filter(|_| explained),
+        };
         self.instants.build(&self.spec, &self.run, waiting_for)
     }
 

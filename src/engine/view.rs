@@ -149,6 +149,20 @@ impl View {
             .cloned()
     }
 
+    /// Says why a run waits in an executor; what is published next of it replaces that.
+    pub(super) fn explain(&self, run: RunId, waiting_for: Option<String>) {
+        let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(held) = runs.get_mut(&run) else {
+            return;
+        };
+        let mut shown = Shown::clone(held);
+        shown.summary.waiting_for = waiting_for;
+        let told = Box::new(shown.summary.clone());
+        *held = Arc::new(shown);
+        drop(runs);
+        self.told(run, &WatchEvent::Changed(told));
+    }
+
     /// All such runs, oldest first.
     pub(super) fn runs(&self) -> Vec<Arc<Shown>> {
         self.runs

@@ -43,7 +43,7 @@ pub struct RunSummary {
     pub kept_commit: Option<String>,
     /// Its thread.
     pub thread: ThreadId,
-    /// Why it waits, while it is queued.
+    /// Why it waits, while it does: for its turn, for the checkout, or to land.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
     /// The run that this one repeats.

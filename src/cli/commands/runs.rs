@@ -8,6 +8,7 @@ use crate::cli::render::table::{Column, Table};
 use crate::cli::render::{report, times};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::cli::suggest;
+use crate::model::outcome::Phase;
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{Control, RunSummary, RunsQuery};
 
@@ -137,7 +138,12 @@ pub(crate) fn table(runs: &[RunSummary], zone: Tz) -> Table {
         let (_, style, word) = report::state_of(run);
         let mut state = Line::of(style, word);
         if let Some(reason) = &run.waiting_for {
-            state = state.styled(DIM, format!(" for {reason}"));
+            let waits = if run.phase == Phase::Queued {
+                " for"
+            } else {
+                ", waits for"
+            };
+            state = state.styled(DIM, format!("{waits} {reason}"));
         }
         if run.kept_commit.is_some() {
             state = state.styled(CARE, ", commit kept");

@@ -43,9 +43,10 @@ impl Progress {
 
     /// The run is somewhere else now.
     pub(crate) fn changed(&mut self, err: &mut Stream<'_>, summary: &RunSummary, now_ms: u64) {
+        let begins_to_wait = self.waiting_for.is_none() && summary.waiting_for.is_some();
         self.waiting_for.clone_from(&summary.waiting_for);
         let phase = (summary.phase, summary.attempts);
-        if self.phase == Some(phase) {
+        if self.phase == Some(phase) && !begins_to_wait {
             return;
         }
         self.partial = None;

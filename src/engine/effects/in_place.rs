@@ -1,23 +1,32 @@
 //! Runs that work in the checkout itself: let in, recorded, settled for the commit, put back.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use workerctl_trees::{InPlace, InPlaceBase, Start};
 
 use super::super::groundwork::{KeptResult, TreeBase};
 use super::super::work::Work;
+use super::execute::temporary_beside;
 use super::record::{keep, no_base, output_paths};
 use super::tree::{Held, HeldTree, tree_failure, tree_spec};
-use super::{Performer, git_failure, git_run, lock};
+use super::{Performer, failure, git_failure, git_run, lock};
 use crate::git::{self, GitError, RepoPath};
 use crate::machine::Event;
+use crate::model::RunSpec;
 use crate::model::evidence::{Ended, RestoreReport};
 use crate::model::outcome::{Failure, Step};
 use crate::model::spec::TreeSpec;
+use crate::protocol::RunSummary;
+use crate::store::StoreError;
 
 /// How often it is tried again while another run works in the checkout.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// Most ended runs that are asked whether they worked at the same time, newest first.
+const ENDED_RUNS_MAX: usize = 1_000;
 
 /// Why a later attempt was not started.
 const NOT_LET_IN: &str = "not_let_in";
@@ -92,12 +101,18 @@ impl Performer {
         let mut is_told = false;
         loop {
             let error = match git::RepositoryLease::of_checkout(&facts, &owner) {
-                Ok(lease) => return Ok(lease),
+                Ok(lease) => {
+                    if is_told {
+                        self.parts.view.explain(work.spec.run, None);
+                    }
+                    return Ok(lease);
+                }
                 Err(error @ GitError::Locked { .. }) => error,
                 Err(error) => return Err(git_failure(step, work, &error)),
             };
             if !is_told {
-                tracing::info!(run = %work.spec.run, %error, "it waits until the other run has left the checkout");
+                let why = format!("the checkout: {error}");
+                self.parts.view.explain(work.spec.run, Some(why));
                 is_told = true;
             }
             let is_over = self.parts.clock.now().millis_since(since) >= spec.land_wait_ms;
@@ -126,22 +141,60 @@ impl Performer {
         spec: &TreeSpec,
         act: impl FnOnce(&InPlaceBase<'_>) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let workdir = Path::new(&spec.workdir);
-        let inside = |path: &Path| {
-            let relative = path.strip_prefix(workdir).ok()?;
-            RepoPath::from_bytes(relative.as_os_str().as_encoded_bytes()).ok()
-        };
-        let ours = self.own_places(work);
-        let except: Vec<RepoPath> = ours.iter().filter_map(|path| inside(path)).collect();
         let writes = spec.in_place.as_ref().map(|in_place| &in_place.writes);
         act(&InPlaceBase {
-            repository: workdir,
+            repository: Path::new(&spec.workdir),
             target: &spec.target,
             outputs: &output_paths(work)?,
             writes: writes.map_or(&[], Vec::as_slice),
-            root: inside(Path::new(&work.spec.workspace)).as_ref(),
-            except: &except,
+            root: inside(spec, Path::new(&work.spec.workspace)).as_ref(),
+            except: &self.left_out(work, spec)?,
         })
+    }
+
+    /// What `writes` never covers: where the engine writes, and outputs of runs that are not mutating and worked
+    /// at the same time.
+    fn left_out(&self, work: &Work, spec: &TreeSpec) -> Result<Vec<RepoPath>, Failure> {
+        let mut places = self.own_places(work);
+        let mut admitted = work.entries.iter().rev();
+        let admitted = admitted.find(|entry| matches!(entry.event, Event::Admitted { .. }));
+        let since = admitted.map_or(work.spec.submitted_at, |entry| entry.at);
+        let was_beside = |other: &RunSummary| {
+            !other.mutating && other.finished_at.is_none_or(|finished| finished >= since)
+        };
+        let mut others: Vec<Arc<RunSpec>> = Vec::new();
+        for shown in self.parts.view.runs() {
+            if was_beside(&shown.summary) && !shown.run.is_queued() {
+                others.push(Arc::clone(&shown.spec));
+            }
+        }
+        let (mut ended, mut count) = (Vec::new(), 0);
+        let unreadable = |error: StoreError| failure(Step::Record, "store", &error);
+        let store = &self.parts.store;
+        let listed = store.summaries(None, &mut |other| {
+            ended.extend(was_beside(&other).then_some(other.run));
+            count += 1;
+            if count < ENDED_RUNS_MAX {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        listed.map_err(unreadable)?;
+        for run in ended {
+            others.extend(store.spec(run).map_err(unreadable)?.map(Arc::new));
+        }
+        for other in others {
+            for path in other.outputs.iter().filter_map(|one| one.path.as_ref()) {
+                let workspace = Path::new(&other.workspace);
+                places.push(workspace.join(path));
+                places.push(workspace.join(temporary_beside(path, other.run)));
+            }
+        }
+        Ok(places
+            .iter()
+            .filter_map(|path| inside(spec, path))
+            .collect())
     }
 
     /// Before each attempt: the checkout is the run's. What a person changed in the wait before a later one
@@ -171,6 +224,8 @@ impl Performer {
         let refused = |error| tree_failure(Step::Record, work, &error);
         let held = self.tree(work)?;
         let mut held = lock(&held);
+        let left_out = self.left_out(work, tree_spec(work)?)?;
+        held.checkout()?.leave_out(left_out);
         let mut change = held.result(&base.start).map_err(refused)?;
         let place = held.checkout()?;
         let start = place.compared_with(&base.start, &change).map_err(refused)?;
@@ -228,6 +283,12 @@ impl Performer {
             },
         }
     }
+}
+
+/// A path relative to the repository.
+fn inside(spec: &TreeSpec, path: &Path) -> Option<RepoPath> {
+    let relative = path.strip_prefix(&spec.workdir).ok()?;
+    RepoPath::from_bytes(relative.as_os_str().as_encoded_bytes()).ok()
 }
 
 /// Keeps the commit that the run is on from any cleaning of the repository.

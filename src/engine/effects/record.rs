@@ -8,6 +8,7 @@ use workerctl_trees::{HeadState, RunResult};
 use super::super::groundwork::{AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
 use super::execute::{stdout_path, temporary_beside};
+use super::in_place::works_in_place;
 use super::tree::{tree_failure, tree_spec};
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use crate::git::{self, Oid, RepoPath};
@@ -62,7 +63,7 @@ impl Performer {
                     ..
                 }
             ) {
-                refuse(&result.change)?;
+                refuse(work, &result.change)?;
             } else if matches!(work.run.facts.results.execution, StepResult::Failed { .. }) {
                 warnings.extend(self.lacking_note(work));
             }
@@ -271,9 +272,9 @@ pub(super) fn keep(
 }
 
 /// Why a change cannot land as it is.
-fn refuse(change: &RunResult) -> Result<(), Failure> {
+fn refuse(work: &Work, change: &RunResult) -> Result<(), Failure> {
     if !is_destroyed(change) {
-        refuse_head(change)?;
+        refuse_head(work, change)?;
     }
     match change.problems.first() {
         Some(problem) => {
@@ -290,7 +291,7 @@ fn is_destroyed(change: &RunResult) -> bool {
     problems.any(|one| one.code == "repository_damaged")
 }
 
-fn refuse_head(change: &RunResult) -> Result<(), Failure> {
+fn refuse_head(work: &Work, change: &RunResult) -> Result<(), Failure> {
     if let HeadState::Moved { found } = &change.head {
         let message = format!(
             "the run left `HEAD` at {found} instead of its branch, so it is not known what is to land; \
@@ -299,8 +300,16 @@ fn refuse_head(change: &RunResult) -> Result<(), Failure> {
         return Err(Failure::new(Step::Record, "head_moved", message));
     }
     if change.is_unrelated {
-        let message =
-            "the run rewrote commits that its branch had before; let it add commits instead";
+        let message = if works_in_place(work) {
+            let run = work.spec.run.short();
+            format!(
+                "commits of its branch were rewritten while it worked, and with them what it may write; \
+                 `workerctl retry {run}` begins from the branch as it is now"
+            )
+        } else {
+            "the run rewrote commits that its branch had before; let it add commits instead"
+                .to_owned()
+        };
         return Err(Failure::new(Step::Record, "history_rewritten", message));
     }
     Ok(())

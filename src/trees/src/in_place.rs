@@ -124,6 +124,11 @@ impl InPlace {
         }
     }
 
+    /// Says anew what is nobody's: other runs write into the checkout meanwhile.
+    pub fn leave_out(&mut self, except: Vec<RepoPath>) {
+        self.except = except;
+    }
+
     /// The checkout's work tree.
     pub fn path(&self) -> &Path {
         &self.workdir
@@ -176,12 +181,18 @@ impl InPlace {
         let repo = self.open()?;
         self.renew(&repo)?;
         let small = open_exactly(&self.objects)?;
-        let commits = Commits::read(&repo, start)?;
+        let mut commits = Commits::read(&repo, start)?;
         let former = match &commits.head {
             HeadState::OnTarget { commit } => tree_of(&repo, commit.as_ref())?,
             HeadState::Moved { .. } => raw(&start.tree),
         };
         let scope = self.scope()?;
+        if commits.is_unrelated && former != empty_tree() {
+            // Whoever rewrote the branch, such as a person who amends a commit: the result stands on it where
+            // the run's own paths are what the run began with.
+            let began = scope.tracked(&repo, raw(&start.tree))?;
+            commits.is_unrelated = began.items != scope.tracked(&repo, former)?.items;
+        }
         let found = self.look(&repo, &scope, start, former)?;
         let mut refusals: Vec<ResultProblem> = operation(repo.path()).into_iter().collect();
         refusals.extend(found.problems);
