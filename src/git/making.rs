@@ -69,6 +69,18 @@ pub fn branch_at(cwd: &Path, target: &str) -> Result<Option<Oid>, GitError> {
     Handle::open(cwd)?.tip(target)
 }
 
+/// Reads the index of the checkout where the branch is checked out there, as its landing will have to.
+///
+/// # Errors
+/// It cannot be read, or has a form that is not supported.
+pub fn check_index(cwd: &Path, target: &str) -> Result<(), GitError> {
+    let handle = Handle::open(cwd)?;
+    if handle.head()?.refname() == target {
+        handle.repo.index().map_err(git("read the index"))?;
+    }
+    Ok(())
+}
+
 /// The branch that the remote `origin` calls its own, where there is a local one of that name.
 ///
 /// # Errors

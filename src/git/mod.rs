@@ -30,10 +30,10 @@ pub use diff::{Patch, diff, diff_of_commits};
 pub use left_locks::{GitLockFile, clear_left_locks, git_locks};
 pub use lock::{Holder, LockOwner, RepositoryLease};
 pub use making::{
-    NewCommit, branch_at, default_branch, ignored_entries, is_ignored, keep_base,
+    NewCommit, branch_at, check_index, default_branch, ignored_entries, is_ignored, keep_base,
     message_with_trailers, remotes, tree_at, write_commit,
 };
-pub use open::{Facts, Head, locate};
+pub use open::{Facts, Head, is_submodule, locate};
 pub use patterns::PathPatterns;
 pub use preflight::{Refusal, preflight};
 pub use refs::{drop_refs, expired_refs};

@@ -73,6 +73,19 @@ pub fn locate(cwd: &Path) -> Result<Facts, GitError> {
     Handle::open(cwd)?.facts()
 }
 
+/// Whether a work tree is a submodule of the repository around it.
+pub fn is_submodule(workdir: &Path) -> bool {
+    let look = || {
+        let outer = Handle::open(workdir.parent()?).ok()?;
+        let root = std::fs::canonicalize(outer.workdir()).ok()?;
+        let path = workdir.strip_prefix(&root).ok()?;
+        // A repository that was merely added has an entry too, but no address.
+        let found = outer.repo.find_submodule(path.to_str()?).ok()?;
+        Some(found.opt_url_bytes().is_some())
+    };
+    look().unwrap_or(false)
+}
+
 /// One fresh handle on a repository with a work tree.
 pub(super) struct Handle {
     pub(super) repo: Repository,
@@ -172,10 +185,10 @@ impl Handle {
             Err(e) => Err(git("read a reference")(e)),
             Ok(found) => match found.target() {
                 Some(oid) => Ok(Some(oid.into())),
-                None => Err(GitError::UnsupportedFormat(format!(
-                    "the branch `{}` is a symbolic reference",
-                    refname.escape_default()
-                ))),
+                None => Err(GitError::Symbolic {
+                    branch: refname.to_owned(),
+                    target: escape(found.symbolic_target_bytes().unwrap_or_default()),
+                }),
             },
         }
     }
@@ -200,7 +213,14 @@ fn refusal(cwd: &Path, source: git2::Error) -> GitError {
     let message = source.message();
     match source.code() {
         ErrorCode::NotFound if source.class() != ErrorClass::Config => {
-            GitError::NotARepository(cwd.to_owned())
+            let mut git_dirs = cwd.ancestors().map(|above| above.join(".git"));
+            let beheaded = git_dirs.find(|dir| {
+                dir.join("objects").is_dir() && dir.join("HEAD").symlink_metadata().is_err()
+            });
+            match beheaded {
+                Some(dir) => GitError::HeadMissing(dir.join("HEAD")),
+                None => GitError::NotARepository(cwd.to_owned()),
+            }
         }
         ErrorCode::Owner => GitError::OtherOwner(cwd.to_owned()),
         _ if message.starts_with("unsupported") || message.starts_with("unknown object format") => {

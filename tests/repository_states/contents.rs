@@ -73,6 +73,12 @@ const OTHERS: &[Row] = &[
         Fails("record", "submodule"),
     ),
     row(
+        "a submodule that the run would commit in",
+        "at-submodule",
+        with_submodule!(""),
+        Refused("cwd_in_submodule"),
+    ),
+    row(
         "a repository inside",
         "write",
         |w| sh(w, "git init -q inner; echo x > inner/x"),
@@ -401,26 +407,26 @@ fn repositories_inside_are_left_alone() {
 
 #[test]
 fn a_run_in_a_repository_inside_commits_there_and_nowhere_else() {
-    let nested = "git init -q inner; cd inner; git commit -q --allow-empty -m inner".to_owned();
-    for build in [nested, SUBMODULE.replace(" sub;", " inner;")] {
-        let workspace = workspace();
-        sh(&workspace, &build);
-        let look = |at: &str, words: &[&str]| {
-            let said = workspace.git(&[&["-C", at], words].concat());
-            said.trim().to_owned()
-        };
-        let refs = || look(".", &["for-each-ref"]) + &look(".", &["ls-files", "-s"]);
-        let (outer, before) = (refs(), look("inner", &["rev-parse", "main"]));
-        let run = workspace.json(&["run", "in-inner"]);
-        assert_eq!(refs(), outer);
-        let tip = look("inner", &["rev-parse", "main"]);
-        assert_eq!(run["summary"]["commit"], *tip);
-        assert_eq!(look("inner", &["rev-parse", "main~1"]), before);
-        assert_eq!(look("inner", &["symbolic-ref", "HEAD"]), "refs/heads/main");
-        assert_eq!(look("inner", &["status", "--porcelain"]), "");
-        assert_eq!(workspace.read("inner/out.md").unwrap(), "out\n");
-        look("inner", &["fsck"]);
-    }
+    let workspace = workspace();
+    sh(
+        &workspace,
+        "git init -q inner; cd inner; git commit -q --allow-empty -m inner",
+    );
+    let look = |at: &str, words: &[&str]| {
+        let said = workspace.git(&[&["-C", at], words].concat());
+        said.trim().to_owned()
+    };
+    let refs = || look(".", &["for-each-ref"]) + &look(".", &["ls-files", "-s"]);
+    let (outer, before) = (refs(), look("inner", &["rev-parse", "main"]));
+    let run = workspace.json(&["run", "in-inner"]);
+    assert_eq!(refs(), outer);
+    let tip = look("inner", &["rev-parse", "main"]);
+    assert_eq!(run["summary"]["commit"], *tip);
+    assert_eq!(look("inner", &["rev-parse", "main~1"]), before);
+    assert_eq!(look("inner", &["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!(look("inner", &["status", "--porcelain"]), "");
+    assert_eq!(workspace.read("inner/out.md").unwrap(), "out\n");
+    look("inner", &["fsck"]);
 }
 
 #[test]

@@ -69,14 +69,13 @@ const STORED: &[Row] = &[
         "a split index",
         "write",
         |w| sh(w, "git update-index --split-index"),
-        // The index is met when the result lands, so the skill has run.
-        Fails("land", "unsupported_format"),
+        Fails("prepare", "unsupported_format"),
     ),
     row(
         "a sparse index",
         "write",
         |w| sh(w, "git sparse-checkout set --cone --sparse-index workers"),
-        Fails("land", "unsupported_format"),
+        Fails("prepare", "unsupported_format"),
     ),
     row(
         "settings of the work tree",
@@ -106,6 +105,12 @@ const DAMAGED: &[Row] = &[
         Refused("git"),
     ),
     row(
+        "a HEAD that is missing",
+        "write",
+        |w| sh(w, "rm .git/HEAD"),
+        Refused("head_missing"),
+    ),
+    row(
         "a branch that is garbage",
         "write",
         |w| sh(w, "echo garbage > .git/refs/heads/main"),
@@ -126,7 +131,7 @@ const DAMAGED: &[Row] = &[
         "a broken index",
         "write",
         |w| sh(w, "head -c 100 .git/index > i; mv i .git/index"),
-        Fails("land", "git"),
+        Fails("prepare", "git"),
     ),
     row(
         "settings that are garbage",

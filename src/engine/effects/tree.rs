@@ -104,6 +104,8 @@ impl Performer {
         let workdir = Path::new(&spec.workdir);
         let refused = |error: git::GitError| git_failure(Step::Prepare, work, &error);
         let from = git::branch_at(workdir, &spec.target).map_err(refused)?;
+        // It would fail the landing: so the skill is not even started.
+        git::check_index(workdir, &spec.target).map_err(refused)?;
         let commit = match &from {
             Some(tip) => Some(tip.clone()),
             None => first_commit(workdir, spec).map_err(refused)??,

@@ -50,6 +50,15 @@ impl Intake<'_> {
             },
         )?;
         let workdir = std::fs::canonicalize(&facts.workdir).unwrap_or(facts.workdir);
+        if !self.workspace_root().starts_with(&workdir) && git::is_submodule(&workdir) {
+            let message = format!(
+                "`{}` would commit in the submodule `{}`, of which the repository around it holds another commit",
+                self.skill.address,
+                workdir.display()
+            );
+            return Err(Diagnostic::new(Kind::Blocked, "cwd_in_submodule", message)
+                .hint("give the skill a `cwd` outside of it, or make the submodule a workspace of its own"));
+        }
         Ok(Repository {
             common_dir: facts.common_dir.to_string_lossy().into_owned(),
             workdir,

@@ -20,6 +20,17 @@ pub enum GitError {
     /// The repository uses a format that the built-in git library does not read.
     #[error("the repository uses an unsupported format: {0}")]
     UnsupportedFormat(String),
+    /// A branch that is only another name of a branch.
+    #[error("the branch `{branch}` is a symbolic reference to `{target}`")]
+    Symbolic {
+        /// Its full name.
+        branch: String,
+        /// What it stands for.
+        target: String,
+    },
+    /// A repository without its `HEAD`.
+    #[error("`{}` is missing", .0.display())]
+    HeadMissing(PathBuf),
     /// A lock that another program holds, or left behind.
     #[error("`{}` is held by {holder}", path.display())]
     Locked {
@@ -65,7 +76,8 @@ impl GitError {
             Self::NotARepository(_) => "not_a_repository",
             Self::Bare(_) => "bare_repository",
             Self::OtherOwner(_) => "other_owner",
-            Self::UnsupportedFormat(_) => "unsupported_format",
+            Self::UnsupportedFormat(_) | Self::Symbolic { .. } => "unsupported_format",
+            Self::HeadMissing(_) => "head_missing",
             Self::Locked { .. } => "locked",
             Self::TooMuch { .. } => "too_much_uncommitted",
             Self::Io { source, .. } if is_full(source) => "disk_full",
@@ -94,6 +106,18 @@ impl GitError {
                  supported; use a clone in the default format"
                     .into()
             }
+            Self::Symbolic { branch, target } => {
+                let short = |name: &str| name.trim_start_matches("refs/heads/").to_owned();
+                let (name, named) = (short(branch), short(target));
+                format!(
+                    "write `branch: {named}`, or make it a branch of its own: \
+                     `git symbolic-ref -d {branch} && git branch {name} {named}`"
+                )
+            }
+            Self::HeadMissing(head) => format!(
+                "`echo 'ref: refs/heads/main' > '{}'`, with the branch that was checked out",
+                head.display()
+            ),
             Self::Locked { path, .. } => format!(
                 "wait for the other program; if none is running, remove `{}`",
                 path.display()
@@ -104,6 +128,9 @@ impl GitError {
             Self::Io { source, .. } if is_full(source) => "free some disk space".into(),
             Self::Io { source, .. } if is_read_only(source) => {
                 "make its place writable for this user".into()
+            }
+            Self::Git { source, .. } if source.class() == git2::ErrorClass::Config => {
+                "repair the named line of git's configuration in an editor".into()
             }
             Self::Git { source, .. } if is_damage(source) => {
                 "run `git fsck`; the repository seems to be damaged".into()
