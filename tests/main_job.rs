@@ -22,6 +22,8 @@ mod housekeeping;
 mod in_place;
 #[path = "main_job/in_place_killed.rs"]
 mod in_place_killed;
+#[path = "main_job/isolation.rs"]
+mod isolation;
 #[path = "main_job/landing.rs"]
 mod landing;
 #[path = "main_job/lent.rs"]

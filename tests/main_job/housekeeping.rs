@@ -1,6 +1,9 @@
 //! `git gc` and its parts beside runs, as a person or a cron job starts them.
 
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, SystemTime};
 
 use crate::workspace::{Workspace, rounds};
 
@@ -83,4 +86,26 @@ fn runs_succeed_and_are_put_back_beside_housekeeping() {
     // A prune that was under way when the last run ended may have taken something since; the next run gives it back.
     workspace.run(&["run", "few"]).expect_code(0);
     workspace.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn what_a_landing_took_out_of_a_checkout_goes_after_a_day() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let places = [
+        workspace.root.join(".git/workerctl/landing"),
+        workspace.state().join("landings"),
+    ];
+    let count = |place: &Path| fs::read_dir(place).map_or(0, |found| found.flatten().count());
+    let counts = || places.each_ref().map(|place| count(place));
+    workspace.run(&["run", "few"]).expect_code(0);
+    workspace.run(&["run", "few"]).expect_code(0);
+    assert_eq!(counts(), [2, 2]);
+    // Each of these engines lives for a moment only.
+    let yesterday = SystemTime::now() - Duration::from_hours(25);
+    for record in fs::read_dir(&places[1]).unwrap().flatten() {
+        let record = fs::File::options().append(true).open(record.path());
+        record.unwrap().set_modified(yesterday).unwrap();
+    }
+    workspace.run(&["run", "few"]).expect_code(0);
+    assert_eq!(counts(), [1, 1]);
 }

@@ -95,6 +95,8 @@ fn a_commit_that_a_changed_file_kept_off_its_branch_lands_later_exactly_once() {
     }
     let status = workspace.run(&["status"]).stdout;
     assert!(status.contains("1 commit on no branch"), "{status}");
+    let doctor = workspace.run(&["doctor"]).expect_code(1).stdout;
+    assert!(doctor.contains("1 commit on no branch"), "{doctor}");
 
     assert_eq!(refused(&workspace, &["land", &run], 6), "checkout_dirty");
     assert_eq!(workspace.read("tracked.txt").unwrap(), PERSONS);
@@ -407,4 +409,31 @@ fn status_and_doctor_tell_of_the_trees_and_of_a_place_that_cannot_be_used() {
     let trees = workspace.json(&["status"])["trees"].clone();
     let problem = trees["problem"].as_str().unwrap();
     assert!(problem.contains("`trees.min_free`"), "{problem}");
+}
+
+#[test]
+fn a_schedule_whose_run_lands_later_has_succeeded() {
+    let skill = r#"
+  - id: due
+    description: d
+    mutating: true
+    run: "echo changed >> tracked.txt"
+    schedule: {every: 1s, max_actions: 1}
+"#;
+    let workspace = Workspace::with_skills(skill);
+    workspace.write("workerctl.yaml", "land_wait: 1s\n");
+    workspace.commit_all("configuration");
+    workspace.write("tracked.txt", PERSONS);
+    let daemon = Daemon::start(&workspace);
+    let schedule = || workspace.json(&["schedule", "list"])["schedules"][0].clone();
+    eventually("its run has failed", || {
+        (schedule()["failures"] == 1).then_some(())
+    });
+    let run = kept_runs(&workspace).remove(0);
+    workspace.git(&["checkout", "tracked.txt"]);
+    workspace.json(&["land", &run]);
+    let seen = schedule();
+    assert_eq!(seen["failures"].as_u64().unwrap_or(0), 0, "{seen}");
+    assert!(!seen["succeeded_at"].is_null(), "{seen}");
+    daemon.stop();
 }

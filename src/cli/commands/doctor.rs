@@ -140,7 +140,7 @@ fn kept(session: &Session<'_>, site: &Site) -> Vec<Finding> {
     findings.extend(engine(session, site));
     findings.push(store(site));
     let control = schedules::connected(session, site);
-    findings.extend(control.as_deref().ok().and_then(landings::trees));
+    findings.extend(control.as_deref().map_or(Vec::new(), landings::standing));
     findings.extend(threads::threads(site, control.as_deref().ok()));
     findings.extend(schedules::schedules(site, control));
     findings

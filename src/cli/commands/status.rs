@@ -127,7 +127,7 @@ fn of_trees(trees: &TreesView) -> String {
 }
 
 /// Commits on no branch: somebody has to land or discard them.
-fn kept(status: &Status) -> String {
+pub(super) fn kept(status: &Status) -> String {
     let runs = status.kept.iter().map(|run| run.run.short());
     let mut named: Vec<String> = runs.collect();
     if status.kept_commits as usize > named.len() {

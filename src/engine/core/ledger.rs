@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 
 use super::super::remembered::Remembered;
 use super::{Core, Turn};
-use crate::model::schedule::{Fate, ScheduleState, SlotRow};
-use crate::model::{Diagnostic, Timestamp};
+use crate::model::outcome::Outcome;
+use crate::model::schedule::{Fate, Policy, ScheduleState, SlotRow};
+use crate::model::spec::DueTime;
+use crate::model::{Diagnostic, RunSpec, Timestamp};
 use crate::store::{Unreadable, Write};
 
 /// Rows that a schedule's ledger keeps; older ones go, and stay counted.
@@ -102,6 +104,59 @@ impl Core {
             from,
         };
         turn.before.extend(old.into_iter().map(drop));
+    }
+
+    /// The commit that was kept of a run has landed: its schedule has succeeded after all.
+    pub(super) fn scheduled_run_landed(&mut self, turn: &mut Turn, spec: &RunSpec) {
+        let Some(due) = &spec.scheduled else {
+            return;
+        };
+        let id = due.schedule.as_str();
+        self.rouse(id);
+        self.count_end(turn, due, &Outcome::Succeeded);
+        if self.schedules.in_hand.contains_key(id) {
+            let now = self.clock.now();
+            self.schedules.set_wake(id, Some(now));
+        }
+    }
+
+    /// How a run of a schedule ended, or that it has landed since, counts for its schedule.
+    pub(super) fn count_end(&mut self, turn: &mut Turn, due: &DueTime, outcome: &Outcome) {
+        let (id, now) = (due.schedule.as_str(), self.clock.now());
+        if due.uncounted {
+            return;
+        }
+        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+            return self.count_of_absent(turn, id, outcome);
+        };
+        let policy = &scheduled.definition.policy;
+        scheduled.state.ended(policy, outcome, now);
+        self.write_state(turn, id);
+    }
+
+    /// A run has ended whose schedule is not in force: switched off, removed, or of an engine that fires none. How
+    /// it went counts once the schedule is back; whether it then pauses is for its next run to say.
+    fn count_of_absent(&mut self, turn: &mut Turn, id: &str, outcome: &Outcome) {
+        let known = match self.known_state(id) {
+            Ok(None) => self.stored_state(id).map(Some),
+            known => known,
+        };
+        match known {
+            Ok(Some(mut state)) => {
+                state.ended(&Policy::default(), outcome, self.clock.now());
+                turn.before.push(written(id, &state));
+                let held = Remembered::Held(state);
+                self.schedules.known.insert(id.to_owned(), held);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!(
+                    schedule = id,
+                    why = error.message,
+                    "how its run ended is not counted"
+                );
+            }
+        }
     }
 
     /// Closes what is remembered of schedules without a definition. Not done while a definition has an error:

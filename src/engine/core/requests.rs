@@ -256,7 +256,12 @@ impl Core {
             self.live.insert(run, live);
         }
         self.flush_closing(turn, run);
+        let landed = matches!(event, Event::LandedLater { .. });
         self.record(turn, run, event);
+        let spec = self.live.get(&run).map(|live| live.spec.clone());
+        if let Some(spec) = spec.filter(|_| landed) {
+            self.scheduled_run_landed(turn, &spec);
+        }
         Ok(Reply::Summary(run))
     }
 

@@ -12,12 +12,12 @@ use chrono_tz::Tz;
 use super::super::remembered::{Known, Remembered};
 use super::super::request::Submission;
 use super::in_hand::InForce;
-use super::ledger::{blocked, stored, written};
+use super::ledger::{blocked, stored};
 use super::occurrences::Looking;
 use super::{Core, Turn};
 use crate::machine::CancelKind;
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{Fate, Overlap, Pause, Policy, Schedule, ScheduleState, SlotRow};
+use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
 use crate::schedule::{LATE_AFTER_MS, Moment, Next, Others, Recurrence, settle};
 
@@ -412,44 +412,13 @@ impl Core {
         };
         let (id, now) = (due.schedule.as_str(), self.clock.now());
         self.rouse(id);
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
-            if !due.uncounted {
-                self.count_of_absent(turn, id, outcome);
-            }
-            return;
-        };
-        scheduled.runs.remove(&spec.run);
-        if !due.uncounted {
-            let policy = &scheduled.definition.policy;
-            scheduled.state.ended(policy, outcome, now);
-            self.write_state(turn, id);
+        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+            scheduled.runs.remove(&spec.run);
         }
-        self.schedules.set_wake(id, Some(now));
-        self.look_after_own_run(id);
-    }
-
-    /// A run has ended whose schedule is not in force: switched off, removed, or of an engine that fires none. How
-    /// it went counts once the schedule is back; whether it then pauses is for its next run to say.
-    fn count_of_absent(&mut self, turn: &mut Turn, id: &str, outcome: &Outcome) {
-        let known = match self.known_state(id) {
-            Ok(None) => self.stored_state(id).map(Some),
-            known => known,
-        };
-        match known {
-            Ok(Some(mut state)) => {
-                state.ended(&Policy::default(), outcome, self.clock.now());
-                turn.before.push(written(id, &state));
-                let held = Remembered::Held(state);
-                self.schedules.known.insert(id.to_owned(), held);
-            }
-            Ok(None) => {}
-            Err(error) => {
-                tracing::warn!(
-                    schedule = id,
-                    why = error.message,
-                    "how its run ended is not counted"
-                );
-            }
+        self.count_end(turn, due, outcome);
+        if self.schedules.in_hand.contains_key(id) {
+            self.schedules.set_wake(id, Some(now));
+            self.look_after_own_run(id);
         }
     }
 

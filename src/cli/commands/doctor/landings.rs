@@ -1,7 +1,7 @@
 //! Landings that were left half-way, and the trees that runs work in.
 
 use super::{Finding, State};
-use crate::cli::commands::check::counted;
+use crate::cli::commands::{self, check::counted};
 use crate::cli::engine::{self, LeftLanding};
 use crate::cli::globals::Site;
 use crate::cli::render::times;
@@ -28,11 +28,21 @@ pub(super) fn told(landing: &LeftLanding) -> Finding {
     )
 }
 
-/// The trees, as an engine counts them.
-pub(super) fn trees(control: &dyn Control) -> Option<Finding> {
-    let trees: TreesView = control.status().ok()?.trees?;
+/// The trees and the commits on no branch, as an engine counts them.
+pub(super) fn standing(control: &dyn Control) -> Vec<Finding> {
+    let Ok(status) = control.status() else {
+        return Vec::new();
+    };
+    let kept = (status.kept_commits > 0).then(|| {
+        Finding::new("kept", State::Care, commands::status::kept(&status))
+            .hint("`workerctl show RUN` says what kept it off its branch")
+    });
+    status.trees.map(trees).into_iter().chain(kept).collect()
+}
+
+fn trees(trees: TreesView) -> Finding {
     if let Some(problem) = trees.problem {
-        return Some(Finding::new("trees", State::Bad, problem));
+        return Finding::new("trees", State::Bad, problem);
     }
     let count = counted(usize::try_from(trees.count).unwrap_or(usize::MAX), "tree");
     let text = format!(
@@ -41,5 +51,5 @@ pub(super) fn trees(control: &dyn Control) -> Option<Finding> {
         times::bytes(trees.bytes),
         trees.place.unwrap_or_default()
     );
-    Some(Finding::new("trees", State::Good, text))
+    Finding::new("trees", State::Good, text)
 }
