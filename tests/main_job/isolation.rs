@@ -65,7 +65,7 @@ fn a_skill_that_is_not_mutating_asks_in_vain_for_a_tree_and_is_told() {
 
 #[test]
 fn an_ignored_file_that_a_skill_commits_stays_in_the_commit_on_top() {
-    let skill = r#"
+    let skill = r"
   - id: forces
     description: d
     mutating: true
@@ -73,7 +73,7 @@ fn an_ignored_file_that_a_skill_commits_stays_in_the_commit_on_top() {
       mkdir -p cache/deep; echo kept > cache/deep/kept.txt; echo not > cache/deep/not.txt
       git add -f cache/deep/kept.txt; git commit -qm forced
       echo then > cache/deep/kept.txt; echo out > out.md
-"#;
+";
     let workspace = Workspace::with_skills(skill);
     let ignored = workspace.read(".gitignore").unwrap() + "cache/\n";
     workspace.write(".gitignore", &ignored);
