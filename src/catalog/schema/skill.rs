@@ -115,7 +115,7 @@ pub struct SkillKeys {
     pub approval_required: Option<bool>,
     /// What a person looks at: recorded as not run, never as passed.
     pub human_checkpoints: Option<Vec<String>>,
-    /// When it is due: a cron expression, a map, or a list of them. Nothing fires it yet.
+    /// When it is due: a cron expression, a map, or a list of them.
     #[schemars(schema_with = "schedules")]
     pub schedule: Option<String>,
     /// The same as `schedule`; both may stand.

@@ -42,7 +42,7 @@ pub struct WorkerFile {
     pub status: Option<String>,
     /// When and how its skills run.
     pub execution: Option<Execution>,
-    /// When a skill is due: a cron expression, a map, or a list of them. Nothing fires it yet.
+    /// When a skill is due: a cron expression, a map, or a list of them.
     #[schemars(schema_with = "schedules")]
     pub schedule: Option<String>,
     /// The same as `schedule`; both may stand.
@@ -198,7 +198,7 @@ pub struct Execution {
     /// When somebody asks, at due times, or when something happens.
     #[schemars(schema_with = "mode")]
     pub mode: Option<String>,
-    /// When a skill is due: a cron expression, a map, or a list of them. Nothing fires it yet.
+    /// When a skill is due: a cron expression, a map, or a list of them.
     #[schemars(schema_with = "schedules")]
     pub schedule: Option<String>,
     /// IANA zone of the worker's schedules that name none; that of the configuration where nothing is said.
