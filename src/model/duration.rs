@@ -83,8 +83,49 @@ pub fn show_millis(millis: u64) -> String {
     }
 }
 
+/// Writes a span exactly and as files take it: `5s`, `1h30m`, `1s500ms`.
+pub fn exact_millis(millis: u64) -> String {
+    let mut left = millis;
+    let units = [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1_000),
+        ("ms", 1),
+    ];
+    let written: String = units
+        .into_iter()
+        .filter_map(|(unit, each)| {
+            let count = left / each;
+            left %= each;
+            (count > 0).then(|| format!("{count}{unit}"))
+        })
+        .collect();
+    if written.is_empty() {
+        "0s".to_owned()
+    } else {
+        written
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_span_is_written_as_files_take_it() {
+        let table = [
+            (5_000, "5s"),
+            (60_000, "1m"),
+            (5_400_000, "1h30m"),
+            (1_500, "1s500ms"),
+            (14 * 86_400_000, "14d"),
+        ];
+        for (millis, written) in table {
+            assert_eq!(exact_millis(millis), written);
+            assert_eq!(parse_millis(written), Ok((millis, false)));
+        }
+        assert_eq!(exact_millis(0), "0s");
+    }
+
     use super::*;
 
     #[test]

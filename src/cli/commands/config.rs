@@ -13,7 +13,7 @@ use crate::cli::session::Session;
 use crate::model::Diagnostic;
 use crate::model::config::CONFIG_FILE;
 use crate::model::definition::HookText;
-use crate::model::duration::show_millis;
+use crate::model::duration::exact_millis;
 use crate::model::skill_roots::SkillRoots;
 use crate::model::{Config, McpSettings};
 
@@ -49,8 +49,8 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     } else {
         let mut table = Table::new(&[
             Column::new("KEY"),
-            Column::new("VALUE").cut(),
-            Column::new("ORIGIN").cut(),
+            Column::new("VALUE").words(),
+            Column::new("ORIGIN").words(),
         ]);
         for one in &settings {
             let from = Line::of(DIM, origin(one.key));
@@ -96,7 +96,7 @@ fn settings(config: &Config) -> Vec<Setting> {
     };
     let span = |key, millis: u64| Setting {
         key,
-        shown: show_millis(millis),
+        shown: exact_millis(millis),
         value: json!(millis),
     };
     let hooks = |key, hooks: &[HookText]| Setting {
@@ -154,7 +154,7 @@ fn settings(config: &Config) -> Vec<Setting> {
 fn landing(config: &Config) -> Vec<Setting> {
     let span = |key, millis: u64| Setting {
         key,
-        shown: show_millis(millis),
+        shown: exact_millis(millis),
         value: json!(millis),
     };
     let name = config.branch.as_ref().map(|branch| branch.name.as_str());
@@ -200,7 +200,7 @@ fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {
     let mutating = if mcp.mutating { "allow" } else { "refuse" };
     let span = |key, millis| Setting {
         key,
-        shown: show_millis(millis),
+        shown: exact_millis(millis),
         value: json!(millis),
     };
     vec![
