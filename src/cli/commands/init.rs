@@ -114,7 +114,16 @@ struct Made {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
-    let root = session.cwd.join(&args.directory);
+    // `-C` is obeyed as git obeys it; a variable that names another workspace for all commands is not.
+    let inherited = session
+        .environment
+        .get("WORKERCTL_WORKSPACE")
+        .map(Path::new);
+    let asked = session.globals.workspace.as_deref();
+    let asked = asked.filter(|asked| Some(*asked) != inherited);
+    let base = session.cwd.join(asked.unwrap_or(Path::new("")));
+    // Without the `.` at its end, below which nothing can be made before it is there.
+    let root: PathBuf = base.join(&args.directory).components().collect();
     fs::create_dir_all(&root).map_err(|error| unwritable(&root, &error))?;
     // Where no repository can be made, nothing is written.
     let repository = if args.no_git {

@@ -268,3 +268,16 @@ fn schemas_and_stores_are_told() {
     assert_eq!(console.perform(&["store", "verify"]).code, 1);
     assert_eq!(console.perform(&["store", "rebuild"]).code, 3);
 }
+
+#[test]
+fn init_writes_into_the_directory_that_is_asked_for() {
+    let console = alone();
+    let place = console.path().join("else where");
+    let asked = place.display().to_string();
+    let left = console.perform(&["-C", &asked, "init", "--bare", "--no-git"]);
+    assert_eq!(left.code, 0, "{left:?}");
+    assert!(place.join("workerctl.yaml").is_file(), "{left:?}");
+    assert!(!console.path().join("workerctl.yaml").exists());
+    let left = console.perform(&["-C", &asked, "init", "inner", "--bare", "--no-git"]);
+    assert!(place.join("inner/workerctl.yaml").is_file(), "{left:?}");
+}
