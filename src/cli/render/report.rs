@@ -223,12 +223,12 @@ fn checks(out: &mut Stream<'_>, detail: &RunDetail) {
         return;
     }
     out.line(Line::of(BOLD, "  checks"));
-    let mut failed = false;
+    let mut printed = false;
     for check in all {
-        failed |= check.verdict == Verdict::Failed;
+        printed |= check.verdict == Verdict::Failed && !check.output_tail.is_empty();
         one_check(out, check);
     }
-    if failed {
+    if printed {
         let run = detail.summary.run.short();
         hint(
             out,
