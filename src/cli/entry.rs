@@ -44,8 +44,10 @@ pub fn main() -> ExitCode {
     let mut input = io::stdin();
     let exit = {
         let mut io = Io {
-            out: Stream::new(&mut out, stdout_terminal, false).on(stdout.as_fd()),
-            err: Stream::new(&mut err, stderr_terminal, false),
+            out: Stream::new(&mut out, stdout_terminal, false)
+                .on(stdout.as_fd())
+                .of_width(width),
+            err: Stream::new(&mut err, stderr_terminal, false).of_width(width),
             input: &mut input,
             width,
         };

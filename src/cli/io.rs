@@ -16,6 +16,8 @@ pub(crate) struct Stream<'a> {
     pub(crate) is_terminal: bool,
     /// Whether colours are wanted.
     pub(crate) color: bool,
+    /// Columns that texts for people are broken at, where a terminal shows them.
+    columns: Option<usize>,
     failure: Option<io::Error>,
 }
 
@@ -27,6 +29,7 @@ impl<'a> Stream<'a> {
             descriptor: None,
             is_terminal,
             color,
+            columns: None,
             failure: None,
         }
     }
@@ -39,10 +42,19 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// The same stream on a terminal that is so wide.
+    pub(crate) fn of_width(self, width: usize) -> Stream<'a> {
+        Stream {
+            columns: self.is_terminal.then_some(width),
+            ..self
+        }
+    }
+
     /// The same stream for a part of its life.
     pub(crate) fn reborrow(&mut self) -> Stream<'_> {
         Stream {
             descriptor: self.descriptor,
+            columns: self.columns,
             ..Stream::new(&mut *self.writer, self.is_terminal, self.color)
         }
     }
@@ -52,6 +64,13 @@ impl<'a> Stream<'a> {
         let mut text = line.into().paint(self.color);
         text.push('\n');
         self.raw(&text);
+    }
+
+    /// Writes text for people: what a terminal is too narrow for goes on in the next line, indented.
+    pub(crate) fn prose(&mut self, line: Line, indent: usize) {
+        for line in line.wrapped(self.columns.unwrap_or(usize::MAX), indent) {
+            self.line(line);
+        }
     }
 
     /// Writes text as it is: for what was escaped before, and for data that another program reads.

@@ -158,17 +158,13 @@ fn print(session: &mut Session<'_>, finding: &Finding) {
     let name = Line::of(style, sign)
         .text(" ")
         .styled(BOLD, format!("{:<11} ", finding.name));
-    out.line(name.text(lines.next().unwrap_or_default()));
+    out.prose(name.text(lines.next().unwrap_or_default()), 14);
     for line in lines {
-        out.line(Line::from(" ".repeat(14)).text(line));
+        out.prose(Line::from(" ".repeat(14)).text(line), 14);
     }
     for line in finding.hints.iter().flat_map(|hint| hint.lines()) {
-        out.line(
-            Line::from(" ".repeat(14))
-                .styled(ACTIVE, "hint:")
-                .text(" ")
-                .text(line),
-        );
+        let hint = Line::from(" ".repeat(14)).styled(ACTIVE, "hint: ");
+        out.prose(hint.text(line), 16);
     }
 }
 

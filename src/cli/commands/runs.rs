@@ -127,8 +127,8 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 pub(crate) fn table(runs: &[RunSummary], zone: Tz) -> Table {
     let mut table = Table::new(&[
         Column::new("RUN"),
-        Column::new("SKILL").cut(),
-        Column::new("OUTCOME").cut(),
+        Column::new("SKILL"),
+        Column::new("OUTCOME").words(),
         Column::new("SUBMITTED").optional(),
         Column::new("TOOK").right().optional(),
         Column::new("COMMIT").optional(),

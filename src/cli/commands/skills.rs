@@ -98,14 +98,14 @@ fn table(skills: &[ListedSkill]) -> Table {
     let of_roots = skills.iter().any(|skill| skill.source != "worker");
     let mut columns = vec![Column::new("SKILL")];
     if of_roots {
-        columns.push(Column::new("SOURCE").cut());
+        columns.push(Column::new("SOURCE"));
         columns.push(Column::new("DIALECT").optional());
         columns.push(Column::new("TRUST"));
         columns.push(Column::new("STATE"));
     }
-    columns.push(Column::new("INPUTS").cut().optional());
+    columns.push(Column::new("INPUTS").words().optional());
     columns.push(Column::new("ENDS IN").optional());
-    columns.push(Column::new("DESCRIPTION").cut());
+    columns.push(Column::new("DESCRIPTION").words());
     let mut table = Table::new(&columns);
     for listed in skills {
         let skill = &listed.skill;

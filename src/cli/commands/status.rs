@@ -43,7 +43,7 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
         "in_process" => "a command",
         other => other,
     };
-    out.line(
+    out.prose(
         Line::of(style, &status.condition)
             .text(format!("  {host}, process {}", status.pid))
             .styled(
@@ -54,6 +54,7 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
                     show_millis(status.uptime_ms)
                 ),
             ),
+        2,
     );
     let count =
         |count: u32, name: &str| counted(usize::try_from(count).unwrap_or(usize::MAX), name);
@@ -88,13 +89,13 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
         ),
     ];
     for (name, value) in facts.into_iter().chain(where_there_are_any(status)) {
-        out.line(Line::of(BOLD, format!("{name:<10} ")).text(value));
+        out.prose(Line::of(BOLD, format!("{name:<10} ")).text(value), 11);
     }
     for overdue in &status.overdue {
         let zone = times::zone(&overdue.timezone);
         let by = overdue.expected_by.rfc3339_in(zone);
         let text = format!("{} was to succeed by {by}", overdue.schedule);
-        out.line(Line::of(BAD, format!("{:<10} ", "overdue")).text(text));
+        out.prose(Line::of(BAD, format!("{:<10} ", "overdue")).text(text), 11);
     }
     if !status.active.is_empty() {
         out.line("");

@@ -1,6 +1,7 @@
 //! Commands against an engine that says what a test wants.
 
 mod definitions;
+mod width;
 
 use crate::cli::fake::{Console, Fake, failed_detail, log_line, run_id};
 use crate::cli::interrupts::Interrupt;
@@ -286,7 +287,7 @@ fn lists_are_tables_for_people_and_objects_for_programs() {
     "#);
     insta::assert_snapshot!(console.perform(&["skills"]).out, @r#"
     SKILL                        INPUTS  ENDS IN  DESCRIPTION
-    repo-steward/weekly-changes          commit   What changed
+    repo-steward/weekly-changes          commit   What changed …
     "#);
 }
 

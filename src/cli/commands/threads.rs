@@ -72,9 +72,9 @@ fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
         return Ok(Exit::Ok);
     }
     let mut table = Table::new(&[
-        Column::new("THREAD").cut(),
+        Column::new("THREAD"),
         Column::new("RUN"),
-        Column::new("OUTCOME").cut(),
+        Column::new("OUTCOME").words(),
     ]);
     for run in &runs {
         let (_, style, word) = report::state_of(run);

@@ -70,7 +70,7 @@ fn table(workers: &[WorkerView]) -> Table {
         Column::new("SKILLS").right(),
         Column::new("TYPE").optional(),
         Column::new("STATE"),
-        Column::new("DESCRIPTION").cut().optional(),
+        Column::new("DESCRIPTION").words().optional(),
     ]);
     for worker in workers {
         table.row(vec![
@@ -94,9 +94,12 @@ fn state(worker: &WorkerView) -> Line {
     }
 }
 
-/// The first line of a text that may have several.
-pub(crate) fn one_line(text: &str) -> &str {
-    text.trim().lines().next().unwrap_or_default()
+/// The first line of a text that may have several, which `…` tells.
+pub(crate) fn one_line(text: &str) -> String {
+    match text.trim().split_once('\n') {
+        Some((first, _)) => format!("{} …", first.trim_end()),
+        None => text.trim().to_owned(),
+    }
 }
 
 fn print_one(out: &mut Stream<'_>, worker: &WorkerView) {

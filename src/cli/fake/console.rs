@@ -61,6 +61,8 @@ pub(crate) struct Console {
     pub(crate) fake: Arc<Fake>,
     /// Whether both streams are terminals.
     pub(crate) terminal: bool,
+    /// How wide it is.
+    pub(crate) width: usize,
     /// What stands on standard input.
     pub(crate) input: Vec<u8>,
     directory: tempfile::TempDir,
@@ -85,6 +87,7 @@ impl Console {
         Console {
             fake: Arc::new(fake),
             terminal: false,
+            width: 100,
             input: Vec::new(),
             directory,
         }
@@ -105,10 +108,10 @@ impl Console {
         let path = self.path();
         let mut session = Session {
             io: Io {
-                out: Stream::new(&mut out, self.terminal, false),
-                err: Stream::new(&mut err, self.terminal, false),
+                out: Stream::new(&mut out, self.terminal, false).of_width(self.width),
+                err: Stream::new(&mut err, self.terminal, false).of_width(self.width),
                 input: &mut self.input.as_slice(),
-                width: 100,
+                width: self.width,
             },
             globals: &cli.globals,
             environment: &environment,

@@ -15,12 +15,12 @@ const DETAILS_SHOWN_MAX: usize = 50;
 pub(crate) fn print(err: &mut Stream<'_>, diagnostic: &Diagnostic) {
     let mut lines = diagnostic.message.lines();
     let first = lines.next().unwrap_or_default();
-    err.line(Line::of(BAD, "error:").text(" ").text(first));
+    err.prose(Line::of(BAD, "error:").text(" ").text(first), 2);
     for line in lines {
-        err.line(Line::from("  ").text(line));
+        err.prose(Line::from("  ").text(line), 2);
     }
     for detail in diagnostic.details.iter().take(DETAILS_SHOWN_MAX) {
-        err.line(Line::of(DIM, "  - ").text(detail));
+        err.prose(Line::of(DIM, "  - ").text(detail), 4);
     }
     let more = diagnostic.details.len().saturating_sub(DETAILS_SHOWN_MAX);
     if more > 0 {
@@ -33,12 +33,12 @@ pub(crate) fn print(err: &mut Stream<'_>, diagnostic: &Diagnostic) {
 
 /// Writes one hint.
 pub(crate) fn hint(err: &mut Stream<'_>, text: &str) {
-    err.line(Line::of(ACTIVE, "hint:").text(" ").text(text));
+    err.prose(Line::of(ACTIVE, "hint:").text(" ").text(text), 2);
 }
 
 /// Writes one warning.
 pub(crate) fn warning(err: &mut Stream<'_>, text: &str) {
-    err.line(Line::of(CARE, "warning:").text(" ").text(text));
+    err.prose(Line::of(CARE, "warning:").text(" ").text(text), 2);
 }
 
 /// Writes a diagnostic for a program.

@@ -144,6 +144,62 @@ impl Line {
         kept
     }
 
+    /// The line in lines of at most `width` columns, broken between words; all but the first are indented. A
+    /// word that is longer stays whole, so that it can be copied.
+    pub(crate) fn wrapped(self, width: usize, indent: usize) -> Vec<Line> {
+        if self.width() <= width {
+            return vec![self];
+        }
+        let (mut lines, mut line, mut is_empty) = (Vec::new(), Line::new(), true);
+        for (blanks, word) in self.words() {
+            if !is_empty && line.width() + blanks + word.width() > width {
+                let next = Line::from(" ".repeat(indent)).then(word);
+                lines.push(std::mem::replace(&mut line, next));
+            } else {
+                line = line.text(" ".repeat(blanks)).then(word);
+            }
+            is_empty = false;
+        }
+        lines.push(line);
+        lines
+    }
+
+    /// Columns of the longest word.
+    pub(crate) fn longest_word(&self) -> usize {
+        let words = self.clone().words();
+        words
+            .iter()
+            .map(|(_, word)| word.width())
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The words, each with the number of blanks before it; one word may have pieces of several styles.
+    fn words(self) -> Vec<(usize, Line)> {
+        let (mut words, mut blanks, mut word) = (Vec::new(), 0, Line::new());
+        for piece in self.pieces {
+            let (style, text) = match piece {
+                Piece::Text(style, text) => (style, text),
+                sequence @ Piece::Sgr(_) => {
+                    word.pieces.push(sequence);
+                    continue;
+                }
+            };
+            for (nth, part) in text.split(' ').enumerate() {
+                if nth > 0 && word.width() > 0 {
+                    words.push((blanks, std::mem::take(&mut word)));
+                    blanks = 0;
+                }
+                blanks += usize::from(nth > 0);
+                if !part.is_empty() {
+                    word = word.styled(style, part);
+                }
+            }
+        }
+        words.push((blanks, word));
+        words
+    }
+
     /// The text, with the escape sequences of its styles when `color` is set.
     pub(crate) fn paint(&self, color: bool) -> String {
         let mut painted = String::new();
@@ -276,6 +332,27 @@ mod tests {
         assert_eq!(plain, Line::of(DIM, "none of its own"));
         // A name that somebody gave is no output: what stands in it is shown.
         assert_eq!(Line::from("\u{1b}[31mx").paint(true), r"\x1b[31mx");
+    }
+
+    #[test]
+    fn a_line_is_broken_between_words_only() {
+        let line = Line::from("  ")
+            .styled(GOOD, "name")
+            .styled(BOLD, "s ")
+            .text("of a-long-one  two");
+        let shown = |width| {
+            let lines = line.clone().wrapped(width, 4);
+            lines
+                .iter()
+                .map(|line| line.paint(false))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(shown(80), ["  names of a-long-one  two"]);
+        assert_eq!(shown(20), ["  names of", "    a-long-one  two"]);
+        assert_eq!(shown(14), ["  names of", "    a-long-one", "    two"]);
+        assert_eq!(shown(3), ["  names", "    of", "    a-long-one", "    two"]);
+        assert_eq!(line.longest_word(), 10);
+        assert_eq!(Line::new().longest_word(), 0);
     }
 
     #[test]

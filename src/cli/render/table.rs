@@ -1,20 +1,23 @@
 //! Tables: columns that fit the terminal, plain and complete where no terminal shows them.
 
 use super::super::io::Stream;
-use super::line::{BOLD, Line};
+use super::line::{BOLD, DIM, Line};
 
 /// Columns between two columns.
 const GAP: usize = 2;
 
-/// Narrowest that a column is cut to before another one is left out.
-const CUT_MIN: usize = 10;
+/// Narrowest that a column of words is made before another one is left out.
+const WORDS_MIN: usize = 16;
+
+/// Columns that the values of a row are indented by where they stand one below the other.
+const INDENT: usize = 2;
 
 /// One column.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     title: &'static str,
     right: bool,
-    cut: bool,
+    words: bool,
     optional: bool,
 }
 
@@ -24,19 +27,19 @@ impl Column {
         Column {
             title,
             right: false,
-            cut: false,
+            words: false,
             optional: false,
         }
     }
 
-    /// May be cut where space is short.
+    /// Holds words, and takes several lines where space is short.
     #[must_use]
-    pub(crate) const fn cut(mut self) -> Column {
-        self.cut = true;
+    pub(crate) const fn words(mut self) -> Column {
+        self.words = true;
         self
     }
 
-    /// May be left out where cutting is not enough; the last one goes first.
+    /// May be left out where breaking lines is not enough; the last one goes first, and a line says so.
     #[must_use]
     pub(crate) const fn optional(mut self) -> Column {
         self.optional = true;
@@ -95,11 +98,34 @@ impl Table {
     }
 
     fn lines(&self, width: Option<usize>) -> Vec<Line> {
-        let natural: Vec<usize> = (0..self.columns.len()).map(|at| self.natural(at)).collect();
-        let widths = match width {
-            Some(width) => fit(&self.columns, &natural, width),
-            None => natural.into_iter().map(Some).collect(),
+        let all: Vec<usize> = (0..self.columns.len()).collect();
+        let natural: Vec<usize> = all.iter().map(|at| self.widest(*at, Line::width)).collect();
+        let Some(width) = width else {
+            return self.composed(&natural.into_iter().map(Some).collect::<Vec<_>>());
         };
+        let word = |at: &usize| self.widest(*at, Line::longest_word);
+        let least: Vec<usize> = all.iter().map(word).collect();
+        let Some(widths) = fit(&self.columns, &natural, &least, width) else {
+            return self.stacked(width);
+        };
+        let mut lines = self.composed(&widths);
+        let titles = self.titles.iter().zip(&widths);
+        let left_out: Vec<&str> = titles
+            .filter(|(_, width)| width.is_none())
+            .map(|(title, _)| title.as_str())
+            .collect();
+        if !left_out.is_empty() {
+            let text = format!(
+                "left out, as the terminal is narrow: {}",
+                left_out.join(", ")
+            );
+            lines.extend(Line::of(DIM, text).wrapped(width, INDENT));
+        }
+        lines
+    }
+
+    /// Header and rows.
+    fn composed(&self, widths: &[Option<usize>]) -> Vec<Line> {
         let header = self
             .titles
             .iter()
@@ -107,33 +133,62 @@ impl Table {
             .collect();
         std::iter::once(&header)
             .chain(&self.rows)
-            .map(|cells| self.compose(cells, &widths))
+            .flat_map(|cells| self.compose(cells, widths))
             .collect()
     }
 
-    fn natural(&self, at: usize) -> usize {
-        let title = self.titles.get(at).map_or(0, |title| title.chars().count());
-        self.rows
-            .iter()
-            .filter_map(|row| row.get(at))
-            .map(Line::width)
-            .chain([title])
-            .max()
-            .unwrap_or(0)
+    /// The values of each row one below the other: nothing fits beside anything.
+    fn stacked(&self, width: usize) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for cells in &self.rows {
+            for (at, (title, cell)) in self.titles.iter().zip(cells).enumerate() {
+                let line = match at {
+                    0 => cell.clone(),
+                    _ if cell.width() == 0 => continue,
+                    _ => Line::from(" ".repeat(INDENT))
+                        .styled(BOLD, format!("{title}: "))
+                        .then(cell.clone()),
+                };
+                lines.extend(line.wrapped(width, 2 * INDENT));
+            }
+        }
+        lines
     }
 
-    fn compose(&self, cells: &[Line], widths: &[Option<usize>]) -> Line {
-        let shown: Vec<(usize, usize)> = widths
-            .iter()
-            .enumerate()
-            .filter_map(|(at, width)| Some((at, (*width)?)))
+    /// The largest measure of a column's title and cells.
+    fn widest(&self, at: usize, measure: impl Fn(&Line) -> usize) -> usize {
+        let title = self
+            .titles
+            .get(at)
+            .map(|title| measure(&title.as_str().into()));
+        let cells = self.rows.iter().filter_map(|row| row.get(at));
+        cells.map(&measure).chain(title).max().unwrap_or(0)
+    }
+
+    /// The lines of one row.
+    fn compose(&self, cells: &[Line], widths: &[Option<usize>]) -> Vec<Line> {
+        let shown = widths.iter().enumerate();
+        let shown = shown.filter_map(|(at, width)| Some((at, (*width)?)));
+        let shown: Vec<(usize, usize, Vec<Line>)> = shown
+            .map(|(at, width)| {
+                let cell = cells.get(at).cloned().unwrap_or_default();
+                (at, width, cell.wrapped(width, 0))
+            })
             .collect();
+        let height = shown.iter().map(|(_, _, lines)| lines.len()).max();
+        (0..height.unwrap_or(0))
+            .map(|nth| self.beside(&shown, nth))
+            .collect()
+    }
+
+    /// The lines with this number of all cells of a row.
+    fn beside(&self, shown: &[(usize, usize, Vec<Line>)], nth: usize) -> Line {
         let mut line = Line::new();
         let mut owed = 0;
-        for (at, width) in shown {
-            let cell = cells.get(at).cloned().unwrap_or_default().cut(width);
+        for (at, width, lines) in shown {
+            let cell = lines.get(nth).cloned().unwrap_or_default();
             let padding = width.saturating_sub(cell.width());
-            let right = self.columns.get(at).is_some_and(|column| column.right);
+            let right = self.columns.get(*at).is_some_and(|column| column.right);
             let before = owed + if right { padding } else { 0 };
             // Blanks are paid only when something follows: no line ends in blanks.
             if cell.width() > 0 {
@@ -147,43 +202,49 @@ impl Table {
     }
 }
 
-/// Widths of the columns within `width`; `None`: left out.
-fn fit(columns: &[Column], natural: &[usize], width: usize) -> Vec<Option<usize>> {
-    let mut widths: Vec<Option<usize>> = natural.iter().copied().map(Some).collect();
+/// Widths of the columns within `width`, where a column that is left out has none; nothing where even the
+/// longest words of those that must be shown do not fit.
+fn fit(
+    columns: &[Column],
+    natural: &[usize],
+    words: &[usize],
+    width: usize,
+) -> Option<Vec<Option<usize>>> {
+    let mut shown = vec![true; columns.len()];
     loop {
-        let shown = widths.iter().flatten().count();
-        let total: usize = widths.iter().flatten().sum::<usize>() + GAP * shown.saturating_sub(1);
-        let Some(over) = total.checked_sub(width).filter(|over| *over > 0) else {
-            return widths;
-        };
-        let widest = columns
+        let mut widths: Vec<Option<usize>> = natural
             .iter()
-            .zip(&mut widths)
-            .filter(|(column, _)| column.cut)
-            .filter_map(|(_, width)| width.as_mut())
-            .filter(|width| **width > CUT_MIN)
-            .max();
-        if let Some(widest) = widest {
-            // Column by column, so that two wide ones share the loss.
-            *widest -= 1.min(over);
-            continue;
+            .zip(&shown)
+            .map(|(natural, shown)| shown.then_some(*natural))
+            .collect();
+        let count = shown.iter().filter(|shown| **shown).count();
+        loop {
+            let total: usize =
+                widths.iter().flatten().sum::<usize>() + GAP * count.saturating_sub(1);
+            if total <= width {
+                return Some(widths);
+            }
+            let narrower = columns
+                .iter()
+                .zip(words)
+                .zip(&mut widths)
+                .filter(|((column, _), _)| column.words)
+                .filter_map(|((_, word), width)| {
+                    let least = WORDS_MIN.max(*word);
+                    width.as_mut().filter(|width| **width > least)
+                })
+                .max();
+            match narrower {
+                // Column by column, so that two wide ones share the loss.
+                Some(widest) => *widest -= 1,
+                None => break,
+            }
         }
         let last = columns
             .iter()
-            .zip(&mut widths)
-            .rfind(|(column, width)| column.optional && width.is_some());
-        match last {
-            Some((_, width)) => {
-                *width = None;
-                // What is left may have room again.
-                for ((column, natural), width) in columns.iter().zip(natural).zip(&mut widths) {
-                    if column.cut && width.is_some() {
-                        *width = Some(*natural);
-                    }
-                }
-            }
-            None => return widths,
-        }
+            .zip(&mut shown)
+            .rfind(|(column, shown)| column.optional && **shown);
+        *last?.1 = false;
     }
 }
 
@@ -195,8 +256,8 @@ mod tests {
     fn sample() -> Table {
         let mut table = Table::new(&[
             Column::new("RUN"),
-            Column::new("SKILL").cut(),
-            Column::new("OUTCOME").cut(),
+            Column::new("SKILL"),
+            Column::new("OUTCOME").words(),
             Column::new("TOOK").right().optional(),
             Column::new("COMMIT").optional(),
         ]);
@@ -231,16 +292,26 @@ mod tests {
     #[test]
     fn a_table_fits_its_terminal() {
         insta::assert_snapshot!(shown(Some(40)), @r#"
-        RUN       SKILL       OUTCOME       TOOK
-        8v2k3m1q  repo-stew…  succeeded     4.2s
-        9w3k3m1z  日本語-wo…  failed (e…  3m 10s
-        0a0b0c0d  a\x1b[2Jb                  9ms
+        8v2k3m1q
+          SKILL: repo-steward/weekly-changes
+          OUTCOME: succeeded
+          TOOK: 4.2s
+          COMMIT: 3f2a1bc
+        9w3k3m1z
+          SKILL:
+            日本語-worker/とても長い名前のスキル
+          OUTCOME: failed (execute)
+          TOOK: 3m 10s
+        0a0b0c0d
+          SKILL: a\x1b[2Jb
+          TOOK: 9ms
         "#);
         insta::assert_snapshot!(shown(Some(80)), @r#"
-        RUN       SKILL                                OUTCOME             TOOK  COMMIT
-        8v2k3m1q  repo-steward/weekly-changes          succeeded           4.2s  3f2a1bc
-        9w3k3m1z  日本語-worker/とても長い名前のスキ…  failed (execute)  3m 10s
-        0a0b0c0d  a\x1b[2Jb                                                 9ms
+        RUN       SKILL                                 OUTCOME             TOOK
+        8v2k3m1q  repo-steward/weekly-changes           succeeded           4.2s
+        9w3k3m1z  日本語-worker/とても長い名前のスキル  failed (execute)  3m 10s
+        0a0b0c0d  a\x1b[2Jb                                                  9ms
+        left out, as the terminal is narrow: COMMIT
         "#);
         insta::assert_snapshot!(shown(Some(200)), @r#"
         RUN       SKILL                                 OUTCOME             TOOK  COMMIT
@@ -249,11 +320,13 @@ mod tests {
         0a0b0c0d  a\x1b[2Jb                                                  9ms
         "#);
         for width in 1..120 {
+            // A name stays whole, however narrow the terminal is.
             let widest = shown(Some(width))
                 .lines()
                 .map(|l| Line::from(l).width())
                 .max();
-            assert!(widest.unwrap() <= width.max(32), "{width}: {widest:?}");
+            assert!(widest.unwrap() <= width.max(45), "{width}: {widest:?}");
+            assert!(!shown(Some(width)).contains('…'));
         }
     }
 

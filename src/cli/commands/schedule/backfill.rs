@@ -123,10 +123,10 @@ fn plan(
     }
     let zone = zone_of_schedule(control, &args.schedule)?;
     let mut table = Table::new(&[
-        Column::new("DUE"),
+        Column::new("DUE").words(),
         Column::new("WAS"),
         Column::new("RUN").optional(),
-        Column::new("WOULD"),
+        Column::new("WOULD").words(),
     ]);
     for slot in slots {
         let would = match &slot.not_because {

@@ -129,17 +129,23 @@ impl Explained {
     fn print(&self, session: &mut Session<'_>) {
         let out = &mut session.io.out;
         if let Some((id, skill)) = &self.schedule {
-            out.line(Line::of(BOLD, id).styled(DIM, format!(" runs {skill}")));
+            out.prose(Line::of(BOLD, id).styled(DIM, format!(" runs {skill}")), 2);
         }
-        out.line(Line::of(BOLD, &self.words));
+        out.prose(Line::of(BOLD, &self.words), 2);
         for (_, at) in &self.next {
-            out.line(Line::from("  ").text(at));
+            out.prose(Line::from("  ").text(at), 4);
         }
         for change in &self.changes {
-            out.line(Line::of(CARE, format!("  {}  ", change.date)).text(&change.what));
+            out.prose(
+                Line::of(CARE, format!("  {}  ", change.date)).text(&change.what),
+                4,
+            );
         }
         for sentence in &self.sentences {
-            out.line(Line::of(DIM, format!("  {:<17}", sentence.about)).text(&sentence.says));
+            out.prose(
+                Line::of(DIM, format!("  {:<17}", sentence.about)).text(&sentence.says),
+                19,
+            );
         }
     }
 }

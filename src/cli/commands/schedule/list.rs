@@ -75,10 +75,10 @@ pub(super) fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagn
     }
     let mut table = Table::new(&[
         Column::new("SCHEDULE"),
-        Column::new("NEXT"),
-        Column::new("LAST"),
-        Column::new("WHEN").cut().optional(),
-        Column::new("POLICY").cut().optional(),
+        Column::new("NEXT").words(),
+        Column::new("LAST").words(),
+        Column::new("WHEN").words().optional(),
+        Column::new("POLICY").words().optional(),
     ]);
     for view in &schedules {
         let zone = times::zone(&view.timezone);

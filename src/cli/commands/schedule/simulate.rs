@@ -116,7 +116,7 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
         scenario.to.rfc3339_in(zone),
         zone.name()
     );
-    session.io.out.line(Line::of(BOLD, title));
+    session.io.out.prose(Line::of(BOLD, title), 2);
     print_schedules(session, &schedules, &simulation, &lasts);
     print_left_out(&mut session.io.out, &simulation, zone);
     print_overlaps(&mut session.io.out, &simulation, zone);
@@ -278,8 +278,8 @@ fn print_schedules(
     let mut table = Table::new(&[
         Column::new("SCHEDULE"),
         Column::new("RUNS"),
-        Column::new("A RUN LASTS"),
-        Column::new("DOES NOT RUN"),
+        Column::new("A RUN LASTS").words(),
+        Column::new("DOES NOT RUN").words(),
     ]);
     for (planned, one) in schedules.iter().zip(&simulation.schedules) {
         let (ran, not): (Vec<_>, Vec<_>) = one.totals.iter().partition(|(fate, _)| fate.is_run());
@@ -337,7 +337,7 @@ fn print_left_out(out: &mut Stream<'_>, simulation: &Simulation, zone: Tz) {
             format!("{from} … {to} ({count})")
         };
         let line = Line::from(format!("  {due}  {id}  ")).styled(CARE, row.fate.name());
-        out.line(line.text(format!(": {why}")));
+        out.prose(line.text(format!(": {why}")), 4);
     }
     more(out, rows.len());
 }
@@ -358,11 +358,12 @@ fn print_overlaps(out: &mut Stream<'_>, simulation: &Simulation, zone: Tz) {
             met.push(format!("{} more", overlap.others - met.len()));
         }
         let due = overlap.due.rfc3339_in(zone);
-        out.line(format!(
+        let line = format!(
             "  {due}  {}  meets that of {}, and {then}",
             overlap.schedule,
             met.join(", ")
-        ));
+        );
+        out.prose(line.into(), 4);
     }
     more(out, overlaps.len());
 }
@@ -391,16 +392,12 @@ fn hour_of(at: Timestamp, zone: Tz) -> Timestamp {
     Timestamp::from_millis(at.millis().saturating_sub(local.rem_euclid(3_600_000)))
 }
 
-/// Runs that start in each hour; of more than two days, in each hour of the day.
+/// Runs that start in each hour in which something runs; of more than two days, in each hour of the day.
 fn print_load(out: &mut Stream<'_>, load: &[Busy], scenario: &Scenario, zone: Tz) {
     let first = hour_of(scenario.from, zone);
     let hours = scenario.to.millis_since(first).div_ceil(HOUR_MS);
     let by_day = hours > BARS_MAX;
     let mut bars: BTreeMap<(i64, String), (u64, u64)> = BTreeMap::new();
-    for nth in 0..hours {
-        let hour = first.plus_millis(nth * HOUR_MS);
-        bars.entry(bar_of(hour, zone, by_day)).or_default();
-    }
     for busy in load {
         let bar = bars.entry(bar_of(busy.hour, zone, by_day)).or_default();
         bar.0 += busy.started;
@@ -413,7 +410,7 @@ fn print_load(out: &mut Stream<'_>, load: &[Busy], scenario: &Scenario, zone: Tz
     };
     heading(out, title, load.len());
     let most = bars.values().map(|bar| bar.0).max().unwrap_or(0).max(1);
-    for ((_, label), (started, at_once)) in bars.into_iter().filter(|_| !load.is_empty()) {
+    for ((_, label), (started, at_once)) in bars {
         let length = (started * BAR_CHARS).div_ceil(most);
         let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
         let told = if at_once == 0 {

@@ -77,12 +77,12 @@ fn tell_of_waiting(
 
 pub(super) fn table_of(rows: &[SlotView], zone: Tz) -> Table {
     let mut table = Table::new(&[
-        Column::new("DUE"),
+        Column::new("DUE").words(),
         Column::new("SCHEDULE"),
         Column::new("FATE"),
         Column::new("RUN").optional(),
         Column::new("AFTER").right().optional(),
-        Column::new("WHY").cut().optional(),
+        Column::new("WHY").words().optional(),
     ]);
     for row in rows {
         let zone = row.timezone.as_deref().map_or(zone, times::zone);
