@@ -110,6 +110,16 @@ const SKILLS: &str = r#"
     isolation: in_place
     interface: {outputs: [{name: r, type: markdown, destination: "reports/r.md"}]}
     run: "git commit -q --allow-empty -m theirs; echo '# report' > {r}"
+  - id: has-to-commit
+    description: d
+    mutating: true
+    parallel: true
+    isolation: in_place
+    writes: [docs/**]
+    interface:
+      inputs: [{name: commits, type: boolean, default: false}]
+      outputs: [{name: c, type: git_commit}]
+    run: 'GATE; test {commits} = false || git commit -q --allow-empty -m "by the skill"'
 "#;
 
 pub(crate) fn workspace() -> Workspace {
@@ -398,5 +408,33 @@ fn parallel_lets_no_second_run_into_a_checkout() {
         assert_eq!(code, 0, "{detail}");
     }
     assert_eq!(workspace.committed_runs(), [second, first]);
+    daemon.stop();
+}
+
+#[test]
+fn a_commit_of_a_person_is_no_evidence_of_a_run_in_the_checkout() {
+    let workspace = workspace();
+    let mut gate = Gate::new(&workspace, "gate");
+    let daemon = Daemon::start(&workspace);
+    for (skill, is_proved) in [("commits=false", false), ("commits=true", true)] {
+        let run = workspace.submit(&["w/has-to-commit", "-i", skill]);
+        gate.reached();
+        workspace.git(&["commit", "-q", "--allow-empty", "-m", "a person's"]);
+        let theirs = workspace.git(&["rev-parse", "HEAD"]);
+        gate.pass();
+        let (code, _) = workspace.wait(&run);
+        assert_eq!(code == 0, is_proved, "{run}");
+        let detail = workspace.json(&["show", &run]);
+        let made = &detail["summary"]["commits_made"];
+        assert_eq!(
+            made["count"].as_u64().unwrap_or(0),
+            u64::from(is_proved),
+            "{made}"
+        );
+        assert!(!made.to_string().contains(theirs.trim()), "{made}");
+        // It stays all the same.
+        let log = workspace.git(&["log", "--format=%H", "main"]);
+        assert!(log.contains(theirs.trim()), "{log}");
+    }
     daemon.stop();
 }

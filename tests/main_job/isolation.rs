@@ -225,7 +225,7 @@ fn a_result_that_the_person_hides_from_git_is_named() {
     let done = workspace.run(&["run", "write"]).expect_code(0);
     let told = done.stdout + &done.stderr;
     assert!(
-        told.contains("1 file that git ignores were not taken over: `out.md`"),
+        told.contains("1 path that git ignores was not taken over: `out.md`"),
         "{told}"
     );
 }

@@ -313,7 +313,10 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
     for path in others.iter().take(PATHS_SHOWN_MAX) {
         out.line(Line::from("    ").text(path));
     }
-    let more = others.len().saturating_sub(PATHS_SHOWN_MAX);
+    let outputs = detail.changed.len() - others.len();
+    let told = outputs + others.len().min(PATHS_SHOWN_MAX);
+    let told = u64::try_from(told).unwrap_or(u64::MAX);
+    let more = detail.changed_count.saturating_sub(told);
     if more > 0 {
         let run = detail.summary.run.short();
         out.line(Line::of(

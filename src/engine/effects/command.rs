@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::super::work::Work;
 use super::Performer;
+use super::in_place::{reflog_action, works_in_place};
 use super::log::RunLog;
 use super::notes::Note;
 use super::place::Place;
@@ -148,6 +149,9 @@ impl Performer {
         env.extend(work.spec.environment.iter().cloned());
         env.extend(log.environment().iter().cloned());
         env.extend(more);
+        if works_in_place(work) {
+            env.push(("GIT_REFLOG_ACTION".to_owned(), reflog_action(work)));
+        }
         let filled = |(name, value): (String, String)| (name, place.fill(&value).into_owned());
         env.into_iter().map(filled).collect()
     }

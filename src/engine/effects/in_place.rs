@@ -234,6 +234,12 @@ impl Performer {
             change.problems.clear();
             change.tree = start.tree.clone();
         }
+        // In a checkout where people work, the log of `HEAD` alone tells whose a commit is.
+        let workdir = Path::new(&tree_spec(work)?.workdir);
+        let own = git::commits_logged_as(workdir, &reflog_action(work))
+            .map_err(|error| git_failure(Step::Record, work, &error))?;
+        change.commits_made.retain(|commit| own.contains(commit));
+        change.commits_count = u64::try_from(change.commits_made.len()).unwrap_or(u64::MAX);
         let source = place.git_dir();
         let base = keep_base(work, start)?;
         let kept = keep(work, &source, &base, &change)?;
@@ -289,6 +295,11 @@ impl Performer {
 fn inside(spec: &TreeSpec, path: &Path) -> Option<RepoPath> {
     let relative = path.strip_prefix(&spec.workdir).ok()?;
     RepoPath::from_bytes(relative.as_os_str().as_encoded_bytes()).ok()
+}
+
+/// What git notes in its log of `HEAD` for commits that a run's own commands make.
+pub(super) fn reflog_action(work: &Work) -> String {
+    format!("workerctl run {}", work.spec.run)
 }
 
 /// Keeps the commit that the run is on from any cleaning of the repository.

@@ -293,9 +293,15 @@ fn is_destroyed(change: &RunResult) -> bool {
 
 fn refuse_head(work: &Work, change: &RunResult) -> Result<(), Failure> {
     if let HeadState::Moved { found } = &change.head {
+        let whose = if works_in_place(work) {
+            "while the run worked in the checkout, `HEAD` went to"
+        } else {
+            "the run left `HEAD` at"
+        };
+        let run = work.spec.run.short();
         let message = format!(
-            "the run left `HEAD` at {found} instead of its branch, so it is not known what is to land; \
-             `workerctl diff` shows what it left"
+            "{whose} {found} instead of its branch, so it is not known what is to land; \
+             `workerctl diff {run}` shows what it left"
         );
         return Err(Failure::new(Step::Record, "head_moved", message));
     }

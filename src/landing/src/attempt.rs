@@ -47,11 +47,19 @@ impl Attempt<'_> {
                 Recovered::Blocked { obstacle } => Outcome::Interrupted { obstacle },
             });
         }
-        if let Some(obstacle) = self.compare(&repo)? {
-            return self.give_up(&locks, journal, obstacle);
-        }
-        if let Some(obstacle) = self.forward(&repo, &locks, stats)? {
-            return self.give_up(&locks, journal, obstacle);
+        let found = match self.compare(&repo) {
+            Ok(None) => self.forward(&repo, &locks, stats),
+            found => found,
+        };
+        match found {
+            Ok(None) => {}
+            Ok(Some(obstacle)) => return self.give_up(&locks, journal, obstacle),
+            // What may not be written goes back as what is in the way does; a branch that has moved stays.
+            Err(error) if error.is_denied() && repo.tip(&self.plan.target)? == self.plan.from => {
+                let why = error.to_string();
+                return self.give_up(&locks, journal, Obstacle::Denied { why });
+            }
+            Err(error) => return Err(error),
         }
         locks.release()?;
         let late = self.late(&repo)?;
@@ -180,8 +188,11 @@ impl Attempt<'_> {
             let lock = lock_of(&self.plan.common_dir.join(&self.plan.target));
             return Ok(Some(Obstacle::LockLost { lock }));
         }
-        branch::append_logs(self.plan, self.observer)?;
-        Ok(None)
+        match branch::append_logs(self.plan, self.observer).map_err(LandError::from) {
+            // The branch has moved: a log that may not be written is no reason to keep git from working.
+            Err(error) if !error.is_denied() => Err(error),
+            _ => Ok(None),
+        }
     }
 
     /// Puts the new index in place; `false` where somebody has written the index in spite of the lock.
@@ -233,7 +244,17 @@ impl Attempt<'_> {
             locks.release()?;
             return Ok(Outcome::Interrupted { obstacle: held });
         }
-        let left = self.take_back()?;
+        let left = match self.take_back() {
+            // Git works again at least; the rest goes back as soon as it may.
+            Err(error) if error.is_denied() => {
+                locks.release()?;
+                let why = error.to_string();
+                return Ok(Outcome::Interrupted {
+                    obstacle: Obstacle::Denied { why },
+                });
+            }
+            left => left?,
+        };
         Ok(match self.end_taken_back(locks, journal, obstacle, left)? {
             Recovered::Landed { commit, late } => Outcome::Landed { commit, late },
             Recovered::TakenBack { obstacle, left } => waiting(obstacle, left),
@@ -318,7 +339,9 @@ impl Attempt<'_> {
         let repo = Repo::at(&self.plan.common_dir)?;
         if repo.tip(&self.plan.target)?.as_ref() == Some(&self.plan.to) {
             let now = repo.checkouts(&self.plan.target)?;
-            branch::complete_logs(self.plan, &now, self.observer)?;
+            let done = branch::complete_logs(self.plan, &now, self.observer);
+            done.map_err(LandError::from)
+                .or_else(|error| error.is_denied().then_some(()).ok_or(error))?;
         }
         locks.release()?;
         let late = self.late(&repo)?;

@@ -94,13 +94,19 @@ impl<'a> Locks<'a> {
     pub(crate) fn take(&self) -> Result<Option<Obstacle>, GitError> {
         for lock in &self.list {
             self.observer.before(&format!("lock {}", lock.kind.name()));
-            if !lock.take()? {
-                let obstacle = Obstacle::Locked {
+            let obstacle = match lock.take() {
+                Ok(true) => continue,
+                Ok(false) => Obstacle::Locked {
                     lock: lock.path.clone(),
-                };
-                self.release()?;
-                return Ok(Some(obstacle));
-            }
+                },
+                // A directory of git's may not be written: the locks beside it must not stay.
+                Err(error) if error.code() == "read_only" => Obstacle::Denied {
+                    why: error.to_string(),
+                },
+                Err(error) => return Err(error),
+            };
+            self.release()?;
+            return Ok(Some(obstacle));
         }
         Ok(None)
     }

@@ -133,6 +133,11 @@ pub enum Obstacle {
     },
     /// The files that were staged are gone.
     StagingGone,
+    /// Something may not be written.
+    Denied {
+        /// What, and the system's reason.
+        why: String,
+    },
 }
 
 impl Obstacle {
@@ -147,6 +152,7 @@ impl Obstacle {
             | Self::Operation { .. } => "busy",
             Self::Dirty { .. } | Self::Staged { .. } => "checkout_dirty",
             Self::CheckoutMissing { .. } => "checkout_missing",
+            Self::Denied { .. } => "read_only",
         }
     }
 }
@@ -181,6 +187,7 @@ impl fmt::Display for Obstacle {
                 git_dir.display()
             ),
             Self::StagingGone => f.write_str("the staged files are gone"),
+            Self::Denied { why } => f.write_str(why),
         }
     }
 }
@@ -219,6 +226,11 @@ pub enum LandError {
 }
 
 impl LandError {
+    /// Whether something may not be written, which waiting alone does not change.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.code() == "read_only"
+    }
+
     pub(crate) fn refused(code: &'static str, message: impl Into<String>) -> Self {
         let message = message.into();
         Self::Refused { code, message }

@@ -340,3 +340,53 @@ fn a_commit_whose_editor_is_open_meanwhile_is_refused_by_git_and_then_succeeds()
     assert_eq!(changed, "theirs.txt");
     scene.is_sound().unwrap();
 }
+
+/// Makes a file or directory immutable, which keeps even root from writing; `false` where that is not possible.
+fn set_immutable(path: &std::path::Path, on: bool) -> bool {
+    let flag = if on { "+i" } else { "-i" };
+    let mut command = std::process::Command::new("chattr");
+    let done = command
+        .arg(flag)
+        .arg(path)
+        .stderr(std::process::Stdio::null());
+    done.status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn what_may_not_be_written_goes_back_and_holds_no_lock() {
+    for place in ["shared.txt", ".git/refs/heads", ".git/index"] {
+        let scene = Scene::new();
+        let path = scene.repo().join(place);
+        if !set_immutable(&path, true) {
+            println!("skipped: nothing can be made immutable here");
+            return;
+        }
+        let waits = scene.land_on(MAIN);
+        let (locks, status) = (scene.locks(), scene.status());
+        assert!(set_immutable(&path, false));
+        match waits {
+            Ok(Outcome::Waiting { obstacle, .. }) => assert_eq!(obstacle.code(), "read_only"),
+            Err(error) => assert_eq!(error.code(), "read_only", "{place}: {error}"),
+            other => panic!("{place}: {other:?}"),
+        }
+        assert_eq!(locks, Vec::<std::path::PathBuf>::new(), "{place}");
+        assert_eq!(status, "", "{place}");
+        scene.lands();
+        scene.is_sound().unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_may_not_be_written_keeps_no_commit_from_landing() {
+    let scene = Scene::new();
+    let log = scene.repo().join(".git/logs/refs/heads/main");
+    if !set_immutable(&log, true) {
+        println!("skipped: nothing can be made immutable here");
+        return;
+    }
+    let landed = scene.land_on(MAIN);
+    assert!(set_immutable(&log, false));
+    assert!(matches!(landed, Ok(Outcome::Landed { .. })), "{landed:?}");
+    assert_eq!(scene.locks(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(scene.status(), "");
+}
