@@ -5,7 +5,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -98,24 +98,6 @@ impl Drop for Written {
         // After a rename there is nothing under this name any more, which is the usual case.
         let _ = fs::remove_file(&self.path);
     }
-}
-
-/// Makes the directories down to `dir` and syncs each parent that got a new name.
-pub(super) fn make_directories(root: &Path, dir: &Path) -> Result<(), GitError> {
-    let Ok(relative) = dir.strip_prefix(root) else {
-        return Ok(());
-    };
-    let mut here = root.to_owned();
-    for part in relative.components() {
-        let next = here.join(part);
-        match fs::create_dir(&next) {
-            Ok(()) => sync_directory(&here)?,
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(io_at("make the directory", &next)(e)),
-        }
-        here = next;
-    }
-    Ok(())
 }
 
 /// Removes temporary files that processes which are gone have left in `dir`.

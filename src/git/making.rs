@@ -5,13 +5,13 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use git2::{ErrorCode, Repository, RepositoryOpenFlags, StatusOptions, StatusShow};
+use workerctl_landing::Seen;
 use workerctl_landing::error::{GitError, git, git_write};
 use workerctl_landing::ids::{Oid, RunId};
 
 use super::again::again;
 use super::author::Author;
 use super::open::Handle;
-use super::refs::Kept;
 
 /// A commit to be made.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ pub fn branch_at(cwd: &Path, target: &str) -> Result<Option<Oid>, GitError> {
 pub fn check_index(cwd: &Path, target: &str) -> Result<(), GitError> {
     let handle = Handle::open(cwd)?;
     if handle.head()?.refname() == target {
-        handle.repo.index().map_err(git("read the index"))?;
+        Seen::read(&handle.repo.path().join("index"))?;
     }
     Ok(())
 }
@@ -124,7 +124,7 @@ pub fn remotes(cwd: &Path) -> Result<Vec<String>, GitError> {
 /// # Errors
 /// The reference cannot be written.
 pub fn keep_base(cwd: &Path, run: &RunId, commit: &Oid) -> Result<(), GitError> {
-    again(|| Handle::open(cwd)?.keep(run, Kept::Base, commit))
+    again(|| Handle::open(cwd)?.keep_base(run, commit))
 }
 
 /// The commits that the log of a checkout's `HEAD` has under an action (`GIT_REFLOG_ACTION`).

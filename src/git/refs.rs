@@ -6,7 +6,7 @@ use std::path::Path;
 use git2::ErrorCode;
 
 use super::again::again;
-use super::durable::{Written, make_directories};
+use super::durable::Written;
 use super::lock::GitLock;
 use super::open::Handle;
 use workerctl_landing::error::{GitError, git, io_at};
@@ -59,23 +59,22 @@ impl Kept {
 }
 
 impl Handle {
-    /// Points a hidden reference of the run at an object, durably.
+    /// Keeps the commit that a run starts from. After a power cut the name may be gone, and `git gc` spares what
+    /// is young; but a name without its content would make `git fsck` complain for ever, so that is synced.
     ///
-    /// It is written here rather than by libgit2, which renames before it syncs: after a power
-    /// cut an empty reference file would make `git fsck` complain for ever.
-    pub(super) fn keep(&self, run: &RunId, kept: Kept, oid: &Oid) -> Result<(), GitError> {
+    /// It is written here rather than by libgit2, which renames before it syncs.
+    pub(super) fn keep_base(&self, run: &RunId, oid: &Oid) -> Result<(), GitError> {
         let common = self.repo.commondir();
-        let path = common.join(kept.name(run));
-        let Some(dir) = path.parent() else {
-            return Ok(());
-        };
+        let path = common.join(Kept::Base.name(run));
+        let dir = path.parent().unwrap_or(common);
+        std::fs::create_dir_all(dir).map_err(io_at("make the directory", dir))?;
         // A `git pack-refs` that packs what it was before removes the file only under this lock.
-        make_directories(common, dir)?;
-        let lock = match self.kept(run, kept) {
+        let lock = match self.kept(run, Kept::Base) {
             Ok(None) => None,
             Ok(Some(_)) | Err(_) => Some(GitLock::take(&path, common)?),
         };
-        Written::new(common, format!("{oid}\n").as_bytes())?.publish(&path)?;
+        let written = Written::new(common, format!("{oid}\n").as_bytes())?;
+        std::fs::rename(written.path(), &path).map_err(io_at("write", &path))?;
         drop(lock);
         Ok(())
     }
@@ -123,11 +122,8 @@ fn drop_once(cwd: &Path, run: &RunId) -> Result<usize, GitError> {
 /// references would keep git from deleting branches and from `git gc` until a person removes it.
 fn delete(common: &Path, name: &str) -> Result<(), GitError> {
     let path = common.join(name);
-    if let Some(dir) = path.parent() {
-        make_directories(common, dir)?;
-    }
-    let _lock = GitLock::take(&path, common)?;
-    // As git does: the older value in the packed references never shows.
+    // As git does: the older value in the packed references never shows. The reference itself needs no lock:
+    // nobody else writes it, and a `git pack-refs` takes one only to remove it too.
     delete_packed(common, name)?;
     match std::fs::remove_file(&path) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(io_at("remove", &path)(e)),

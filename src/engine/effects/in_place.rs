@@ -226,9 +226,8 @@ impl Performer {
         let mut held = lock(&held);
         let left_out = self.left_out(work, tree_spec(work)?)?;
         held.checkout()?.leave_out(left_out);
-        let mut change = held.result(&base.start).map_err(refused)?;
         let place = held.checkout()?;
-        let start = place.compared_with(&base.start, &change).map_err(refused)?;
+        let (mut change, start) = place.result(&base.start).map_err(refused)?;
         if was_not_let_in(work) {
             change.changes.clear();
             change.problems.clear();

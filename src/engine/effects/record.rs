@@ -129,7 +129,7 @@ impl Performer {
         };
         let tree = self.tree(work)?;
         let refused = |error| tree_failure(Step::Record, work, &error);
-        let mut change = lock(&tree).result(&base.start).map_err(refused)?;
+        let mut change = lock(&tree).own()?.result(&base.start).map_err(refused)?;
         let source = lock(&tree).git_dir();
         let mut kept = keep(work, &source, &base, &change)?;
         if is_reconciling(work) {
@@ -139,7 +139,7 @@ impl Performer {
             if change.changes.iter().any(|found| !is_own(&found.path)) {
                 change.changes.retain(|found| is_own(&found.path));
                 self.make_again(work, &base, &change)?;
-                change = lock(&tree).result(&base.start).map_err(refused)?;
+                change = lock(&tree).own()?.result(&base.start).map_err(refused)?;
                 kept = keep(work, &source, &base, &change)?;
             }
         }

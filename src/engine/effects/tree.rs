@@ -49,14 +49,6 @@ impl Held {
         }
     }
 
-    /// What the run changed.
-    pub(super) fn result(&mut self, start: &Start) -> Result<RunResult, TreeError> {
-        match self {
-            Held::Tree(tree) => tree.result(start),
-            Held::Checkout { place, .. } => place.result(start),
-        }
-    }
-
     /// The paths that no longer are as the result says.
     pub(super) fn drift(
         &mut self,

@@ -3,8 +3,9 @@
 use std::fs;
 
 use crate::branch;
+use crate::entries::Entries;
 use crate::ids::{Oid, RepoPath};
-use crate::index::{self, Held, Indexes, Made, Prepared, Stats, Way};
+use crate::index::{self, Held, Indexes, Made, Prepared, Seen, Stats, Way};
 use crate::journal::{Journal, Observer};
 use crate::landing::clear;
 use crate::locks::{Locks, lock_of};
@@ -135,12 +136,12 @@ impl Attempt<'_> {
     }
 
     /// Paths that were left out of the work tree when the plan was made, and are not any more.
-    fn appeared(&self, index: &git2::Index, follower: &Follower<'_>) -> Vec<RepoPath> {
+    fn appeared(&self, index: &Entries, follower: &Follower<'_>) -> Vec<RepoPath> {
         let numbered = self.plan.changes.iter().enumerate();
         let left_out = numbered.filter(|(n, _)| follower.checkout.index_only.contains(n));
         let here = |path: &RepoPath| {
             let file = follower.workdir.join(path.as_path());
-            let is_gone = index.get_path(path.as_path(), 0).is_none();
+            let is_gone = index.get(path.as_bytes()).is_none();
             fs::symlink_metadata(file).is_ok() || !(is_gone || index::is_skipped(index, path))
         };
         let appeared = left_out.filter(|(_, change)| here(&change.path));
@@ -210,7 +211,7 @@ impl Attempt<'_> {
             self.observer.before("make the index again");
             let none = Stats::new();
             let stats = stats.unwrap_or(&none);
-            match index::prepare(follower, Way::Forward, stats, |_| true)? {
+            match index::prepare((follower, self.indexes), Way::Forward, stats, |_| true)? {
                 Made::Ready => {}
                 Made::Same => return Ok(true),
                 Made::Staged => return Ok(false),
@@ -271,9 +272,9 @@ impl Attempt<'_> {
             if changes.any(|(number, change)| files.is_placed(number, change)) {
                 return Ok(true);
             }
-            let index = index::read(&follower.index())?;
+            let seen = Seen::read(&follower.index())?;
             let changes = &self.plan.changes;
-            let is_new = |c| index::held(&index, c, changes) == Held::New;
+            let is_new = |c| index::held(&seen.index, c, changes) == Held::New;
             let mut ours = changes
                 .iter()
                 .enumerate()
@@ -299,7 +300,9 @@ impl Attempt<'_> {
             }
             let before = &follower.checkout.staged_before;
             let wanted = |number| had_old.get(number) == Some(&true) && !before.contains(&number);
-            if index::prepare(&follower, Way::Back, &Stats::new(), wanted)? == Made::Ready {
+            if index::prepare((&follower, self.indexes), Way::Back, &Stats::new(), wanted)?
+                == Made::Ready
+            {
                 // Where somebody has written it meanwhile, theirs stays.
                 let prepared = Prepared::of(&follower, Way::Back);
                 self.exchange_index(&follower, &prepared)?;

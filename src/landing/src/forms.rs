@@ -23,7 +23,11 @@ pub(crate) struct Forms {
 impl Forms {
     pub(crate) fn of(follower: &Follower<'_>, indexes: &Indexes) -> Result<Self, GitError> {
         let repo = Repository::open(follower.workdir).map_err(git("open the work tree"))?;
-        indexes.share(&follower.index(), &repo)?;
+        let seen = indexes.read(&follower.index())?;
+        let attributes = seen.index.attributes();
+        attributes
+            .and_then(|mut index| repo.set_index(&mut index))
+            .map_err(git("read the index"))?;
         let config = repo.config().and_then(|mut c| c.snapshot());
         let text = |name: &str| {
             let value = config.as_ref().ok().and_then(|c| c.get_string(name).ok());
@@ -100,6 +104,8 @@ impl Forms {
             .path(path.as_bytes())
             .disable_pathspec_match(true)
             .force()
+            // The index of this handle has no file.
+            .refresh(false)
             .update_index(false);
         let commit = self.repo.find_commit(commit.raw()).map_err(&fail)?;
         let tree = commit.tree().map_err(&fail)?;

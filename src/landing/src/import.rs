@@ -48,7 +48,7 @@ pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandE
     let place = common.join(format!("workerctl/import-{}", request.run));
     observer.before("make the pack");
     let _ = fs::remove_dir_all(&place);
-    make_directories(&place)?;
+    fs::create_dir_all(&place).map_err(io_at("make the directory", &place))?;
     let name = write_pack(request, &place)?;
     let mut keep = None;
     if let Some(name) = &name {

@@ -94,11 +94,12 @@ impl FileJournal {
             .append(true)
             .create(true)
             .open(&self.path)?;
+        let is_new = file.metadata()?.len() == 0;
         file.write_all(&line)?;
         file.sync_all()?;
         match self.path.parent() {
-            Some(dir) => File::open(dir)?.sync_all(),
-            None => Ok(()),
+            Some(dir) if is_new => File::open(dir)?.sync_all(),
+            _ => Ok(()),
         }
     }
 }

@@ -81,7 +81,7 @@ pub fn land(
     if let Some(obstacle) = attempt.compare(&repo)? {
         return Ok(waiting(obstacle, Vec::new()));
     }
-    let staged = stage::stage(&repo, &plan, forms.as_ref(), observer);
+    let staged = stage::stage(&repo, &plan, (forms.as_ref(), &indexes), observer);
     if staged.is_err() && plan.followers().any(|f| !f.workdir.is_dir()) {
         // A linked work tree was removed meanwhile, and is no hindrance the next time.
         clear(&plan)?;

@@ -52,6 +52,7 @@
 mod attempt;
 mod branch;
 mod differences;
+mod entries;
 pub mod error;
 mod files;
 mod forms;
@@ -69,7 +70,9 @@ mod stand;
 mod worktree;
 
 pub use differences::{MODE_TREE, TreeItem, differences};
+pub use entries::{Entries, Noted};
 pub use import::{Import, import, kept_reference};
+pub use index::Seen;
 pub use journal::{FileJournal, Journal, Observer, Record, Unobserved};
 pub use landing::{Request, clear, held_locks, land, late_edits, recover};
 pub use outcome::{Kept, LandError, Obstacle, Outcome, Recovered};

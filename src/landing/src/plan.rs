@@ -150,17 +150,17 @@ impl Follower<'_> {
 
     /// Where the new file of a change waits, and later what came out for it.
     pub(crate) fn slot(&self, number: usize) -> PathBuf {
-        self.staged.join(format!("new/{number}"))
+        self.staged.join(format!("new-{number}"))
     }
 
     /// A second name of the new file, by which it is told wherever it is.
     pub(crate) fn ours(&self, number: usize) -> PathBuf {
-        self.staged.join(format!("ours/{number}"))
+        self.staged.join(format!("ours-{number}"))
     }
 
     /// Where a deleted file goes.
     pub(crate) fn out(&self, number: usize) -> PathBuf {
-        self.staged.join(format!("out/{number}"))
+        self.staged.join(format!("out-{number}"))
     }
 
     /// A file in the folder of the checkout.

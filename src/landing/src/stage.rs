@@ -14,7 +14,7 @@ use rustix::fs::{CWD, RenameFlags};
 use crate::error::{GitError, io_at};
 use crate::forms::Forms;
 use crate::ids::RunId;
-use crate::index::{self, Stats, Way};
+use crate::index::{self, Indexes, Stats, Way};
 use crate::journal::Observer;
 use crate::locks::{branch_token, checkout_tokens};
 use crate::outcome::LandError;
@@ -42,7 +42,7 @@ pub(crate) fn free_place(common_dir: &Path, run: &RunId) -> PathBuf {
 pub(crate) fn stage(
     repo: &Repo,
     plan: &Plan,
-    forms: Option<&Forms>,
+    (forms, indexes): (Option<&Forms>, &Indexes),
     observer: &dyn Observer,
 ) -> Result<Vec<Stats>, LandError> {
     let folder = plan.common_dir.join(FOLDER);
@@ -56,12 +56,16 @@ pub(crate) fn stage(
         ..plan.clone()
     };
     probe(&partial)?;
-    write_token(repo, &branch_token(&draft), &format!("{}\n", plan.to))?;
+    // This one becomes the branch; of the others the inode alone matters.
+    let token = write_token(repo, &branch_token(&draft), &format!("{}\n", plan.to))?;
+    token
+        .sync_all()
+        .map_err(io_at("sync", &branch_token(&draft)))?;
     let mut all = Vec::new();
     for number in 0..draft.checkouts.len() {
         observer.before("stage lock tokens");
         let place = draft.place_of(number);
-        make(&place)?;
+        fs::create_dir(&place).map_err(io_at("make the directory", &place))?;
         let note = format!(
             "workerctl: run {} lands; `workerctl` recovers it\n",
             plan.run
@@ -76,7 +80,7 @@ pub(crate) fn stage(
     }
     for (follower, stats) in draft.followers().zip(&all) {
         observer.before("stage the index");
-        index::prepare(&follower, Way::Forward, stats, |_| true)?;
+        index::prepare((&follower, indexes), Way::Forward, stats, |_| true)?;
     }
     observer.before("sync the staging folder");
     let open = File::open(&partial).map_err(io_at("open", &partial))?;
@@ -98,10 +102,6 @@ fn sync_tree(dir: &Path, open: &File) -> Result<(), GitError> {
         }
     }
     open.sync_all().map_err(io_at("sync", dir))
-}
-
-fn make(dir: &Path) -> Result<(), GitError> {
-    fs::create_dir(dir).map_err(io_at("make the directory", dir))
 }
 
 /// Not every file system can exchange two files in one step.
@@ -143,7 +143,7 @@ fn refuse_other_file_system(follower: &Follower<'_>, staging: &Path) -> Result<(
 }
 
 /// A lock gets the mode that git gives its own files here, for a repository that a group shares.
-fn write_token(repo: &Repo, path: &Path, text: &str) -> Result<(), GitError> {
+fn write_token(repo: &Repo, path: &Path, text: &str) -> Result<File, GitError> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
@@ -153,8 +153,8 @@ fn write_token(repo: &Repo, path: &Path, text: &str) -> Result<(), GitError> {
     let mode = fs::metadata(&head).map_err(io_at("look at", &head))?.mode();
     file.write_all(text.as_bytes())
         .and_then(|()| file.set_permissions(Permissions::from_mode(mode & 0o777)))
-        .and_then(|()| file.sync_all())
-        .map_err(io_at("write", path))
+        .map_err(io_at("write", path))?;
+    Ok(file)
 }
 
 fn stage_files(
@@ -163,11 +163,6 @@ fn stage_files(
     forms: Option<&Forms>,
     observer: &dyn Observer,
 ) -> Result<Stats, LandError> {
-    for name in ["new", "ours", "out"] {
-        let slot = follower.slot(0);
-        let place = slot.parent().and_then(Path::parent).unwrap_or(&slot);
-        make(&place.join(name))?;
-    }
     let worktree = Worktree::open(follower.workdir, repo.follows_modes())?;
     let umask = umask();
     let mut stats = Stats::new();

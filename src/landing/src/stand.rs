@@ -17,6 +17,7 @@ use std::path::Path;
 
 use rustix::fs::Stat;
 
+use crate::entries::Entries;
 use crate::error::{GitError, io_at};
 use crate::ids::RepoPath;
 use crate::index::{self, Seen};
@@ -168,15 +169,16 @@ impl<'a> Files<'a> {
     /// Whether the index shows that a file is as before, so that it need not be read.
     fn is_known_old(
         &self,
-        index: &git2::Index,
+        index: &Entries,
         written: &fs::Metadata,
         (change, old): (&Change, &Entry),
         stat: &Stat,
     ) -> bool {
-        let entry = index.get_path(change.path.as_path(), 0);
-        entry.is_some_and(|entry| old.is(entry.id, entry.mode))
-            && self.worktree.mode_fits(stat, old)
-            && index::has_noted(index, written, &change.path, stat)
+        index.get(change.path.as_bytes()).is_some_and(|noted| {
+            old.is(noted.oid, noted.mode)
+                && self.worktree.mode_fits(stat, old)
+                && index::has_noted(noted, written, stat)
+        })
     }
 }
 

@@ -47,6 +47,11 @@ impl Rules {
     /// The rules that hold in a tree. `sources` are the texts of all attribute files.
     pub(crate) fn open(rules: &Path, in_result: bool) -> Result<Self, TreeError> {
         let repo = Repository::open(rules).map_err(git("read the rules of the tree"))?;
+        Self::of(repo, in_result)
+    }
+
+    /// The rules that hold in the work tree of a handle.
+    pub(crate) fn of(repo: Repository, in_result: bool) -> Result<Self, TreeError> {
         let config = repo.config().and_then(|mut config| config.snapshot());
         let config = config.map_err(git("read the settings of the tree"))?;
         let text = |name: &str| config.get_string(name).unwrap_or_default();
@@ -70,6 +75,11 @@ impl Rules {
             ends: true,
             filters: true,
         })
+    }
+
+    /// The handle of which they are read.
+    pub(crate) fn repo(&self) -> &Repository {
+        &self.repo
     }
 
     /// Looks only for what the attribute files of the base and the machine mention.

@@ -10,8 +10,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use git2::{Repository, RepositoryOpenFlags};
+use git2::Repository;
 use rustix::fs::Stat;
+use workerctl_landing::Seen as Indexed;
 use workerctl_landing::ids::{Oid, RepoPath};
 
 use crate::error::{TreeError, git, io_at};
@@ -21,6 +22,7 @@ use crate::look::Seen as Changed;
 use crate::model::{HeadState, IgnoredSeen, PathChange, PutBack, ResultProblem, RunResult, Start};
 use crate::problems;
 use crate::result::{Commits, build_tree, operation, told};
+use crate::small;
 use crate::tree::{tree_of, write_empty};
 
 mod clean;
@@ -65,6 +67,8 @@ pub struct InPlace {
     except: Vec<RepoPath>,
     /// Stat data and entry of what was found clean at the start.
     clean: HashMap<Vec<u8>, (Stamp, Item)>,
+    /// Whether a file of the result may get other line ends; not known after a crash.
+    converts: bool,
 }
 
 /// What one look at the run's paths found.
@@ -79,17 +83,17 @@ impl InPlace {
     /// `objects` is made anew.
     pub fn start(objects: &Path, base: &InPlaceBase<'_>) -> Result<(Self, Start), TreeError> {
         let mut held = Self::of(objects, base);
-        let repo = held.open()?;
-        clean::refuse_elsewhere(&repo, base.target)?;
+        let (rules, index) = held.open()?;
+        let repo = rules.repo();
+        clean::refuse_elsewhere(repo, base.target)?;
         let tip = match repo.find_reference(base.target) {
             Ok(found) => found.target().map(Oid::from),
             Err(_) => None,
         };
-        let tree = tree_of(&repo, tip.as_ref())?;
-        let rules = Rules::open(base.repository, true)?;
+        let tree = tree_of(repo, tip.as_ref())?;
         let scope = held.scope()?;
-        held.renew(&repo)?;
-        let checkout = clean::look(&mut held, &repo, &rules, &scope, tree)?;
+        held.renew(repo)?;
+        let checkout = clean::look(&mut held, &rules, &index, &scope, tree)?;
         let start = Start {
             number: 0,
             base: tip,
@@ -107,7 +111,7 @@ impl InPlace {
     pub fn again(objects: &Path, base: &InPlaceBase<'_>, start: &Start) -> Result<Self, TreeError> {
         let mut held = Self::of(objects, base);
         held.target.clone_from(&start.target);
-        held.renew(&held.open()?)?;
+        held.renew(held.open()?.0.repo())?;
         Ok(held)
     }
 
@@ -121,6 +125,7 @@ impl InPlace {
             root: base.root.cloned(),
             except: base.except.to_vec(),
             clean: HashMap::new(),
+            converts: true,
         }
     }
 
@@ -150,50 +155,51 @@ impl InPlace {
         })
     }
 
-    /// A fresh handle of the checkout: it caches references and settings, so none outlives a call.
-    fn open(&self) -> Result<Repository, TreeError> {
-        Ok(crate::real::Real::open(&self.workdir)?.repo)
+    /// The checkout's rules and index as they are now. A handle caches references and settings, so none
+    /// outlives a call. Of the index it has only what tells attributes.
+    fn open(&self) -> Result<(Rules, Indexed), TreeError> {
+        let repo = crate::real::Real::open(&self.workdir)?.repo;
+        let index = Indexed::read(&repo.path().join("index"))?;
+        let attributes = index.index.attributes();
+        attributes
+            .and_then(|mut attributes| repo.set_index(&mut attributes))
+            .map_err(git("read the index"))?;
+        Ok((Rules::of(repo, true)?, index))
     }
 
     /// Makes the small repository anew: a run may have written in it.
     fn renew(&self, repo: &Repository) -> Result<(), TreeError> {
-        let fail = io_at("make the directory", &self.objects);
+        let fail = io_at("remove", &self.objects);
         match fs::symlink_metadata(&self.objects) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(&self.objects).map_err(&fail)?,
             Ok(_) => fs::remove_file(&self.objects).map_err(&fail)?,
             Err(_) => {}
         }
-        fs::create_dir_all(&self.objects).map_err(&fail)?;
-        let mut options = git2::RepositoryInitOptions::new();
-        options.bare(true).no_reinit(true).external_template(false);
-        Repository::init_opts(&self.objects, &options).map_err(git("make a small repository"))?;
-        let list = self.objects.join("objects/info");
-        fs::create_dir_all(&list).map_err(io_at("make the directory", &list))?;
-        let borrowed = repo.commondir().join("objects");
-        let line = [borrowed.as_os_str().as_bytes(), b"\n"].concat();
-        let list = list.join("alternates");
-        fs::write(&list, line).map_err(io_at("write", &list))
+        small::build_borrowing(&self.objects, &repo.commondir().join("objects"))
     }
 
-    /// What the run changed, against `HEAD` as it is now; blobs and trees are in the small repository
-    /// afterwards.
-    pub fn result(&mut self, start: &Start) -> Result<RunResult, TreeError> {
-        let repo = self.open()?;
-        self.renew(&repo)?;
-        let small = open_exactly(&self.objects)?;
-        let mut commits = Commits::read(&repo, start)?;
-        let former = match &commits.head {
-            HeadState::OnTarget { commit } => tree_of(&repo, commit.as_ref())?,
-            HeadState::Moved { .. } => raw(&start.tree),
-        };
+    /// What the run changed, against `HEAD` as it is now, and the start from which the run would have had
+    /// that base; blobs and trees are in the small repository afterwards.
+    pub fn result(&mut self, start: &Start) -> Result<(RunResult, Start), TreeError> {
+        let (rules, _) = self.open()?;
+        let repo = rules.repo();
+        self.renew(repo)?;
+        let small = small::open(&self.objects)?;
+        let mut commits = Commits::read(repo, start)?;
+        let mut compared = start.clone();
+        if let HeadState::OnTarget { commit } = &commits.head {
+            compared.tree = tree_of(repo, commit.as_ref())?.into();
+            compared.base.clone_from(commit);
+        }
+        let former = raw(&compared.tree);
         let scope = self.scope()?;
         if commits.is_unrelated && former != empty_tree() {
             // Whoever rewrote the branch, such as a person who amends a commit: the result stands on it where
             // the run's own paths are what the run began with.
-            let began = scope.tracked(&repo, raw(&start.tree))?;
-            commits.is_unrelated = began.items != scope.tracked(&repo, former)?.items;
+            let began = scope.tracked(repo, raw(&start.tree))?;
+            commits.is_unrelated = began.items != scope.tracked(repo, former)?.items;
         }
-        let found = self.look(&repo, &scope, start, former)?;
+        let found = self.look(&rules, &scope, start, former)?;
         let mut refusals: Vec<ResultProblem> = operation(repo.path()).into_iter().collect();
         refusals.extend(found.problems);
         let fail = git("write a blob into the run's repository");
@@ -213,7 +219,11 @@ impl InPlace {
                 None => write_empty(&small)?,
             };
         }
-        Ok(RunResult {
+        self.converts = false;
+        for path in found.changes.keys() {
+            self.converts |= rules.converts(path)?;
+        }
+        let result = RunResult {
             head: commits.head,
             commits_made: commits.made,
             commits_count: commits.count,
@@ -222,23 +232,14 @@ impl InPlace {
             ignored: IgnoredSeen::default(),
             problems: refusals,
             is_unrelated: commits.is_unrelated,
-        })
-    }
-
-    /// What a result was compared with: the commit that `HEAD` was at when it was read.
-    pub fn compared_with(&self, start: &Start, result: &RunResult) -> Result<Start, TreeError> {
-        let mut start = start.clone();
-        if let HeadState::OnTarget { commit } = &result.head {
-            start.tree = tree_of(&self.open()?, commit.as_ref())?.into();
-            start.base.clone_from(commit);
-        }
-        Ok(start)
+        };
+        Ok((result, compared))
     }
 
     /// The paths, at most 20, that no longer are as `result` found them. `start` is what it was compared with.
     pub fn drift(&mut self, start: &Start, result: &RunResult) -> Result<Vec<RepoPath>, TreeError> {
-        let repo = self.open()?;
-        let found = self.look(&repo, &self.scope()?, start, raw(&start.tree))?;
+        let (rules, _) = self.open()?;
+        let found = self.look(&rules, &self.scope()?, start, raw(&start.tree))?;
         let now = told(&found.changes)?;
         let before: BTreeMap<_, _> = result.changes.iter().map(|c| (&c.path, &c.new)).collect();
         let after: BTreeMap<_, _> = now.iter().map(|c| (&c.path, &c.new)).collect();
@@ -251,15 +252,15 @@ impl InPlace {
 
     fn look(
         &self,
-        repo: &Repository,
+        rules: &Rules,
         scope: &Scope,
         start: &Start,
         former: git2::Oid,
     ) -> Result<Found, TreeError> {
-        let rules = Rules::open(&self.workdir, true)?;
-        let files = Files::open(&self.workdir, repo.path(), &rules)?;
+        let repo = rules.repo();
+        let files = Files::open(&self.workdir, repo.path(), rules)?;
         let tracked = scope.tracked(repo, former)?;
-        let walked = scope.walk(files.root(), &rules, &tracked)?;
+        let walked = scope.walk(files.root(), rules, &tracked)?;
         let mut found = Found {
             changes: BTreeMap::new(),
             contents: Vec::new(),
@@ -312,7 +313,7 @@ impl InPlace {
             let is_ignored =
                 old.is_none() && rules.is_ignored(Path::new(OsStr::from_bytes(path)))?;
             if !is_ignored {
-                found.add(&rules, path, old, new)?;
+                found.add(rules, path, old, new)?;
             }
         }
         Ok(found)
@@ -325,11 +326,12 @@ impl InPlace {
     }
 
     /// Gives each changed file the line ends with which git would check it out, as a landing would: the
-    /// commit and the file are to be the same.
+    /// commit and the file are to be the same. The result is in the repository by then.
     pub fn settle(&mut self, result: &RunResult) -> Result<(), TreeError> {
+        if !self.converts {
+            return Ok(());
+        }
         self.with_files(|repo, files, rules| {
-            self.renew(repo)?;
-            let small = open_exactly(&self.objects)?;
             for change in &result.changes {
                 let Some(new) = change.new.as_ref().filter(|new| new.mode != MODE_LINK) else {
                     continue;
@@ -337,7 +339,7 @@ impl InPlace {
                 let path = change.path.as_bytes();
                 if rules.converts(path)? {
                     let item = item_of(new);
-                    let wanted = wanted(&small, rules, path, item)?;
+                    let wanted = wanted(repo, rules, path, item)?;
                     if files.bytes(path)? != Some(wanted.bytes.clone()) {
                         files.replace(path, Some(item), Some(&wanted));
                     }
@@ -390,10 +392,10 @@ impl InPlace {
         &self,
         act: impl FnOnce(&Repository, &Files<'_>, &Rules) -> Result<T, TreeError>,
     ) -> Result<T, TreeError> {
-        let repo = self.open()?;
-        let rules = Rules::open(&self.workdir, true)?;
+        let (rules, _) = self.open()?;
+        let repo = rules.repo();
         let files = Files::open(&self.workdir, repo.path(), &rules)?;
-        act(&repo, &files, &rules)
+        act(repo, &files, &rules)
     }
 }
 
@@ -491,10 +493,4 @@ fn item_of(entry: &crate::model::TreeEntry) -> Item {
 fn head_tree(repo: &Repository) -> Option<git2::Oid> {
     let commit = repo.head().ok()?.peel_to_commit().ok()?;
     Some(commit.tree_id())
-}
-
-fn open_exactly(place: &Path) -> Result<Repository, TreeError> {
-    let flags = RepositoryOpenFlags::NO_SEARCH | RepositoryOpenFlags::NO_DOTGIT;
-    Repository::open_ext(place, flags, std::iter::empty::<&OsStr>())
-        .map_err(git("open the run's repository"))
 }

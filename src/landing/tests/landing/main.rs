@@ -12,6 +12,7 @@ mod child;
 #[path = "../../../../tests/workspace/disk.rs"]
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod disk;
+mod entries;
 mod importing;
 mod killed;
 mod kinds;

@@ -6,9 +6,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use git2::{Index, IndexEntry, IndexEntryExtendedFlag, Repository};
+use git2::{Index, IndexEntry, Repository};
 use rustix::fs::Stat;
 use workerctl_landing::ids::RepoPath;
+use workerctl_landing::{Entries, Noted, Seen as Indexed};
 
 use super::files::{Files, Seen};
 use super::scope::Scope;
@@ -22,9 +23,6 @@ use crate::result::operation;
 
 /// Paths that a message names.
 const NAMED_MAX: usize = 5;
-
-/// The bits of an index entry's flags that tell its side of a merge.
-const STAGES: u16 = 0x3000;
 
 /// `HEAD` is to be on the branch, and git to have nothing under way.
 pub(super) fn refuse_elsewhere(repo: &Repository, target: &str) -> Result<(), TreeError> {
@@ -65,14 +63,14 @@ pub(super) fn refuse_elsewhere(repo: &Repository, target: &str) -> Result<(), Tr
 /// Refuses by name what is not clean; answers what else was there, and notes what was found clean.
 pub(super) fn look(
     held: &mut InPlace,
-    repo: &Repository,
     rules: &Rules,
+    Indexed { index, written, .. }: &Indexed,
     scope: &Scope,
     tree: git2::Oid,
 ) -> Result<CheckoutState, TreeError> {
+    let repo = rules.repo();
     let files = Files::open(&held.workdir, repo.path(), rules)?;
-    let index = repo.index().map_err(git("read the index"))?;
-    let written = std::fs::metadata(repo.path().join("index")).map_or(0, |found| found.mtime());
+    let written = written.as_ref().map_or(0, MetadataExt::mtime);
     let tracked = scope.tracked(repo, tree)?;
     let walked = scope.walk(files.root(), rules, &tracked)?;
     let mut state = CheckoutState {
@@ -80,7 +78,7 @@ pub(super) fn look(
         nested: walked.nested,
         absent: Vec::new(),
     };
-    let staged = staged(&index, scope);
+    let staged = staged(index, scope);
     let mut paths: BTreeSet<&[u8]> = walked.files.iter().map(Vec::as_slice).collect();
     paths.extend(walked.unreadable.iter().map(Vec::as_slice));
     let named = tracked.items.keys().chain(&staged).chain(&scope.outputs);
@@ -96,8 +94,8 @@ pub(super) fn look(
             continue;
         }
         let former = tracked.items.get(path).copied();
-        let entry = index.get_path(Path::new(OsStr::from_bytes(path)), 0);
-        let why = match (is_entry(entry.as_ref(), former), former) {
+        let entry = index.get(path);
+        let why = match (is_noted(entry, former), former) {
             _ if tracked.is_in_submodule(path) => Some("lies in a submodule"),
             (true, _) => None,
             (false, None) => Some("is staged"),
@@ -108,14 +106,14 @@ pub(super) fn look(
             continue;
         }
         let stat = files.stat(path);
-        let is_sparse = entry.as_ref().is_some_and(is_left_out);
+        let is_sparse = entry.is_some_and(Noted::is_skipped);
         if is_sparse && stat.is_none() {
             state.absent.extend(RepoPath::from_bytes(path));
             continue;
         }
         let is_noted = entry.zip(stat).is_some_and(|(entry, stat)| {
             let former_mode = former.map(Item::plain_mode);
-            has_noted(&entry, written, &stat) && former_mode == Some(files.mode(&stat, former))
+            has_noted(entry, written, &stat) && former_mode == Some(files.mode(&stat, former))
         });
         if !is_noted && let Some(why) = differs(&files, rules, path, former)? {
             dirty.push((path, why));
@@ -136,10 +134,10 @@ pub(super) fn look(
 }
 
 /// Entries that the patterns match. Outputs are looked up one by one: an index can hold many entries.
-fn staged(index: &Index, scope: &Scope) -> BTreeSet<Vec<u8>> {
-    let entries = scope.has_patterns().then(|| index.iter());
-    let paths = entries.into_iter().flatten().map(|entry| entry.path);
-    paths.filter(|path| scope.owns(path)).collect()
+fn staged(index: &Entries, scope: &Scope) -> BTreeSet<Vec<u8>> {
+    let paths = scope.has_patterns().then(|| index.beginning_with(b""));
+    let own = paths.into_iter().flatten().filter(|path| scope.owns(path));
+    own.map(<[u8]>::to_vec).collect()
 }
 
 /// What keeps a path from being clean.
@@ -228,27 +226,25 @@ fn is_entry(entry: Option<&IndexEntry>, former: Option<Item>) -> bool {
     }
 }
 
-/// Whether a sparse checkout leaves a file out.
-fn is_left_out(entry: &IndexEntry) -> bool {
-    IndexEntryExtendedFlag::from_bits_truncate(entry.flags_extended).is_skip_worktree()
+/// The same of an entry of an index that was read here.
+fn is_noted(noted: Option<&Noted>, former: Option<Item>) -> bool {
+    match (noted, former) {
+        (None, None) => true,
+        (Some(noted), Some(former)) => {
+            let (oid, mode) = (noted.oid, noted.mode);
+            Item { oid, mode }.is_same(former)
+        }
+        _ => false,
+    }
 }
 
 /// Whether an entry has noted these stat data, clearly before the index was written. Git's usual builds
 /// compare whole seconds.
-fn has_noted(entry: &IndexEntry, written: i64, stat: &Stat) -> bool {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the index keeps the low 32 bits"
-    )]
-    let (size, inode) = (stat.st_size as u32, stat.st_ino as u32);
-    let seconds = |time: git2::IndexTime| i64::from(time.seconds());
-    entry.flags & (STAGES | 0x8000) == 0
-        && entry.file_size == size
-        && size != 0
-        && entry.ino == inode
-        && seconds(entry.mtime) == stat.st_mtime
-        && seconds(entry.ctime) == stat.st_ctime
+fn has_noted(noted: &Noted, written: i64, stat: &Stat) -> bool {
+    noted.is_looked_at()
+        && noted.is_of(stat)
+        && i64::from(noted.modified.0) == stat.st_mtime
+        && i64::from(noted.changed.0) == stat.st_ctime
         && stat.st_mtime < written
         && stat.st_ctime < written
 }
@@ -259,7 +255,8 @@ pub(super) fn unstage(
     changes: &[(&PathChange, Option<Item>)],
 ) -> Vec<(RepoPath, String)> {
     let try_to = || -> Result<(), git2::Error> {
-        let mut index = repo.index()?;
+        // That of the handle is not the whole one.
+        let mut index = Index::open(&repo.path().join("index"))?;
         let mut is_changed = false;
         for (change, item) in changes {
             is_changed |= unstage_one(&mut index, change, *item)?;

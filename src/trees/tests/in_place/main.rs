@@ -157,12 +157,13 @@ fn after_a_crash_the_same_change_is_found_and_put_back() {
     let start: Start = serde_json::from_str(&stored).unwrap();
     let workdir = checkout.workdir();
     let mut held = InPlace::again(&checkout.objects(), &checkout.base(&workdir), &start).unwrap();
-    let result = held.result(&start).unwrap();
+    let (result, compared) = held.result(&start).unwrap();
     assert_eq!(result, ran.result);
     Ran {
         held,
         start,
         result,
+        compared,
     }
     .put_back_all();
     assert_eq!(checkout.status(), "");
@@ -272,7 +273,7 @@ fn commits_made_meanwhile_stay_and_the_result_stands_on_them() {
     assert_eq!(ran.paths(), ["report.md"]);
     assert_eq!(ran.result.commits_count, 1);
     assert_eq!(ran.result.tree.as_str(), checkout.tree_with(&["report.md"]));
-    let stands = ran.held.compared_with(&ran.start, &ran.result).unwrap();
+    let stands = ran.compared.clone();
     assert_eq!(
         stands.base.as_ref().unwrap().as_str(),
         checkout.git(&["rev-parse", "HEAD"])

@@ -105,11 +105,12 @@ impl Checkout {
     pub(crate) fn run(&self, act: impl FnOnce()) -> Ran {
         let (mut held, start) = self.start().unwrap();
         act();
-        let result = held.result(&start).unwrap();
+        let (result, compared) = held.result(&start).unwrap();
         Ran {
             held,
             start,
             result,
+            compared,
         }
     }
 
@@ -144,6 +145,8 @@ pub(crate) struct Ran {
     pub(crate) held: InPlace,
     pub(crate) start: Start,
     pub(crate) result: RunResult,
+    /// What the result was compared with.
+    pub(crate) compared: Start,
 }
 
 impl Ran {
