@@ -180,7 +180,7 @@ fn default_of(rules: &Rules<'_>) -> Result<Value, Vec<Fault>> {
         Some(value) => Ok(value),
         None if input.required => {
             let what = input.description.as_deref().unwrap_or_default().trim();
-            let call = format!("give it as `{}=…`", printable(&input.name));
+            let call = format!("give it as `-i {}=…`", printable(&input.name));
             let hint = match what {
                 "" => call,
                 what => format!("{call}: {}", printable(what)),

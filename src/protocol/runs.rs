@@ -110,4 +110,7 @@ pub struct RunDetail {
     pub definition_digest: String,
     /// Who asked.
     pub submitted_by: String,
+    /// The branch on which its changes land, where it is mutating.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
 }

@@ -436,6 +436,7 @@ impl<'a> Story<'a> {
             timeline: self.timeline.clone(),
             definition_digest: self.spec.definition_digest.clone(),
             submitted_by: self.spec.submitted_by.clone(),
+            branch: self.spec.tree.as_ref().map(|tree| tree.branch().to_owned()),
         }
     }
 }

@@ -81,6 +81,25 @@ fn kept_runs(workspace: &Workspace) -> Vec<String> {
 }
 
 #[test]
+fn quiet_or_not_a_run_names_its_branch_and_what_can_be_done_with_what_was_kept() {
+    let workspace = workspace();
+    let done = workspace.run(&["run", "change"]).expect_code(0).stdout;
+    let head = workspace.git(&["rev-parse", "HEAD"]);
+    assert!(
+        done.contains(&format!("{}  on main", head.trim())),
+        "{done}"
+    );
+    workspace.write("tracked.txt", PERSONS);
+    let quiet = workspace.run(&["run", "change", "-q"]).expect_code(1);
+    let run = &quiet.stdout[quiet.stdout.rfind("run ").unwrap() + 4..].trim();
+    assert!(
+        quiet.stderr.contains(&format!("`workerctl land {run}`")),
+        "{}",
+        quiet.stderr
+    );
+}
+
+#[test]
 fn a_commit_that_a_changed_file_kept_off_its_branch_lands_later_exactly_once() {
     let workspace = workspace();
     let before = head(&workspace);

@@ -6,6 +6,8 @@ use std::os::unix::fs::symlink;
 use serde_json::Value;
 
 use crate::workspace::Workspace;
+use crate::workspace::daemon::Daemon;
+use crate::workspace::gate::Gate;
 
 const SKILLS: &str = r#"
   - id: builds
@@ -245,4 +247,27 @@ fn a_failed_run_names_what_its_tree_lacked_by_a_line_that_works() {
         let out = workspace.read(&format!("{inside}out.md")).unwrap();
         assert_eq!(out, "env\nodd\nm\n");
     }
+}
+
+#[test]
+fn a_run_that_was_cancelled_lacked_nothing() {
+    let workspace = Workspace::new();
+    workspace.write(".gitignore", IGNORED);
+    let waits = Gate::text("g");
+    workspace.furnish(&format!(
+        "  - {{id: waits, description: d, mutating: true, run: '{waits}'}}\n"
+    ));
+    workspace.write(".env", "env\n");
+    let mut gate = Gate::new(&workspace, "g");
+    let daemon = Daemon::start(&workspace);
+    let run = workspace.submit(&["waits"]);
+    gate.reached();
+    workspace.json(&["cancel", &run]);
+    let (_, detail) = workspace.wait(&run);
+    assert_eq!(
+        detail["summary"]["outcome"]["kind"], "cancelled",
+        "{detail}"
+    );
+    assert_eq!(detail["warnings"], serde_json::json!([]));
+    daemon.stop();
 }

@@ -211,6 +211,7 @@ impl Control for Scripted {
             timeline: vec![(self.run.timestamp(), "Submitted".into())],
             definition_digest: "0".repeat(64),
             submitted_by: "test".into(),
+            branch: None,
         })
     }
 

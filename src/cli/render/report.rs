@@ -38,11 +38,20 @@ pub(crate) fn state_of(summary: &RunSummary) -> (&'static str, anstyle::Style, S
     }
 }
 
-/// How long a run took, from its submission, once it has ended.
+/// A wait and preparations that take longer are told beside the time of the run itself, in milliseconds.
+const WAIT_TOLD_MS: u64 = 1_000;
+
+/// How long a run took since its command started, once it has ended.
 pub(crate) fn took(summary: &RunSummary) -> Option<String> {
     let finished = summary.finished_at?;
     let began = summary.started_at.unwrap_or(summary.submitted_at);
     Some(show_millis(finished.millis_since(began)))
+}
+
+/// How long it waited and was prepared, where that is worth telling.
+fn waited(summary: &RunSummary) -> Option<String> {
+    let waited = summary.started_at?.millis_since(summary.submitted_at);
+    (summary.finished_at.is_some() && waited >= WAIT_TOLD_MS).then(|| show_millis(waited))
 }
 
 /// One line: which skill, how it ended, how long it took, which run.
@@ -55,6 +64,9 @@ pub(crate) fn headline(summary: &RunSummary) -> Line {
         .styled(style, word);
     if let Some(took) = took(summary) {
         line = line.text(format!(" in {took}"));
+    }
+    if let Some(waited) = waited(summary) {
+        line = line.text(format!(", started after {waited}"));
     }
     line.styled(DIM, format!("  run {}", summary.run.short()))
 }
@@ -90,6 +102,26 @@ pub(crate) fn what_is_wrong(err: &mut Stream<'_>, detail: &RunDetail) {
         let paths = detail.not_restored.join(", ");
         err.line(Line::of(BAD, "  not restored  ").text(paths));
     }
+    if let Some(next) = next_step(&detail.summary) {
+        hint(err, &next);
+    }
+}
+
+/// What a person does about a run that did not come to its end by itself.
+fn next_step(summary: &RunSummary) -> Option<String> {
+    let run = summary.run.short();
+    if matches!(summary.outcome, Some(Outcome::Unknown { .. })) {
+        let settle = format!("`workerctl resolve {run} --as succeeded|failed --note …`");
+        return Some(if summary.mutating {
+            format!("look at its changes, `workerctl diff {run}`, then {settle}")
+        } else {
+            format!("look whether the work was done, then {settle}")
+        });
+    }
+    summary.kept_commit.as_ref()?;
+    Some(format!(
+        "`workerctl land {run}` puts it on its branch, `workerctl discard {run}` drops it"
+    ))
 }
 
 /// How a run ended and what proves it.
@@ -151,13 +183,9 @@ fn outcome_detail(out: &mut Stream<'_>, detail: &RunDetail) {
                 CARE,
                 format!("  what it did cannot be told ({why})"),
             ));
-            hint(
-                out,
-                &format!(
-                    "look at its changes, then `workerctl resolve {} --as succeeded|failed --note …`",
-                    summary.run.short()
-                ),
-            );
+            if let Some(next) = next_step(summary) {
+                hint(out, &next);
+            }
         }
         Some(outcome) => {
             if let Some(text) = outcome.detail() {
@@ -330,15 +358,18 @@ fn commit(out: &mut Stream<'_>, detail: &RunDetail) {
     let summary = &detail.summary;
     made_by_the_skill(out, summary);
     if let Some(commit) = &summary.commit {
-        return field(out, "commit", commit);
+        let branch = detail.branch.as_ref();
+        let on = branch.map_or_else(String::new, |branch| format!("  on {branch}"));
+        return field(out, "commit", &format!("{commit}{on}"));
     }
     if let Some(kept) = &summary.kept_commit {
-        let run = summary.run.short();
         field(out, "kept", &format!("{kept}, on no branch"));
-        let text = format!(
-            "`workerctl land {run}` puts it on its branch, `workerctl discard {run}` drops it"
-        );
-        return hint(out, &text);
+        if !matches!(summary.outcome, Some(Outcome::Unknown { .. })) {
+            if let Some(next) = next_step(summary) {
+                hint(out, &next);
+            }
+        }
+        return;
     }
     if !summary.commits_made.is_none() {
         return;

@@ -12,9 +12,9 @@ use super::in_place::works_in_place;
 use super::tree::{tree_failure, tree_spec};
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use crate::git::{self, Oid, RepoPath};
-use crate::machine::{Event, Goal, State};
+use crate::machine::{AfterRestore, Event, Goal, State};
 use crate::model::evidence::{CHANGES_SHOWN_MAX, CommitsMade, OutputState, Recorded};
-use crate::model::outcome::{Failure, Step, StepResult};
+use crate::model::outcome::{Failure, Outcome, Step, StepResult};
 use crate::model::spec::OutputKind;
 
 /// How many ignored files a note names.
@@ -64,7 +64,9 @@ impl Performer {
                 }
             ) {
                 refuse(work, &result.change)?;
-            } else if matches!(work.run.facts.results.execution, StepResult::Failed { .. }) {
+            } else if matches!(work.run.facts.results.execution, StepResult::Failed { .. })
+                && !is_cancelled(work)
+            {
                 warnings.extend(self.lacking_note(work));
             }
         }
@@ -269,6 +271,17 @@ pub(super) fn keep(
     };
     import(&request, &Unobserved).map_err(|error| land_failure(Step::Record, work, &error))?;
     Ok(Some(commit))
+}
+
+/// Whether somebody has ended the run, which then tells nothing of what it lacked.
+fn is_cancelled(work: &Work) -> bool {
+    matches!(
+        &work.run.state,
+        State::Recording {
+            goal: Goal::Restore(AfterRestore::Finish(Outcome::Cancelled)),
+            ..
+        }
+    )
 }
 
 /// Why a change cannot land as it is.

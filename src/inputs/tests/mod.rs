@@ -248,7 +248,7 @@ fn all_problems_are_told_at_once_with_their_remedies() {
     let problems = bind(&inputs, &given).unwrap_err();
     let lines: Vec<String> = problems.iter().map(InputProblem::line).collect();
     let expected = [
-        "input `owner`: a value is required (give it as `owner=…`: whose report)",
+        "input `owner`: a value is required (give it as `-i owner=…`: whose report)",
         "input `weeks`: expected a number, got `1e3`: exponents are not read (write all digits: `1000`, not `1e3`)",
         "input `fast`: given 2 times, and it takes one value (only an input of type `array` may be repeated)",
         "input `tags`: given both as `name=value` and in the JSON object",

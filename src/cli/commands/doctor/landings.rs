@@ -24,7 +24,7 @@ pub(super) fn told(landing: &LeftLanding) -> Finding {
         locks => format!("{text}: it holds {}", locks.join(", ")),
     };
     Finding::new("landing", State::Care, text).hint(
-        "any command that asks for runs ends it, such as `workerctl status`; remove no lock by hand",
+        "any command that asks for runs ends it, such as `workerctl status`, and removes its locks; where it stays, that command says what is in the way",
     )
 }
 
