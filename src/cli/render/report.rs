@@ -364,10 +364,9 @@ fn commit(out: &mut Stream<'_>, detail: &RunDetail) {
     }
     if let Some(kept) = &summary.kept_commit {
         field(out, "kept", &format!("{kept}, on no branch"));
-        if !matches!(summary.outcome, Some(Outcome::Unknown { .. })) {
-            if let Some(next) = next_step(summary) {
-                hint(out, &next);
-            }
+        let is_told = matches!(summary.outcome, Some(Outcome::Unknown { .. }));
+        if let Some(next) = next_step(summary).filter(|_| !is_told) {
+            hint(out, &next);
         }
         return;
     }
