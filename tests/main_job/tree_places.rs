@@ -97,3 +97,26 @@ fn another_file_system_will_do_unless_it_is_full_or_read_only() {
         &[place, "make its place writable"],
     );
 }
+
+#[test]
+fn a_file_that_a_run_made_immutable_is_named_with_what_frees_it() {
+    let immutable = "echo x > tracked.txt; chattr +i tracked.txt || exit 9; exit 3";
+    let workspace = Workspace::with_skills(&format!(
+        "  - {{id: locks, description: d, mutating: true, run: '{immutable}'}}\n  - {{id: works, description: d, mutating: true, run: 'echo y > tracked.txt'}}\n"
+    ));
+    let locked = workspace.run(&["run", "locks", "-q"]).expect_code(1);
+    if !locked.stderr.contains("exit code 3") {
+        println!(
+            "SKIPPED: nothing can be made immutable here: {}",
+            locked.stderr
+        );
+        return;
+    }
+    let refused = workspace.run(&["run", "works", "-q"]).expect_code(1).stderr;
+    let (_, command) = refused.split_once("`chattr -R -i '").expect(&refused);
+    let (path, _) = command.split_once('\'').unwrap();
+    assert!(path.ends_with("/tracked.txt"), "{refused}");
+    let freed = Command::new("chattr").args(["-R", "-i", path]).status();
+    assert!(freed.unwrap().success());
+    workspace.run(&["run", "works"]).expect_code(0);
+}

@@ -126,6 +126,12 @@ impl GitError {
                 "commit them, or list them in `.gitignore`, so that they need not be kept".into()
             }
             Self::Io { source, .. } if is_full(source) => "free some disk space".into(),
+            Self::Io { path, source, .. } if source.raw_os_error() == Some(NOT_PERMITTED) => {
+                format!(
+                    "if it was made immutable, take that off it: `chattr -R -i '{}'`",
+                    path.display()
+                )
+            }
             Self::Io { source, .. } if is_read_only(source) => {
                 "make its place writable for this user".into()
             }
@@ -139,6 +145,9 @@ impl GitError {
         })
     }
 }
+
+/// `EPERM`, which missing rights alone do not lead to: those are `EACCES`.
+const NOT_PERMITTED: i32 = 1;
 
 fn is_full(error: &io::Error) -> bool {
     matches!(
