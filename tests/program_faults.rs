@@ -267,7 +267,7 @@ fn a_failing_removal_is_a_named_error_and_loses_nothing() {
 
 #[test]
 fn a_file_that_cannot_be_opened_is_a_named_error_and_loses_nothing() {
-    fail_each(&["openat", "open", "fchmod", "copy_file_range"]);
+    fail_each(&["openat", "open", "fchmod"]);
 }
 
 #[test]
