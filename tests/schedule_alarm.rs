@@ -166,3 +166,49 @@ fn a_command_of_a_killed_daemon_is_ended_and_told_again_within_its_limit() {
     assert_eq!(pids(&workspace).len(), 2);
     daemon.stop();
 }
+
+#[test]
+fn a_failed_run_is_told_at_once_and_not_only_when_its_schedule_is_overdue() {
+    let workspace = Workspace::with_skills(
+        r#"
+  - id: tick
+    description: succeeds where a file says so
+    run: 'test -e ../good'
+    schedule: {after: w/other}
+  - {id: other, description: d, run: "true"}
+"#,
+    );
+    let mut daemon = Daemon::start(&workspace);
+    let trigger = || {
+        let run = workspace.json(&["schedule", "trigger", "w/tick"]);
+        let run = run["run"].as_str().unwrap().to_owned();
+        workspace.wait(&run);
+        run
+    };
+    trigger();
+    let run = trigger();
+    daemon.wait_for_notice("STATUS=0 running, 0 queued, w/tick fails");
+    let failing = &workspace.json(&["status"])["failing"];
+    let expected =
+        serde_json::json!([{"schedule": "w/tick", "failures": 2, "run": run, "paused": false}]);
+    assert_eq!(*failing, expected);
+    let told = "w/tick, 2 runs in a row did not succeed: `workerctl show ";
+    for command in ["status", "doctor"] {
+        let said = workspace.run(&[command]);
+        assert_eq!(said.code, i32::from(command == "doctor"), "{said:?}");
+        assert!(said.stdout.contains(told), "{said:?}");
+    }
+    let log = daemon.log();
+    assert!(log.contains("a run of a schedule did not succeed"), "{log}");
+    workspace.write("../good", "");
+    trigger();
+    assert_eq!(
+        workspace.json(&["status"])["failing"],
+        serde_json::json!([])
+    );
+    assert!(daemon.log().contains("a schedule succeeds again"));
+    daemon.stop();
+    // Also where no daemon runs.
+    std::fs::remove_file(workspace.root.join("../good")).unwrap();
+    assert_eq!(workspace.run(&["doctor"]).code, 0);
+}

@@ -241,3 +241,54 @@ fn a_due_time_that_finds_the_queue_full_is_shown_until_it_runs() {
     assert_eq!(row(&workspace, "t/tick", 1)["from"], waiting["due"]);
     daemon.stop();
 }
+
+#[test]
+fn a_row_says_when_its_run_started_and_how_it_ended_and_which_run_was_in_the_way() {
+    let gated = Gate::text("g");
+    let workspace = Workspace::with_skills(&format!(
+        r#"
+  - id: tick
+    description: waits, then fails
+    run: 'test -e ../open || {{ {gated}; }}; exit 3'
+    schedule: {{every: 1s, overlap: skip, catch_up: {{mode: none}}}}
+"#
+    ));
+    let mut gate = Gate::new(&workspace, "g");
+    let daemon = Daemon::start(&workspace);
+    gate.reached();
+    let of = |fate: &str| {
+        eventually(fate, || {
+            let mut rows = rows(&workspace, ID).into_iter();
+            rows.find(|row| row["fate"] == fate)
+        })
+    };
+    let skipped = of("skipped_overlap");
+    let ran = of("ran");
+    let run = ran["run"].as_str().unwrap();
+    let short = run[run.len() - 8..].to_lowercase();
+    assert_eq!(skipped["reason"], format!("run {short} had not ended"));
+    assert!(millis(&ran, "started_at") >= millis(&ran, "from"), "{ran}");
+    assert!(
+        ran["outcome"].is_null() && ran["finished_at"].is_null(),
+        "{ran}"
+    );
+    let shown = workspace.run(&["schedule", "slots", ID]).stdout;
+    assert!(shown.contains("running"), "{shown}");
+    let pause = ["schedule", "pause", ID, "--reason", "the test ends"];
+    assert_eq!(workspace.run(&pause).code, 0);
+    workspace.write("../open", "");
+    gate.pass();
+    workspace.wait_until_idle();
+    let ran = of("ran");
+    assert_eq!(ran["outcome"], "failed", "{ran}");
+    assert!(
+        millis(&ran, "finished_at") >= millis(&ran, "started_at"),
+        "{ran}"
+    );
+    assert_eq!(workspace.run(&["schedule", "resume", ID]).code, 0);
+    daemon.kill();
+    wait_until(now() + 3_000);
+    let daemon = Daemon::start(&workspace);
+    assert_eq!(of("missed_window")["reason"], "no daemon ran");
+    daemon.stop();
+}

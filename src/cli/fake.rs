@@ -341,6 +341,7 @@ impl Control for Fake {
             held_schedules: None,
             next_due: None,
             overdue: Vec::new(),
+            failing: Vec::new(),
             kept_commits: 0,
             kept: Vec::new(),
             trees: None,

@@ -13,6 +13,8 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::sync::Notify;
 
+use crate::protocol::Status;
+
 /// What a notice is about. A later one takes the place of an earlier one on the same subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
@@ -191,6 +193,39 @@ fn connected(address: &OsStr) -> io::Result<UnixDatagram> {
     socket.set_nonblocking(true)?;
     socket.connect_addr(&address)?;
     Ok(socket)
+}
+
+/// What `systemctl status` shows of a daemon, in one line.
+pub(super) fn status_text(status: &Status) -> String {
+    let mut parts = vec![format!(
+        "{} running, {} queued",
+        status.running, status.queued
+    )];
+    if status.condition != "ready" {
+        parts.push(status.condition.clone());
+    }
+    if let Some(next) = &status.next_due {
+        let zone = next.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+        let at = next.at.rfc3339_in(zone);
+        parts.push(format!("next {} at {at}", next.schedule));
+    }
+    let overdue: Vec<&str> = status.overdue.iter().map(|one| &*one.schedule).collect();
+    let failing = status.failing.iter().map(|one| &*one.schedule);
+    let failing: Vec<&str> = failing.filter(|id| !overdue.contains(id)).collect();
+    parts.extend(of_each(&overdue, "is overdue", "are overdue"));
+    parts.extend(of_each(&failing, "fails", "fail"));
+    if status.errors > 0 {
+        parts.push(format!("{} errors in definitions", status.errors));
+    }
+    parts.join(", ")
+}
+
+fn of_each(ids: &[&str], does: &str, do_all: &str) -> Option<String> {
+    let (first, others) = ids.split_first()?;
+    Some(match others.len() {
+        0 => format!("{first} {does}"),
+        more => format!("{first} and {more} more {do_all}"),
+    })
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Sleep;
 
 use super::host::{EXTEND_BY, EXTEND_EVERY, HostSignal, Hosted, every, internal};
-use super::notices::Announcer;
+use super::notices::{Announcer, status_text};
 use super::sensors::Sensors;
 use super::server::{Notices, Server};
 use super::socket::Endpoint;
@@ -395,33 +395,6 @@ fn lives(heartbeat: Heartbeat) -> bool {
         || heartbeat
             .committing_for_ms
             .is_some_and(|committing| committing < COMMIT_MS_MAX)
-}
-
-fn status_text(status: &Status) -> String {
-    let mut parts = vec![format!(
-        "{} running, {} queued",
-        status.running, status.queued
-    )];
-    if status.condition != "ready" {
-        parts.push(status.condition.clone());
-    }
-    if let Some(next) = &status.next_due {
-        let zone = next.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
-        let at = next.at.rfc3339_in(zone);
-        parts.push(format!("next {} at {at}", next.schedule));
-    }
-    match status.overdue.as_slice() {
-        [] => {}
-        [one] => parts.push(format!("{} is overdue", one.schedule)),
-        [one, more @ ..] => {
-            let others = more.len();
-            parts.push(format!("{} and {others} more are overdue", one.schedule));
-        }
-    }
-    if status.errors > 0 {
-        parts.push(format!("{} errors in definitions", status.errors));
-    }
-    parts.join(", ")
 }
 
 fn tell_of_reload(report: Result<ReloadReport, Diagnostic>) {

@@ -354,7 +354,7 @@ impl Control for EngineControl {
     }
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
-        schedules::slots(&self.desk, self.store.as_ref(), query)
+        schedules::slots(&self.desk, &self.view, self.store.as_ref(), query)
     }
 
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {

@@ -18,8 +18,8 @@ use crate::model::schedule::{
 };
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::{
-    LastFire, NextDue, OverdueView, PauseRequest, PauseView, SchedulePlan, ScheduleView,
-    SchedulesQuery, SlotView, SlotsQuery, WaitingEvent,
+    LastFire, NextDue, OverdueView, PauseRequest, PauseView, RunSummary, SchedulePlan,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, WaitingEvent,
 };
 use crate::schedule::{Recurrence, Watched, expectation, jitter_ms, next_start, undecided, words};
 use crate::store::{Store, Unreadable};
@@ -131,10 +131,12 @@ pub(super) fn agenda(views: &[ScheduleView]) -> Agenda {
             timezone,
         })
     });
+    let failing = views.iter().filter_map(ScheduleView::failing);
     Agenda {
         schedules: views.len(),
         next,
         overdue: overdue.take(OVERDUE_SHOWN_MAX).collect(),
+        failing: failing.take(OVERDUE_SHOWN_MAX).collect(),
     }
 }
 
@@ -274,12 +276,20 @@ fn outcome_of(
     store: &dyn Store,
     run: crate::model::RunId,
 ) -> Result<Option<String>, Diagnostic> {
-    if let Some(shown) = view.run(run) {
-        return Ok(shown.run.outcome().map(|outcome| outcome.name().to_owned()));
-    }
-    let summary = store.summary(run).map_err(|error| unreadable(&error))?;
-    let outcome = summary.and_then(|summary| summary.outcome);
+    let outcome = summary_of(view, store, run)?.and_then(|summary| summary.outcome);
     Ok(outcome.map(|outcome| outcome.name().to_owned()))
+}
+
+/// A run that goes on, has just ended, or is kept.
+fn summary_of(
+    view: &View,
+    store: &dyn Store,
+    run: crate::model::RunId,
+) -> Result<Option<RunSummary>, Diagnostic> {
+    match view.run(run) {
+        Some(shown) => Ok(Some(shown.summary.clone())),
+        None => store.summary(run).map_err(|error| unreadable(&error)),
+    }
 }
 
 fn event_in_words(trigger: &Trigger) -> String {
@@ -369,6 +379,7 @@ pub(super) fn pause_of(request: &PauseRequest, now: Timestamp) -> Result<Pause, 
 /// Rows of the ledger, newest first.
 pub(super) fn slots(
     desk: &Desk,
+    view: &View,
     store: &dyn Store,
     query: &SlotsQuery,
 ) -> Result<Vec<SlotView>, Diagnostic> {
@@ -404,6 +415,13 @@ pub(super) fn slots(
         let at = all.binary_search_by(|one| (*one.id).cmp(&row.schedule));
         let defined = at.ok().and_then(|at| all.get(at));
         row.timezone = defined.map(|one| one.timezone.to_string());
+        if let Some(run) = row.run {
+            let summary = summary_of(view, store, run)?;
+            row.started_at = summary.as_ref().and_then(|run| run.started_at);
+            row.finished_at = summary.as_ref().and_then(|run| run.finished_at);
+            let outcome = summary.and_then(|run| run.outcome);
+            row.outcome = outcome.map(|outcome| outcome.name().to_owned());
+        }
     }
     Ok(found)
 }

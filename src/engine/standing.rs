@@ -60,6 +60,7 @@ impl EngineControl {
             held_schedules: held.map(str::to_owned),
             next_due: agenda.next,
             overdue: agenda.overdue,
+            failing: agenda.failing,
             kept_commits,
             kept,
             trees: Some(trees::view(

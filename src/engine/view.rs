@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, RunId, RunSpec};
-use crate::protocol::{NextDue, OverdueView, RunSummary, WatchEvent};
+use crate::protocol::{FailingView, NextDue, OverdueView, RunSummary, WatchEvent};
 
 /// Lines and changes that one watcher may be behind.
 const WATCH_BACKLOG_MAX: usize = 4_096;
@@ -74,6 +74,8 @@ pub(super) struct Agenda {
     pub next: Option<NextDue>,
     /// What is overdue, bounded.
     pub overdue: Vec<OverdueView>,
+    /// Whose last run did not succeed, bounded.
+    pub failing: Vec<FailingView>,
 }
 
 /// Told when the agenda has changed.

@@ -24,9 +24,9 @@ pub use requests::{
 };
 pub use runs::{AttemptView, RunDetail, RunSummary};
 pub use schedules::{
-    BackfillQuery, BackfillSlot, LastFire, NextDue, OverdueView, PauseRequest, PauseView,
-    PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView, SlotsQuery,
-    TriggerRequest, WaitingEvent,
+    BackfillQuery, BackfillSlot, FailingView, LastFire, NextDue, OverdueView, PauseRequest,
+    PauseView, PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView,
+    SlotsQuery, TriggerRequest, WaitingEvent,
 };
 pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
 pub use unique::Unique;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::runs::RunSummary;
-use super::schedules::{NextDue, OverdueView};
+use super::schedules::{FailingView, NextDue, OverdueView};
 use crate::model::problem::Problem;
 use crate::model::{RunId, ThreadId, Timestamp};
 
@@ -152,6 +152,9 @@ pub struct Status {
     /// Schedules that have not succeeded in time, by id, bounded.
     #[serde(default)]
     pub overdue: Vec<OverdueView>,
+    /// Schedules whose last run did not succeed, by id, bounded.
+    #[serde(default)]
+    pub failing: Vec<FailingView>,
     /// How many of the newest 2,000 runs have a commit that is kept and on no branch.
     #[serde(default)]
     pub kept_commits: u32,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::SchedulePlan;
-use crate::model::schedule::{Fate, Overlap, Restored, SlotRow, Told};
+use crate::model::schedule::{Fate, Overlap, Restored, ScheduleState, SlotRow, Told};
 use crate::model::{RunId, Timestamp};
 
 /// A schedule.
@@ -106,6 +106,44 @@ pub struct OverdueView {
     pub timezone: String,
 }
 
+/// A schedule whose last run that counts did not succeed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FailingView {
+    /// The schedule.
+    pub schedule: String,
+    /// How many runs in a row have not succeeded.
+    pub failures: u32,
+    /// The last run that it led to; absent where it is not known.
+    pub run: Option<RunId>,
+    /// Whether it is paused, by itself or by a person.
+    #[serde(default)]
+    pub paused: bool,
+}
+
+impl FailingView {
+    /// What is told of a schedule; nothing while all is well.
+    pub fn of(schedule: &str, state: &ScheduleState) -> Option<FailingView> {
+        (state.failures > 0).then(|| FailingView {
+            schedule: schedule.to_owned(),
+            failures: state.failures,
+            run: state.last.map(|(_, run)| run),
+            paused: state.pause.is_some(),
+        })
+    }
+}
+
+impl ScheduleView {
+    /// What is told of it where its last run did not succeed.
+    pub fn failing(&self) -> Option<FailingView> {
+        (self.failures > 0).then(|| FailingView {
+            schedule: self.id.clone(),
+            failures: self.failures,
+            run: self.last.as_ref().map(|last| last.run),
+            paused: self.paused.is_some(),
+        })
+    }
+}
+
 /// Why nothing is due.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PauseView {
@@ -132,8 +170,17 @@ pub struct SlotView {
     pub fate: Fate,
     /// The run that it led to.
     pub run: Option<RunId>,
-    /// When that was decided.
+    /// When that was decided; of a run: when it was accepted.
     pub at: Timestamp,
+    /// When the command of the run first started; absent while it has not, and where the run is not kept any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When the run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// How the run ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
     /// Why, where the fate alone does not say it.
     pub reason: Option<String>,
     /// Whether the row is damaged: what became of the due time is not known, and `reason` says what is wrong.
@@ -155,6 +202,9 @@ impl SlotView {
             fate: row.fate,
             run: row.run,
             at: row.at,
+            started_at: None,
+            finished_at: None,
+            outcome: None,
             reason: row.reason.clone(),
             unreadable: false,
             timezone: None,

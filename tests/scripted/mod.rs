@@ -326,6 +326,7 @@ impl Control for Scripted {
             held_schedules: None,
             next_due: None,
             overdue: Vec::new(),
+            failing: Vec::new(),
             kept_commits: 0,
             kept: Vec::new(),
             trees: None,

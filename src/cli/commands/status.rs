@@ -8,9 +8,9 @@ use crate::cli::render::diagnostic;
 use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
-use crate::model::Diagnostic;
 use crate::model::duration::show_millis;
-use crate::protocol::{Status, TreesView};
+use crate::model::{Diagnostic, RunId};
+use crate::protocol::{FailingView, Status, TreesView};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -91,16 +91,40 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
     for (name, value) in facts.into_iter().chain(where_there_are_any(status)) {
         out.prose(Line::of(BOLD, format!("{name:<10} ")).text(value), 11);
     }
+    print_alarms(out, status);
+    if !status.active.is_empty() {
+        out.line("");
+        table(&status.active, times::zone(&status.timezone)).print(out, width);
+    }
+}
+
+fn print_alarms(out: &mut Stream<'_>, status: &Status) {
     for overdue in &status.overdue {
         let zone = times::zone(&overdue.timezone);
         let by = overdue.expected_by.rfc3339_in(zone);
         let text = format!("{} was to succeed by {by}", overdue.schedule);
         out.prose(Line::of(BAD, format!("{:<10} ", "overdue")).text(text), 11);
     }
-    if !status.active.is_empty() {
-        out.line("");
-        table(&status.active, times::zone(&status.timezone)).print(out, width);
+    for failing in &status.failing {
+        let text = told_of_failures(failing);
+        out.prose(Line::of(BAD, format!("{:<10} ", "failing")).text(text), 11);
     }
+}
+
+/// How often in a row a schedule has failed, and by which run that can be seen.
+pub(super) fn told_of_failures(failing: &FailingView) -> String {
+    let times = match failing.failures {
+        1 => "the last run".to_owned(),
+        failures => format!("{failures} runs in a row"),
+    };
+    let run = failing.run.map(RunId::short);
+    let run = run.map_or_else(String::new, |run| format!(": `workerctl show {run}`"));
+    let paused = if failing.paused {
+        ", and it is paused"
+    } else {
+        ""
+    };
+    format!("{}, {times} did not succeed{paused}{run}", failing.schedule)
 }
 
 /// What is told only where there is something to tell.

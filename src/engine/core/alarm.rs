@@ -16,7 +16,7 @@ use super::{Core, Turn};
 use crate::model::Timestamp;
 use crate::model::schedule::{Missed, Told};
 use crate::process::{StopHandle, StopKind};
-use crate::protocol::{NextDue, OverdueView};
+use crate::protocol::{FailingView, NextDue, OverdueView};
 use crate::schedule::{Watched, expectation};
 use crate::store::Write;
 
@@ -35,6 +35,7 @@ pub(super) struct Alarms {
     wakes: BTreeSet<(Timestamp, Arc<str>)>,
     next: BTreeSet<(Timestamp, Arc<str>)>,
     overdue: BTreeMap<String, OverdueView>,
+    failing: BTreeMap<String, FailingView>,
     /// Those whose definitions have come, changed or gone since they were looked at.
     unseen: BTreeSet<Arc<str>>,
     /// Whether readers see something else than what holds.
@@ -82,6 +83,7 @@ impl Alarms {
     pub(super) fn forget(&mut self, id: &Arc<str>, outlook: &Outlook) {
         self.set(id, outlook, &Outlook::default());
         self.set_overdue(id, None);
+        self.failing.remove(&**id);
         self.changed = true;
     }
 
@@ -107,6 +109,12 @@ impl Alarms {
             }),
             overdue: self
                 .overdue
+                .values()
+                .take(OVERDUE_SHOWN_MAX)
+                .cloned()
+                .collect(),
+            failing: self
+                .failing
                 .values()
                 .take(OVERDUE_SHOWN_MAX)
                 .cloned()
@@ -162,6 +170,10 @@ impl Core {
             };
             expectation(watched, state)
         });
+        match FailingView::of(id, state) {
+            Some(failing) => drop(self.alarms.failing.insert(id.to_string(), failing)),
+            None => drop(self.alarms.failing.remove(&**id)),
+        }
         let timezone = definition.timezone.to_string();
         let next = slots.filter(|_| state.pause.is_none());
         let outlook = Outlook {

@@ -7,7 +7,7 @@ use super::{Core, Turn};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Policy, ScheduleState, SlotRow};
 use crate::model::spec::DueTime;
-use crate::model::{Diagnostic, RunSpec, Timestamp};
+use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
 use crate::store::{Unreadable, Write};
 
 /// Rows that a schedule's ledger keeps; older ones go, and stay counted.
@@ -113,7 +113,7 @@ impl Core {
         };
         let id = due.schedule.as_str();
         self.rouse(id);
-        self.count_end(turn, due, &Outcome::Succeeded);
+        self.count_end(turn, (due, spec.run), &Outcome::Succeeded);
         if self.schedules.in_hand.contains_key(id) {
             let now = self.clock.now();
             self.schedules.set_wake(id, Some(now));
@@ -121,7 +121,12 @@ impl Core {
     }
 
     /// How a run of a schedule ended, or that it has landed since, counts for its schedule.
-    pub(super) fn count_end(&mut self, turn: &mut Turn, due: &DueTime, outcome: &Outcome) {
+    pub(super) fn count_end(
+        &mut self,
+        turn: &mut Turn,
+        (due, run): (&DueTime, RunId),
+        outcome: &Outcome,
+    ) {
         let (id, now) = (due.schedule.as_str(), self.clock.now());
         if due.uncounted {
             return;
@@ -130,7 +135,23 @@ impl Core {
             return self.count_of_absent(turn, id, outcome);
         };
         let policy = &scheduled.definition.policy;
+        let failures = scheduled.state.failures;
         scheduled.state.ended(policy, outcome, now);
+        let state = &scheduled.state;
+        if state.failures > failures {
+            let (why, paused) = (outcome.detail(), state.pause.is_some());
+            tracing::warn!(
+                schedule = id,
+                run = run.short(),
+                outcome = outcome.name(),
+                why,
+                failures = state.failures,
+                paused,
+                "a run of a schedule did not succeed"
+            );
+        } else if failures > 0 && state.failures == 0 {
+            tracing::info!(schedule = id, failures, "a schedule succeeds again");
+        }
         self.write_state(turn, id);
     }
 

@@ -99,6 +99,8 @@ pub(super) struct Schedules {
     looked_at: Option<Timestamp>,
     /// Since when due times have been looked at without a break.
     there_since: Timestamp,
+    /// Why they were not looked at before.
+    absence: &'static str,
     /// How many of them were looked at since there were none.
     pub(super) first_looks: usize,
 }
@@ -141,6 +143,10 @@ impl Schedules {
     fn notice_break(&mut self, before: Option<Timestamp>, now: Timestamp) {
         if before.is_none_or(|before| now.millis_since(before) > LATE_AFTER_MS) {
             self.there_since = now;
+            self.absence = match before {
+                None => "no daemon ran",
+                Some(_) => "the machine slept, or its clock was set forward",
+            };
         }
         self.there_since = self.there_since.min(now);
     }
@@ -166,11 +172,33 @@ impl Schedules {
     }
 }
 
-/// Says of a due time that was missed what kept it from its run, where that is known.
-fn explained(row: SlotRow, held_back: Option<&str>) -> SlotRow {
-    match held_back {
-        Some(why) if row.fate == Fate::MissedWindow && row.reason.is_none() => row.because(why),
-        _ => row,
+/// What keeps due times from their runs.
+struct Hindrance<'a> {
+    held_back: Option<&'a str>,
+    /// Why nobody was there, and until when.
+    absence: (&'static str, Timestamp),
+    /// The first run of the schedule that has not ended.
+    blocking: Option<RunId>,
+}
+
+impl Hindrance<'_> {
+    /// Says of a due time that did not run what kept it from its run, where that is known.
+    fn explain(&self, row: SlotRow) -> SlotRow {
+        let (absence, until) = self.absence;
+        let was_absent = row.from < until;
+        match (row.fate, self.held_back) {
+            _ if row.reason.is_some() => row,
+            (Fate::MissedWindow, Some(why)) => row.because(why),
+            (Fate::MissedWindow, None) if was_absent => row.because(absence),
+            (Fate::Coalesced, _) if was_absent => {
+                row.because(format!("{absence}; a later due time took its place"))
+            }
+            (Fate::SkippedOverlap, _) => match self.blocking {
+                Some(run) => row.because(format!("run {} had not ended", run.short())),
+                None => row,
+            },
+            _ => row,
+        }
     }
 }
 
@@ -250,6 +278,8 @@ impl Core {
     pub(super) fn decide(&mut self, turn: &mut Turn, id: &str) -> Option<Next> {
         let now = self.clock.now();
         let others = self.others(id);
+        let blocking = self.not_ended(id).next();
+        let absence = (self.schedules.absence, self.schedules.there_since);
         let scheduled = self.schedules.in_hand.get_mut(id)?;
         let moment = Moment {
             now,
@@ -266,8 +296,12 @@ impl Core {
         for _ in 0..ROUNDS_MAX {
             let policy = &scheduled.definition.policy;
             let (rows, then) = settle(slots, policy, &mut scheduled.state, moment);
-            let held_back = scheduled.held_back.as_deref();
-            let rows = rows.into_iter().map(|row| explained(row, held_back));
+            let hindrance = Hindrance {
+                held_back: scheduled.held_back.as_deref(),
+                absence,
+                blocking,
+            };
+            let rows = rows.into_iter().map(|row| hindrance.explain(row));
             turn.before.extend(rows.map(|row| stored(id, row)));
             next = then;
             if next != Next::Again {
@@ -284,15 +318,19 @@ impl Core {
     /// Runs of a schedule that have not ended.
     pub(super) fn others(&self, id: &str) -> Others {
         let mut others = Others::default();
-        let runs = self.schedules.in_hand.get(id).map(|one| &one.runs);
-        for run in runs.into_iter().flatten() {
-            match self.live.get(run) {
+        for run in self.not_ended(id) {
+            match self.live.get(&run) {
                 Some(live) if live.run.is_queued() => others.waiting += 1,
-                Some(_) => others.running += 1,
-                None => {}
+                _ => others.running += 1,
             }
         }
         others
+    }
+
+    fn not_ended(&self, id: &str) -> impl Iterator<Item = RunId> {
+        let runs = self.schedules.in_hand.get(id).map(|one| &one.runs);
+        let runs = runs.into_iter().flatten().copied();
+        runs.filter(|run| self.live.contains_key(run))
     }
 
     /// The run of a due time has been made, or cannot be.
@@ -415,7 +453,7 @@ impl Core {
         if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
             scheduled.runs.remove(&spec.run);
         }
-        self.count_end(turn, due, outcome);
+        self.count_end(turn, (due, spec.run), outcome);
         if self.schedules.in_hand.contains_key(id) {
             self.schedules.set_wake(id, Some(now));
             self.look_after_own_run(id);

@@ -89,11 +89,20 @@ impl Core {
             let waited = self.clock.monotonic_ms().saturating_sub(self.sealed_ms);
             wait_ms = wait_ms.min(SEAL_AFTER_MS.saturating_sub(waited));
         }
-        let early = self.early.first().map(|(time, _)| *time);
-        let wakes = [early, self.schedules.next_wake(), self.alarms.next_wake()];
-        for wake in wakes.into_iter().flatten() {
+        if let Some(wake) = self.next_start() {
             wait_ms = wait_ms.min(wake.millis_since(now));
         }
         Duration::from_millis(self.drain_wait_ms(wait_ms))
+    }
+
+    /// When something is to be started next. An engine that ends starts nothing: a due time that has come would keep
+    /// it turning.
+    fn next_start(&self) -> Option<Timestamp> {
+        if self.draining.is_some() {
+            return None;
+        }
+        let early = self.early.first().map(|(time, _)| *time);
+        let wakes = [early, self.schedules.next_wake(), self.alarms.next_wake()];
+        wakes.into_iter().flatten().min()
     }
 }

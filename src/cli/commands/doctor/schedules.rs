@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::{Finding, State};
 use crate::cli::commands::check::counted;
+use crate::cli::commands::status::told_of_failures;
 use crate::cli::globals::Site;
 use crate::cli::maintenance::{self, Held};
 use crate::cli::render::times;
@@ -59,13 +60,16 @@ fn looked_at(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
     let views = control.all_schedules(&SchedulesQuery::default())?;
     let mut findings: Vec<Finding> = views
         .iter()
-        .flat_map(|view| [overdue(view), kept(view), restored(view)])
+        .flat_map(|view| [overdue(view), failing(view), kept(view), restored(view)])
         .flatten()
         .collect();
     findings.extend(views.iter().find_map(held));
     findings.extend(unreadable(control)?);
     if findings.is_empty() && !views.is_empty() {
-        let text = format!("{}, none overdue", counted(views.len(), "schedule"));
+        let text = format!(
+            "{}, none overdue or failing",
+            counted(views.len(), "schedule")
+        );
         findings.push(Finding::new("schedules", State::Good, text));
     }
     Ok(findings)
@@ -90,6 +94,24 @@ fn overdue(view: &ScheduleView) -> Option<Finding> {
         view.id
     );
     Some(Finding::new("overdue", State::Bad, text).hint(&hint))
+}
+
+/// At once, not only when it is overdue.
+fn failing(view: &ScheduleView) -> Option<Finding> {
+    let failing = view.failing()?;
+    let text = told_of_failures(&failing);
+    let hint = if failing.paused {
+        format!(
+            "once it is repaired, `workerctl schedule resume '{}'` lets it go on",
+            view.id
+        )
+    } else {
+        format!(
+            "once it is repaired, `workerctl schedule trigger '{}'` shows whether it succeeds",
+            view.id
+        )
+    };
+    Some(Finding::new("failing", State::Bad, text).hint(&hint))
 }
 
 fn held(view: &ScheduleView) -> Option<Finding> {

@@ -5,7 +5,7 @@ use chrono_tz::Tz;
 use super::schedule_meant;
 use crate::cli::commands::workers::one_line;
 use crate::cli::exit::Exit;
-use crate::cli::render::line::{BAD, CARE, GOOD, Line};
+use crate::cli::render::line::{ACTIVE, BAD, CARE, DIM, GOOD, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::render::{diagnostic, times};
 use crate::cli::session::{Accept, Session, zone_of};
@@ -81,7 +81,8 @@ pub(super) fn table_of(rows: &[SlotView], zone: Tz) -> Table {
         Column::new("SCHEDULE"),
         Column::new("FATE"),
         Column::new("RUN").optional(),
-        Column::new("AFTER").right().optional(),
+        Column::new("OUTCOME"),
+        Column::new("STARTED").right().optional(),
         Column::new("WHY").words().optional(),
     ]);
     for row in rows {
@@ -103,17 +104,39 @@ pub(super) fn table_of(rows: &[SlotView], zone: Tz) -> Table {
             row.schedule.as_str().into(),
             fate(row.fate),
             row.run.map(RunId::short).unwrap_or_default().into(),
-            after(row).into(),
-            one_line(row.reason.as_deref().unwrap_or(meaning(row.fate))).into(),
+            outcome(row),
+            started(row).into(),
+            one_line(why(row)).into(),
         ]);
     }
     table
 }
 
-/// How long after its due time the run was accepted.
-fn after(row: &SlotView) -> String {
-    let accepted = row.run.map(|_| row.at.millis_since(row.from));
-    accepted.map(show_millis).unwrap_or_default()
+/// How the run ended.
+fn outcome(row: &SlotView) -> Line {
+    match (row.outcome.as_deref(), row.run) {
+        (None, Some(_)) if row.started_at.is_some() => Line::of(ACTIVE, "running"),
+        (None, Some(_)) => Line::of(DIM, "–"),
+        (None, None) => Line::new(),
+        (Some("succeeded"), _) => Line::of(GOOD, "succeeded"),
+        (Some("cancelled"), _) => Line::of(CARE, "cancelled"),
+        (Some(other), _) => Line::of(BAD, other.replace('_', " ")),
+    }
+}
+
+/// How long after its due time the command of the run started.
+fn started(row: &SlotView) -> String {
+    let after = row.started_at.map(|at| at.millis_since(row.from));
+    after.map_or_else(String::new, |after| format!("+{}", show_millis(after)))
+}
+
+fn why(row: &SlotView) -> &str {
+    match &row.reason {
+        Some(reason) => reason,
+        // Whether it was in time stands beside it.
+        None if row.fate == Fate::Ran => "",
+        None => meaning(row.fate),
+    }
 }
 
 fn fate(fate: Fate) -> Line {

@@ -233,6 +233,24 @@ fn a_pause_is_kept_over_engines_and_covers_what_was_due() {
 }
 
 #[test]
+fn a_due_time_of_an_engine_that_ends_is_not_waited_for_again_and_again() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, vec!["execute"]);
+    put(&mut bench, vec![hourly(Policy::default())]);
+    bench.clock.advance(HOUR_MS);
+    turn_until(&mut bench, &store, 1);
+    while world.lock().unwrap().executed.is_empty() {
+        bench.turn().unwrap();
+    }
+    let _drained = bench.ask(Request::Drain);
+    bench.turn().unwrap();
+    bench.core.drain_grace_ms = 10 * HOUR_MS;
+    bench.clock.advance(HOUR_MS);
+    bench.core.turn(Mail::default()).unwrap();
+    assert_eq!(bench.core.next_wait(), TICK);
+}
+
+#[test]
 fn a_schedule_that_goes_and_comes_back_counts_from_then() {
     let (store, world) = (MemoryStore::new(), Arc::default());
     let mut bench = bench(&store, &world, Vec::new());
