@@ -246,12 +246,12 @@ fn a_due_time_that_finds_the_queue_full_is_shown_until_it_runs() {
 fn a_row_says_when_its_run_started_and_how_it_ended_and_which_run_was_in_the_way() {
     let gated = Gate::text("g");
     let workspace = Workspace::with_skills(&format!(
-        r#"
+        r"
   - id: tick
     description: waits, then fails
     run: 'test -e ../open || {{ {gated}; }}; exit 3'
     schedule: {{every: 1s, overlap: skip, catch_up: {{mode: none}}}}
-"#
+"
     ));
     let mut gate = Gate::new(&workspace, "g");
     let daemon = Daemon::start(&workspace);
