@@ -6,13 +6,16 @@
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "what is not as expected fails the test"
+    clippy::print_stdout,
+    reason = "what is not as expected fails the test, and what is skipped is said"
 )]
 
 #[path = "schedule_calendar/clocks.rs"]
 mod clocks;
 #[path = "schedule_calendar/fires.rs"]
 mod fires;
+#[path = "schedule_calendar/machine.rs"]
+mod machine;
 #[path = "schedule_calendar/oracle.rs"]
 mod oracle;
 #[path = "schedule_calendar/texts.rs"]
@@ -22,8 +25,8 @@ mod traps;
 #[path = "schedule_calendar/written.rs"]
 mod written;
 
-use chrono_tz::Tz;
 use workerctl::model::Timestamp;
+use workerctl::model::Zone;
 use workerctl::schedule::{Expression, Recurrence};
 
 /// What the environment asks for.
@@ -55,7 +58,7 @@ pub(crate) fn at(text: &str) -> Timestamp {
 }
 
 /// An expression of five fields, or of six with seconds, in a zone.
-pub(crate) fn cron(text: &str, zone: Tz) -> Recurrence {
+pub(crate) fn cron(text: &str, zone: Zone) -> Recurrence {
     let seconds = text.split_ascii_whitespace().count() == 6;
     let expression = Expression::parse(text, seconds).unwrap_or_else(|why| panic!("{text}: {why}"));
     Recurrence::cron(expression, zone, None)

@@ -141,7 +141,7 @@ fn a_run_sees_the_date_and_the_time_of_its_zone() {
     let run = row["run"].as_str().unwrap();
     workspace.wait_for_event(run, "closed");
     let due = workerctl::model::Timestamp::from_millis(millis(&row, "from"));
-    let tokyo = chrono_tz::Tz::Asia__Tokyo;
+    let tokyo = workerctl::model::Zone::compiled_in("Asia/Tokyo").unwrap();
     let seen = format!(
         "{}T{} Asia/Tokyo {}",
         due.date_in(tokyo),

@@ -18,7 +18,7 @@ use super::view::View;
 use crate::model::config::CONFIG_FILE;
 use crate::model::duration::show_millis;
 use crate::model::skill_roots::FAMILIES;
-use crate::model::{Config, Problem};
+use crate::model::{Config, Problem, Zone, zone};
 
 /// Runs that may be active at once.
 const PARALLEL_MAX: u64 = 1_024;
@@ -418,16 +418,15 @@ fn allowed(view: View<'_>, report: &mut Report) -> Option<bool> {
 /// Reads the name of a zone.
 pub(crate) fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
     let text = view.filled_text("timezone", report)?;
-    if text.parse::<chrono_tz::Tz>().is_ok() {
+    if text.parse::<Zone>().is_ok() {
         return Some(text);
     }
     let wanted = text.to_lowercase();
-    let names = || chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
-    let of_city = names().find(|name| {
+    let of_city = zone::names().find(|name| {
         let city = name.rsplit('/').next().unwrap_or(name);
         city.eq_ignore_ascii_case(&wanted.replace(' ', "_"))
     });
-    let near = names()
+    let near = zone::names()
         .map(|name| (strsim::osa_distance(&wanted, &name.to_lowercase()), name))
         .min_by_key(|(distance, _)| *distance)
         .filter(|(distance, _)| *distance <= 3)

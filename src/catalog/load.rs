@@ -9,10 +9,10 @@ use super::folded::Folded;
 use super::open::Root;
 use super::schedule::{self, Draft};
 use super::unit::{self, Rejected, Unit};
-use super::walk::{Found, UnitFiles, search};
+use super::walk::{UnitFiles, search};
 use super::{Catalog, Fingerprint, Options, config_file, roots};
 use crate::model::config::CONFIG_FILE;
-use crate::model::{Config, Place, Problem, Severity, Worker};
+use crate::model::{Config, Place, Problem, Severity, Worker, zone};
 
 /// Threads that read definitions at once.
 const THREADS_MAX: usize = 8;
@@ -22,6 +22,7 @@ const UNITS_PER_THREAD: usize = 16;
 
 /// Reads everything, taking over what did not change since `previous`.
 pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>) -> Catalog {
+    let zones = zone::generation();
     let opened = match Root::open(root) {
         Ok(opened) => opened,
         Err(error) => return unreadable(root, &error, previous),
@@ -30,15 +31,10 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     let (config, mut config_problems) = config_file::read(&opened);
     let (config, config_is_known) = last_good_config(config, &mut config_problems, previous);
     let fingerprint = Fingerprint::of(&found);
-    let Found {
-        units: files,
-        problems,
-        ..
-    } = found;
+    let (files, problems) = (found.units, found.problems);
     let reusable = previous.filter(|previous| {
-        previous.config == config
-            && previous.root == opened.path()
-            && previous.provides == options.provides
+        let is_placed_alike = previous.root == opened.path() && previous.zones == zones;
+        is_placed_alike && previous.config == config && previous.provides == options.provides
     });
     let units = read_units(&files, &opened, options, &config, reusable);
     let mut assembly = Assembly {
@@ -76,6 +72,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         root: opened.path().to_path_buf(),
         root_skills: found.skills,
         home: options.home.map(Path::to_path_buf),
+        zones,
         workers: assembly.workers,
         schedules,
         kept_schedules: kept,
@@ -186,6 +183,7 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
             .unwrap_or_default(),
         config_is_known: previous.is_some_and(|known| known.config_is_known),
         home: previous.and_then(|known| known.home.clone()),
+        zones: zone::generation(),
         fingerprint: Fingerprint::default(),
         provides: previous.map(|known| known.provides).unwrap_or_default(),
         units: Vec::new(),

@@ -59,7 +59,7 @@ pub use texts::{TextChecker, TextFinding, TextKind};
 pub use unit::Rejected;
 pub use walk::{DEPTH_MAX, WORKERS_DIR};
 
-use crate::model::{Config, Problem, Severity, Timestamp, Worker, schedule::Schedule};
+use crate::model::{Config, Problem, Severity, Timestamp, Worker, schedule::Schedule, zone};
 
 /// How definitions are read.
 #[derive(Clone, Copy, Default)]
@@ -112,6 +112,8 @@ pub struct Catalog {
     fingerprint: Fingerprint,
     provides: Provides,
     home: Option<PathBuf>,
+    /// By which rules of zones its moments were read.
+    zones: u64,
     units: Vec<Arc<unit::Unit>>,
     /// What the schedules were made from, for workers and skills that keep their last good definition.
     drafts: Vec<Arc<schedule::Draft>>,
@@ -181,6 +183,11 @@ impl Catalog {
         )
     }
 
+    /// Which rules of zones held when it was read.
+    pub fn zones(&self) -> u64 {
+        self.zones
+    }
+
     /// What it was read from.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
@@ -199,6 +206,7 @@ impl Catalog {
         };
         let home = self.home.as_deref();
         Fingerprint::of(&found) != self.fingerprint
+            || self.zones != zone::generation()
             || self.units.iter().any(depends_changed)
             || roots::is_stale(&root, &self.config, home, &self.root_skills)
     }

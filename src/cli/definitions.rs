@@ -4,7 +4,7 @@
 
 mod skill;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::catalog::{Catalog, schema};
@@ -100,6 +100,14 @@ impl Definitions {
         let message = format!("`{CONFIG_FILE}` has an error, so where things lie is not known");
         Err(Diagnostic::new(Kind::Definition, "config_unknown", message)
             .hint("`workerctl check` shows what is wrong with it"))
+    }
+
+    /// Zones that schedules and displayed times are in.
+    pub(crate) fn zones(&self) -> BTreeSet<String> {
+        let schedules = self.catalog.schedules.iter();
+        let mut zones: BTreeSet<String> = schedules.map(|one| one.timezone.to_string()).collect();
+        zones.insert(self.catalog.config.timezone.clone());
+        zones
     }
 
     /// The configuration, every default filled in.

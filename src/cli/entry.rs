@@ -16,7 +16,7 @@ use super::io::{Io, Stream};
 use super::render::diagnostic;
 use super::session::Session;
 use super::{Cli, perform};
-use crate::clock::SystemClock;
+use crate::clock::{SystemClock, zones};
 use crate::model::{Diagnostic, Kind};
 
 /// Columns where the terminal does not tell its width.
@@ -32,6 +32,7 @@ fn stay_able_to_use_own_files() {
 /// Performs the command line of this process.
 pub fn main() -> ExitCode {
     stay_able_to_use_own_files();
+    zones::use_those_of_the_machine();
     let args: Vec<OsString> = std::env::args_os().collect();
     let environment = crate::daemon::process_environment();
     let stdout_terminal = io::stdout().is_terminal();

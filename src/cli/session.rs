@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use chrono_tz::Tz;
 use serde::Serialize;
 
 use super::globals::{Globals, Site};
@@ -12,7 +11,7 @@ use super::interrupts::Interrupts;
 use super::io::Io;
 use super::render::{diagnostic, json, times};
 use crate::clock::Clock;
-use crate::model::Diagnostic;
+use crate::model::{Diagnostic, Zone};
 use crate::protocol::{Control, RunsQuery};
 
 /// Which engine a command accepts.
@@ -102,7 +101,7 @@ impl Session<'_> {
 }
 
 /// The zone of displayed times.
-pub(crate) fn zone_of(control: &dyn Control) -> Result<Tz, Diagnostic> {
+pub(crate) fn zone_of(control: &dyn Control) -> Result<Zone, Diagnostic> {
     Ok(times::zone(&control.status()?.timezone))
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::sync::Notify;
 
+use crate::model::Zone;
 use crate::protocol::Status;
 
 /// What a notice is about. A later one takes the place of an earlier one on the same subject.
@@ -205,7 +206,7 @@ pub(super) fn status_text(status: &Status) -> String {
         parts.push(status.condition.clone());
     }
     if let Some(next) = &status.next_due {
-        let zone = next.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+        let zone = next.timezone.parse().unwrap_or(Zone::UTC);
         let at = next.at.rfc3339_in(zone);
         parts.push(format!("next {} at {at}", next.schedule));
     }

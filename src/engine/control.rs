@@ -16,7 +16,7 @@ use super::work::Effects;
 use super::{Host, probe, reading, rendering, schedules};
 use super::{patches, wishes};
 use crate::catalog::Catalog;
-use crate::clock::Clock;
+use crate::clock::{Clock, zones};
 use crate::machine::{CancelKind, Resolution};
 use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, RunId};
@@ -380,6 +380,7 @@ impl Control for EngineControl {
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
+        look_at_zones();
         let before = self.desk.definitions.current();
         let catalog = self.desk.definitions.reload();
         if before.config != catalog.config {
@@ -389,7 +390,9 @@ impl Control for EngineControl {
             })?;
         }
         let is_repaired = before.has_errors() && !catalog.has_errors();
-        if before.fired() != catalog.fired() || is_repaired {
+        let are_due_otherwise =
+            before.fired() != catalog.fired() || before.zones() != catalog.zones();
+        if are_due_otherwise || is_repaired {
             self.put_schedules_in_force()?;
         }
         let report = ReloadReport {
@@ -457,4 +460,17 @@ pub(super) fn summary_of(answer: Answer) -> Result<RunSummary, Diagnostic> {
 
 pub(super) fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Takes the rules of zones that an update of the machine has brought.
+pub(super) fn look_at_zones() {
+    let changed = zones::look_again();
+    if !changed.is_empty() {
+        let (zones, version) = (changed.join(", "), zones::data().version);
+        tracing::info!(
+            zones,
+            version,
+            "the machine has other rules for these zones"
+        );
+    }
 }

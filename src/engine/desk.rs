@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::model::config::CONFIG_FILE;
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
 use crate::model::spec::DueTime;
-use crate::model::{Diagnostic, Kind, RunId, Severity, Timestamp};
+use crate::model::{Diagnostic, Kind, RunId, Severity, Timestamp, Zone};
 use crate::protocol::SubmitRequest;
 use crate::store::lock::WORKSPACE_FOLDER;
 use crate::store::{Store, places};
@@ -69,7 +69,7 @@ pub(super) struct Origin<'a> {
     /// The run that it repeats.
     pub(super) retry_of: Option<RunId>,
     /// The due time, with its zone.
-    pub(super) due: Option<(&'a DueTime, chrono_tz::Tz)>,
+    pub(super) due: Option<(&'a DueTime, Zone)>,
 }
 
 impl Desk {
@@ -190,7 +190,7 @@ impl Desk {
             after: due.after,
             uncounted: asked.uncounted,
         };
-        let zone = schedule.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+        let zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
         let origin = Origin {
             due: Some((&due, zone)),
             ..Origin::default()

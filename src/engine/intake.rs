@@ -18,7 +18,7 @@ use crate::model::spec::{
     DueTime, HookSpec, OutputKind, OutputSpec, Plan, Program, Retry, SPEC_VERSION, tree_placeholder,
 };
 use crate::model::{
-    Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value,
+    Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value, Zone,
 };
 use crate::protocol::SubmitRequest;
 use crate::store::secrets::Secrets;
@@ -73,7 +73,7 @@ pub(super) struct Surroundings<'a> {
     /// The run that this one repeats.
     pub retry_of: Option<RunId>,
     /// The due time that it is made for, with its zone: date and time are those of the slot.
-    pub due: Option<(&'a DueTime, chrono_tz::Tz)>,
+    pub due: Option<(&'a DueTime, Zone)>,
     /// Who asks shells whether they can read a text.
     pub syntax: &'a Syntax,
 }
@@ -165,7 +165,7 @@ impl Intake<'_> {
             Some((due, zone)) => (due.slot, zone),
             None => (
                 request.not_before.unwrap_or(around.now).max(around.now),
-                configured.unwrap_or(chrono_tz::Tz::UTC),
+                configured.unwrap_or(Zone::UTC),
             ),
         };
         let run_text = run.to_string();

@@ -170,8 +170,9 @@ impl Engine {
         Arc::clone(&self.control.desk.definitions)
     }
 
-    /// Reads definitions again if any of them changed; answers whether any did.
+    /// Reads definitions again if any of them changed, or the rules of a zone; answers whether any did.
     pub fn reload_if_stale(&self) -> Result<bool, Diagnostic> {
+        control::look_at_zones();
         if self.control.desk.definitions.current().is_stale() {
             self.control.reload().map(|_| true)
         } else {

@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use chrono_tz::Tz;
-
 use super::desk::Desk;
 use super::intake::refuse_unavailable;
 use super::lookup::find_skill;
@@ -16,7 +14,7 @@ use crate::catalog::Catalog;
 use crate::model::schedule::{
     Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger, cut, json_bytes,
 };
-use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{
     LastFire, NextDue, OverdueView, PauseRequest, PauseView, RunSummary, SchedulePlan,
     ScheduleView, SchedulesQuery, SlotView, SlotsQuery, WaitingEvent,
@@ -147,7 +145,7 @@ fn view_of(
     now: Timestamp,
     outcome_of: impl Fn(crate::model::RunId) -> Result<Option<String>, Diagnostic>,
 ) -> Result<ScheduleView, Diagnostic> {
-    let zone: Tz = schedule.timezone.parse().unwrap_or(Tz::UTC);
+    let zone: Zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
     let present = state.cloned();
     let present = present.unwrap_or_else(|| ScheduleState::new(String::new(), now));
     let recurrence = Recurrence::of(&schedule.trigger, zone, present.anchor);
@@ -267,7 +265,7 @@ fn watched<'a>(schedule: &'a Schedule, slots: &'a Recurrence) -> Watched<'a> {
         id: &schedule.id,
         slots,
         policy: &schedule.policy,
-        zone: schedule.timezone.parse().unwrap_or(Tz::UTC),
+        zone: schedule.timezone.parse().unwrap_or(Zone::UTC),
     }
 }
 

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use chrono_tz::Tz;
-
 use super::desk::{Asked, Desk, Prepares, refuse_unknown_config};
 use super::reading::unreadable;
 use super::request::{Answer, Wish};
 use super::schedules::switched_on;
 use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, SlotRow};
-use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{BackfillQuery, BackfillSlot, PolicyName, SlotView, TriggerRequest};
 use crate::schedule::{Despite, Recurrence, permitted};
 use crate::store::{Store, Unreadable};
@@ -130,7 +128,7 @@ fn recurrence(
     state: Option<&ScheduleState>,
     now: Timestamp,
 ) -> Option<Recurrence> {
-    let zone: Tz = schedule.timezone.parse().unwrap_or(Tz::UTC);
+    let zone: Zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
     let anchor = state.map_or(now, |state| state.anchor);
     Recurrence::of(&schedule.trigger, zone, anchor)
 }
@@ -170,7 +168,7 @@ pub(super) fn past(
     }
     let rows = rows_since(store, &schedule.id, from)?;
     let mut found = Vec::new();
-    let zone: Tz = schedule.timezone.parse().unwrap_or(Tz::UTC);
+    let zone: Zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
     // What would run counts for those behind it.
     let mut counted = state.clone();
     let mut next = slots.first_at_or_after(from);

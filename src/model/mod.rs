@@ -16,6 +16,7 @@ pub mod skill_roots;
 pub mod spec;
 pub mod time;
 pub mod value;
+pub mod zone;
 
 pub use config::Config;
 pub use definition::{Skill, Worker};
@@ -30,3 +31,4 @@ pub use skill_roots::{Dialect, Scope, SkillRoots};
 pub use spec::RunSpec;
 pub use time::Timestamp;
 pub use value::Value;
+pub use zone::Zone;

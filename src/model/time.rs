@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Zone;
 use chrono::{DateTime, SecondsFormat, TimeZone, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -57,7 +58,7 @@ impl Timestamp {
     }
 
     /// RFC 3339 in `zone` with seconds and the zone's offset.
-    pub fn rfc3339_in(self, zone: chrono_tz::Tz) -> String {
+    pub fn rfc3339_in(self, zone: Zone) -> String {
         self.utc()
             .with_timezone(&zone)
             .to_rfc3339_opts(SecondsFormat::Secs, false)
@@ -69,7 +70,7 @@ impl Timestamp {
     }
 
     /// `YYYY-MM-DD` in `zone`.
-    pub fn date_in(self, zone: chrono_tz::Tz) -> String {
+    pub fn date_in(self, zone: Zone) -> String {
         self.utc()
             .with_timezone(&zone)
             .format("%Y-%m-%d")
@@ -77,12 +78,12 @@ impl Timestamp {
     }
 
     /// `HHMMSS` in `zone`, safe in a file name.
-    pub fn time_in(self, zone: chrono_tz::Tz) -> String {
+    pub fn time_in(self, zone: Zone) -> String {
         self.utc().with_timezone(&zone).format("%H%M%S").to_string()
     }
 
     /// Offset of `zone` from UTC at this instant, in minutes east.
-    pub fn offset_minutes_in(self, zone: chrono_tz::Tz) -> i32 {
+    pub fn offset_minutes_in(self, zone: Zone) -> i32 {
         use chrono::Offset;
         self.utc()
             .with_timezone(&zone)
@@ -189,7 +190,10 @@ mod tests {
         for millis in [i64::MIN, -1, 0, i64::MAX] {
             let at = Timestamp::from_millis(millis);
             assert!(!at.rfc3339().is_empty());
-            assert!(!at.date_in(chrono_tz::Tz::Europe__Berlin).is_empty());
+            assert!(
+                !at.date_in(Zone::compiled_in("Europe/Berlin").unwrap())
+                    .is_empty()
+            );
         }
     }
 

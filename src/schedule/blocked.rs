@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Timelike, Utc};
-use chrono_tz::Tz;
 
-use crate::model::Timestamp;
 use crate::model::schedule::Policy;
+use crate::model::{Timestamp, Zone};
 
 /// Borders of hours and dates lie on quarters of an hour of UTC in every zone of today.
 const STEP_MS: i64 = 15 * 60_000;
@@ -15,12 +14,12 @@ const STEP_MS: i64 = 15 * 60_000;
 pub(super) struct Blocked<'a> {
     hours: &'a [u8],
     dates: BTreeSet<&'a str>,
-    zone: Tz,
+    zone: Zone,
 }
 
 impl<'a> Blocked<'a> {
     /// By a policy, in a zone.
-    pub(super) fn new(policy: &'a Policy, zone: Tz) -> Blocked<'a> {
+    pub(super) fn new(policy: &'a Policy, zone: Zone) -> Blocked<'a> {
         Blocked {
             hours: &policy.blocked_hours,
             dates: policy.blocked_dates.iter().map(String::as_str).collect(),

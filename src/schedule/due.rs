@@ -3,13 +3,12 @@
 //! [`decide`] is pure: it is given the time and told what else of the schedule runs. It covers due times in
 //! their order, each once: whoever calls it writes the rows, the new state and the run in one commit.
 
-use chrono_tz::Tz;
 use sha2::{Digest, Sha256};
 
 use super::recurrence::Recurrence;
 use super::starts::Starts;
-use crate::model::Timestamp;
 use crate::model::schedule::{CatchUpMode, Fate, Overlap, Policy, ScheduleState, SlotRow};
+use crate::model::{Timestamp, Zone};
 
 /// How much later than its due time a run may start and still count as in time, in milliseconds. The loop
 /// looks at the wall clock every 30 s at least.
@@ -42,7 +41,7 @@ pub struct Moment<'a> {
     /// The wall clock.
     pub now: Timestamp,
     /// The schedule's zone.
-    pub zone: Tz,
+    pub zone: Zone,
     /// Since when an engine looks at due times: for those before nobody was there.
     pub there_since: Timestamp,
     /// The schedule's id.

@@ -1,12 +1,10 @@
 //! Runs that a person asks for: now, or for a due time that is past.
 
-use chrono_tz::Tz;
-
 use super::blocked::Blocked;
 use super::due::{COUNT_MAX, Others};
 use super::recurrence::Recurrence;
 use crate::model::schedule::{Fate, Overlap, Policy, ScheduleState, SlotRow};
-use crate::model::{RunId, Timestamp};
+use crate::model::{RunId, Timestamp, Zone};
 
 /// Why a person's run does not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +70,7 @@ pub struct Despite {
 pub fn permitted(
     policy: &Policy,
     state: &ScheduleState,
-    (slot, zone): (Timestamp, Tz),
+    (slot, zone): (Timestamp, Zone),
     despite: Despite,
 ) -> Result<(), Refused> {
     if let Some(pause) = state.pause.as_ref().filter(|_| !despite.pause) {

@@ -1,12 +1,11 @@
 //! Single moments: local times of a zone, or instants with an offset of their own.
 
 use chrono::{DateTime, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeZone};
-use chrono_tz::Tz;
 
 use super::error::ExpressionError;
 use super::zone::{REACH, change_within};
-use crate::model::Timestamp;
 use crate::model::schedule::{Dst, Fold, Gap};
+use crate::model::{Timestamp, Zone};
 
 /// What is wrong with one of the texts of a list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +20,7 @@ pub struct MomentError {
 /// A list of moments and the slots that they are.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Moments {
-    pub(crate) zone: Tz,
+    pub(crate) zone: Zone,
     pub(crate) dst: Dst,
     /// The local times as they were written, without those that brought an offset along.
     pub(crate) locals: Vec<NaiveDateTime>,
@@ -36,7 +35,7 @@ enum Moment {
 }
 
 impl Moments {
-    pub(crate) fn read(texts: &[String], zone: Tz, dst: Dst) -> Result<Moments, MomentError> {
+    pub(crate) fn read(texts: &[String], zone: Zone, dst: Dst) -> Result<Moments, MomentError> {
         let mut moments = Moments {
             zone,
             dst,
@@ -63,7 +62,7 @@ impl Moments {
 
     pub(crate) fn of(slots: Vec<Timestamp>) -> Moments {
         Moments {
-            zone: Tz::UTC,
+            zone: Zone::UTC,
             dst: Dst::FIXED_TIME,
             locals: Vec::new(),
             slots,
@@ -124,7 +123,7 @@ fn within_years(text: &str, time: NaiveDateTime) -> Result<NaiveDateTime, Expres
 }
 
 /// The seconds since the epoch that `local` is under the rule `dst`.
-fn instants(zone: Tz, dst: Dst, local: NaiveDateTime) -> Vec<i64> {
+fn instants(zone: Zone, dst: Dst, local: NaiveDateTime) -> Vec<i64> {
     let utc = |offset: i32| local.and_utc().timestamp() - i64::from(offset);
     match zone.offset_from_local_datetime(&local) {
         LocalResult::Single(offset) => vec![utc(offset.fix().local_minus_utc())],

@@ -3,13 +3,11 @@
 //! A success, whenever it comes, stands for every due time before it. What counts is the first due time after
 //! the last success: after the schedule's beginning where there was none, after a person let it go on.
 
-use chrono_tz::Tz;
-
 use super::blocked::Blocked;
 use super::recurrence::Recurrence;
 use super::starts::Starts;
-use crate::model::Timestamp;
 use crate::model::schedule::{Pause, Policy, ScheduleState};
+use crate::model::{Timestamp, Zone};
 
 /// How long after the second due time a success is waited for where the schedule does not say it, in
 /// milliseconds.
@@ -31,7 +29,7 @@ pub struct Watched<'a> {
     /// Its policy.
     pub policy: &'a Policy,
     /// Its zone.
-    pub zone: Tz,
+    pub zone: Zone,
 }
 
 /// By when a schedule is to have succeeded.
@@ -150,7 +148,7 @@ mod tests {
 
     fn cron(text: &str) -> Recurrence {
         let expression = Expression::parse(text, false).unwrap();
-        Recurrence::cron(expression, Tz::UTC, None)
+        Recurrence::cron(expression, Zone::UTC, None)
     }
 
     fn by(slots: &Recurrence, policy: &Policy, state: &ScheduleState) -> Option<Timestamp> {
@@ -158,7 +156,7 @@ mod tests {
             id: "w/s",
             slots,
             policy,
-            zone: Tz::UTC,
+            zone: Zone::UTC,
         };
         expectation(watched, state).map(|expected| expected.by)
     }
@@ -259,7 +257,7 @@ mod tests {
             id: "w/s",
             slots: &daily,
             policy: &policy,
-            zone: Tz::UTC,
+            zone: Zone::UTC,
         };
         let expected = expectation(watched, &begun(0)).unwrap();
         let over = at(40).plus_millis(1);

@@ -1,10 +1,8 @@
 //! A schedule whose future is computed: its definition, and what is remembered of it.
 
-use chrono_tz::Tz;
-
 use super::recurrence::Recurrence;
-use crate::model::Timestamp;
 use crate::model::schedule::{Pause, Policy, ScheduleState, Trigger};
+use crate::model::{Timestamp, Zone};
 
 /// A schedule as far as its future is concerned.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +16,7 @@ pub struct Planned {
     /// What becomes of its due times.
     pub policy: Policy,
     /// The zone of its due times.
-    pub zone: Tz,
+    pub zone: Zone,
     /// The origin of `every`.
     pub anchor: Timestamp,
     /// How many runs it has led to.

@@ -99,7 +99,7 @@ pub fn preview(planned: &Planned, wanted: Wanted) -> Preview {
 
 #[cfg(test)]
 mod tests {
-    use chrono_tz::Tz;
+    use crate::model::Zone;
 
     use super::*;
     use crate::model::schedule::{Pause, Policy, Trigger};
@@ -119,7 +119,7 @@ mod tests {
                 dst: None,
             },
             policy,
-            zone: Tz::UTC,
+            zone: Zone::UTC,
             anchor: at("2026-01-01"),
             actions: 0,
             pause: Some(Pause {

@@ -2,13 +2,11 @@
 
 use std::num::NonZeroU64;
 
-use chrono_tz::Tz;
-
 use super::expression::Expression;
 use super::moments::{MomentError, Moments};
 use super::slots::Slots;
-use crate::model::Timestamp;
 use crate::model::schedule::{Dst, Trigger};
+use crate::model::{Timestamp, Zone};
 
 /// Something that has slots. No two slots of it are the same instant.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,7 +18,7 @@ pub struct Recurrence {
 pub(crate) enum Kind {
     Cron {
         expression: Expression,
-        zone: Tz,
+        zone: Zone,
         dst: Dst,
     },
     Every {
@@ -33,7 +31,7 @@ pub(crate) enum Kind {
 impl Recurrence {
     /// Due times of a trigger that follows the clock, in its zone; `anchor` is the origin of `every`. `None` for
     /// other triggers, and where a text cannot be read.
-    pub fn of(trigger: &Trigger, zone: Tz, anchor: Timestamp) -> Option<Recurrence> {
+    pub fn of(trigger: &Trigger, zone: Zone, anchor: Timestamp) -> Option<Recurrence> {
         match trigger {
             Trigger::Cron {
                 expression,
@@ -59,7 +57,7 @@ impl Recurrence {
 
     /// Where `expression` fires in `zone`; without `dst` by [`Expression::default_dst`]. Slots lie in the
     /// years 1 to 9999, without the first day and the last.
-    pub fn cron(expression: Expression, zone: Tz, dst: Option<Dst>) -> Recurrence {
+    pub fn cron(expression: Expression, zone: Zone, dst: Option<Dst>) -> Recurrence {
         let dst = dst.unwrap_or_else(|| expression.default_dst());
         Recurrence {
             kind: Kind::Cron {
@@ -85,7 +83,7 @@ impl Recurrence {
     ///
     /// # Errors
     /// Names the first text that is neither.
-    pub fn at(texts: &[String], zone: Tz, dst: Dst) -> Result<Recurrence, MomentError> {
+    pub fn at(texts: &[String], zone: Zone, dst: Dst) -> Result<Recurrence, MomentError> {
         let kind = Kind::At(Moments::read(texts, zone, dst)?);
         Ok(Recurrence { kind })
     }
@@ -103,7 +101,7 @@ impl Recurrence {
     }
 
     /// The zone of its local times; none for a period.
-    pub fn zone(&self) -> Option<Tz> {
+    pub fn zone(&self) -> Option<Zone> {
         match &self.kind {
             Kind::Cron { zone, .. } => Some(*zone),
             Kind::At(moments) => Some(moments.zone),
@@ -214,7 +212,7 @@ impl Recurrence {
     }
 }
 
-fn slots_of(expression: &Expression, zone: Tz, dst: Dst) -> Slots<'_> {
+fn slots_of(expression: &Expression, zone: Zone, dst: Dst) -> Slots<'_> {
     Slots {
         matcher: expression.matcher(),
         zone,
@@ -253,7 +251,11 @@ mod tests {
 
     fn cron(text: &str) -> Recurrence {
         let expression = Expression::parse(text, text.split(' ').count() == 6).unwrap();
-        Recurrence::cron(expression, Tz::Europe__Berlin, None)
+        Recurrence::cron(
+            expression,
+            Zone::compiled_in("Europe/Berlin").unwrap(),
+            None,
+        )
     }
 
     fn every(period_ms: u64, anchor: i64) -> Recurrence {
@@ -292,7 +294,12 @@ mod tests {
         let ends =
             [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX - 1, i64::MAX].map(Timestamp::from_millis);
         let texts = ["2026-12-24T18:00".to_owned()];
-        let moments = Recurrence::at(&texts, Tz::Europe__Berlin, Dst::FIXED_TIME).unwrap();
+        let moments = Recurrence::at(
+            &texts,
+            Zone::compiled_in("Europe/Berlin").unwrap(),
+            Dst::FIXED_TIME,
+        )
+        .unwrap();
         for recurrence in [
             every(1, 0),
             every(u64::MAX, i64::MIN),
@@ -315,7 +322,11 @@ mod tests {
             }
         }
         let end = cron("0 0 30 12 *").last_at_or_before(Timestamp::from_millis(i64::MAX), ends[3]);
-        assert_eq!(end.unwrap().date_in(Tz::Europe__Berlin), "9999-12-30");
+        assert_eq!(
+            end.unwrap()
+                .date_in(Zone::compiled_in("Europe/Berlin").unwrap()),
+            "9999-12-30"
+        );
     }
 
     #[test]
@@ -358,13 +369,23 @@ mod tests {
             " 2026-06-01T10:00:00+05:30 ",
         ];
         let texts: Vec<String> = texts.iter().map(ToString::to_string).collect();
-        let refused = Recurrence::at(&texts, Tz::Europe__Berlin, Dst::FIXED_TIME).unwrap_err();
+        let refused = Recurrence::at(
+            &texts,
+            Zone::compiled_in("Europe/Berlin").unwrap(),
+            Dst::FIXED_TIME,
+        )
+        .unwrap_err();
         assert_eq!((refused.index, refused.error.code), (2, "at-unreadable"));
         let texts: Vec<String> = texts
             .into_iter()
             .filter(|text| text != "2026-01-01T00:00Z")
             .collect();
-        let moments = Recurrence::at(&texts, Tz::Europe__Berlin, Dst::FIXED_TIME).unwrap();
+        let moments = Recurrence::at(
+            &texts,
+            Zone::compiled_in("Europe/Berlin").unwrap(),
+            Dst::FIXED_TIME,
+        )
+        .unwrap();
         let mut slots = Vec::new();
         let mut slot = at("2000-01-01");
         while let Some(next) = moments.next_after(slot) {
@@ -387,8 +408,12 @@ mod tests {
     fn a_moment_in_a_gap_or_a_fold_follows_the_rule() {
         use crate::model::schedule::{Fold, Gap};
         let slots = |text: &str, gap, fold| {
-            let moments =
-                Recurrence::at(&[text.to_owned()], Tz::Europe__Berlin, Dst { gap, fold }).unwrap();
+            let moments = Recurrence::at(
+                &[text.to_owned()],
+                Zone::compiled_in("Europe/Berlin").unwrap(),
+                Dst { gap, fold },
+            )
+            .unwrap();
             let Kind::At(moments) = moments.kind else {
                 panic!()
             };
@@ -420,7 +445,8 @@ mod tests {
             "2026-12-31T23:59:60",
             "2026-12-31T23:59:60Z",
         ] {
-            let refused = Recurrence::at(&[text.to_owned()], Tz::UTC, Dst::FIXED_TIME).unwrap_err();
+            let refused =
+                Recurrence::at(&[text.to_owned()], Zone::UTC, Dst::FIXED_TIME).unwrap_err();
             assert!(refused.error.code.starts_with("at-"), "{text}");
             assert!(!refused.error.hint.is_empty());
         }

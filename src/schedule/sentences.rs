@@ -242,7 +242,7 @@ fn on_missed(policy: &Policy) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use chrono_tz::Tz;
+    use crate::model::Zone;
 
     use super::*;
     use crate::model::schedule::{CatchUp, Pause};
@@ -253,7 +253,7 @@ mod tests {
             skill: "w/s".to_owned(),
             trigger,
             policy,
-            zone: Tz::Europe__Berlin,
+            zone: Zone::compiled_in("Europe/Berlin").unwrap(),
             anchor: Timestamp::from_millis(0),
             actions: 3,
             pause: None,

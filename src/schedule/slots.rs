@@ -1,6 +1,6 @@
 //! From local times to instants: what fires where the clocks of a zone change.
 
-use chrono_tz::Tz;
+use crate::model::Zone;
 
 use super::matcher::Matcher;
 use super::zone::{Change, EARLIEST, LATEST, REACH, change_within, offset, utc};
@@ -21,7 +21,7 @@ pub(crate) struct TimesOfDay {
 #[derive(Clone, Copy)]
 pub(crate) struct Slots<'a> {
     pub(crate) matcher: &'a Matcher,
-    pub(crate) zone: Tz,
+    pub(crate) zone: Zone,
     pub(crate) dst: Dst,
 }
 

@@ -1,13 +1,11 @@
 //! When the run of a due time starts: put off by its jitter, and never while nothing may run.
 
-use chrono_tz::Tz;
-
 use super::blocked::Blocked;
 use super::due::jitter_ms;
 use super::overdue::{Watched, next_that_counts};
 use super::recurrence::Recurrence;
-use crate::model::Timestamp;
 use crate::model::schedule::{Policy, ScheduleState};
+use crate::model::{Timestamp, Zone};
 
 /// How far the end of blocked hours and dates is looked for, in milliseconds: a year.
 const BLOCKED_MS_MAX: u64 = 366 * 24 * 3_600_000;
@@ -25,7 +23,7 @@ impl<'a> Starts<'a> {
         id: &'a str,
         slots: &'a Recurrence,
         policy: &'a Policy,
-        zone: Tz,
+        zone: Zone,
     ) -> Starts<'a> {
         Starts {
             id,

@@ -2,14 +2,12 @@
 
 use std::num::NonZeroU64;
 
-use chrono_tz::Tz;
-
 use super::*;
 use crate::model::outcome::{Failure, Outcome, Step};
 use crate::model::schedule::{
     CatchUp, CatchUpMode, Fate, Overlap, Pause, Policy, ScheduleState, SlotRow,
 };
-use crate::model::{RunId, Timestamp};
+use crate::model::{RunId, Timestamp, Zone};
 
 mod absence;
 
@@ -37,7 +35,7 @@ fn state(cursor_hours: i64) -> ScheduleState {
 fn moment(millis: i64, running: usize, waiting: usize) -> Moment<'static> {
     Moment {
         now: at(millis),
-        zone: Tz::UTC,
+        zone: Zone::UTC,
         there_since: at(i64::MIN),
         id: "w/s",
         others: Others { running, waiting },
@@ -298,7 +296,7 @@ fn what_is_put_off_for_longer_than_an_interval_loses_no_due_time() {
         ..Policy::default()
     };
     let often = Expression::parse("*/10 * * * * *", true).unwrap();
-    let often = Recurrence::cron(often, Tz::UTC, None);
+    let often = Recurrence::cron(often, Zone::UTC, None);
     let found = starts(&often, &policy, HOUR);
     for (nth, (slot, start)) in (1..).zip(&found) {
         assert_eq!(slot.millis(), nth * 10_000);
@@ -334,7 +332,7 @@ fn nothing_is_put_off_into_blocked_hours() {
         ..Policy::default()
     };
     let nightly = Expression::parse("55 1 * * *", false).unwrap();
-    let nightly = Recurrence::cron(nightly, Tz::UTC, None);
+    let nightly = Recurrence::cron(nightly, Zone::UTC, None);
     let found = starts(&nightly, &policy, 40 * 24 * HOUR);
     assert_eq!(found.len(), 40);
     let hour = |at: &Timestamp| at.millis() / HOUR % 24;
@@ -345,7 +343,7 @@ fn nothing_is_put_off_into_blocked_hours() {
         id: "w/s",
         slots: &nightly,
         policy: &policy,
-        zone: Tz::UTC,
+        zone: Zone::UTC,
     };
     let mut state = ScheduleState::new("d".to_owned(), at(0));
     state.cursor = slot.just_before();

@@ -1,12 +1,10 @@
 //! Where changes of the clocks meet a schedule, told beforehand.
 
-use chrono_tz::Tz;
-
 use super::recurrence::{Kind, Recurrence};
 use super::slots::Slots;
 use super::zone::{Change, EARLIEST, LATEST, REACH, change_within, utc};
-use crate::model::Timestamp;
 use crate::model::schedule::{Dst, Fold, Gap};
+use crate::model::{Timestamp, Zone};
 
 /// Which way clocks go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -45,7 +43,7 @@ pub fn dst_warnings(recurrence: &Recurrence, from: Timestamp, until: Timestamp) 
 }
 
 /// All changes in `from + 1 ..= until`, in order.
-fn changes(zone: Tz, from: i64, until: i64) -> impl Iterator<Item = Change> {
+fn changes(zone: Zone, from: i64, until: i64) -> impl Iterator<Item = Change> {
     let width = 3 * REACH;
     let windows = (until - from).max(0) / width + 1;
     (0..windows).filter_map(move |window| {
@@ -120,7 +118,7 @@ mod tests {
     use super::*;
     use crate::schedule::Expression;
 
-    fn warnings(text: &str, zone: Tz, dst: Option<Dst>) -> Vec<String> {
+    fn warnings(text: &str, zone: Zone, dst: Option<Dst>) -> Vec<String> {
         let expression = Expression::parse(text, false).unwrap();
         let recurrence = Recurrence::cron(expression, zone, dst);
         let at = |text| Timestamp::parse(text).unwrap();
@@ -132,7 +130,7 @@ mod tests {
 
     #[test]
     fn changes_that_meet_a_job_are_told() {
-        let berlin = Tz::Europe__Berlin;
+        let berlin = Zone::compiled_in("Europe/Berlin").unwrap();
         assert_eq!(
             warnings("30 2 * * *", berlin, None),
             [
@@ -144,20 +142,28 @@ mod tests {
         );
         assert!(warnings("30 3 * * *", berlin, None).is_empty());
         assert!(warnings("*/5 * * * *", berlin, None).is_empty());
-        assert!(warnings("0 0 * * *", Tz::UTC, None).is_empty());
+        assert!(warnings("0 0 * * *", Zone::UTC, None).is_empty());
         assert!(warnings("30 2 * * 1", berlin, None).is_empty());
     }
 
     #[test]
     fn a_repeating_job_that_lives_in_the_changed_hour_is_told_of() {
-        let told = warnings("*/30 2 * * *", Tz::Europe__Berlin, None);
+        let told = warnings(
+            "*/30 2 * * *",
+            Zone::compiled_in("Europe/Berlin").unwrap(),
+            None,
+        );
         assert_eq!(told.len(), 4);
         assert!(told[0].ends_with("does not run") && told[1].ends_with("runs both times"));
         let dst = Dst {
             gap: Gap::Skip,
             fold: Fold::Second,
         };
-        let told = warnings("0 * * * *", Tz::Australia__Lord_Howe, Some(dst));
+        let told = warnings(
+            "0 * * * *",
+            Zone::compiled_in("Australia/Lord_Howe").unwrap(),
+            Some(dst),
+        );
         assert_eq!(told.len(), 2, "{told:?}"); // half an hour is skipped from 02:00, and repeated from 01:30
         assert!(told[0].ends_with("does not run"));
     }
@@ -169,7 +175,12 @@ mod tests {
         let every = Recurrence::every(period, at("2026-01-01"));
         assert!(dst_warnings(&every, at("2026-01-01"), at("2028-01-01")).is_empty());
         let texts = ["2026-03-29T02:30".to_owned(), "2026-10-25T03:30".to_owned()];
-        let moments = Recurrence::at(&texts, Tz::Europe__Berlin, Dst::FIXED_TIME).unwrap();
+        let moments = Recurrence::at(
+            &texts,
+            Zone::compiled_in("Europe/Berlin").unwrap(),
+            Dst::FIXED_TIME,
+        )
+        .unwrap();
         let told = dst_warnings(&moments, at("2026-01-01"), at("2028-01-01"));
         assert_eq!(told.len(), 1);
         assert_eq!(

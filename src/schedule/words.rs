@@ -281,8 +281,8 @@ pub(super) fn joined(parts: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::model::Timestamp;
+    use crate::model::Zone;
     use crate::schedule::{Dst, Expression};
-    use chrono_tz::Tz;
 
     #[test]
     fn expressions_in_words() {
@@ -328,7 +328,11 @@ mod tests {
         ];
         for (text, expected) in table {
             let expression = Expression::parse(text, false).unwrap();
-            let recurrence = Recurrence::cron(expression, Tz::Europe__Berlin, None);
+            let recurrence = Recurrence::cron(
+                expression,
+                Zone::compiled_in("Europe/Berlin").unwrap(),
+                None,
+            );
             let told = words(&recurrence);
             assert_eq!(told, format!("{expected}, Europe/Berlin"), "{text}");
         }
@@ -356,7 +360,7 @@ mod tests {
         ];
         for (text, expected) in table {
             let expression = Expression::parse(text, true).unwrap();
-            let told = words(&Recurrence::cron(expression, Tz::UTC, None));
+            let told = words(&Recurrence::cron(expression, Zone::UTC, None));
             assert_eq!(told, format!("{expected}, UTC"), "{text}");
         }
     }
@@ -378,7 +382,14 @@ mod tests {
             let texts: Vec<String> = (1..=count)
                 .map(|day| format!("2026-12-{day:02}T18:00"))
                 .collect();
-            words(&Recurrence::at(&texts, Tz::Europe__Berlin, Dst::FIXED_TIME).unwrap())
+            words(
+                &Recurrence::at(
+                    &texts,
+                    Zone::compiled_in("Europe/Berlin").unwrap(),
+                    Dst::FIXED_TIME,
+                )
+                .unwrap(),
+            )
         };
         assert_eq!(moments(0), "never");
         assert_eq!(

@@ -1,7 +1,7 @@
 //! The clocks of a zone: offsets from UTC, and the instants at which they change.
 
+use crate::model::Zone;
 use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
-use chrono_tz::Tz;
 
 /// Seconds of 26 hours: more than any clock was ever moved at once. No zone has changed its clocks twice
 /// within three of these spans, so what is different at the ends of two of them changed exactly once.
@@ -44,13 +44,13 @@ impl Change {
 }
 
 /// Seconds that `zone` is east of UTC at `at`.
-pub(crate) fn offset(zone: Tz, at: i64) -> i64 {
+pub(crate) fn offset(zone: Zone, at: i64) -> i64 {
     let at = utc(at);
     i64::from(zone.offset_from_utc_datetime(&at).fix().local_minus_utc())
 }
 
 /// The change in `from + 1 ..= until`, which are at most three [`REACH`] apart.
-pub(crate) fn change_within(zone: Tz, from: i64, until: i64) -> Option<Change> {
+pub(crate) fn change_within(zone: Zone, from: i64, until: i64) -> Option<Change> {
     let (before, after) = (offset(zone, from), offset(zone, until));
     if before == after {
         return None;

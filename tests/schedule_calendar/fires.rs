@@ -1,9 +1,9 @@
 //! The next fires in UTC of thousands of expressions.
 
 use chrono::{DateTime, Utc};
-use chrono_tz::Tz;
 use croner::parser::{CronParser, Seconds};
 use workerctl::model::Timestamp;
+use workerctl::model::Zone;
 use workerctl::schedule::{Expression, Recurrence, words};
 
 use crate::written::{Item, Written, throw};
@@ -28,7 +28,11 @@ fn thrown() -> Vec<(Written, Recurrence, Timestamp)> {
         let start = at(STARTS[dice.below(4) as usize]);
         match Expression::parse(&written.text(), written.seconds) {
             Ok(expression) => {
-                thrown.push((written, Recurrence::cron(expression, Tz::UTC, None), start));
+                thrown.push((
+                    written,
+                    Recurrence::cron(expression, Zone::UTC, None),
+                    start,
+                ));
             }
             Err(why) => {
                 // Names have no second Sunday to begin a range with, and some days never come.
@@ -183,7 +187,7 @@ fn the_same_words_mean_the_same_fires() {
 #[test]
 fn centuries_do_not_end_a_schedule() {
     let first = |text: &str, from: &str| {
-        let found = cron(text, Tz::UTC).next_after(at(from)).unwrap();
+        let found = cron(text, Zone::UTC).next_after(at(from)).unwrap();
         found.rfc3339()[..10].to_owned()
     };
     assert_eq!(first("0 0 1 1 *", "2100-06-01"), "2101-01-01");
@@ -193,7 +197,7 @@ fn centuries_do_not_end_a_schedule() {
     assert_eq!(first("0 0 29 2 */6", "2088-03-01"), "2116-02-29");
     assert_eq!(first("0 0 1 1 *", "9998-06-01"), "9999-01-01");
     assert_eq!(
-        cron("0 0 1 1 *", Tz::UTC).next_after(at("9999-06-01")),
+        cron("0 0 1 1 *", Zone::UTC).next_after(at("9999-06-01")),
         None
     );
     assert_eq!(first("0 0 1 1 *", "0001-06-01"), "0002-01-01");

@@ -1,7 +1,7 @@
 //! Texts that nobody thought of, and what is said of those that are refused.
 
-use chrono_tz::Tz;
 use proptest::prelude::*;
+use workerctl::model::Zone;
 use workerctl::schedule::{Dst, Expression, Recurrence, words};
 
 use crate::{at, rounds};
@@ -14,7 +14,11 @@ fn read(text: &str, seconds: bool) -> Result<(), TestCaseError> {
                 &Expression::parse(&expression.to_string(), seconds),
                 &Ok(expression.clone())
             );
-            let recurrence = Recurrence::cron(expression, Tz::Europe__Berlin, None);
+            let recurrence = Recurrence::cron(
+                expression,
+                Zone::compiled_in("Europe/Berlin").unwrap(),
+                None,
+            );
             let next = recurrence.next_after(at("2026-11-21"));
             prop_assert!(next.is_some_and(|next| next > at("2026-11-21")));
             prop_assert!(!words(&recurrence).is_empty());
@@ -58,7 +62,7 @@ proptest! {
 
     #[test]
     fn no_moment_panics(text in "[0-9TZ:+ .-]{0,30}") {
-        if let Ok(one) = Recurrence::at(&[text], Tz::Europe__Berlin, Dst::FIXED_TIME) {
+        if let Ok(one) = Recurrence::at(&[text], Zone::compiled_in("Europe/Berlin").unwrap(), Dst::FIXED_TIME) {
             prop_assert!(one.next_after(at("1899-01-01")).is_some());
         }
     }
@@ -238,6 +242,6 @@ fn blanks_do_not_matter() {
     let blank = Expression::parse(" \t0  9\t* *   1\n", false).unwrap();
     assert_eq!(blank.to_string(), " \t0  9\t* *   1\n");
     let next =
-        |expression| Recurrence::cron(expression, Tz::UTC, None).next_after(at("2026-01-01"));
+        |expression| Recurrence::cron(expression, Zone::UTC, None).next_after(at("2026-01-01"));
     assert_eq!(next(plain), next(blank));
 }

@@ -1,12 +1,12 @@
 //! What calendars of others do otherwise than Unix, each as a row.
 
-use chrono_tz::Tz;
+use workerctl::model::Zone;
 use workerctl::schedule::Expression;
 
 use crate::{at, cron, slots};
 
 /// The first fires of `text` in `zone` after `from`, as local times.
-fn fires(text: &str, zone: Tz, from: &str, count: usize) -> Vec<String> {
+fn fires(text: &str, zone: Zone, from: &str, count: usize) -> Vec<String> {
     slots(&cron(text, zone), at(from), count)
         .into_iter()
         .map(|slot| {
@@ -161,7 +161,7 @@ const ROWS: [(&str, &str, &str, &[&str]); 22] = [
 fn fires_are_those_of_unix() {
     for (what, text, from, expected) in ROWS {
         assert_eq!(
-            fires(text, Tz::UTC, from, expected.len()),
+            fires(text, Zone::UTC, from, expected.len()),
             expected,
             "{what}: {text}"
         );
@@ -180,7 +180,11 @@ fn nicknames_are_what_they_stand_for() {
         ("@hourly", "2026-01-01T01:00"),
     ];
     for (text, expected) in table {
-        assert_eq!(fires(text, Tz::UTC, "2026-01-01", 1), [expected], "{text}");
+        assert_eq!(
+            fires(text, Zone::UTC, "2026-01-01", 1),
+            [expected],
+            "{text}"
+        );
         assert!(Expression::parse(text, true).is_ok(), "{text}");
     }
     let reboot = Expression::parse(" @reboot", false).unwrap_err();
@@ -216,19 +220,19 @@ fn what_no_unix_accepts_is_refused() {
 #[test]
 fn years_do_not_end_in_2100() {
     assert_eq!(
-        fires("0 9 1 1 *", Tz::UTC, "2100-02-01", 2),
+        fires("0 9 1 1 *", Zone::UTC, "2100-02-01", 2),
         ["2101-01-01T09:00", "2102-01-01T09:00"]
     );
     assert_eq!(
-        fires("* * * * *", Tz::UTC, "2100-12-31T23:59:00", 1),
+        fires("* * * * *", Zone::UTC, "2100-12-31T23:59:00", 1),
         ["2101-01-01T00:00"]
     );
 }
 
 #[test]
 fn clocks_that_change_lose_and_double_nothing() {
-    let berlin = Tz::Europe__Berlin;
-    let rows: [(&str, &str, Tz, &str, &[&str]); 7] = [
+    let berlin = Zone::compiled_in("Europe/Berlin").unwrap();
+    let rows: [(&str, &str, Zone, &str, &[&str]); 7] = [
         (
             "gap: right after it",
             "30 2 * * *",
@@ -239,14 +243,14 @@ fn clocks_that_change_lose_and_double_nothing() {
         (
             "gap at midnight",
             "0 0 * * *",
-            Tz::Asia__Beirut,
+            Zone::compiled_in("Asia/Beirut").unwrap(),
             "2026-03-28T12:00",
             &["2026-03-29T01:00", "2026-03-30T00:00"],
         ),
         (
             "gap at midnight",
             "0 0 * * *",
-            Tz::America__Sao_Paulo,
+            Zone::compiled_in("America/Sao_Paulo").unwrap(),
             "2018-11-03T12:00",
             &["2018-11-04T01:00", "2018-11-05T00:00"],
         ),
@@ -296,6 +300,10 @@ fn clocks_that_change_lose_and_double_nothing() {
 
 #[test]
 fn the_one_slot_of_a_fold_is_its_first_pass() {
-    let fold = slots(&cron("30 2 * * *", Tz::Europe__Berlin), at("2026-10-25"), 1);
+    let fold = slots(
+        &cron("30 2 * * *", Zone::compiled_in("Europe/Berlin").unwrap()),
+        at("2026-10-25"),
+        1,
+    );
     assert_eq!(fold, [at("2026-10-25T00:30").millis() / 1_000]);
 }

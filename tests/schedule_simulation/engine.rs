@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono_tz::Tz;
+use workerctl::model::Zone;
 use workerctl::model::outcome::{Failure, Outcome, Step};
 use workerctl::model::schedule::{Overlap, Policy, ScheduleState, SlotRow};
 use workerctl::model::{RunId, Timestamp};
@@ -13,7 +13,7 @@ pub(crate) struct Definition {
     pub(crate) id: String,
     pub(crate) slots: Recurrence,
     pub(crate) policy: Policy,
-    pub(crate) zone: Tz,
+    pub(crate) zone: Zone,
 }
 
 /// What survives the engine.

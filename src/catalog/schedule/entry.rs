@@ -10,7 +10,7 @@ use crate::catalog::report::Report;
 use crate::catalog::texts::PendingText;
 use crate::catalog::tree::Data;
 use crate::catalog::view::View;
-use crate::model::Place;
+use crate::model::{Place, Zone};
 
 /// Longest id in characters.
 const ID_CHARS: usize = 64;
@@ -77,7 +77,7 @@ fn of_map<'a>(
     let zone = timezone
         .as_deref()
         .and_then(|name| name.parse().ok())
-        .unwrap_or(chrono_tz::UTC);
+        .unwrap_or(Zone::UTC);
     let found = trigger::of_map(map, around, report);
     let blocked_hours = &around.plain.policy.blocked_hours;
     let policy = policy::read(map, zone, blocked_hours, texts, report);

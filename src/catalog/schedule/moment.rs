@@ -1,9 +1,8 @@
 //! Dates and times of a zone as people write them.
 
 use chrono::{Datelike, Duration, LocalResult, NaiveDate, NaiveDateTime, TimeZone, Timelike};
-use chrono_tz::Tz;
 
-use crate::model::Timestamp;
+use crate::model::{Timestamp, Zone};
 
 /// Minutes after a missing local time within which the next one that exists is looked for: a zone that
 /// moved across the date line has left out a whole day.
@@ -58,7 +57,7 @@ fn has_shape(text: &str, shape: &str) -> bool {
 }
 
 /// The instant that RFC 3339, a local time or a date of `zone` means.
-pub(super) fn instant(text: &str, zone: Tz, edge: Edge) -> Option<Timestamp> {
+pub(super) fn instant(text: &str, zone: Zone, edge: Edge) -> Option<Timestamp> {
     if let Ok(full) = chrono::DateTime::parse_from_rfc3339(text) {
         return Some(Timestamp::from_millis(full.timestamp_millis()));
     }
@@ -77,7 +76,7 @@ pub(super) fn instant(text: &str, zone: Tz, edge: Edge) -> Option<Timestamp> {
 }
 
 /// When a zone's clock shows `time`; the first instant after it where it never does.
-pub(super) fn in_zone(time: NaiveDateTime, zone: Tz, edge: Edge) -> Option<Timestamp> {
+pub(super) fn in_zone(time: NaiveDateTime, zone: Zone, edge: Edge) -> Option<Timestamp> {
     (0..=GAP_MINUTES_MAX).find_map(|minutes| {
         let moved = time.checked_add_signed(Duration::minutes(minutes))?;
         // Clocks move at full minutes: behind a gap seconds of the written time no longer count.
@@ -100,10 +99,12 @@ pub(super) fn in_zone(time: NaiveDateTime, zone: Tz, edge: Edge) -> Option<Times
 mod tests {
     use super::*;
 
-    const BERLIN: Tz = Tz::Europe__Berlin;
+    fn berlin() -> Zone {
+        Zone::compiled_in("Europe/Berlin").unwrap()
+    }
 
     fn shown(text: &str, edge: Edge) -> Option<String> {
-        instant(text, BERLIN, edge).map(Timestamp::rfc3339)
+        instant(text, berlin(), edge).map(Timestamp::rfc3339)
     }
 
     #[test]

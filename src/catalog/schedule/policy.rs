@@ -1,7 +1,5 @@
 //! What becomes of due times: overlaps, missed ones, hours in which nothing is due, bounds.
 
-use chrono_tz::Tz;
-
 use super::moment::{self, Edge};
 use super::values::{contradiction, is_map, one_of, shown, word, written};
 use crate::catalog::keys::{BLACKOUT, CATCH_UP};
@@ -10,8 +8,8 @@ use crate::catalog::settings;
 use crate::catalog::texts::PendingText;
 use crate::catalog::tree::Data;
 use crate::catalog::view::View;
-use crate::model::Timestamp;
 use crate::model::schedule::{CatchUp, CatchUpMode, Overlap, Policy, Trigger};
+use crate::model::{Timestamp, Zone};
 
 /// How often a schedule may run in all, and how many failures it may wait for.
 const COUNT_MAX: u64 = 1_000_000_000;
@@ -32,7 +30,7 @@ const MODES: [(&str, CatchUpMode); 3] = [
 /// result does not count.
 pub(super) fn read<'a>(
     map: View<'a>,
-    zone: Tz,
+    zone: Zone,
     blocked_hours: &[u8],
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
@@ -242,7 +240,7 @@ fn listed<'a>(view: View<'a>, what: &str, report: &mut Report) -> Vec<View<'a>> 
     }
 }
 
-fn bounds(map: View<'_>, zone: Tz, policy: &mut Policy, report: &mut Report) {
+fn bounds(map: View<'_>, zone: Zone, policy: &mut Policy, report: &mut Report) {
     policy.start = bound(map, "start", zone, Edge::First, report);
     policy.end = bound(map, "end", zone, Edge::Last, report);
     let reversed = matches!((policy.start, policy.end), (Some(start), Some(end)) if end < start);
@@ -256,7 +254,13 @@ fn bounds(map: View<'_>, zone: Tz, policy: &mut Policy, report: &mut Report) {
     }
 }
 
-fn bound(map: View<'_>, key: &str, zone: Tz, edge: Edge, report: &mut Report) -> Option<Timestamp> {
+fn bound(
+    map: View<'_>,
+    key: &str,
+    zone: Zone,
+    edge: Edge,
+    report: &mut Report,
+) -> Option<Timestamp> {
     let view = written(map, key)?;
     let text = view.filled_text(key, report)?;
     let instant = moment::instant(text.trim(), zone, edge);

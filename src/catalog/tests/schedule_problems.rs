@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::{Options, TextChecker, TextFinding, TextKind, load};
 use super::schedules::{PATH, ids, of, with};
 use super::{ERROR, NOTE, WARNING, Workspace, codes, expect, show};
-use crate::model::{Skill, Timestamp};
+use crate::model::{Skill, Timestamp, Zone};
 
 /// What is wrong when a text is not refused as expected: the schedule is left out, the skill and a sound
 /// schedule beside it are not.
@@ -347,10 +347,7 @@ fn survives(text: &[u8]) {
             .iter()
             .any(|other| other.id == schedule.id);
         assert!(!twin, "{}", schedule.id);
-        assert!(
-            schedule.timezone.parse::<chrono_tz::Tz>().is_ok(),
-            "{schedule:?}"
-        );
+        assert!(schedule.timezone.parse::<Zone>().is_ok(), "{schedule:?}");
         assert!(
             schedule.policy.blocked_hours.iter().all(|hour| *hour < 24),
             "{schedule:?}"

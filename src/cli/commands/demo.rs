@@ -18,7 +18,7 @@ use crate::cli::render::line::{ACTIVE, BOLD, DIM, GOOD, Line};
 use crate::cli::render::{report, times};
 use crate::cli::repository::{self, Commit};
 use crate::cli::session::{Accept, Session};
-use crate::model::{Diagnostic, Kind, Outcome};
+use crate::model::{Diagnostic, Kind, Outcome, Zone};
 use crate::protocol::{RunDetail, SubmitRequest};
 
 #[derive(Debug, clap::Args)]
@@ -238,7 +238,7 @@ fn print_commit(session: &mut Session<'_>, commit: &Commit) {
     let out = &mut session.io.out;
     out.raw("\n");
     out.line(Line::of(BOLD, "commit").styled(DIM, format!("  {}", commit.oid)));
-    let at = times::instant(commit.at, chrono_tz::Tz::UTC);
+    let at = times::instant(commit.at, Zone::UTC);
     out.line(Line::from("  ").text(format!("{}, {at} UTC", commit.author)));
     out.raw("\n");
     indented(out, commit.message.trim_end());

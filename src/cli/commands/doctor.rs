@@ -5,6 +5,7 @@ mod repository;
 mod schedules;
 mod threads;
 mod unit;
+mod zones;
 
 use std::path::Path;
 
@@ -97,6 +98,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     findings.extend(left.iter().map(landings::told));
     findings.extend(repository::sound(&site, &left, session.clock.now()));
     findings.push(checked(&definitions));
+    findings.push(zones::zones(&definitions.zones(), session.clock.now()));
     let config = definitions.config();
     for directory in [&config.threads_dir, &config.metrics_dir] {
         if let Err(refused) = maintenance::directory_below(&site.workspace, directory) {

@@ -5,8 +5,6 @@ use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use chrono_tz::Tz;
-
 use super::threads::verify;
 use crate::cli::exit::Exit;
 use crate::cli::io::Stream;
@@ -14,7 +12,7 @@ use crate::cli::render::line::{BAD, CARE, DIM, Line, PLAIN};
 use crate::cli::render::{diagnostic, json, times};
 use crate::cli::session::{Accept, Session, run_named, zone_of};
 use crate::cli::suggest;
-use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, LogLine, LogStream, LogsQuery, WatchEvent};
 
 /// Lines that are asked for at once.
@@ -72,7 +70,7 @@ impl Shown {
 struct Wanted<'a> {
     args: &'a Args,
     since: Option<Timestamp>,
-    zone: Tz,
+    zone: Zone,
     json: bool,
     /// Columns of the terminal that a line in rewriting may take; `None`: it is not shown.
     partial_columns: Option<usize>,

@@ -1,7 +1,5 @@
 //! `runs`
 
-use chrono_tz::Tz;
-
 use crate::cli::exit::Exit;
 use crate::cli::render::line::{CARE, DIM, Line};
 use crate::cli::render::table::{Column, Table};
@@ -9,7 +7,7 @@ use crate::cli::render::{report, times};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::cli::suggest;
 use crate::model::outcome::Phase;
-use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, RunSummary, RunsQuery};
 
 /// Characters of a commit id that are shown.
@@ -55,7 +53,7 @@ impl Filter {
         &self,
         session: &Session<'_>,
         control: &dyn Control,
-    ) -> Result<(Vec<RunSummary>, Tz), Diagnostic> {
+    ) -> Result<(Vec<RunSummary>, Zone), Diagnostic> {
         let zone = zone_of(control)?;
         let now = session.clock.now();
         let instant = |text: &Option<String>| {
@@ -124,7 +122,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 }
 
 /// Runs as a table.
-pub(crate) fn table(runs: &[RunSummary], zone: Tz) -> Table {
+pub(crate) fn table(runs: &[RunSummary], zone: Zone) -> Table {
     let mut table = Table::new(&[
         Column::new("RUN"),
         Column::new("SKILL"),

@@ -1,13 +1,11 @@
 //! What happened in a run: the end of `run`, and all of `show`.
 
-use chrono_tz::Tz;
-
 use super::line::{ACTIVE, BAD, BOLD, CARE, DIM, GOOD, Line, PLAIN};
 use super::times;
 use crate::cli::io::Stream;
 use crate::model::duration::show_millis;
 use crate::model::evidence::{CheckRecord, Ended, OutputState, Verdict};
-use crate::model::{Outcome, StepResult};
+use crate::model::{Outcome, StepResult, Zone};
 use crate::protocol::{AttemptView, RunDetail, RunSummary};
 
 /// Lines of a failed command's output that are shown.
@@ -135,7 +133,7 @@ pub(crate) fn proved(out: &mut Stream<'_>, detail: &RunDetail) {
 }
 
 /// Everything that is known of a run.
-pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Tz) {
+pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     ending(out, detail);
     let summary = &detail.summary;
     field(out, "log", &detail.log_path);
@@ -435,7 +433,7 @@ fn results(out: &mut Stream<'_>, detail: &RunDetail) {
     }
 }
 
-fn attempts(out: &mut Stream<'_>, detail: &RunDetail, zone: Tz) {
+fn attempts(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     if !detail.attempts.is_empty() {
         out.line(Line::of(BOLD, format!("  attempts ({zone})")));
     }
@@ -447,7 +445,7 @@ fn attempts(out: &mut Stream<'_>, detail: &RunDetail, zone: Tz) {
     }
 }
 
-fn attempt_line(attempt: &AttemptView, zone: Tz) -> Line {
+fn attempt_line(attempt: &AttemptView, zone: Zone) -> Line {
     let began = times::instant(attempt.started_at, zone);
     let line = Line::from(format!("    {:>2} ", attempt.attempt)).styled(DIM, began);
     let Some(execution) = &attempt.execution else {

@@ -1,16 +1,15 @@
 //! Instants, spans and sizes for people, and instants as people write them.
 
 use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
-use chrono_tz::Tz;
 
 use crate::model::duration::{DurationError, parse_millis};
-use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 
 /// Longest stretch of local times that a zone has skipped, in minutes: a day.
 const GAP_MINUTES_MAX: i64 = 24 * 60;
 
 /// `2026-11-20 20:18:03` in `zone`; the zone itself stands in the title or beside it.
-pub(crate) fn instant(at: Timestamp, zone: Tz) -> String {
+pub(crate) fn instant(at: Timestamp, zone: Zone) -> String {
     let time = at.time_in(zone);
     match (time.get(..2), time.get(2..4), time.get(4..)) {
         (Some(hours), Some(minutes), Some(seconds)) => {
@@ -21,7 +20,7 @@ pub(crate) fn instant(at: Timestamp, zone: Tz) -> String {
 }
 
 /// `20:18:03.120` in `zone`.
-pub(crate) fn clock_time(at: Timestamp, zone: Tz) -> String {
+pub(crate) fn clock_time(at: Timestamp, zone: Zone) -> String {
     let full = instant(at, zone);
     let time = full.split_once(' ').map_or(full.as_str(), |(_, time)| time);
     format!("{time}.{:03}", at.millis().rem_euclid(1_000))
@@ -44,12 +43,16 @@ pub(crate) fn bytes(count: u64) -> String {
 }
 
 /// The zone of that name, UTC where there is none.
-pub(crate) fn zone(name: &str) -> Tz {
-    name.parse().unwrap_or(Tz::UTC)
+pub(crate) fn zone(name: &str) -> Zone {
+    name.parse().unwrap_or(Zone::UTC)
 }
 
 /// Reads `now`, `2h` (so long ago), `2026-11-20`, `2026-11-20T09:00` (in `zone`) or RFC 3339.
-pub(crate) fn parse_instant(text: &str, now: Timestamp, zone: Tz) -> Result<Timestamp, Diagnostic> {
+pub(crate) fn parse_instant(
+    text: &str,
+    now: Timestamp,
+    zone: Zone,
+) -> Result<Timestamp, Diagnostic> {
     if text == "now" {
         return Ok(now);
     }
@@ -83,7 +86,11 @@ pub(crate) fn parse_instant(text: &str, now: Timestamp, zone: Tz) -> Result<Time
 }
 
 /// Reads a time that is still to come: `18:00` (the next one in `zone`), `2026-12-24T18:00` or RFC 3339.
-pub(crate) fn parse_future(text: &str, now: Timestamp, zone: Tz) -> Result<Timestamp, Diagnostic> {
+pub(crate) fn parse_future(
+    text: &str,
+    now: Timestamp,
+    zone: Zone,
+) -> Result<Timestamp, Diagnostic> {
     let refuse = |why: &str| {
         Diagnostic::new(Kind::Usage, "bad_instant", format!("`{text}` {why}")).hint(
             "examples: `18:00`, `2026-12-24T18:00`, `2026-12-24T18:00:00Z`; `--in 2h` for a span",
@@ -150,7 +157,7 @@ mod tests {
     #[test]
     fn instants_are_read_as_people_write_them() {
         let now = Timestamp::from_millis(1_795_000_000_000);
-        let berlin = Tz::Europe__Berlin;
+        let berlin = Zone::compiled_in("Europe/Berlin").unwrap();
         let table = [
             ("2h", "2026-11-18T09:06:40.000Z"),
             ("3d", "2026-11-15T11:06:40.000Z"),
@@ -181,7 +188,7 @@ mod tests {
     fn times_to_come_are_read_as_people_write_them() {
         // 2026-11-18 12:06:40 in Berlin.
         let now = Timestamp::from_millis(1_795_000_000_000);
-        let berlin = Tz::Europe__Berlin;
+        let berlin = Zone::compiled_in("Europe/Berlin").unwrap();
         for (text, expected) in [
             ("18:00", "2026-11-18T17:00:00.000Z"),
             ("12:06", "2026-11-19T11:06:00.000Z"),
@@ -225,10 +232,13 @@ mod tests {
             assert_eq!(bytes(count), shown);
         }
         let at = Timestamp::from_millis(1_795_000_000_123);
-        assert_eq!(instant(at, Tz::Europe__Berlin), "2026-11-18 12:06:40");
-        assert_eq!(clock_time(at, Tz::UTC), "11:06:40.123");
+        assert_eq!(
+            instant(at, Zone::compiled_in("Europe/Berlin").unwrap()),
+            "2026-11-18 12:06:40"
+        );
+        assert_eq!(clock_time(at, Zone::UTC), "11:06:40.123");
         for millis in [i64::MIN, i64::MAX] {
-            assert!(!instant(Timestamp::from_millis(millis), Tz::UTC).is_empty());
+            assert!(!instant(Timestamp::from_millis(millis), Zone::UTC).is_empty());
         }
     }
 }

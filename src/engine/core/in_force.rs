@@ -3,8 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use chrono_tz::Tz;
-
 use super::super::remembered::{Remembered, digest};
 use super::alarm::Outlook;
 use super::in_hand::InForce;
@@ -13,13 +11,13 @@ use super::occurrences::followers;
 use super::schedules::Scheduled;
 use super::{Core, Turn};
 use crate::model::schedule::{Schedule, ScheduleState};
-use crate::model::{Diagnostic, RunId, Timestamp};
+use crate::model::{Diagnostic, RunId, Timestamp, Zone};
 
 /// States of new schedules that are stored together.
 const COMMITTED_AT_ONCE: usize = 2_000;
 
-fn zone_of(definition: &Schedule) -> Tz {
-    definition.timezone.parse().unwrap_or(Tz::UTC)
+fn zone_of(definition: &Schedule) -> Zone {
+    definition.timezone.parse().unwrap_or(Zone::UTC)
 }
 
 /// Those that the definition does not switch off.
@@ -144,7 +142,9 @@ impl Core {
     ) -> Result<(), Diagnostic> {
         let id = &definition.id;
         match self.schedules.in_force.get_mut(id) {
-            Some(present) if present.definition == *definition => {
+            Some(present)
+                if present.definition == *definition && present.zone == zone_of(definition) =>
+            {
                 // The same, read again: the former one need not be kept beside it.
                 present.definition = Arc::clone(definition);
                 if let Some(in_hand) = self.schedules.in_hand.get_mut(id) {

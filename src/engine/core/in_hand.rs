@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use chrono_tz::Tz;
-
 use super::super::reading;
 use super::super::remembered::{self, Remembered};
 use super::Core;
 use super::alarm::Outlook;
 use super::schedules::{Scheduled, TRY_AGAIN_MS};
 use crate::model::schedule::{Schedule, ScheduleState};
-use crate::model::{Diagnostic, Timestamp};
+use crate::model::{Diagnostic, Timestamp, Zone};
 
 /// So many first looks are worth to have memory given back.
 const LOOKS_MANY: usize = 1_000;
@@ -19,7 +17,7 @@ const LOOKS_MANY: usize = 1_000;
 /// What is held of every schedule in force.
 pub(super) struct InForce {
     pub(super) definition: Arc<Schedule>,
-    pub(super) zone: Tz,
+    pub(super) zone: Zone,
     /// When it is looked at again.
     pub(super) wake: Option<Timestamp>,
     pub(super) outlook: Outlook,

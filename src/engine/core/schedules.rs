@@ -7,8 +7,6 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use chrono_tz::Tz;
-
 use super::super::remembered::{Known, Remembered};
 use super::super::request::Submission;
 use super::in_hand::InForce;
@@ -18,7 +16,7 @@ use super::{Core, Turn};
 use crate::machine::CancelKind;
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState, SlotRow};
-use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
+use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp, Zone};
 use crate::schedule::{LATE_AFTER_MS, Moment, Next, Others, Recurrence, settle};
 
 /// After how long a due time is tried again that finds the queue full or meets a fault, in milliseconds.
@@ -37,7 +35,7 @@ const ROUNDS_MAX: usize = 16;
 /// A schedule in force to which something happens.
 pub(super) struct Scheduled {
     pub(super) definition: Arc<Schedule>,
-    pub(super) zone: Tz,
+    pub(super) zone: Zone,
     pub(super) state: Box<ScheduleState>,
     /// The due time whose run is being made.
     pub(super) preparing: Option<Timestamp>,
@@ -52,7 +50,7 @@ pub(super) struct Scheduled {
 impl Scheduled {
     pub(super) fn new(
         definition: &Arc<Schedule>,
-        zone: Tz,
+        zone: Zone,
         state: Box<ScheduleState>,
     ) -> Scheduled {
         Scheduled {

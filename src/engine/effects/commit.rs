@@ -11,8 +11,8 @@ use super::tree::tree_spec;
 use super::{Performer, git_failure};
 use crate::git::{self, Oid};
 use crate::machine::Event;
-use crate::model::Timestamp;
 use crate::model::outcome::{Failure, Step};
+use crate::model::{Timestamp, Zone};
 
 impl Performer {
     pub(super) fn prepare_commit(&self, work: &Work) -> Event {
@@ -95,7 +95,7 @@ pub(super) fn recorded_time(work: &Work) -> (Timestamp, i32) {
         )
     });
     let at = ended.map_or(work.spec.submitted_at, |entry| entry.at);
-    let zone: chrono_tz::Tz = work.spec.zone.parse().unwrap_or(chrono_tz::Tz::UTC);
+    let zone: Zone = work.spec.zone.parse().unwrap_or(Zone::UTC);
     (at, at.offset_minutes_in(zone))
 }
 

@@ -1,6 +1,6 @@
 //! Variables of a crontab: each holds for the lines after it.
 
-use chrono_tz::Tz;
+use crate::model::Zone;
 
 use super::{Crontab, Shell};
 
@@ -115,7 +115,7 @@ fn zone(crontab: &mut Crontab, line: usize, name: &str, value: &str) -> Option<S
     if text.is_empty() {
         return None;
     }
-    if text.parse::<Tz>().is_ok() {
+    if text.parse::<Zone>().is_ok() {
         return Some(text.to_owned());
     }
     let message = format!(

@@ -1,6 +1,6 @@
 //! Every number here was counted by hand.
 
-use chrono_tz::Tz;
+use crate::model::Zone;
 
 use super::*;
 use crate::model::schedule::{CatchUp, CatchUpMode, Pause, Policy};
@@ -21,7 +21,7 @@ fn planned(id: &str, cron: &str, policy: Policy) -> Planned {
             dst: None,
         },
         policy,
-        zone: Tz::UTC,
+        zone: Zone::UTC,
         anchor: at("2026-01-01"),
         actions: 0,
         pause: None,

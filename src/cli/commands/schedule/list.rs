@@ -1,7 +1,5 @@
 //! `schedule list`
 
-use chrono_tz::Tz;
-
 use super::due;
 use crate::cli::commands::runs;
 use crate::cli::exit::Exit;
@@ -9,9 +7,9 @@ use crate::cli::render::line::{BAD, CARE, DIM, GOOD, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
-use crate::model::Diagnostic;
 use crate::model::duration::show_millis;
 use crate::model::schedule::CatchUpMode;
+use crate::model::{Diagnostic, Zone};
 use crate::protocol::{Control, SCHEDULES_MAX, ScheduleView, SchedulesQuery};
 
 #[derive(Debug, clap::Args)]
@@ -99,7 +97,7 @@ pub(super) fn list(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagn
     Ok(Exit::Ok)
 }
 
-fn next_of(view: &ScheduleView, zone: Tz) -> Line {
+fn next_of(view: &ScheduleView, zone: Zone) -> Line {
     let line = match &view.paused {
         Some(_) => Line::of(CARE, "paused"),
         None if !view.plan.trigger.is_timed() => waiting(view, zone),
@@ -137,7 +135,7 @@ fn policy_of(view: &ScheduleView) -> String {
 }
 
 /// The first event that waits for its run.
-fn waiting(view: &ScheduleView, zone: Tz) -> Line {
+fn waiting(view: &ScheduleView, zone: Zone) -> Line {
     let Some(first) = view.waiting.first() else {
         return Line::of(DIM, "–");
     };
@@ -173,7 +171,7 @@ fn marked(line: Line, view: &ScheduleView) -> Line {
     }
 }
 
-fn last_of(view: &ScheduleView, zone: Tz) -> Line {
+fn last_of(view: &ScheduleView, zone: Zone) -> Line {
     let Some(last) = &view.last else {
         return Line::of(DIM, "–");
     };

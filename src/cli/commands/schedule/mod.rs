@@ -11,13 +11,11 @@ mod slots;
 mod subject;
 mod trigger;
 
-use chrono_tz::Tz;
-
 use crate::cli::exit::Exit;
 use crate::cli::render::times;
 use crate::cli::session::Session;
 use crate::cli::suggest;
-use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, ScheduleView, SchedulesQuery, WaitingEvent};
 
 #[derive(Debug, clap::Args)]
@@ -113,7 +111,7 @@ fn one(control: &dyn Control, id: &str) -> Result<Option<ScheduleView>, Diagnost
 }
 
 /// The zone of a schedule's due times; UTC where there is none of this id.
-fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<Tz, Diagnostic> {
+fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<Zone, Diagnostic> {
     let view = one(control, id)?;
     Ok(times::zone(
         view.as_ref().map_or("UTC", |view| &view.timezone),
@@ -121,13 +119,13 @@ fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<Tz, Diagnostic> {
 }
 
 /// That an event, or a due time, has no row yet.
-fn waits(id: &str, event: &WaitingEvent, zone: Tz) -> String {
+fn waits(id: &str, event: &WaitingEvent, zone: Zone) -> String {
     let (due, starts) = (event.due.rfc3339_in(zone), event.starts.rfc3339_in(zone));
     format!(
         "{id}: what was due at {due} is not decided yet; it waits, and runs at {starts} at the earliest"
     )
 }
 
-fn due(at: Option<Timestamp>, zone: Tz) -> String {
+fn due(at: Option<Timestamp>, zone: Zone) -> String {
     at.map_or_else(|| "never".to_owned(), |at| at.rfc3339_in(zone))
 }

@@ -9,7 +9,7 @@ use crate::cli::render::table::{Column, Table};
 use crate::cli::render::times;
 use crate::cli::session::Session;
 use crate::model::schedule::SlotRow;
-use crate::model::{Diagnostic, Timestamp};
+use crate::model::{Diagnostic, Timestamp, Zone};
 use crate::protocol::ScheduleView;
 use crate::schedule::Fire;
 
@@ -103,12 +103,7 @@ fn of_schedules<'a>(
     Ok(next)
 }
 
-fn fire_json(
-    view: Option<&ScheduleView>,
-    zone: chrono_tz::Tz,
-    due: Timestamp,
-    starts: Timestamp,
-) -> Value {
+fn fire_json(view: Option<&ScheduleView>, zone: Zone, due: Timestamp, starts: Timestamp) -> Value {
     json!({
         "schedule": view.map(|view| &view.id),
         "due": due,

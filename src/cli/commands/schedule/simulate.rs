@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono_tz::Tz;
 use serde_json::json;
 
 use super::subject::{ahead, planned};
@@ -13,7 +12,7 @@ use crate::cli::render::line::{BOLD, CARE, DIM, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::model::duration::{parse_millis, show_millis};
-use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, RunsQuery, SchedulesQuery};
 use crate::schedule::{
     Busy, DUE_TIMES_MAX, Met, Planned, Scenario, ScenarioError, Simulated, Simulation,
@@ -132,7 +131,7 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
     Ok(Exit::Ok)
 }
 
-fn refused(error: &ScenarioError, zone: Tz) -> Diagnostic {
+fn refused(error: &ScenarioError, zone: Zone) -> Diagnostic {
     let (code, message, hint) = match error {
         ScenarioError::Backwards => (
             "simulation_backwards",
@@ -157,7 +156,7 @@ fn refused(error: &ScenarioError, zone: Tz) -> Diagnostic {
 }
 
 /// Reads `FROM/TO`.
-fn stretch(text: &str, now: Timestamp, zone: Tz) -> Result<(Timestamp, Timestamp), Diagnostic> {
+fn stretch(text: &str, now: Timestamp, zone: Zone) -> Result<(Timestamp, Timestamp), Diagnostic> {
     let parts = text.split_once('/').ok_or_else(|| {
         let message = format!("`{text}` is not `TIME/TIME`");
         Diagnostic::new(Kind::Usage, "bad_stretch", message)
@@ -315,7 +314,7 @@ fn lasts_shown(lasts: &Lasts) -> String {
     }
 }
 
-fn print_left_out(out: &mut Stream<'_>, simulation: &Simulation, zone: Tz) {
+fn print_left_out(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {
     let all = simulation.schedules.iter();
     let mut rows: Vec<_> = all
         .flat_map(|one| one.rows.iter().map(|row| (one.id.as_str(), row)))
@@ -342,7 +341,7 @@ fn print_left_out(out: &mut Stream<'_>, simulation: &Simulation, zone: Tz) {
     more(out, rows.len());
 }
 
-fn print_overlaps(out: &mut Stream<'_>, simulation: &Simulation, zone: Tz) {
+fn print_overlaps(out: &mut Stream<'_>, simulation: &Simulation, zone: Zone) {
     let overlaps = &simulation.overlaps;
     heading(out, "meets an earlier run of its schedule", overlaps.len());
     for overlap in overlaps.iter().take(LINES_MAX) {
@@ -386,14 +385,14 @@ fn more(out: &mut Stream<'_>, count: usize) {
 }
 
 /// The first instant of a local hour.
-fn hour_of(at: Timestamp, zone: Tz) -> Timestamp {
+fn hour_of(at: Timestamp, zone: Zone) -> Timestamp {
     let offset = i64::from(at.offset_minutes_in(zone)) * 60_000;
     let local = at.millis().saturating_add(offset);
     Timestamp::from_millis(at.millis().saturating_sub(local.rem_euclid(3_600_000)))
 }
 
 /// Runs that start in each hour in which something runs; of more than two days, in each hour of the day.
-fn print_load(out: &mut Stream<'_>, load: &[Busy], scenario: &Scenario, zone: Tz) {
+fn print_load(out: &mut Stream<'_>, load: &[Busy], scenario: &Scenario, zone: Zone) {
     let first = hour_of(scenario.from, zone);
     let hours = scenario.to.millis_since(first).div_ceil(HOUR_MS);
     let by_day = hours > BARS_MAX;
@@ -426,7 +425,7 @@ fn print_load(out: &mut Stream<'_>, load: &[Busy], scenario: &Scenario, zone: Tz
 }
 
 /// The bar that an hour belongs to, by its place and its label.
-fn bar_of(hour: Timestamp, zone: Tz, by_day: bool) -> (i64, String) {
+fn bar_of(hour: Timestamp, zone: Zone, by_day: bool) -> (i64, String) {
     let local = hour.time_in(zone);
     match local.get(..2).filter(|_| by_day) {
         Some(of_day) => (0, format!("{of_day}:00")),

@@ -1,7 +1,5 @@
 //! `schedule slots`
 
-use chrono_tz::Tz;
-
 use super::schedule_meant;
 use crate::cli::commands::workers::one_line;
 use crate::cli::exit::Exit;
@@ -11,7 +9,7 @@ use crate::cli::render::{diagnostic, times};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::model::duration::show_millis;
 use crate::model::schedule::Fate;
-use crate::model::{Diagnostic, RunId, Timestamp};
+use crate::model::{Diagnostic, RunId, Timestamp, Zone};
 use crate::protocol::{Control, SlotView, SlotsQuery};
 
 pub(super) fn slots(
@@ -51,7 +49,7 @@ pub(super) fn slots(
 }
 
 /// The zone of a schedule, that of the workspace where it is not in force any more.
-fn zone_shown(control: &dyn Control, id: &str) -> Result<Tz, Diagnostic> {
+fn zone_shown(control: &dyn Control, id: &str) -> Result<Zone, Diagnostic> {
     match super::one(control, id) {
         Ok(Some(view)) => Ok(times::zone(&view.timezone)),
         _ => zone_of(control),
@@ -63,7 +61,7 @@ fn tell_of_waiting(
     session: &mut Session<'_>,
     control: &dyn Control,
     id: &str,
-    zone: Tz,
+    zone: Zone,
 ) -> Result<(), Diagnostic> {
     let view = super::one(control, id)?;
     for (view, event) in view
@@ -75,7 +73,7 @@ fn tell_of_waiting(
     Ok(())
 }
 
-pub(super) fn table_of(rows: &[SlotView], zone: Tz) -> Table {
+pub(super) fn table_of(rows: &[SlotView], zone: Zone) -> Table {
     let mut table = Table::new(&[
         Column::new("DUE").words(),
         Column::new("SCHEDULE"),

@@ -1,13 +1,11 @@
 //! What `schedule next` and `schedule explain` are asked about: a schedule, an expression, or all schedules.
 
-use chrono_tz::Tz;
-
 use super::schedule_meant;
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::duration::parse_millis;
 use crate::model::schedule::Pause;
-use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, ScheduleView, SchedulesQuery};
 use crate::schedule::{Expression, FIRES_MAX, Planned, Preview, Recurrence, Wanted, preview};
 
@@ -37,7 +35,7 @@ pub(super) struct Subject {
 /// What is meant.
 pub(super) enum Meant {
     /// An expression that stands in no definition.
-    Expression(Recurrence, Tz),
+    Expression(Recurrence, Zone),
     /// Schedules of the definitions in force.
     Schedules(Vec<ScheduleView>),
 }
@@ -73,7 +71,7 @@ impl Subject {
 
     fn expression(&self, text: &str) -> Result<Meant, Diagnostic> {
         let name = self.timezone.as_deref().unwrap_or("UTC");
-        let zone: Tz = name.parse().map_err(|_| {
+        let zone: Zone = name.parse().map_err(|_| {
             let message = format!("`{name}` is no time zone");
             Diagnostic::new(Kind::Usage, "timezone_unknown", message)
                 .hint("write an IANA name such as `Europe/Berlin`")
@@ -95,7 +93,11 @@ impl Subject {
     }
 
     /// The instant after which due times are wanted, read in a zone; absent: now.
-    pub(super) fn after(&self, now: Timestamp, zone: Tz) -> Result<Option<Timestamp>, Diagnostic> {
+    pub(super) fn after(
+        &self,
+        now: Timestamp,
+        zone: Zone,
+    ) -> Result<Option<Timestamp>, Diagnostic> {
         self.after
             .as_deref()
             .map(|text| ahead(text, now, zone))
@@ -107,7 +109,7 @@ impl Subject {
         &self,
         recurrence: &Recurrence,
         now: Timestamp,
-        zone: Tz,
+        zone: Zone,
     ) -> Result<Vec<Timestamp>, Diagnostic> {
         let after = self.after(now, zone)?.unwrap_or(now);
         let all = std::iter::successors(recurrence.next_after(after), |last| {
@@ -183,7 +185,7 @@ pub(super) fn planned(view: &ScheduleView, now: Timestamp) -> Planned {
 }
 
 /// Reads `now`, `+2h` (so far ahead), or an instant; a bare span would say in neither direction.
-pub(super) fn ahead(text: &str, now: Timestamp, zone: Tz) -> Result<Timestamp, Diagnostic> {
+pub(super) fn ahead(text: &str, now: Timestamp, zone: Zone) -> Result<Timestamp, Diagnostic> {
     let hint = "examples: `now`, `+2h`, `2026-12-24`, `2026-12-24T18:00`, `2026-12-24T18:00:00Z`";
     let refused = |message: String| Diagnostic::new(Kind::Usage, "bad_instant", message).hint(hint);
     if text == "now" {

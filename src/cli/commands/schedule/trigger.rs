@@ -1,6 +1,5 @@
 //! `schedule trigger`
 
-use chrono_tz::Tz;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
 
@@ -9,7 +8,7 @@ use super::{schedule_meant, zone_of_schedule};
 use crate::cli::exit::Exit;
 use crate::cli::session::{Accept, Session};
 use crate::model::schedule::Overlap;
-use crate::model::{Diagnostic, Timestamp};
+use crate::model::{Diagnostic, Timestamp, Zone};
 use crate::protocol::{Control, PolicyName, SlotView, TriggerRequest};
 
 /// How a person's run differs from a due time.
@@ -87,7 +86,7 @@ pub(super) fn show(
     }
     let zone = match rows.first() {
         Some(row) => zone_of_schedule(control, &row.schedule)?,
-        None => Tz::UTC,
+        None => Zone::UTC,
     };
     let width = session.io.table_width();
     table_of(rows, zone).print(&mut session.io.out, width);

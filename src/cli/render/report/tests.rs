@@ -1,7 +1,7 @@
 use super::*;
 use crate::cli::fake;
-use crate::model::Failure;
 use crate::model::Step;
+use crate::model::{Failure, Zone};
 
 fn shown(detail: &RunDetail) -> String {
     let mut text = Vec::new();
@@ -126,7 +126,7 @@ fn a_run_in_full_has_all_of_it() {
     full(
         &mut Stream::new(&mut text, false, false),
         &fake::detail(),
-        chrono_tz::Tz::Europe__Berlin,
+        Zone::compiled_in("Europe/Berlin").unwrap(),
     );
     insta::assert_snapshot!(String::from_utf8(text).unwrap(), @r#"
     ✓ repo-steward/weekly-changes succeeded in 4.2s  run 03zevfqf

