@@ -64,6 +64,26 @@ pub(super) fn braces(text: &str, at: usize, names: &Names) -> Option<Token> {
     Some(Token { range, what })
 }
 
+/// `{word}` at byte `at` of a word that no name is, unless what stands around it makes it syntax of something else:
+/// `HEAD@{upstream}`, `v1^{commit}`, `%{http_code}`, `{{word}}`, `{fd}>file`.
+pub(super) fn unknown(text: &str, at: usize) -> Option<Range<usize>> {
+    let before = text.get(..at)?.chars().next_back();
+    let is_syntax = before.is_some_and(|one| "@%^$\\{".contains(one));
+    let (inside, end) = enclosed(text, at + 1, b'}').filter(|_| !is_syntax)?;
+    let behind = text.get(end..)?.starts_with(['}', '<', '>']);
+    let of_scope = inside.split_once('.');
+    let of_scope = of_scope.filter(|(scope, _)| Scope::of_word(scope).is_some());
+    let name = of_scope.map_or(inside, |(_, name)| name);
+    let is_word = is_name(name) && name.len() > 1;
+    (is_word && !behind).then_some(at..end)
+}
+
+/// Whether some word in braces may have been meant as a placeholder.
+pub(super) fn has_unknown(text: &str) -> bool {
+    let mut opening = text.match_indices('{');
+    opening.any(|(at, _)| unknown(text, at).is_some())
+}
+
 /// The placeholder in angle brackets that begins at byte `at`: outputs only.
 pub(super) fn angles(text: &str, at: usize, names: &Names) -> Option<Token> {
     if text.as_bytes().get(at) != Some(&b'<') {

@@ -75,7 +75,7 @@ const ROWS: &[(&str, &str, &str)] = &[
 ];
 
 /// Whether a program is installed.
-fn is_there(program: &str) -> bool {
+pub(crate) fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }

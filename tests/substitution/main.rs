@@ -9,6 +9,7 @@
 
 mod interpreters;
 mod random;
+mod remedies;
 mod values;
 
 use std::ffi::OsString;
@@ -209,7 +210,7 @@ const CONTEXTS: &[Context] = &[
     ),
     ("take <<E\n${V:-{x}}\nE", |v| format!("in:{v}\n")),
     ("show \\{x} \"\\{x}\" '\\{x}' \\\\{x}", |v| {
-        format!("4:{{x}}:{{x}}:\\{v}:\\{v}")
+        format!("4:{{x}}:{{x}}:{{x}}:\\{v}")
     }),
     ("sh -c 'printf \"1:%s\\\\0\" \"$1\"' sh {y}", |_| {
         "1:small".to_owned()

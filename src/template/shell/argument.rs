@@ -2,12 +2,13 @@
 
 use super::judge::{fill, guarded};
 use super::operands::{Role, roles};
-use super::reading::{Form, Part, Place, Slot, Word};
+use super::reading::{Form, Left, Part, Place, Slot, Word};
 use super::verdicts;
 use super::{DashGuard, Use};
 use crate::template::names::{Names, Projection};
 use crate::template::problem::{Severity, TextProblem};
 use crate::template::segment::Segment;
+use crate::template::token;
 
 /// What is to be said about the arguments of a command that no shell reads.
 #[derive(Default)]
@@ -32,6 +33,11 @@ pub(crate) fn argument_problems(
     let roles = roles(&words);
     let mut found = Arguments::default();
     for (argument, (word, role)) in words.iter().zip(&roles.of).enumerate() {
+        if !matches!(role, Role::Code(_)) {
+            let left = unknown_names(&arguments[argument], names);
+            let said = left.map(|left| (argument, verdicts::left(&arguments[argument], &left)));
+            found.problems.extend(said);
+        }
         for index in word.slots() {
             let slot = &slots[index];
             let role = match role {
@@ -100,6 +106,19 @@ fn judge(
         context,
         becomes,
     });
+}
+
+/// Words in braces that nothing is named.
+fn unknown_names<'a>(text: &'a str, names: &'a Names) -> impl Iterator<Item = Left> + 'a {
+    let opening = text.match_indices('{').map(|(at, _)| at);
+    let unknown = opening.filter(|at| token::braces(text, *at, names).is_none());
+    unknown.filter_map(|at| {
+        let range = token::unknown(text, at)?;
+        Some(Left {
+            range,
+            is_built_in: false,
+        })
+    })
 }
 
 fn word(pieces: &[Segment], slots: &mut Vec<Slot>) -> Word {

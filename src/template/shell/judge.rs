@@ -19,12 +19,28 @@ pub(crate) struct Judged {
 }
 
 /// What is to be said about a text without placeholders: only slips in writing one.
-pub(super) fn slips(reading: &Reading) -> Vec<TextProblem> {
+pub(super) fn slips(text: &str, reading: &Reading) -> Vec<TextProblem> {
     let slip = |p: &&TextProblem| p.code == "unknown_name";
     let mut found: Vec<_> = reading.problems.iter().filter(slip).cloned().collect();
     let commands: Vec<Roles> = reading.commands.iter().map(|c| roles(&c.words)).collect();
     found.extend(shell_variables(reading, &commands));
+    for (command, roles) in reading.commands.iter().zip(&commands) {
+        for (word, role) in command.words.iter().zip(&roles.of) {
+            found.extend(left(text, word, role));
+        }
+    }
     found
+}
+
+/// Names in braces that stay as they are, unless a program reads the text, and knows braces of its own.
+fn left<'a>(
+    text: &'a str,
+    word: &'a Word,
+    role: &Role,
+) -> impl Iterator<Item = TextProblem> + use<'a> {
+    let is_read = matches!(role, Role::Code(_) | Role::Replaced(_));
+    let left = word.left.iter().filter(move |_| !is_read);
+    left.map(|left| verdicts::left(text, left))
 }
 
 /// Judges every placeholder of `reading`; `mentions` are all that the text holds anywhere.
@@ -42,6 +58,7 @@ pub(super) fn judge(text: &str, names: &Names, reading: &Reading, mentions: &[To
     for (command, roles) in reading.commands.iter().zip(&commands) {
         judge.command(command, roles);
         for (word, role) in command.words.iter().zip(&roles.of) {
+            judge.problems.extend(left(text, word, role));
             for slot in word.slots() {
                 let leads = word.first_slot() == Some(slot);
                 let role = match role {

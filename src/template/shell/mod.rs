@@ -122,7 +122,7 @@ impl ShellText {
         }
         let mentions = token::mentions(text, names);
         let known = |t: &token::Token| !matches!(t.what, token::What::Near(_));
-        if mentions.is_empty() && !text.contains("${") {
+        if mentions.is_empty() && !text.contains("${") && !token::has_unknown(text) {
             return Ok(Compiled {
                 template: plain,
                 notes: Vec::new(),
@@ -131,7 +131,7 @@ impl ShellText {
         let reading = reader::Reader::read(text, names, dialect);
         if !mentions.iter().any(known) {
             // Without a placeholder the text is run as it is, whatever was made of it here.
-            return verdict(plain, judge::slips(&reading));
+            return verdict(plain, judge::slips(text, &reading));
         }
         let judged = judge::judge(text, names, &reading, &mentions);
         verdict(assemble(text, names, &reading, &judged), judged.problems)

@@ -4,8 +4,8 @@
 //! is not certain it stops with a [`Doubt`]; placeholders behind that point are refused.
 
 use super::Dialect;
-use super::reading::{Doubt, Feed, Form, Part, Place, Reading, Refusal, Slot, Word};
-use crate::template::names::{Names, is_shell_variable};
+use super::reading::{Doubt, Feed, Form, Left, Part, Place, Reading, Refusal, Slot, Word};
+use crate::template::names::{Names, Reference, Scope, is_shell_variable};
 use crate::template::problem::TextProblem;
 use crate::template::token::{self, Token, What};
 use std::collections::BTreeSet;
@@ -159,6 +159,7 @@ impl<'a> Reader<'a> {
     /// Takes the placeholder in braces at the current position; false if there is none.
     pub(super) fn braces(&mut self, word: &mut Word, form: Form) -> bool {
         let Some(token) = token::braces(self.text, self.at, self.names) else {
+            self.note_unknown(word, form);
             return false;
         };
         if token.range.end > self.end {
@@ -167,10 +168,26 @@ impl<'a> Reader<'a> {
         self.take(&token, word, form)
     }
 
+    /// Notes a word in braces that may have been meant as a placeholder.
+    fn note_unknown(&self, word: &mut Word, form: Form) {
+        let is_read = matches!(form, Form::Bare | Form::Double) && !self.in_expansion;
+        let range = token::unknown(self.text, self.at).filter(|range| range.end <= self.end);
+        word.left
+            .extend(range.filter(|_| is_read).map(|range| Left {
+                range,
+                is_built_in: false,
+            }));
+    }
+
     fn take(&mut self, token: &Token, word: &mut Word, form: Form) -> bool {
         let range = token.range.clone();
         let written = self.slice(range.clone());
         match &token.what {
+            What::Known(reference) if self.is_left(*reference, written, form) => {
+                let is_built_in = true;
+                word.left.push(Left { range, is_built_in });
+                return false;
+            }
             What::Known(reference) => {
                 let (reference, place) = (*reference, self.place.clone());
                 word.parts.push(Part::Slot(self.out.slots.len()));
@@ -218,6 +235,16 @@ impl<'a> Reader<'a> {
         }
         self.at = range.end;
         true
+    }
+
+    /// Whether it stays as it is: between single quotes stands the text of other programs, whose own braces may hold
+    /// a word such as `date`. Only what the skill itself declares is meant there.
+    fn is_left(&self, reference: Reference, written: &str, form: Form) -> bool {
+        matches!(form, Form::Single | Form::AnsiC)
+            && !matches!(self.place, Place::Refused(_))
+            && self.names.get(reference).scope == Scope::Builtin
+            && written.starts_with('{')
+            && !written.starts_with("{builtin.")
     }
 
     /// Takes `<output>` inside quotes that opened at `open`; false if there is none.

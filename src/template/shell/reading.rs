@@ -98,6 +98,16 @@ pub(crate) struct Word {
     pub(crate) quoted: bool,
     /// The commands inside its substitutions, as numbers in [`Reading::commands`].
     pub(crate) inner: Range<usize>,
+    /// Names in braces that stay as they are.
+    pub(crate) left: Vec<Left>,
+}
+
+/// A name in braces that is no placeholder where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) range: Range<usize>,
+    /// It is a built-in between single quotes, not a name that nothing has.
+    pub(crate) is_built_in: bool,
 }
 
 impl Word {

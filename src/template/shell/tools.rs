@@ -176,7 +176,7 @@ pub(super) const TOOLS: &[Tool] = &[
         file: &["-f", "--file"],
         takes: &["-F", "--field-separator", "-i", "-l"],
         operands: Operands::First,
-        remedy: "read `ENVIRON[\"%V\"]` in the program",
+        remedy: "read `ENVIRON[\"%V\"]` in the program; before it replaces something, `gsub(/[\\\\&]/, \"\\\\\\\\&\", v)` on a copy `v`",
         ..NONE
     },
     Tool {
@@ -185,7 +185,7 @@ pub(super) const TOOLS: &[Tool] = &[
         file: &["-f", "--file"],
         takes: &["-l", "--line-length"],
         operands: Operands::First,
-        remedy: "use `awk` with `ENVIRON[\"%V\"]`: the value would be part of the `sed` script",
+        remedy: "use `perl -pe 's/…/$ENV{%V}/'`, with `-i` for `sed -i`: there the value is no part of the script",
         ..NONE
     },
     Tool {
@@ -201,7 +201,7 @@ pub(super) const TOOLS: &[Tool] = &[
             "--input-format",
         ],
         operands: Operands::First,
-        remedy: "pass the value as data: `jq --arg v %N '… $v …'`, or read `env.%V`",
+        remedy: "pass the value as data: `jq --arg v %N '… $v …'`, or read `env.%V`; write `\\%N` where the braces are those of the program",
         ..NONE
     },
     Tool {

@@ -4,7 +4,7 @@
 
 use super::judge::{refusal, steers};
 use super::operands::Role;
-use super::reading::{Doubt, Form, Place, Refusal, Slot};
+use super::reading::{Doubt, Form, Left, Place, Refusal, Slot};
 use super::tools::steers_programs;
 use crate::template::names::Kind;
 use crate::template::problem::{Severity, TextProblem};
@@ -12,6 +12,10 @@ use std::ops::Range;
 
 /// A code, a message and a hint.
 pub(super) type Said = (&'static str, String, String);
+
+/// What may stand almost everywhere.
+const INERT: &str = "An input that is a whole number, a boolean, an `enum`, or has a `pattern` such as `[A-Za-z0-9_.-]+` \
+                     that begins with no `-` may stand here";
 
 fn said(code: &'static str, message: &str, hint: &str) -> Said {
     (code, message.to_owned(), hint.to_owned())
@@ -82,7 +86,7 @@ fn refused(refusal: Refusal) -> Said {
         Refusal::QuotedHereDoc => said(
             "placeholder_in_quoted_heredoc",
             "nothing is expanded in a here-document whose delimiter is quoted: `%N` would arrive as it is",
-            "take the quotes from the delimiter, read `$%V` from the environment in the program, or write `\\%N` if the braces are meant",
+            "in a program, read its environment variable `%V`; in other text, take the quotes from the delimiter and write a backslash before each `$`, backtick and backslash; write `\\%N` if the braces are meant",
         ),
         Refusal::Backticks => said(
             "placeholder_in_backticks",
@@ -113,7 +117,7 @@ pub(super) fn role(role: &Role, kind: Kind, inert: bool) -> Option<Said> {
         Role::Code(remedy) if !inert => said(
             "placeholder_in_code",
             "`%N` stands in text that is read as a program",
-            remedy,
+            &format!("{remedy}. {INERT}"),
         ),
         Role::VariableName => refused(Refusal::VariableName),
         Role::Assigned(name) if steers_programs(name) => steering(name),
@@ -150,7 +154,7 @@ pub(super) fn piped(remedy: &str) -> Said {
     (
         "placeholder_in_code",
         "the value of `%N` is read as a program on standard input".to_owned(),
-        remedy.to_owned(),
+        format!("{remedy}. {INERT}"),
     )
 }
 
@@ -172,6 +176,30 @@ pub(super) fn dash() -> Said {
         "write `--` before it or `--option=%N`; `allow_dash: true` lets such values pass"
             .to_owned(),
     )
+}
+
+/// A name in braces that stays text.
+pub(super) fn left(text: &str, left: &Left) -> TextProblem {
+    let range = left.range.clone();
+    let written = text.get(range.clone()).unwrap_or_default();
+    let name = written.trim_matches(['{', '}']);
+    if left.is_built_in {
+        let message =
+            format!("`{written}` between single quotes is text: only declared names count there");
+        let hint = format!(
+            "write it between double quotes, or as `{{builtin.{name}}}`; for the text, `\\{written}`"
+        );
+        return TextProblem::new(
+            Severity::Warning,
+            "text_in_single_quotes",
+            range,
+            message,
+            hint,
+        );
+    }
+    let message = format!("nothing is named `{name}`, so `{written}` stays as it is");
+    let hint = format!("declare an input `{name}`, or take the braces away");
+    TextProblem::new(Severity::Warning, "undeclared_name", range, message, hint)
 }
 
 pub(super) fn echoed() -> Said {

@@ -142,6 +142,7 @@ impl Reader<'_> {
             match self.peek() {
                 None => return doubt(open, "a single quote is not closed"),
                 Some(b'\'') => break,
+                Some(b'\\') => self.single_backslash(word),
                 Some(b'{') if self.braces(word, Form::Single) => {}
                 Some(b'<') if self.quoted_angles(word, Form::Single, Some(open)) => {}
                 Some(_) => self.literal(word),
@@ -149,6 +150,19 @@ impl Reader<'_> {
         }
         self.at += 1;
         Ok(())
+    }
+
+    /// To the shell a backslash is text here; the last of an odd number of them is our escape.
+    fn single_backslash(&mut self, word: &mut Word) {
+        let rest = self.slice(self.at..self.end);
+        let run = rest.len() - rest.trim_start_matches('\\').len();
+        let last = self.at + run - 1;
+        word.push_text(self.slice(self.at..last));
+        self.at = last;
+        if run.is_multiple_of(2) || !self.escaped(word, true) {
+            word.push_text("\\");
+            self.at = last + 1;
+        }
     }
 
     /// `"…"`.

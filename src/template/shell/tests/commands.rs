@@ -223,7 +223,14 @@ fn programs_of_other_interpreters() {
             "{text}"
         );
     }
-    for kind in ["day", "source", "list", "report", "workspace", "list.json"] {
+    for kind in [
+        "day",
+        "source",
+        "list",
+        "report",
+        "builtin.workspace",
+        "list.json",
+    ] {
         let text = format!("sh -c 'f {{{kind}}}'");
         assert_eq!(
             codes(Dialect::Sh, &text, Severity::Error)[0],
