@@ -138,6 +138,19 @@ impl ScheduleState {
         self.cursor.millis_since(now) > STEPPED_BACK_MS
     }
 
+    /// The clock was stepped back: a success later than now would stand for due times that are still to come.
+    /// Answers whether it changed anything.
+    pub fn forget_the_future(&mut self, now: Timestamp) -> bool {
+        let is_later = |at: Timestamp| at.millis_since(now) > STEPPED_BACK_MS;
+        let begins_later = is_later(self.anchor) && self.resumed_at.is_none();
+        if begins_later {
+            self.resumed_at = Some(now);
+        }
+        let marks = [&mut self.succeeded_at, &mut self.resumed_at];
+        let later = marks.into_iter().filter(|mark| mark.is_some_and(is_later));
+        later.map(|mark| *mark = Some(now)).count() > 0 || begins_later
+    }
+
     /// The clock was stepped back: due times after `now` come again, but for those that have run.
     ///
     /// `after` are the stored rows that reach beyond `now`. Answers the rows to be removed, by their first

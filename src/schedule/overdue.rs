@@ -86,9 +86,10 @@ pub fn expectation(watched: Watched<'_>, state: &ScheduleState) -> Option<Expect
 /// Due times up to here are not waited for.
 fn since(policy: &Policy, state: &ScheduleState) -> Timestamp {
     let begun = policy.start.map(Timestamp::just_before);
-    let marks = [begun, state.succeeded_at, state.resumed_at];
-    let latest = marks.into_iter().flatten().max();
-    latest.map_or(state.anchor, |latest| latest.max(state.anchor))
+    // Where the clock was stepped back before its beginning, it is waited for since then.
+    let anchor = Some(state.anchor).filter(|anchor| *anchor <= state.cursor);
+    let marks = [begun, state.succeeded_at, state.resumed_at, anchor];
+    marks.into_iter().flatten().max().unwrap_or(state.anchor)
 }
 
 fn put_off(watched: Watched<'_>, slot: Timestamp) -> Timestamp {
@@ -159,6 +160,21 @@ mod tests {
             zone: Zone::UTC,
         };
         expectation(watched, state).map(|expected| expected.by)
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_disarms_nothing() {
+        let daily = cron("0 9 * * *");
+        let policy = Policy::default();
+        // It succeeded, and began, while the clock was 100 days ahead.
+        let mut state = begun(100 * 24);
+        state.ended(&policy, &Outcome::Succeeded, at(101 * 24));
+        assert!(state.forget_the_future(at(0)));
+        state.cursor = at(0);
+        assert_eq!(by(&daily, &policy, &state), Some(at(9 + 24 + 1)));
+        assert!(!state.forget_the_future(at(1)));
+        state.ended(&policy, &Outcome::Succeeded, at(10));
+        assert_eq!(by(&daily, &policy, &state), Some(at(9 + 48 + 1)));
     }
 
     #[test]

@@ -37,6 +37,7 @@ impl Core {
         for definition in enabled(definitions) {
             self.put_in_force(turn, definition, &mut runs)?;
         }
+        self.take_turns(definitions);
         self.schedules.followers = followers(definitions);
         Ok(())
     }
@@ -58,6 +59,7 @@ impl Core {
             }
         }
         self.schedules.followers = followers(definitions);
+        self.take_turns(definitions);
         if are_complete {
             self.close_absent_schedules(&mut turn)?;
         }
@@ -68,6 +70,16 @@ impl Core {
         let in_force = std::mem::take(&mut self.schedules.in_force);
         self.schedules.in_force = in_force.into_iter().collect();
         Ok(())
+    }
+
+    /// Numbers the schedules of each worker: what is due at once is shared out between workers.
+    fn take_turns(&mut self, definitions: &[Arc<Schedule>]) {
+        let mut counts: HashMap<&str, u32> = HashMap::new();
+        for definition in enabled(definitions) {
+            let rank = counts.entry(&definition.skill.worker).or_default();
+            self.schedules.set_rank(&definition.id, *rank);
+            *rank += 1;
+        }
     }
 
     /// Runs of schedules that have not ended.
@@ -220,6 +232,7 @@ impl Core {
             definition: Arc::clone(definition),
             zone,
             wake: None,
+            rank: 0,
             outlook: Outlook::default(),
         };
         if !self.goes_on(definition) {

@@ -20,6 +20,8 @@ pub(super) struct InForce {
     pub(super) zone: Zone,
     /// When it is looked at again.
     pub(super) wake: Option<Timestamp>,
+    /// Its turn among the schedules of its worker.
+    pub(super) rank: u32,
     pub(super) outlook: Outlook,
 }
 

@@ -21,6 +21,36 @@ pub(super) fn blocked(slot: Timestamp, now: Timestamp, why: String) -> SlotRow {
     SlotRow::one(slot, Fate::BlockedConfig, now).because(why)
 }
 
+/// What keeps due times from their runs.
+pub(super) struct Hindrance<'a> {
+    pub(super) held_back: Option<&'a str>,
+    /// Why nobody was there, and until when.
+    pub(super) absence: (&'static str, Timestamp),
+    /// The first run of the schedule that has not ended.
+    pub(super) blocking: Option<RunId>,
+}
+
+impl Hindrance<'_> {
+    /// Says of a due time that did not run what kept it from its run, where that is known.
+    pub(super) fn explain(&self, row: SlotRow) -> SlotRow {
+        let (absence, until) = self.absence;
+        let was_absent = row.from < until;
+        match (row.fate, self.held_back) {
+            _ if row.reason.is_some() => row,
+            (Fate::MissedWindow, Some(why)) => row.because(why),
+            (Fate::MissedWindow, None) if was_absent => row.because(absence),
+            (Fate::Coalesced, _) if was_absent => {
+                row.because(format!("{absence}; a later due time took its place"))
+            }
+            (Fate::SkippedOverlap, _) => match self.blocking {
+                Some(run) => row.because(format!("run {} had not ended", run.short())),
+                None => row,
+            },
+            _ => row,
+        }
+    }
+}
+
 impl Core {
     /// The clock was stepped back: due times that have not run come again.
     pub(super) fn rewind(&mut self, turn: &mut Turn, id: &str) {
@@ -28,7 +58,11 @@ impl Core {
         let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
             return;
         };
+        let is_disarmed = scheduled.state.forget_the_future(now);
         if !scheduled.state.is_behind(now) {
+            if is_disarmed {
+                self.write_state(turn, id);
+            }
             return;
         }
         let Some(slots) = scheduled.recurrence() else {

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use super::super::remembered::{Known, Remembered};
 use super::super::request::Submission;
 use super::in_hand::InForce;
-use super::ledger::{blocked, stored};
+use super::ledger::{Hindrance, blocked, stored};
 use super::occurrences::Looking;
 use super::{Core, Turn};
 use crate::machine::CancelKind;
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState, SlotRow};
+use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp, Zone};
 use crate::schedule::{LATE_AFTER_MS, Moment, Next, Others, Recurrence, settle};
 
@@ -90,7 +90,8 @@ pub(super) struct Schedules {
     pub(super) known: BTreeMap<String, Remembered>,
     /// While an engine starts: those that go on with the state that the store has of them, with their cursors.
     pub(super) going_on: HashMap<Arc<str>, Timestamp>,
-    wakes: BTreeSet<(Timestamp, Arc<str>)>,
+    /// When each is looked at; of those due at once the first of every worker, then the second of every worker.
+    wakes: BTreeSet<(Timestamp, u32, Arc<str>)>,
     /// Those of which it is not known when they are due, by their cursors: what was due last is likely due soon.
     /// They stand behind those whose time has come, for after a start there may be very many.
     unseen: BTreeSet<(Reverse<Timestamp>, Arc<str>)>,
@@ -126,7 +127,7 @@ impl Schedules {
     /// The earliest wall time at which one is looked at; the beginning of time: at once.
     pub(super) fn next_wake(&self) -> Option<Timestamp> {
         if self.unseen.is_empty() {
-            self.wakes.first().map(|(wake, _)| *wake)
+            self.wakes.first().map(|(wake, ..)| *wake)
         } else {
             Some(Timestamp::default())
         }
@@ -163,40 +164,30 @@ impl Schedules {
         if earlier == wake {
             return;
         }
+        let rank = in_force.rank;
         if let Some(earlier) = earlier {
-            self.wakes.remove(&(earlier, Arc::clone(&id)));
+            self.wakes.remove(&(earlier, rank, Arc::clone(&id)));
         }
-        self.wakes.extend(wake.map(|wake| (wake, id)));
+        self.wakes.extend(wake.map(|wake| (wake, rank, id)));
     }
-}
 
-/// What keeps due times from their runs.
-struct Hindrance<'a> {
-    held_back: Option<&'a str>,
-    /// Why nobody was there, and until when.
-    absence: (&'static str, Timestamp),
-    /// The first run of the schedule that has not ended.
-    blocking: Option<RunId>,
-}
+    /// In the order in which they are looked at.
+    #[cfg(test)]
+    pub(super) fn in_turn(&self) -> Vec<Arc<str>> {
+        self.wakes.iter().map(|(.., id)| Arc::clone(id)).collect()
+    }
 
-impl Hindrance<'_> {
-    /// Says of a due time that did not run what kept it from its run, where that is known.
-    fn explain(&self, row: SlotRow) -> SlotRow {
-        let (absence, until) = self.absence;
-        let was_absent = row.from < until;
-        match (row.fate, self.held_back) {
-            _ if row.reason.is_some() => row,
-            (Fate::MissedWindow, Some(why)) => row.because(why),
-            (Fate::MissedWindow, None) if was_absent => row.because(absence),
-            (Fate::Coalesced, _) if was_absent => {
-                row.because(format!("{absence}; a later due time took its place"))
-            }
-            (Fate::SkippedOverlap, _) => match self.blocking {
-                Some(run) => row.because(format!("run {} had not ended", run.short())),
-                None => row,
-            },
-            _ => row,
+    /// Its turn among the schedules of its worker.
+    pub(super) fn set_rank(&mut self, id: &str, rank: u32) {
+        let Some(in_force) = self.in_force.get(id).filter(|one| one.rank != rank) else {
+            return;
+        };
+        let wake = in_force.wake;
+        self.set_wake(id, None);
+        if let Some(in_force) = self.in_force.get_mut(id) {
+            in_force.rank = rank;
         }
+        self.set_wake(id, wake);
     }
 }
 
@@ -218,7 +209,7 @@ impl Core {
         let mut left = LOOKS_MAX;
         while left > 0 {
             let due = self.schedules.wakes.first();
-            let Some((_, id)) = due.filter(|(wake, _)| *wake <= now).cloned() else {
+            let Some((.., id)) = due.filter(|(wake, ..)| *wake <= now).cloned() else {
                 break;
             };
             self.look_at(turn, &id);

@@ -40,6 +40,39 @@ pub(super) fn shell_text(exports: &[(String, String)], written: &str) -> String 
     text
 }
 
+/// By what a command leaves something running behind it.
+pub(super) fn leaves_behind(command: &str) -> Option<&'static str> {
+    const PROGRAMS: [&str; 4] = ["nohup", "setsid", "disown", "daemonize"];
+    let words = command.split([' ', '\t', ';', '|', '&', '(', ')']);
+    let named = words.filter_map(|word| PROGRAMS.iter().find(|one| **one == word));
+    let background = is_put_behind(command).then_some("&");
+    named.copied().next().or(background)
+}
+
+/// Whether a lone `&` stands outside quotes that is no part of a redirection.
+fn is_put_behind(command: &str) -> bool {
+    let (mut quote, mut before) = (None, ' ');
+    let mut chars = command.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (quote, c) {
+            (None | Some('"'), '\\') => drop(chars.next()),
+            (None, '\'' | '"') => quote = Some(c),
+            (Some(open), _) if open == c => quote = None,
+            (None, '&') => {
+                let next = chars.peek().copied();
+                if next == Some('&') {
+                    chars.next();
+                } else if !matches!(before, '>' | '<' | '|') && next != Some('>') {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        before = c;
+    }
+    false
+}
+
 /// The command, and what stands on its standard input: behind the first `%`, each further one is the end of a
 /// line. A backslash takes the meaning from one, and goes.
 fn percents(written: &str) -> (String, Option<String>) {

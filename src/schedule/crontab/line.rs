@@ -94,6 +94,9 @@ fn job(text: &str, form: Form) -> Result<Parsed, Refused> {
         rest = behind;
     }
     let expression = words.join(" ");
+    if let Some(refused) = anacron(text) {
+        return Err(refused);
+    }
     match Expression::parse(&expression, false) {
         Ok(_) => {}
         Err(error) if error.is_reboot() => {}
@@ -131,6 +134,29 @@ fn job(text: &str, form: Form) -> Result<Parsed, Refused> {
         expression,
         user,
         command: command.to_owned(),
+    })
+}
+
+/// A line of an anacrontab: a period in days, a delay in minutes, a name, a command.
+fn anacron(text: &str) -> Option<Refused> {
+    let mut words = text.split(BLANKS).filter(|word| !word.is_empty());
+    let (period, delay, name) = (words.next()?, words.next()?, words.next()?);
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let letters = name.chars().filter(char::is_ascii_alphabetic).count();
+    let is_one = (is_number(period) || period.starts_with('@')) && is_number(delay) && letters > 2;
+    let expression = match period {
+        "1" => "@daily",
+        "7" => "@weekly",
+        "28" | "30" | "31" => "@monthly",
+        nickname if nickname.starts_with('@') => nickname,
+        _ => "@daily",
+    };
+    is_one.then(|| Refused {
+        lacks_command: false,
+        message: format!("`{name}` is a job of an anacrontab: every {period} days, {delay} minutes late"),
+        hint: format!(
+            "write a skill with `schedule: {{cron: \"{expression}\", catch_up: {{mode: last}}}}`: a due time that found no daemon is caught up once"
+        ),
     })
 }
 

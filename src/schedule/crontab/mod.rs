@@ -245,6 +245,13 @@ fn job(
             None,
         );
     }
+    if let Some(word) = command::leaves_behind(&parsed.command) {
+        let message = format!(
+            "`{word}` lets something go on behind the job: a run ends with its command, and what that left behind is ended too"
+        );
+        let hint = "take it away: a run may last as long as its `timeout` lets it";
+        crontab.note(line, message, Some(hint.to_owned()));
+    }
     crontab.jobs.push(CronJob {
         line,
         text: text.trim().to_owned(),

@@ -170,3 +170,52 @@ fn braces_that_would_be_placeholders_are_kept_from_it() {
         "awk '{print $1}' x; find . -exec rm {} +; docker ps --format '{{.Names}}'"
     );
 }
+
+#[test]
+fn what_a_job_leaves_running_is_told() {
+    let table = [
+        ("nohup /opt/serve", Some("nohup")),
+        ("cd /a && setsid b", Some("setsid")),
+        ("sleep 9 & echo a", Some("&")),
+        ("serve > log 2>&1 &", Some("&")),
+        ("a && b", None),
+        ("a > log 2>&1; b &> c; d >&2", None),
+        ("echo 'a & b' \"c & d\" e\\&f", None),
+        ("/opt/nohup.sh", None),
+    ];
+    for (command, word) in table {
+        let crontab = user(&format!("0 1 * * * {command}\n"));
+        let told = crontab.notes.first().map(|note| note.message.clone());
+        let expected = word.map(|word| format!("`{word}` lets something go on"));
+        let begins = expected
+            .as_ref()
+            .is_none_or(|one| told.as_ref().unwrap().starts_with(one));
+        assert!(
+            begins && told.is_some() == word.is_some(),
+            "{command}: {told:?}"
+        );
+        assert_eq!(crontab.jobs.len(), 1);
+    }
+}
+
+#[test]
+fn lines_of_an_anacrontab_are_told_with_what_to_write() {
+    let crontab = user(
+        "7 25 cron.weekly nice run-parts /etc/cron.weekly\n@monthly 45 tidy /opt/tidy\n0 5 1 * * x\n@daily 7z a\n",
+    );
+    assert_eq!(crontab.jobs.len(), 2, "{:?}", crontab.notes);
+    let hints = crontab
+        .notes
+        .iter()
+        .map(|note| note.hint.as_deref().unwrap());
+    let hints: Vec<_> = hints.collect();
+    assert!(
+        hints[0].contains("@weekly") && hints[1].contains("@monthly"),
+        "{hints:?}"
+    );
+    assert!(
+        hints
+            .iter()
+            .all(|hint| hint.contains("catch_up: {mode: last}"))
+    );
+}

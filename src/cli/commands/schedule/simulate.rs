@@ -12,7 +12,7 @@ use crate::cli::render::line::{BOLD, CARE, DIM, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::model::duration::{parse_millis, show_millis};
-use crate::model::{Diagnostic, Kind, Timestamp, Zone};
+use crate::model::{Diagnostic, Kind, Outcome, Timestamp, Zone};
 use crate::protocol::{Control, RunsQuery, SchedulesQuery};
 use crate::schedule::{
     Busy, DUE_TIMES_MAX, Met, Planned, Scenario, ScenarioError, Simulated, Simulation,
@@ -213,7 +213,7 @@ fn median(known: &mut [u64]) -> Option<u64> {
     Some(lower.midpoint(upper))
 }
 
-/// How long the last finished runs of a skill lasted.
+/// How long the last runs of a skill lasted that ended by themselves.
 fn last_durations(control: &dyn Control, skill: &str) -> Result<Vec<u64>, Diagnostic> {
     let query = RunsQuery {
         skill: Some(skill.to_owned()),
@@ -221,7 +221,13 @@ fn last_durations(control: &dyn Control, skill: &str) -> Result<Vec<u64>, Diagno
         ..RunsQuery::default()
     };
     let runs = control.runs(&query)?;
-    let lasted = runs.iter().filter_map(|run| {
+    // Where somebody or a limit ended it, nothing is learned of how long it would have lasted.
+    let by_itself = runs.iter().filter(|run| match &run.outcome {
+        Some(Outcome::Succeeded) => true,
+        Some(Outcome::Failed { failure }) => failure.code != "interrupted",
+        _ => false,
+    });
+    let lasted = by_itself.filter_map(|run| {
         run.finished_at
             .zip(run.started_at)
             .map(|(finished, started)| finished.millis_since(started))

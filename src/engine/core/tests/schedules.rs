@@ -233,6 +233,33 @@ fn a_pause_is_kept_over_engines_and_covers_what_was_due() {
 }
 
 #[test]
+fn what_is_due_at_once_is_shared_out_between_workers() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let of = |worker: &str, number: u32| Schedule {
+        id: format!("{worker}/{number}").into(),
+        skill: Arc::new(SkillRef {
+            worker: worker.to_owned(),
+            skill: number.to_string(),
+        }),
+        ..hourly(Policy::default())
+    };
+    let schedules = |workers: &[(&str, u32)]| {
+        let all = workers.iter();
+        all.flat_map(|(worker, count)| (1..=*count).map(|number| of(worker, number)))
+            .collect::<Vec<_>>()
+    };
+    put(&mut bench, schedules(&[("a", 3), ("b", 1), ("c", 2)]));
+    bench.turn().unwrap();
+    let in_turn = bench.core.schedules.in_turn().join(" ");
+    assert_eq!(in_turn, "a/1 b/1 c/1 a/2 c/2 a/3");
+    // One that goes lets those behind it move up.
+    put(&mut bench, schedules(&[("a", 3), ("c", 2)]).split_off(1));
+    bench.turn().unwrap();
+    assert_eq!(bench.core.schedules.in_turn().join(" "), "a/2 c/1 a/3 c/2");
+}
+
+#[test]
 fn a_due_time_of_an_engine_that_ends_is_not_waited_for_again_and_again() {
     let (store, world) = (MemoryStore::new(), Arc::default());
     let mut bench = bench(&store, &world, vec!["execute"]);
