@@ -7,6 +7,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+#[path = "cli_process/shells.rs"]
+mod shells;
+
 struct Place {
     directory: tempfile::TempDir,
 }

@@ -92,6 +92,12 @@ impl Definitions {
             .collect()
     }
 
+    /// Ids of schedules.
+    pub(crate) fn schedule_ids(&self) -> Vec<String> {
+        let schedules = self.catalog.schedules.iter();
+        schedules.map(|one| one.id.to_string()).collect()
+    }
+
     /// Fails where the configuration is broken: what it says of places is not known then.
     pub(crate) fn expect_known_config(&self) -> Result<(), Diagnostic> {
         if self.catalog.config_is_known {

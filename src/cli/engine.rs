@@ -12,6 +12,7 @@ use crate::mcp;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
+pub(crate) use crate::daemon::process_environment;
 pub(crate) use crate::engine::LeftLanding;
 
 /// Landings that were begun in this state directory and that nobody is ending.

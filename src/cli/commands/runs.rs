@@ -23,7 +23,7 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Filter {
     /// Only of this worker
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "WORKER")]
     worker: Option<String>,
     /// Only of this skill: `skill` or `worker/skill`
     #[arg(long)]

@@ -15,7 +15,7 @@ use crate::protocol::{ListedSkill, SkillList};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only of this worker
-    #[arg(long, value_name = "ID", conflicts_with = "source")]
+    #[arg(long, value_name = "WORKER", conflicts_with = "source")]
     worker: Option<String>,
     /// Only of this source: `worker`, or the label of a root such as `.claude`
     #[arg(long, value_name = "LABEL")]

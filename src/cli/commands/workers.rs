@@ -21,6 +21,7 @@ enum What {
     /// Show one worker with its skills and problems
     Show {
         /// Id of the worker
+        #[arg(value_name = "WORKER")]
         id: String,
     },
 }

@@ -15,7 +15,7 @@ use crate::protocol::{Control, SCHEDULES_MAX, ScheduleView, SchedulesQuery};
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Only of this worker
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "WORKER")]
     worker: Option<String>,
     /// Only of this skill: `skill` or `worker/skill`
     #[arg(long)]
