@@ -31,6 +31,7 @@ const SKILLS: &str = r#"
     description: d
     mutating: true
     run: 'echo x >> tracked.txt; echo new > new.txt; GATE; false'
+  - {id: renews, description: d, mutating: true, run: "{ echo $WORKERCTL_RUN; head -c 12000000 /dev/zero; } > renewed.bin"}
   - {id: fills, description: d, mutating: true, run: "head -c 300000000 /dev/zero > big.bin"}
 "#;
 
@@ -227,6 +228,25 @@ fn a_run_that_fills_the_disk_fails_and_leaves_its_space() {
     assert_eq!(workspace.git(&["status", "--porcelain"]), "");
     assert_eq!(workspace.committed_runs().len(), 2);
     workspace.git(&["fsck", "--strict"]);
+    daemon.stop();
+    workspace.expect_no_process();
+}
+
+#[test]
+fn what_landings_replaced_goes_when_another_one_needs_its_space() {
+    let Some(small) = Small::create(120) else {
+        return;
+    };
+    let workspace = Workspace::on(small.path());
+    workspace.furnish(&SKILLS.replace("GATE", "true"));
+    let daemon = Daemon::start(&workspace);
+    for _ in 0..12 {
+        let run = workspace.submit(&["renews"]);
+        let (code, detail) = workspace.wait(&run);
+        assert_eq!(code, 0, "{detail}: {}", daemon.log());
+    }
+    assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+    assert_eq!(workspace.committed_runs().len(), 12);
     daemon.stop();
     workspace.expect_no_process();
 }

@@ -64,7 +64,11 @@ impl Performer {
         let spec = tree_spec(work)?;
         let announced = announced(work);
         loop {
-            let (code, why) = match self.try_to_land(work, from.as_ref(), &to) {
+            let tried = self.try_to_land(work, from.as_ref(), &to);
+            if matches!(&tried, Err(failure) if failure.code == DISK_FULL) {
+                self.free_landings();
+            }
+            let (code, why) = match tried {
                 Ok(Tried::Ended(event)) => return Ok(event),
                 Ok(Tried::InTheWay { code, why }) => (code, why),
                 // What was begun is ended first, one way or the other: else it could land after its run has failed.

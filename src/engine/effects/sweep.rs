@@ -44,7 +44,7 @@ impl Performer {
         *swept = Some(now);
         drop(swept);
         self.sweep_trees(now);
-        self.sweep_landings(now);
+        self.sweep_landings(|changed| now.millis_since(changed) >= SWEEP_MS);
         let kept_ms = self.parts.keep_refs_ms;
         let expired = git::expired_refs(&self.parts.workspace, before_s(now, kept_ms));
         let (ended, unknown) = match self.sorted(expired.unwrap_or_default()) {
@@ -82,8 +82,13 @@ impl Performer {
         }
     }
 
+    /// Drops at once what is kept of landings that have ended: the disk is full, and this is ours.
+    pub(super) fn free_landings(&self) {
+        self.sweep_landings(|_| true);
+    }
+
     /// What a landing took out of checkouts stays for a day: a late edit in it is named then.
-    fn sweep_landings(&self, now: Timestamp) {
+    fn sweep_landings(&self, is_over: impl Fn(Timestamp) -> bool) {
         let Ok(entries) = std::fs::read_dir(self.parts.state_dir.join(DIRECTORY)) else {
             return;
         };
@@ -94,8 +99,9 @@ impl Performer {
             let changed_ms = changed_ms
                 .and_then(|ms| i64::try_from(ms).ok())
                 .unwrap_or(0);
-            let is_over = now.millis_since(Timestamp::from_millis(changed_ms)) >= SWEEP_MS;
-            if is_over && let Err(error) = end_landing(&entry.path()) {
+            if is_over(Timestamp::from_millis(changed_ms))
+                && let Err(error) = end_landing(&entry.path())
+            {
                 let path = entry.path();
                 tracing::warn!(path = %path.display(), %error, "what is kept of a landing is not removed");
             }
