@@ -5,7 +5,7 @@ use super::http_settings;
 use super::isolation::{self, PushTo};
 use super::keys::{
     CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS, CONFIG_TREES,
-    report_unknown_but,
+    NOTIFY, report_unknown_but,
 };
 use super::open::Root;
 use super::report::Report;
@@ -52,6 +52,9 @@ const ORIGINS: &[&str] = &[
     "metrics.directory",
     "hooks.post_tools",
     "hooks.post_commit",
+    "notify.on_failure",
+    "notify.on_recovery",
+    "notify.on_missed",
     "branch",
     "push",
     "land_wait",
@@ -88,6 +91,7 @@ const EVALUATED: &[&str] = &[
     "threads",
     "metrics",
     "hooks",
+    "notify",
     "branch",
     "push",
     "land_wait",
@@ -393,6 +397,12 @@ impl<'a> Reader<'a, '_> {
             let hooks = settings::hooks(view, report);
             self.config.post_tools_hooks = hooks.post_tools;
             self.config.post_commit_hooks = hooks.post_commit;
+        }
+        for key in NOTIFY {
+            self.at(&format!("notify.{key}"));
+        }
+        if let Some(view) = self.map.get("notify").filter(|view| !view.is_null()) {
+            self.config.notify = settings::notify(view, &mut Vec::new(), report);
         }
     }
 }

@@ -27,6 +27,7 @@ pub(crate) const WORKER_FILE: &[&str] = &[
     "cwd",
     "shell",
     "hooks",
+    "notify",
     "commit",
     "retry",
     "timeout",
@@ -241,6 +242,9 @@ pub(crate) const HOOKS: &[&str] = &["post_tools", "post_commit"];
 /// A hook as a map.
 pub(crate) const HOOK: &[&str] = &["command", "timeout"];
 
+/// The `notify` map of the configuration, a worker or a schedule.
+pub(crate) const NOTIFY: &[&str] = &["on_failure", "on_recovery", "on_missed"];
+
 /// An item of `env` that is a map.
 pub(crate) const ENV: &[&str] = &["name", "credential"];
 
@@ -283,6 +287,7 @@ pub(crate) const SCHEDULE: &[&str] = &[
     "pause_on_failure",
     "expected_within",
     "on_missed",
+    "notify",
     "enabled",
 ];
 
@@ -313,6 +318,7 @@ pub(crate) const CONFIG: &[&str] = &[
     "threads",
     "metrics",
     "hooks",
+    "notify",
     "branch",
     "push",
     "land_wait",

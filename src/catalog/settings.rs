@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::{BACKOFF, ENV, HOOK, HOOKS, RETRY, report_unknown};
+use super::keys::{BACKOFF, ENV, HOOK, HOOKS, NOTIFY, RETRY, report_unknown};
 use super::report::Report;
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
 use super::view::View;
+use crate::model::Notify;
 use crate::model::definition::{HookText, Shell};
 use crate::model::spec::Retry;
 
@@ -74,6 +75,29 @@ fn hook_list<'a>(
             .filter_map(|item| hook(item, key, texts, report))
             .collect(),
         _ => hook(view, key, texts, report).into_iter().collect(),
+    }
+}
+
+/// Reads a `notify` map.
+pub(crate) fn notify<'a>(
+    view: View<'a>,
+    texts: &mut Vec<PendingText<'a>>,
+    report: &mut Report,
+) -> Notify {
+    if !matches!(view.data(), Data::Map(_)) {
+        let expected = "a map with `on_failure`, `on_recovery` or `on_missed`";
+        view.wrong_type("notify", expected, report);
+        return Notify::default();
+    }
+    report_unknown(view, NOTIFY, report);
+    let mut command = |key: &str| {
+        let written = view.get(key).filter(|value| !value.is_null())?;
+        hook(written, key, texts, report)
+    };
+    Notify {
+        on_failure: command("on_failure"),
+        on_recovery: command("on_recovery"),
+        on_missed: command("on_missed"),
     }
 }
 

@@ -33,6 +33,7 @@ const EVALUATED: &[&str] = &[
     "cwd",
     "shell",
     "hooks",
+    "notify",
     "commit",
     "retry",
     "timeout",
@@ -231,6 +232,7 @@ impl Reading<'_> {
             model: part.model.clone(),
             instructions,
             scheduled,
+            notify: part.notify.clone(),
             kept: kept(root),
             skills,
         })

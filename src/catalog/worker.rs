@@ -12,7 +12,7 @@ use super::view::View;
 use super::{Options, identity::Identity, isolation};
 use crate::model::definition::{HookText, Mode, Shell, Unavailable};
 use crate::model::spec::Retry;
-use crate::model::{Config, Place};
+use crate::model::{Config, Notify, Place};
 
 /// Hook names of HQ's state machine: what saving and finishing always do.
 const HOOK_NAMES: [(&str, [&str; 2]); 2] = [
@@ -51,6 +51,7 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) verification: Verification<'a>,
     pub(crate) post_tools: Vec<HookText>,
     pub(crate) post_commit: Vec<HookText>,
+    pub(crate) notify: Notify,
     pub(crate) commit_message: Option<String>,
     pub(crate) retry: Setting,
     pub(crate) timeout_ms: Option<u64>,
@@ -113,6 +114,7 @@ pub(crate) fn read<'a>(
             .unwrap_or_default(),
         post_tools: around.config.post_tools_hooks.clone(),
         post_commit: around.config.post_commit_hooks.clone(),
+        notify: Notify::default(),
         commit_message: None,
         retry: retry(own("retry"), execution, state_machine, report),
         timeout_ms: own("timeout").and_then(|view| view.millis("timeout", report)),
@@ -150,6 +152,9 @@ fn add_texts<'a>(root: View<'a>, part: &mut WorkerPart<'a>, report: &mut Report)
         part.post_tools.extend(hooks.post_tools);
         part.post_commit.extend(hooks.post_commit);
         part.texts.extend(hooks.texts);
+    }
+    if let Some(view) = written(root, "notify") {
+        part.notify = settings::notify(view, &mut part.texts, report);
     }
     if let Some(view) = written(root, "commit")
         && let Some((message, text)) = commit_message(view, report)

@@ -342,6 +342,7 @@ impl Control for Fake {
             next_due: None,
             overdue: Vec::new(),
             failing: Vec::new(),
+            undelivered: Vec::new(),
             kept_commits: 0,
             kept: Vec::new(),
             trees: None,

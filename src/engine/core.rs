@@ -28,6 +28,7 @@ mod in_force;
 mod in_hand;
 mod ledger;
 mod manual;
+mod notices;
 mod occurrences;
 mod requests;
 mod schedules;
@@ -49,6 +50,7 @@ const SEAL_BACKLOG: usize = 512;
 
 pub(crate) use admission::Orphans;
 use alarm::Alarms;
+pub(crate) use notices::Board;
 use schedules::Schedules;
 
 /// What the core loop is built from.
@@ -67,6 +69,8 @@ pub(super) struct CoreParts {
     pub prepares: Arc<dyn Prepares>,
     /// What the store remembers of schedules.
     pub schedules: Known,
+    /// What the store has to be told.
+    pub board: Board,
     /// Who this engine is.
     pub admission: Admission,
     /// How many runs may be active.
@@ -120,6 +124,8 @@ pub(super) struct Core {
     /// Waiting runs whose time has not come.
     early: BTreeSet<(Timestamp, RunId)>,
     alarms: Alarms,
+    /// What is to be told.
+    board: Board,
     /// How many due times are being made into runs.
     preparing: usize,
     admission: Admission,
@@ -152,6 +158,7 @@ impl Core {
             schedules: Schedules::remembering(parts.schedules),
             early: BTreeSet::new(),
             alarms: Alarms::default(),
+            board: parts.board,
             preparing: 0,
             admission: parts.admission,
             starts_queued: parts.starts_queued,
@@ -212,7 +219,7 @@ impl Core {
                 } => {
                     self.on_looked(&mut turn, &schedule, own, look);
                 }
-                Delivery::Told { schedule, told } => self.on_told(&mut turn, &schedule, told),
+                Delivery::Told { subject, told } => self.on_told(&mut turn, &subject, told),
             }
         }
         for envelope in mail.requests {
@@ -221,6 +228,7 @@ impl Core {
         self.on_time(&mut turn);
         self.schedules_on_time(&mut turn);
         self.alarms_on_time(&mut turn);
+        self.notices_on_time();
         self.admit(&mut turn);
         if let Err(error) = self.commit(&mut turn) {
             for (envelope, _) in turn.answers {
@@ -234,7 +242,8 @@ impl Core {
         for (schedule, occurrence) in turn.due {
             self.pool.prepare(&schedule, occurrence);
         }
-        self.tell_missed();
+        self.show_agenda();
+        self.tell();
         self.lull();
         self.give_back_memory();
         self.seal();
@@ -323,6 +332,7 @@ impl Core {
         }
         if has_ended && let Some(outcome) = live.run.outcome().cloned() {
             let spec = Arc::clone(&live.spec);
+            self.notice_end(turn, &spec, &outcome);
             self.scheduled_run_ended(turn, &spec, &outcome);
         }
     }

@@ -171,7 +171,14 @@ pub fn load_thoroughly(workspace: &Path, environment: &BTreeMap<String, String>)
         ("hooks.post_commit", &catalog.config.post_commit_hooks),
     ];
     let mut found = Vec::new();
-    for (key, hooks) in own {
+    let notify = &catalog.config.notify;
+    let told = [
+        ("notify.on_failure", &notify.on_failure),
+        ("notify.on_recovery", &notify.on_recovery),
+        ("notify.on_missed", &notify.on_missed),
+    ];
+    let own = own.into_iter().map(|(key, hooks)| (key, hooks.as_slice()));
+    for (key, hooks) in own.chain(told.map(|(key, hook)| (key, hook.as_slice()))) {
         let place = config_place(&catalog.config, key);
         let broken = |hook: &HookText| syntax::hook_problem(&syntax, &hook.command, place.clone());
         found.extend(hooks.iter().filter_map(broken));

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::desk::Look;
 use super::request::{Envelope, Submission};
+use super::work::Told;
 use crate::machine::Event;
-use crate::model::schedule::Told;
 use crate::model::{Diagnostic, Kind, RunId};
 
 /// Most requests that may wait for the loop; beyond, the engine is busy.
@@ -41,12 +41,12 @@ pub(super) enum Delivery {
         /// What was seen, or why nothing can be.
         look: Result<Look, String>,
     },
-    /// The `on_missed` command of a schedule has ended, or was stopped.
+    /// The command of a notice has ended, or was stopped.
     Told {
-        /// The schedule.
-        schedule: String,
-        /// How.
-        told: Option<Told>,
+        /// Whose notice it is.
+        subject: String,
+        /// How it ended.
+        told: Told,
     },
     /// Thread and metrics files written before the request are durable.
     Sealed,

@@ -55,7 +55,7 @@ use crate::store::{OpenOptions, SledStore, Store, StoreError, identity};
 
 use at_end::AtEnd;
 use control::EngineControl;
-use core::{Core, CoreParts};
+use core::{Board, Core, CoreParts};
 use definitions::Definitions;
 use desk::{Desk, Prepares};
 use effects::{EffectParts, Performer, notes};
@@ -256,6 +256,25 @@ struct Parts {
 }
 
 impl Parts {
+    fn performer(&self, config: &Config, owner: &str, view: &Arc<View>) -> Performer {
+        Performer::new(EffectParts {
+            workspace: self.workspace.clone(),
+            state_dir: self.options.state_dir.clone(),
+            environment: self.options.environment.clone(),
+            owner: owner.to_owned(),
+            grace_ms: config.grace_ms,
+            output_bytes_max: config.output_bytes_max,
+            metrics_dir: config.metrics_dir.clone(),
+            trees: self.trees(),
+            tree_limits: trees::limits(config),
+            keep_refs_ms: config.keep_refs_ms,
+            clock: Arc::clone(&self.clock),
+            view: Arc::clone(view),
+            store: Arc::clone(&self.store),
+            definitions: Arc::clone(&self.definitions),
+        })
+    }
+
     fn start(self, hold: Hold) -> Result<Engine, Diagnostic> {
         let config = self.definitions.current().config.clone();
         let broken = |error: StoreError| store_diagnostic(&error);
@@ -263,21 +282,7 @@ impl Parts {
         let newest = self.store.newest().map_err(broken)?;
         let (view, inbox) = (Arc::new(View::default()), Arc::new(Inbox::default()));
         let owner = format!("engine {fence} pid {}", std::process::id());
-        let performer = Arc::new(Performer::new(EffectParts {
-            workspace: self.workspace.clone(),
-            state_dir: self.options.state_dir.clone(),
-            environment: self.options.environment.clone(),
-            owner: owner.clone(),
-            grace_ms: config.grace_ms,
-            output_bytes_max: config.output_bytes_max,
-            metrics_dir: config.metrics_dir.clone(),
-            trees: self.trees(),
-            tree_limits: trees::limits(&config),
-            keep_refs_ms: config.keep_refs_ms,
-            clock: Arc::clone(&self.clock),
-            view: Arc::clone(&view),
-            store: Arc::clone(&self.store),
-        }));
+        let performer = Arc::new(self.performer(&config, &owner, &view));
         let effects = Arc::clone(&performer) as Arc<dyn work::Effects>;
         let desk = Arc::new(Desk {
             store: Arc::clone(&self.store),
@@ -298,6 +303,7 @@ impl Parts {
             effects: Arc::clone(&effects),
             prepares: Arc::clone(&desk) as Arc<dyn Prepares>,
             schedules: self.remembered_schedules(&catalog).map_err(broken)?,
+            board: Board::remembered(self.store.as_ref(), self.clock.now()).map_err(broken)?,
             admission: Admission { owner, fence },
             parallel_max: parallel_max(&config),
             waiting_max: config.queue_max,

@@ -7,9 +7,9 @@ use std::thread::JoinHandle;
 
 use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox};
-use super::work::{Alarm, Effects, Work, not_performed};
+use super::work::{Effects, Telling, Told, Work, not_performed};
 use crate::machine::Event;
-use crate::model::schedule::{Occurrence, Schedule, Told};
+use crate::model::schedule::{Occurrence, Schedule};
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::process::give_back_memory;
 
@@ -31,7 +31,7 @@ enum Item {
     Perform(Box<Work>),
     Prepare(Arc<Schedule>, Occurrence),
     Look(Arc<Schedule>, Glance),
-    Tell(Box<Alarm>),
+    Tell(Box<Telling>),
     Seal,
     GiveBackMemory,
 }
@@ -92,9 +92,9 @@ impl Pool {
         self.push(Item::Look(Arc::clone(schedule), glance));
     }
 
-    /// Has the `on_missed` command of a schedule run.
-    pub(super) fn tell_missed(&mut self, alarm: Alarm) {
-        self.push(Item::Tell(Box::new(alarm)));
+    /// Has a notice told.
+    pub(super) fn tell(&mut self, telling: Telling) {
+        self.push(Item::Tell(Box::new(telling)));
     }
 
     /// Forgets what was kept for a run that is not accepted.
@@ -181,8 +181,8 @@ impl Shared {
                     self.look(&schedule, &glance);
                     continue;
                 }
-                Item::Tell(alarm) => {
-                    self.tell_missed(&alarm);
+                Item::Tell(telling) => {
+                    self.tell(&telling);
                     continue;
                 }
                 Item::GiveBackMemory => {
@@ -231,15 +231,15 @@ impl Shared {
         });
     }
 
-    fn tell_missed(&self, alarm: &Alarm) {
-        let schedule = alarm.schedule.id.to_string();
-        let told = catch_unwind(AssertUnwindSafe(|| self.effects.tell_missed(alarm)));
+    fn tell(&self, telling: &Telling) {
+        let subject = telling.notices.subject();
+        let told = catch_unwind(AssertUnwindSafe(|| self.effects.tell(telling)));
         let told = told.unwrap_or_else(|panic| {
             let message = describe_panic(panic.as_ref());
-            tracing::error!(schedule, message, "`on_missed` panicked");
-            Some(not_told(alarm, message))
+            tracing::error!(subject, message, "telling a notice panicked");
+            Told::Failed(message)
         });
-        self.inbox.deliver(Delivery::Told { schedule, told });
+        self.inbox.deliver(Delivery::Told { subject, told });
     }
 
     fn perform(&self, work: &Work) -> Event {
@@ -269,23 +269,14 @@ impl Shared {
                     own: glance.own,
                     look: Err(message.to_owned()),
                 },
-                Item::Tell(alarm) => Delivery::Told {
-                    schedule: alarm.schedule.id.to_string(),
-                    told: Some(not_told(&alarm, message.to_owned())),
+                Item::Tell(telling) => Delivery::Told {
+                    subject: telling.notices.subject(),
+                    told: Told::Failed(message.to_owned()),
                 },
                 Item::Seal => Delivery::Sealed,
                 Item::GiveBackMemory => continue,
             });
         }
-    }
-}
-
-/// The command could not even be tried.
-fn not_told(alarm: &Alarm, message: String) -> Told {
-    Told {
-        at: alarm.missed.at,
-        succeeded: false,
-        message: Some(message),
     }
 }
 

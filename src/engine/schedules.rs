@@ -186,7 +186,6 @@ fn view_of(
         failures: present.failures,
         expected_by: expected.map(|expected| expected.by),
         overdue: expected.is_some_and(|expected| expected.is_missed(now)),
-        told: present.missed.and_then(|missed| missed.told),
         kept: None,
         held: None,
         restored: present.restored.map(|restored| *restored),

@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 
 use super::control::{EngineControl, to_u32};
-use super::{Host, schedules, trees};
+use super::schedules::{self, OVERDUE_SHOWN_MAX};
+use super::{Host, store_diagnostic, trees};
 use crate::model::{Diagnostic, Severity};
-use crate::protocol::{RunSummary, Status};
+use crate::protocol::{RunSummary, Status, UndeliveredView};
 
 /// How many active runs `status` lists.
 const ACTIVE_SHOWN_MAX: usize = 200;
@@ -61,6 +62,7 @@ impl EngineControl {
             next_due: agenda.next,
             overdue: agenda.overdue,
             failing: agenda.failing,
+            undelivered: self.undelivered()?,
             kept_commits,
             kept,
             trees: Some(trees::view(
@@ -72,6 +74,16 @@ impl EngineControl {
             syncs: counters.syncs,
             commits: counters.commits,
         })
+    }
+
+    fn undelivered(&self) -> Result<Vec<UndeliveredView>, Diagnostic> {
+        let mut shown = Vec::new();
+        let read = self.store.notices(&mut |notices| {
+            let view = notices.ok().as_ref().and_then(UndeliveredView::of);
+            shown.extend(view.filter(|_| shown.len() < OVERDUE_SHOWN_MAX));
+        });
+        read.map_err(|error| store_diagnostic(&error))?;
+        Ok(shown)
     }
 
     /// How many of the newest runs have a commit that is on no branch, and the newest of them.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::machine::{Action, Entry, Event, Run};
 use crate::model::outcome::{Failure, Step};
-use crate::model::schedule::{Missed, Pause, Schedule, SlotRow, Told};
-use crate::model::{RunId, RunSpec, Timestamp};
+use crate::model::schedule::{Pause, Schedule, SlotRow};
+use crate::model::{Notices, RunId, RunSpec, Timestamp};
 use crate::process::StopHandle;
 
 /// One action with everything that it needs.
@@ -37,23 +37,41 @@ impl Work {
     }
 }
 
-/// A schedule that has not succeeded in time, with everything that its `on_missed` command is told.
+/// A notice to be told, the first that waits, with everything that its command is told.
 #[derive(Clone)]
-pub(super) struct Alarm {
+pub(super) struct Telling {
+    /// What waits.
+    pub notices: Notices,
+    /// What is known of its schedule; absent: there is none, or none in force.
+    pub schedule: Option<OfSchedule>,
+    /// Ends the command from outside.
+    pub stop: StopHandle,
+}
+
+/// What is known of a schedule of which something is told.
+#[derive(Clone)]
+pub(super) struct OfSchedule {
     /// Its definition.
-    pub schedule: Arc<Schedule>,
-    /// By when it was to have succeeded.
-    pub missed: Missed,
-    /// When it last did.
+    pub definition: Arc<Schedule>,
+    /// When it last succeeded.
     pub succeeded_at: Option<Timestamp>,
-    /// Failures since then.
-    pub failures: u32,
     /// Why nothing is due.
     pub pause: Option<Pause>,
     /// The newest row of its ledger.
     pub newest: Option<SlotRow>,
-    /// Ends the command from outside.
-    pub stop: StopHandle,
+}
+
+/// What became of a notice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Told {
+    /// Its command exited with 0.
+    Delivered,
+    /// No command is named for it.
+    Unwanted,
+    /// Its command was stopped before it had an end.
+    Stopped,
+    /// Its command failed: how, and the last that it said.
+    Failed(String),
 }
 
 /// Performs actions; called on many threads at once, bounded in time and bytes.
@@ -63,8 +81,8 @@ pub(super) trait Effects: Send + Sync {
     /// Tries once to land the commit that was kept of a run that has ended; what is in the way is a
     /// `LandingWaiting`.
     fn land_kept(&self, work: &Work, oid: &str, parent: Option<&str>) -> Result<Event, Failure>;
-    /// Runs the `on_missed` command of a schedule to its end; `None`: it was stopped before it had one.
-    fn tell_missed(&self, alarm: &Alarm) -> Option<Told>;
+    /// Tells a notice: runs its command to its end.
+    fn tell(&self, telling: &Telling) -> Told;
     /// Makes thread and metrics files durable as they are now.
     fn sync_files(&self);
     /// Writes out what is held back of a run's log, for somebody who reads the file.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::definition::HookText;
 use super::isolation::{BranchChoice, TreeLimits};
 use super::mcp_settings::McpSettings;
+use super::notice::Notify;
 use super::skill_roots::SkillRoots;
 
 /// Name of the configuration file at the workspace's root.
@@ -33,6 +34,9 @@ pub struct Config {
     pub post_tools_hooks: Vec<HookText>,
     /// Hooks of every run's commit.
     pub post_commit_hooks: Vec<HookText>,
+    /// Commands that are told how runs went.
+    #[serde(default)]
+    pub notify: Notify,
     /// Limit of one attempt where the skill has none, in milliseconds.
     pub timeout_ms: u64,
     /// Time between TERM and KILL in milliseconds.
@@ -89,6 +93,7 @@ impl Default for Config {
             metrics_dir: "workspace/metrics".to_owned(),
             post_tools_hooks: Vec::new(),
             post_commit_hooks: Vec::new(),
+            notify: Notify::default(),
             timeout_ms: 3_600_000,
             grace_ms: 5_000,
             drain_grace_ms: 60_000,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::SkillRef;
 use super::isolation::{BranchChoice, Isolation, LocalEntry};
+use super::notice::Notify;
 use super::problem::Place;
 use super::spec::{OnCrash, OutputKind, Retry};
 
@@ -48,6 +49,9 @@ pub struct Worker {
     pub instructions: Option<String>,
     /// Whether a schedule is declared.
     pub scheduled: bool,
+    /// Commands that are told how its runs went.
+    #[serde(default)]
+    pub notify: Notify,
     /// Keys that are kept and not evaluated.
     pub kept: serde_json::Map<String, serde_json::Value>,
     /// Skills in the order of the definition.

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use alarm::{FAILURES_IN_A_ROW, Missed, Restored, Told};
+pub use alarm::{FAILURES_IN_A_ROW, Missed, Restored};
 pub use reason::{REASON_BYTES_MAX, cut, json_bytes};
 pub use trigger::{AfterWhen, Dst, Fold, Gap, Trigger};
 
-use super::definition::HookText;
 use super::ids::{RunId, SkillRef};
+use super::notice::Notify;
 use super::problem::Place;
 use super::time::Timestamp;
 
@@ -68,8 +68,8 @@ pub struct Policy {
     pub pause_on_failure: Option<u32>,
     /// Milliseconds after a due time within which it is to succeed; absent: until an hour after the next one.
     pub expected_within_ms: Option<u64>,
-    /// Command that is told when it has not.
-    pub on_missed: Option<HookText>,
+    /// Commands that are told how it goes.
+    pub notify: Notify,
 }
 
 impl Default for Policy {
@@ -85,7 +85,7 @@ impl Default for Policy {
             max_actions: None,
             pause_on_failure: None,
             expected_within_ms: None,
-            on_missed: None,
+            notify: Notify::default(),
         }
     }
 }

@@ -26,7 +26,7 @@ pub use runs::{AttemptView, RunDetail, RunSummary};
 pub use schedules::{
     BackfillQuery, BackfillSlot, FailingView, LastFire, NextDue, OverdueView, PauseRequest,
     PauseView, PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView,
-    SlotsQuery, TriggerRequest, WaitingEvent,
+    SlotsQuery, TriggerRequest, UndeliveredView, WaitingEvent,
 };
 pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
 pub use unique::Unique;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::runs::RunSummary;
-use super::schedules::{FailingView, NextDue, OverdueView};
+use super::schedules::{FailingView, NextDue, OverdueView, UndeliveredView};
 use crate::model::problem::Problem;
 use crate::model::{RunId, ThreadId, Timestamp};
 
@@ -155,6 +155,9 @@ pub struct Status {
     /// Schedules whose last run did not succeed, by id, bounded.
     #[serde(default)]
     pub failing: Vec<FailingView>,
+    /// Notices that could not be delivered yet, bounded.
+    #[serde(default)]
+    pub undelivered: Vec<UndeliveredView>,
     /// How many of the newest 2,000 runs have a commit that is kept and on no branch.
     #[serde(default)]
     pub kept_commits: u32,

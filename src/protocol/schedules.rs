@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::SchedulePlan;
-use crate::model::schedule::{Fate, Overlap, Restored, ScheduleState, SlotRow, Told};
-use crate::model::{RunId, Timestamp};
+use crate::model::schedule::{Fate, Overlap, Restored, ScheduleState, SlotRow};
+use crate::model::{Notices, RunId, Timestamp};
 
 /// A schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -45,8 +45,6 @@ pub struct ScheduleView {
     /// Whether it has not succeeded by then.
     #[serde(default)]
     pub overdue: bool,
-    /// How its `on_missed` command ended in this episode; absent: none ran to its end.
-    pub told: Option<Told>,
     /// The error for which it is kept as it was before; absent: it is as its file says it.
     pub kept: Option<String>,
     /// Why no schedule is fired at all; absent: schedules are.
@@ -128,6 +126,44 @@ impl FailingView {
             failures: state.failures,
             run: state.last.map(|(_, run)| run),
             paused: state.pause.is_some(),
+        })
+    }
+}
+
+/// A notice that could not be delivered yet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct UndeliveredView {
+    /// The schedule; absent: of runs without one.
+    pub schedule: Option<String>,
+    /// The skill.
+    pub skill: String,
+    /// `RunFailed`, `RunRecovered`, `ScheduleMissed` or `SchedulePaused`.
+    pub event: String,
+    /// When that happened.
+    pub at: Timestamp,
+    /// The run by which it happened.
+    pub run: Option<RunId>,
+    /// How often its command has failed.
+    pub tries: u32,
+    /// When it is tried again, by a daemon.
+    pub next_try: Option<Timestamp>,
+    /// How the last try ended.
+    pub message: Option<String>,
+}
+
+impl UndeliveredView {
+    /// What is told of notices whose first has been tried in vain.
+    pub fn of(notices: &Notices) -> Option<UndeliveredView> {
+        let first = notices.waiting.first().filter(|_| notices.tries > 0)?;
+        Some(UndeliveredView {
+            schedule: notices.schedule.clone(),
+            skill: notices.skill.to_string(),
+            event: first.news.event().to_owned(),
+            at: first.at,
+            run: first.run,
+            tries: notices.tries,
+            next_try: notices.next_try,
+            message: notices.why.clone(),
         })
     }
 }

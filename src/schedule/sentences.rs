@@ -236,7 +236,7 @@ fn expected(policy: &Policy, timed: bool) -> String {
 }
 
 fn on_missed(policy: &Policy) -> Option<String> {
-    let hook = policy.on_missed.as_ref()?;
+    let hook = policy.notify.on_missed.as_ref()?;
     Some(format!("When it is overdue, `{}` is told.", hook.command))
 }
 

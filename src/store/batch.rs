@@ -126,6 +126,17 @@ impl Plan {
             Write::DropSlot { schedule, from } => {
                 self.rows.insert(keys::slot(schedule, *from), None);
             }
+            Write::Notices(notices) if notices.is_over() => {
+                self.rows.insert(keys::notices(&notices.subject()), None);
+            }
+            Write::Notices(notices) => {
+                self.put(
+                    table,
+                    keys::notices(&notices.subject()),
+                    None,
+                    notices.as_ref(),
+                )?;
+            }
         }
         Ok(())
     }

@@ -92,6 +92,12 @@ macro_rules! store_over_keyed {
             ) -> Result<(), crate::store::StoreError> {
                 self.0.slots(schedule, before, callback)
             }
+            fn notices(
+                &self,
+                callback: &mut dyn FnMut(Result<crate::model::Notices, crate::store::Unreadable>),
+            ) -> Result<(), crate::store::StoreError> {
+                self.0.notices(callback)
+            }
             fn counters(&self) -> crate::store::StoreCounters {
                 self.0.counters()
             }

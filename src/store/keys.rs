@@ -19,6 +19,8 @@ pub(super) const ACTIVE: u8 = b'a';
 pub(super) const DONE: u8 = b'd';
 /// Idempotency keys.
 pub(super) const KEY: u8 = b'k';
+/// What is to be told of schedules and skills.
+pub(super) const NOTICES: u8 = b'n';
 /// Specifications and journals.
 pub(super) const RUN: u8 = b'r';
 /// What is remembered of schedules.
@@ -114,6 +116,13 @@ pub(super) fn schedule(id: &str) -> Vec<u8> {
     key
 }
 
+/// The key of what is to be told of a schedule or a skill.
+pub(super) fn notices(subject: &str) -> Vec<u8> {
+    let mut key = vec![NOTICES];
+    key.extend_from_slice(subject.as_bytes());
+    key
+}
+
 /// The key of a row of the ledger, by its first due time; ids hold no NUL.
 pub(super) fn slot(schedule: &str, from: Timestamp) -> Vec<u8> {
     let mut key = of_ledger(schedule);
@@ -167,6 +176,8 @@ pub(super) enum Kind {
     Schedule,
     /// A row of the ledger, by its first due time.
     Slot(Timestamp),
+    /// What is to be told of a schedule or a skill.
+    Notices,
 }
 
 impl Kind {
@@ -181,6 +192,7 @@ impl Kind {
             (&KEY, 21) => Some(Kind::Key),
             (&RUN, 18) if key[17] == SPEC => run_of(key).map(Kind::Spec),
             (&SCHEDULE, 2..) => Some(Kind::Schedule),
+            (&NOTICES, 2..) => Some(Kind::Notices),
             (&SLOT, 10..) => slot_of(key).map(|(_, from)| Kind::Slot(from)),
             (&RUN, 22) if key[17] == ENTRIES => run_of(key).map(Kind::Entries),
             _ => None,
@@ -200,6 +212,7 @@ impl std::fmt::Display for Kind {
             Kind::Spec(run) => write!(f, "the specification of run {run}"),
             Kind::Entries(run) => write!(f, "the journal of run {run}"),
             Kind::Schedule => f.write_str("the state of a schedule"),
+            Kind::Notices => f.write_str("the notices of a schedule or a skill"),
             Kind::Slot(from) => write!(f, "the due time {}", from.rfc3339()),
         }
     }

@@ -8,8 +8,8 @@ use super::batch::after;
 use super::keyed::{Keyed, Row, Table, decode};
 use super::keys::{self, KeyRange};
 use super::{StoreError, Unreadable};
-use crate::model::Timestamp;
 use crate::model::schedule::{ScheduleState, SlotRow};
+use crate::model::{Notices, Timestamp};
 
 /// Records that are read at once while nothing may be written.
 const SCAN_ROWS: usize = 256;
@@ -29,6 +29,23 @@ impl<T: Table> Keyed<T> {
             for row in &rows {
                 let id = String::from_utf8_lossy(&row.0[1..]);
                 callback(&id, self.lenient(row, None)?);
+            }
+        }
+    }
+
+    pub(super) fn notices(
+        &self,
+        callback: &mut dyn FnMut(Result<Notices, Unreadable>),
+    ) -> Result<(), StoreError> {
+        let mut range = KeyRange::kind(keys::NOTICES);
+        loop {
+            let rows = self.table().scan(&range, false, SCAN_ROWS)?;
+            let Some((last, _)) = rows.last() else {
+                return Ok(());
+            };
+            range.from = after(last);
+            for row in &rows {
+                callback(self.lenient(row, None)?);
             }
         }
     }

@@ -49,7 +49,7 @@ use std::sync::Arc;
 
 use crate::machine::Entry;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{RunId, RunSpec, Timestamp};
+use crate::model::{Notices, RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
 
 pub use files::{Durability, FileError, write_atomically};
@@ -109,6 +109,8 @@ pub enum Write {
         /// Its first due time.
         from: Timestamp,
     },
+    /// What is to be told of a schedule or a skill; once it is over, nothing is remembered.
+    Notices(Box<Notices>),
 }
 
 /// What is committed at once, or not at all.
@@ -246,6 +248,12 @@ pub trait Store: Send + Sync {
         schedule: &str,
         before: Option<Timestamp>,
         callback: &mut dyn FnMut(Result<SlotRow, Unreadable>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+    /// What is to be told of every schedule and skill; a record that cannot be read is told as such and stops
+    /// nothing.
+    fn notices(
+        &self,
+        callback: &mut dyn FnMut(Result<Notices, Unreadable>),
     ) -> Result<(), StoreError>;
     /// Counters since the store was opened.
     fn counters(&self) -> StoreCounters;

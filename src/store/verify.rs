@@ -15,6 +15,7 @@ use super::record::{self, Body};
 use super::sled_table::from_file;
 use super::witness::Said;
 use crate::machine::{Entry, Run};
+use crate::model::Notices;
 use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{RunId, RunSpec};
 use crate::protocol::RunSummary;
@@ -190,6 +191,9 @@ impl Walk {
             Kind::Schedule => {
                 self.report.schedules += 1;
                 self.parse::<ScheduleState>(table, key, value, None)?;
+            }
+            Kind::Notices => {
+                self.parse::<Notices>(table, key, value, None)?;
             }
             Kind::Slot(from) => {
                 self.report.slots += 1;

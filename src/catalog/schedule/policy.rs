@@ -9,7 +9,7 @@ use crate::catalog::texts::PendingText;
 use crate::catalog::tree::Data;
 use crate::catalog::view::View;
 use crate::model::schedule::{CatchUp, CatchUpMode, Overlap, Policy, Trigger};
-use crate::model::{Timestamp, Zone};
+use crate::model::{Notify, Timestamp, Zone};
 
 /// How often a schedule may run in all, and how many failures it may wait for.
 const COUNT_MAX: u64 = 1_000_000_000;
@@ -47,13 +47,28 @@ pub(super) fn read<'a>(
         max_actions: count("max_actions", report),
         pause_on_failure: pause_on_failure(map, report),
         expected_within_ms: millis(map, "expected_within", report),
-        on_missed: written(map, "on_missed")
-            .and_then(|view| settings::hook(view, "on_missed", texts, report)),
+        notify: notify(map, texts, report),
         ..Policy::default()
     };
     blackout(map, blocked_hours, &mut policy, report);
     bounds(map, zone, &mut policy, report);
     policy
+}
+
+/// `on_missed` stands beside `notify` or in it.
+fn notify<'a>(map: View<'a>, texts: &mut Vec<PendingText<'a>>, report: &mut Report) -> Notify {
+    let mut notify = written(map, "notify")
+        .map(|view| settings::notify(view, texts, report))
+        .unwrap_or_default();
+    let Some(view) = written(map, "on_missed") else {
+        return notify;
+    };
+    if notify.on_missed.is_some() {
+        let message = "`on_missed` and `notify` both name the command that is told".to_owned();
+        contradiction(view, message, "keep the one in `notify`", report);
+    }
+    notify.on_missed = settings::hook(view, "on_missed", texts, report);
+    notify
 }
 
 fn millis(map: View<'_>, key: &str, report: &mut Report) -> Option<u64> {

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::isolation::{Trees, branch, push};
 use super::schedule::hours;
-use super::shared::{Hooks, anything, duration};
+use super::shared::{Hooks, Notify, anything, duration};
 
 /// The engine's configuration.
 #[derive(Debug, Clone, JsonSchema)]
@@ -24,6 +24,8 @@ pub struct ConfigFile {
     pub metrics: Option<Directory>,
     /// Commands that are told about runs, before those of workers and skills.
     pub hooks: Option<Hooks>,
+    /// Commands that are told how runs went.
+    pub notify: Option<Notify>,
     /// The branch that results land on where neither skill nor worker names one.
     #[schemars(schema_with = "branch")]
     pub branch: Option<String>,

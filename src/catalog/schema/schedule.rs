@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::shared::{Hook, duration, text, texts};
+use super::shared::{Hook, Notify, duration, hook, text, texts};
 
 /// When a skill is due, and what becomes of its due times. Exactly one of `cron`, `every`, `at`, `after`,
 /// `watch` and `on_commit` says when.
@@ -90,8 +90,10 @@ pub struct ScheduleMap {
     #[schemars(schema_with = "duration")]
     pub expected_within: Option<String>,
     /// Command that is told when it has not.
-    #[schemars(schema_with = "on_missed")]
+    #[schemars(schema_with = "hook")]
     pub on_missed: Option<Hook>,
+    /// Commands that are told how it goes, instead of the worker's and the configuration's.
+    pub notify: Option<Notify>,
     /// `false` switches it off.
     pub enabled: Option<bool>,
 }
@@ -202,11 +204,6 @@ fn catch_up(generator: &mut SchemaGenerator) -> Schema {
     let map = generator.subschema_for::<CatchUpMap>();
     let mode = catch_up_mode(generator);
     json_schema!({"anyOf": [map, mode]})
-}
-
-fn on_missed(generator: &mut SchemaGenerator) -> Schema {
-    let map = generator.subschema_for::<Hook>();
-    json_schema!({"anyOf": [map, {"type": ["string", "null"]}]})
 }
 
 fn inputs(_: &mut SchemaGenerator) -> Schema {

@@ -84,6 +84,27 @@ pub struct Hooks {
     pub post_commit: Option<Vec<Hook>>,
 }
 
+/// Commands that are told how runs went; the event is JSON on their standard input.
+#[derive(Debug, Clone, JsonSchema)]
+#[expect(clippy::struct_field_names, reason = "keys as they are written")]
+pub struct Notify {
+    /// A run did not succeed, the first of a streak, or a schedule paused itself.
+    #[schemars(schema_with = "hook")]
+    pub on_failure: Option<Hook>,
+    /// A run succeeded after such a streak.
+    #[schemars(schema_with = "hook")]
+    pub on_recovery: Option<Hook>,
+    /// A schedule has not succeeded in time.
+    #[schemars(schema_with = "hook")]
+    pub on_missed: Option<Hook>,
+}
+
+/// One hook: a command, or a map.
+pub(super) fn hook(generator: &mut SchemaGenerator) -> Schema {
+    let map = generator.subschema_for::<Hook>();
+    json_schema!({"anyOf": [map, {"type": ["string", "null"]}]})
+}
+
 /// A hook with its limit.
 #[derive(Debug, Clone, JsonSchema)]
 pub struct Hook {

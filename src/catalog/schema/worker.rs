@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use super::isolation::{branch, isolation, local, push};
 use super::schedule::schedules;
 use super::shared::{
-    Commit, Env, Hooks, Retry, anything, duration, env, text, texts, verification,
+    Commit, Env, Hooks, Notify, Retry, anything, duration, env, text, texts, verification,
 };
 use super::skill::SkillKeys;
 use crate::model::definition::Shell;
@@ -74,6 +74,8 @@ pub struct WorkerFile {
     pub shell: Option<Shell>,
     /// Commands that are told about runs, before each skill's own.
     pub hooks: Option<Hooks>,
+    /// Commands that are told how its runs went, instead of the configuration's.
+    pub notify: Option<Notify>,
     /// Commits of its skills.
     pub commit: Option<Commit>,
     /// Attempts of its skills.

@@ -260,7 +260,7 @@ fn policies_have_defaults_and_are_read() {
     assert_eq!(policy.max_actions, Some(10));
     assert_eq!(policy.pause_on_failure, Some(3));
     assert_eq!(policy.expected_within_ms, Some(1_800_000));
-    let told = policy.on_missed.as_ref().expect("a command");
+    let told = policy.notify.on_missed.as_ref().expect("a command");
     assert_eq!((told.command.as_str(), told.timeout_ms), ("./tell", 5_000));
 
     let of = |rest: &str| only(&format!("schedule: {{every: 5m, {rest}}}")).policy;
@@ -270,6 +270,7 @@ fn policies_have_defaults_and_are_read() {
     assert_eq!(of("blocked_hours: 3-4").blocked_hours, [3, 4]);
     assert_eq!(
         of("on_missed: ./tell")
+            .notify
             .on_missed
             .as_ref()
             .map(|told| told.timeout_ms),

@@ -237,3 +237,33 @@ fn bad_settings_reject_with_place_and_remedy() {
         );
     }
 }
+
+#[test]
+fn notify_names_commands_and_nothing_else() {
+    let worker = |notify: &str| {
+        format!(
+            "worker: {{id: w}}\nnotify: {notify}\nskills: [{{id: a, description: d, run: date}}]\n"
+        )
+    };
+    let catalog = Workspace::of_worker(&worker(
+        "{on_failure: ./tell, on_recovery: {command: b, timeout: 5s}}",
+    ))
+    .load();
+    assert!(codes(&catalog).is_empty(), "{}", show(&catalog.problems));
+    let notify = &catalog.workers[0].notify;
+    assert_eq!(notify.on_failure.as_ref().unwrap().command, "./tell");
+    assert_eq!(notify.on_recovery.as_ref().unwrap().timeout_ms, 5_000);
+    assert_eq!(notify.on_missed, None);
+    let expected = "`on_failure`";
+    check_worker(&worker("./tell"), ("wrong-type", ERROR, 2, 9, expected));
+    check_worker(
+        &worker("{on_failure: [a]}"),
+        ("wrong-type", ERROR, 2, 22, "a command"),
+    );
+    check_worker(
+        &worker("{on_faliure: a}"),
+        ("key-misspelled", WARNING, 2, 10, expected),
+    );
+    let twice = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, schedule: {every: 5m, on_missed: a, notify: {on_missed: b}}}\n";
+    check_worker(twice, ("schedule-policy", ERROR, 3, 62, "`notify`"));
+}

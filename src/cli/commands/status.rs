@@ -9,8 +9,8 @@ use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::duration::show_millis;
-use crate::model::{Diagnostic, RunId};
-use crate::protocol::{FailingView, Status, TreesView};
+use crate::model::{Diagnostic, RunId, Zone};
+use crate::protocol::{FailingView, Status, TreesView, UndeliveredView};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -109,6 +109,10 @@ fn print_alarms(out: &mut Stream<'_>, status: &Status) {
         let text = told_of_failures(failing);
         out.prose(Line::of(BAD, format!("{:<10} ", "failing")).text(text), 11);
     }
+    for undelivered in &status.undelivered {
+        let text = told_of_notice(undelivered, times::zone(&status.timezone));
+        out.prose(Line::of(BAD, format!("{:<10} ", "notice")).text(text), 11);
+    }
 }
 
 /// How often in a row a schedule has failed, and by which run that can be seen.
@@ -125,6 +129,21 @@ pub(super) fn told_of_failures(failing: &FailingView) -> String {
         ""
     };
     format!("{}, {times} did not succeed{paused}{run}", failing.schedule)
+}
+
+/// Which notice was not delivered, and why.
+pub(super) fn told_of_notice(notice: &UndeliveredView, zone: Zone) -> String {
+    let subject = notice.schedule.as_ref().unwrap_or(&notice.skill);
+    let times = counted(usize::try_from(notice.tries).unwrap_or(usize::MAX), "time");
+    let why = notice.message.as_deref().unwrap_or("it did not succeed");
+    let next = notice
+        .next_try
+        .map(|at| format!("; tried again at {}", at.rfc3339_in(zone)));
+    format!(
+        "{} of {subject} was not delivered, tried {times}: {why}{}",
+        notice.event,
+        next.unwrap_or_default()
+    )
 }
 
 /// What is told only where there is something to tell.

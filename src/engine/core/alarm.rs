@@ -1,21 +1,15 @@
-//! What is due next and what is overdue; who is to be told that a schedule has not succeeded in time.
-//!
-//! That a schedule is overdue stands in its state before its command starts, and stays there until it has
-//! succeeded: an episode is told of once, by whichever engine. One that was lost while the command ran tells
-//! of it again.
+//! What is due next and what is overdue. That a schedule is overdue stands in its state until it has succeeded, so
+//! that an episode is told of once, by whichever engine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::super::schedules::{OVERDUE_SHOWN_MAX, next_due};
 use super::super::view::Agenda;
-use super::super::work::Alarm;
-use super::schedules::{FIRST_LOOKS_LEAST, LOOKS_MAX, Scheduled, Schedules};
+use super::schedules::{FIRST_LOOKS_LEAST, LOOKS_MAX, Schedules};
 use super::{Core, Turn};
-use crate::model::Timestamp;
-use crate::model::schedule::{Missed, Told};
-use crate::process::{StopHandle, StopKind};
+use crate::model::schedule::Missed;
+use crate::model::{News, Notice, SkillRef, Timestamp};
 use crate::protocol::{FailingView, NextDue, OverdueView};
 use crate::schedule::{Watched, expectation};
 use crate::store::Write;
@@ -40,10 +34,6 @@ pub(super) struct Alarms {
     unseen: BTreeSet<Arc<str>>,
     /// Whether readers see something else than what holds.
     changed: bool,
-    /// Commands to be started after the commit.
-    to_tell: Vec<String>,
-    /// Commands that run.
-    telling: BTreeMap<String, StopHandle>,
 }
 
 impl Alarms {
@@ -64,11 +54,6 @@ impl Alarms {
     /// Whether it is known of each when it is expected.
     pub(super) fn are_seen(&self) -> bool {
         self.unseen.is_empty()
-    }
-
-    /// Whether no command runs.
-    pub(super) fn are_silent(&self) -> bool {
-        self.telling.is_empty() && self.to_tell.is_empty()
     }
 
     fn set(&mut self, id: &Arc<str>, earlier: &Outlook, outlook: &Outlook) {
@@ -126,11 +111,6 @@ impl Alarms {
 impl Core {
     /// Looks ahead for every schedule that this turn has changed, and for those whose time has come.
     pub(super) fn alarms_on_time(&mut self, turn: &mut Turn) {
-        if self.draining.is_some() {
-            for stop in self.alarms.telling.values() {
-                stop.stop(StopKind::Graceful);
-            }
-        }
         if !self.starts_queued || self.draining.is_some() {
             return;
         }
@@ -181,22 +161,16 @@ impl Core {
             next: next.and_then(|slots| next_due(definition, slots, state, now)),
         };
         let missed = expected.filter(|expected| expected.is_missed(now));
-        let mut news = false;
-        if let Some(missed) = missed {
-            let has_command = definition.policy.on_missed.is_some();
-            news = state.missed.is_none();
-            let episode = state.missed.get_or_insert_with(|| {
-                Box::new(Missed {
-                    expected_by: missed.by,
-                    at: now,
-                    told: None,
-                })
-            });
-            let is_told = episode.told.is_some() || self.alarms.telling.contains_key(&**id);
-            if has_command && !is_told && !self.alarms.to_tell.iter().any(|other| **other == **id) {
-                self.alarms.to_tell.push(id.to_string());
-            }
-        }
+        let news = missed.filter(|_| state.missed.is_none()).map(|missed| {
+            let (expected_by, at) = (missed.by, now);
+            state.missed = Some(Box::new(Missed { expected_by, at }));
+            let notice = Notice {
+                failures: state.failures,
+                expected_by: Some(expected_by),
+                ..Notice::of(News::Missed, now)
+            };
+            (SkillRef::clone(&definition.skill), notice)
+        });
         if let Some(in_force) = self.schedules.in_force.get_mut(id) {
             self.alarms.set(id, &in_force.outlook, &outlook);
             in_force.outlook = outlook;
@@ -207,62 +181,17 @@ impl Core {
             timezone,
         });
         self.alarms.set_overdue(id, overdue);
-        if news {
+        if let Some((skill, notice)) = news {
             tracing::warn!(schedule = &**id, "it has not succeeded in time");
             self.write_state(turn, id);
+            self.notice_missed(turn, &skill, id, notice);
         }
     }
 
-    /// After the commit: shows readers what holds now, and starts the commands.
-    pub(super) fn tell_missed(&mut self) {
+    /// After the commit: shows readers what holds now.
+    pub(super) fn show_agenda(&mut self) {
         if std::mem::take(&mut self.alarms.changed) {
             self.view.set_agenda(self.alarms.agenda(&self.schedules));
-        }
-        for id in std::mem::take(&mut self.alarms.to_tell) {
-            if let Some(alarm) = self.alarm(&id) {
-                self.alarms.telling.insert(id, alarm.stop.clone());
-                self.pool.tell_missed(alarm);
-            }
-        }
-    }
-
-    fn alarm(&mut self, id: &str) -> Option<Alarm> {
-        self.rouse(id);
-        let mut newest = None;
-        let mut take = |row: Result<_, _>| {
-            newest = row.ok();
-            ControlFlow::Break(())
-        };
-        if let Err(error) = self.store.slots(id, None, &mut take) {
-            tracing::warn!(schedule = id, %error, "the ledger cannot be read");
-        }
-        let Scheduled {
-            definition, state, ..
-        } = self.schedules.in_hand.get(id)?.as_ref();
-        Some(Alarm {
-            schedule: Arc::clone(definition),
-            missed: state.missed.as_deref()?.clone(),
-            succeeded_at: state.succeeded_at,
-            failures: state.failures,
-            pause: state.pause.as_deref().cloned(),
-            newest,
-            stop: StopHandle::new(),
-        })
-    }
-
-    /// The command of a schedule has ended. One that was stopped is told again by the next engine.
-    pub(super) fn on_told(&mut self, turn: &mut Turn, id: &str, told: Option<Told>) {
-        self.alarms.telling.remove(id);
-        let Some(told) = told else { return };
-        self.rouse(id);
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
-            return;
-        };
-        let state = &mut scheduled.state;
-        // A success may have ended the episode meanwhile.
-        if let Some(missed) = &mut state.missed {
-            missed.told = Some(told);
-            self.write_state(turn, id);
         }
     }
 }

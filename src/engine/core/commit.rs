@@ -187,7 +187,10 @@ fn run_of(write: &Write) -> Option<RunId> {
         Write::Entries { run, .. } | Write::Closed(run) | Write::Key { run, .. } => Some(*run),
         Write::Finished(summary) => Some(summary.run),
         Write::Slot { row, .. } => row.run,
-        Write::ForgetKeys(_) | Write::Schedule { .. } | Write::DropSlot { .. } => None,
+        Write::ForgetKeys(_)
+        | Write::Schedule { .. }
+        | Write::DropSlot { .. }
+        | Write::Notices(_) => None,
     }
 }
 

@@ -126,7 +126,7 @@ impl Core {
         self.draining.is_some()
             && self.outstanding == 0
             && self.preparing == 0
-            && self.alarms.are_silent()
+            && self.board.is_silent()
             && self.closing.is_empty()
             && (self.unsettled.is_some() || self.rests())
     }

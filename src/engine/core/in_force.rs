@@ -39,6 +39,7 @@ impl Core {
         }
         self.take_turns(definitions);
         self.schedules.followers = followers(definitions);
+        self.board.try_now(self.clock.now());
         Ok(())
     }
 

@@ -142,6 +142,7 @@ impl Core {
 
     /// The commit that was kept of a run has landed: its schedule has succeeded after all.
     pub(super) fn scheduled_run_landed(&mut self, turn: &mut Turn, spec: &RunSpec) {
+        self.notice_end(turn, spec, &Outcome::Succeeded);
         let Some(due) = &spec.scheduled else {
             return;
         };
@@ -169,7 +170,7 @@ impl Core {
             return self.count_of_absent(turn, id, outcome);
         };
         let policy = &scheduled.definition.policy;
-        let failures = scheduled.state.failures;
+        let (failures, ran) = (scheduled.state.failures, scheduled.state.pause.is_none());
         scheduled.state.ended(policy, outcome, now);
         let state = &scheduled.state;
         if state.failures > failures {
@@ -186,7 +187,11 @@ impl Core {
         } else if failures > 0 && state.failures == 0 {
             tracing::info!(schedule = id, failures, "a schedule succeeds again");
         }
+        let pauses = ran && state.pause.is_some();
         self.write_state(turn, id);
+        if pauses {
+            self.notice_pause(turn, id, run);
+        }
     }
 
     /// A run has ended whose schedule is not in force: switched off, removed, or of an engine that fires none. How

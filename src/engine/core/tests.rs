@@ -13,11 +13,10 @@ use std::sync::mpsc::sync_channel;
 
 use super::super::request::{Request, Submission};
 use super::super::view::Condition;
-use super::super::work::{Alarm, Work};
+use super::super::work::{Telling, Told, Work};
 use super::*;
 use crate::machine::{Action, CancelKind, Run};
 use crate::model::outcome::{Outcome, Phase};
-use crate::model::schedule::Told;
 use crate::model::spec::{Plan, Retry};
 use crate::queue::Needs;
 use crate::store::{Fault, FaultPlace, MemoryStore};
@@ -375,7 +374,7 @@ fn an_effect_that_panics_fails_its_run_alone() {
             Ok(Event::LandingStopped)
         }
 
-        fn tell_missed(&self, _alarm: &Alarm) -> Option<Told> {
+        fn tell(&self, _telling: &Telling) -> Told {
             std::panic::resume_unwind(Box::new("boom"));
         }
         fn sync_files(&self) {}

@@ -102,7 +102,9 @@ impl Core {
             return None;
         }
         let early = self.early.first().map(|(time, _)| *time);
-        let wakes = [early, self.schedules.next_wake(), self.alarms.next_wake()];
+        let told = self.board.next_wake().filter(|_| self.starts_queued);
+        let (schedules, alarms) = (self.schedules.next_wake(), self.alarms.next_wake());
+        let wakes = [early, schedules, alarms, told];
         wakes.into_iter().flatten().min()
     }
 }

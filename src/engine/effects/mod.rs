@@ -6,17 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use workerctl_landing::LandError;
 
+use super::definitions::Definitions;
 use super::view::View;
-use super::work::{Alarm, Effects, Work};
+use super::work::{Effects, Telling, Told, Work};
 use crate::clock::Clock;
 use crate::git;
 use crate::machine::{Action, Event};
 use crate::model::outcome::{Failure, Step};
-use crate::model::schedule::Told;
 use crate::model::{RunId, Timestamp};
 use crate::store::Store;
 
-mod alarm;
 mod command;
 mod commit;
 mod execute;
@@ -25,6 +24,7 @@ mod in_place;
 mod land;
 mod log;
 pub(super) mod notes;
+mod notify;
 mod place;
 mod prepare;
 mod record;
@@ -69,6 +69,8 @@ pub(super) struct EffectParts {
     pub view: Arc<View>,
     /// Which runs the engine knows.
     pub store: Arc<dyn Store>,
+    /// Who is to be told how runs went.
+    pub definitions: Arc<Definitions>,
 }
 
 /// Performs actions in the world.
@@ -122,8 +124,8 @@ impl Effects for Performer {
         self.land_once(work, oid, parent)
     }
 
-    fn tell_missed(&self, alarm: &Alarm) -> Option<Told> {
-        self.run_on_missed(alarm)
+    fn tell(&self, telling: &Telling) -> Told {
+        self.run_notify(telling)
     }
 
     fn sync_files(&self) {

@@ -15,9 +15,6 @@ pub struct Missed {
     pub expected_by: Timestamp,
     /// When a daemon noticed that it had not.
     pub at: Timestamp,
-    /// What became of its `on_missed` command; absent: it has not run to its end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<Told>,
 }
 
 /// A state was damaged, and made anew of the schedule's rows.
@@ -27,18 +24,6 @@ pub struct Restored {
     pub at: Timestamp,
     /// What was wrong with it, and what is not known any more.
     pub reason: String,
-}
-
-/// How the `on_missed` command of a schedule ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Told {
-    /// When it ended.
-    pub at: Timestamp,
-    /// Whether it exited with 0.
-    pub succeeded: bool,
-    /// How it ended and the last that it said, where it did not succeed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
 }
 
 #[cfg(test)]
@@ -75,11 +60,6 @@ mod tests {
         state.missed = Some(Box::new(Missed {
             expected_by: at,
             at,
-            told: Some(Told {
-                at,
-                succeeded: false,
-                message: text.clone(),
-            }),
         }));
         state.restored = text.map(|reason| Box::new(Restored { at, reason }));
         let length = serde_json::to_string(&state).unwrap().len();

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::sample_runs::{admitted, at, batch, recorded, run, spec, summary};
 use crate::machine::Entry;
 use crate::model::schedule::{Fate, ScheduleState, SlotRow};
-use crate::model::{RunId, RunSpec, Timestamp};
+use crate::model::{News, Notice, Notices, RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
 use crate::store::{Batch, MemoryStore, OpenOptions, SledStore, Store, Unreadable, Write};
 
@@ -25,6 +25,7 @@ enum Step {
     Schedule { name: u8, cursor: i64 },
     Slot { name: u8, from: i64, long: i64 },
     DropSlot { name: u8, from: i64 },
+    Notices { name: u8, waiting: u8 },
 }
 
 /// What is done with a batch.
@@ -46,6 +47,7 @@ struct Model {
     keys: BTreeMap<String, (RunId, Timestamp)>,
     schedules: BTreeMap<String, ScheduleState>,
     slots: BTreeMap<(String, Timestamp), SlotRow>,
+    notices: BTreeMap<String, Notices>,
 }
 
 /// One of them begins like another.
@@ -101,6 +103,14 @@ impl Model {
                         reason: None,
                     },
                 },
+                Step::Notices { name, waiting } => {
+                    let skill = "w/s".parse().unwrap();
+                    let mut notices = Notices::new(skill, Some(schedule_id(*name)));
+                    for _ in 0..*waiting {
+                        notices.add(Notice::of(News::Missed, at(1)));
+                    }
+                    Write::Notices(Box::new(notices))
+                }
                 Step::DropSlot { name, from } => Write::DropSlot {
                     schedule: schedule_id(*name),
                     from: Timestamp::from_millis(*from),
@@ -143,6 +153,13 @@ impl Model {
             Write::Slot { schedule, row } => {
                 self.slots.insert((schedule.clone(), row.from), row.clone());
             }
+            Write::Notices(notices) if notices.is_over() => {
+                self.notices.remove(&notices.subject());
+            }
+            Write::Notices(notices) => {
+                self.notices
+                    .insert(notices.subject(), notices.as_ref().clone());
+            }
             Write::DropSlot { schedule, from } => {
                 self.slots.remove(&(schedule.clone(), *from));
             }
@@ -171,6 +188,11 @@ impl Model {
             let key = format!("key {name}");
             assert_eq!(store.key(&key).unwrap().as_ref(), self.keys.get(&key));
         }
+        let mut notices = Vec::new();
+        store
+            .notices(&mut |one| notices.push(one.unwrap()))
+            .unwrap();
+        assert_eq!(notices, self.notices.values().cloned().collect::<Vec<_>>());
         self.assert_ledgers_held_by(store);
     }
 }
@@ -219,6 +241,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..3_u8, -20..20_i64, 0..3_i64)
             .prop_map(|(name, from, long)| Step::Slot { name, from, long }),
         1 => (0..3_u8, -20..20_i64).prop_map(|(name, from)| Step::DropSlot { name, from }),
+        1 => (0..3_u8, 0..12_u8).prop_map(|(name, waiting)| Step::Notices { name, waiting }),
     ]
 }
 

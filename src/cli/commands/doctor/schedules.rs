@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Finding, State};
 use crate::cli::commands::check::counted;
-use crate::cli::commands::status::told_of_failures;
+use crate::cli::commands::status::{told_of_failures, told_of_notice};
 use crate::cli::globals::Site;
 use crate::cli::maintenance::{self, Held};
 use crate::cli::render::times;
@@ -64,6 +64,7 @@ fn looked_at(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
         .flatten()
         .collect();
     findings.extend(views.iter().find_map(held));
+    findings.extend(undelivered(control)?);
     findings.extend(unreadable(control)?);
     if findings.is_empty() && !views.is_empty() {
         let text = format!(
@@ -84,11 +85,6 @@ fn overdue(view: &ScheduleView) -> Option<Finding> {
     };
     let by = expected_by.rfc3339_in(zone);
     let text = format!("{} was to succeed by {by}, and {did}", view.id);
-    let told = view.told.as_ref().and_then(|told| told.message.as_ref());
-    let text = match told {
-        Some(message) => format!("{text}; its `on_missed` failed: {message}"),
-        None => text,
-    };
     let hint = format!(
         "`workerctl schedule slots '{}'` tells why it did not run; a pause with a reason ends the alarm",
         view.id
@@ -112,6 +108,16 @@ fn failing(view: &ScheduleView) -> Option<Finding> {
         )
     };
     Some(Finding::new("failing", State::Bad, text).hint(&hint))
+}
+
+fn undelivered(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
+    let status = control.status()?;
+    let zone = times::zone(&status.timezone);
+    let finding = |notice| {
+        let hint = "repair the command in `notify`: it is told again by itself, what happened meanwhile too";
+        Finding::new("notices", State::Bad, told_of_notice(notice, zone)).hint(hint)
+    };
+    Ok(status.undelivered.iter().map(finding).collect())
 }
 
 fn held(view: &ScheduleView) -> Option<Finding> {

@@ -8,14 +8,14 @@ use crate::engine::core::*;
 use crate::engine::desk::{Look, Prepares};
 use crate::engine::remembered::{Known, Remembered};
 use crate::engine::request::{Request, Submission};
-use crate::engine::work::{Alarm, Work};
+use crate::engine::work::{Telling, Told, Work};
 use crate::machine::{Action, Run};
 use crate::model::evidence::{
     CheckRecord, CommitsMade, Ended, Execution, Recorded, RestoreReport, Verdict,
 };
-use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, Told};
+use crate::model::schedule::{Occurrence, Overlap, Schedule};
 use crate::model::spec::{DueTime, OnCrash, Plan, Program, Retry, SPEC_VERSION};
-use crate::model::{RunSpec, SkillRef, ThreadId, Timestamp};
+use crate::model::{News, Notice, Notices, RunSpec, SkillRef, ThreadId, Timestamp};
 use crate::protocol::RunSummary;
 use crate::queue::Needs;
 use crate::store::{MemoryStore, Store};
@@ -28,8 +28,12 @@ pub(super) struct World {
     pub(super) closed: Vec<RunId>,
     pub(super) out_of_order: Vec<String>,
     pub(super) execution_code: i32,
-    /// What each command of an alarm was told: by when it was to have succeeded.
-    pub(super) told: Vec<Timestamp>,
+    /// What each command was told.
+    pub(super) told: Vec<Notice>,
+    /// Whether there are commands for all notices, not only for missed schedules.
+    pub(super) wants_all: bool,
+    /// Whether those commands fail.
+    pub(super) deaf: bool,
 }
 
 pub(super) struct FakeEffects {
@@ -85,29 +89,33 @@ impl Effects for FakeEffects {
         Ok(Event::LandingStopped)
     }
 
-    fn tell_missed(&self, alarm: &Alarm) -> Option<Told> {
-        let mut stored = None;
-        let mut take = |_: &str, state: Result<ScheduleState, _>| stored = state.ok();
-        self.store.schedules(&mut take).unwrap();
+    fn tell(&self, telling: &Telling) -> Told {
+        let notice = telling.notices.waiting.first().unwrap();
+        let mut stored = false;
+        let mut take = |one: Result<Notices, _>| stored |= one.unwrap().waiting.contains(notice);
+        self.store.notices(&mut take).unwrap();
         let mut world = self.world.lock().unwrap();
-        if stored.and_then(|state| state.missed).as_deref() != Some(&alarm.missed) {
-            let early = "an alarm before its commit".to_owned();
+        if !stored {
+            let early = "a notice before its commit".to_owned();
             world.out_of_order.push(early);
         }
-        world.told.push(alarm.missed.expected_by);
-        let succeeded = world.execution_code == 0;
+        if notice.news != News::Missed && !world.wants_all {
+            return Told::Unwanted;
+        }
+        world.told.push(notice.clone());
+        let succeeded = world.execution_code == 0 && !world.deaf;
         drop(world);
-        if self.hangs.contains(&"tell_missed") {
-            while alarm.stop.requested().is_none() {
+        if self.hangs.contains(&"tell") {
+            while telling.stop.requested().is_none() {
                 std::thread::yield_now();
             }
-            return None;
+            return Told::Stopped;
         }
-        Some(Told {
-            at: alarm.missed.at,
-            succeeded,
-            message: (!succeeded).then(|| "exited with 1".to_owned()),
-        })
+        if succeeded {
+            Told::Delivered
+        } else {
+            Told::Failed("exited with 1".to_owned())
+        }
     }
 
     fn sync_files(&self) {}
@@ -339,6 +347,7 @@ pub(super) fn bench(
     let core = Core::new(CoreParts {
         prepares: Arc::new(prepares),
         schedules,
+        board: Board::remembered(store, clock.now()).unwrap(),
         store: Arc::new(store.clone()),
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         view: Arc::clone(&view),

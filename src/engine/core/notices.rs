@@ -1,0 +1,246 @@
+//! Notices: what is to be told is written in the commit of what it tells of, and tried until it is delivered.
+//!
+//! Every engine writes them, the daemon delivers: also what happened while none ran. A command that was running when
+//! an engine was lost is started again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::super::work::{OfSchedule, Telling, Told};
+use super::schedules::Scheduled;
+use super::{Core, Turn};
+use crate::model::notice::subject;
+use crate::model::outcome::Outcome;
+use crate::model::{News, Notice, Notices, RunId, RunSpec, SkillRef, Timestamp};
+use crate::process::{StopHandle, StopKind};
+use crate::store::{Store, StoreError, Write};
+
+/// Commands that run at once.
+const TELLING_MAX: usize = 4;
+
+/// Everything that is to be told.
+#[derive(Default)]
+pub(crate) struct Board {
+    known: BTreeMap<String, Notices>,
+    /// What waits and is not being told, by the time of its next try.
+    tries: BTreeSet<(Timestamp, String)>,
+    /// Commands to be started after the commit.
+    to_tell: Vec<String>,
+    /// Commands that run, with what they are told.
+    telling: BTreeMap<String, (StopHandle, Notice)>,
+}
+
+impl Board {
+    /// What the store has, to be tried now; a record that cannot be read is told of and left out.
+    pub(crate) fn remembered(store: &dyn Store, now: Timestamp) -> Result<Board, StoreError> {
+        let mut board = Board::default();
+        store.notices(&mut |read| match read {
+            Ok(notices) => board.put(notices),
+            Err(error) => tracing::error!(%error, "notices cannot be read, and are not delivered"),
+        })?;
+        board.try_now(now);
+        Ok(board)
+    }
+
+    /// Tries all that waits at once: a person may have repaired what was in the way.
+    pub(super) fn try_now(&mut self, now: Timestamp) {
+        let known = self.known.values();
+        let later = known.filter(|one| one.next_try.is_some_and(|at| at > now));
+        for mut notices in later.cloned().collect::<Vec<_>>() {
+            notices.next_try = Some(now);
+            self.put(notices);
+        }
+    }
+
+    /// When something is to be tried next.
+    pub(super) fn next_wake(&self) -> Option<Timestamp> {
+        let (at, _) = self.tries.first()?;
+        (self.telling.len() < TELLING_MAX).then_some(*at)
+    }
+
+    /// Whether no command runs.
+    pub(super) fn is_silent(&self) -> bool {
+        self.telling.is_empty() && self.to_tell.is_empty()
+    }
+
+    fn put(&mut self, notices: Notices) {
+        let subject = notices.subject();
+        if let Some(at) = self.known.get(&subject).and_then(|known| known.next_try) {
+            self.tries.remove(&(at, subject.clone()));
+        }
+        let is_told = self.telling.contains_key(&subject) || self.to_tell.contains(&subject);
+        if let Some(at) = notices.next_try.filter(|_| !is_told) {
+            self.tries.insert((at, subject.clone()));
+        }
+        if notices.is_over() {
+            self.known.remove(&subject);
+        } else {
+            self.known.insert(subject, notices);
+        }
+    }
+}
+
+impl Core {
+    /// A run has ended, or what was kept of it has landed since.
+    pub(super) fn notice_end(&mut self, turn: &mut Turn, spec: &RunSpec, outcome: &Outcome) {
+        let due = spec.scheduled.as_ref();
+        if due.is_some_and(|due| due.uncounted) {
+            return;
+        }
+        let (schedule, now) = (due.map(|due| due.schedule.as_str()), self.clock.now());
+        self.notice(turn, &spec.skill, schedule, |notices| {
+            notices.ended(spec.run, outcome, now)
+        });
+    }
+
+    /// A schedule has paused itself.
+    pub(super) fn notice_pause(&mut self, turn: &mut Turn, id: &str, run: RunId) {
+        let Some(scheduled) = self.schedules.in_hand.get(id) else {
+            return;
+        };
+        let (state, skill) = (&scheduled.state, Arc::clone(&scheduled.definition.skill));
+        let notice = Notice {
+            run: Some(run),
+            failures: state.failures,
+            message: state.pause.as_ref().map(|pause| pause.reason.clone()),
+            ..Notice::of(News::Paused, self.clock.now())
+        };
+        self.notice(turn, &skill, Some(id), |notices| {
+            notices.add(notice);
+            true
+        });
+    }
+
+    /// A schedule has not succeeded in time.
+    pub(super) fn notice_missed(
+        &mut self,
+        turn: &mut Turn,
+        skill: &SkillRef,
+        id: &str,
+        notice: Notice,
+    ) {
+        self.notice(turn, skill, Some(id), |notices| {
+            notices.failing_since = notices.failing_since.or(Some(notice.at));
+            notices.add(notice);
+            true
+        });
+    }
+
+    fn notice(
+        &mut self,
+        turn: &mut Turn,
+        skill: &SkillRef,
+        schedule: Option<&str>,
+        happens: impl FnOnce(&mut Notices) -> bool,
+    ) {
+        let known = self.board.known.get(&subject(skill, schedule));
+        let mut notices = match known {
+            Some(known) => known.clone(),
+            None => Notices::new(skill.clone(), schedule.map(str::to_owned)),
+        };
+        if happens(&mut notices) {
+            turn.before.push(Write::Notices(Box::new(notices.clone())));
+            self.board.put(notices);
+        }
+    }
+
+    /// Picks what is to be told now.
+    pub(super) fn notices_on_time(&mut self) {
+        let board = &mut self.board;
+        if self.draining.is_some() {
+            for (stop, _) in board.telling.values() {
+                stop.stop(StopKind::Graceful);
+            }
+        }
+        if !self.starts_queued || self.draining.is_some() {
+            return;
+        }
+        let now = self.clock.now();
+        while board.telling.len() + board.to_tell.len() < TELLING_MAX
+            && board.tries.first().is_some_and(|(at, _)| *at <= now)
+        {
+            board
+                .to_tell
+                .extend(board.tries.pop_first().map(|(_, subject)| subject));
+        }
+    }
+
+    /// After the commit: starts the commands.
+    pub(super) fn tell(&mut self) {
+        for subject in std::mem::take(&mut self.board.to_tell) {
+            let known = self.board.known.get(&subject);
+            let Some(notices) = known.cloned() else {
+                continue;
+            };
+            let Some(first) = notices.waiting.first().cloned() else {
+                continue;
+            };
+            let telling = Telling {
+                schedule: notices
+                    .schedule
+                    .clone()
+                    .and_then(|id| self.of_schedule(&id)),
+                notices,
+                stop: StopHandle::new(),
+            };
+            let running = (telling.stop.clone(), first);
+            self.board.telling.insert(subject, running);
+            self.pool.tell(telling);
+        }
+    }
+
+    /// What the command is told of a schedule besides.
+    fn of_schedule(&mut self, id: &str) -> Option<OfSchedule> {
+        self.rouse(id);
+        let mut newest = None;
+        let mut take = |row: Result<_, _>| {
+            newest = row.ok();
+            ControlFlow::Break(())
+        };
+        if let Err(error) = self.store.slots(id, None, &mut take) {
+            tracing::warn!(schedule = id, %error, "the ledger cannot be read");
+        }
+        let Scheduled {
+            definition, state, ..
+        } = self.schedules.in_hand.get(id)?.as_ref();
+        Some(OfSchedule {
+            definition: Arc::clone(definition),
+            succeeded_at: state.succeeded_at,
+            pause: state.pause.as_deref().cloned(),
+            newest,
+        })
+    }
+
+    /// A command has ended. One that was stopped is started again by the next engine.
+    pub(super) fn on_told(&mut self, turn: &mut Turn, subject: &str, told: Told) {
+        let running = self.board.telling.remove(subject);
+        let Some(mut notices) = self.board.known.get(subject).cloned() else {
+            return;
+        };
+        let first = notices.waiting.first();
+        if first != running.as_ref().map(|(_, notice)| notice) {
+            // So much has happened meanwhile that what was told is not kept any more.
+            return self.board.put(notices);
+        }
+        let now = self.clock.now();
+        let writes = match told {
+            Told::Stopped => return self.board.put(notices),
+            // Should that be lost, it is found out again.
+            Told::Unwanted => {
+                notices.delivered(now);
+                &mut turn.lazy
+            }
+            Told::Delivered => {
+                notices.delivered(now);
+                &mut turn.before
+            }
+            Told::Failed(why) => {
+                notices.undelivered(&why, now);
+                &mut turn.before
+            }
+        };
+        writes.push(Write::Notices(Box::new(notices.clone())));
+        self.board.put(notices);
+    }
+}

@@ -1,0 +1,220 @@
+//! The commands of `notify`: told on standard input how runs and schedules went.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::names;
+use super::super::work::{Telling, Told};
+use super::Performer;
+use super::command::Tail;
+
+use crate::model::definition::{HookText, Shell};
+use crate::model::schedule::cut;
+use crate::model::{Notice, Timestamp};
+use crate::process::{self, Owner, Stdin};
+use crate::thread::sgr::without_sgr;
+
+/// How much of how a command ended, and of what it said, is kept in the schedule's state, in bytes each: that is
+/// one small record.
+const SAID_BYTES_MAX: usize = 120;
+
+impl Performer {
+    pub(super) fn run_notify(&self, telling: &Telling) -> Told {
+        let Some(notice) = telling.notices.waiting.first() else {
+            return Told::Unwanted;
+        };
+        let Some(hook) = self.hook_of(telling, notice) else {
+            return Told::Unwanted;
+        };
+        let (subject, event) = (telling.notices.subject(), notice.news.event());
+        // Another workspace may have the same.
+        let state_dir = self.parts.state_dir.display();
+        let owner = Owner {
+            run: format!("notice of {subject} of {state_dir}"),
+            attempt: 1,
+        };
+        // An engine that was lost may have left one that still runs.
+        let grace = Duration::from_millis(self.parts.grace_ms);
+        if let Err(error) = process::find_and_end_orphans(&[], &owner, grace) {
+            tracing::warn!(subject, %error, "an earlier command of `notify` still runs");
+        }
+        let command = self.notify_command(telling, notice, &hook, owner);
+        let mut heard = Heard::default();
+        let ran = process::run(&command, &telling.stop, &mut heard);
+        let ended = match &ran {
+            Ok(finished) => super::command::ended(finished).describe(),
+            Err(error) => crate::model::diagnostic::chain(error),
+        };
+        let succeeded = ran.as_ref().is_ok_and(|finished| {
+            finished.ended == process::Ended::ByItself
+                && finished.status == process::ExitStatus::Exited(0)
+        });
+        let key = notice.news.key();
+        if succeeded {
+            tracing::info!(subject, event, "`{key}` was told");
+            return Told::Delivered;
+        }
+        if telling.stop.requested().is_some() {
+            return Told::Stopped;
+        }
+        let output = heard.tail.text();
+        tracing::error!(
+            subject,
+            event,
+            ended,
+            output,
+            "`{key}` failed; it is told again"
+        );
+        Told::Failed(said(&ended, &output))
+    }
+
+    /// The schedule's command, else the worker's, else the one for all: as the files say it now.
+    fn hook_of(&self, telling: &Telling, notice: &Notice) -> Option<HookText> {
+        let catalog = self.parts.definitions.current();
+        let schedule = telling.schedule.as_ref();
+        let schedule = schedule.map(|one| &one.definition.policy.notify);
+        let id = &telling.notices.skill.worker;
+        let worker = catalog.workers.iter().find(|worker| worker.id == *id);
+        let worker = worker.map(|worker| &worker.notify);
+        let levels = [schedule, worker, Some(&catalog.config.notify)];
+        let mut named = levels.into_iter().flatten();
+        named.find_map(|level| notice.news.command(level)).cloned()
+    }
+
+    fn notify_command(
+        &self,
+        telling: &Telling,
+        notice: &Notice,
+        hook: &HookText,
+        owner: Owner,
+    ) -> process::Command {
+        let workspace = &self.parts.workspace;
+        let scratch = self.parts.state_dir.join("scratch");
+        let envelope = envelope(telling, notice, workspace);
+        let mut env = process::base_environment(&self.parts.environment, &scratch);
+        env.extend(variables(telling, notice, workspace));
+        process::Command {
+            program: process::Program::Shell {
+                shell: names::shell_program(Shell::Sh).into(),
+                text: hook.command.clone(),
+            },
+            cwd: workspace.clone(),
+            env,
+            stdin: Stdin::Bytes(format!("{envelope}\n").into_bytes()),
+            stdout_file: None,
+            scratch: Some(scratch),
+            limits: process::Limits {
+                timeout: Some(Duration::from_millis(hook.timeout_ms)),
+                grace: Duration::from_millis(self.parts.grace_ms),
+                output_bytes_max: self.parts.output_bytes_max,
+                ..process::Limits::default()
+            },
+            owner,
+        }
+    }
+}
+
+/// The event; times are RFC 3339 in UTC.
+fn envelope(telling: &Telling, notice: &Notice, workspace: &Path) -> Value {
+    let (notices, schedule) = (&telling.notices, telling.schedule.as_ref());
+    let newest = schedule.and_then(|one| one.newest.as_ref());
+    let pause = schedule.and_then(|one| one.pause.as_ref());
+    json!({
+        "hook_event_name": notice.news.event(),
+        "cwd": workspace,
+        "schedule": notices.schedule,
+        "worker": notices.skill.worker,
+        "skill": notices.skill.skill,
+        "at": notice.at.rfc3339(),
+        "run": notice.run,
+        "outcome": notice.outcome,
+        "message": notice.message,
+        "failures": notice.failures,
+        "failing_since": notices.failing_since.map(Timestamp::rfc3339),
+        "expected_by": notice.expected_by.map(Timestamp::rfc3339),
+        "timezone": schedule.map(|one| &one.definition.timezone),
+        "last_success": last_success(telling),
+        "last_slot": newest.map(|row| json!({
+            "from": row.from.rfc3339(),
+            "to": row.to.rfc3339(),
+            "count": row.count,
+            "fate": row.fate,
+            "run": row.run,
+            "at": row.at.rfc3339(),
+            "reason": row.reason,
+        })),
+        "paused": pause.map(|pause| json!({
+            "reason": pause.reason,
+            "by": pause.by,
+            "at": pause.at.rfc3339(),
+        })),
+        "tries": notices.tries,
+        "left_out": notices.left_out,
+    })
+}
+
+fn last_success(telling: &Telling) -> Option<String> {
+    let at = telling.schedule.as_ref()?.succeeded_at?;
+    Some(at.rfc3339())
+}
+
+fn variables(telling: &Telling, notice: &Notice, workspace: &Path) -> Vec<(String, String)> {
+    let expected_by = notice.expected_by.map(Timestamp::rfc3339);
+    let pairs = [
+        ("WORKERCTL_WORKSPACE", Some(workspace.display().to_string())),
+        ("WORKERCTL_EVENT", Some(notice.news.event().to_owned())),
+        ("WORKERCTL_SCHEDULE", telling.notices.schedule.clone()),
+        ("WORKERCTL_SKILL", Some(telling.notices.skill.to_string())),
+        ("WORKERCTL_RUN", notice.run.map(|run| run.to_string())),
+        ("WORKERCTL_EXPECTED_BY", expected_by),
+        ("WORKERCTL_LAST_SUCCESS", last_success(telling)),
+    ];
+    let given =
+        |(name, value): (&str, Option<String>)| (name.to_owned(), value.unwrap_or_default());
+    pairs.map(given).into()
+}
+
+/// How it ended and the last of what it said, short and in one line.
+fn said(ended: &str, output: &str) -> String {
+    let output = without_sgr(output.trim());
+    let from = output.len().saturating_sub(SAID_BYTES_MAX);
+    let last = &output[output.ceil_char_boundary(from)..];
+    let mut text = match last {
+        "" => ended.to_owned(),
+        last => format!("{ended}: {last}"),
+    };
+    text = text
+        .chars()
+        .map(|one| if one.is_control() { ' ' } else { one })
+        .collect();
+    cut(&text, 2 * SAID_BYTES_MAX).to_owned()
+}
+
+/// The last of both streams.
+#[derive(Default)]
+struct Heard {
+    tail: Tail,
+}
+
+impl process::OutputSink for Heard {
+    fn line(&mut self, _stream: process::Stream, bytes: &[u8], more: bool) {
+        self.tail.push(&String::from_utf8_lossy(bytes), more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said;
+
+    #[test]
+    fn what_a_command_said_is_kept_in_one_line_without_colours() {
+        let output = "\u{1b}[31mno\u{1b}[0m route\nto\u{7} host\n";
+        assert_eq!(
+            said("exit code 1", output),
+            "exit code 1: no route to  host"
+        );
+        assert_eq!(said("exit code 1", " \n"), "exit code 1");
+    }
+}

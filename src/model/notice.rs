@@ -1,0 +1,324 @@
+//! What people are told without asking: that runs do not succeed, that they do again, that a schedule did not in time.
+//!
+//! One record of each schedule, and of each skill that is run without one, is written together with what it tells of.
+//! It stays until everything is delivered and nothing fails any more.
+
+use serde::{Deserialize, Serialize};
+
+use super::definition::HookText;
+use super::ids::{RunId, SkillRef};
+use super::outcome::Outcome;
+use super::schedule::cut;
+use super::time::Timestamp;
+
+/// Notices of one schedule or skill that may wait to be delivered; one more takes the place of the oldest.
+pub const WAITING_MAX: usize = 8;
+
+/// Bytes of a message that are kept, as JSON.
+const MESSAGE_BYTES_MAX: usize = 240;
+
+/// Minutes until the next try after so many that failed; the last one counts for all further.
+const RETRY_MINUTES: [u64; 4] = [1, 5, 15, 60];
+
+/// The commands that are told; each may be named for all, for a worker and for a schedule.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Notify {
+    /// That a run did not succeed, the first of a streak, and that a schedule paused itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<HookText>,
+    /// That a run succeeded after such a streak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_recovery: Option<HookText>,
+    /// That a schedule has not succeeded in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_missed: Option<HookText>,
+}
+
+/// What has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum News {
+    /// A run did not succeed, the first of a streak.
+    Failed,
+    /// A run succeeded after that.
+    Recovered,
+    /// A schedule has not succeeded in time.
+    Missed,
+    /// A schedule paused itself after failures.
+    Paused,
+}
+
+impl News {
+    /// The name of the event that the command is told.
+    pub const fn event(self) -> &'static str {
+        match self {
+            News::Failed => "RunFailed",
+            News::Recovered => "RunRecovered",
+            News::Missed => "ScheduleMissed",
+            News::Paused => "SchedulePaused",
+        }
+    }
+
+    /// The key of the command that is told.
+    pub const fn key(self) -> &'static str {
+        match self {
+            News::Failed | News::Paused => "on_failure",
+            News::Recovered => "on_recovery",
+            News::Missed => "on_missed",
+        }
+    }
+
+    /// The command that is told.
+    pub fn command(self, of: &Notify) -> Option<&HookText> {
+        match self {
+            News::Failed | News::Paused => of.on_failure.as_ref(),
+            News::Recovered => of.on_recovery.as_ref(),
+            News::Missed => of.on_missed.as_ref(),
+        }
+    }
+}
+
+/// Something to be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// What.
+    pub news: News,
+    /// When it happened.
+    pub at: Timestamp,
+    /// The run by which it happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+    /// How that ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// Why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Runs in a row that had not succeeded.
+    #[serde(default)]
+    pub failures: u32,
+    /// By when a schedule was to have succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_by: Option<Timestamp>,
+}
+
+impl Notice {
+    /// Of what has happened now.
+    pub const fn of(news: News, at: Timestamp) -> Notice {
+        Notice {
+            news,
+            at,
+            run: None,
+            outcome: None,
+            message: None,
+            failures: 0,
+            expected_by: None,
+        }
+    }
+}
+
+/// What is to be told of one schedule, or of one skill that is run without one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notices {
+    /// The skill.
+    pub skill: SkillRef,
+    /// The schedule; absent: of runs without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// Since when it does not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Timestamp>,
+    /// Runs in a row that did not succeed.
+    #[serde(default)]
+    pub failures: u32,
+    /// What is to be told, in its order.
+    #[serde(default)]
+    pub waiting: Vec<Notice>,
+    /// How many more there were, which had to go.
+    #[serde(default)]
+    pub left_out: u32,
+    /// How often the first of them was tried in vain.
+    #[serde(default)]
+    pub tries: u32,
+    /// When it is tried next.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_try: Option<Timestamp>,
+    /// How the last try ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl Notices {
+    /// Nothing is to be told yet.
+    pub const fn new(skill: SkillRef, schedule: Option<String>) -> Notices {
+        Notices {
+            skill,
+            schedule,
+            failing_since: None,
+            failures: 0,
+            waiting: Vec::new(),
+            left_out: 0,
+            tries: 0,
+            next_try: None,
+            why: None,
+        }
+    }
+
+    /// What it is of, as a key.
+    pub fn subject(&self) -> String {
+        subject(&self.skill, self.schedule.as_deref())
+    }
+
+    /// Whether nothing fails and nothing waits: then there is nothing to remember.
+    pub fn is_over(&self) -> bool {
+        self.failing_since.is_none() && self.waiting.is_empty()
+    }
+
+    /// A run has ended; whether anything is different now.
+    pub fn ended(&mut self, run: RunId, outcome: &Outcome, at: Timestamp) -> bool {
+        let mut notice = Notice {
+            run: Some(run),
+            outcome: Some(outcome.name().to_owned()),
+            ..Notice::of(News::Recovered, at)
+        };
+        match outcome {
+            Outcome::Succeeded => {
+                notice.failures = std::mem::take(&mut self.failures);
+                if self.failing_since.take().is_none() {
+                    return false;
+                }
+            }
+            Outcome::Failed { .. } | Outcome::TimedOut { .. } | Outcome::Unknown { .. } => {
+                self.failures = self.failures.saturating_add(1);
+                if self.failures > 1 {
+                    return true;
+                }
+                self.failing_since = self.failing_since.or(Some(at));
+                notice.news = News::Failed;
+                notice.failures = self.failures;
+                notice.message = outcome.detail().map(|why| short(&why));
+            }
+            Outcome::Cancelled | Outcome::Denied { .. } => return false,
+        }
+        self.add(notice);
+        true
+    }
+
+    /// Something more is to be told.
+    pub fn add(&mut self, notice: Notice) {
+        if self.waiting.len() >= WAITING_MAX {
+            self.waiting.remove(0);
+            self.left_out = self.left_out.saturating_add(1);
+            self.tries = 0;
+        }
+        self.next_try = Some(notice.at);
+        self.waiting.push(notice);
+    }
+
+    /// The first that waits was delivered, or nobody wants it.
+    pub fn delivered(&mut self, now: Timestamp) {
+        if !self.waiting.is_empty() {
+            self.waiting.remove(0);
+        }
+        (self.tries, self.left_out, self.why) = (0, 0, None);
+        self.next_try = (!self.waiting.is_empty()).then_some(now);
+    }
+
+    /// A try to deliver the first that waits has failed.
+    pub fn undelivered(&mut self, why: &str, now: Timestamp) {
+        let minutes = RETRY_MINUTES
+            .get(self.tries as usize)
+            .or(RETRY_MINUTES.last());
+        self.tries = self.tries.saturating_add(1);
+        self.next_try = minutes.map(|minutes| now.plus_millis(minutes * 60_000));
+        self.why = Some(short(why));
+    }
+}
+
+/// The key of a schedule's notices, or of those of a skill that is run without one.
+pub fn subject(skill: &SkillRef, schedule: Option<&str>) -> String {
+    match schedule {
+        Some(id) => format!("schedule {id}"),
+        None => format!("skill {skill}"),
+    }
+}
+
+fn short(text: &str) -> String {
+    cut(text, MESSAGE_BYTES_MAX).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::outcome::{Failure, Step};
+
+    fn failed() -> Outcome {
+        Outcome::Failed {
+            failure: Failure::new(Step::Execute, "exit", "\"".repeat(4_000)),
+        }
+    }
+
+    fn at(minute: u64) -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000).plus_millis(minute * 60_000)
+    }
+
+    fn notices() -> Notices {
+        Notices::new("w/s".parse().unwrap(), Some("w/s#nightly".to_owned()))
+    }
+
+    fn told(of: &Notices) -> Vec<News> {
+        of.waiting.iter().map(|one| one.news).collect()
+    }
+
+    #[test]
+    fn the_first_failure_and_the_first_success_after_it_are_told() {
+        let run = RunId::following(None, at(0), 1);
+        let mut one = notices();
+        assert!(!one.ended(run, &Outcome::Succeeded, at(0)));
+        assert!(one.is_over());
+        assert!(one.ended(run, &failed(), at(1)));
+        assert!(one.ended(run, &failed(), at(2)));
+        assert!(!one.ended(run, &Outcome::Cancelled, at(3)));
+        assert_eq!((told(&one), one.failures), (vec![News::Failed], 2));
+        assert!(one.ended(run, &Outcome::Succeeded, at(4)));
+        assert_eq!(told(&one), [News::Failed, News::Recovered]);
+        assert_eq!(one.waiting[1].failures, 2);
+        one.delivered(at(5));
+        assert!(!one.is_over() && one.next_try == Some(at(5)));
+        one.delivered(at(6));
+        assert!(one.is_over() && one.next_try.is_none());
+    }
+
+    #[test]
+    fn tries_come_less_and_less_often_and_never_end() {
+        let mut one = notices();
+        one.add(Notice::of(News::Missed, at(0)));
+        assert_eq!(one.next_try, Some(at(0)));
+        let mut waits = Vec::new();
+        for _ in 0..6 {
+            one.undelivered("exit code 1", at(0));
+            waits.push(one.next_try.unwrap().millis_since(at(0)) / 60_000);
+        }
+        assert_eq!((waits, one.tries), (vec![1, 5, 15, 60, 60, 60], 6));
+    }
+
+    #[test]
+    fn a_record_with_all_that_it_may_hold_is_small_and_the_oldest_go() {
+        let run = RunId::following(None, at(0), 1);
+        let mut one = notices();
+        one.schedule = Some("x".repeat(256));
+        for minute in 0..20 {
+            let outcome = if minute % 2 == 0 {
+                failed()
+            } else {
+                Outcome::Succeeded
+            };
+            one.ended(run, &outcome, at(minute));
+        }
+        one.undelivered(&"\"".repeat(4_000), at(30));
+        assert_eq!((one.waiting.len(), one.left_out), (WAITING_MAX, 12));
+        let length = serde_json::to_string(&one).unwrap().len();
+        assert!(length < 4_000, "{length}");
+    }
+}
