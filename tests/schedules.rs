@@ -289,6 +289,6 @@ fn a_row_says_when_its_run_started_and_how_it_ended_and_which_run_was_in_the_way
     daemon.kill();
     wait_until(now() + 3_000);
     let daemon = Daemon::start(&workspace);
-    assert_eq!(of("missed_window")["reason"], "no daemon ran");
+    assert_eq!(of("missed")["reason"], "no daemon ran");
     daemon.stop();
 }

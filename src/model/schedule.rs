@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 pub use alarm::{FAILURES_IN_A_ROW, Missed, Restored};
@@ -179,30 +180,29 @@ pub enum Fate {
     Backfilled,
     /// An earlier run had not ended.
     SkippedOverlap,
-    /// Nobody was there in time.
-    MissedWindow,
+    /// It did not run in time, or a later due time took its place; the row says which. Rows of earlier versions
+    /// have a name for each.
+    #[serde(alias = "missed_window", alias = "coalesced")]
+    Missed,
     /// The schedule was paused.
     Paused,
     /// It fell into hours or dates in which nothing is due.
     BlockedHours,
     /// The definition could not be run as it was.
     BlockedConfig,
-    /// A later due time took its place.
-    Coalesced,
 }
 
 impl Fate {
     /// All of them.
-    pub const ALL: [Fate; 9] = [
+    pub const ALL: [Fate; 8] = [
         Fate::Ran,
         Fate::CaughtUp,
         Fate::Backfilled,
         Fate::SkippedOverlap,
-        Fate::MissedWindow,
+        Fate::Missed,
         Fate::Paused,
         Fate::BlockedHours,
         Fate::BlockedConfig,
-        Fate::Coalesced,
     ];
 
     /// The fate's name in every interface.
@@ -212,11 +212,10 @@ impl Fate {
             Fate::CaughtUp => "caught_up",
             Fate::Backfilled => "backfilled",
             Fate::SkippedOverlap => "skipped_overlap",
-            Fate::MissedWindow => "missed_window",
+            Fate::Missed => "missed",
             Fate::Paused => "paused",
             Fate::BlockedHours => "blocked_hours",
             Fate::BlockedConfig => "blocked_config",
-            Fate::Coalesced => "coalesced",
         }
     }
 
@@ -356,8 +355,32 @@ pub struct ScheduleState {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rows: u64,
     /// How many due times had which fate, those whose rows have gone included.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(
+        default,
+        skip_serializing_if = "BTreeMap::is_empty",
+        deserialize_with = "summed"
+    )]
     pub totals: BTreeMap<Fate, u64>,
+}
+
+/// Two names of earlier versions mean one fate.
+fn summed<'de, D: Deserializer<'de>>(reader: D) -> Result<BTreeMap<Fate, u64>, D::Error> {
+    struct Totals;
+    impl<'de> Visitor<'de> for Totals {
+        type Value = BTreeMap<Fate, u64>;
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a map of fates")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut totals = BTreeMap::new();
+            while let Some((fate, count)) = map.next_entry::<Fate, u64>()? {
+                let total: &mut u64 = totals.entry(fate).or_default();
+                *total = total.saturating_add(count);
+            }
+            Ok(totals)
+        }
+    }
+    reader.deserialize_map(Totals)
 }
 
 /// What says nothing is not stored: there may be very many states.

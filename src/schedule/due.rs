@@ -20,6 +20,9 @@ pub const ROWS_MAX: usize = 64;
 /// Due times are counted up to here; a longer row is without a count.
 pub const COUNT_MAX: u64 = 100_000;
 
+/// Why a due time was missed that another one stands in for.
+pub const OVERTAKEN: &str = "a later due time took its place";
+
 /// Runs of the schedule that have not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Others {
@@ -264,7 +267,7 @@ impl Walk<'_> {
     fn late(&mut self, slot: Timestamp) -> Option<Next> {
         let stretch = self.late_stretch(slot);
         match self.policy.catch_up.mode {
-            CatchUpMode::None => self.cover(slot, stretch, Fate::MissedWindow, None),
+            CatchUpMode::None => self.cover(slot, stretch, Fate::Missed, None),
             CatchUpMode::All => return self.catch_up_all(slot, stretch),
             CatchUpMode::Last => return self.catch_up_last(slot, stretch),
         }
@@ -274,12 +277,7 @@ impl Walk<'_> {
     fn catch_up_all(&mut self, slot: Timestamp, stretch: Timestamp) -> Option<Next> {
         if !self.is_within_window(slot) {
             let border = self.window_begins();
-            self.cover(
-                slot,
-                stretch.min(border.just_before()),
-                Fate::MissedWindow,
-                None,
-            );
+            self.cover(slot, stretch.min(border.just_before()), Fate::Missed, None);
             return None;
         }
         let one_by_one = matches!(self.policy.overlap, Overlap::Skip | Overlap::BufferOne);
@@ -296,15 +294,16 @@ impl Walk<'_> {
         if slot < newest {
             let until = stretch.min(newest.just_before());
             if self.is_within_window(slot) {
-                self.cover(slot, until, Fate::Coalesced, None);
+                let why = Some(OVERTAKEN.to_owned());
+                self.cover(slot, until, Fate::Missed, why);
             } else {
                 let until = until.min(self.window_begins().just_before());
-                self.cover(slot, until, Fate::MissedWindow, None);
+                self.cover(slot, until, Fate::Missed, None);
             }
             return None;
         }
         if !self.is_within_window(slot) {
-            self.cover(slot, slot, Fate::MissedWindow, None);
+            self.cover(slot, slot, Fate::Missed, None);
             return None;
         }
         if let Some(later) = self.when_free() {

@@ -34,7 +34,8 @@ mod tests;
 
 pub use crate::model::schedule::{Dst, Fold, Gap};
 pub use due::{
-    COUNT_MAX, Decision, LATE_AFTER_MS, Moment, Next, Others, ROWS_MAX, decide, jitter_ms, settle,
+    COUNT_MAX, Decision, LATE_AFTER_MS, Moment, Next, OVERTAKEN, Others, ROWS_MAX, decide,
+    jitter_ms, settle,
 };
 pub use error::ExpressionError;
 pub use expression::Expression;

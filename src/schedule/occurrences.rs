@@ -14,7 +14,7 @@ impl ScheduleState {
         let row = (self.pending.len() >= PENDING_MAX).then(|| {
             let oldest = self.pending.remove(0).at;
             let why = format!("more than {PENDING_MAX} waited");
-            self.cover(SlotRow::one(oldest, Fate::Coalesced, at).because(why))
+            self.cover(SlotRow::one(oldest, Fate::Missed, at).because(why))
         });
         if self.cursor > at.plus_millis(STEP_MS) || self.is_pending_after(at.plus_millis(STEP_MS)) {
             self.bring_forward(at);

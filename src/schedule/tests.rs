@@ -124,30 +124,21 @@ fn what_was_missed_is_caught_up_as_the_policy_says() {
     assert_eq!(
         last,
         (
-            vec![(1, 7, Fate::MissedWindow), (8, 9, Fate::Coalesced)],
+            vec![(1, 7, Fate::Missed), (8, 9, Fate::Missed)],
             fires(10, Fate::CaughtUp)
         )
     );
     let all = decided(&policy(CatchUpMode::All, 3), &state(0), now);
-    assert_eq!(
-        all,
-        (vec![(1, 7, Fate::MissedWindow)], fires(8, Fate::CaughtUp))
-    );
+    assert_eq!(all, (vec![(1, 7, Fate::Missed)], fires(8, Fate::CaughtUp)));
     let none = decided(&policy(CatchUpMode::None, 3), &state(0), now);
     assert_eq!(
         none,
-        (
-            vec![(1, 10, Fate::MissedWindow)],
-            Next::Wait(Some(at(11 * HOUR)))
-        )
+        (vec![(1, 10, Fate::Missed)], Next::Wait(Some(at(11 * HOUR))))
     );
     let outside = decided(&policy(CatchUpMode::Last, 0), &state(0), now);
     assert_eq!(
         outside,
-        (
-            vec![(1, 10, Fate::MissedWindow)],
-            Next::Wait(Some(at(11 * HOUR)))
-        )
+        (vec![(1, 10, Fate::Missed)], Next::Wait(Some(at(11 * HOUR))))
     );
 }
 
@@ -155,7 +146,7 @@ fn what_was_missed_is_caught_up_as_the_policy_says() {
 fn a_due_time_in_time_stands_in_for_those_that_were_missed() {
     let now = moment(10 * HOUR, 0, 0);
     let last = decided(&policy(CatchUpMode::Last, 24), &state(0), now);
-    assert_eq!(last, (vec![(1, 9, Fate::Coalesced)], fires(10, Fate::Ran)));
+    assert_eq!(last, (vec![(1, 9, Fate::Missed)], fires(10, Fate::Ran)));
 }
 
 #[test]
@@ -165,7 +156,7 @@ fn catching_up_all_goes_one_by_one_and_gives_up_with_the_window() {
     let held = decided(&policy, &state(7), busy);
     assert_eq!(held, (vec![], Next::Hold(at(11 * HOUR + 1))));
     let over = decided(&policy, &state(7), moment(11 * HOUR + 1, 1, 0));
-    assert_eq!(over.0, [(8, 8, Fate::MissedWindow)]);
+    assert_eq!(over.0, [(8, 8, Fate::Missed)]);
 }
 
 #[test]
@@ -189,7 +180,7 @@ fn nothing_is_due_while_paused_or_blocked() {
     assert_eq!(
         night,
         (
-            vec![(21, 21, Fate::Coalesced), (22, 25, Fate::BlockedHours)],
+            vec![(21, 21, Fate::Missed), (22, 25, Fate::BlockedHours)],
             fires(26, Fate::Ran)
         )
     );

@@ -8,6 +8,7 @@ use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Policy, ScheduleState, SlotRow};
 use crate::model::spec::DueTime;
 use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
+use crate::schedule::OVERTAKEN;
 use crate::store::{Unreadable, Write};
 
 /// Rows that a schedule's ledger keeps; older ones go, and stay counted.
@@ -36,12 +37,12 @@ impl Hindrance<'_> {
         let (absence, until) = self.absence;
         let was_absent = row.from < until;
         match (row.fate, self.held_back) {
-            _ if row.reason.is_some() => row,
-            (Fate::MissedWindow, Some(why)) => row.because(why),
-            (Fate::MissedWindow, None) if was_absent => row.because(absence),
-            (Fate::Coalesced, _) if was_absent => {
-                row.because(format!("{absence}; a later due time took its place"))
+            _ if row.reason.as_deref() == Some(OVERTAKEN) && was_absent => {
+                row.because(format!("{absence}; {OVERTAKEN}"))
             }
+            _ if row.reason.is_some() => row,
+            (Fate::Missed, Some(why)) => row.because(why),
+            (Fate::Missed, None) if was_absent => row.because(absence),
             (Fate::SkippedOverlap, _) => match self.blocking {
                 Some(run) => row.because(format!("run {} had not ended", run.short())),
                 None => row,

@@ -265,12 +265,12 @@ fn what_no_daemon_was_there_for_is_caught_up_as_the_policy_says() {
     let simulation = simulate(&schedules, &scenario).unwrap();
     assert_eq!(
         totals(&simulation, 0),
-        [(Fate::Ran, 3), (Fate::CaughtUp, 1), (Fate::Coalesced, 2)]
+        [(Fate::Ran, 3), (Fate::CaughtUp, 1), (Fate::Missed, 2)]
     );
     // 15 is older than 20 minutes; 25 and 35 run one after the other.
     assert_eq!(
         totals(&simulation, 1),
-        [(Fate::Ran, 3), (Fate::CaughtUp, 2), (Fate::MissedWindow, 1)]
+        [(Fate::Ran, 3), (Fate::CaughtUp, 2), (Fate::Missed, 1)]
     );
     let late: Vec<_> = simulation
         .runs
@@ -282,10 +282,7 @@ fn what_no_daemon_was_there_for_is_caught_up_as_the_policy_says() {
         late,
         [at("2026-03-02T00:40:00Z"), at("2026-03-02T00:41:00Z")]
     );
-    assert_eq!(
-        totals(&simulation, 2),
-        [(Fate::Ran, 3), (Fate::MissedWindow, 3)]
-    );
+    assert_eq!(totals(&simulation, 2), [(Fate::Ran, 3), (Fate::Missed, 3)]);
 }
 
 #[test]

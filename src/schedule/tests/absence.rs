@@ -34,12 +34,9 @@ fn of_due_times_that_came_while_nobody_was_there_at_most_one_is_in_time() {
         fate,
     };
     let last = after_absence(CatchUpMode::Last, Overlap::Skip, 0);
-    assert_eq!(last, (vec![(60, 60, Fate::Coalesced)], fire(80, Fate::Ran)));
+    assert_eq!(last, (vec![(60, 60, Fate::Missed)], fire(80, Fate::Ran)));
     let none = after_absence(CatchUpMode::None, Overlap::AllowAll, 0);
-    assert_eq!(
-        none,
-        (vec![(60, 60, Fate::MissedWindow)], fire(80, Fate::Ran))
-    );
+    assert_eq!(none, (vec![(60, 60, Fate::Missed)], fire(80, Fate::Ran)));
     let all = after_absence(CatchUpMode::All, Overlap::Skip, 0);
     assert_eq!(all, (Vec::new(), fire(60, Fate::CaughtUp)));
     let beside = after_absence(CatchUpMode::All, Overlap::AllowAll, 3);
@@ -54,6 +51,30 @@ fn catching_up_all_loses_no_due_time_to_a_run_that_catches_up_another() {
     let (rows, _) = after_absence(CatchUpMode::Last, Overlap::Skip, 1);
     assert_eq!(
         rows,
-        [(60, 60, Fate::Coalesced), (80, 80, Fate::SkippedOverlap)]
+        [(60, 60, Fate::Missed), (80, 80, Fate::SkippedOverlap)]
     );
+}
+
+#[test]
+fn what_is_missed_says_why_and_rows_of_earlier_versions_are_still_read() {
+    let mut state = state(0);
+    let slots = hourly();
+    let now = moment(10 * HOUR + 30 * MINUTE, 0, 0);
+    let (rows, _) = settle(&slots, &policy(CatchUpMode::Last, 3), &mut state, now);
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (row.fate, row.reason.as_deref()))
+        .collect();
+    assert_eq!(
+        told,
+        [(Fate::Missed, None), (Fate::Missed, Some(OVERTAKEN))]
+    );
+    for name in ["missed", "missed_window", "coalesced"] {
+        let fate: Fate = serde_json::from_str(&format!("\"{name}\"")).unwrap();
+        assert_eq!((fate, fate.name()), (Fate::Missed, "missed"));
+    }
+    let mut stored = serde_json::to_value(&state).unwrap();
+    stored["totals"] = serde_json::json!({"missed_window": 7, "ran": 1, "coalesced": 2});
+    let read: ScheduleState = serde_json::from_value(stored).unwrap();
+    assert_eq!(read.totals, [(Fate::Ran, 1), (Fate::Missed, 9)].into());
 }

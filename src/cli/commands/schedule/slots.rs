@@ -140,8 +140,8 @@ fn why(row: &SlotView) -> &str {
 fn fate(fate: Fate) -> Line {
     let style = match fate {
         Fate::Ran | Fate::CaughtUp | Fate::Backfilled => GOOD,
-        Fate::BlockedConfig | Fate::MissedWindow => BAD,
-        Fate::SkippedOverlap | Fate::Paused | Fate::BlockedHours | Fate::Coalesced => CARE,
+        Fate::BlockedConfig => BAD,
+        Fate::SkippedOverlap | Fate::Paused | Fate::BlockedHours | Fate::Missed => CARE,
     };
     Line::of(style, fate.name())
 }
@@ -152,10 +152,9 @@ pub(super) const fn meaning(fate: Fate) -> &'static str {
         Fate::CaughtUp => "it could not run at the due time",
         Fate::Backfilled => "a person asked for it afterwards",
         Fate::SkippedOverlap => "an earlier run had not ended",
-        Fate::MissedWindow => "it could not run in time: no daemon ran, or nothing was to run then",
+        Fate::Missed => "it could not run in time: no daemon ran, or nothing was to run then",
         Fate::Paused => "the schedule was paused",
         Fate::BlockedHours => "it fell into blocked hours or dates",
         Fate::BlockedConfig => "the definition could not be run",
-        Fate::Coalesced => "a later due time took its place",
     }
 }

@@ -96,7 +96,7 @@ fn a_due_time_that_never_found_room_says_so() {
     bench.clock.advance(2 * 60_000);
     turn_until(&mut bench, &store, 1);
     let row = rows(&store).remove(0);
-    assert_eq!((row.fate, row.count), (Fate::MissedWindow, Some(1)));
+    assert_eq!((row.fate, row.count), (Fate::Missed, Some(1)));
     let why = row.reason.unwrap();
     assert!(why.contains("wait"), "{why}");
 }
