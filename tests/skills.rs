@@ -70,6 +70,41 @@ fn listed<'l>(list: &'l Value, address: &str) -> &'l Value {
 }
 
 #[test]
+fn a_skill_shows_what_it_takes_and_what_it_makes() {
+    let workspace = Workspace::with_skills(
+        r"
+  - id: report
+    description: d
+    mutating: true
+    run: 'echo {since} {n} > {report}'
+    interface:
+      inputs:
+        - {name: since, type: string, description: the first day, pattern: '\d{4}-\d\d-\d\d', required: true}
+        - {name: n, type: number, default: 3}
+        - {name: form, enum: [long, short]}
+        - {name: token, type: string, sensitive: true}
+      outputs: [{name: report, type: markdown, destination: 'reports/{since}.md'}]
+    verification: {post_execute: [{command: 'test -s {report}'}]}
+",
+    );
+    let shown = workspace
+        .run(&["skill", "show", "w/report"])
+        .expect_code(0)
+        .stdout;
+    for line in [
+        "  input        since: string, required; the first day",
+        "  input        n: number, default 3",
+        "  input        form: string, one of long short, optional",
+        "  input        token: string, secret, optional",
+        "  output       report: markdown, reports/{since}.md",
+        "  mutating     ends in a commit",
+        "  checks       1 after its command",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+}
+
+#[test]
 fn every_skill_is_listed_with_source_dialect_trust_problems_and_shadows() {
     let workspace = workspace();
     let list = workspace.json(&["skills"]);

@@ -148,7 +148,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         let interface = self.interface(report);
         let placement = self.placement(mutating, &interface.outputs, report);
         let verification = self.verification(report);
-        let hooks = self.hooks(report);
+        let hooks = self.hooks(mutating, report);
         let idempotent = self.flag("idempotent", report);
         let retry = self.retry(mutating, idempotent, report);
         let run_place = self

@@ -21,7 +21,7 @@ const CONTENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Stamp {
     inode: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
     modified_ns: i128,
     changed_ns: i128,
 }

@@ -138,13 +138,20 @@ impl Run {
             self.record_then(at, Goal::Verify { reconciling: false });
             return;
         }
+        let ended = match &execution.ended {
+            Ended::TimedOut => {
+                let after = crate::model::duration::show_millis(execution.duration_ms);
+                format!("time limit reached: its `timeout`, after {after}")
+            }
+            other => other.describe(),
+        };
         let message = match execution
             .stderr_tail
             .lines()
             .rfind(|line| !line.trim().is_empty())
         {
-            Some(line) => format!("{}: {}", execution.ended.describe(), line.trim()),
-            None => execution.ended.describe(),
+            Some(line) => format!("{ended}: {}", line.trim()),
+            None => ended,
         };
         self.facts.results.execution = StepResult::Failed {
             message: message.clone(),

@@ -2,7 +2,8 @@
 //!
 //! Intake holds the whole value to it, with anchors or without. Read conservatively: only literals, plain
 //! classes, groups, alternatives and repetitions are understood, everything else counts as admitting
-//! anything. `\d` and `\w` do too, because they stand for Unicode classes.
+//! anything. `\d` and `\w` stand for Unicode classes: letters and digits of any script mean no more to a program
+//! than ASCII letters do.
 
 /// Deepest nesting of groups that is followed.
 const GROUPS_MAX: usize = 16;
@@ -16,8 +17,7 @@ struct Part {
     first: bool,
 }
 
-/// Whether every text that `pattern` matches is of `[A-Za-z0-9_./:@%+,-]` and begins with one of
-/// `[A-Za-z0-9_./]`.
+/// Whether every text that `pattern` matches is of `[\w./:@%+,-]` and begins with one of `[\w./]`.
 pub(super) fn allows_only_inert_text(pattern: &str) -> bool {
     let inner = pattern.strip_prefix('^').unwrap_or(pattern);
     let inner = inner.strip_suffix('$').unwrap_or(inner);
@@ -100,11 +100,22 @@ impl Reader<'_> {
                 (self.next()? == b')').then_some(part)
             }
             b'[' => self.class(),
+            b'\\' if self.word_class() => Some(Part {
+                empty: false,
+                first: true,
+            }),
             // An escaped letter is a class or an anchor; an escaped mark is itself.
             b'\\' => literal(self.next().filter(|b| !b.is_ascii_alphanumeric())?),
             b'.' | b'+' | b'(' => None,
             byte => literal(byte),
         }
+    }
+
+    /// Passes over the letter of `\d` or `\w`.
+    fn word_class(&mut self) -> bool {
+        let is_one = matches!(self.peek(), Some(b'd' | b'w'));
+        self.at += usize::from(is_one);
+        is_one
     }
 
     fn class(&mut self) -> Option<Part> {
@@ -117,6 +128,10 @@ impl Reader<'_> {
                         empty: false,
                         first,
                     });
+                }
+                b'\\' if self.word_class() => {
+                    members += 1;
+                    continue;
                 }
                 b'\\' => self.next().filter(|b| !b.is_ascii_alphanumeric())?,
                 b'[' | b'^' | b'&' | b'~' | b']' => return None,
@@ -186,14 +201,18 @@ mod tests {
             "^[a-z]+".to_owned(),
             "[a-z]+$".to_owned(),
             "^a|b$".to_owned(),
+            r"\d{4}-\d\d-\d\d".to_owned(),
+            r"\w[\w.-]*".to_owned(),
         ];
         for pattern in inert {
             assert!(allows_only_inert_text(&pattern), "{pattern}");
         }
         let unsafe_ones = [
             "^.*$",
-            "^\\w+$",
-            "^\\d+$",
+            "^\\W+$",
+            "^[\\w-]+$",
+            "^[\\w~]+$",
+            "^[\\s]+$",
             "^[^a]+$",
             "-a|b",
             "^-a$",

@@ -128,3 +128,44 @@ fn the_examples_run_from_the_first_minute() {
     assert_eq!(head(), before);
     workspace.expect_no_process();
 }
+
+#[test]
+fn a_destination_that_the_command_wrote_itself_is_not_replaced_by_what_it_printed() {
+    let workspace = Workspace::with_skills(
+        r"
+  - id: own
+    description: writes its report and says how far it is
+    mutating: true
+    interface:
+      inputs: [{name: n, type: string, pattern: '[a-z]+', default: own}]
+      outputs: [{name: report, type: markdown, destination: 'reports/{n}.md'}]
+    run: 'echo text > reports/{n}.md; echo 100 percent'
+  - id: silent
+    description: writes its report
+    mutating: true
+    interface:
+      inputs: [{name: n, type: string, pattern: '[a-z]+', default: silent}]
+      outputs: [{name: report, type: markdown, destination: 'reports/{n}.md'}]
+    run: 'echo text > reports/{n}.md'
+  - id: printed
+    description: prints its report
+    mutating: true
+    interface: {outputs: [{name: report, type: markdown, destination: reports/own.md}]}
+    run: 'echo printed'
+",
+    );
+    let said = workspace.run(&["run", "own"]).expect_code(0);
+    let warning =
+        "the command wrote `reports/own.md` itself, so that its standard output is only in the log";
+    assert!(said.stdout.contains(warning), "{said:?}");
+    workspace.run(&["run", "silent"]).expect_code(0);
+    for name in ["own", "silent"] {
+        assert_eq!(
+            workspace.read(&format!("reports/{name}.md")).unwrap(),
+            "text\n"
+        );
+    }
+    // What an earlier run left there is replaced.
+    workspace.run(&["run", "printed"]).expect_code(0);
+    assert_eq!(workspace.read("reports/own.md").unwrap(), "printed\n");
+}

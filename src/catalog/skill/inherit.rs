@@ -59,12 +59,19 @@ impl<'a> Builder<'a, '_> {
         }
     }
 
-    pub(super) fn hooks(&mut self, report: &mut Report) -> Hooks<'a> {
-        let mut found = self
-            .layers
-            .get("hooks")
+    pub(super) fn hooks(&mut self, mutating: bool, report: &mut Report) -> Hooks<'a> {
+        let written = self.layers.get("hooks");
+        let mut found = written
             .map(|view| settings::hooks(view, report))
             .unwrap_or_default();
+        if let Some(view) = written.filter(|_| !mutating && !found.texts.is_empty()) {
+            report.warning(
+                "hooks-unfired",
+                view.key_place(),
+                "`hooks` has no effect: only runs of mutating skills fire them".to_owned(),
+                "`mutating: true` where the skill changes the repository; `notify` of its worker tells how runs went",
+            );
+        }
         self.texts.append(&mut found.texts);
         found
     }

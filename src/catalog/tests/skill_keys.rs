@@ -297,3 +297,15 @@ fn a_default_that_the_schema_refuses_is_told() {
     assert_eq!(told, 1, "{}", show(&catalog.problems));
     assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
 }
+
+#[test]
+fn hooks_of_a_skill_that_is_not_mutating_are_told_to_be_without_effect() {
+    let skill = |more: &str| {
+        format!(
+            "worker: {{id: w}}\nskills:\n  - {{id: a, description: d, run: date, hooks: {{post_tools: b}}{more}}}\n"
+        )
+    };
+    check_worker(&skill(""), ("hooks-unfired", WARNING, 3, 39, "`notify`"));
+    let catalog = Workspace::of_worker(&skill(", mutating: true")).load();
+    assert!(codes(&catalog).is_empty(), "{}", show(&catalog.problems));
+}

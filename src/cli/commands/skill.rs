@@ -13,7 +13,7 @@ use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line};
 use crate::cli::render::problem;
 use crate::cli::session::Session;
 use crate::model::{Diagnostic, Problem};
-use crate::protocol::{ShownSkill, SkillFileView};
+use crate::protocol::{InputView, ShownSkill, SkillFileView};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -340,12 +340,50 @@ fn print(out: &mut Stream<'_>, shown: &ShownSkill) {
         fact(out, "input", &schema.to_string());
     }
     for input in &skill.inputs {
-        fact(out, "input", &format!("{}: {}", input.name, input.kind));
+        fact(out, "input", &told_of_input(input));
+    }
+    for output in &skill.outputs {
+        let to = output.destination.as_deref();
+        let to = to.map_or_else(String::new, |to| format!(", {to}"));
+        fact(
+            out,
+            "output",
+            &format!("{}: {}{to}", output.name, output.kind),
+        );
+    }
+    if skill.mutating {
+        fact(out, "mutating", "ends in a commit");
+    }
+    if skill.checks > 0 {
+        fact(
+            out,
+            "checks",
+            &format!("{} after its command", skill.checks),
+        );
     }
     for reason in &skill.unavailable {
         out.line(Line::of(CARE, "  unavailable: ").text(&reason.reason));
     }
     print_rest(out, shown);
+}
+
+/// The name and type of an input, what may be given and what holds where nothing is.
+fn told_of_input(input: &InputView) -> String {
+    let mut parts = vec![format!("{}: {}", input.name, input.kind)];
+    if !input.allowed.is_empty() {
+        parts.push(format!("one of {}", input.allowed.join(" ")));
+    }
+    parts.extend(input.sensitive.then(|| "secret".to_owned()));
+    parts.push(match &input.default {
+        Some(value) => format!("default {value}"),
+        None if input.required => "required".to_owned(),
+        None => "optional".to_owned(),
+    });
+    let said = parts.join(", ");
+    match &input.description {
+        Some(description) => format!("{said}; {}", one_line(description)),
+        None => said,
+    }
 }
 
 fn print_rest(out: &mut Stream<'_>, shown: &ShownSkill) {

@@ -32,13 +32,13 @@ impl Performer {
     }
 
     fn recorded(&self, work: &Work) -> Result<Recorded, Failure> {
-        let mut outputs = self.recorded_outputs(work)?;
+        let mut warnings = Vec::new();
+        let mut outputs = self.recorded_outputs(work, &mut warnings)?;
         let result = if work.spec.plan.mutating {
             Some(self.change(work)?)
         } else {
             None
         };
-        let mut warnings = Vec::new();
         let mut commits = CommitsMade::default();
         let (mut changed, mut changed_count) = (Vec::new(), 0);
         if let Some(result) = &result {
@@ -93,8 +93,13 @@ impl Performer {
         ]
     }
 
-    /// Puts standard output in its place, and says what became of each declared output.
-    fn recorded_outputs(&self, work: &Work) -> Result<Vec<OutputState>, Failure> {
+    /// Puts standard output in its place, and says what became of each declared output. What the command wrote there
+    /// itself is the output then.
+    fn recorded_outputs(
+        &self,
+        work: &Work,
+        warnings: &mut Vec<String>,
+    ) -> Result<Vec<OutputState>, Failure> {
         let refused = |error: &dyn std::error::Error| failure(Step::Verify, "output_path", error);
         let groundwork = work.groundwork().ok_or_else(|| {
             let message = "what was prepared for the run cannot be read";
@@ -103,12 +108,24 @@ impl Performer {
         let beneath = self.beneath(work)?;
         if let Some(path) = stdout_path(&work.spec) {
             let temporary = temporary_beside(path, work.spec.run);
-            let ended = if work.run.facts.results.execution == StepResult::Passed {
+            let stamp = |path| beneath.stamp(path).map_err(|error| refused(&error));
+            let before = work
+                .spec
+                .stdout_to
+                .and_then(|place| groundwork.outputs.get(place));
+            let is_own = stamp(path)?.is_some_and(|now| before.copied().flatten() != Some(now));
+            let printed = stamp(&temporary)?.is_some_and(|found| found.bytes > 0);
+            let ended = if work.run.facts.results.execution == StepResult::Passed && !is_own {
                 beneath.publish(&temporary, path)
             } else {
                 beneath.discard(&temporary)
             };
             ended.map_err(|error| refused(&error))?;
+            if is_own && printed {
+                warnings.push(format!(
+                    "the command wrote `{path}` itself, so that its standard output is only in the log"
+                ));
+            }
         }
         let mut outputs: Vec<OutputState> = Vec::new();
         for (place, output) in work.spec.outputs.iter().enumerate() {
