@@ -341,6 +341,16 @@ fn misuse(
     if is_list(names, reference) {
         return Some(list_needs_a_word(range.clone(), written));
     }
+    if purpose == Purpose::Path && name.kind == Kind::Path {
+        return Some(TextProblem::error(
+            "path_in_destination",
+            range.clone(),
+            format!(
+                "`{written}` becomes an absolute path, and a destination is relative to the workspace"
+            ),
+            "declare it as `type: string`, for the name of one file or directory; a `path` names what is read",
+        ));
+    }
     let file = reference.projection == Projection::File;
     let projected = reference.projection != Projection::Value && purpose == Purpose::Path;
     (file || projected).then(|| {

@@ -210,8 +210,8 @@ fn a_value_never_leads_a_path_elsewhere() {
         "reports/2026-11-20-weekly-report.md"
     );
     assert_eq!(
-        path("{folder}/{{date}}/{customer-id}-{n}.md").unwrap(),
-        "a/b/2026-11-20/c-1-5.md"
+        path("a/{{date}}/{customer-id}-{n}.md").unwrap(),
+        "a/2026-11-20/c-1-5.md"
     );
     for (value, safe) in [
         ("../../etc/passwd", false),
@@ -256,6 +256,7 @@ fn a_value_never_leads_a_path_elsewhere() {
     let codes = |text: &str| PathTemplate::compile(text, &names()).unwrap_err()[0].code;
     assert_eq!(codes("r/{x.json}"), "projection_in_text");
     assert_eq!(codes("r/{list}"), "list_needs_a_word");
+    assert_eq!(codes("{workspace}/r"), "path_in_destination");
     let template = PathTemplate::compile("{x}/{{n}}", &names())
         .unwrap()
         .template;

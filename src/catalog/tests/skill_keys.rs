@@ -305,7 +305,7 @@ fn hooks_of_a_skill_that_is_not_mutating_are_told_to_be_without_effect() {
             "worker: {{id: w}}\nskills:\n  - {{id: a, description: d, run: date, hooks: {{post_tools: b}}{more}}}\n"
         )
     };
-    check_worker(&skill(""), ("hooks-unfired", WARNING, 3, 39, "`notify`"));
+    check_worker(&skill(""), ("hooks-unfired", WARNING, 3, 40, "`notify`"));
     let catalog = Workspace::of_worker(&skill(", mutating: true")).load();
     assert!(codes(&catalog).is_empty(), "{}", show(&catalog.problems));
 }
