@@ -243,3 +243,36 @@ fn a_daemon_that_starts_with_a_broken_configuration_fires_nothing_until_it_is_re
     without_gap(&rows(&workspace, "w/tick"), 1_000);
     daemon.stop();
 }
+
+/// Every recipe of `docs/schedules.md` at a skill of its own.
+#[test]
+fn the_recipes_of_the_page_are_schedules_that_a_daemon_takes() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schedules.md"));
+    let page = page.unwrap();
+    let (_, after) = page.split_once("## Recipes").unwrap();
+    let (recipes, _) = after.split_once("\n## ").unwrap();
+    let written = recipes.lines().filter_map(|line| {
+        let (_, cell) = line.strip_prefix("| ")?.split_once(" | `")?;
+        cell.strip_suffix("` |")
+    });
+    let mut skills = "  - {id: build, description: d, run: 'true'}\n".to_owned();
+    let mut count = 0;
+    for (nth, recipe) in written.enumerate() {
+        count += 1;
+        let line = format!("  - {{id: r{nth}, description: d, run: 'true', schedule: {recipe}}}\n");
+        skills.push_str(&line);
+    }
+    assert_eq!(count, 10);
+    let workspace = Workspace::with_skills(&skills);
+    workspace.write("docs/page.md", "text");
+    let checked = workspace.json(&["check", "--strict"]);
+    assert_eq!(checked["problems"], serde_json::json!([]));
+    let daemon = Daemon::start(&workspace);
+    let listed = workspace.json(&["schedule", "list"]);
+    assert_eq!(listed["schedules"].as_array().unwrap().len(), count);
+    for nth in 0..count {
+        let id = format!("w/r{nth}");
+        workspace.run(&["schedule", "explain", &id]).expect_code(0);
+    }
+    daemon.stop();
+}
