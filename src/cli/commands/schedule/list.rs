@@ -7,7 +7,7 @@ use crate::cli::render::line::{BAD, CARE, DIM, GOOD, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
-use crate::model::duration::show_millis;
+use crate::model::duration::exact_millis;
 use crate::model::schedule::CatchUpMode;
 use crate::model::{Diagnostic, Zone};
 use crate::protocol::{Control, SCHEDULES_MAX, ScheduleView, SchedulesQuery};
@@ -110,7 +110,7 @@ fn next_of(view: &ScheduleView, zone: Zone) -> Line {
 /// What its policies do, in a few words; `explain` has whole sentences.
 fn policy_of(view: &ScheduleView) -> String {
     let policy = &view.plan.policy;
-    let window = show_millis(policy.catch_up.window_ms);
+    let window = exact_millis(policy.catch_up.window_ms);
     let catch_up = match policy.catch_up.mode {
         CatchUpMode::Last => format!("catch up the last within {window}"),
         CatchUpMode::All => format!("catch up all within {window}"),
@@ -120,7 +120,7 @@ fn policy_of(view: &ScheduleView) -> String {
     let parts = [
         Some(policy.overlap.name().to_owned()),
         view.plan.trigger.is_timed().then_some(catch_up),
-        (policy.jitter_ms > 0).then(|| format!("jitter {}", show_millis(policy.jitter_ms))),
+        (policy.jitter_ms > 0).then(|| format!("jitter {}", exact_millis(policy.jitter_ms))),
         is_blocked.then(|| "blackout".to_owned()),
         policy.start.map(|_| "start".to_owned()),
         policy.end.map(|_| "end".to_owned()),

@@ -36,7 +36,10 @@ const BARS_MAX: u64 = 48;
 const HOUR_MS: u64 = 3_600_000;
 
 /// The longest bar.
-const BAR_CHARS: u64 = 40;
+const BAR_CHARS: usize = 40;
+
+/// Characters of a line of the load beside the bar: its hour and its numbers.
+const LABEL_CHARS: usize = 52;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -119,7 +122,9 @@ pub(super) fn simulate(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
     print_schedules(session, &schedules, &simulation, &lasts);
     print_left_out(&mut session.io.out, &simulation, zone);
     print_overlaps(&mut session.io.out, &simulation, zone);
-    print_load(&mut session.io.out, &load, &scenario, zone);
+    let width = session.io.table_width().unwrap_or(BAR_CHARS + LABEL_CHARS);
+    let bar_chars = width.saturating_sub(LABEL_CHARS).clamp(1, BAR_CHARS);
+    print_load(&mut session.io.out, &load, &scenario, (zone, bar_chars));
     for one in simulation
         .schedules
         .iter()
@@ -398,7 +403,12 @@ fn hour_of(at: Timestamp, zone: Zone) -> Timestamp {
 }
 
 /// Runs that start in each hour in which something runs; of more than two days, in each hour of the day.
-fn print_load(out: &mut Stream<'_>, load: &[Busy], scenario: &Scenario, zone: Zone) {
+fn print_load(
+    out: &mut Stream<'_>,
+    load: &[Busy],
+    scenario: &Scenario,
+    (zone, bar_chars): (Zone, usize),
+) {
     let first = hour_of(scenario.from, zone);
     let hours = scenario.to.millis_since(first).div_ceil(HOUR_MS);
     let by_day = hours > BARS_MAX;
@@ -416,7 +426,7 @@ fn print_load(out: &mut Stream<'_>, load: &[Busy], scenario: &Scenario, zone: Zo
     heading(out, title, load.len());
     let most = bars.values().map(|bar| bar.0).max().unwrap_or(0).max(1);
     for ((_, label), (started, at_once)) in bars {
-        let length = (started * BAR_CHARS).div_ceil(most);
+        let length = (started * u64::try_from(bar_chars).unwrap_or(1)).div_ceil(most);
         let bar = "#".repeat(usize::try_from(length).unwrap_or(0));
         let told = if at_once == 0 {
             String::new()
