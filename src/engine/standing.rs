@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::control::{EngineControl, to_u32};
 use super::schedules::{self, OVERDUE_SHOWN_MAX};
-use super::{Host, store_diagnostic, trees};
+use super::{Host, trees};
 use crate::model::{Diagnostic, Severity};
 use crate::protocol::{RunSummary, Status, UndeliveredView};
 
@@ -62,7 +62,7 @@ impl EngineControl {
             next_due: agenda.next,
             overdue: agenda.overdue,
             failing: agenda.failing,
-            undelivered: self.undelivered()?,
+            undelivered: self.undelivered(),
             kept_commits,
             kept,
             trees: Some(trees::view(
@@ -76,14 +76,17 @@ impl EngineControl {
         })
     }
 
-    fn undelivered(&self) -> Result<Vec<UndeliveredView>, Diagnostic> {
+    /// A store that cannot be read for want of space says nothing: that stands in the condition.
+    fn undelivered(&self) -> Vec<UndeliveredView> {
         let mut shown = Vec::new();
         let read = self.store.notices(&mut |notices| {
             let view = notices.ok().as_ref().and_then(UndeliveredView::of);
             shown.extend(view.filter(|_| shown.len() < OVERDUE_SHOWN_MAX));
         });
-        read.map_err(|error| store_diagnostic(&error))?;
-        Ok(shown)
+        if let Err(error) = read {
+            tracing::debug!(%error, "notices are not shown");
+        }
+        shown
     }
 
     /// How many of the newest runs have a commit that is on no branch, and the newest of them.

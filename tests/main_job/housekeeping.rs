@@ -89,7 +89,7 @@ fn runs_succeed_and_are_put_back_beside_housekeeping() {
 }
 
 #[test]
-fn what_a_landing_took_out_of_a_checkout_goes_after_a_day() {
+fn what_a_landing_took_out_of_a_checkout_goes_after_a_day_or_after_32_others() {
     let workspace = Workspace::with_skills(SKILLS);
     let places = [
         workspace.root.join(".git/workerctl/landing"),
@@ -108,4 +108,8 @@ fn what_a_landing_took_out_of_a_checkout_goes_after_a_day() {
     }
     workspace.run(&["run", "few"]).expect_code(0);
     assert_eq!(counts(), [1, 1]);
+    for _ in 0..33 {
+        workspace.run(&["run", "few"]).expect_code(0);
+    }
+    assert_eq!(counts(), [32, 32]);
 }

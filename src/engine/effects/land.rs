@@ -1,6 +1,7 @@
 //! Landing: the commit becomes the tip of its branch, and the checkouts that have it follow.
 
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use workerctl_landing::{
@@ -128,6 +129,7 @@ impl Performer {
     }
 
     fn try_to_land(&self, work: &Work, from: Option<&Oid>, to: &Oid) -> Result<Tried, Failure> {
+        let _landing = self.landing.read().unwrap_or_else(PoisonError::into_inner);
         let spec = tree_spec(work)?;
         let workdir = Path::new(&spec.workdir);
         let refused = |error: LandError| land_failure(Step::Land, work, &error);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use workerctl_landing::LandError;
 
@@ -82,6 +82,8 @@ pub(super) struct Performer {
     trees: Mutex<HashMap<RunId, tree::HeldTree>>,
     turns: Mutex<HashMap<turn::Branch, RunId>>,
     swept: Mutex<Option<Timestamp>>,
+    /// Held by landings; what they leave is removed while none goes on.
+    landing: RwLock<()>,
 }
 
 impl Performer {
@@ -95,6 +97,7 @@ impl Performer {
             trees: Mutex::default(),
             turns: Mutex::default(),
             swept: Mutex::default(),
+            landing: RwLock::default(),
         }
     }
 }
@@ -130,6 +133,7 @@ impl Effects for Performer {
 
     fn sync_files(&self) {
         self.logs.sync();
+        self.bound_landings();
         self.sweep();
     }
 

@@ -16,6 +16,9 @@ use crate::store::{Store, StoreError};
 /// How often expired refs are looked for.
 const SWEEP_MS: u64 = 24 * 3_600_000;
 
+/// Landings of which what they replaced is kept: a skill that runs every minute would else hold a day's versions.
+const LANDINGS_KEPT: usize = 32;
+
 /// Refs of runs that this store does not know are kept at least this long, and at least
 /// [`UNKNOWN_FACTOR`] times as long as others: another workspace's engine may have other settings.
 const UNKNOWN_MS_MIN: u64 = 365 * 24 * 3_600_000;
@@ -87,22 +90,26 @@ impl Performer {
         self.sweep_landings(|_| true);
     }
 
-    /// What a landing took out of checkouts stays for a day: a late edit in it is named then.
+    /// Drops what is kept of all but the newest landings.
+    pub(super) fn bound_landings(&self) {
+        self.sweep_landings(|_| false);
+    }
+
+    /// What a landing took out of checkouts stays for a day, of the newest ones: a late edit in it is named then.
     fn sweep_landings(&self, is_over: impl Fn(Timestamp) -> bool) {
+        let Ok(_alone) = self.landing.try_write() else {
+            return;
+        };
         let Ok(entries) = std::fs::read_dir(self.parts.state_dir.join(DIRECTORY)) else {
             return;
         };
-        for entry in entries.flatten() {
-            let changed = entry.metadata().and_then(|found| found.modified());
-            let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).ok();
-            let changed_ms = changed.ok().and_then(since).map(|since| since.as_millis());
-            let changed_ms = changed_ms
-                .and_then(|ms| i64::try_from(ms).ok())
-                .unwrap_or(0);
-            if is_over(Timestamp::from_millis(changed_ms))
-                && let Err(error) = end_landing(&entry.path())
+        let mut all: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+        // Names of runs sort by time.
+        all.sort_unstable_by(|one, other| other.cmp(one));
+        for (nth, path) in all.into_iter().enumerate() {
+            if (nth >= LANDINGS_KEPT || is_over(changed_at(&path)))
+                && let Err(error) = end_landing(&path)
             {
-                let path = entry.path();
                 tracing::warn!(path = %path.display(), %error, "what is kept of a landing is not removed");
             }
         }
@@ -133,6 +140,15 @@ impl Performer {
             }
         }
     }
+}
+
+/// When a file was changed last; the beginning of time where that cannot be known.
+fn changed_at(path: &Path) -> Timestamp {
+    let changed = std::fs::metadata(path).and_then(|found| found.modified());
+    let since = |at: SystemTime| at.duration_since(SystemTime::UNIX_EPOCH).ok();
+    let changed_ms = changed.ok().and_then(since).map(|since| since.as_millis());
+    let changed_ms = changed_ms.and_then(|ms| i64::try_from(ms).ok());
+    Timestamp::from_millis(changed_ms.unwrap_or(0))
 }
 
 /// Names late edits of a landing that has ended, and removes what is kept of it.
