@@ -57,7 +57,10 @@ const SKILLS: &str = r#"
 fn the_service_lives_as_its_units_say() {
     let workspace = Workspace::with_skills(SKILLS);
     // What runs when the daemon is asked to stop is cut off after a moment, where nothing else is set.
-    workspace.write("workerctl.yaml", "drain_grace: 1s\n");
+    let told = "/var/lib/workerctl/told";
+    let tell = format!("cat > {told}.new && mv {told}.new {told}");
+    let config = format!("drain_grace: 1s\nnotify: {{on_failure: '{tell}'}}\n");
+    workspace.write("workerctl.yaml", &config);
     skills::furnish(&workspace);
     workspace.commit_all("configuration");
     let Some(guest) = Guest::boot(&workspace) else {
@@ -118,6 +121,9 @@ fn skills_write_where_they_may(installed: &mut Installed<'_>) {
     assert_ne!(code, 0, "{log}");
     assert!(log.contains("Read-only file system"), "{log}");
     assert!(!installed.guest.path(open).join("by-skill").exists());
+    // The service tells somebody, with what its unit lets it do.
+    let told = installed.await_file("told");
+    assert!(told.contains("\"skill\":\"program\""), "{told}");
 
     let (_, code, log) = installed.complete("state");
     assert_eq!(code, 0, "{log}");
