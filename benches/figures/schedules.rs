@@ -15,8 +15,20 @@ use crate::start::ready_ms;
 use crate::workspace::{Daemon, PATIENCE, Workspace};
 
 /// Skills of a worker, and schedules of a skill.
-const SKILLS: usize = 2;
-const OF_SKILL: usize = 50;
+const SKILLS: usize = 10;
+const OF_SKILL: usize = 10;
+
+/// Zones of them, in turn.
+const ZONES: [&str; 8] = [
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Tokyo",
+    "UTC",
+    "Asia/Kolkata",
+    "America/Sao_Paulo",
+    "Australia/Sydney",
+    "Africa/Cairo",
+];
 
 /// What all of it may hold: 150 MB, in MiB.
 const RESIDENT_MIB: f64 = 143.0;
@@ -42,7 +54,7 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
     punctuality(scale, &with, &many, report);
 }
 
-/// Workers with two skills each, and fifty schedules for each skill unless `scheduled` is false.
+/// Workers with ten skills each, and ten schedules for each skill unless `scheduled` is false.
 fn workspace(scale: Scale, scheduled: bool) -> Workspace {
     let this = Workspace::new(AT_ONCE as u64);
     let workers = scale.schedules.div_ceil(SKILLS * OF_SKILL);
@@ -72,18 +84,20 @@ fn write_worker(workspace: &Workspace, worker: usize, scheduled: bool) {
     workspace.worker(&format!("w{worker}"), &skills);
 }
 
-/// The n-th schedule: eight of ten in the short form, and none due for months.
+/// The n-th schedule, as unkind as people write them: an id, a zone and an expression that no other has, and now and
+/// then a policy. None is due for months.
 fn schedule(nth: usize) -> String {
     let (minute, hour, day) = (nth % 60, nth / 60 % 24, 1 + nth / 1_440 % 28);
-    let month = (Utc::now().month0() + 5) % 12 + 1;
-    let expression = format!("{minute} {hour} {day} {month} *");
-    match nth % 10 {
-        8 => format!("{{cron: \"{expression}\", timezone: Europe/Berlin, overlap: buffer_one}}"),
-        9 => format!(
-            "{{cron: \"{expression}\", id: s{nth}, catch_up: {{mode: all, window: 2h}}, jitter: 5m}}"
-        ),
-        _ => format!("\"{expression}\""),
-    }
+    let month = (Utc::now().month0() as usize + 4 + nth / 40_320) % 12 + 1;
+    let zone = ZONES[nth % ZONES.len()];
+    let policy = match nth % 10 {
+        8 => ", overlap: buffer_one",
+        9 => ", catch_up: {mode: all, window: 2h}, jitter: 5m",
+        _ => "",
+    };
+    format!(
+        "{{id: job-{nth}, cron: \"{minute} {hour} {day} {month} *\", timezone: {zone}{policy}}}"
+    )
 }
 
 fn starts(with: &Workspace, without: &Workspace, many: &str, report: &mut Report) {

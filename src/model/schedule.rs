@@ -102,22 +102,21 @@ pub enum Overlap {
     BufferOne,
     /// All wait, in order.
     BufferAll,
-    /// The other is cancelled, and it starts once that is dead and put back.
+    /// The other is cancelled, and it starts once that is dead and put back. Earlier versions had another name for
+    /// it without grace.
+    #[serde(alias = "terminate_other")]
     CancelOther,
-    /// As `cancel_other`, and the other's processes are killed at once.
-    TerminateOther,
     /// It starts beside the other.
     AllowAll,
 }
 
 impl Overlap {
     /// All of them.
-    pub const ALL: [Overlap; 6] = [
+    pub const ALL: [Overlap; 5] = [
         Overlap::Skip,
         Overlap::BufferOne,
         Overlap::BufferAll,
         Overlap::CancelOther,
-        Overlap::TerminateOther,
         Overlap::AllowAll,
     ];
 
@@ -128,7 +127,6 @@ impl Overlap {
             Overlap::BufferOne => "buffer_one",
             Overlap::BufferAll => "buffer_all",
             Overlap::CancelOther => "cancel_other",
-            Overlap::TerminateOther => "terminate_other",
             Overlap::AllowAll => "allow_all",
         }
     }

@@ -250,10 +250,7 @@ impl Walk<'_> {
         let skipped = match self.policy.overlap {
             Overlap::Skip => others.any(),
             Overlap::BufferOne => others.waiting > 0,
-            Overlap::BufferAll
-            | Overlap::CancelOther
-            | Overlap::TerminateOther
-            | Overlap::AllowAll => false,
+            Overlap::BufferAll | Overlap::CancelOther | Overlap::AllowAll => false,
         };
         if skipped {
             self.cover(slot, slot, Fate::SkippedOverlap, None);

@@ -99,9 +99,7 @@ pub fn finds_room(overlap: Overlap, others: Others) -> Result<(), Refused> {
     let refused = match overlap {
         Overlap::Skip => others.running + others.waiting > 0,
         Overlap::BufferOne => others.waiting > 0,
-        Overlap::BufferAll | Overlap::CancelOther | Overlap::TerminateOther | Overlap::AllowAll => {
-            false
-        }
+        Overlap::BufferAll | Overlap::CancelOther | Overlap::AllowAll => false,
     };
     if refused {
         return Err(Refused::Overlap);

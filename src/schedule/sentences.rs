@@ -109,9 +109,6 @@ const fn overlap(overlap: Overlap) -> &'static str {
         Overlap::CancelOther => {
             "An earlier run of this schedule that has not ended is cancelled; the new one starts once that is dead and put back."
         }
-        Overlap::TerminateOther => {
-            "An earlier run of this schedule that has not ended is killed at once; the new one starts once that is dead and put back."
-        }
         Overlap::AllowAll => "A run starts beside earlier runs of this schedule.",
     }
 }
@@ -328,7 +325,7 @@ mod tests {
         let first =
             |trigger| told(&planned(trigger, Policy::default()), Facts::default())[0].clone();
         let after = |when| Trigger::After {
-            skill: "w/other".parse().unwrap(),
+            skill: Box::new("w/other".parse().unwrap()),
             when,
         };
         assert!(

@@ -10,6 +10,7 @@ use crate::model::schedule::{
 use crate::model::{RunId, Timestamp, Zone};
 
 mod absence;
+mod page;
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -89,7 +90,7 @@ fn a_due_time_fires_when_it_has_come_and_not_before() {
 }
 
 #[test]
-fn the_six_ways_of_overlap() {
+fn the_five_ways_of_overlap() {
     let with = |overlap, running, waiting| {
         let policy = Policy {
             overlap,
@@ -107,7 +108,6 @@ fn the_six_ways_of_overlap() {
         (Overlap::BufferOne, &goes, &goes, &left_out),
         (Overlap::BufferAll, &goes, &goes, &goes),
         (Overlap::CancelOther, &goes, &goes, &goes),
-        (Overlap::TerminateOther, &goes, &goes, &goes),
         (Overlap::AllowAll, &goes, &goes, &goes),
     ] {
         assert_eq!(&with(overlap, 0, 0), alone, "{overlap:?}");

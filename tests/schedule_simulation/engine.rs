@@ -226,11 +226,7 @@ impl<'a> Turn<'a> {
     }
 
     fn start(&mut self, mut new: Active, mono_ms: i64) -> RunId {
-        let ends_others = matches!(
-            self.definition.policy.overlap,
-            Overlap::CancelOther | Overlap::TerminateOther
-        );
-        if ends_others {
+        if self.definition.policy.overlap == Overlap::CancelOther {
             self.active.clear();
         }
         let beside = self.definition.policy.overlap == Overlap::AllowAll;

@@ -29,7 +29,7 @@ impl Resolver<'_, '_> {
             );
         }
         Some(Arc::new(Trigger::After {
-            skill: other.address.clone(),
+            skill: Box::new(other.address.clone()),
             when: *when,
         }))
     }

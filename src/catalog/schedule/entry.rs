@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::values::{one_of, shown, written};
-use super::{Around, Draft, Inputs, Places, Read, policy, trigger};
+use super::{Around, Draft, Inputs, OwnId, Places, Read, policy, trigger};
 use crate::catalog::config_file;
 use crate::catalog::keys::{SCHEDULE, report_unknown};
 use crate::catalog::report::Report;
@@ -34,9 +34,7 @@ pub(super) fn read<'a>(
     draft.read = match view.data() {
         Data::Map(_) => {
             report_unknown(view, SCHEDULE, report);
-            draft.id = written(view, "id")
-                .and_then(|view| id(view, report))
-                .map(Box::new);
+            draft.id = written(view, "id").and_then(|view| id(view, report));
             draft.target = target(view, around, report).map(Box::new);
             of_map(view, around, &mut texts, report)
         }
@@ -124,7 +122,7 @@ fn inputs(map: View<'_>, report: &mut Report) -> (Inputs, Vec<(String, Place)>) 
     found
 }
 
-fn id(view: View<'_>, report: &mut Report) -> Option<(String, Place)> {
+fn id(view: View<'_>, report: &mut Report) -> Option<OwnId> {
     let text = view.filled_text("id", report)?;
     let fits = text.chars().count() <= ID_CHARS
         && text
@@ -139,7 +137,12 @@ fn id(view: View<'_>, report: &mut Report) -> Option<(String, Place)> {
         );
         return None;
     }
-    Some((text, view.place()))
+    let place = view.place();
+    Some(OwnId {
+        name: text.into(),
+        line: place.line,
+        column: place.column,
+    })
 }
 
 /// The skill that it names: at the worker's level any, among the keys of a skill only that one.

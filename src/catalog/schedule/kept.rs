@@ -62,8 +62,8 @@ impl Keeping<'_> {
         kept
     }
 
-    /// The former schedules that nothing says now. What the present ones say is put into words only for skills that
-    /// miss one: there may be very many schedules.
+    /// The former schedules that nothing says now. Present ones are compared only where their skill misses one: there
+    /// may be very many schedules.
     fn missing(&self) -> Vec<&Arc<Schedule>> {
         let present: HashSet<Cow<'_, str>> =
             self.present.iter().map(|one| folded(&one.id)).collect();
@@ -72,10 +72,18 @@ impl Keeping<'_> {
             .filter(|one| !present.contains(&folded(&one.id)))
             .collect();
         let skills: HashSet<&SkillRef> = missing.iter().map(|one| &*one.skill).collect();
-        let beside = self.present.iter();
-        let beside = beside.filter(|one| skills.contains(&*one.skill));
-        let sayings: HashSet<String> = beside.filter_map(|one| saying(one)).collect();
-        missing.retain(|one| saying(one).is_none_or(|saying| !sayings.contains(&saying)));
+        let mut beside: HashMap<&SkillRef, Vec<&Schedule>> = HashMap::new();
+        for one in self
+            .present
+            .iter()
+            .filter(|one| skills.contains(&*one.skill))
+        {
+            beside.entry(&one.skill).or_default().push(one);
+        }
+        missing.retain(|one| {
+            let mut beside = beside.get(&*one.skill).into_iter().flatten();
+            !beside.any(|other| say_the_same(one, other))
+        });
         missing
     }
 
@@ -154,22 +162,14 @@ fn edge(schedule: &Schedule) -> Option<Edge<'_>> {
     }
 }
 
-/// What a schedule says; two that say the same would run a skill twice each time.
-pub(super) fn saying(schedule: &Schedule) -> Option<String> {
-    let skill: &SkillRef = &schedule.skill;
-    serde_json::to_string(&(
-        skill.to_string(),
-        &schedule.trigger,
-        &schedule.timezone,
-        &schedule.inputs,
-        (schedule.policy.start, schedule.policy.end),
-        (
-            &schedule.policy.blocked_hours,
-            &schedule.policy.blocked_dates,
-        ),
-        schedule.disabled,
-    ))
-    .ok()
+/// Whether nothing but ids and places tells two schedules apart.
+pub(super) fn say_the_same(one: &Schedule, other: &Schedule) -> bool {
+    one.trigger == other.trigger
+        && one.timezone == other.timezone
+        && one.skill == other.skill
+        && one.inputs == other.inputs
+        && one.policy == other.policy
+        && one.disabled == other.disabled
 }
 
 fn in_words(problem: &Problem) -> String {

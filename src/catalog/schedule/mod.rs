@@ -18,6 +18,7 @@ mod values;
 pub(crate) use policy::hours;
 pub(crate) use resolve::{Known, Resolved, resolve};
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::report::Report;
@@ -41,13 +42,32 @@ pub(crate) struct Draft {
     pub(crate) skill: Option<Arc<str>>,
     /// Skill that a schedule of the worker's level names, and where.
     target: Option<Box<(String, Place)>>,
-    /// Its own name, and where that stands.
-    id: Option<Box<(String, Place)>>,
+    /// Its own name.
+    id: Option<OwnId>,
     /// Where it stands.
     place: Place,
     /// What it says; absent when an error was reported. Its id is taken all the same, so that the ids of
     /// others do not move when it is repaired.
     read: Option<Read>,
+}
+
+impl Draft {
+    /// Where its id stands, or the schedule where it has none of its own.
+    fn place_of_id(&self) -> Place {
+        let mut place = self.place.clone();
+        if let Some(id) = &self.id {
+            (place.line, place.column) = (id.line, id.column);
+        }
+        place
+    }
+}
+
+/// A schedule's own name, and where in its file that stands. There may be very many: it is kept small.
+#[derive(Debug, Clone)]
+struct OwnId {
+    name: Box<str>,
+    line: u32,
+    column: u32,
 }
 
 /// What a schedule says.
@@ -112,6 +132,8 @@ pub(crate) struct Reader<'a> {
     worker: Arc<str>,
     checker: Option<&'a dyn TextChecker>,
     timezone: Option<Arc<str>>,
+    /// Zones that schedules name, each once.
+    zones: HashSet<Arc<str>>,
     plain: Plain,
     report: Report,
     of_worker: Vec<Draft>,
@@ -141,6 +163,7 @@ impl<'a> Reader<'a> {
             worker: worker.into(),
             checker,
             timezone: timezone.map(Arc::from),
+            zones: HashSet::new(),
             plain: Plain {
                 policy: Arc::new(Policy {
                     blocked_hours: config.blocked_hours.clone(),
@@ -249,6 +272,17 @@ impl<'a> Reader<'a> {
         if self.report.errors() > before {
             draft.read = None;
         }
+        if let Some(read) = &mut draft.read {
+            self.share_zone(&mut read.timezone);
+        }
         draft
+    }
+
+    fn share_zone(&mut self, zone: &mut Arc<str>) {
+        if let Some(known) = self.zones.get(zone) {
+            *zone = Arc::clone(known);
+        } else {
+            self.zones.insert(Arc::clone(zone));
+        }
     }
 }

@@ -75,17 +75,27 @@ fn millis(map: View<'_>, key: &str, report: &mut Report) -> Option<u64> {
     written(map, key)?.millis(key, report)
 }
 
+/// What other schedulers have besides `cancel_other`; how long the other run is left is one setting for all.
+const TERMINATE_OTHER: &str = "terminate_other";
+
+fn named_overlap(view: View<'_>, report: &mut Report) -> Option<Overlap> {
+    if view.scalar_text().as_deref() == Some(TERMINATE_OTHER) {
+        report.note(
+            "schedule-overlap",
+            view.place(),
+            format!("`{TERMINATE_OTHER}` is read as `cancel_other`"),
+            "write `cancel_other`; with `grace: 0s` in workerctl.yaml the other run is killed at once",
+        );
+        return Some(Overlap::CancelOther);
+    }
+    let words = Overlap::ALL.map(|one| (one.name(), one));
+    word(view, "overlap", &words, report)
+}
+
 fn overlap(map: View<'_>, report: &mut Report) -> Overlap {
     let named = written(map, "overlap");
     let overlap = named
-        .and_then(|view| {
-            word(
-                view,
-                "overlap",
-                &Overlap::ALL.map(|one| (one.name(), one)),
-                report,
-            )
-        })
+        .and_then(|view| named_overlap(view, report))
         .unwrap_or_default();
     let Some(view) = written(map, "max_concurrent") else {
         return overlap;

@@ -87,8 +87,8 @@ fn aimless(draft: &Draft, others: &[Broken]) -> Broken {
         (None, None) => None,
     };
     let taken = |id: &str| others.iter().any(|other| other.id.as_deref() == Some(id));
-    let id = address.map(|address| match draft.id.as_deref() {
-        Some((name, _)) => format!("{address}#{name}"),
+    let id = address.map(|address| match draft.id.as_ref() {
+        Some(own) => format!("{address}#{}", own.name),
         None if !taken(&address) => address,
         None => {
             let mut count = 2;
@@ -331,8 +331,8 @@ impl<'a> Resolver<'a, '_> {
         let mut unnamed: HashMap<&SkillRef, usize> = HashMap::new();
         for one in aimed.iter_mut() {
             let address = &one.skill.address;
-            let id = if let Some((id, _)) = one.draft.id.as_deref() {
-                format!("{address}#{id}")
+            let id = if let Some(own) = &one.draft.id {
+                format!("{address}#{}", own.name)
             } else {
                 let count = unnamed.entry(address).or_default();
                 *count += 1;
@@ -349,7 +349,7 @@ impl<'a> Resolver<'a, '_> {
             let Some(all) = places.get(&*folded(&one.id)) else {
                 continue;
             };
-            let own = place_of_id(one.draft);
+            let own = one.draft.place_of_id();
             let others: Vec<String> = all
                 .iter()
                 .filter(|place| **place != own)
@@ -361,7 +361,7 @@ impl<'a> Resolver<'a, '_> {
                 one.draft,
                 Severity::Error,
                 "schedule-duplicate",
-                own,
+                &own,
                 (message, hint),
             );
             one.is_duplicate = true;
@@ -479,21 +479,17 @@ pub(super) fn folded(id: &str) -> Cow<'_, str> {
 }
 
 /// Where the ids stand that more than one has.
-fn places_of_shared_ids<'a>(aimed: &[Aimed<'a>]) -> HashMap<String, Vec<&'a Place>> {
+fn places_of_shared_ids(aimed: &[Aimed<'_>]) -> HashMap<String, Vec<Place>> {
     let mut known: HashSet<Cow<'_, str>> = HashSet::with_capacity(aimed.len());
     let again = aimed.iter().map(|one| folded(&one.id));
     let shared: HashSet<Cow<'_, str>> = again.filter(|id| !known.insert(id.clone())).collect();
-    let mut places: HashMap<String, Vec<&Place>> = HashMap::new();
+    let mut places: HashMap<String, Vec<Place>> = HashMap::new();
     for one in aimed.iter().filter(|_| !shared.is_empty()) {
         let id = folded(&one.id);
         if shared.contains(&id) {
             let all = places.entry(id.into_owned()).or_default();
-            all.push(place_of_id(one.draft));
+            all.push(one.draft.place_of_id());
         }
     }
     places
-}
-
-fn place_of_id(draft: &Draft) -> &Place {
-    draft.id.as_ref().map_or(&draft.place, |id| &id.1)
 }

@@ -240,10 +240,10 @@ fn after(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Foun
         .trim()
         .split_once('/')
         .unwrap_or((around.worker, text.trim()));
-    let skill = SkillRef {
+    let skill = Box::new(SkillRef {
         worker: worker.to_string(),
         skill: skill.to_owned(),
-    };
+    });
     Some((Trigger::After { skill, when }, Some(name.place())))
 }
 

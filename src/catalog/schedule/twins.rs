@@ -1,16 +1,19 @@
 //! Schedules that say the same as another.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use super::kept::saying;
+use super::kept::say_the_same;
 use super::resolve::{Aimed, Resolver};
+use crate::model::schedule::Schedule;
 use crate::model::{Severity, SkillRef};
 
-impl Resolver<'_, '_> {
-    /// Two schedules that say the same would run a skill twice each time; the later one is left out.
-    pub(super) fn leave_out_twins(&mut self, aimed: &mut [Aimed<'_>]) {
-        let mut of_skill: HashMap<&SkillRef, Vec<&mut Aimed<'_>>> = HashMap::new();
-        for one in aimed.iter_mut().filter(|one| one.schedule.is_some()) {
+impl<'a> Resolver<'a, '_> {
+    /// Two that no key tells apart, an `id` neither, are one that was written twice; the later one is left out.
+    pub(super) fn leave_out_twins(&mut self, aimed: &mut [Aimed<'a>]) {
+        let mut of_skill: HashMap<&SkillRef, Vec<&mut Aimed<'a>>> = HashMap::new();
+        let unnamed = aimed.iter_mut().filter(|one| one.draft.id.is_none());
+        for one in unnamed.filter(|one| one.schedule.is_some()) {
             let own = of_skill.entry(&one.skill.address).or_default();
             own.push(one);
         }
@@ -20,30 +23,29 @@ impl Resolver<'_, '_> {
     }
 
     /// Among the schedules of one skill.
-    fn leave_out_twins_among(&mut self, own: Vec<&mut Aimed<'_>>) {
-        let mut seen: HashMap<String, String> = HashMap::new();
+    fn leave_out_twins_among(&mut self, own: Vec<&mut Aimed<'a>>) {
+        let mut seen: Vec<Arc<Schedule>> = Vec::with_capacity(own.len());
         for one in own {
-            let Some(schedule) = &one.schedule else {
+            let Some(schedule) = one.schedule.take() else {
                 continue;
             };
-            let Some(saying) = saying(schedule) else {
+            let Some(first) = seen.iter().find(|first| say_the_same(first, &schedule)) else {
+                one.schedule = Some(schedule.clone());
+                seen.push(schedule);
                 continue;
             };
-            if let Some(first) = seen.get(&saying) {
-                let message = format!("it says the same as `{first}` and is left out");
-                let place = one.draft.place.clone();
-                self.tell(
-                    one.draft,
-                    Severity::Warning,
-                    "schedule-twice",
-                    &place,
-                    (message, "remove one of them"),
-                );
-                one.is_twin = true;
-                one.schedule = None;
-            } else {
-                seen.insert(saying, schedule.id.to_string());
-            }
+            let message = format!("it says the same as `{}` and is left out", first.id);
+            let place = one.draft.place.clone();
+            let hint = "remove one of them, or give each an `id`";
+            let problem = (message, hint);
+            self.tell(
+                one.draft,
+                Severity::Warning,
+                "schedule-twice",
+                &place,
+                problem,
+            );
+            one.is_twin = true;
         }
     }
 }

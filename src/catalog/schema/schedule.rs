@@ -222,7 +222,7 @@ fn failures(_: &mut SchemaGenerator) -> Schema {
 fn overlap(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "enum": [
-            "skip", "buffer_one", "buffer_all", "cancel_other", "terminate_other", "allow_all", null,
+            "skip", "buffer_one", "buffer_all", "cancel_other", "allow_all", null,
         ],
     })
 }

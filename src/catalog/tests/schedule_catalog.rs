@@ -62,16 +62,44 @@ fn an_id_that_is_taken_twice_is_nobodys() {
 
 #[test]
 fn the_same_twice_runs_once() {
-    let catalog = of(
-        "schedule: {cron: 0 9 * * *, overlap: buffer_one}\nexecution: {mode: scheduled, schedule: 0 9 * * *}",
-    );
+    let twice = |other: &str| {
+        let text = format!(
+            "schedule: 0 9 * * *\nexecution: {{mode: scheduled, schedule: {{cron: 0 9 * * *{other}}}}}"
+        );
+        of(&text)
+    };
+    let same = twice("");
     expect(
-        &catalog,
+        &same,
         PATH,
         &("schedule-twice", WARNING, 4, 30, "remove one"),
     );
-    assert_eq!(catalog.schedules.len(), 1);
-    assert_eq!(catalog.schedules[0].policy.overlap, Overlap::BufferOne);
+    assert_eq!(same.schedules.len(), 1);
+    // Any key makes it another one.
+    for other in [
+        ", overlap: buffer_one",
+        ", jitter: 5m",
+        ", enabled: false",
+        ", id: own",
+        ", tz: Asia/Tokyo",
+        ", inputs: {x: 1}",
+    ] {
+        let two = twice(other);
+        let told = &two.problems;
+        let twice = told.iter().any(|one| one.code == "schedule-twice");
+        assert!(!twice, "{other}: {}", show(told));
+    }
+}
+
+#[test]
+fn terminate_other_is_read_as_cancel_other() {
+    let catalog = of("schedule: {cron: 0 9 * * *, overlap: terminate_other}");
+    expect(
+        &catalog,
+        PATH,
+        &("schedule-overlap", NOTE, 3, 38, "`grace: 0s`"),
+    );
+    assert_eq!(catalog.schedules[0].policy.overlap, Overlap::CancelOther);
 }
 
 #[test]

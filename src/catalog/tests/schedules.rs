@@ -231,7 +231,7 @@ fn a_schedule_may_follow_another_skill() {
         let catalog = Workspace::of_worker(&with_two(&format!("schedule: {text}"))).load();
         assert!(!catalog.has_errors(), "{text}\n{}", show(&catalog.problems));
         let schedule = &catalog.schedules[0];
-        let skill = skill("w", "a");
+        let skill = Box::new(skill("w", "a"));
         assert_eq!(*schedule.trigger, Trigger::After { skill, when }, "{text}");
         assert_eq!(&*schedule.id, "w/b", "{text}");
     }

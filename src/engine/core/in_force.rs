@@ -14,7 +14,7 @@ use crate::model::schedule::{Schedule, ScheduleState};
 use crate::model::{Diagnostic, RunId, Timestamp, Zone};
 
 /// States of new schedules that are stored together.
-const COMMITTED_AT_ONCE: usize = 2_000;
+const COMMITTED_AT_ONCE: usize = 250;
 
 fn zone_of(definition: &Schedule) -> Zone {
     definition.timezone.parse().unwrap_or(Zone::UTC)

@@ -66,7 +66,7 @@ pub(super) fn followers(definitions: &[Arc<Schedule>]) -> BTreeMap<String, Vec<S
 fn waits_for_own(overlap: Overlap) -> bool {
     match overlap {
         Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll => true,
-        Overlap::CancelOther | Overlap::TerminateOther | Overlap::AllowAll => false,
+        Overlap::CancelOther | Overlap::AllowAll => false,
     }
 }
 

@@ -414,15 +414,13 @@ impl Core {
         let Some(scheduled) = self.schedules.in_hand.get(id) else {
             return;
         };
-        let kind = match overlap.unwrap_or(scheduled.definition.policy.overlap) {
-            Overlap::CancelOther => CancelKind::Graceful,
-            Overlap::TerminateOther => CancelKind::Now,
-            _ => return,
-        };
+        if overlap.unwrap_or(scheduled.definition.policy.overlap) != Overlap::CancelOther {
+            return;
+        }
         for run in scheduled.runs.clone() {
             let by = format!("schedule {id}");
             // One that can no longer be cancelled ends by itself.
-            let _ = self.cancel(turn, run, kind, &by);
+            let _ = self.cancel(turn, run, CancelKind::Graceful, &by);
         }
     }
 

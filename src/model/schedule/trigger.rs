@@ -42,7 +42,7 @@ pub enum Trigger {
     /// When a run of another skill has ended.
     After {
         /// The other skill.
-        skill: SkillRef,
+        skill: Box<SkillRef>,
         /// Which ends count.
         when: AfterWhen,
     },

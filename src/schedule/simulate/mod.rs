@@ -243,7 +243,7 @@ impl<'a> World<'a> {
         let policy = course.planned.policy.overlap;
         let then = match policy {
             Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll => Met::Waits,
-            Overlap::CancelOther | Overlap::TerminateOther => Met::Ends,
+            Overlap::CancelOther => Met::Ends,
             Overlap::AllowAll => Met::Beside,
         };
         let schedule = course.planned.id.clone();

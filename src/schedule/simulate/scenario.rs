@@ -49,7 +49,7 @@ pub enum ScenarioError {
 pub enum EndedBy {
     /// By itself, successfully.
     Itself,
-    /// The schedule's next due time ended it (`cancel_other`, `terminate_other`).
+    /// The schedule's next due time ended it (`cancel_other`).
     Successor,
 }
 

@@ -10,7 +10,7 @@ use crate::model::schedule::{AfterWhen, Fate, Overlap, Policy, Schedule, Trigger
 fn follower(when: AfterWhen) -> Schedule {
     let mut follower = hourly(Policy::default());
     follower.trigger = Arc::new(Trigger::After {
-        skill: spec(1, plan(false)).skill.clone(),
+        skill: Box::new(spec(1, plan(false)).skill.clone()),
         when,
     });
     Arc::make_mut(&mut follower.skill).skill = "next".to_owned();
