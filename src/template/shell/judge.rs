@@ -1,6 +1,7 @@
 //! Which placeholders are right where they stand.
 
 use super::operands::{Role, Roles, roles};
+use super::plain::COMPUTES;
 use super::reading::{Command, Place, Reading, Refusal, Slot, Word};
 use super::tools;
 use super::verdicts;
@@ -71,11 +72,17 @@ pub(super) fn judge(text: &str, names: &Names, reading: &Reading, mentions: &[To
         }
     }
     judge.inputs(&commands);
+    let computed: BTreeSet<&str> = computed(&commands);
     let mut contexts = Vec::new();
     for (slot, role) in reading.slots.iter().zip(&of_slot) {
         contexts.push(verdicts::context(slot, role.as_ref().map(|(role, _)| role)));
+        let code = (Role::Code(COMPUTES), false);
+        let role = match assigned_to(slot, role.as_ref()) {
+            Some(name) if computed.contains(name) => Some(&code),
+            _ => role.as_ref(),
+        };
         if slot.range.start < limit {
-            judge.slot(slot, role.as_ref());
+            judge.slot(slot, role);
         }
     }
     judge.problems.extend(
@@ -101,6 +108,20 @@ pub(super) fn judge(text: &str, names: &Names, reading: &Reading, mentions: &[To
         problems: judge.problems,
         contexts,
         guards: judge.guards,
+    }
+}
+
+/// Variables that compute whatever they are set to.
+fn computed(commands: &[Roles]) -> BTreeSet<&str> {
+    let names = commands.iter().flat_map(|roles| &roles.computes);
+    names.map(String::as_str).collect()
+}
+
+/// The variable that a placeholder is assigned to.
+fn assigned_to<'a>(slot: &'a Slot, role: Option<&'a (Role, bool)>) -> Option<&'a str> {
+    match (&slot.place, role) {
+        (_, Some((Role::Assigned(name), _))) | (Place::Assignment(name), _) => Some(name),
+        _ => None,
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) struct Roles {
     pub(crate) prints: bool,
     /// Variables that it sets, with the words that name them.
     pub(crate) sets: Vec<(String, usize)>,
+    /// Variables that it makes compute whatever they are set to.
+    pub(crate) computes: Vec<String>,
 }
 
 /// Says what becomes of `words`, the first of which is the command.

@@ -4,6 +4,10 @@ use super::operands::{Role, Walk, roles_within};
 use super::reading::Word;
 use super::tools::{GIT_RUNS, Tool};
 
+/// What to do where a variable computes what it is set to.
+pub(super) const COMPUTES: &str =
+    "declare the variable without `-i`: bash runs what it finds in a number";
+
 impl Walk<'_> {
     /// A command that is not in the table.
     pub(super) fn plain(&mut self, name: &str, at: usize, chain: usize) {
@@ -27,6 +31,7 @@ impl Walk<'_> {
             "unset" | "read" | "getopts" | "mapfile" | "readarray" => self.names(name, at),
             "curl" => self.curl(at),
             "find" => self.find(at, chain - 1),
+            "docker" | "podman" | "nerdctl" => self.entry_point(at),
             _ => {}
         }
     }
@@ -43,14 +48,16 @@ impl Walk<'_> {
             if lead.starts_with('-') && !word.has_slot() {
                 continue;
             }
+            let name = lead.split('=').next().unwrap_or_default();
+            let name = name.trim_end_matches('+').to_owned();
+            if computes {
+                self.roles.computes.push(name.clone());
+            }
             match lead.split_once('=') {
-                Some((name, _)) => {
-                    let name = name.trim_end_matches('+').to_owned();
+                Some(_) => {
                     self.roles.sets.push((name.clone(), i));
                     let role = match (computes, refers) {
-                        (true, _) => Role::Code(
-                            "declare the variable without `-i`: bash runs what it finds in a number",
-                        ),
+                        (true, _) => Role::Code(COMPUTES),
                         (_, true) => Role::VariableName,
                         _ => Role::Assigned(name),
                     };
@@ -140,6 +147,16 @@ impl Walk<'_> {
                 continue;
             };
             self.set(i, role);
+        }
+    }
+
+    /// `--entrypoint` names the command of a container.
+    fn entry_point(&mut self, at: usize) {
+        for i in at + 1..self.words.len() {
+            let begins = self.words[i].lead().starts_with("--entrypoint=");
+            if begins || self.fixed(i - 1) == Some("--entrypoint") {
+                self.set(i, Role::Program);
+            }
         }
     }
 

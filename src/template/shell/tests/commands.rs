@@ -110,6 +110,9 @@ const CODE: &[&str] = &[
     "split -b 10 --filter 'f {x}' a",
     "gnuplot -e 'plot {x}'",
     "declare -i n={x}",
+    "declare -i n; n={x}",
+    "n={x}; typeset -i n",
+    "declare -i n; readonly n={x}",
     "typeset -ri n={x}",
     "tmux new-session 'f {x}'",
     "sort --compress-program={x} a",
@@ -210,6 +213,8 @@ fn programs_of_other_interpreters() {
         refused(Dialect::Bash, text, "placeholder_in_code");
     }
     refused_by_both("declare -n r={x}", "placeholder_as_variable_name");
+    refused_by_both("docker run --entrypoint {x} img", "placeholder_as_command");
+    refused_by_both("podman run --entrypoint={x} img", "placeholder_as_command");
     refused_by_both("mapfile -t {x}", "placeholder_as_variable_name");
     for kind in [
         "n", "ratio", "yes", "mode", "branch", "date", "run", "attempt", "skill", "worker",
