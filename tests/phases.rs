@@ -123,7 +123,7 @@ fn count(workspace: &Workspace, name: &str) -> usize {
 
 /// Asserts that the work tree is as it was committed, with nothing of ours.
 fn expect_restored(workspace: &Workspace) {
-    assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+    assert_eq!(workspace.git(&["status", "--porcelain", "-uall"]), "");
     assert_eq!(workspace.read("tracked.txt").unwrap(), "as committed\n");
     assert!(workspace.committed_runs().is_empty());
 }
@@ -135,7 +135,7 @@ fn expect_committed(workspace: &Workspace, run: &str) -> Value {
     assert_eq!(workspace.committed_runs(), [run]);
     let commit = detail["summary"]["commit"].as_str().unwrap();
     workspace.git(&["cat-file", "-e", commit]);
-    assert_eq!(workspace.git(&["status", "--porcelain"]), "");
+    assert_eq!(workspace.git(&["status", "--porcelain", "-uall"]), "");
     workspace.git(&["fsck", "--strict"]);
     detail
 }

@@ -15,6 +15,10 @@ impl Performer {
     /// The log is whole on return. Its summary is written now only where something follows that may
     /// look at it, or may fail; else `close` writes it, once and with the run's end.
     pub(super) fn save(&self, work: &Work, last: bool) -> Event {
+        // One that was cancelled, or lost its engine too often, ends without anybody having looked at its output.
+        if let (Some(path), Ok(beneath)) = (stdout_path(&work.spec), self.beneath(work)) {
+            let _ = beneath.discard(&temporary_beside(path, work.spec.run));
+        }
         let log = self.logs.of(&work.spec);
         if !log.is_open() {
             self.logs.close(work.spec.run);
@@ -65,10 +69,6 @@ impl Performer {
             .measured(&metrics_line(&work.spec, &entries(work)));
         if let Err(error) = measured {
             tracing::warn!(%run, %error, "the metrics of the run could not be written");
-        }
-        // A run that lost its engine too often ends without anybody having looked at its output.
-        if let (Some(path), Ok(beneath)) = (stdout_path(&work.spec), self.beneath(work)) {
-            let _ = beneath.discard(&temporary_beside(path, run));
         }
         self.logs.close(run);
         self.give_back_tree(run);

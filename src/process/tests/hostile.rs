@@ -97,8 +97,21 @@ fn no_tree_survives_the_exit_of_its_first_process() {
 #[test]
 fn survivors_are_counted() {
     let sleeper = Sleeper::new();
-    let text = sleeper.text("S & setsid S & env -i setsid S >/dev/null 2>&1 & exit 0");
-    let (finished, _) = run_kept(&sh(&text));
+    let directory = tempfile::tempdir().unwrap();
+    let gate = directory.path().join("gate");
+    // One that has not come as far as its sleep goes with its group, and nobody sees it.
+    let text = sleeper
+        .text("S & setsid S & env -i setsid S >/dev/null 2>&1 & until [ -e GATE ]; do :; done");
+    let command = sh(&text.replace("GATE", &gate.display().to_string()));
+    let finished = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while sleeper.asleep() < 3 {
+                std::thread::yield_now();
+            }
+            std::fs::write(&gate, "").unwrap();
+        });
+        run_kept(&command).0
+    });
     assert_eq!(finished.survivors_ended, 3, "{finished:?}");
     assert_eq!(sleeper.alive(), [0; 0]);
 }
