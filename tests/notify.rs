@@ -103,7 +103,7 @@ fn a_streak_of_runs_without_a_schedule_is_told_once_and_its_end_once() {
     let (key, _, event) = told_of(&workspace, 2).remove(1);
     assert_eq!(key, "on_recovery");
     assert_eq!(
-        (&event["run"], &event["failures"]),
+        (&event["run"], &event["failure_count"]),
         (&good.as_str().into(), &2.into())
     );
     run(&workspace, "fickle");
@@ -173,7 +173,7 @@ fn what_was_not_delivered_is_shown_and_delivered_once_its_command_is_repaired_an
     assert_eq!(keys, ["on_failure", "on_failure", "on_recovery"]);
     assert_eq!(told[1].2["run"], failed.as_str());
     assert_eq!(
-        (&told[0].2["tries"], &told[1].2["tries"]),
+        (&told[0].2["try_count"], &told[1].2["try_count"]),
         (&0.into(), &1.into())
     );
     eventually("nothing is left", || {

@@ -105,13 +105,17 @@ fn it_is_told_once_and_shown_until_it_succeeds() {
         let view = view(&workspace, "w/tick");
         (view["overdue"] == false && view["succeeded_at"].is_string()).then_some(())
     });
-    assert_eq!(told(&workspace).len(), 2);
+    // Where a machine is so slow that the success comes late, that is another episode.
+    let after = told(&workspace).split_off(2);
+    let is_anew = |one: &Value| one["expected_by"] != envelope["expected_by"];
+    assert!(after.iter().all(is_anew), "{after:?}");
+    let before = told(&workspace).len();
     let runs = workspace.json(&["runs", "--limit", "10000"]);
     assert!(!runs.to_string().contains("on_missed"));
     // A person's pause is no alarm; the next failure is told anew.
     std::fs::remove_file(workspace.home.join("../good")).unwrap();
     eventually("it is told again", || {
-        (told(&workspace).len() == 3).then_some(())
+        (told(&workspace).len() > before).then_some(())
     });
     let pause = ["schedule", "pause", "w/tick", "--reason", "a holiday"];
     workspace.run(&pause).expect_code(0);
@@ -161,7 +165,7 @@ fn a_command_of_a_killed_daemon_is_ended_and_told_again_within_its_limit() {
         let undelivered = workspace.json(&["status"])["undelivered"][0].clone();
         undelivered.is_object().then_some(undelivered)
     });
-    assert_eq!(undelivered["tries"], 1, "{undelivered}");
+    assert_eq!(undelivered["try_count"], 1, "{undelivered}");
     let second = pids(&workspace).pop().unwrap();
     eventually("its processes are gone", || (!lives(&second)).then_some(()));
     daemon.stop();
@@ -195,8 +199,7 @@ fn a_failed_run_is_told_at_once_and_not_only_when_its_schedule_is_overdue() {
     let run = trigger();
     daemon.wait_for_notice("STATUS=0 running, 0 queued, w/tick fails");
     let failing = &workspace.json(&["status"])["failing"];
-    let expected =
-        serde_json::json!([{"schedule": "w/tick", "failures": 2, "run": run, "paused": false}]);
+    let expected = serde_json::json!([{"schedule": "w/tick", "failure_count": 2, "run": run, "paused": false}]);
     assert_eq!(*failing, expected);
     let told = "w/tick, 2 runs in a row did not succeed: `workerctl show ";
     for command in ["status", "doctor"] {

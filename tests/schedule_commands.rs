@@ -164,7 +164,10 @@ fn a_virtual_clock_runs_over_all_schedules() {
     let told = schedule(&workspace, &line);
     let of = |id: &str| {
         let all = told["schedules"].as_array().unwrap();
-        all.iter().find(|one| one["id"] == id).unwrap().clone()
+        all.iter()
+            .find(|one| one["schedule"] == id)
+            .unwrap()
+            .clone()
     };
     // 66 due times are not blocked. Each second one from 00:00, and from 04:00, meets the run before it.
     assert_eq!(
@@ -195,7 +198,7 @@ fn how_long_a_run_lasts_is_known_from_the_last_ones() {
     let durations = told["durations"].as_array().unwrap();
     let of = |skill: &str| durations.iter().find(|one| one["skill"] == skill).unwrap();
     assert_eq!(of("w/report")["source"], "median");
-    assert_eq!(of("w/report")["runs"], 1);
+    assert_eq!(of("w/report")["run_count"], 1);
     assert_eq!(of("w/sync")["source"], "assumed");
     assert_eq!(of("w/sync")["duration_ms"], 60_000);
 }

@@ -43,7 +43,7 @@ fn with_very_many() -> Workspace {
 
 fn listed(workspace: &Workspace, arguments: &[&str]) -> Vec<String> {
     let line = [&["list"], arguments].concat();
-    each(&schedule(workspace, &line)["schedules"], "id")
+    each(&schedule(workspace, &line)["schedules"], "schedule")
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn very_many_schedules_are_listed_page_by_page() {
     let page = |query: &str| -> Vec<String> {
         let answer = daemon::get(&workspace, &format!("/v1/schedules{query}"));
         let body = answer.split_once("\r\n\r\n").unwrap().1;
-        each(&serde_json::from_str(body).unwrap(), "id")
+        each(&serde_json::from_str(body).unwrap(), "schedule")
     };
     assert_eq!(page(""), all[..1_000]);
     assert_eq!(page("?limit=5000"), all[..1_000]);

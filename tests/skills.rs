@@ -65,7 +65,7 @@ fn listed<'l>(list: &'l Value, address: &str) -> &'l Value {
         .as_array()
         .unwrap()
         .iter()
-        .find(|skill| skill["address"] == address)
+        .find(|skill| skill["skill"] == address)
         .unwrap_or_else(|| panic!("no `{address}` in {list:#}"))
 }
 

@@ -43,7 +43,7 @@ fn data(workspace: &Workspace, version: &str) -> String {
 }
 
 const DAILY: &str = r#"
-  - {id: daily, description: d, run: "true", schedule: {cron: "0 9 * * *", tz: America/Vancouver}}
+  - {id: daily, description: d, run: "true", schedule: {cron: "0 9 * * *", timezone: America/Vancouver}}
 "#;
 
 #[test]

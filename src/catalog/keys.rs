@@ -261,7 +261,6 @@ pub(crate) const LOCAL: &[&str] = &["path", "link"];
 pub(crate) const SCHEDULE: &[&str] = &[
     "cron",
     "schedule",
-    "expression",
     "every",
     "at",
     "after",
@@ -269,8 +268,6 @@ pub(crate) const SCHEDULE: &[&str] = &[
     "on_commit",
     "seconds",
     "timezone",
-    "tz",
-    "zone",
     "dst",
     "id",
     "skill",
@@ -368,6 +365,9 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("checks", "verification"),
     ("max_retries", "retry"),
     ("retries", "retry"),
+    ("tz", "timezone"),
+    ("zone", "timezone"),
+    ("expression", "cron"),
     ("secrets", "env"),
     ("environment", "env"),
     ("worktree", "isolation"),
@@ -459,6 +459,9 @@ mod tests {
         ];
         for (key, expected) in table {
             assert_eq!(suggest(key, SKILL), expected, "{key}");
+        }
+        for key in ["tz", "zone"] {
+            assert_eq!(suggest(key, SCHEDULE), Some("timezone"));
         }
     }
 }

@@ -64,8 +64,9 @@ impl Exit {
             Ending::Outcome(Outcome::Succeeded) => Exit::Ok,
             Ending::Outcome(Outcome::Failed { failure }) => match failure.step {
                 Step::Verify => Exit::VerificationFailed,
+                // Nothing of it has run: what it met would have refused it at its submission.
+                Step::Prepare => Exit::Blocked,
                 Step::Validate
-                | Step::Prepare
                 | Step::Execute
                 | Step::Record
                 | Step::Land

@@ -54,10 +54,24 @@ pub(crate) enum Followed {
         /// Whether Ctrl-C had asked for its end.
         interrupted: bool,
     },
-    /// The run goes on; we were told to go.
-    Left,
+    /// We were told to go.
+    Left {
+        /// What becomes of the run.
+        then: Then,
+    },
     /// The run goes on; the wait has been long enough.
     TimedOut,
+}
+
+/// What becomes of a run that nobody waits for any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// It goes on.
+    GoesOn,
+    /// It is being cancelled.
+    IsCancelled,
+    /// Its engine was this process, and goes with it.
+    EndsWithUs,
 }
 
 enum Incoming {
@@ -125,6 +139,11 @@ pub(crate) fn follow(
     let ended = waiting.until_over(session, &receiver);
     waiting.progress.clear(&mut session.io.err);
     let interrupted = waiting.signals > 0;
+    let then = match &ended {
+        Ok(Over::Left) if waiting.is_hosted_here() => Then::EndsWithUs,
+        _ if interrupted => Then::IsCancelled,
+        _ => Then::GoesOn,
+    };
     // Whoever still sends is told that nobody reads any more.
     drop((waiting, receiver, listening));
     match ended? {
@@ -143,7 +162,7 @@ pub(crate) fn follow(
         Over::Left => {
             // Nobody waits for an engine in this process that was told three times to end.
             std::mem::forget(Arc::clone(control));
-            Ok(Followed::Left)
+            Ok(Followed::Left { then })
         }
         Over::TimedOut => Ok(Followed::TimedOut),
     }

@@ -1,6 +1,7 @@
 //! Instants of the wall clock as data; reading a clock is another room's work.
 
 use std::fmt;
+use std::num::NonZeroU64;
 
 use super::Zone;
 use chrono::{DateTime, SecondsFormat, TimeZone, Utc};
@@ -8,48 +9,46 @@ use serde::{Deserialize, Serialize};
 
 /// An instant of the wall clock in milliseconds since 1970-01-01T00:00:00Z.
 ///
-/// In JSON it is RFC 3339 in UTC with milliseconds; a bare number of milliseconds is read, too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Timestamp(i64);
+/// In JSON it is RFC 3339 in UTC with milliseconds; a bare number of milliseconds is read, too. There may be very many
+/// that are absent: the number is moved above zero, so that `Option` takes no room.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(NonZeroU64);
 
 impl Timestamp {
-    /// From milliseconds since the epoch.
+    /// From milliseconds since the epoch; the least number there is counts as the next one.
     pub const fn from_millis(millis: i64) -> Timestamp {
-        Timestamp(millis)
+        let moved = millis.cast_unsigned() ^ (1 << 63);
+        Timestamp(NonZeroU64::MIN.saturating_add(moved.saturating_sub(1)))
     }
 
     /// Milliseconds since the epoch.
     pub const fn millis(self) -> i64 {
-        self.0
+        (self.0.get() ^ (1 << 63)).cast_signed()
     }
 
     /// Milliseconds from `earlier` to `self`, zero when the clock stepped back.
     pub fn millis_since(self, earlier: Timestamp) -> u64 {
-        u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)
+        u64::try_from(self.millis().saturating_sub(earlier.millis())).unwrap_or(0)
     }
 
     /// This instant moved by `millis`, saturating.
     #[must_use]
     pub fn plus_millis(self, millis: u64) -> Timestamp {
-        Timestamp(
-            self.0
-                .saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)),
-        )
+        let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.millis().saturating_add(millis))
     }
 
     /// The millisecond before this instant, saturating.
     #[must_use]
     pub const fn just_before(self) -> Timestamp {
-        Timestamp(self.0.saturating_sub(1))
+        Timestamp::from_millis(self.millis().saturating_sub(1))
     }
 
     /// So many milliseconds earlier.
     #[must_use]
     pub fn minus_millis(self, millis: u64) -> Timestamp {
-        Timestamp(
-            self.0
-                .saturating_sub(i64::try_from(millis).unwrap_or(i64::MAX)),
-        )
+        let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+        Timestamp::from_millis(self.millis().saturating_sub(millis))
     }
 
     /// RFC 3339 in UTC with milliseconds.
@@ -96,7 +95,7 @@ impl Timestamp {
     /// Reads RFC 3339, or a date, or a date with time in UTC.
     pub fn parse(text: &str) -> Option<Timestamp> {
         if let Ok(full) = DateTime::parse_from_rfc3339(text) {
-            return Some(Timestamp(full.timestamp_millis()));
+            return Some(Timestamp::from_millis(full.timestamp_millis()));
         }
         let naive = chrono::NaiveDateTime::parse_from_str(text, "%Y-%m-%dT%H:%M:%S")
             .or_else(|_| chrono::NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S"))
@@ -107,15 +106,27 @@ impl Timestamp {
                     .ok()?
                     .and_hms_opt(0, 0, 0)
             })?;
-        Some(Timestamp(naive.and_utc().timestamp_millis()))
+        Some(Timestamp::from_millis(naive.and_utc().timestamp_millis()))
     }
 
     fn utc(self) -> DateTime<Utc> {
-        let seconds = self.0.div_euclid(1_000);
-        let nanos = u32::try_from(self.0.rem_euclid(1_000)).unwrap_or(0) * 1_000_000;
+        let seconds = self.millis().div_euclid(1_000);
+        let nanos = u32::try_from(self.millis().rem_euclid(1_000)).unwrap_or(0) * 1_000_000;
         Utc.timestamp_opt(seconds, nanos)
             .single()
             .unwrap_or(DateTime::<Utc>::MAX_UTC)
+    }
+}
+
+impl Default for Timestamp {
+    fn default() -> Timestamp {
+        Timestamp::from_millis(0)
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Timestamp").field(&self.millis()).finish()
     }
 }
 
@@ -140,11 +151,13 @@ impl<'de> Deserialize<'de> for Timestamp {
             }
 
             fn visit_i64<E: serde::de::Error>(self, millis: i64) -> Result<Timestamp, E> {
-                Ok(Timestamp(millis))
+                Ok(Timestamp::from_millis(millis))
             }
 
             fn visit_u64<E: serde::de::Error>(self, millis: u64) -> Result<Timestamp, E> {
-                i64::try_from(millis).map(Timestamp).map_err(E::custom)
+                i64::try_from(millis)
+                    .map(Timestamp::from_millis)
+                    .map_err(E::custom)
             }
         }
         deserializer.deserialize_any(Instant)
@@ -183,6 +196,17 @@ mod tests {
             Timestamp::parse("2026-01-01").map(Timestamp::millis),
             Some(1_767_225_600_000)
         );
+    }
+
+    #[test]
+    fn an_absent_instant_takes_no_room_and_the_order_is_that_of_numbers() {
+        assert_eq!(size_of::<Option<Timestamp>>(), 8);
+        let numbers = [i64::MIN + 1, -1, 0, 1, 1_795_203_296_789, i64::MAX];
+        let instants = numbers.map(Timestamp::from_millis);
+        assert!(instants.is_sorted());
+        assert_eq!(instants.map(Timestamp::millis), numbers);
+        assert_eq!(Timestamp::from_millis(i64::MIN), instants[0]);
+        assert_eq!(Timestamp::default().millis(), 0);
     }
 
     #[test]

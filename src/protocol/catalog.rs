@@ -41,6 +41,7 @@ pub struct OutputView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkillView {
     /// `worker/skill`.
+    #[serde(rename = "skill")]
     pub address: String,
     /// For people.
     pub name: String,
@@ -60,6 +61,7 @@ pub struct SkillView {
     /// Outputs.
     pub outputs: Vec<OutputView>,
     /// How many checks follow its execution.
+    #[serde(rename = "check_count")]
     pub checks: u32,
     /// Why it may not run; empty: it may.
     pub unavailable: Vec<Unavailable>,

@@ -130,18 +130,22 @@ pub struct Status {
     /// How many runs may be active at once.
     pub max_parallel: u32,
     /// Workers in the catalog.
+    #[serde(rename = "worker_count")]
     pub workers: u32,
     /// Skills in the catalog.
+    #[serde(rename = "skill_count")]
     pub skills: u32,
     /// Errors in definitions.
+    #[serde(rename = "error_count")]
     pub errors: u32,
     /// Warnings in definitions.
+    #[serde(rename = "warning_count")]
     pub warnings: u32,
     /// Schedules that are not switched off.
-    #[serde(default)]
+    #[serde(rename = "schedule_count", default)]
     pub schedules: u32,
     /// How many of them are kept as they were before an error.
-    #[serde(default)]
+    #[serde(rename = "kept_schedule_count", default)]
     pub kept_schedules: u32,
     /// Why none of them is fired; absent: they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,7 +163,7 @@ pub struct Status {
     #[serde(default)]
     pub undelivered: Vec<UndeliveredView>,
     /// How many of the newest 2,000 runs have a commit that is kept and on no branch.
-    #[serde(default)]
+    #[serde(rename = "kept_commit_count", default)]
     pub kept_commits: u32,
     /// The newest of them.
     #[serde(default)]
@@ -172,8 +176,10 @@ pub struct Status {
     /// Milliseconds since the engine became ready.
     pub uptime_ms: u64,
     /// Syncs to disk since the engine started.
+    #[serde(rename = "sync_count")]
     pub syncs: u64,
     /// Commits to the store since the engine started.
+    #[serde(rename = "commit_count")]
     pub commits: u64,
 }
 
@@ -214,6 +220,7 @@ pub struct Discarded {
     /// The commit that was kept, in hex: git has it until it collects garbage.
     pub commit: String,
     /// How many references were dropped now; 0 where nothing was left of it.
+    #[serde(rename = "reference_count")]
     pub references: u32,
 }
 
@@ -221,12 +228,15 @@ pub struct Discarded {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ReloadReport {
     /// Workers now.
+    #[serde(rename = "worker_count")]
     pub workers: u32,
     /// Skills now.
+    #[serde(rename = "skill_count")]
     pub skills: u32,
     /// All problems now.
     pub problems: Vec<Problem>,
     /// Workers that were read again, new ones included.
+    #[serde(rename = "reread_count")]
     pub reread: u32,
 }
 

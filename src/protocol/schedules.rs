@@ -12,6 +12,7 @@ use crate::model::{Notices, RunId, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ScheduleView {
     /// Its id.
+    #[serde(rename = "schedule")]
     pub id: String,
     /// The skill that it runs.
     pub skill: String,
@@ -39,6 +40,7 @@ pub struct ScheduleView {
     /// When a run of it last succeeded.
     pub succeeded_at: Option<Timestamp>,
     /// Failures since its last success.
+    #[serde(rename = "failure_count")]
     pub failures: u32,
     /// By when it is to have succeeded; absent: nothing is expected of it.
     pub expected_by: Option<Timestamp>,
@@ -110,6 +112,7 @@ pub struct FailingView {
     /// The schedule.
     pub schedule: String,
     /// How many runs in a row have not succeeded.
+    #[serde(rename = "failure_count")]
     pub failures: u32,
     /// The last run that it led to; absent where it is not known.
     pub run: Option<RunId>,
@@ -144,6 +147,7 @@ pub struct UndeliveredView {
     /// The run by which it happened.
     pub run: Option<RunId>,
     /// How often its command has failed.
+    #[serde(rename = "try_count")]
     pub tries: u32,
     /// When it is tried again, by a daemon.
     pub next_try: Option<Timestamp>,

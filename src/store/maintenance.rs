@@ -31,12 +31,14 @@ pub struct StoreInfo {
     /// Its version, as far as the witness tells.
     pub version: Option<u32>,
     /// How many batches are durable at least, as far as the witness tells.
+    #[serde(rename = "commit_count")]
     pub commits: Option<u64>,
     /// Whether some process has it open.
     pub in_use: bool,
     /// Bytes of the database; `None` when there is none.
     pub database_bytes: Option<u64>,
     /// Number of payload files.
+    #[serde(rename = "payload_file_count")]
     pub payload_files: u64,
     /// Their bytes.
     pub payload_bytes: u64,

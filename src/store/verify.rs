@@ -36,24 +36,34 @@ pub struct Fault {
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct VerifyReport {
     /// Batches that the store holds.
+    #[serde(rename = "commit_count")]
     pub commits: u64,
     /// All records.
+    #[serde(rename = "record_count")]
     pub records: u64,
     /// Runs with a specification.
+    #[serde(rename = "run_count")]
     pub runs: u64,
     /// Runs that are not closed.
+    #[serde(rename = "active_count")]
     pub active: u64,
     /// Runs with a line for lists.
+    #[serde(rename = "finished_count")]
     pub finished: u64,
     /// Events in all journals.
+    #[serde(rename = "event_count")]
     pub events: u64,
     /// Idempotency keys.
+    #[serde(rename = "key_count")]
     pub keys: u64,
     /// Schedules that are remembered.
+    #[serde(rename = "schedule_count")]
     pub schedules: u64,
     /// Rows of the ledger of due times.
+    #[serde(rename = "slot_count")]
     pub slots: u64,
     /// Payload files that records name.
+    #[serde(rename = "payload_file_count")]
     pub payload_files: u64,
     /// Files that no record names: of batches that were never committed. At most [`LISTED_MAX`].
     pub orphans: Vec<String>,

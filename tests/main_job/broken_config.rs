@@ -60,7 +60,7 @@ fn every_way_in_is_refused_until_it_is_repaired() {
     workspace.run(&["reload"]);
     eventually("the daemon has read it", || {
         let status = workspace.json(&["status"]);
-        (status["problems"]["errors"] != 0).then_some(())
+        (status["error_count"] != 0).then_some(())
     });
     workspace.run(&["run", "good"]).expect_code(0);
     assert_eq!(workspace.json(&["status"])["timezone"], "Europe/Berlin");

@@ -153,9 +153,14 @@ pub(crate) fn status(workspace: &Workspace) -> String {
 
 fn failed(workspace: &Workspace, skill: &str, code: &str) -> (Value, String) {
     let done = workspace.run(&["run", skill, "--json"]);
-    let expected = if code == "check_failed" { 5 } else { 1 };
-    let detail = done.expect_code(expected).value();
+    let detail = done.value();
     let failure = &summary(&detail)["outcome"]["failure"];
+    let expected = match failure["step"].as_str() {
+        Some("prepare") => 6,
+        Some("verify") => 5,
+        _ => 1,
+    };
+    assert_eq!(done.code, expected, "{failure}");
     assert_eq!(failure["code"], code, "{failure}");
     let said = failure["message"].as_str().unwrap().to_owned();
     (detail, said)
@@ -224,6 +229,8 @@ fn a_run_that_fails_is_put_back_and_its_change_is_kept() {
         .permissions();
     assert_eq!(mode.mode() & 0o100, 0);
     let run = summary(&detail)["run"].as_str().unwrap();
+    let told = workspace.run(&["show", run]).expect_code(0).stdout;
+    assert!(told.contains("not landed: `workerctl diff "), "{told}");
     let patch = workspace.run(&["diff", run]).expect_code(0).stdout;
     assert!(
         patch.contains("+# report") && patch.contains("docs/gone.md"),

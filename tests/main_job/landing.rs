@@ -76,7 +76,7 @@ fn kept_runs(workspace: &Workspace) -> Vec<String> {
     let kept: Vec<_> = kept
         .map(|one| one["run"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(status["kept_commits"], kept.len());
+    assert_eq!(status["kept_commit_count"], kept.len());
     kept
 }
 
@@ -167,7 +167,7 @@ fn a_commit_that_is_discarded_no_longer_lands() {
     assert!(done.stderr.contains(&commit), "{done:?}");
     assert_eq!(workspace.git(&["for-each-ref", "refs/workerctl"]), "");
     let again = workspace.json(&["discard", &run]);
-    assert_eq!(again["references"], 0);
+    assert_eq!(again["reference_count"], 0);
     assert_eq!(again["commit"], *commit);
     assert_eq!(again["run"]["outcome"]["kind"], "failed");
     assert!(kept_runs(&workspace).is_empty());
@@ -446,13 +446,13 @@ fn a_schedule_whose_run_lands_later_has_succeeded() {
     let daemon = Daemon::start(&workspace);
     let schedule = || workspace.json(&["schedule", "list"])["schedules"][0].clone();
     eventually("its run has failed", || {
-        (schedule()["failures"] == 1).then_some(())
+        (schedule()["failure_count"] == 1).then_some(())
     });
     let run = kept_runs(&workspace).remove(0);
     workspace.git(&["checkout", "tracked.txt"]);
     workspace.json(&["land", &run]);
     let seen = schedule();
-    assert_eq!(seen["failures"].as_u64().unwrap_or(0), 0, "{seen}");
+    assert_eq!(seen["failure_count"].as_u64().unwrap_or(0), 0, "{seen}");
     assert!(!seen["succeeded_at"].is_null(), "{seen}");
     daemon.stop();
 }

@@ -95,7 +95,7 @@ fn a_cache_stays_for_the_next_run_of_its_worker_and_for_no_other() {
     assert_eq!(lines("v/builds"), "1");
     assert_eq!(lines("w/builds"), "3");
 
-    let detail = failed(&workspace, "w/keeps-tracked", "keep", 1);
+    let detail = failed(&workspace, "w/keeps-tracked", "keep", 6);
     said(&detail, &["`docs`", "tracks `docs/a.md`", "out of `keep`"]);
 }
 
@@ -129,7 +129,7 @@ fn what_is_taken_from_the_checkout_is_there_hidden_and_never_part_of_the_result(
 #[test]
 fn what_cannot_be_taken_from_the_checkout_is_named_before_the_run() {
     let workspace = workspace();
-    let detail = failed(&workspace, "absent", "local", 1);
+    let detail = failed(&workspace, "absent", "local", 6);
     said(
         &detail,
         &["missing/a`, which is not there", "out of `local`"],
@@ -138,7 +138,7 @@ fn what_cannot_be_taken_from_the_checkout_is_named_before_the_run() {
     let pipe = workspace.root.join("pipe");
     let made = workspace.program("mkfifo").arg(&pipe).status().unwrap();
     assert!(made.success());
-    let detail = workspace.run(&["run", "piped", "--json"]).expect_code(1);
+    let detail = workspace.run(&["run", "piped", "--json"]).expect_code(6);
     let told = [
         "`pipe`, which is neither a file nor",
         "{path: pipe, link: true}",
@@ -149,7 +149,7 @@ fn what_cannot_be_taken_from_the_checkout_is_named_before_the_run() {
     // Sparse, so that it takes no space.
     let large = std::fs::File::create(workspace.root.join("models/large")).unwrap();
     large.set_len(64 * 1024 * 1024).unwrap();
-    let detail = workspace.run(&["run", "large", "--json"]).expect_code(1);
+    let detail = workspace.run(&["run", "large", "--json"]).expect_code(6);
     let detail = detail.value();
     assert_eq!(
         detail["summary"]["outcome"]["failure"]["code"],
@@ -181,7 +181,7 @@ fn what_cannot_be_taken_from_the_checkout_is_named_before_the_run() {
     .unwrap();
     symlink("settings/deep/b", workspace.root.join("alias")).unwrap();
     for (skill, path) in [("leads-out", "leads"), ("passes-out", "away/secret")] {
-        let detail = failed(&workspace, skill, "local_outside", 1);
+        let detail = failed(&workspace, skill, "local_outside", 6);
         let named = format!("`local` names `{path}`, which leads to `");
         said(
             &detail,

@@ -117,13 +117,13 @@ fn the_examples_run_from_the_first_minute() {
 
     let skills = workspace.json(&["skills"]);
     let watching = skills["skills"].as_array().unwrap().iter().find(|skill| {
-        let address = skill["address"].as_str().unwrap_or_default();
+        let address = skill["skill"].as_str().unwrap_or_default();
         address.starts_with("host-watch/") && skill["mutating"] == false
     });
     let watching = watching.unwrap_or_else(|| panic!("{skills}"));
     let before = head();
     workspace
-        .run(&["run", watching["address"].as_str().unwrap()])
+        .run(&["run", watching["skill"].as_str().unwrap()])
         .expect_code(0);
     assert_eq!(head(), before);
     workspace.expect_no_process();

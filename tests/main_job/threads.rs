@@ -182,7 +182,7 @@ fn threads_of_older_versions_are_verified_as_far_as_that_is_possible() {
 fn a_thread_is_verified_as_json_and_one_that_is_not_there_is_3() {
     let (workspace, log) = talked();
     let verified = workspace.json(&["threads", "verify"]);
-    assert_eq!(verified["verified"], 1);
+    assert_eq!(verified["verified_count"], 1);
     assert_eq!(verified["threads"][0]["state"], "verified", "{verified}");
     let lines = fs::read_to_string(&log).unwrap().lines().count();
     assert_eq!(verified["threads"][0]["lines"], lines);
@@ -196,7 +196,7 @@ fn a_thread_is_verified_as_json_and_one_that_is_not_there_is_3() {
     let done = workspace
         .run(&["threads", "verify", "--json"])
         .expect_code(1);
-    assert_eq!(done.value()["damaged"], 1, "{done:?}");
+    assert_eq!(done.value()["damaged_count"], 1, "{done:?}");
     assert_eq!(done.value()["threads"][0]["damage"], "its log is missing");
 }
 

@@ -32,7 +32,7 @@ fn fails(workspace: &Workspace, variables: &[(&str, &Path)], code: &str, told: &
         workspace.tree(),
         workspace.git(&["for-each-ref", "refs/heads"]),
     );
-    let detail = run(workspace, variables).expect_code(1).value();
+    let detail = run(workspace, variables).expect_code(6).value();
     let failure = &detail["summary"]["outcome"]["failure"];
     assert_eq!(failure["step"], "prepare", "{failure}");
     assert_eq!(failure["code"], code, "{failure}");
@@ -69,7 +69,7 @@ fn a_place_inside_a_work_tree_is_refused_by_name() {
     // Without a home there is no place at all.
     let mut command = inside(&workspace, &["run", "change", "--json"]);
     command.env_remove("HOME");
-    let done = workspace.start(&mut command).end().expect_code(1);
+    let done = workspace.start(&mut command).end().expect_code(6);
     let told = done.value()["summary"]["outcome"]["failure"].clone();
     assert_eq!(told["code"], "no_place_for_trees", "{told}");
     let message = told["message"].as_str().unwrap();
@@ -112,7 +112,7 @@ fn a_file_that_a_run_made_immutable_is_named_with_what_frees_it() {
         );
         return;
     }
-    let refused = workspace.run(&["run", "works", "-q"]).expect_code(1).stderr;
+    let refused = workspace.run(&["run", "works", "-q"]).expect_code(6).stderr;
     let (_, command) = refused.split_once("`chattr -R -i '").expect(&refused);
     let (path, _) = command.split_once('\'').unwrap();
     assert!(path.ends_with("/tracked.txt"), "{refused}");

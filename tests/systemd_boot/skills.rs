@@ -61,7 +61,7 @@ impl Service<'_> {
             .expect_code(0)
             .value();
         let names = listed["skills"].as_array().unwrap().iter();
-        let names = names.map(|skill| skill["address"].as_str().unwrap().to_owned());
+        let names = names.map(|skill| skill["skill"].as_str().unwrap().to_owned());
         let examples: Vec<String> = names
             .filter(|name| !name.starts_with("w/") && name != "outputs/path")
             .collect();

@@ -12,7 +12,7 @@ pub(crate) fn views(workspace: &Workspace) -> BTreeMap<String, Value> {
     let listed = workspace.json(&["schedule", "list"]);
     let views = listed["schedules"].as_array().unwrap().iter();
     views
-        .map(|view| (view["id"].as_str().unwrap().to_owned(), view.clone()))
+        .map(|view| (view["schedule"].as_str().unwrap().to_owned(), view.clone()))
         .collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::values::{one_of, shown, written};
+use super::values::{shown, written};
 use super::{Around, Draft, Inputs, OwnId, Places, Read, policy, trigger};
 use crate::catalog::config_file;
 use crate::catalog::keys::{SCHEDULE, report_unknown};
@@ -66,7 +66,7 @@ fn of_map<'a>(
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
 ) -> Option<Read> {
-    let own_zone = one_of(map, &["timezone", "tz", "zone"], report);
+    let own_zone = written(map, "timezone");
     let timezone = match own_zone {
         Some(view) => config_file::timezone(view, report).map(Arc::from),
         None => around.timezone.map(Arc::clone),

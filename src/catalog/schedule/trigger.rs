@@ -13,7 +13,7 @@ use crate::model::{Place, SkillRef};
 use crate::schedule::Expression;
 
 /// Keys of a cron expression, all of one meaning.
-pub(super) const EXPRESSIONS: &[&str] = &["cron", "schedule", "expression"];
+pub(super) const EXPRESSIONS: &[&str] = &["cron", "schedule"];
 
 /// Keys of the other kinds.
 const OTHERS: [&str; 5] = ["every", "at", "after", "watch", "on_commit"];

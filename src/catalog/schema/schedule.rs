@@ -15,9 +15,6 @@ pub struct ScheduleMap {
     /// The same as `cron`.
     #[schemars(schema_with = "text")]
     pub schedule: Option<String>,
-    /// The same as `cron`.
-    #[schemars(schema_with = "text")]
-    pub expression: Option<String>,
     /// A period, at least one second: it is due that long after it was first seen, and so on.
     #[schemars(schema_with = "duration")]
     pub every: Option<String>,
@@ -38,12 +35,6 @@ pub struct ScheduleMap {
     /// IANA zone of its times; the worker's, else that of the configuration, where nothing is said.
     #[schemars(schema_with = "text")]
     pub timezone: Option<String>,
-    /// The same as `timezone`.
-    #[schemars(schema_with = "text")]
-    pub tz: Option<String>,
-    /// The same as `timezone`.
-    #[schemars(schema_with = "text")]
-    pub zone: Option<String>,
     /// What becomes of times that a change of the clock skips or repeats.
     pub dst: Option<ShiftOfClock>,
     /// Name of the schedule, which is then `worker/skill#name` whatever stands before it.

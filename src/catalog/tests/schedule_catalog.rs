@@ -81,7 +81,7 @@ fn the_same_twice_runs_once() {
         ", jitter: 5m",
         ", enabled: false",
         ", id: own",
-        ", tz: Asia/Tokyo",
+        ", timezone: Asia/Tokyo",
         ", inputs: {x: 1}",
     ] {
         let two = twice(other);

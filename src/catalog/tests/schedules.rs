@@ -68,7 +68,6 @@ fn a_schedule_may_stand_at_many_places_and_in_many_shapes() {
         ("schedule: [\"0 9 * * *\"]", cron("0 9 * * *")),
         ("schedule: {cron: 0 9 * * *}", cron("0 9 * * *")),
         ("cron: {schedule: 0 9 * * *}", cron("0 9 * * *")),
-        ("cron: [{expression: 0 9 * * *}]", cron("0 9 * * *")),
         (
             "execution: {mode: scheduled, schedule: \"0 9,14,19 * * *\"}",
             cron("0 9,14,19 * * *"),
@@ -109,7 +108,7 @@ fn a_skill_may_have_its_own_inline_or_in_its_file() {
     assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
     assert_eq!(*catalog.schedules[0].trigger, Trigger::Reboot);
 
-    let file = "---\nskill:\n  id: a\n  description: d\n  run: date\n  schedule: {skill: w/a, cron: \"0 7 * * *\", tz: Europe/Berlin}\n---\n";
+    let file = "---\nskill:\n  id: a\n  description: d\n  run: date\n  schedule: {skill: w/a, cron: \"0 7 * * *\", timezone: Europe/Berlin}\n---\n";
     let catalog = Workspace::of_skill("a.md", file).load();
     assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
     assert_eq!(&*catalog.schedules[0].place.path, "workers/w/skills/a.md");
@@ -287,7 +286,7 @@ fn policies_have_defaults_and_are_read() {
 #[test]
 fn zone_and_blocked_hours_come_from_the_surroundings() {
     let workspace = Workspace::of_worker(&with(
-        "schedule: [\"@daily\", {every: 5m, blocked_hours: [4], zone: Asia/Tokyo}]",
+        "schedule: [\"@daily\", {every: 5m, blocked_hours: [4], timezone: Asia/Tokyo}]",
     ));
     workspace.write(
         "workerctl.yaml",
@@ -304,7 +303,8 @@ fn zone_and_blocked_hours_come_from_the_surroundings() {
 
     let of_worker = only("schedule: \"@daily\"\nexecution: {timezone: Europe/Paris}");
     assert_eq!(*of_worker.timezone, *"Europe/Paris");
-    let catalog = of("schedule: [\"@daily\", {every: 5m, tz: UTC}]\nexecution: {timezone: Paris}");
+    let catalog =
+        of("schedule: [\"@daily\", {every: 5m, timezone: UTC}]\nexecution: {timezone: Paris}");
     let expected = ("timezone-unknown", ERROR, 4, 23, "`Europe/Paris`");
     expect(&catalog, PATH, &expected);
     assert_eq!(catalog.schedules.len(), 1, "{}", show(&catalog.problems));

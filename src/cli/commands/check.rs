@@ -53,11 +53,11 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         let found = json!({
             "workspace": workspace.display().to_string(),
             "valid": !invalid,
-            "workers": workers.len(),
-            "skills": skills,
-            "errors": weights.errors,
-            "warnings": weights.warnings,
-            "notes": weights.notes,
+            "worker_count": workers.len(),
+            "skill_count": skills,
+            "error_count": weights.errors,
+            "warning_count": weights.warnings,
+            "note_count": weights.notes,
             "problems": problems,
         });
         session.print_json(&found, "check");

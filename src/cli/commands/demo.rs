@@ -98,7 +98,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             print(session, &root, &detail)?;
             run::exit_of(detail.summary.outcome.as_ref(), interrupted)
         }
-        left @ (Followed::Left | Followed::TimedOut) => {
+        left @ (Followed::Left { .. } | Followed::TimedOut) => {
             run::conclude(session, left, submitted.run, false)
         }
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::render;
 use crate::cli::exit::{Ending, Exit};
-use crate::cli::follow::{Ears, Follow, Followed, OnInterrupt, follow};
+use crate::cli::follow::{Ears, Follow, Followed, OnInterrupt, Then, follow};
 use crate::cli::render::line::{BOLD, DIM, Line};
 use crate::cli::render::{diagnostic, report, times};
 use crate::cli::session::{Accept, Session, zone_of};
@@ -262,8 +262,18 @@ pub(crate) fn conclude(
             print_ending(session, &detail, quiet);
             exit_of(detail.summary.outcome.as_ref(), interrupted)
         }
-        Followed::Left => {
-            diagnostic::hint(&mut session.io.err, &goes_on);
+        Followed::Left { then } => {
+            let left = match then {
+                Then::GoesOn => goes_on,
+                Then::IsCancelled => {
+                    format!("it is being cancelled: `workerctl wait {}`", run.short())
+                }
+                Then::EndsWithUs => format!(
+                    "the engine ends with this command, and the next one settles the run: `workerctl show {}`",
+                    run.short()
+                ),
+            };
+            diagnostic::hint(&mut session.io.err, &left);
             Exit::Interrupted
         }
         Followed::TimedOut => {

@@ -218,10 +218,10 @@ fn validate(
         let told = json!({
             "valid": !invalid,
             "portable": portable,
-            "skills": found.len(),
-            "errors": weights.errors,
-            "warnings": weights.warnings,
-            "notes": weights.notes,
+            "skill_count": found.len(),
+            "error_count": weights.errors,
+            "warning_count": weights.warnings,
+            "note_count": weights.notes,
             "problems": problems,
         });
         session.print_json(&told, "validate");

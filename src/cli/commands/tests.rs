@@ -168,8 +168,9 @@ fn the_first_interrupt_cancels_the_second_ends_the_third_leaves() {
         detail.summary.outcome = Some(Outcome::Cancelled);
         detail
     };
-    let with = |signals: Vec<Interrupt>| {
+    let with = |signals: Vec<Interrupt>, daemon: bool| {
         let mut fake = Fake::of(cancelled());
+        fake.daemon = daemon;
         fake.signals = signals;
         let console = Console::new(fake);
         let left = console.perform(&["run", "x"]);
@@ -180,7 +181,7 @@ fn the_first_interrupt_cancels_the_second_ends_the_third_leaves() {
             .collect();
         (left, cancels)
     };
-    let (left, cancels) = with(vec![Interrupt::Interrupted]);
+    let (left, cancels) = with(vec![Interrupt::Interrupted], true);
     assert_eq!(cancels, ["cancel now=false"]);
     assert_eq!(left.code, 130);
     assert!(
@@ -190,11 +191,17 @@ fn the_first_interrupt_cancels_the_second_ends_the_third_leaves() {
     assert!(left.out.contains("cancelled"), "{left:?}");
 
     for count in [2, 3] {
-        let (left, cancels) = with(vec![Interrupt::Interrupted; count]);
+        let (left, cancels) = with(vec![Interrupt::Interrupted; count], true);
         assert_eq!(cancels, ["cancel now=false", "cancel now=true"]);
         assert_eq!(left.code, 130);
-        assert_eq!(left.err.contains("the run goes on"), count == 3, "{left:?}");
+        let told = left.err.contains("it is being cancelled: `workerctl wait");
+        assert_eq!(told, count == 3, "{left:?}");
     }
+    let (left, _) = with(vec![Interrupt::Interrupted; 3], false);
+    assert!(
+        left.err.contains("the next one settles the run"),
+        "{left:?}"
+    );
 }
 
 #[test]

@@ -332,10 +332,11 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
     if others.is_empty() {
         return;
     }
-    out.line(Line::of(
-        BOLD,
-        format!("  changed ({})", detail.changed_count),
-    ));
+    let heading = Line::of(BOLD, format!("  changed ({})", detail.changed_count));
+    out.line(match not_landed(&detail.summary) {
+        Some(diff) => heading.text(format!(", not landed: `{diff}` shows it")),
+        None => heading,
+    });
     for path in others.iter().take(PATHS_SHOWN_MAX) {
         out.line(Line::from("    ").text(path));
     }
@@ -350,6 +351,13 @@ fn files(out: &mut Stream<'_>, detail: &RunDetail) {
             format!("    and {more} more: `workerctl diff {run}`"),
         ));
     }
+}
+
+/// The command that shows what a mutating run changed that has ended without a commit.
+fn not_landed(summary: &RunSummary) -> Option<String> {
+    let failed = !matches!(summary.outcome, None | Some(Outcome::Succeeded));
+    let is_gone = summary.mutating && summary.commit.is_none() && summary.kept_commit.is_none();
+    (failed && is_gone).then(|| format!("workerctl diff {}", summary.run.short()))
 }
 
 fn commit(out: &mut Stream<'_>, detail: &RunDetail) {

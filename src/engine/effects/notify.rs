@@ -131,7 +131,7 @@ fn envelope(telling: &Telling, notice: &Notice, workspace: &Path) -> Value {
         "run": notice.run,
         "outcome": notice.outcome,
         "message": notice.message,
-        "failures": notice.failures,
+        "failure_count": notice.failures,
         "failing_since": notices.failing_since.map(Timestamp::rfc3339),
         "expected_by": notice.expected_by.map(Timestamp::rfc3339),
         "timezone": schedule.map(|one| &one.definition.timezone),
@@ -150,8 +150,8 @@ fn envelope(telling: &Telling, notice: &Notice, workspace: &Path) -> Value {
             "by": pause.by,
             "at": pause.at.rfc3339(),
         })),
-        "tries": notices.tries,
-        "left_out": notices.left_out,
+        "try_count": notices.tries,
+        "left_out_count": notices.left_out,
     })
 }
 

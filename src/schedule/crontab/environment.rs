@@ -32,15 +32,23 @@ impl Default for Environment {
     }
 }
 
+/// What mails a failure, where that is what the variable was for and no shell finds more in it.
+fn mail_hint(name: &str, value: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "@._+,-".contains(c);
+    let mails = name == "MAILTO" && value.chars().all(is_plain) && !value.starts_with('-');
+    mails.then(|| {
+        format!("at the top of worker.yaml `notify: {{on_failure: \"mail -s failed {value}\"}}` mails what fails")
+    })
+}
+
 impl Environment {
     /// Takes `NAME=value` in; what cannot be carried over becomes a note.
     pub(super) fn set(&mut self, crontab: &mut Crontab, line: usize, name: &str, value: &str) {
         match name {
             _ if MAIL.contains(&name) => {
                 if !value.is_empty() {
-                    let hint = "`hooks` tell of runs; `workerctl show` has what they printed";
                     let message = format!("`{name}` is not carried over: nothing is mailed");
-                    crontab.note(line, message, Some(hint.to_owned()));
+                    crontab.note(line, message, mail_hint(name, value));
                 }
             }
             "SHELL" => self.set_shell(crontab, line, value),

@@ -90,6 +90,11 @@ fn what_cannot_be_carried_over_is_told_with_its_line() {
     let lines: Vec<usize> = crontab.notes.iter().map(|note| note.line).collect();
     assert_eq!(lines, [1, 3, 4, 5, 6, 7]);
     assert!(crontab.notes.iter().all(|note| !note.refused));
+    let hint = crontab.notes[0].hint.as_deref().unwrap();
+    assert!(
+        hint.contains("`notify: {on_failure: \"mail -s failed ada@example.org\"}`"),
+        "{hint}"
+    );
 }
 
 #[test]

@@ -94,6 +94,7 @@ pub struct OverlapMet {
     /// Due times of the runs that had not ended, at most [`MET_MAX`].
     pub met: Vec<Timestamp>,
     /// How many had not.
+    #[serde(rename = "other_count")]
     pub others: usize,
     /// What became of it.
     pub then: Met,
@@ -103,10 +104,12 @@ pub struct OverlapMet {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Simulated {
     /// Its id.
+    #[serde(rename = "schedule")]
     pub id: String,
     /// How many due times had which fate.
     pub totals: BTreeMap<Fate, u64>,
     /// How many of its runs the next one ended.
+    #[serde(rename = "cut_short_count")]
     pub cut_short: u64,
     /// Due times that did not run, in stretches of one fate.
     pub rows: Vec<SlotRow>,
@@ -120,6 +123,7 @@ pub struct Busy {
     /// Its first instant.
     pub hour: Timestamp,
     /// Runs that started in it.
+    #[serde(rename = "started_count")]
     pub started: u64,
     /// Most runs under way at once.
     pub at_once: u64,

@@ -200,7 +200,9 @@ pub(super) fn left(text: &str, left: &Left) -> TextProblem {
     let message = format!("nothing is named `{name}`, so `{written}` stays as it is");
     let hint = match name {
         "output" => "give one output a `destination`, or take the braces away".to_owned(),
-        _ => format!("declare an input `{name}`, or take the braces away"),
+        _ => {
+            format!("declare an input `{name}`, or an output with a path, or take the braces away")
+        }
     };
     TextProblem::new(Severity::Warning, "undeclared_name", range, message, hint)
 }

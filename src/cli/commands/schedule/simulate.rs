@@ -65,6 +65,7 @@ struct Lasts {
     /// `given`, `median` or `assumed`.
     source: &'static str,
     /// Of how many runs it is the median.
+    #[serde(rename = "run_count")]
     runs: usize,
 }
 

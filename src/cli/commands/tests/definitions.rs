@@ -167,7 +167,7 @@ fn check_shows_the_line_and_exits_4() {
     let found: serde_json::Value =
         serde_json::from_str(&console.perform(&["check", "--json"]).out).unwrap();
     assert_eq!(
-        (&found["valid"], &found["errors"]),
+        (&found["valid"], &found["error_count"]),
         (&false.into(), &1.into())
     );
     assert_eq!(console.perform(&["check", "workers/w"]).code, 4);

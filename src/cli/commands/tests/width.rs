@@ -21,11 +21,11 @@ fn slot() -> SlotView {
 fn schedule() -> ScheduleView {
     let due = Timestamp::from_millis(1_795_000_000_000);
     let view = serde_json::json!({
-        "id": format!("{WORKER}/{SKILL}#every-working-day-in-the-morning"), "skill": format!("{WORKER}/{SKILL}"),
+        "schedule": format!("{WORKER}/{SKILL}#every-working-day-in-the-morning"), "skill": format!("{WORKER}/{SKILL}"),
         "when": "at 09:30 on days 1 and 15 of the month, and also on Monday to Friday in January and March, America/Argentina/ComodRivadavia",
         "timezone": "America/Argentina/ComodRivadavia", "defined_at": "workers/w/worker.yaml:1:1", "seen": false,
         "next": due, "waiting": [], "paused": null, "overlap": "buffer_one", "known": true, "last": null,
-        "succeeded_at": null, "failures": 2, "expected_by": null, "overdue": false, "kept": null, "restored": null,
+        "succeeded_at": null, "failure_count": 2, "expected_by": null, "overdue": false, "kept": null, "restored": null,
         "actions": 0, "totals": {},
         "plan": {
             "trigger": {"on": "every", "period_ms": 900_000}, "anchor": due, "cursor": due, "attempts": 1, "blocked": null,

@@ -37,12 +37,16 @@ pub(crate) struct Args {
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Report {
     /// How many were checked.
+    #[serde(rename = "verified_count")]
     verified: usize,
     /// Of them, those that are not what was written.
+    #[serde(rename = "damaged_count")]
     pub(crate) damaged: usize,
     /// Those whose run goes on, or whose engine was lost.
+    #[serde(rename = "unfinished_count")]
     unfinished: usize,
     /// Those whose end is not recorded.
+    #[serde(rename = "end_unknown_count")]
     end_unknown: usize,
     threads: Vec<Row>,
     /// How many there are.
