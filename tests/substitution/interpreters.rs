@@ -48,13 +48,23 @@ const ROWS: &[(&str, &str, &str)] = &[
     ),
     (
         "git",
-        "printf '#!/bin/sh\ntouch CANARY' > f; chmod +x f; git init -q .; git add f; export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; git commit -qm 1; git commit -qm 2 --allow-empty; git commit -qm 3 --allow-empty; git bisect start HEAD HEAD~2; git bisect run {x}",
+        "printf '#!/bin/sh\ntouch CANARY' > f; chmod +x f; git init -q .; git add f; AUTHOR; git commit -qm 1; git commit -qm 2 --allow-empty; git commit -qm 3 --allow-empty; git bisect start HEAD HEAD~2; git bisect run {x}",
         "./f",
     ),
     (
         "git",
         "git init -q .; echo a > f; git add f; git grep -O{x} a",
         "touch CANARY;:",
+    ),
+    (
+        "git",
+        "AUTHOR; git init -q .; git commit -qm 1 --allow-empty; git commit -qm 2 --allow-empty; git rebase -q -x {x} HEAD~1",
+        "touch CANARY",
+    ),
+    (
+        "git",
+        "AUTHOR; git init -q sub; git -C sub commit -qm 1 --allow-empty; git init -q o; cd o; git -c protocol.file.allow=always submodule add -q ../sub; git submodule foreach -q {x}",
+        "touch ../../CANARY",
     ),
     ("split", "echo a > f; split --filter={x} f", "touch CANARY"),
     ("sqlite3", "sqlite3 :memory: <<E\n{x}\nE", ".output CANARY"),
@@ -87,10 +97,14 @@ pub(crate) fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
+/// Whom git takes for the author.
+const AUTHOR: &str =
+    "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b";
+
 /// Runs the text with the value in a variable, where the placeholder stands.
 fn leaves_canary(text: &str, value: &str) -> bool {
     let dir = tempfile::tempdir().unwrap();
-    let text = text.replace("{x}", "\"$VALUE\"");
+    let text = text.replace("{x}", "\"$VALUE\"").replace("AUTHOR", AUTHOR);
     let text = text.replace("\n\"$VALUE\"\n", "\n$VALUE\n");
     Command::new("bash")
         .args(["-c", &text])
