@@ -91,6 +91,17 @@ fn an_ignored_file_that_a_skill_commits_stays_in_the_commit_on_top() {
 }
 
 #[test]
+fn a_skill_may_remove_the_directory_that_it_works_in() {
+    let skill = "  - {id: tidies, description: d, mutating: true, cwd: old, run: 'rm -r ../old; echo new > ../new.txt'}\n";
+    let workspace = Workspace::new();
+    workspace.write("old/a.txt", "to go\n");
+    workspace.furnish(skill);
+    workspace.run(&["run", "tidies"]).expect_code(0);
+    assert_eq!(changed(&workspace, "HEAD"), "A\tnew.txt\nD\told/a.txt");
+    assert!(!workspace.root.join("old").exists());
+}
+
+#[test]
 fn a_commit_that_is_amended_while_a_run_works_in_the_checkout_stays_amended() {
     for (path, code) in [("beside.txt", 0), ("docs/b.md", 1)] {
         let workspace = in_place();

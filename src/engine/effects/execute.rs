@@ -63,7 +63,8 @@ impl Performer {
         };
         let places = [&work.spec.workspace, &work.spec.cwd].map(|path| place.of(path));
         let device = |place: &Path| std::fs::metadata(place).map(|found| found.dev()).ok();
-        let apart = device(&places[0]) != device(&places[1]);
+        // A command may remove the directory that it ran in.
+        let apart = device(&places[1]).is_some_and(|own| Some(own) != device(&places[0]));
         let synced = sync(&places[0]).and_then(|()| if apart { sync(&places[1]) } else { Ok(()) });
         match synced {
             Ok(()) => ran,
