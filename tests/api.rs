@@ -29,6 +29,7 @@ use std::time::Duration;
 
 use scripted::Scripted;
 use workerctl::daemon::{ConnectMode, ConnectOptions, Endpoint, Identity, Limits, Server};
+use workerctl::engine::Host;
 
 /// A served double in a directory of its own.
 struct Served {
@@ -47,7 +48,7 @@ impl Served {
         let engine = Scripted::new();
         let server = Server::start(
             endpoint.listener().expect("a listener"),
-            Identity::of_process(directory.path()),
+            Identity::of_process(directory.path(), Host::Daemon),
             limits,
             None,
         )

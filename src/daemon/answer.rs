@@ -46,6 +46,9 @@ pub(super) struct VersionReply {
     /// Whether it has recovered and answers more than this.
     #[serde(default)]
     pub(super) ready: bool,
+    /// `daemon`, or `in_process` where it ends with the command that it is in.
+    #[serde(default)]
+    pub(super) host: String,
 }
 
 /// A body that holds nothing; anything in it is refused.
@@ -456,5 +459,6 @@ fn version(desk: &Desk) -> VersionReply {
         workspace: desk.identity.workspace.to_string_lossy().into_owned(),
         pid: std::process::id(),
         ready: desk.control.get().is_some(),
+        host: desk.identity.host.name().to_owned(),
     }
 }

@@ -16,6 +16,7 @@ use super::operation::Operation;
 use super::paths;
 use super::socket::canonical;
 use super::sse::Told;
+use crate::engine::Host;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
     API_VERSION, BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine,
@@ -38,10 +39,15 @@ const RESUMPTIONS_MAX: u32 = 6;
 /// Code of the refusal where an engine serves another workspace.
 pub(super) const OTHER_WORKSPACE: &str = "other_workspace";
 
+/// Code of a watch whose engine is gone.
+pub(super) const CONNECTION_LOST: &str = "connection_lost";
+
 /// An engine behind a socket.
 #[derive(Debug)]
 pub struct HttpControl {
     line: Line,
+    /// Whether the engine ends with the command that it is in.
+    ends_soon: bool,
 }
 
 impl HttpControl {
@@ -55,7 +61,10 @@ impl HttpControl {
             Outgoing::get(Operation::Version.path()),
             INTRODUCTION_PATIENCE,
         )?;
-        let control = HttpControl { line };
+        let mut control = HttpControl {
+            line,
+            ends_soon: false,
+        };
         let version: VersionReply = match serde_json::from_slice(&reply.body) {
             Ok(version) if reply.status.is_success() => version,
             _ => return Err(control.misunderstood(&reply)),
@@ -90,11 +99,17 @@ impl HttpControl {
             )
             .hint("restart the daemon, so that both are of one version"));
         }
+        control.ends_soon = version.host == Host::InProcess.name();
         if version.ready {
             Ok(control)
         } else {
             Err(answer::starting())
         }
+    }
+
+    /// Whether the engine ends with the command that it is in.
+    pub(super) const fn ends_soon(&self) -> bool {
+        self.ends_soon
     }
 
     /// The socket at which it answers.
@@ -393,7 +408,7 @@ impl HttpControl {
     fn cut_off(&self, run: RunId) -> Diagnostic {
         Diagnostic::new(
             Kind::Unreachable,
-            "connection_lost",
+            CONNECTION_LOST,
             format!(
                 "the engine at `{}` no longer tells of run {}",
                 self.socket().display(),

@@ -2,23 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer::STARTING;
 use super::client::{HttpControl, OTHER_WORKSPACE};
-use super::exchange::NO_ENGINE;
-use super::hosted::HostedControl;
+use super::exchange::{CUT_OFF, NO_ENGINE};
+use super::hosted::Hosted;
+use super::reached::{Place, Reached};
 use super::socket::SocketPlaces;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 use crate::store::lock::{self, Found, UNNAMED_HINT};
 
 /// How often an engine that takes its place or leaves it at this moment is tried again.
-const TRIES_MAX: u32 = 50;
+pub(super) const TRIES_MAX: u32 = 50;
 /// How often an engine that recovers is asked again: for 30 s.
 const RECOVERING_TRIES_MAX: u32 = 300;
 /// The pause between two tries.
-const TRY_PAUSE: Duration = Duration::from_millis(100);
+pub(super) const TRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Code of the refusal where nobody answers and a process holds the workspace all the same.
 const OUT_OF_REACH: &str = "engine_out_of_reach";
@@ -49,13 +51,24 @@ pub struct ConnectOptions {
 
 /// Finds the engine of a workspace, or hosts it.
 pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic> {
+    Ok(Box::new(Reached::at(find(options)?, options)))
+}
+
+/// Finds the engine of a workspace, or hosts it.
+pub(super) fn find(options: &ConnectOptions) -> Result<Place, Diagnostic> {
     let (mut tries, mut recovering) = (TRIES_MAX, RECOVERING_TRIES_MAX);
     loop {
         let nobody = match dial(options) {
-            Ok(control) => return Ok(Box::new(control)),
+            Ok(control) => return Ok(Place::Elsewhere(Arc::new(control))),
             Err(error) if error.code == NO_ENGINE => error,
             Err(error) if error.code == STARTING && recovering > 0 => {
                 recovering -= 1;
+                std::thread::sleep(TRY_PAUSE);
+                continue;
+            }
+            // It has ended at this moment.
+            Err(error) if error.code == CUT_OFF && tries > 0 => {
+                tries -= 1;
                 std::thread::sleep(TRY_PAUSE);
                 continue;
             }
@@ -63,8 +76,8 @@ pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic>
         };
         match options.mode {
             ConnectMode::RunningOnly => return Err(out_of_reach(nobody, options)),
-            ConnectMode::RunningElseHosted => match HostedControl::start(options) {
-                Ok(hosted) => return Ok(Box::new(hosted)),
+            ConnectMode::RunningElseHosted => match Hosted::start(options) {
+                Ok(hosted) => return Ok(Place::Here(Box::new(hosted))),
                 // Another command became the host in between: it will answer in a moment.
                 Err(error) if settles(&error) && tries > 0 => {
                     tries -= 1;

@@ -25,7 +25,7 @@ pub(super) const NO_ENGINE: &str = "no_engine";
 /// Codes of diagnostics that say that a request was sent and no answer arrived.
 const UNANSWERED: [&str; 3] = [SILENT, CUT_OFF, FOREIGN];
 const SILENT: &str = "no_answer";
-const CUT_OFF: &str = "answer_cut_off";
+pub(super) const CUT_OFF: &str = "answer_cut_off";
 const FOREIGN: &str = "foreign_service";
 /// Longest answer in bytes.
 const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -226,6 +226,10 @@ impl Line {
             io::ErrorKind::PermissionDenied => self
                 .unreachable("not_permitted", "may not be reached by this user", error)
                 .hint("only the engine's own user and root may; run the command as that user"),
+            // It ended between our connecting and our looking at who it is.
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
+                self.unreachable(CUT_OFF, "ended the connection", error)
+            }
             _ => self.unreachable("no_connection", "cannot be reached", error),
         }
     }

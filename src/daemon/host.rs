@@ -301,7 +301,7 @@ async fn host(
     let notices = Arc::new(Notices::default());
     let server = Server::start(
         endpoint.listener()?,
-        Identity::of_process(&workspace),
+        Identity::of_process(&workspace, Host::Daemon),
         Limits::default(),
         Some(Arc::clone(&notices)),
     )?;

@@ -1,31 +1,25 @@
 //! The engine inside a command: it serves the same socket while it lives, so that others find it.
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::dialling::ConnectOptions;
 use super::server::{Identity, Limits, Server};
 use super::socket::{Endpoint, SocketPlaces};
 use crate::engine::{self, Engine, EngineOptions, Host};
-use crate::model::{Diagnostic, RunId};
-use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine, LogsQuery,
-    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
-    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
-};
+use crate::model::Diagnostic;
+use crate::protocol::Control;
 
 /// An engine that lives in this process. Dropping it drains the engine and gives its locks back.
-pub struct HostedControl {
+pub(super) struct Hosted {
     control: Arc<dyn Control>,
     server: Option<Server>,
     engine: Option<Engine>,
     _endpoint: Endpoint,
 }
 
-impl HostedControl {
+impl Hosted {
     /// Takes the socket, starts the engine, serves.
-    pub(super) fn start(options: &ConnectOptions) -> Result<HostedControl, Diagnostic> {
+    pub(super) fn start(options: &ConnectOptions) -> Result<Hosted, Diagnostic> {
         let path = SocketPlaces {
             workspace: &options.workspace,
             state_dir: &options.state_dir,
@@ -38,7 +32,7 @@ impl HostedControl {
         let endpoint = Endpoint::bind_as(&path, Host::InProcess)?;
         let server = Server::start(
             endpoint.listener()?,
-            Identity::of_process(&options.workspace),
+            Identity::of_process(&options.workspace, Host::InProcess),
             Limits::default(),
             None,
         )?;
@@ -51,7 +45,7 @@ impl HostedControl {
         })?;
         let control = engine.control();
         server.open(Arc::clone(&control));
-        Ok(HostedControl {
+        Ok(Hosted {
             control,
             server: Some(server),
             engine: Some(engine),
@@ -60,7 +54,14 @@ impl HostedControl {
     }
 }
 
-impl Drop for HostedControl {
+impl Hosted {
+    /// The interface to it.
+    pub(super) fn control(&self) -> Arc<dyn Control> {
+        Arc::clone(&self.control)
+    }
+}
+
+impl Drop for Hosted {
     fn drop(&mut self) {
         // The server stays until the engine has ended: others are told `draining` and see their runs end.
         // An engine that was drained on request refuses a second drain; either way it has ended then.
@@ -73,111 +74,5 @@ impl Drop for HostedControl {
         {
             tracing::error!(%error, "the engine in this process ended in disorder");
         }
-    }
-}
-
-impl Control for HostedControl {
-    fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic> {
-        self.control.submit(request)
-    }
-
-    fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
-        self.control.render(request)
-    }
-
-    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
-        self.control.runs(query)
-    }
-
-    fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
-        self.control.run(run)
-    }
-
-    fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
-        self.control.cancel(run, request)
-    }
-
-    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
-        self.control.retry(run)
-    }
-
-    fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
-        self.control.resolve(run, request)
-    }
-
-    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
-        self.control.land(run)
-    }
-
-    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
-        self.control.discard(run)
-    }
-
-    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
-        self.control.diff(run)
-    }
-
-    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
-        self.control.logs(run, query)
-    }
-
-    fn watch(
-        &self,
-        run: RunId,
-        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
-    ) -> Result<(), Diagnostic> {
-        self.control.watch(run, callback)
-    }
-
-    fn watch_changes(
-        &self,
-        run: RunId,
-        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
-    ) -> Result<(), Diagnostic> {
-        self.control.watch_changes(run, callback)
-    }
-
-    fn status(&self) -> Result<Status, Diagnostic> {
-        self.control.status()
-    }
-
-    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
-        self.control.probe()
-    }
-
-    fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
-        self.control.workers()
-    }
-
-    fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
-        self.control.schedules(query)
-    }
-
-    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
-        self.control.slots(query)
-    }
-
-    fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {
-        self.control.pause(request)
-    }
-
-    fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic> {
-        self.control.resume(request)
-    }
-
-    fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic> {
-        self.control.trigger(request)
-    }
-
-    fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
-        self.control.backfill(query)
-    }
-
-    fn reload(&self) -> Result<ReloadReport, Diagnostic> {
-        self.control.reload()
-    }
-
-    fn drain(&self) -> Result<(), Diagnostic> {
-        self.control.drain()
     }
 }

@@ -18,6 +18,7 @@ mod notices;
 mod openapi;
 mod operation;
 mod paths;
+mod reached;
 mod reply;
 mod search;
 mod sensors;
@@ -34,7 +35,6 @@ pub use dialling::{ConnectMode, ConnectOptions, connect, dial};
 pub use host::{
     DaemonOptions, HostSignal, Hosted, StartEngine, process_environment, run_daemon, serve_daemon,
 };
-pub use hosted::HostedControl;
 pub use logging::{LogFormat, start_logging};
 pub use notices::Announcer;
 pub use openapi::document as openapi_document;

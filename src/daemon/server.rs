@@ -30,6 +30,7 @@ use super::mcp::Mounted;
 use super::socket::canonical;
 use super::stalling::Stalling;
 use super::tcp::TcpDoor;
+use crate::engine::Host;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
@@ -82,12 +83,15 @@ pub struct Identity {
     pub workspace: PathBuf,
     /// The user whose requests are heard, beside root's.
     pub uid: u32,
+    /// What the engine runs in.
+    pub host: Host,
 }
 
 impl Identity {
     /// The user of this process serves `workspace`.
-    pub fn of_process(workspace: &Path) -> Identity {
+    pub fn of_process(workspace: &Path, host: Host) -> Identity {
         Identity {
+            host,
             workspace: canonical(workspace),
             uid: rustix::process::geteuid().as_raw(),
         }

@@ -129,6 +129,11 @@ impl Queue {
         self.held_back.insert(run);
     }
 
+    /// Somebody waits for a run that was kept back: this engine admits it.
+    pub fn want(&mut self, run: RunId) {
+        self.held_back.remove(&run);
+    }
+
     /// Keeps a waiting run from being admitted before its time; it stands in nobody's way.
     pub fn hold_until_time(&mut self, run: RunId) {
         self.early.insert(run);

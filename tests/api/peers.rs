@@ -48,7 +48,7 @@ fn another_user_is_refused_by_every_operation_even_where_the_files_would_let_him
     let probe = directory.path().join("probe");
     std::fs::copy(std::env::current_exe().expect("this test"), &probe).expect("copied");
     open(&probe, 0o755);
-    let identity = Identity::of_process(directory.path());
+    let identity = Identity::of_process(directory.path(), Host::Daemon);
     let server = Server::start(listener, identity, Limits::default(), None).expect("served");
     let engine = Scripted::new();
     server.open(Arc::clone(&engine) as _);

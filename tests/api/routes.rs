@@ -314,7 +314,7 @@ fn until_the_engine_is_there_the_server_says_that_it_starts() {
     let directory = tempfile::tempdir().expect("a directory");
     let socket = directory.path().join("s.sock");
     let endpoint = Endpoint::bind(&socket).expect("bound");
-    let identity = Identity::of_process(directory.path());
+    let identity = Identity::of_process(directory.path(), Host::Daemon);
     let server = Server::start(
         endpoint.listener().expect("a listener"),
         identity,

@@ -88,3 +88,25 @@ fn a_command_whose_engine_is_drained_by_another_ends() {
     assert!(done.stderr.contains("is not forgotten"), "{done:?}");
     workspace.expect_no_process();
 }
+
+/// Each is the host of others for a moment, and none of them is told so.
+#[test]
+fn commands_beside_each_other_need_no_daemon() {
+    const COMMANDS: usize = 6;
+    const ROUNDS: usize = 5;
+    let workspace = crate::Workspace::with_skills("  - {id: quick, description: d, run: 'true'}\n");
+    std::thread::scope(|scope| {
+        for number in 0..COMMANDS {
+            let workspace = &workspace;
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    workspace.run(&["run", "quick", "-q"]).expect_code(0);
+                    let other = [["status"], ["runs"], ["skills"]][number % 3];
+                    workspace.run(&other).expect_code(0);
+                }
+            });
+        }
+    });
+    let runs = workspace.json(&["runs", "--limit", "100"])["runs"].clone();
+    assert_eq!(runs.as_array().unwrap().len(), COMMANDS * ROUNDS);
+}

@@ -28,8 +28,9 @@ enum What {
 
 /// The workers of the engine that runs; where none does, those of the files.
 pub(crate) fn listed(session: &Session<'_>) -> Result<Vec<WorkerView>, Diagnostic> {
-    match session.connect(Accept::RunningOnly) {
-        Ok(control) => control.workers(),
+    let control = session.connect(Accept::RunningOnly);
+    match control.and_then(|control| control.workers()) {
+        Ok(workers) => Ok(workers),
         Err(refused) if refused.kind == Kind::Unreachable => {
             Ok(Definitions::load(&session.site()?.workspace).workers())
         }

@@ -71,7 +71,8 @@ impl Core {
             );
         }
         if let Some(existing) = self.existing(turn, submission)? {
-            return Ok(existing);
+            self.queue.want(existing.run);
+            return Ok(Reply::Now(Box::new(Answer::Submitted(existing))));
         }
         self.enqueue(turn, submission)?;
         if let Some(key) = &submission.key {
@@ -130,7 +131,11 @@ impl Core {
     }
 
     /// The answer that an earlier submission with the same key was given.
-    fn existing(&self, turn: &Turn, submission: &Submission) -> Result<Option<Reply>, Diagnostic> {
+    fn existing(
+        &self,
+        turn: &Turn,
+        submission: &Submission,
+    ) -> Result<Option<Submitted>, Diagnostic> {
         let Some(key) = &submission.key else {
             return Ok(None);
         };
@@ -160,11 +165,11 @@ impl Core {
             )
             .hint("use a new key for a new request"));
         }
-        Ok(Some(Reply::Now(Box::new(Answer::Submitted(Submitted {
+        Ok(Some(Submitted {
             run,
             thread: earlier.thread,
             existing: true,
-        })))))
+        }))
     }
 
     pub(super) fn cancel(
