@@ -54,7 +54,7 @@ pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic>
     Ok(Box::new(Reached::at(find(options)?, options)))
 }
 
-/// Finds the engine of a workspace, or hosts it.
+/// Where the engine of a workspace is: behind a socket, else here.
 pub(super) fn find(options: &ConnectOptions) -> Result<Place, Diagnostic> {
     let (mut tries, mut recovering) = (TRIES_MAX, RECOVERING_TRIES_MAX);
     loop {

@@ -94,14 +94,15 @@ impl Reached {
                 flow
             });
             let refused = answer.as_ref().is_err_and(|error| !has_left(error));
-            let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(request) = accepted
-                .clone()
-                .filter(|_| ends_soon && !is_over && !refused)
-            else {
+            let accepted = self
+                .accepted
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            let goes_on = ends_soon && !is_over && !refused;
+            let Some(request) = accepted.filter(|_| goes_on) else {
                 return answer;
             };
-            drop(accepted);
             let detail = self.again(|control| control.run(&run.to_string()))?;
             if detail.summary.outcome.is_some() {
                 return Ok(());
