@@ -1,11 +1,12 @@
 //! `workerctl.yaml`: the engine's configuration with the origin of each value.
 
+use super::approval;
 use super::document;
 use super::http_settings;
 use super::isolation::{self, PushTo};
 use super::keys::{
-    CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS, CONFIG_TREES,
-    NOTIFY, report_unknown_but,
+    APPROVAL, CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS,
+    CONFIG_TREES, NOTIFY, report_unknown_but,
 };
 use super::open::Root;
 use super::report::Report;
@@ -55,6 +56,9 @@ const ORIGINS: &[&str] = &[
     "notify.on_failure",
     "notify.on_recovery",
     "notify.on_missed",
+    "notify.on_approval",
+    "approval.before",
+    "approval.expires",
     "branch",
     "push",
     "land_wait",
@@ -92,6 +96,7 @@ const EVALUATED: &[&str] = &[
     "metrics",
     "hooks",
     "notify",
+    "approval",
     "branch",
     "push",
     "land_wait",
@@ -240,6 +245,7 @@ impl<'a> Reader<'a, '_> {
         for (key, known) in [
             ("queue", CONFIG_QUEUE),
             ("trees", CONFIG_TREES),
+            ("approval", APPROVAL),
             ("commit", CONFIG_COMMIT),
             ("threads", CONFIG_DIRECTORY),
             ("metrics", CONFIG_DIRECTORY),
@@ -328,7 +334,11 @@ impl<'a> Reader<'a, '_> {
         let idle = self.value("trees.idle", report, |view, report| {
             view.millis("idle", report)
         });
+        let before = self.value("approval.before", report, approval::before);
+        let expires = self.value("approval.expires", report, approval::expires);
         let config = &mut *self.config;
+        config.approval.before = before;
+        config.approval.expires_ms = expires.unwrap_or(config.approval.expires_ms);
         config.land_wait_ms = wait.unwrap_or(config.land_wait_ms);
         let trees = &mut config.trees;
         trees.max = max

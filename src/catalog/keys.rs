@@ -35,6 +35,7 @@ pub(crate) const WORKER_FILE: &[&str] = &[
     "agent",
     "sandbox",
     "isolation",
+    "approval",
     "branch",
     "keep",
     "local",
@@ -146,6 +147,8 @@ pub(crate) const SKILL: &[&str] = &[
     "parallel",
     "push",
     "filtered",
+    "workerctl",
+    "approval",
     "approval_required",
     "human_checkpoints",
     "schedule",
@@ -193,6 +196,9 @@ pub(crate) const SKILL_EVALUATED: &[&str] = &[
     "schedule",
     "cron",
     "isolation",
+    "approval",
+    "approval_required",
+    "human_checkpoints",
     "branch",
     "writes",
     "keep",
@@ -200,6 +206,7 @@ pub(crate) const SKILL_EVALUATED: &[&str] = &[
     "parallel",
     "push",
     "filtered",
+    "workerctl",
 ];
 
 /// The `interface` map.
@@ -243,13 +250,16 @@ pub(crate) const HOOKS: &[&str] = &["post_tools", "post_commit"];
 pub(crate) const HOOK: &[&str] = &["command", "timeout"];
 
 /// The `notify` map of the configuration, a worker or a schedule.
-pub(crate) const NOTIFY: &[&str] = &["on_failure", "on_recovery", "on_missed"];
+pub(crate) const NOTIFY: &[&str] = &["on_failure", "on_recovery", "on_missed", "on_approval"];
 
 /// An item of `env` that is a map.
 pub(crate) const ENV: &[&str] = &["name", "credential"];
 
 /// The `commit` map of a worker or a skill.
 pub(crate) const COMMIT: &[&str] = &["message"];
+
+/// The `approval` map of the configuration, a worker or a skill.
+pub(crate) const APPROVAL: &[&str] = &["before", "expires"];
 
 /// `branch` as a map.
 pub(crate) const BRANCH: &[&str] = &["name", "create"];
@@ -316,6 +326,7 @@ pub(crate) const CONFIG: &[&str] = &[
     "metrics",
     "hooks",
     "notify",
+    "approval",
     "branch",
     "push",
     "land_wait",

@@ -5,6 +5,7 @@
 //! [`reload`] reads only what changed and keeps the last good definition of what broke.
 
 mod align;
+mod approval;
 mod checks;
 mod conditions;
 mod config_file;

@@ -52,8 +52,6 @@ pub(crate) fn report_unknown(map: View<'_>, report: &mut Report) {
 pub struct Provides {
     /// Instructions have an executor.
     pub instructions: bool,
-    /// Runs can wait for a person.
-    pub approval: bool,
     /// Commands can be kept in a sandbox.
     pub sandbox: bool,
 }
@@ -126,13 +124,5 @@ pub(crate) fn sandbox(
     Some(Unavailable {
         code: "sandbox".to_owned(),
         reason,
-    })
-}
-
-/// Why a definition that asks for approval may not run.
-pub(crate) fn approval(provides: Provides) -> Option<Unavailable> {
-    (!provides.approval).then(|| Unavailable {
-        code: "approval-required".to_owned(),
-        reason: "`approval_required` is set, and nothing can ask for approval".to_owned(),
     })
 }

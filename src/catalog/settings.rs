@@ -85,7 +85,7 @@ pub(crate) fn notify<'a>(
     report: &mut Report,
 ) -> Notify {
     if !matches!(view.data(), Data::Map(_)) {
-        let expected = "a map with `on_failure`, `on_recovery` or `on_missed`";
+        let expected = "a map with `on_failure`, `on_recovery`, `on_missed` or `on_approval`";
         view.wrong_type("notify", expected, report);
         return Notify::default();
     }
@@ -98,6 +98,7 @@ pub(crate) fn notify<'a>(
         on_failure: command("on_failure"),
         on_recovery: command("on_recovery"),
         on_missed: command("on_missed"),
+        on_approval: command("on_approval"),
     }
 }
 

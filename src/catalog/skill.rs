@@ -17,6 +17,7 @@ use super::texts::{self, PendingText};
 use super::view::View;
 use super::worker::WorkerPart;
 use crate::model::definition::{RunText, Unavailable};
+use crate::model::isolation::Isolation;
 use crate::model::{Place, Skill, SkillRef};
 
 /// Longest description in characters before it is told.
@@ -148,6 +149,8 @@ impl<'a, 'i> Builder<'a, 'i> {
         let interface = self.interface(report);
         let placement = self.placement(mutating, &interface.outputs, report);
         let verification = self.verification(report);
+        self.hold_instructions(&run, verification.approval_required);
+        let lands = mutating && placement.isolation != Some(Isolation::InPlace);
         let hooks = self.hooks(mutating, report);
         let idempotent = self.flag("idempotent", report);
         let retry = self.retry(mutating, idempotent, report);
@@ -172,6 +175,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             inputs: interface.inputs,
             outputs: interface.outputs,
             pre_checks: join(&self.worker.verification.before, verification.before),
+            approval: self.approval(verification.approval_required, lands, report),
             checks: join(&self.worker.verification.after, verification.after),
             mutating,
             idempotent,
@@ -194,6 +198,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             parallel: placement.parallel,
             push: placement.push,
             filtered_stored: placement.filtered_stored,
+            may_control: self.flag("workerctl", report).unwrap_or(false),
             unavailable: Vec::new(),
             digest: self.digest(),
             kept: self.kept(),

@@ -1,5 +1,6 @@
 //! What a worker sets for all its skills.
 
+use super::approval;
 use super::checks::{self, Verification};
 use super::keys::{COMMIT, EXECUTION, STATE_MACHINE, report_unknown};
 use super::open::Root;
@@ -60,6 +61,7 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) shell: Shell,
     pub(crate) env: settings::Env,
     pub(crate) placement: isolation::Placement,
+    pub(crate) approval: approval::Asked,
     pub(crate) config: &'a Config,
 }
 
@@ -129,12 +131,11 @@ pub(crate) fn read<'a>(
             .map(|view| settings::env(view, report))
             .unwrap_or_default(),
         placement: isolation::read(placed, around.config, report),
+        approval: written(root, "approval")
+            .map(|view| approval::read(view, report))
+            .unwrap_or_default(),
         config: around.config,
     };
-    if part.verification.approval_required {
-        part.unavailable
-            .extend(restrict::approval(around.options.provides));
-    }
     if identity.template {
         part.unavailable.push(Unavailable {
             code: "template".to_owned(),

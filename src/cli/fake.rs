@@ -15,10 +15,11 @@ use super::interrupts::{Interrupt, Told};
 use crate::model::schedule::{Fate, SlotRow};
 use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine, LogsQuery,
-    PauseRequest, Probe, ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest,
-    RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView,
-    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
+    Landed, LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, RenderedCheck,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery,
+    SkillView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent,
+    WorkerView,
 };
 
 /// How long a test waits for what has to happen.
@@ -189,6 +190,18 @@ impl Control for Fake {
         self.submit(&SubmitRequest::default())
     }
 
+    fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
+        Fake::is_known(run)?;
+        self.note(format!("approve {}", request.digest));
+        Ok(summary())
+    }
+
+    fn deny(&self, run: &str, request: &DenyRequest) -> Result<RunSummary, Diagnostic> {
+        Fake::is_known(run)?;
+        self.note(format!("deny {}", request.note));
+        Ok(summary())
+    }
+
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
         Fake::is_known(run)?;
         self.note(format!("resolve {} {}", request.resolution, request.note));
@@ -328,6 +341,7 @@ impl Control for Fake {
             workspace: "/w".to_owned(),
             state_dir: "/w/state".to_owned(),
             condition: self.condition.to_owned(),
+            awaiting: 0,
             running: 0,
             queued: 1,
             active: vec![active],

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::interrupts::{Interrupt, Listening};
 use super::render::progress::Progress;
 use super::session::Session;
-use crate::model::{Diagnostic, Kind, RunId};
+use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::process::RUN_VARIABLE;
 use crate::protocol::{
     CancelRequest, Control, RunDetail, RunSummary, THREAD_UNREADABLE, WatchEvent,
@@ -36,6 +36,8 @@ pub(crate) enum OnInterrupt {
 pub(crate) struct Follow {
     /// What Ctrl-C means.
     pub(crate) on_interrupt: OnInterrupt,
+    /// Whether it is over, too, once a person has to approve the run.
+    pub(crate) until_asked: bool,
     /// Whether only the end is of interest.
     pub(crate) quiet: bool,
     /// Whether what the run prints is shown as it comes.
@@ -59,6 +61,8 @@ pub(crate) enum Followed {
         /// What becomes of the run.
         then: Then,
     },
+    /// A person has to approve it.
+    Asked(Box<RunDetail>),
     /// The run goes on; the wait has been long enough.
     TimedOut,
 }
@@ -164,6 +168,7 @@ pub(crate) fn follow(
             std::mem::forget(Arc::clone(control));
             Ok(Followed::Left { then })
         }
+        Over::Asked => Ok(Followed::Asked(Box::new(control.run(&run.to_string())?))),
         Over::TimedOut => Ok(Followed::TimedOut),
     }
 }
@@ -229,6 +234,7 @@ fn left_behind(run: RunId) -> Diagnostic {
 
 enum Over {
     Run,
+    Asked,
     Left,
     TimedOut,
 }
@@ -278,6 +284,9 @@ impl Waiting<'_> {
                 Incoming::Happened(WatchEvent::Changed(summary)) => {
                     if let Some(around) = self.waits_for_itself(session.environment, &summary) {
                         return Err(around);
+                    }
+                    if self.how.until_asked && summary.phase == Phase::AwaitingApproval {
+                        return Ok(Over::Asked);
                     }
                     self.progress.changed(err, &summary, now_ms);
                 }

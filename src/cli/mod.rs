@@ -29,9 +29,9 @@ pub use entry::main;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    cancel, check, completions, config, daemon, demo, diff, discard, doctor, drain, init, land,
-    logs, man, mcp, new, reload, render as rendering, resolve, retry, run, runs, schedule, schema,
-    show, skill, skills, status, store, threads, unit, version, wait, workers,
+    approve, cancel, check, completions, config, daemon, demo, deny, diff, discard, doctor, drain,
+    init, land, logs, man, mcp, new, reload, render as rendering, resolve, retry, run, runs,
+    schedule, schema, show, skill, skills, status, store, threads, unit, version, wait, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -87,6 +87,10 @@ enum Command {
     Cancel(cancel::Args),
     /// Run again what a run did, with the same inputs
     Retry(retry::Args),
+    /// Approve what a run waits with, and follow it to its end
+    Approve(approve::Args),
+    /// Refuse what a run waits with
+    Deny(deny::Args),
     /// Settle a run whose outcome is unknown
     Resolve(resolve::Args),
     /// Put the commit that was kept of a run on its branch
@@ -147,6 +151,8 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Threads(args) => threads::perform(session, args),
         Command::Cancel(args) => cancel::perform(session, args),
         Command::Retry(args) => retry::perform(session, args),
+        Command::Approve(args) => approve::perform(session, args),
+        Command::Deny(args) => deny::perform(session, args),
         Command::Resolve(args) => resolve::perform(session, args),
         Command::Land(args) => land::perform(session, args),
         Command::Discard(args) => discard::perform(session, args),

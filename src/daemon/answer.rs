@@ -20,11 +20,12 @@ use super::operation::Operation;
 use super::reply::{self, Refusal};
 use super::search;
 use super::server::{Identity, Limits, Notices, Waiting};
+use super::settling;
 use crate::engine::ENDED_OPEN;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{
-    API_VERSION, CancelRequest, Control, LogsQuery, PauseRequest, ResolveRequest, ResumeRequest,
-    SchedulesQuery, SubmitRequest, Submitted, TriggerRequest,
+    API_VERSION, CancelRequest, Control, LogsQuery, PauseRequest, ResumeRequest, SchedulesQuery,
+    SubmitRequest, Submitted, TriggerRequest,
 };
 
 /// Code of a refusal by an engine that is still recovering.
@@ -162,7 +163,7 @@ impl Desk {
         }
     }
 
-    fn body_limits(&self) -> BodyLimits {
+    pub(super) fn body_limits(&self) -> BodyLimits {
         BodyLimits {
             bytes_max: self.limits.body_bytes_max,
             patience: self.limits.read_patience,
@@ -285,6 +286,8 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         | Operation::SubmitRun
         | Operation::CancelRun
         | Operation::RetryRun
+        | Operation::ApproveRun
+        | Operation::DenyRun
         | Operation::ResolveRun
         | Operation::LandRun
         | Operation::DiscardRun
@@ -380,12 +383,8 @@ async fn change(
             Waiting::answering(parts);
             answered(desk.ask(operation, move |c| c.cancel(&run, &request)).await)
         }
-        Operation::ResolveRun => {
-            let request: ResolveRequest = intake::body(parts, body, limits, false).await?;
-            request.check()?;
-            Waiting::answering(parts);
-            let asked = desk.ask(operation, move |c| c.resolve(&run, &request));
-            answered(asked.await)
+        Operation::ApproveRun | Operation::DenyRun | Operation::ResolveRun => {
+            settling::settle(operation, desk, run, parts, body).await
         }
         Operation::RetryRun => {
             nothing(parts, body, limits).await?;

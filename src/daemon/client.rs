@@ -19,10 +19,10 @@ use super::sse::Told;
 use crate::engine::Host;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
-    API_VERSION, BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine,
-    LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
-    RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    API_VERSION, ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest,
+    Discarded, Landed, LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery,
+    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long whatever listens may take to say who it is.
@@ -288,6 +288,14 @@ impl Control for HttpControl {
 
     fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
         self.change(&paths::of_run(run, "/retry")?, &serde_json::json!({}))
+    }
+
+    fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
+        self.change(&paths::of_run(run, "/approve")?, request)
+    }
+
+    fn deny(&self, run: &str, request: &DenyRequest) -> Result<RunSummary, Diagnostic> {
+        self.change(&paths::of_run(run, "/deny")?, request)
     }
 
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {

@@ -9,10 +9,11 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 
+use super::peer::Peer;
 use super::reply::Refusal;
 use crate::protocol::{
-    BackfillQuery, CancelRequest, PauseRequest, ResolveRequest, ResumeRequest, RunsQuery,
-    SchedulesQuery, SlotsQuery, SubmitRequest, TriggerRequest,
+    ApproveRequest, BackfillQuery, CancelRequest, DenyRequest, PauseRequest, ResolveRequest,
+    ResumeRequest, RunsQuery, SchedulesQuery, SlotsQuery, SubmitRequest, TriggerRequest,
 };
 
 /// Longest name, key or filter that is accepted, in bytes.
@@ -69,14 +70,39 @@ impl Checked for CancelRequest {
 impl Checked for ResolveRequest {
     fn check(&self) -> Result<(), Refusal> {
         text("as", &self.resolution)?;
-        if self.note.len() > NOTE_BYTES_MAX || self.note.contains('\0') {
-            return Err(Refusal::bad_request(
-                "bad_note",
-                format!("`note` must not hold NUL or exceed {NOTE_BYTES_MAX} bytes"),
-            ));
-        }
-        Ok(())
+        note(&self.note)
     }
+}
+
+impl Checked for ApproveRequest {
+    fn check(&self) -> Result<(), Refusal> {
+        text("digest", &self.digest)?;
+        optional("by", self.by.as_deref())?;
+        self.note.as_deref().map_or(Ok(()), note)
+    }
+}
+
+impl Checked for DenyRequest {
+    fn check(&self) -> Result<(), Refusal> {
+        optional("by", self.by.as_deref())?;
+        note(&self.note)
+    }
+}
+
+fn note(note: &str) -> Result<(), Refusal> {
+    if note.len() > NOTE_BYTES_MAX || note.contains('\0') {
+        return Err(Refusal::bad_request(
+            "bad_note",
+            format!("`note` must not hold NUL or exceed {NOTE_BYTES_MAX} bytes"),
+        ));
+    }
+    Ok(())
+}
+
+/// Who is behind the connection of a request.
+pub(super) fn peer(parts: &Parts) -> Result<Peer, Refusal> {
+    let peer = parts.extensions.get::<Peer>().copied();
+    peer.ok_or_else(|| Refusal::bad_request("no_peer", "nobody is known behind this connection"))
 }
 
 impl Checked for PauseRequest {

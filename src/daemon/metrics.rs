@@ -74,6 +74,7 @@ impl Page {
         let name = "workerctl_runs";
         self.about(name, Is::Gauge, "Runs that have not ended.");
         self.sample(name, &[("state", "running")], status.running);
+        self.sample(name, &[("state", "awaiting_approval")], status.awaiting);
         self.sample(name, &[("state", "queued")], status.queued);
         let name = "workerctl_definition_problems";
         self.about(name, Is::Gauge, "Problems of definitions.");

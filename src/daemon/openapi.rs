@@ -8,9 +8,9 @@ use super::answer::{Nothing, VersionReply};
 use super::operation::Operation;
 use crate::model::Diagnostic;
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Discarded, Landed, LogLine, LogsQuery,
-    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
-    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, DenyRequest, Discarded, Landed,
+    LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
+    RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
@@ -149,6 +149,8 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         Operation::ResumeSchedule => (json!(requests.subschema_for::<ResumeRequest>()), true),
         Operation::TriggerSchedule => (json!(requests.subschema_for::<TriggerRequest>()), true),
         Operation::CancelRun => (json!(requests.subschema_for::<CancelRequest>()), false),
+        Operation::ApproveRun => (json!(requests.subschema_for::<ApproveRequest>()), true),
+        Operation::DenyRun => (json!(requests.subschema_for::<DenyRequest>()), true),
         Operation::ResolveRun => (json!(requests.subschema_for::<ResolveRequest>()), true),
         Operation::RetryRun
         | Operation::LandRun
@@ -190,7 +192,10 @@ fn content(operation: Operation, replies: &mut SchemaGenerator) -> Value {
         Operation::ListRuns => replies.subschema_for::<Vec<RunSummary>>(),
         Operation::SubmitRun | Operation::RetryRun => replies.subschema_for::<Submitted>(),
         Operation::ShowRun => replies.subschema_for::<RunDetail>(),
-        Operation::CancelRun | Operation::ResolveRun => replies.subschema_for::<RunSummary>(),
+        Operation::CancelRun
+        | Operation::ApproveRun
+        | Operation::DenyRun
+        | Operation::ResolveRun => replies.subschema_for::<RunSummary>(),
         Operation::LandRun => replies.subschema_for::<Landed>(),
         Operation::DiscardRun => replies.subschema_for::<Discarded>(),
         Operation::Diff => return json!({"text/x-diff": {"schema": {"type": "string"}}}),

@@ -37,6 +37,10 @@ pub enum Operation {
     CancelRun,
     /// A new run with the same inputs.
     RetryRun,
+    /// Approves what a run waits with.
+    ApproveRun,
+    /// Refuses what a run waits with.
+    DenyRun,
     /// Settles an unknown outcome.
     ResolveRun,
     /// Lands the commit that was kept of a run.
@@ -61,7 +65,7 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation, in the order of the document.
-    pub const ALL: [Operation; 26] = [
+    pub const ALL: [Operation; 28] = [
         Operation::Version,
         Operation::Openapi,
         Operation::Status,
@@ -78,6 +82,8 @@ impl Operation {
         Operation::ShowRun,
         Operation::CancelRun,
         Operation::RetryRun,
+        Operation::ApproveRun,
+        Operation::DenyRun,
         Operation::ResolveRun,
         Operation::LandRun,
         Operation::DiscardRun,
@@ -112,6 +118,8 @@ impl Operation {
             | Operation::SubmitRun
             | Operation::CancelRun
             | Operation::RetryRun
+            | Operation::ApproveRun
+            | Operation::DenyRun
             | Operation::ResolveRun
             | Operation::LandRun
             | Operation::DiscardRun
@@ -140,6 +148,8 @@ impl Operation {
             Operation::ShowRun => "/v1/runs/{run}",
             Operation::CancelRun => "/v1/runs/{run}/cancel",
             Operation::RetryRun => "/v1/runs/{run}/retry",
+            Operation::ApproveRun => "/v1/runs/{run}/approve",
+            Operation::DenyRun => "/v1/runs/{run}/deny",
             Operation::ResolveRun => "/v1/runs/{run}/resolve",
             Operation::LandRun => "/v1/runs/{run}/land",
             Operation::DiscardRun => "/v1/runs/{run}/discard",
@@ -172,6 +182,8 @@ impl Operation {
             Operation::ShowRun => "show_run",
             Operation::CancelRun => "cancel_run",
             Operation::RetryRun => "retry_run",
+            Operation::ApproveRun => "approve_run",
+            Operation::DenyRun => "deny_run",
             Operation::ResolveRun => "resolve_run",
             Operation::LandRun => "land_run",
             Operation::DiscardRun => "discard_run",
@@ -206,6 +218,8 @@ impl Operation {
             Operation::RetryRun => {
                 "Accept a new run with the same inputs and the present definition"
             }
+            Operation::ApproveRun => "Approve what a run waits with, as it was shown",
+            Operation::DenyRun => "Refuse what a run waits with",
             Operation::ResolveRun => "Settle a run whose outcome is unknown",
             Operation::LandRun => "Land the commit that was kept of a run",
             Operation::DiscardRun => "Drop what is kept of a run that has not landed",
@@ -235,6 +249,8 @@ impl Operation {
             | Operation::SubmitRun
             | Operation::CancelRun
             | Operation::RetryRun
+            | Operation::ApproveRun
+            | Operation::DenyRun
             | Operation::ResolveRun
             | Operation::LandRun
             | Operation::DiscardRun

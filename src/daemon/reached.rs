@@ -11,10 +11,10 @@ use super::exchange::{CUT_OFF, NO_ENGINE};
 use super::hosted::Hosted;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine, LogsQuery,
-    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
-    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
+    Landed, LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest,
+    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// What hears of a run.
@@ -185,6 +185,14 @@ impl Control for Reached {
 
     fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
         self.again(|control| control.retry(run))
+    }
+
+    fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
+        self.again(|control| control.approve(run, request))
+    }
+
+    fn deny(&self, run: &str, request: &DenyRequest) -> Result<RunSummary, Diagnostic> {
+        self.again(|control| control.deny(run, request))
     }
 
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {

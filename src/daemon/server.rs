@@ -27,6 +27,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::answer::{self, Desk};
 use super::mcp::Mounted;
+use super::peer::Peer;
 use super::socket::canonical;
 use super::stalling::Stalling;
 use super::tcp::TcpDoor;
@@ -264,9 +265,9 @@ async fn serve(listener: UnixListener, desk: Arc<Desk>, mut stopped: watch::Rece
                 Ok((stream, _)) => {
                     pause = Pause::default();
                     number += 1;
-                    if admitted(&stream, &desk, connections.len(), &unheard) {
+                    if let Some(peer) = admitted(&stream, &desk, connections.len(), &unheard) {
                         let waiting = Waiting::new(number, &unheard);
-                        let connection = converse(stream, router.clone(), waiting.clone(), desk.limits.clone());
+                        let connection = converse(stream, peer, router.clone(), waiting.clone(), desk.limits.clone());
                         waiting.enter(connections.spawn(connection));
                     }
                 }
@@ -288,21 +289,35 @@ async fn serve(listener: UnixListener, desk: Arc<Desk>, mut stopped: watch::Rece
     }
 }
 
-/// Whether this peer is heard, and a place is left or can be made for it.
-fn admitted(stream: &UnixStream, desk: &Desk, connected: usize, unheard: &Unheard) -> bool {
+/// The peer, where it is heard and a place is left or can be made for it.
+fn admitted(stream: &UnixStream, desk: &Desk, connected: usize, unheard: &Unheard) -> Option<Peer> {
     let peer = stream.peer_cred();
     let uid = peer.as_ref().map(tokio::net::unix::UCred::uid);
-    if !uid.is_ok_and(|uid| uid == desk.identity.uid || uid == 0) {
+    let process = peer.as_ref().ok().and_then(tokio::net::unix::UCred::pid);
+    let Some(uid) = uid
+        .ok()
+        .filter(|uid| *uid == desk.identity.uid || *uid == 0)
+    else {
         tracing::warn!(?peer, "a connection of another user was refused");
         refuse(
             stream,
             "403 Forbidden",
             r#"{"kind":"usage","code":"not_your_engine","message":"this engine belongs to another user","hints":[]}"#,
         );
-        return false;
-    }
+        return None;
+    };
+    let pid = process.and_then(|pid| u32::try_from(pid).ok());
+    let peer = match Peer::of(uid, pid) {
+        Ok(peer) => peer,
+        Err(refused) => {
+            tracing::warn!(?pid, why = refused.message, "a connection was refused");
+            let body = serde_json::to_string(&refused).unwrap_or_default();
+            refuse(stream, "403 Forbidden", &body);
+            return None;
+        }
+    };
     if connected < desk.limits.connections || make_place(unheard) {
-        return true;
+        return Some(peer);
     }
     tracing::warn!(
         connected,
@@ -313,7 +328,7 @@ fn admitted(stream: &UnixStream, desk: &Desk, connected: usize, unheard: &Unhear
         "503 Service Unavailable\r\nretry-after: 1",
         r#"{"kind":"conflict","code":"busy","message":"every connection is in use","hints":["try again in a second"]}"#,
     );
-    false
+    None
 }
 
 /// Tells a peer why it is not heard, as far as that is possible without waiting for it.
@@ -326,9 +341,16 @@ fn refuse(stream: &UnixStream, status: &str, body: &str) {
     let _ = stream.try_write(text.as_bytes());
 }
 
-async fn converse(stream: UnixStream, router: Router, waiting: Waiting, limits: Limits) {
+async fn converse(
+    stream: UnixStream,
+    peer: Peer,
+    router: Router,
+    waiting: Waiting,
+    limits: Limits,
+) {
     let entry = waiting.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(peer);
         request.extensions_mut().insert(entry.clone());
         TowerToHyperService::new(router.clone()).call(request.map(Body::new))
     });

@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::approval;
 use super::desk::{Desk, Origin, Prepares};
 use super::inbox::Inbox;
 use super::refusals::{ended, no_such_run, open, unexpected};
@@ -22,10 +23,10 @@ use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::process::give_back_memory;
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine, LogsQuery,
-    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
-    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
+    Landed, LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest,
+    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::store::Store;
 
@@ -34,6 +35,9 @@ const DURABLE_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Longest idempotency key in bytes.
 const KEY_BYTES_MAX: usize = 255;
+
+/// Longest note of a person in bytes.
+const NOTE_BYTES_MAX: usize = 4_096;
 
 /// An engine in this process, as every face of the program sees it.
 pub(super) struct EngineControl {
@@ -225,7 +229,11 @@ impl Control for EngineControl {
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
         let shown = self.shown(self.resolve_id(run)?)?;
-        Ok(reading::detail(&shown))
+        let mut detail = reading::detail(&shown);
+        if let Some(view) = &mut detail.approval {
+            approval::complete(view, &shown, &self.desk.state_dir);
+        }
+        Ok(detail)
     }
 
     fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
@@ -273,6 +281,14 @@ impl Control for EngineControl {
         self.accept(&request, Some(shown.spec.run))
     }
 
+    fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
+        self.approve_run(self.resolve_id(run)?, request)
+    }
+
+    fn deny(&self, run: &str, request: &DenyRequest) -> Result<RunSummary, Diagnostic> {
+        self.deny_run(self.resolve_id(run)?, request)
+    }
+
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
         let run = self.resolve_id(run)?;
         self.shown(run)?;
@@ -287,10 +303,7 @@ impl Control for EngineControl {
                 ));
             }
         };
-        if request.note.trim().is_empty() || request.note.len() > 4_096 {
-            let why = "a note of 1 to 4096 bytes has to say why";
-            return Err(Diagnostic::new(Kind::Usage, "note", why));
-        }
+        refuse_note(&request.note)?;
         let note = request.note.clone();
         let answer = self.ask(Request::Resolve {
             run,
@@ -437,6 +450,14 @@ impl EngineControl {
         let told = reading::Told::new(&shown.spec, with_lines, callback);
         reading::watch(&self.view, &shown, &watching, told)
     }
+}
+
+pub(super) fn refuse_note(note: &str) -> Result<(), Diagnostic> {
+    if note.trim().is_empty() || note.len() > NOTE_BYTES_MAX {
+        let why = format!("a note of 1 to {NOTE_BYTES_MAX} bytes has to say why");
+        return Err(Diagnostic::new(Kind::Usage, "note", why));
+    }
+    Ok(())
 }
 
 /// Workers that a reload did not take over as they were.

@@ -15,12 +15,13 @@ use super::work::Effects;
 use crate::clock::Clock;
 use crate::machine::{Admission, Entry, Event, State};
 use crate::model::schedule::{Occurrence, Schedule};
-use crate::model::{Diagnostic, Kind, RunId, Timestamp};
+use crate::model::{Diagnostic, Kind, News, RunId, Timestamp};
 use crate::queue::Queue;
 use crate::store::{Store, Write};
 
 mod admission;
 mod alarm;
+mod approvals;
 mod commit;
 mod dispatch;
 mod drain;
@@ -50,6 +51,7 @@ const SEAL_BACKLOG: usize = 512;
 
 pub(crate) use admission::Orphans;
 use alarm::Alarms;
+use approvals::deadline;
 pub(crate) use notices::Board;
 use schedules::Schedules;
 
@@ -123,6 +125,8 @@ pub(super) struct Core {
     schedules: Schedules,
     /// Waiting runs whose time has not come.
     early: BTreeSet<(Timestamp, RunId)>,
+    /// Until when a person is asked about a run.
+    asked: BTreeSet<(Timestamp, RunId)>,
     alarms: Alarms,
     /// What is to be told.
     board: Board,
@@ -157,6 +161,7 @@ impl Core {
             unsettled: None,
             schedules: Schedules::remembering(parts.schedules),
             early: BTreeSet::new(),
+            asked: BTreeSet::new(),
             alarms: Alarms::default(),
             board: parts.board,
             preparing: 0,
@@ -297,6 +302,7 @@ impl Core {
         };
         let was_finished = live.run.is_finished();
         let was_queued = live.run.is_queued();
+        let was_asked = live.run.asked();
         let name = event.name();
         match live.record(now, event) {
             Ok(entry) => turn.entries.entry(run).or_default().push(entry),
@@ -311,6 +317,12 @@ impl Core {
         turn.changed.insert(run);
         match &live.run.state {
             State::BackingOff { .. } => self.queue.park(run),
+            // It holds nothing while it waits for a person, and has its turn again when they have answered.
+            State::AwaitingApproval { .. } => self.queue.release(run),
+            State::Queued if was_asked.is_some() => {
+                let needs = live.needs();
+                self.queue.readmit(run, needs);
+            }
             State::Queued if !was_queued => self.queue.requeue(run),
             State::Finished { .. } if !was_finished => {
                 let summary = live.summary();
@@ -322,7 +334,16 @@ impl Core {
             }
             _ => self.queue.unpark(run),
         }
+        if live.run.asked() != was_asked {
+            let is_asked = live.run.asked();
+            if let Some(by) = was_asked {
+                self.asked.remove(&(deadline(by), run));
+            }
+            self.asked.extend(is_asked.map(|by| (deadline(by), run)));
+        }
         let has_ended = live.run.is_finished() && !was_finished;
+        let asks = live.run.asked().filter(|_| was_asked.is_none());
+        let asks = asks.map(|by| (Arc::clone(&live.spec), by));
         if live.is_timed() {
             if self.timed.insert(run) || matches!(live.run.state, State::BackingOff { .. }) {
                 live.timer_since_ms = self.clock.monotonic_ms();
@@ -330,7 +351,13 @@ impl Core {
         } else {
             self.timed.remove(&run);
         }
-        if has_ended && let Some(outcome) = live.run.outcome().cloned() {
+        if let Some((spec, by)) = asks {
+            self.notice_approval(turn, &spec, News::Awaiting, by);
+        }
+        let Some(live) = self.live.get(&run).filter(|_| has_ended) else {
+            return;
+        };
+        if let Some(outcome) = live.run.outcome().cloned() {
             let spec = Arc::clone(&live.spec);
             self.notice_end(turn, &spec, &outcome);
             self.scheduled_run_ended(turn, &spec, &outcome);

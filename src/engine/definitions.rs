@@ -176,6 +176,7 @@ pub fn load_thoroughly(workspace: &Path, environment: &BTreeMap<String, String>)
         ("notify.on_failure", &notify.on_failure),
         ("notify.on_recovery", &notify.on_recovery),
         ("notify.on_missed", &notify.on_missed),
+        ("notify.on_approval", &notify.on_approval),
     ];
     let own = own.into_iter().map(|(key, hooks)| (key, hooks.as_slice()));
     for (key, hooks) in own.chain(told.map(|(key, hook)| (key, hook.as_slice()))) {

@@ -250,6 +250,7 @@ impl Intake<'_> {
             retry_of: around.retry_of,
             scheduled: around.due.map(|(due, _)| due.clone()),
             not_before: request.not_before,
+            may_control: skill.may_control,
             submitted_by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
         };
         syntax::refuse_broken(around.syntax, skill, &spec)?;
@@ -326,7 +327,11 @@ impl Intake<'_> {
             mutating: skill.mutating,
             idempotent: skill.idempotent == Some(true),
             once: skill.idempotent == Some(false),
-            validates: looks || skill.mutating || !skill.pre_checks.is_empty(),
+            // What was approved before the command is looked at once more when it begins.
+            validates: looks
+                || skill.mutating
+                || skill.approval.is_some()
+                || !skill.pre_checks.is_empty(),
             prepares: skill.mutating || outputs.iter().any(|output| output.path.is_some()),
             verifies: !skill.checks.is_empty()
                 || outputs
@@ -355,6 +360,7 @@ impl Intake<'_> {
                 0
             },
             max_runtime_ms: skill.max_runtime_ms,
+            approval: skill.approval,
         }
     }
 }

@@ -95,6 +95,10 @@ impl Live {
                 let why = self.run.facts.waits_for.as_ref();
                 why.map(|why| format!("its commit to land: {why}"))
             }
+            State::AwaitingApproval { since, for_ms } => Some(format!(
+                "a person's approval until {}",
+                since.plus_millis(*for_ms).rfc3339()
+            )),
             _ => self.waiting_for.clone().filter(|_| explained),
         };
         self.instants.build(&self.spec, &self.run, waiting_for)

@@ -1,5 +1,6 @@
 //! Intake, core loop, executor, recovery, hooks: the engine behind [`Control`].
 
+mod approval;
 mod at_end;
 mod control;
 mod core;

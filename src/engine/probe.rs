@@ -147,6 +147,7 @@ impl<'a> Places<'a> {
                 run: "probe".to_owned(),
                 attempt: number(),
             },
+            may_control: false,
         };
         let mut said = Said(String::new());
         let finished = process::run(&command, &process::StopHandle::new(), &mut said)?;

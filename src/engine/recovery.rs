@@ -159,7 +159,10 @@ impl Orphans for LeftBehind {
         let run = live.spec.run;
         let waits = matches!(
             live.run.state,
-            State::Queued | State::BackingOff { .. } | State::Finished { .. }
+            State::Queued
+                | State::AwaitingApproval { .. }
+                | State::BackingOff { .. }
+                | State::Finished { .. }
         );
         let notes = self.of(run);
         if waits && notes.is_empty() {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use crate::machine::{CancelKind, Event, Resolution};
+use crate::machine::{Approval, CancelKind, Event, Resolution};
 use crate::model::schedule::{Overlap, Pause, Schedule};
 use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
 use crate::protocol::{RunSummary, SlotView, Submitted};
@@ -53,6 +53,22 @@ pub(super) enum Request {
         kind: CancelKind,
         /// Who asks.
         by: String,
+    },
+    /// Approve what a run waits with.
+    Approve {
+        /// Which.
+        run: RunId,
+        /// Who, and what they were shown.
+        approval: Approval,
+    },
+    /// Refuse it.
+    Deny {
+        /// Which.
+        run: RunId,
+        /// Who.
+        by: String,
+        /// Why.
+        note: String,
     },
     /// Settle an unknown outcome.
     Resolve {
@@ -105,6 +121,8 @@ impl Request {
             Request::Submit(_)
             | Request::Wish(_)
             | Request::Cancel { .. }
+            | Request::Approve { .. }
+            | Request::Deny { .. }
             | Request::Resolve { .. }
             | Request::Settled { .. }
             | Request::Settle => true,

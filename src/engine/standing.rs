@@ -44,6 +44,7 @@ impl EngineControl {
             condition: self.view.condition().name().to_owned(),
             running: to_u32(open.running),
             queued: to_u32(open.queued),
+            awaiting: to_u32(open.awaiting),
             active: open.first,
             max_parallel: super::parallel_max(&catalog.config),
             workers: to_u32(catalog.workers.len()),

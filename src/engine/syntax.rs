@@ -117,6 +117,7 @@ impl Syntax {
                 run: "syntax".to_owned(),
                 attempt: self.asked.fetch_add(1, Ordering::Relaxed),
             },
+            may_control: false,
         };
         let stop = process::StopHandle::new();
         let mut said = Said::default();

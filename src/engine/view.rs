@@ -37,6 +37,8 @@ pub(super) struct Shown {
 pub(super) struct Open {
     /// Waiting for their turn.
     pub queued: usize,
+    /// Waiting for a person.
+    pub awaiting: usize,
     /// Under way.
     pub running: usize,
     /// The oldest of all.
@@ -180,7 +182,9 @@ impl View {
         let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
         let mut open = Open::default();
         for shown in runs.values().filter(|shown| !shown.run.is_finished()) {
-            if shown.run.is_queued() {
+            if shown.run.asked().is_some() {
+                open.awaiting += 1;
+            } else if shown.run.is_queued() {
                 open.queued += 1;
             } else {
                 open.running += 1;

@@ -100,9 +100,10 @@ impl Run {
     /// The one effect that this state asks for; `None` while it waits for its turn, for time, or for nobody.
     pub fn next_action(&self) -> Option<Action> {
         Some(match &self.state {
-            State::Queued | State::BackingOff { .. } | State::Finished { closed: true, .. } => {
-                return None;
-            }
+            State::Queued
+            | State::AwaitingApproval { .. }
+            | State::BackingOff { .. }
+            | State::Finished { closed: true, .. } => return None,
             State::Validating { .. } => Action::Validate,
             State::Preparing { .. } => Action::Prepare,
             State::Executing { attempt, .. } => Action::Execute { attempt: *attempt },
@@ -147,6 +148,7 @@ impl Run {
             | State::PostHook { ending, .. } => ending.as_ref().map(super::Ending::stop_kind),
             State::Publishing { cancelled, .. } => cancelled.then_some(StopKind::Graceful),
             State::Queued
+            | State::AwaitingApproval { .. }
             | State::BackingOff { .. }
             | State::Saving { .. }
             | State::Committing { .. }

@@ -111,6 +111,7 @@ impl Run {
         let next = match &self.state {
             State::Queued => run.in_queued(at, event),
             State::Validating { ending } => run.in_validating(at, event, ending.as_ref()),
+            State::AwaitingApproval { for_ms, .. } => run.in_awaiting_approval(event, *for_ms),
             State::Preparing { ending } => run.in_preparing(at, event, ending.as_ref()),
             State::Executing { attempt, ending } => {
                 run.in_executing(at, event, *attempt, ending.as_ref())
@@ -155,10 +156,14 @@ impl Run {
 
     fn in_queued(&mut self, at: Timestamp, event: &Event) -> Option<()> {
         match event {
+            // What was held is approved: it only has to land.
+            Event::Admitted { .. } if self.facts.held.is_some() => {
+                self.state = State::Committing { rebuilds: 0 };
+            }
             Event::Admitted { .. } if self.plan.validates => {
                 self.state = State::Validating { ending: None };
             }
-            Event::Admitted { .. } => self.start_preparing(at),
+            Event::Admitted { .. } => self.begin(at),
             Event::CancelRequested { .. } => self.save_then_finish(Outcome::Cancelled),
             Event::OwnerLost => {}
             _ => return None,
@@ -173,7 +178,7 @@ impl Run {
         ending: Option<&Ending>,
     ) -> Option<()> {
         match (event, ending) {
-            (Event::Validated { .. }, None) => self.start_preparing(at),
+            (Event::Validated { .. }, None) => self.begin(at),
             (Event::ValidationFailed { failure, .. }, None) => {
                 self.save_then_finish(Outcome::Failed {
                     failure: failure.clone(),

@@ -399,7 +399,8 @@ impl Run {
             FailedAt::Execution { .. } => retry.on_execution,
             FailedAt::Verification => retry.on_verification,
         };
-        let safe = self.plan.is_repeatable();
+        // Another attempt would leave another result than the one that was approved.
+        let safe = self.plan.is_repeatable() && self.facts.held.is_none();
         if repeatable && wanted && safe && self.facts.failed_attempts < retry.max_attempts {
             return AfterRestore::Retry {
                 wait_ms: retry.wait_ms(self.facts.failed_attempts),

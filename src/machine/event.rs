@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::Timestamp;
-use crate::model::evidence::{CheckRecord, Execution, Recorded, RestoreReport};
+use crate::model::evidence::{CheckRecord, Execution, HeldResult, Recorded, RestoreReport};
 use crate::model::outcome::Failure;
 use crate::model::spec::Plan;
 
@@ -25,6 +25,18 @@ pub struct Admission {
     pub owner: String,
     /// Fencing token: grows with every engine that opens the store.
     pub fence: u64,
+}
+
+/// What a person said when they were asked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Approval {
+    /// SHA-256 in hex of what they were shown: skill, inputs, commands and result.
+    pub digest: String,
+    /// Who, as the system knows them.
+    pub by: String,
+    /// What they added, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// How firmly a run is ended.
@@ -170,6 +182,25 @@ pub enum Event {
         /// Full name of the branch.
         reference: String,
     },
+    /// The result is complete and put aside, with nothing of it in a tree, until a person has approved it.
+    Held {
+        /// What would land.
+        result: HeldResult,
+    },
+    /// A person approved what was shown to them.
+    Approved {
+        /// Who, and what it was.
+        approval: Approval,
+    },
+    /// A person refused.
+    Denied {
+        /// Who.
+        by: String,
+        /// Why.
+        note: String,
+    },
+    /// Nobody answered in time.
+    ApprovalExpired,
     /// Nothing changed, so nothing is committed.
     NothingToCommit,
     /// The branch moved on before it could be swapped; of machines before version 3.
@@ -278,6 +309,10 @@ impl Event {
             Event::Saved => "saved",
             Event::SaveFailed { .. } => "save_failed",
             Event::CommitPrepared { .. } => "commit_prepared",
+            Event::Held { .. } => "held",
+            Event::Approved { .. } => "approved",
+            Event::Denied { .. } => "denied",
+            Event::ApprovalExpired => "approval_expired",
             Event::NothingToCommit => "nothing_to_commit",
             Event::CommitOvertaken => "commit_overtaken",
             Event::TargetMoved { .. } => "target_moved",

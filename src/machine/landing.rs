@@ -6,6 +6,7 @@ use super::state::{AfterRestore, Goal, Run, State};
 use super::{COMMIT_REBUILDS_MAX, LANDING_ROUNDS_MAX};
 use crate::model::Timestamp;
 use crate::model::outcome::{Failure, Outcome, Step, StepResult};
+use crate::model::spec::Gate;
 
 impl Run {
     pub(super) fn in_committing(
@@ -15,6 +16,13 @@ impl Run {
         rebuilds: u32,
     ) -> Option<()> {
         match event {
+            // Nothing lands that nobody has approved.
+            Event::CommitPrepared { .. } if self.is_unapproved(Gate::Landing) => return None,
+            Event::Held { result } if self.is_unapproved(Gate::Landing) => {
+                self.facts.prepared.clone_from(&result.commit);
+                self.facts.held = Some(result.clone());
+                self.ask_for_approval(at);
+            }
             Event::CommitPrepared {
                 oid,
                 parent,
@@ -119,7 +127,9 @@ impl Run {
     /// Only a run that may be repeated begins anew from the new tip.
     fn conflicted(&mut self, at: Timestamp, failure: &Failure, cancelled: bool) {
         self.facts.rounds = self.facts.rounds.saturating_add(1);
-        if self.plan.idempotent && !cancelled && self.facts.rounds < LANDING_ROUNDS_MAX {
+        // Another result would be another than the one that was approved.
+        let may_repeat = self.plan.idempotent && !self.plan.asks_before(Gate::Landing);
+        if may_repeat && !cancelled && self.facts.rounds < LANDING_ROUNDS_MAX {
             self.facts.last_failure = Some(failure.clone());
             self.facts.prepared = None;
             self.facts.results.hook = StepResult::Pending;

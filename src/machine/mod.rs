@@ -5,6 +5,7 @@
 
 mod action;
 mod apply;
+mod approval;
 mod attempt;
 mod ending;
 mod event;
@@ -16,11 +17,11 @@ mod tests;
 
 pub use action::{Action, StopKind};
 pub use apply::FoldError;
-pub use event::{Admission, CancelKind, Entry, Event, HookVerdict, Resolution};
+pub use event::{Admission, Approval, CancelKind, Entry, Event, HookVerdict, Resolution};
 pub use state::{AfterRestore, AfterSave, Ending, Facts, Goal, Run, State};
 
 /// Version of the machine that a journal is written under.
-pub const MACHINE_VERSION: u32 = 3;
+pub const MACHINE_VERSION: u32 = 4;
 
 /// How many events one journal may hold; a run that would exceed it ends as `unknown`.
 pub const JOURNAL_EVENTS_MAX: u32 = 10_000;

@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::action::StopKind;
-use super::event::{CancelKind, Resolution};
+use super::event::{Approval, CancelKind, Resolution};
 use crate::model::Timestamp;
+use crate::model::evidence::HeldResult;
 use crate::model::outcome::{Failure, Outcome, Phase, Results, Step};
-use crate::model::spec::Plan;
+use crate::model::spec::{Gate, Plan};
 
 /// Why a run is being ended before its work is done.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -87,6 +88,13 @@ pub enum State {
     Validating {
         /// Why it is being ended, if it is.
         ending: Option<Ending>,
+    },
+    /// Waiting for a person, with neither place nor lease nor tree.
+    AwaitingApproval {
+        /// When they were asked.
+        since: Timestamp,
+        /// How long they have to answer, in milliseconds.
+        for_ms: u64,
     },
     /// Recording the baseline.
     Preparing {
@@ -185,6 +193,7 @@ impl State {
         match self {
             State::Queued => "queued",
             State::Validating { .. } => "validating",
+            State::AwaitingApproval { .. } => "awaiting_approval",
             State::Preparing { .. } => "preparing",
             State::Executing { .. } => "executing",
             State::Recording { .. } => "recording",
@@ -205,6 +214,7 @@ impl State {
         match self {
             State::Queued => Phase::Queued,
             State::Validating { .. } => Phase::Validating,
+            State::AwaitingApproval { .. } => Phase::AwaitingApproval,
             State::Preparing { .. } => Phase::Preparing,
             State::Executing { .. } => Phase::Executing,
             State::Recording { .. } | State::Verifying { .. } => Phase::Verifying,
@@ -253,6 +263,12 @@ pub struct Facts {
     /// Id of the commit in hex that was ready to land, until another round begins.
     #[serde(default)]
     pub prepared: Option<String>,
+    /// What would land, while a person is asked and after they have approved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<HeldResult>,
+    /// What a person approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
     /// Whether somebody dropped what was kept of it.
     #[serde(default)]
     pub discarded: bool,
@@ -299,7 +315,21 @@ impl Run {
             _ => false,
         };
         let prepared = self.facts.prepared.as_deref();
-        prepared.filter(|_| ended_before_landing && !self.facts.discarded)
+        let may_land = !self.is_unapproved(Gate::Landing) && !self.facts.discarded;
+        prepared.filter(|_| ended_before_landing && may_land)
+    }
+
+    /// Whether a person has to approve what this gate stands before, and has not.
+    pub fn is_unapproved(&self, gate: Gate) -> bool {
+        self.plan.asks_before(gate) && self.facts.approval.is_none()
+    }
+
+    /// Until when a person is asked: (asked at, length in milliseconds).
+    pub fn asked(&self) -> Option<(Timestamp, u64)> {
+        match &self.state {
+            State::AwaitingApproval { since, for_ms } => Some((*since, *for_ms)),
+            _ => None,
+        }
     }
 
     /// Whether it waits for its turn.

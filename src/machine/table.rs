@@ -16,9 +16,10 @@ pub use representatives::{
 };
 
 /// Names of the states in the order of a run.
-pub const STATES: [&str; 14] = [
+pub const STATES: [&str; 15] = [
     "queued",
     "validating",
+    "awaiting_approval",
     "preparing",
     "executing",
     "recording",
@@ -34,7 +35,7 @@ pub const STATES: [&str; 14] = [
 ];
 
 /// Names of the events in the order of a run.
-pub const EVENTS: [&str; 35] = [
+pub const EVENTS: [&str; 39] = [
     "submitted",
     "admitted",
     "validated",
@@ -49,6 +50,10 @@ pub const EVENTS: [&str; 35] = [
     "hook_finished",
     "saved",
     "save_failed",
+    "held",
+    "approved",
+    "denied",
+    "approval_expired",
     "commit_prepared",
     "nothing_to_commit",
     "commit_overtaken",
@@ -111,7 +116,8 @@ fn is_limit(event: &Event, state: &State) -> bool {
     match event {
         Event::ValidationFailed { .. }
         | Event::PreparationFailed { .. }
-        | Event::CommitFailed { .. } => true,
+        | Event::CommitFailed { .. }
+        | Event::ApprovalExpired => true,
         Event::ExecutionFinished { execution, .. } => execution.ended == Ended::TimedOut,
         Event::ChecksFinished {
             checks, failure, ..
@@ -137,6 +143,7 @@ fn is_ending(state: &State) -> bool {
         | State::PostHook { ending, .. } => ending.is_some(),
         State::Saving { cancelled, .. } | State::Publishing { cancelled, .. } => *cancelled,
         State::Queued
+        | State::AwaitingApproval { .. }
         | State::BackingOff { .. }
         | State::Committing { .. }
         | State::Announcing { .. }

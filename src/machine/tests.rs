@@ -1,5 +1,6 @@
 //! The design's table of crash, cancel and limits, row by row, and the rules beside it.
 
+mod approval;
 mod later;
 mod scenes;
 

@@ -7,7 +7,7 @@ use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use super::answer;
-use crate::model::{Diagnostic, Outcome};
+use crate::model::{Diagnostic, Outcome, Phase};
 use crate::protocol::{Control, LogStream, LogsQuery, RunDetail};
 use crate::thread::sgr::without_sgr;
 
@@ -32,7 +32,11 @@ pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<CallToolResult,
     let detail = control.run(run)?;
     let id = detail.summary.run.to_string();
     let Some(outcome) = detail.summary.outcome.clone() else {
-        return Ok(pending(&detail, "goes on"));
+        let what = match detail.summary.phase {
+            Phase::AwaitingApproval => "waits for a person to approve it",
+            _ => "goes on",
+        };
+        return Ok(pending(&detail, what));
     };
     let output = tail(
         control,

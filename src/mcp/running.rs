@@ -263,7 +263,11 @@ async fn follow(
             () = sleep_until(started + wait) => break,
             change = changes.recv() => match change {
                 Some(summary) => {
-                    let ended = summary.phase == Phase::Finished;
+                    // A person may take days.
+                    let ended = matches!(
+                        summary.phase,
+                        Phase::Finished | Phase::AwaitingApproval
+                    );
                     if phase != summary.phase {
                         phase = summary.phase;
                         told.say(phase.name().to_owned()).await;

@@ -9,9 +9,28 @@ use super::isolation::{BranchChoice, TreeLimits};
 use super::mcp_settings::McpSettings;
 use super::notice::Notify;
 use super::skill_roots::SkillRoots;
+use super::spec::Gate;
 
 /// Name of the configuration file at the workspace's root.
 pub const CONFIG_FILE: &str = "workerctl.yaml";
+
+/// How a person is asked where a definition says that they are, and neither skill nor worker says how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApprovalSettings {
+    /// Before what; absent: before the landing where there is one, else before the command.
+    pub before: Option<Gate>,
+    /// How long they have to answer, in milliseconds.
+    pub expires_ms: u64,
+}
+
+impl Default for ApprovalSettings {
+    fn default() -> ApprovalSettings {
+        ApprovalSettings {
+            before: None,
+            expires_ms: 7 * 24 * 3_600_000,
+        }
+    }
+}
 
 /// The engine's configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +56,9 @@ pub struct Config {
     /// Commands that are told how runs went.
     #[serde(default)]
     pub notify: Notify,
+    /// How a person is asked for approval.
+    #[serde(default)]
+    pub approval: ApprovalSettings,
     /// Limit of one attempt where the skill has none, in milliseconds.
     pub timeout_ms: u64,
     /// Time between TERM and KILL in milliseconds.
@@ -94,6 +116,7 @@ impl Default for Config {
             post_tools_hooks: Vec::new(),
             post_commit_hooks: Vec::new(),
             notify: Notify::default(),
+            approval: ApprovalSettings::default(),
             timeout_ms: 3_600_000,
             grace_ms: 5_000,
             drain_grace_ms: 60_000,

@@ -9,7 +9,7 @@ use super::ids::SkillRef;
 use super::isolation::{BranchChoice, Isolation, LocalEntry};
 use super::notice::Notify;
 use super::problem::Place;
-use super::spec::{OnCrash, OutputKind, Retry};
+use super::spec::{Approving, OnCrash, OutputKind, Retry};
 
 /// When a worker is meant to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -210,6 +210,10 @@ pub struct Unavailable {
 }
 
 /// A skill, normalised.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a key of its own in definitions"
+)]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Skill {
     /// `worker/skill`.
@@ -269,6 +273,9 @@ pub struct Skill {
     /// Where its runs work, where the definition says; else a mutating one works in a tree of its own.
     #[serde(default)]
     pub isolation: Option<Isolation>,
+    /// How a person is asked, where one has to approve its runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approving>,
     /// The branch that its results land on, where the skill, its worker or the configuration says.
     #[serde(default)]
     pub branch: Option<BranchChoice>,
@@ -290,6 +297,9 @@ pub struct Skill {
     /// Whether it works on stored bytes where git filters files.
     #[serde(default)]
     pub filtered_stored: bool,
+    /// Whether its commands may ask the engine for something.
+    #[serde(default)]
+    pub may_control: bool,
     /// Why it may not run; empty: it may.
     pub unavailable: Vec<Unavailable>,
     /// SHA-256 of what it was read from, in hex.

@@ -87,6 +87,29 @@ pub struct OutputState {
     pub commits: Vec<String>,
 }
 
+/// What is put aside of a run until a person has approved it.
+#[derive(
+    Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
+pub struct HeldResult {
+    /// Id in hex of the commit that would land; absent where nothing that git tracks has changed.
+    pub commit: Option<String>,
+    /// Declared outputs that git ignores, and that would be published.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<HeldOutput>,
+}
+
+/// A declared output that is put aside.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct HeldOutput {
+    /// Relative to the workspace.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// SHA-256 of its content in hex.
+    pub digest: String,
+}
+
 /// Commits that a skill made by itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CommitsMade {

@@ -33,6 +33,9 @@ pub struct Notify {
     /// That a schedule has not succeeded in time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_missed: Option<HookText>,
+    /// That a run waits for a person's approval, and that nobody gave it in time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_approval: Option<HookText>,
 }
 
 /// What has happened.
@@ -47,6 +50,10 @@ pub enum News {
     Missed,
     /// A schedule paused itself after failures.
     Paused,
+    /// A run waits for a person's approval.
+    Awaiting,
+    /// Nobody approved one in time.
+    Expired,
 }
 
 impl News {
@@ -57,6 +64,8 @@ impl News {
             News::Recovered => "RunRecovered",
             News::Missed => "ScheduleMissed",
             News::Paused => "SchedulePaused",
+            News::Awaiting => "ApprovalRequested",
+            News::Expired => "ApprovalExpired",
         }
     }
 
@@ -66,6 +75,7 @@ impl News {
             News::Failed | News::Paused => "on_failure",
             News::Recovered => "on_recovery",
             News::Missed => "on_missed",
+            News::Awaiting | News::Expired => "on_approval",
         }
     }
 
@@ -75,6 +85,7 @@ impl News {
             News::Failed | News::Paused => of.on_failure.as_ref(),
             News::Recovered => of.on_recovery.as_ref(),
             News::Missed => of.on_missed.as_ref(),
+            News::Awaiting | News::Expired => of.on_approval.as_ref(),
         }
     }
 }
@@ -98,7 +109,7 @@ pub struct Notice {
     /// Runs in a row that had not succeeded.
     #[serde(default)]
     pub failures: u32,
-    /// By when a schedule was to have succeeded.
+    /// By when a schedule was to have succeeded, or a person has to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_by: Option<Timestamp>,
 }

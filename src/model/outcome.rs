@@ -24,6 +24,8 @@ pub enum Phase {
     Queued,
     /// Looking, touching nothing.
     Validating,
+    /// Waiting for a person's approval.
+    AwaitingApproval,
     /// Recording the baseline.
     Preparing,
     /// The skill's command is running.
@@ -46,9 +48,10 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in the order of a run.
-    pub const ALL: [Phase; 11] = [
+    pub const ALL: [Phase; 12] = [
         Phase::Queued,
         Phase::Validating,
+        Phase::AwaitingApproval,
         Phase::Preparing,
         Phase::Executing,
         Phase::Verifying,
@@ -65,6 +68,7 @@ impl Phase {
         match self {
             Phase::Queued => "queued",
             Phase::Validating => "validating",
+            Phase::AwaitingApproval => "awaiting_approval",
             Phase::Preparing => "preparing",
             Phase::Executing => "executing",
             Phase::Verifying => "verifying",

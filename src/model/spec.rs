@@ -193,6 +193,35 @@ impl Retry {
     }
 }
 
+/// What a person has to approve before it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Gate {
+    /// The skill's command.
+    Execution,
+    /// The landing of what it changed.
+    Landing,
+}
+
+impl Gate {
+    /// Its name in definitions and views.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Gate::Execution => "execution",
+            Gate::Landing => "landing",
+        }
+    }
+}
+
+/// How a run asks for a person's approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Approving {
+    /// Before what.
+    pub before: Gate,
+    /// How long it waits for an answer, in milliseconds; then it is denied.
+    pub expires_ms: u64,
+}
+
 /// The part of a specification that the machine decides by.
 #[expect(
     clippy::struct_excessive_bools,
@@ -227,9 +256,17 @@ pub struct Plan {
     pub post_commit_hooks: u32,
     /// Limit from the first executing to the end of verifying, in milliseconds.
     pub max_runtime_ms: Option<u64>,
+    /// How a person is asked; no machine before version 4 asked anybody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approving>,
 }
 
 impl Plan {
+    /// Whether a person has to approve what this gate stands before.
+    pub fn asks_before(&self, gate: Gate) -> bool {
+        self.approval.is_some_and(|asked| asked.before == gate)
+    }
+
     /// Whether a command that may have run may run again: without a word of the definition, where it
     /// changes nothing.
     pub const fn is_repeatable(&self) -> bool {
@@ -403,6 +440,9 @@ pub struct RunSpec {
     /// Not to be started before this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// Whether its commands may ask the engine for something; no version before told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_control: bool,
     /// Who asked, for people: `cli uid 1000`.
     pub submitted_by: String,
 }

@@ -40,6 +40,8 @@ pub struct Command {
     pub limits: Limits,
     /// The run and attempt on whose behalf the command runs.
     pub owner: Owner,
+    /// Whether its processes may ask the engine in this process for something.
+    pub may_control: bool,
 }
 
 /// The environment and the bytes of standard input may hold secrets, so they are counted only.

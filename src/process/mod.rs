@@ -12,6 +12,7 @@ mod error;
 mod lines;
 mod live;
 mod memory;
+mod origin;
 mod orphans;
 mod output;
 mod procfs;
@@ -21,6 +22,7 @@ mod signal;
 mod spawn;
 mod stop;
 mod tag;
+mod user;
 
 pub use command::{
     ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, Ended, ExitStatus, Finished, Limits, OutputSink,
@@ -31,10 +33,12 @@ pub use environment::base_environment;
 pub use error::SpawnError;
 pub use live::LiveRecord;
 pub use memory::give_back_memory;
+pub use origin::{Origin, origin_of};
 pub use orphans::{OrphansEnded, OrphansRemain, find_and_end_orphans, is_within};
 pub use registry::become_subreaper;
 pub use run::run;
 pub use stop::{StopHandle, StopKind};
+pub use user::{name_of_user, own_name};
 
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 use rustix::thread::gettid;
 
-use super::command::{ATTEMPT_VARIABLE, Owner, RUN_VARIABLE};
+use super::command::{ATTEMPT_VARIABLE, Command, Owner, RUN_VARIABLE};
+use super::origin::Origin;
 use super::procfs::{self, Families, Stat};
 use super::tag::{self, Mark};
 
@@ -36,6 +37,7 @@ pub(super) struct Live {
     /// Names the command; also the tag of its processes, once it is attached.
     tag: u64,
     owner: Owner,
+    may_control: bool,
     /// The clock tick in which it was announced; none of its processes started earlier.
     announced_at: u64,
     /// The thread that starts it, whose newest child may be its first process.
@@ -109,11 +111,12 @@ pub(super) struct Registration {
 
 impl Registration {
     /// Announces that the calling thread is about to start a command.
-    pub(super) fn announce(tag: u64, owner: Owner, pipes: [u64; 2]) -> Self {
+    pub(super) fn announce(tag: u64, command: &Command, pipes: [u64; 2]) -> Self {
         let entry = Arc::new(Live {
             tag,
             announced_at: tag::tick_now(),
-            owner,
+            owner: command.owner.clone(),
+            may_control: command.may_control,
             pipes,
             thread: gettid(),
             pid: AtomicU32::new(0),
@@ -194,6 +197,27 @@ impl Drop for Registration {
 pub(super) fn nothing_left() -> bool {
     let live = live();
     procfs::no_orphans_but(|pid| live.iter().any(|command| command.pid() == Some(pid)))
+}
+
+/// Whether no command runs and none has left anything.
+pub(super) fn is_quiet() -> bool {
+    live().is_empty() && procfs::no_orphans_but(|_| false)
+}
+
+/// From which command a child of ours stems: it is the first process of one, or was adopted.
+pub(super) fn origin_of_child(process: &Stat) -> Origin {
+    let commands = live().clone();
+    let mark = tag::of(process.pid);
+    let is_its =
+        |live: &&Arc<Live>| live.pid() == Some(process.pid) || mark == Mark::Command(live.tag);
+    match commands.iter().find(is_its) {
+        Some(live) => Origin::Command {
+            owner: live.owner.clone(),
+            may_control: live.may_control,
+        },
+        None if is_foreign(mark, std::process::id()) => Origin::Elsewhere,
+        None => Origin::Unknown,
+    }
 }
 
 /// Reaps adopted processes that are dead, so that a long command cannot fill the process table

@@ -108,7 +108,7 @@ fn start_image(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnE
 
     let tag = tag::next();
     let pipes = [inode(&stdout), inode(&stderr)];
-    let registration = Registration::announce(tag, command.owner.clone(), pipes);
+    let registration = Registration::announce(tag, command, pipes);
     let handle = expression
         .start()
         .map_err(|source| image.refused(&command.cwd, source))?;

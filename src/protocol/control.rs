@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use super::{
-    BackfillQuery, BackfillSlot, CancelRequest, Discarded, Landed, LogLine, LogsQuery,
-    PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail,
-    RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, DenyRequest, Discarded, Landed,
+    LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
+    RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::model::{Diagnostic, RunId};
@@ -26,6 +26,10 @@ pub trait Control: Send + Sync {
     fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic>;
     /// Accepts a new run with the same inputs and the present definition.
     fn retry(&self, run: &str) -> Result<Submitted, Diagnostic>;
+    /// Approves what a run waits with; on return it is durable.
+    fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic>;
+    /// Refuses it.
+    fn deny(&self, run: &str, request: &DenyRequest) -> Result<RunSummary, Diagnostic>;
     /// Settles an unknown outcome.
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic>;
     /// Lands the commit that was kept of a run.

@@ -19,10 +19,11 @@ pub use control::Control;
 pub use plan::SchedulePlan;
 pub use probe::Probe;
 pub use requests::{
-    CancelRequest, Discarded, Landed, LogsQuery, ReloadReport, Rendered, RenderedCheck,
-    ResolveRequest, RunsQuery, Status, SubmitRequest, Submitted, Substitution, TreesView,
+    ApproveRequest, CancelRequest, DenyRequest, Discarded, Landed, LogsQuery, ReloadReport,
+    Rendered, RenderedCheck, ResolveRequest, RunsQuery, Status, SubmitRequest, Submitted,
+    Substitution, TreesView,
 };
-pub use runs::{AttemptView, RunDetail, RunSummary};
+pub use runs::{ApprovalView, AttemptView, RunDetail, RunSummary};
 pub use schedules::{
     BackfillQuery, BackfillSlot, FailingView, LastFire, NextDue, OverdueView, PauseRequest,
     PauseView, PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView,

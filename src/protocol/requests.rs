@@ -82,6 +82,31 @@ pub struct CancelRequest {
     pub by: Option<String>,
 }
 
+/// Approves what a run waits with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApproveRequest {
+    /// The digest that the run was shown with: what has changed since is not approved.
+    pub digest: String,
+    /// What to add, for people.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// Who asks; the engine puts in whom the system knows behind the connection.
+    #[serde(default)]
+    pub by: Option<String>,
+}
+
+/// Refuses what a run waits with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DenyRequest {
+    /// Why.
+    pub note: String,
+    /// Who asks; the engine puts in whom the system knows behind the connection.
+    #[serde(default)]
+    pub by: Option<String>,
+}
+
 /// Settles an unknown outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -125,6 +150,9 @@ pub struct Status {
     pub running: u32,
     /// How many runs wait.
     pub queued: u32,
+    /// How many runs wait for a person's approval.
+    #[serde(rename = "awaiting_approval_count", default)]
+    pub awaiting: u32,
     /// Runs that have not ended, oldest first, bounded.
     pub active: Vec<RunSummary>,
     /// How many runs may be active at once.

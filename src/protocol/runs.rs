@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::evidence::HeldResult;
 use crate::model::evidence::{CheckRecord, CommitsMade, Execution, OutputState};
 use crate::model::outcome::{Failure, Outcome, Phase, Results};
+use crate::model::spec::Gate;
 use crate::model::{RunId, SkillRef, ThreadId, Timestamp};
 
 /// One run in one line; also what the store keeps of a finished run for lists.
@@ -75,6 +77,38 @@ pub struct AttemptView {
     pub failure: Option<Failure>,
 }
 
+/// What a person is asked about a run, or has said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ApprovalView {
+    /// Before what a person is asked.
+    pub before: Gate,
+    /// When they are asked, once they are.
+    pub asked_at: Option<Timestamp>,
+    /// Until when they can answer.
+    pub expires_at: Option<Timestamp>,
+    /// SHA-256 in hex of what is asked about: the skill, its inputs and commands, and the result.
+    pub digest: Option<String>,
+    /// What would run, where it is asked before the execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// What would land, where it is asked before the landing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<HeldResult>,
+    /// Where outputs that git ignores can be looked at until then: absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outputs_in: Option<String>,
+    /// What a person has to look at: manual checks and checkpoints.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoints: Vec<String>,
+    /// Who approved it.
+    pub approved_by: Option<String>,
+    /// When.
+    pub approved_at: Option<Timestamp>,
+    /// What they added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
 /// One run in full.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunDetail {
@@ -110,6 +144,9 @@ pub struct RunDetail {
     pub definition_digest: String,
     /// Who asked.
     pub submitted_by: String,
+    /// What a person is asked, where one has to approve it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalView>,
     /// The branch on which its changes land, where it is mutating.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,

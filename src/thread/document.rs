@@ -38,7 +38,7 @@ pub struct GitFacts {
 /// HQ's word for where a run is. This is the only place that knows these words.
 pub fn hq_state(state: &State) -> &'static str {
     match state {
-        State::Queued => "idle",
+        State::Queued | State::AwaitingApproval { .. } => "idle",
         State::Validating { .. } => "loading",
         State::Preparing { .. } | State::BackingOff { .. } => "planning",
         State::Executing { .. } => "executing",
@@ -164,6 +164,7 @@ fn run(story: &Story<'_>) -> Value {
         "reconciled": summary.reconciled,
         "resolution": run.facts.resolution,
         "resolution_note": story.resolution_note,
+        "approval": story.approval(),
         "mutating": summary.mutating,
         "results": run.facts.results,
         "inputs": story.inputs(),

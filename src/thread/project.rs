@@ -1,5 +1,7 @@
 //! The projection of a journal: everything that lists, `show`, the summary file and metrics tell of a run.
 
+mod approval;
+
 use std::collections::BTreeMap;
 
 use crate::machine::{Ending, Entry, Event, FoldError, Goal, HookVerdict, Run, State};
@@ -150,6 +152,10 @@ pub struct Story<'a> {
     pub admitted_at: Option<Timestamp>,
     /// When the last event was recorded.
     pub updated_at: Timestamp,
+    /// When a person was asked for approval.
+    pub asked_at: Option<Timestamp>,
+    /// When they approved it.
+    pub approved_at: Option<Timestamp>,
     /// Note of the person who settled it.
     pub resolution_note: Option<String>,
     /// Milliseconds spent in each phase.
@@ -180,6 +186,8 @@ impl<'a> Story<'a> {
             timeline: Vec::new(),
             admitted_at: None,
             updated_at: spec.submitted_at,
+            asked_at: None,
+            approved_at: None,
             resolution_note: None,
             phase_ms: BTreeMap::new(),
             broken: None,
@@ -232,6 +240,12 @@ impl<'a> Story<'a> {
             .push((entry.at, entry.event.name().to_owned()));
         self.updated_at = entry.at;
         self.summary.push(entry, &after);
+        if after.asked().is_some() {
+            self.asked_at = Some(entry.at);
+        }
+        if let Event::Approved { .. } = entry.event {
+            self.approved_at = Some(entry.at);
+        }
         let before = std::mem::replace(&mut self.run, after);
         self.take(&before, entry);
     }
@@ -277,16 +291,7 @@ impl<'a> Story<'a> {
             Event::ChecksFinished {
                 checks, failure, ..
             } => {
-                let failed = failure.clone().or_else(|| self.new_failure(before));
-                let reconciled = self.run.facts.reconciled;
-                if let Some(attempt) = self.attempts.last_mut() {
-                    attempt.checks.clone_from(checks);
-                    if reconciled {
-                        attempt.failure = None;
-                    } else if failed.is_some() {
-                        attempt.failure = failed;
-                    }
-                }
+                self.checked(before, checks, failure.as_ref());
             }
             Event::HookFinished { index, verdict } => self.hook(false, *index, verdict, entry.at),
             Event::PostCommitHookFinished { index, verdict } => {
@@ -302,6 +307,10 @@ impl<'a> Story<'a> {
             | Event::Saved
             | Event::SaveFailed { .. }
             | Event::CommitPrepared { .. }
+            | Event::Held { .. }
+            | Event::Approved { .. }
+            | Event::Denied { .. }
+            | Event::ApprovalExpired
             | Event::NothingToCommit
             | Event::CommitOvertaken
             | Event::TargetMoved { .. }
@@ -318,6 +327,19 @@ impl<'a> Story<'a> {
             | Event::Closed => {}
         }
         self.begin_attempt(before, entry.at);
+    }
+
+    fn checked(&mut self, before: &Run, checks: &[CheckRecord], failure: Option<&Failure>) {
+        let failed = failure.cloned().or_else(|| self.new_failure(before));
+        let reconciled = self.run.facts.reconciled;
+        if let Some(attempt) = self.attempts.last_mut() {
+            attempt.checks = checks.to_vec();
+            if reconciled {
+                attempt.failure = None;
+            } else if failed.is_some() {
+                attempt.failure = failed;
+            }
+        }
     }
 
     fn committed(&mut self, oid: &str) {
@@ -436,6 +458,7 @@ impl<'a> Story<'a> {
             timeline: self.timeline.clone(),
             definition_digest: self.spec.definition_digest.clone(),
             submitted_by: self.spec.submitted_by.clone(),
+            approval: self.approval(),
             branch: self.spec.tree.as_ref().map(|tree| tree.branch().to_owned()),
         }
     }

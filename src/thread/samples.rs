@@ -17,6 +17,7 @@ const RETRY: Retry = Retry {
     ..Retry::ONCE
 };
 
+#[expect(clippy::too_many_lines, reason = "one literal that names every field")]
 pub(crate) fn spec() -> RunSpec {
     let (at, retry) = (Timestamp::from_millis(START), RETRY);
     let run = RunId::following(None, at, 42);
@@ -77,6 +78,7 @@ pub(crate) fn spec() -> RunSpec {
             hooks: 1,
             post_commit_hooks: 0,
             max_runtime_ms: None,
+            approval: None,
         },
         timeout_ms: None,
         commit_message: "weekly-report: Weekly report".into(),
@@ -85,6 +87,7 @@ pub(crate) fn spec() -> RunSpec {
         retry_of: None,
         scheduled: None,
         not_before: None,
+        may_control: false,
         submitted_by: "cli uid 1000".into(),
     }
 }

@@ -11,6 +11,7 @@ pub fn event(event: &Event) -> String {
         Event::Submitted { .. }
         | Event::Prepared { .. }
         | Event::Saved
+        | Event::ApprovalExpired
         | Event::NothingToCommit
         | Event::CommitOvertaken
         | Event::LandingStopped
@@ -67,12 +68,35 @@ pub fn event(event: &Event) -> String {
             CancelKind::Now => format!("by {by}, at once"),
         },
         Event::GivenUp { why } | Event::LandingWaiting { why, .. } => why.clone(),
+        Event::Held { .. }
+        | Event::Approved { .. }
+        | Event::Denied { .. }
+        | Event::Resolved { .. } => said(event),
+    };
+    format!("{name}: {detail}")
+}
+
+/// What people are asked and say.
+fn said(event: &Event) -> String {
+    match event {
+        Event::Held { result } => match &result.commit {
+            Some(commit) => format!("{commit}, until a person approves it"),
+            None => format!(
+                "{} outputs, until a person approves them",
+                result.outputs.len()
+            ),
+        },
+        Event::Approved { approval } => match &approval.note {
+            Some(note) => format!("by {}: {note}", approval.by),
+            None => format!("by {}", approval.by),
+        },
+        Event::Denied { by, note } => format!("by {by}: {note}"),
         Event::Resolved { resolution, note } => match resolution {
             Resolution::Succeeded => format!("as succeeded: {note}"),
             Resolution::Failed => format!("as failed: {note}"),
         },
-    };
-    format!("{name}: {detail}")
+        other => other.name().to_owned(),
+    }
 }
 
 fn hooked(index: u32, verdict: &HookVerdict) -> String {

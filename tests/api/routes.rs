@@ -16,6 +16,8 @@ fn every_operation_answers_as_documented() {
             Operation::SubmitRun | Operation::Render => r#"{"skill": "weekly"}"#,
             Operation::CancelRun => r#"{"now": true}"#,
             Operation::ResolveRun => r#"{"as": "failed", "note": "seen"}"#,
+            Operation::ApproveRun => r#"{"digest": "d1", "by": "somebody else"}"#,
+            Operation::DenyRun => r#"{"note": "no", "by": "somebody else"}"#,
             Operation::PauseSchedule => r#"{"schedule": "w/s", "reason": "seen"}"#,
             Operation::ResumeSchedule | Operation::TriggerSchedule => r#"{"schedule": "w/s"}"#,
             _ => "",
@@ -39,6 +41,12 @@ fn every_operation_answers_as_documented() {
             "{operation:?} answers {} undocumented",
             answer.status
         );
+    }
+    // Who answers is whom the system knows, whatever the request says.
+    let answered_by = served.engine.answered_by.lock().expect("a lock").clone();
+    assert_eq!(answered_by.len(), 2);
+    for by in answered_by {
+        assert_eq!(by, workerctl::process::own_name());
     }
     for (path, described) in document["paths"].as_object().expect("paths") {
         for method in described.as_object().expect("methods").keys() {
@@ -191,6 +199,8 @@ fn hostile_ids_are_refused_by_every_operation_that_names_a_run() {
         }
         let body = match operation {
             Operation::ResolveRun => r#"{"as": "failed", "note": "x"}"#,
+            Operation::ApproveRun => r#"{"digest": "d1"}"#,
+            Operation::DenyRun => r#"{"note": "x"}"#,
             _ => "",
         };
         let answer = served.json(

@@ -8,7 +8,7 @@ use workerctl::machine::table::{
 use workerctl::machine::{Event, Run, State};
 use workerctl::model::evidence::Verdict;
 use workerctl::model::outcome::Outcome;
-use workerctl::model::spec::Plan;
+use workerctl::model::spec::{Gate, Plan};
 
 /// What the properties speak of and the state does not hold.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -21,6 +21,8 @@ struct Past {
     lost: bool,
     /// Whether a command that had to pass has verified the newest attempt.
     proven: bool,
+    /// Whether a person has approved it.
+    approved: bool,
 }
 
 impl Past {
@@ -28,6 +30,7 @@ impl Past {
         let mut past = self;
         match event {
             Event::Committed { .. } | Event::LandedLater { .. } => past.committed = true,
+            Event::Approved { .. } => past.approved = true,
             Event::OwnerLost if matches!(run.state, State::Executing { .. }) => past.lost = true,
             Event::ChecksFinished {
                 checks, failure, ..
@@ -90,6 +93,15 @@ fn check(past: Past, run: &Run, event: &Event, next: &Run) {
     }
     if matches!(event, Event::Committed { .. } | Event::LandedLater { .. }) {
         assert!(!past.committed, "committed twice: {}", told());
+        assert!(
+            past.approved || !plan.asks_before(Gate::Landing),
+            "{}",
+            told()
+        );
+    }
+    if plan.asks_before(Gate::Execution) {
+        let touches = next.facts.touched || next.facts.attempts > 0;
+        assert!(past.approved || !touches, "{}", told());
     }
     if matches!(event, Event::CancelRequested { .. }) {
         let waits = matches!(run.state, State::Publishing { .. });
@@ -125,7 +137,10 @@ fn check(past: Past, run: &Run, event: &Event, next: &Run) {
 fn waits(run: &Run) -> bool {
     matches!(
         run.state,
-        State::Queued | State::BackingOff { .. } | State::Finished { closed: true, .. }
+        State::Queued
+            | State::AwaitingApproval { .. }
+            | State::BackingOff { .. }
+            | State::Finished { closed: true, .. }
     )
 }
 

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use workerctl::machine::table::check;
 use workerctl::machine::{
-    Action, Admission, Entry, Event, HookVerdict, MACHINE_VERSION, Run, State,
+    Action, Admission, Approval, Entry, Event, HookVerdict, MACHINE_VERSION, Run, State,
 };
 use workerctl::model::Timestamp;
 use workerctl::model::evidence::{
-    CheckRecord, CommitsMade, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
+    CheckRecord, CommitsMade, Ended, Execution, HeldResult, OutputState, Recorded, RestoreReport,
+    Verdict,
 };
 use workerctl::model::outcome::{Failure, Outcome, Step};
-use workerctl::model::spec::Plan;
+use workerctl::model::spec::{Gate, Plan};
 
 /// A small generator: the same walks on every machine.
 #[derive(Clone)]
@@ -114,11 +115,27 @@ impl Engine {
                     fence: 1,
                 },
             }),
+            (None, State::AwaitingApproval { .. }) => Some(self.answer()),
             (None, State::BackingOff { attempt, .. }) => {
                 Some(Event::BackoffElapsed { attempt: *attempt })
             }
             (None, _) => None,
         }
+    }
+
+    /// What a person says, if one is there.
+    fn answer(&mut self) -> Event {
+        let by = "somebody".to_owned();
+        if !self.goes_wrong() {
+            let (digest, note) = ("d1".to_owned(), None);
+            let approval = Approval { digest, by, note };
+            return Event::Approved { approval };
+        }
+        if self.random.one_in(2) {
+            let note = "no".to_owned();
+            return Event::Denied { by, note };
+        }
+        Event::ApprovalExpired
     }
 
     fn goes_wrong(&mut self) -> bool {
@@ -190,6 +207,12 @@ impl Engine {
                 failure: failure(Step::Commit),
             },
             Action::PrepareCommit if wrong => Event::NothingToCommit,
+            Action::PrepareCommit if self.run.is_unapproved(Gate::Landing) => Event::Held {
+                result: HeldResult {
+                    commit: Some(format!("{:040x}", self.world.moved + 1)),
+                    outputs: vec![],
+                },
+            },
             Action::PrepareCommit => Event::CommitPrepared {
                 oid: format!("{:040x}", self.world.moved + 1),
                 parent: Some(format!("{:040x}", self.world.moved)),
@@ -289,7 +312,9 @@ impl Engine {
             assert!(self.world.post_commit_hooks >= self.run.plan.post_commit_hooks);
         }
         let undone = *outcome != Outcome::Succeeded && !self.world.started.is_empty();
-        if self.run.plan.mutating && undone {
+        // What is held for a person left its tree when they were asked.
+        let held = self.run.facts.held.is_some();
+        if self.run.plan.mutating && undone && !held {
             assert!(
                 self.world.restored > 0,
                 "{outcome:?} and nothing was put back"

@@ -164,7 +164,7 @@ fn the_author_is_whom_git_would_find() {
 fn workerctl_within_a_run_speaks_to_the_checkouts_engine_and_never_waits_for_itself() {
     let program = env!("CARGO_BIN_EXE_workerctl");
     let skills = format!(
-        "  - id: inner\n    description: d\n    mutating: true\n    run: '{program} runs --json > seen.json; {program} run other'\n  \
+        "  - id: inner\n    description: d\n    mutating: true\n    workerctl: true\n    run: '{program} runs --json > seen.json; {program} run other'\n  \
          - {{id: other, description: d, mutating: true, run: 'echo x > x.txt'}}\n"
     );
     let workspace = Workspace::with_skills(&skills);

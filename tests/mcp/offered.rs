@@ -310,7 +310,6 @@ fn skills_of_workers_that_cannot_be_used_are_not_offered_and_say_why() {
     let workspace = Workspace::with_skills(
         "
   - {id: gone, file: skills/gone.md}
-  - {id: asks, description: d, run: 'true', approval_required: true}
   - {id: asked, description: d, instructions: Do it., approval_required: true}
   - {id: held, description: d, run: 'true', allowed-tools: [Read]}
   - {id: lacks, description: d, run: 'true', required_tools: [nosuch]}
@@ -321,7 +320,7 @@ fn skills_of_workers_that_cannot_be_used_are_not_offered_and_say_why() {
     let description = client.tool("skill")["description"].to_string();
     assert!(description.contains("<name>told</name>"), "{description}");
     let path = "workers/w/skills/gone.md";
-    for (name, why) in [("gone", path), ("asks", "approval"), ("asked", "approval")] {
+    for (name, why) in [("gone", path), ("asked", "approve")] {
         assert!(
             !description.contains(&format!("<name>{name}</name>")),
             "{description}"

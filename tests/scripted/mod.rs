@@ -9,10 +9,11 @@ use workerctl::model::outcome::{Outcome, Phase, Results};
 use workerctl::model::schedule::{Fate, Overlap, Policy, SlotRow, Trigger};
 use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
-    BackfillQuery, BackfillSlot, CancelRequest, Control, Discarded, Landed, LogLine, LogStream,
-    LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
-    RunDetail, RunSummary, RunsQuery, SchedulePlan, ScheduleView, SchedulesQuery, SlotView,
-    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
+    Landed, LogLine, LogStream, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, SchedulePlan, ScheduleView,
+    SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
+    WatchEvent, WorkerView,
 };
 
 /// Something that can be held shut.
@@ -53,6 +54,8 @@ pub(crate) struct Scripted {
     pub(crate) end: Gate,
     /// Held before `drain` answers.
     pub(crate) drain: Gate,
+    /// Who has approved or denied.
+    pub(crate) answered_by: Mutex<Vec<String>>,
     pub(crate) reloads: AtomicU32,
     pub(crate) rescans: AtomicU32,
     pub(crate) drains: AtomicU32,
@@ -75,6 +78,7 @@ impl Scripted {
             diff: Gate::default(),
             end: Gate::default(),
             drain: Gate::default(),
+            answered_by: Mutex::default(),
             reloads: AtomicU32::new(0),
             rescans: AtomicU32::new(0),
             drains: AtomicU32::new(0),
@@ -211,6 +215,7 @@ impl Control for Scripted {
             timeline: vec![(self.run.timestamp(), "Submitted".into())],
             definition_digest: "0".repeat(64),
             submitted_by: "test".into(),
+            approval: None,
             branch: None,
         })
     }
@@ -236,6 +241,20 @@ impl Control for Scripted {
             thread: self.summary().thread,
             existing: false,
         })
+    }
+
+    fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
+        self.found(run)?;
+        let by = request.by.clone().unwrap_or_default();
+        self.answered_by.lock().expect("a lock").push(by);
+        Ok(self.summary())
+    }
+
+    fn deny(&self, run: &str, request: &DenyRequest) -> Result<RunSummary, Diagnostic> {
+        self.found(run)?;
+        let by = request.by.clone().unwrap_or_default();
+        self.answered_by.lock().expect("a lock").push(by);
+        Ok(self.summary())
     }
 
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
@@ -313,6 +332,7 @@ impl Control for Scripted {
             workspace: "/w".into(),
             state_dir: "/s".into(),
             condition: "ready".into(),
+            awaiting: 0,
             running: 2,
             queued: 1,
             active: vec![self.summary()],

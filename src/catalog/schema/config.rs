@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::isolation::{Trees, branch, push};
 use super::schedule::hours;
-use super::shared::{Hooks, Notify, anything, duration};
+use super::shared::{Approval, Hooks, Notify, anything, duration};
 
 /// The engine's configuration.
 #[derive(Debug, Clone, JsonSchema)]
@@ -26,6 +26,8 @@ pub struct ConfigFile {
     pub hooks: Option<Hooks>,
     /// Commands that are told how runs went.
     pub notify: Option<Notify>,
+    /// How a person is asked where `approval_required` says that one must approve.
+    pub approval: Option<Approval>,
     /// The branch that results land on where neither skill nor worker names one.
     #[schemars(schema_with = "branch")]
     pub branch: Option<String>,

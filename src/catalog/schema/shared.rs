@@ -1,5 +1,6 @@
 //! Keys that several files share, and the alternatives that people may write.
 
+use crate::model::spec::Gate;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 /// A check: a command, or something that a person looks at.
@@ -38,11 +39,22 @@ pub struct VerificationMap {
     /// Checks after execution.
     #[schemars(schema_with = "checks")]
     pub post_execute: Option<Vec<Check>>,
-    /// Whether a person must approve; such a skill is unavailable where nothing can ask.
+    /// Whether a person must approve each run.
     pub approval_required: Option<bool>,
     /// What a person looks at: recorded as not run, never as passed.
     #[schemars(schema_with = "checks")]
     pub human_checkpoints: Option<Vec<String>>,
+}
+
+/// How a person is asked for approval.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct Approval {
+    /// Before what: `landing` where the result lands, which is a mutating skill's in a tree of its own; else
+    /// `execution`.
+    pub before: Option<Gate>,
+    /// How long they have to answer, `7d` where nothing is said; then it is denied.
+    #[schemars(schema_with = "duration")]
+    pub expires: Option<String>,
 }
 
 /// How often and when a failed attempt is followed by another.
@@ -97,6 +109,9 @@ pub struct Notify {
     /// A schedule has not succeeded in time.
     #[schemars(schema_with = "hook")]
     pub on_missed: Option<Hook>,
+    /// A run waits for a person's approval, or nobody gave it in time.
+    #[schemars(schema_with = "hook")]
+    pub on_approval: Option<Hook>,
 }
 
 /// One hook: a command, or a map.

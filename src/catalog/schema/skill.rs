@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use super::isolation::{branch, filtered, isolation, local, push};
 use super::schedule::schedules;
 use super::shared::{
-    Commit, Env, Hooks, Retry, anything, duration, env, text, texts, verification,
+    Approval, Commit, Env, Hooks, Retry, anything, duration, env, text, texts, verification,
 };
 use crate::model::definition::Shell;
 use crate::model::spec::OnCrash;
@@ -113,6 +113,11 @@ pub struct SkillKeys {
     pub filtered: Option<String>,
     /// Whether a person must approve.
     pub approval_required: Option<bool>,
+    /// Whether its commands may ask the engine for something, by `workerctl` or over the socket; `false` where nothing
+    /// is said.
+    pub workerctl: Option<bool>,
+    /// How they are asked.
+    pub approval: Option<Approval>,
     /// What a person looks at: recorded as not run, never as passed.
     pub human_checkpoints: Option<Vec<String>>,
     /// When it is due: a cron expression, a map, or a list of them.

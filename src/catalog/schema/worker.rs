@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use super::isolation::{branch, isolation, local, push};
 use super::schedule::schedules;
 use super::shared::{
-    Commit, Env, Hooks, Notify, Retry, anything, duration, env, text, texts, verification,
+    Approval, Commit, Env, Hooks, Notify, Retry, anything, duration, env, text, texts, verification,
 };
 use super::skill::SkillKeys;
 use crate::model::definition::Shell;
@@ -95,6 +95,8 @@ pub struct WorkerFile {
     /// Where its skills work that do not say it: `worktree`, a tree of their own, or `in_place`, the checkout.
     #[schemars(schema_with = "isolation")]
     pub isolation: Option<String>,
+    /// How a person is asked where `approval_required` says that one must approve.
+    pub approval: Option<Approval>,
     /// The branch that results of its skills land on.
     #[schemars(schema_with = "branch")]
     pub branch: Option<String>,

@@ -1,16 +1,16 @@
 //! What a skill sets for itself, and what it takes over from its worker.
 
 use super::Builder;
+use crate::catalog::approval;
 use crate::catalog::checks::{self, Verification};
 use crate::catalog::input_schema;
 use crate::catalog::interface::{self, Interface};
 use crate::catalog::report::Report;
-use crate::catalog::restrict;
 use crate::catalog::settings::{self, Hooks};
 use crate::catalog::texts::TextKind;
 use crate::catalog::worker::{Setting, commit_message};
-use crate::model::definition::{RunText, Shell};
-use crate::model::spec::{OnCrash, Retry};
+use crate::model::definition::{RunText, Shell, Unavailable};
+use crate::model::spec::{Approving, OnCrash, Retry};
 
 impl<'a> Builder<'a, '_> {
     pub(super) fn interface(&mut self, report: &mut Report) -> Interface<'a> {
@@ -32,22 +32,53 @@ impl<'a> Builder<'a, '_> {
         if let Some(view) = self.layers.get("human_checkpoints") {
             found.after.extend(checks::checkpoints(view, report));
         }
-        let mut asked = false;
         for view in self.layers.restricting("approval_required") {
-            asked |= checks::approval(view, report);
-        }
-        if asked || found.approval_required {
-            let reason = restrict::approval(self.worker.options.provides);
-            if !self
-                .unavailable
-                .iter()
-                .any(|known| Some(known) == reason.as_ref())
-            {
-                self.unavailable.extend(reason);
-            }
+            found.approval_required |= checks::approval(view, report);
         }
         self.texts.append(&mut found.texts);
         found
+    }
+
+    /// Whoever is given instructions does what they say: nobody could be asked before.
+    pub(super) fn hold_instructions(&mut self, run: &RunText, asks: bool) {
+        let asks = asks || self.worker.verification.approval_required;
+        if *run == RunText::Instructions && asks && !self.worker.options.provides.instructions {
+            self.unavailable.push(Unavailable {
+                code: "approval-required".to_owned(),
+                reason: "a person has to approve its runs, and it has no `run`".to_owned(),
+            });
+        }
+    }
+
+    /// How a person is asked, where the skill or its worker says that one has to approve.
+    pub(super) fn approval(
+        &self,
+        asks: bool,
+        lands: bool,
+        report: &mut Report,
+    ) -> Option<Approving> {
+        let written = self.layers.get("approval");
+        let own = written.map(|view| (approval::read(view, report), view));
+        let asks = asks || self.worker.verification.approval_required;
+        if let Some((_, view)) = own.filter(|_| !asks) {
+            report.warning(
+                "approval-unasked",
+                view.key_place(),
+                "`approval` has no effect: nobody is asked".to_owned(),
+                "add `approval_required: true`",
+            );
+        }
+        if let Some((_, view)) = own.filter(|(own, _)| !lands && own.is_before_landing()) {
+            report.warning(
+                "approval-before-execution",
+                view.key_place(),
+                "nothing of its runs lands, so a person is asked before the command".to_owned(),
+                "write `before: execution`; only a mutating skill with a tree of its own has a result that lands",
+            );
+        }
+        let asked = own.map(|(own, _)| own).unwrap_or_default();
+        let asked = asked.or(self.worker.approval);
+        asks.then(|| asked.resolve(lands, &self.worker.config.approval))
     }
 
     /// Only instructions are held to `input_schema`; a command has its interface.

@@ -198,11 +198,10 @@ fn what_asks_for_more_protection_is_unavailable() {
         (of(0), of(1))
     };
     let (first, second) = reasons(Provides::default());
-    assert_eq!(first, ["sandbox", "approval-required"]);
-    assert_eq!(second, ["sandbox", "approval-required", "no-executor"]);
+    assert_eq!(first, ["sandbox"]);
+    assert_eq!(second, ["sandbox", "no-executor", "approval-required"]);
     let everything = Provides {
         instructions: true,
-        approval: true,
         sandbox: true,
     };
     assert_eq!(reasons(everything), (vec![], vec![]));
@@ -280,8 +279,11 @@ fn a_near_miss_of_a_restriction_of_a_skill_restricts() {
     let skills = &catalog.workers[0].skills;
     let mutating: Vec<bool> = skills.iter().map(|skill| skill.mutating).collect();
     assert_eq!(mutating, [true, true, false, false]);
-    let available: Vec<bool> = skills.iter().map(|skill| skill.is_available()).collect();
-    assert_eq!(available, [true, true, false, true]);
+    let asking: Vec<bool> = skills
+        .iter()
+        .map(|skill| skill.approval.is_some())
+        .collect();
+    assert_eq!(asking, [false, false, true, false]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::model::config::CONFIG_FILE;
 use crate::model::definition::HookText;
 use crate::model::duration::exact_millis;
 use crate::model::skill_roots::SkillRoots;
+use crate::model::spec::Gate;
 use crate::model::{Config, McpSettings};
 
 #[derive(Debug, clap::Args)]
@@ -83,6 +84,42 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     })
 }
 
+fn hooks(key: &'static str, hooks: &[HookText]) -> Setting {
+    let commands = hooks.iter().map(|hook| hook.command.as_str());
+    Setting {
+        key,
+        shown: match hooks {
+            [] => "none".to_owned(),
+            _ => commands.collect::<Vec<_>>().join("; "),
+        },
+        value: json!(hooks),
+    }
+}
+
+/// Who is told how runs went, and asked whether they may go on.
+fn told(config: &Config) -> Vec<Setting> {
+    let (notify, approval) = (&config.notify, &config.approval);
+    let before = approval.before.map(Gate::name);
+    vec![
+        hooks("notify.on_failure", notify.on_failure.as_slice()),
+        hooks("notify.on_recovery", notify.on_recovery.as_slice()),
+        hooks("notify.on_missed", notify.on_missed.as_slice()),
+        hooks("notify.on_approval", notify.on_approval.as_slice()),
+        Setting {
+            key: "approval.before",
+            shown: before
+                .unwrap_or("landing, or execution where nothing lands")
+                .to_owned(),
+            value: json!(before),
+        },
+        Setting {
+            key: "approval.expires",
+            shown: exact_millis(approval.expires_ms),
+            value: json!(approval.expires_ms),
+        },
+    ]
+}
+
 fn settings(config: &Config) -> Vec<Setting> {
     let text = |key, value: &str| Setting {
         key,
@@ -98,18 +135,6 @@ fn settings(config: &Config) -> Vec<Setting> {
         key,
         shown: exact_millis(millis),
         value: json!(millis),
-    };
-    let hooks = |key, hooks: &[HookText]| Setting {
-        key,
-        shown: match hooks {
-            [] => "none".to_owned(),
-            some => some
-                .iter()
-                .map(|hook| hook.command.as_str())
-                .collect::<Vec<_>>()
-                .join("; "),
-        },
-        value: json!(hooks),
     };
     let parallel = Setting {
         key: "max_parallel",
@@ -137,9 +162,6 @@ fn settings(config: &Config) -> Vec<Setting> {
         text("metrics.directory", &config.metrics_dir),
         hooks("hooks.post_tools", &config.post_tools_hooks),
         hooks("hooks.post_commit", &config.post_commit_hooks),
-        hooks("notify.on_failure", config.notify.on_failure.as_slice()),
-        hooks("notify.on_recovery", config.notify.on_recovery.as_slice()),
-        hooks("notify.on_missed", config.notify.on_missed.as_slice()),
         span("timeout", config.timeout_ms),
         span("grace", config.grace_ms),
         span("drain_grace", config.drain_grace_ms),
@@ -148,6 +170,7 @@ fn settings(config: &Config) -> Vec<Setting> {
         blocked_hours(&config.blocked_hours),
     ]
     .into_iter()
+    .chain(told(config))
     .chain(landing(config))
     .chain(roots_of_skills(&config.skills))
     .chain(for_mcp(&config.mcp))

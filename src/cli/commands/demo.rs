@@ -84,6 +84,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     }
     let how = Follow {
         on_interrupt: OnInterrupt::Cancel,
+        until_asked: true,
         quiet: false,
         // The report is shown when it has been verified.
         lines: false,
@@ -98,7 +99,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             print(session, &root, &detail)?;
             run::exit_of(detail.summary.outcome.as_ref(), interrupted)
         }
-        left @ (Followed::Left { .. } | Followed::TimedOut) => {
+        left @ (Followed::Left { .. } | Followed::Asked(_) | Followed::TimedOut) => {
             run::conclude(session, left, submitted.run, false)
         }
     };

@@ -1,11 +1,13 @@
 //! One file per command: its arguments, and what it does.
 
+pub(super) mod approve;
 pub(super) mod cancel;
 pub(super) mod check;
 pub(super) mod completions;
 pub(super) mod config;
 pub(super) mod daemon;
 pub(super) mod demo;
+pub(super) mod deny;
 pub(super) mod diff;
 pub(super) mod discard;
 pub(super) mod doctor;

@@ -238,6 +238,7 @@ pub(crate) fn wait_for_own(
     }
     let how = Follow {
         on_interrupt: OnInterrupt::Cancel,
+        until_asked: true,
         quiet,
         lines: true,
         timeout_ms: None,
@@ -275,6 +276,14 @@ pub(crate) fn conclude(
             };
             diagnostic::hint(&mut session.io.err, &left);
             Exit::Interrupted
+        }
+        Followed::Asked(detail) => {
+            if session.json() {
+                session.print_json(&detail, "run");
+            } else {
+                report::asked(&mut session.io.err, &detail);
+            }
+            Exit::Blocked
         }
         Followed::TimedOut => {
             let late = Diagnostic::new(

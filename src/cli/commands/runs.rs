@@ -31,10 +31,13 @@ pub(crate) struct Filter {
     /// Only with this outcome or in this phase
     #[arg(long, value_parser = [
         "succeeded", "failed", "cancelled", "timed_out", "denied", "unknown", "unverified", "active",
-        "queued", "validating", "preparing", "executing", "verifying", "backing_off", "post_hook",
+        "queued", "validating", "awaiting_approval", "preparing", "executing", "verifying", "backing_off", "post_hook",
         "saving", "committing", "restoring", "finished",
     ], hide_possible_values = true)]
     outcome: Option<String>,
+    /// Only those that wait for a person's approval
+    #[arg(long, conflicts_with = "outcome")]
+    awaiting: bool,
     /// Only submitted since then: `2h`, `3d`, `2026-11-20`, `2026-11-20T09:00`
     #[arg(long, value_name = "WHEN")]
     since: Option<String>,
@@ -65,7 +68,11 @@ impl Filter {
         let query = RunsQuery {
             worker: self.worker.clone(),
             skill: self.skill.clone(),
-            outcome: self.outcome.clone(),
+            outcome: if self.awaiting {
+                Some(Phase::AwaitingApproval.name().to_owned())
+            } else {
+                self.outcome.clone()
+            },
             since_ms: instant(&self.since)?,
             until_ms: instant(&self.until)?,
             before: None,

@@ -149,12 +149,20 @@ pub(super) fn told_of_notice(notice: &UndeliveredView, zone: Zone) -> String {
 /// What is told only where there is something to tell.
 fn where_there_are_any(status: &Status) -> impl Iterator<Item = (&'static str, String)> {
     let scheduled = (status.schedules > 0).then(|| ("schedules", schedules(status)));
+    let awaiting = (status.awaiting > 0).then(|| {
+        let runs = counted(
+            usize::try_from(status.awaiting).unwrap_or(usize::MAX),
+            "run",
+        );
+        let told = format!("{runs} for approval: `workerctl runs --awaiting`");
+        ("waiting", told)
+    });
     let trees = status
         .trees
         .as_ref()
         .map(|found| ("trees", of_trees(found)));
     let kept = (status.kept_commits > 0).then(|| ("kept", kept(status)));
-    [scheduled, trees, kept].into_iter().flatten()
+    [awaiting, scheduled, trees, kept].into_iter().flatten()
 }
 
 fn of_trees(trees: &TreesView) -> String {

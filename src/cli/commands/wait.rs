@@ -49,6 +49,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     }
     let how = Follow {
         on_interrupt: OnInterrupt::Leave,
+        until_asked: false,
         quiet: args.quiet,
         lines: true,
         timeout_ms: args.timeout,

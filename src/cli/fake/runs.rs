@@ -108,6 +108,7 @@ pub(crate) fn detail() -> RunDetail {
         ],
         definition_digest: "e88ecd89".to_owned(),
         submitted_by: "ada".to_owned(),
+        approval: None,
         branch: None,
     }
 }

@@ -153,6 +153,7 @@ impl Progress {
 
 fn label((phase, attempt): (Phase, u32)) -> String {
     let name = match phase {
+        Phase::AwaitingApproval => "parked",
         Phase::BackingOff => "waiting before the next attempt",
         Phase::PostHook => "running hooks",
         other => other.name(),

@@ -1,5 +1,10 @@
 //! What happened in a run: the end of `run`, and all of `show`.
 
+mod approval;
+
+pub(crate) use approval::asked;
+use approval::inputs;
+
 use super::line::{ACTIVE, BAD, BOLD, CARE, DIM, GOOD, Line, PLAIN};
 use super::times;
 use crate::cli::io::Stream;
@@ -146,16 +151,9 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     if let Some(reason) = &summary.waiting_for {
         field(out, "waits for", reason);
     }
+    approval::question(out, detail);
     field(out, "definition", &detail.definition_digest);
-    if !detail.inputs.is_empty() {
-        out.line(Line::of(BOLD, "  inputs"));
-        for (name, value) in &detail.inputs {
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            out.line(Line::from("    ").text(name).text(" = ").text(value));
-        }
-    }
+    inputs(out, detail);
     results(out, detail);
     attempts(out, detail, zone);
     if !detail.timeline.is_empty() {

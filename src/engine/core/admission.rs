@@ -1,6 +1,7 @@
 //! Admission, recovery's entry, and giving a run up.
 
 use super::super::live::Live;
+use super::approvals::deadline;
 use super::{Core, Turn};
 use crate::machine::{Event, State};
 use crate::model::outcome::{Outcome, Phase};
@@ -58,11 +59,18 @@ impl Core {
         let needs = live.needs();
         let queued = live.run.is_queued();
         let finished = live.run.is_finished();
+        let lands = live.run.facts.held.is_some();
+        if let Some(by) = live.run.asked() {
+            self.asked.insert((deadline(by), run));
+            self.live.insert(run, live);
+            return;
+        }
         self.live.insert(run, live);
         if queued {
             self.queue.readmit(run, needs);
             self.hold_until_time(run);
-            if !self.starts_queued {
+            // What somebody has approved only has to land.
+            if !self.starts_queued && !lands {
                 self.queue.hold_back(run);
             }
         } else if !finished {
@@ -88,7 +96,8 @@ impl Core {
         }
         let mut turn = Turn::default();
         for (run, live) in &mut self.live {
-            live.lost = !live.run.is_queued() && !live.run.is_finished();
+            let is_under_way = !live.run.is_queued() && live.run.asked().is_none();
+            live.lost = is_under_way && !live.run.is_finished();
             if live.lost {
                 live.waiting_for = Some("an engine to settle it: its owner was lost".to_owned());
             }
@@ -126,7 +135,7 @@ impl Core {
             }
             live.lost = false;
             match &live.run.state {
-                State::Queued | State::Finished { .. } => {}
+                State::Queued | State::AwaitingApproval { .. } | State::Finished { .. } => {}
                 State::BackingOff { .. } => {
                     live.timer_since_ms = self.clock.monotonic_ms();
                     self.timed.insert(run);

@@ -112,6 +112,27 @@ impl Core {
         });
     }
 
+    /// A run waits for a person, or did so in vain.
+    pub(super) fn notice_approval(
+        &mut self,
+        turn: &mut Turn,
+        spec: &RunSpec,
+        news: News,
+        (since, for_ms): (Timestamp, u64),
+    ) {
+        let due = spec.scheduled.as_ref();
+        let notice = Notice {
+            run: Some(spec.run),
+            expected_by: Some(since.plus_millis(for_ms)),
+            ..Notice::of(news, self.clock.now())
+        };
+        let schedule = due.map(|due| due.schedule.as_str());
+        self.notice(turn, &spec.skill, schedule, |notices| {
+            notices.add(notice);
+            true
+        });
+    }
+
     /// A schedule has not succeeded in time.
     pub(super) fn notice_missed(
         &mut self,

@@ -19,6 +19,8 @@ impl Core {
         let reply = match &envelope.request {
             Request::Submit(submission) => self.submit(turn, submission),
             Request::Cancel { run, kind, by } => self.cancel(turn, *run, *kind, by),
+            Request::Approve { run, approval } => self.approve(turn, *run, approval),
+            Request::Deny { run, by, note } => self.deny(turn, *run, by, note),
             Request::Resolve {
                 run,
                 resolution,

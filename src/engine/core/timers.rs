@@ -19,6 +19,7 @@ impl Core {
             self.record(turn, run, event);
         }
         self.start_what_was_early(turn, now);
+        self.expire_approvals(turn, now);
         self.drain_on_time(turn);
     }
 
@@ -102,9 +103,10 @@ impl Core {
             return None;
         }
         let early = self.early.first().map(|(time, _)| *time);
+        let asked = self.asked.first().map(|(time, _)| *time);
         let told = self.board.next_wake().filter(|_| self.starts_queued);
         let (schedules, alarms) = (self.schedules.next_wake(), self.alarms.next_wake());
-        let wakes = [early, schedules, alarms, told];
+        let wakes = [early, asked, schedules, alarms, told];
         wakes.into_iter().flatten().min()
     }
 }

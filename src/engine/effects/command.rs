@@ -114,6 +114,7 @@ impl Performer {
                 run: work.spec.run.to_string(),
                 attempt: invocation.attempt,
             },
+            may_control: work.spec.may_control,
         };
         let mut sink = Sink {
             log: &log,

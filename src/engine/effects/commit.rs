@@ -12,11 +12,26 @@ use super::{Performer, git_failure};
 use crate::git::{self, Oid};
 use crate::machine::Event;
 use crate::model::outcome::{Failure, Step};
+use crate::model::spec::Gate;
 use crate::model::{Timestamp, Zone};
 
 impl Performer {
     pub(super) fn prepare_commit(&self, work: &Work) -> Event {
-        match self.build_commit(work) {
+        if let Err(failure) = self.refuse_unapproved(work, Step::Commit) {
+            return Event::CommitFailed { failure };
+        }
+        let built = self.build_commit(work);
+        if work.run.is_unapproved(Gate::Landing)
+            && let Ok(built) = &built
+        {
+            let commit = built.as_ref().and_then(commit_of);
+            match self.hold(work, commit) {
+                Ok(Some(held)) => return held,
+                Ok(None) => {}
+                Err(failure) => return Event::CommitFailed { failure },
+            }
+        }
+        match built {
             Ok(None) => match self.publish_ignored(work) {
                 Ok(()) => {
                     self.end_tree(work);
@@ -44,6 +59,13 @@ impl Performer {
             parent: kept.base.from.map(|from| from.as_str().to_owned()),
             reference: spec.target.clone(),
         }))
+    }
+}
+
+fn commit_of(event: &Event) -> Option<String> {
+    match event {
+        Event::CommitPrepared { oid, .. } => Some(oid.clone()),
+        _ => None,
     }
 }
 

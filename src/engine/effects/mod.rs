@@ -19,6 +19,7 @@ use crate::store::Store;
 mod command;
 mod commit;
 mod execute;
+mod held;
 mod hooks;
 mod in_place;
 mod land;

@@ -112,6 +112,7 @@ impl Performer {
                 ..process::Limits::default()
             },
             owner,
+            may_control: true,
         }
     }
 }

@@ -33,12 +33,17 @@ impl Performer {
 
     fn recorded(&self, work: &Work) -> Result<Recorded, Failure> {
         let mut warnings = Vec::new();
+        let is_held = work.run.facts.held.is_some();
+        let mut result = None;
+        // Its tree is another one than that of its attempt.
+        if is_held {
+            result = Some(self.change(work)?);
+            self.bring_back(work)?;
+        }
         let mut outputs = self.recorded_outputs(work, &mut warnings)?;
-        let result = if work.spec.plan.mutating {
-            Some(self.change(work)?)
-        } else {
-            None
-        };
+        if work.spec.plan.mutating && !is_held {
+            result = Some(self.change(work)?);
+        }
         let mut commits = CommitsMade::default();
         let (mut changed, mut changed_count) = (Vec::new(), 0);
         if let Some(result) = &result {

@@ -17,6 +17,10 @@ const LOOK: Duration = Duration::from_millis(100);
 
 impl Performer {
     pub(super) fn restore(&self, work: &Work) -> Event {
+        if self.is_parked(work) {
+            let report = RestoreReport::default();
+            return Event::Restored { report };
+        }
         if let (Some(path), Ok(beneath)) = (stdout_path(&work.spec), self.beneath(work)) {
             let _ = beneath.discard(&temporary_beside(path, work.spec.run));
         }

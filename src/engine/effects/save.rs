@@ -6,6 +6,7 @@ use super::execute::{stdout_path, temporary_beside};
 use super::{Performer, failure};
 use crate::machine::{Entry, Event};
 use crate::model::outcome::{Failure, Step};
+use crate::model::spec::Gate;
 use crate::store::thread_files::{FileError, write_document};
 use crate::thread::document::{GitFacts, document, document_text};
 use crate::thread::line::LogEnd;
@@ -74,6 +75,9 @@ impl Performer {
         self.give_back_tree(run);
         secrets::forget(&self.parts.state_dir, run);
         self.scratch.give_back(run);
+        if work.run.plan.asks_before(Gate::Landing) {
+            self.forget_held(run);
+        }
         Event::Closed
     }
 }

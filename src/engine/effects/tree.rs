@@ -8,7 +8,7 @@ use workerctl_trees::{Base, InPlace, Overlay, Owner, RunResult, Start, Tree, Tre
 use super::super::groundwork::TreeBase;
 use super::super::outputs::{Beneath, OutputError};
 use super::super::work::Work;
-use super::execute::temporary_beside;
+use super::held::copy;
 use super::in_place::works_in_place;
 use super::{Performer, failure, git_failure, git_run, lock};
 use crate::git::{self, Oid, RepoPath};
@@ -155,6 +155,10 @@ impl Performer {
         if spec.in_place.is_some() {
             return self.return_to_checkout(work, spec, &base.start);
         }
+        // Others may be in the one that it had while a person was asked.
+        if work.run.facts.held.is_some() {
+            return self.take_tree(work, spec);
+        }
         let number = base.start.number;
         let trees = self.trees()?;
         let taken = trees
@@ -196,6 +200,9 @@ impl Performer {
         if works_in_place(work) {
             return self.give_back_tree(work.spec.run);
         }
+        if self.is_parked(work) {
+            return;
+        }
         let emptied = self.tree(work).and_then(|tree| {
             let base = work.groundwork().and_then(|found| found.tree);
             let commit = base.and_then(|base| base.start.base);
@@ -212,10 +219,16 @@ impl Performer {
         self.give_back_tree(work.spec.run);
     }
 
+    /// Whether the run left its tree when a person was asked, and has taken none since.
+    pub(super) fn is_parked(&self, work: &Work) -> bool {
+        work.run.facts.held.is_some() && !self.has_tree(work.spec.run)
+    }
+
     /// What was kept for a run goes with its success, and so does its tree.
     pub(super) fn end_tree(&self, work: &Work) {
         let left = work.kept_result().map(|kept| kept.change.ignored.count);
         match left {
+            _ if self.is_parked(work) => {}
             Some(0) => self.give_back_tree(work.spec.run),
             _ => self.empty_tree(work),
         }
@@ -232,35 +245,22 @@ impl Performer {
         if tree_spec(work)?.in_place.is_some() {
             return Ok(());
         }
-        let paths = work.spec.outputs.iter().filter_map(|o| o.path.as_ref());
-        let mut ignored = Vec::new();
-        for path in paths {
-            let tree = self.tree(work)?;
-            let tree = lock(&tree);
-            let place = Path::new(&work.spec.workspace).join(path);
-            let workdir = Path::new(&tree_spec(work)?.workdir);
-            let Ok(relative) = place.strip_prefix(workdir) else {
-                continue;
-            };
-            let found = git::is_ignored(&tree.git_dir(), relative)
-                .map_err(|error| git_failure(Step::Land, work, &error))?;
-            if found {
-                ignored.push(path);
-            }
-        }
-        if ignored.is_empty() {
+        let held = work.run.facts.held.as_ref();
+        let paths: Vec<&String> = match held {
+            Some(held) => held.outputs.iter().map(|output| &output.path).collect(),
+            None => self.ignored_outputs(work)?,
+        };
+        if paths.is_empty() {
             return Ok(());
         }
         let refused = |error: OutputError| failure(Step::Land, "output_not_published", &error);
-        let from = self.beneath(work)?;
+        let from = match held {
+            Some(_) => Beneath::open(&self.held_place(work.spec.run)).map_err(refused)?,
+            None => self.beneath(work)?,
+        };
         let to = Beneath::open(&self.parts.workspace).map_err(refused)?;
-        for path in ignored {
-            let temporary = temporary_beside(path, work.spec.run);
-            to.make_parents(path)
-                .and_then(|()| to.discard(&temporary))
-                .and_then(|()| to.copy_from(&from, path, &temporary))
-                .and_then(|()| to.publish(&temporary, path))
-                .map_err(refused)?;
+        for path in paths {
+            copy(&from, &to, path, work.spec.run).map_err(refused)?;
         }
         Ok(())
     }

@@ -16,6 +16,10 @@ use crate::model::outcome::{Failure, Step};
 impl Performer {
     pub(super) fn validate(&self, work: &Work) -> Event {
         let spec = &work.spec;
+        if let Err(failure) = self.refuse_unapproved(work, Step::Validate) {
+            let checks = Vec::new();
+            return Event::ValidationFailed { failure, checks };
+        }
         for (path, digest) in &spec.requires {
             if let Err(failure) = required(Path::new(path), digest.as_deref()) {
                 return Event::ValidationFailed {

@@ -3,14 +3,16 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::machine::{
-    Admission, CancelKind, Event, Facts, HookVerdict, MACHINE_VERSION, Resolution, Run, State,
+    Admission, Approval, CancelKind, Event, Facts, HookVerdict, MACHINE_VERSION, Resolution, Run,
+    State,
 };
 use crate::model::Timestamp;
 use crate::model::evidence::{
-    CheckRecord, CommitsMade, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
+    CheckRecord, CommitsMade, Ended, Execution, HeldResult, OutputState, Recorded, RestoreReport,
+    Verdict,
 };
 use crate::model::outcome::{Failure, Results, Step};
-use crate::model::spec::{OnCrash, Plan, Retry};
+use crate::model::spec::{Approving, Gate, OnCrash, Plan, Retry};
 
 /// The instant of every event here: no decision of the machine depends on it.
 pub const AT: Timestamp = Timestamp::from_millis(1_000);
@@ -64,9 +66,34 @@ pub fn plans() -> Vec<Plan> {
             hooks: if bit(2) { 2 } else { 0 },
             post_commit_hooks: if bit(3) { 2 } else { 0 },
             max_runtime_ms: bit(4).then_some(60_000),
+            approval: None,
         });
     }
+    // Hooks and what happens after a crash do not meet the approval: it is asked for before or after them. Whoever
+    // asks for it validates.
+    let is_simple = |plan: &&Plan| {
+        let simple_retry = plan.retry.max_attempts == 1 || plan.idempotent;
+        let no_hooks = plan.hooks + plan.post_commit_hooks == 0;
+        let begins = plan.validates && plan.prepares;
+        no_hooks && begins && simple_retry && plan.on_crash == OnCrash::Verify
+    };
+    let asking: Vec<Plan> = plans.iter().filter(is_simple).flat_map(asking).collect();
+    plans.extend(asking);
     plans
+}
+
+/// The same plan, where a person is asked.
+fn asking(plan: &Plan) -> Vec<Plan> {
+    let mut gates = vec![Gate::Execution];
+    gates.extend(plan.mutating.then_some(Gate::Landing));
+    let asking = gates.into_iter().map(|before| Plan {
+        approval: Some(Approving {
+            before,
+            expires_ms: 60_000,
+        }),
+        ..plan.clone()
+    });
+    asking.collect()
 }
 
 /// The run that `plan` begins with.
@@ -151,6 +178,7 @@ pub fn due(run: &Run) -> (u32, u32) {
 pub fn representatives(run: &Run) -> Vec<Event> {
     let mut events = of_run(run);
     events.extend(with_variants(run));
+    events.extend(of_approval());
     events.extend(of_attempt(run));
     events
 }
@@ -272,6 +300,29 @@ fn of_run(run: &Run) -> Vec<Event> {
     ]
 }
 
+fn of_approval() -> Vec<Event> {
+    let mut events = vec![
+        Event::Approved {
+            approval: Approval {
+                digest: "d1".to_owned(),
+                by: "somebody".to_owned(),
+                note: None,
+            },
+        },
+        Event::Denied {
+            by: "somebody".to_owned(),
+            note: "no".to_owned(),
+        },
+        Event::ApprovalExpired,
+    ];
+    for commit in [Some("a1".to_owned()), None] {
+        let outputs = Vec::new();
+        let result = HeldResult { commit, outputs };
+        events.push(Event::Held { result });
+    }
+    events
+}
+
 fn with_variants(run: &Run) -> Vec<Event> {
     let (_, index) = due(run);
     let mut events = Vec::new();
@@ -327,6 +378,8 @@ pub fn reduced(mut run: Run) -> Run {
         reconciled: facts.reconciled,
         prepared: facts.prepared,
         discarded: facts.discarded,
+        held: facts.held,
+        approval: facts.approval,
         executing_since: facts.executing_since,
         results: Results::default(),
         ..Facts::default()

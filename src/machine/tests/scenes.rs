@@ -22,6 +22,7 @@ pub(super) fn mutating() -> Plan {
         hooks: 2,
         post_commit_hooks: 1,
         max_runtime_ms: Some(1_000),
+        approval: None,
     }
 }
 

@@ -11,6 +11,7 @@ fn command(pid: u32, started_us: u64, run: &str) -> Arc<Live> {
             run: run.to_owned(),
             attempt: 1,
         },
+        may_control: false,
         thread: gettid(),
         pipes: [started_us, started_us + 7],
         pid: AtomicU32::new(pid),

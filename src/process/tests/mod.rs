@@ -106,6 +106,7 @@ fn argv(words: &[&str]) -> Command {
             run: format!("run-{}", unique()),
             attempt: 1,
         },
+        may_control: false,
     }
 }
 

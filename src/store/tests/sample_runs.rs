@@ -48,6 +48,7 @@ pub(crate) fn plan() -> Plan {
         hooks: 0,
         post_commit_hooks: 0,
         max_runtime_ms: Some(900_000),
+        approval: None,
     }
 }
 
@@ -92,6 +93,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         retry_of: None,
         scheduled: None,
         not_before: None,
+        may_control: false,
         submitted_by: "cli uid 1000".to_owned(),
     }
 }

@@ -210,6 +210,7 @@ pub(super) fn plan(mutating: bool) -> Plan {
         hooks: u32::from(mutating),
         post_commit_hooks: u32::from(mutating),
         max_runtime_ms: None,
+        approval: None,
     }
 }
 
@@ -258,6 +259,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         retry_of: None,
         scheduled: None,
         not_before: None,
+        may_control: false,
         submitted_by: "test".into(),
     })
 }

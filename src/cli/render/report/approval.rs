@@ -1,0 +1,96 @@
+//! What a person is asked about a run, and what they have said.
+
+use super::super::times;
+use super::{ACTIVE, BOLD, CARE, DIM, Line, PLAIN, checks, field, files, headline, hint};
+use crate::cli::io::Stream;
+use crate::model::spec::Gate;
+use crate::protocol::{ApprovalView, RunDetail};
+
+/// Digits of a digest that are shown: `approve --digest` takes as many.
+const DIGEST_CHARS: usize = 12;
+
+/// What `run` ends with where a person has to approve it first.
+pub(crate) fn asked(out: &mut Stream<'_>, detail: &RunDetail) {
+    out.line(headline(&detail.summary));
+    inputs(out, detail);
+    checks(out, detail);
+    files(out, detail);
+    question(out, detail);
+}
+
+/// Inputs with their values, secrets masked.
+pub(super) fn inputs(out: &mut Stream<'_>, detail: &RunDetail) {
+    if !detail.inputs.is_empty() {
+        out.line(Line::of(BOLD, "  inputs"));
+    }
+    for (name, value) in &detail.inputs {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        out.line(Line::from("    ").text(name).text(" = ").text(value));
+    }
+}
+
+/// What is asked, or what was said.
+pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
+    let Some(view) = &detail.approval else {
+        return;
+    };
+    if let Some(by) = &view.approved_by {
+        let at = view.approved_at.map(|at| format!(" at {}", at.rfc3339()));
+        let note = view.note.as_ref().map(|note| format!(": {note}"));
+        let said = format!(
+            "by {by}{}{}",
+            at.unwrap_or_default(),
+            note.unwrap_or_default()
+        );
+        return field(out, "approved", &said);
+    }
+    let Some(digest) = &view.digest else {
+        return;
+    };
+    let (what, run) = (what(view), detail.summary.run.short());
+    out.line(Line::of(CARE, format!("  {what} waits for approval")));
+    if let Some(command) = &view.command {
+        for line in command.lines() {
+            out.line(Line::of(DIM, "      $ ").output(PLAIN, line));
+        }
+    }
+    let held = view.result.iter().flat_map(|result| &result.outputs);
+    for output in held {
+        let size = format!(
+            "  {}, published when it is approved",
+            times::bytes(output.bytes)
+        );
+        out.line(Line::from("    ").text(&output.path).styled(DIM, size));
+    }
+    if let Some(place) = &view.outputs_in {
+        field(out, "look at", place);
+    }
+    if !view.checkpoints.is_empty() {
+        out.line(Line::of(BOLD, "  to be looked at"));
+        for one in &view.checkpoints {
+            out.line(Line::of(ACTIVE, "    ☐ ").text(one));
+        }
+    }
+    let short: String = digest.chars().take(DIGEST_CHARS).collect();
+    field(out, "digest", &short);
+    if let Some(until) = view.expires_at {
+        field(out, "until", &until.rfc3339());
+    }
+    let look = match view.before {
+        Gate::Landing => format!("`workerctl diff {run}` shows what would land; then "),
+        Gate::Execution => String::new(),
+    };
+    hint(
+        out,
+        &format!("{look}`workerctl approve {run}`, or `workerctl deny {run} --note …`"),
+    );
+}
+
+fn what(view: &ApprovalView) -> &'static str {
+    match view.before {
+        Gate::Execution => "its command",
+        Gate::Landing => "its result",
+    }
+}

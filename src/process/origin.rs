@@ -1,0 +1,46 @@
+//! From which command of this process another process stems.
+
+use std::collections::HashSet;
+
+use super::command::Owner;
+use super::{procfs, registry};
+
+/// Most generations that are looked at.
+const GENERATIONS_MAX: usize = 1 << 16;
+
+/// Where a process comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From no command of this process.
+    Elsewhere,
+    /// From a command of this process.
+    Command {
+        /// On whose behalf that runs.
+        owner: Owner,
+        /// Whether it may ask the engine in this process for something.
+        may_control: bool,
+    },
+    /// It cannot be told: it has gone, or nobody knows any more which command has left it.
+    Unknown,
+}
+
+/// The command of this process that `pid` stems from, however far, and whatever it has done to its group, session
+/// and environment: who outlives its parent becomes a child of this process.
+pub fn origin_of(pid: u32) -> Origin {
+    let own = std::process::id();
+    if registry::is_quiet() {
+        return Origin::Elsewhere;
+    }
+    let mut seen = HashSet::new();
+    let mut next = pid;
+    while next > 1 && next != own && seen.len() < GENERATIONS_MAX && seen.insert(next) {
+        let Some(process) = procfs::stat(next) else {
+            return Origin::Unknown;
+        };
+        if process.parent == own {
+            return registry::origin_of_child(&process);
+        }
+        next = process.parent;
+    }
+    Origin::Elsewhere
+}

@@ -1,0 +1,226 @@
+//! Each answer has one outcome, the right one.
+
+use crate::workspace::daemon::Daemon;
+use crate::workspace::eventually;
+use crate::{asked, bed, code, ended, outcome, ran};
+
+#[test]
+fn of_two_who_answer_at_once_one_is_heard() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    for answers in [["approve", "approve"], ["approve", "deny"]] {
+        let run = asked(&workspace, &["say"]);
+        let note = ["--note", "x"];
+        let all = answers.map(|answer| {
+            let given = [&[answer, run.as_str()][..], &note].concat();
+            workspace.start(&mut workspace.workerctl(&given))
+        });
+        let mut codes = all.map(|one| one.end().code);
+        codes.sort_unstable();
+        assert_eq!(codes, [0, 8], "{answers:?}");
+        let detail = ended(&workspace, &run);
+        let denied = outcome(&detail) == "denied";
+        assert_eq!(
+            denied,
+            detail["approval"]["approved_by"].is_null(),
+            "{detail}"
+        );
+    }
+    let refused = workspace
+        .run(&["approve", "latest", "--json"])
+        .expect_code(8);
+    assert_eq!(refused.refusal(), "not_awaiting_approval");
+    daemon.stop();
+}
+
+#[test]
+fn what_was_denied_or_cancelled_never_lands() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    let before = workspace.git(&["rev-parse", "HEAD"]);
+    for (answer, ends) in [
+        (&["deny", "RUN", "--note", "not now"][..], "denied"),
+        (&["cancel", "RUN"], "cancelled"),
+    ] {
+        let run = asked(&workspace, &["change"]);
+        let given: Vec<&str> = answer
+            .iter()
+            .map(|a| if *a == "RUN" { &run } else { *a })
+            .collect();
+        workspace.run(&given).expect_code(0);
+        let detail = ended(&workspace, &run);
+        assert_eq!(outcome(&detail), ends);
+        workspace.run(&["land", &run]).expect_code(3);
+        workspace.run(&["diff", &run]).expect_code(0);
+        assert_eq!(workspace.read("own.txt"), None);
+    }
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before);
+    let denied = workspace.json(&["runs", "--outcome", "denied"]);
+    let message = denied["runs"][0]["outcome"]["message"].as_str().unwrap();
+    assert!(message.ends_with(": not now"), "{message}");
+    daemon.stop();
+}
+
+#[test]
+fn a_branch_that_moved_elsewhere_takes_what_was_approved_after_its_checks() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = asked(&workspace, &["change"]);
+    workspace.write("tracked.txt", "moved\n");
+    workspace.commit_all("elsewhere");
+    let moved = workspace.git(&["rev-parse", "HEAD"]);
+    workspace.run(&["approve", &run]).expect_code(0);
+    assert_eq!(workspace.git(&["rev-parse", "HEAD^"]), moved);
+    assert_eq!(workspace.read("own.txt"), Some(format!("{run}\n")));
+    assert_eq!(
+        workspace.read("ignored/report.md").as_deref(),
+        Some("# whole\n")
+    );
+    let checked = std::fs::read_to_string(workspace.home.join("checked")).unwrap();
+    assert_eq!((ran(&workspace), checked.lines().count()), (1, 2));
+    daemon.stop();
+}
+
+#[test]
+fn a_branch_that_changed_the_same_is_a_conflict_and_the_commit_is_kept() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    // One that may be repeated is not: another result was not approved.
+    let run = asked(&workspace, &["often"]);
+    workspace.write("tracked.txt", "a person's\n");
+    workspace.commit_all("the same");
+    workspace.run(&["approve", &run]).expect_code(1);
+    let detail = ended(&workspace, &run);
+    assert_eq!((code(&detail), ran(&workspace)), ("conflict", 1));
+    assert!(detail["summary"]["kept_commit"].is_string(), "{detail}");
+    assert_eq!(
+        workspace.read("tracked.txt").as_deref(),
+        Some("a person's\n")
+    );
+    daemon.stop();
+}
+
+#[test]
+fn the_definition_may_change_and_what_was_accepted_happens() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    let (change, say) = (asked(&workspace, &["change"]), asked(&workspace, &["say"]));
+    let worker = workspace.read("workers/w/worker.yaml").unwrap();
+    let other = worker
+        .replace("hello {who}", "bye {who}")
+        .replace("own.txt", "other.txt");
+    workspace.write("workers/w/worker.yaml", &other);
+    workspace.commit_all("another definition");
+    workspace.run(&["reload"]).expect_code(0);
+    let done = workspace.run(&["approve", &say]).expect_code(0);
+    assert!(done.stderr.contains("hello you"), "{done:?}");
+    workspace.run(&["approve", &change]).expect_code(0);
+    assert!(workspace.read("own.txt").is_some());
+    // A script is what was looked at, or it does not run.
+    let script = asked(&workspace, &["script"]);
+    workspace.write("workers/w/act.sh", "#!/bin/sh\necho other\n");
+    workspace.run(&["approve", &script]).expect_code(1);
+    assert_eq!(code(&ended(&workspace, &script)), "script_changed");
+    daemon.stop();
+}
+
+#[test]
+fn nobody_answers_in_time_and_it_counts_as_denied() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = workspace.submit(&["short"]);
+    let detail = ended(&workspace, &run);
+    assert_eq!(outcome(&detail), "denied");
+    let refused = workspace.run(&["approve", &run, "--json"]).expect_code(8);
+    assert_eq!(refused.refusal(), "not_awaiting_approval");
+    assert_eq!(ran(&workspace), 0);
+    daemon.stop();
+}
+
+#[test]
+fn what_is_not_what_was_looked_at_is_not_approved() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    let run = asked(&workspace, &["change"]);
+    let detail = workspace.show(&run);
+    let digest = detail["approval"]["digest"].as_str().unwrap();
+    for (given, code) in [("00000000", 8), (&digest[..4], 2)] {
+        workspace
+            .run(&["approve", &run, "--digest", given])
+            .expect_code(code);
+    }
+    // What was put aside is changed between the look and the landing.
+    let place = detail["approval"]["outputs_in"].as_str().unwrap();
+    std::fs::write(format!("{place}/ignored/report.md"), "# other\n").unwrap();
+    workspace
+        .run(&["approve", &run, "--digest", &digest[..12]])
+        .expect_code(1);
+    let detail = ended(&workspace, &run);
+    assert_eq!(code(&detail), "approval_changed", "{detail}");
+    assert_eq!(workspace.read("own.txt"), None);
+    assert_eq!(workspace.read("ignored/report.md"), None);
+    daemon.stop();
+}
+
+#[test]
+fn whoever_waits_is_told_and_so_is_who_it_waited_for_in_vain() {
+    let workspace = bed();
+    let told = r#"notify: {on_approval: 'cat >> "$HOME/told"'}"#;
+    workspace.write("workerctl.yaml", told);
+    let daemon = Daemon::start(&workspace);
+    let run = asked(&workspace, &["say"]);
+    let events = |count: usize| {
+        eventually("notices", || {
+            let text = std::fs::read_to_string(workspace.home.join("told")).unwrap_or_default();
+            let lines: Vec<serde_json::Value> = text
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .collect();
+            (lines.len() == count).then_some(lines)
+        })
+    };
+    let first = events(1).remove(0);
+    assert_eq!(first["hook_event_name"], "ApprovalRequested");
+    assert_eq!(first["run"], run.as_str());
+    assert!(first["expected_by"].is_string(), "{first}");
+    let short = workspace.submit(&["short"]);
+    ended(&workspace, &short);
+    let names: Vec<_> = events(3)
+        .iter()
+        .map(|one| one["hook_event_name"].clone())
+        .collect();
+    assert_eq!(names[1..], ["ApprovalRequested", "ApprovalExpired"]);
+    daemon.stop();
+}
+
+#[test]
+fn a_command_of_a_run_asks_the_engine_nothing_and_approves_nothing() {
+    let program = env!("CARGO_BIN_EXE_workerctl");
+    // Out of its group, its session and its environment, and after its parent has gone.
+    let asks = |id: &str, more: &str| {
+        format!(
+            "  - id: {id}\n    description: d\n    {more}interface: {{inputs: [{{name: other, type: string}}]}}\n    run: |\n      {program} -C \"$WORKERCTL_WORKSPACE\" --state-dir \"$HOME/../state\" status || echo \"plain $?\"\n      (setsid env -i HOME=\"$HOME\" PATH=\"$PATH\" sh -c '{program} -C \"$1\" --state-dir \"$HOME/../state\" approve \"$2\" -q; echo \"approve $?\"' sh \"$WORKERCTL_WORKSPACE\" {{other}} & wait) || true\n",
+        )
+    };
+    let skills = asks("plain", "") + &asks("meant", "workerctl: true\n    ");
+    let workspace = bed();
+    workspace.worker("asking", &skills);
+    workspace.commit_all("those that ask");
+    let daemon = Daemon::start(&workspace);
+    let waiting = asked(&workspace, &["say"]);
+    let run = format!("other={waiting}");
+    for (skill, told) in [("plain", "plain 6"), ("meant", "ready")] {
+        let done = workspace
+            .run(&["run", &format!("asking/{skill}"), "-i", &run])
+            .expect_code(0);
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert!(said.contains(told), "{said}");
+        assert!(said.contains("approve 6"), "{said}");
+        assert_eq!(
+            workspace.show(&waiting)["summary"]["phase"],
+            "awaiting_approval"
+        );
+    }
+    workspace.run(&["approve", &waiting]).expect_code(0);
+    daemon.stop();
+}
