@@ -11,6 +11,8 @@ mod workspace;
 
 #[path = "approval/answers.rs"]
 mod answers;
+#[path = "approval/corpus.rs"]
+mod corpus;
 #[path = "approval/killed.rs"]
 mod killed;
 #[path = "approval/parked.rs"]
