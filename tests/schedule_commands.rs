@@ -422,7 +422,7 @@ fn what_cannot_run_is_not_shown_as_if_it_did() {
   - id: asks
     description: asks for more than there is
     run: "true"
-    sandbox: required
+    sandbox: theirown
     schedule: {cron: "0 * * * *"}
   - id: runs
     description: runs

@@ -155,7 +155,7 @@ fn every_skill_works(installed: &Installed<'_>) {
     let service = skills::Service {
         workerctl: &|arguments| installed.workerctl(arguments),
         workspace: &installed.guest.path(WORKSPACE),
-        folder: STATE,
+        folder: &format!("{WORKSPACE}/workers"),
     };
     service.run_all();
     service.expect_documented_path();

@@ -261,6 +261,9 @@ pub(crate) const COMMIT: &[&str] = &["message"];
 /// The `approval` map of the configuration, a worker or a skill.
 pub(crate) const APPROVAL: &[&str] = &["before", "expires"];
 
+/// `sandbox` as a map.
+pub(crate) const SANDBOX: &[&str] = &["level", "write", "reads", "network", "unix_sockets"];
+
 /// `branch` as a map.
 pub(crate) const BRANCH: &[&str] = &["name", "create"];
 

@@ -29,6 +29,7 @@ mod report;
 mod restrict;
 pub mod roots;
 mod run;
+mod sandbox;
 mod schedule;
 pub mod schema;
 mod settings;

@@ -52,8 +52,6 @@ pub(crate) fn report_unknown(map: View<'_>, report: &mut Report) {
 pub struct Provides {
     /// Instructions have an executor.
     pub instructions: bool,
-    /// Commands can be kept in a sandbox.
-    pub sandbox: bool,
 }
 
 /// Rejects keys whose restriction cannot be understood.
@@ -91,38 +89,18 @@ fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
     }
 }
 
-/// Why a definition may not run that asks for a sandbox which this engine does not give.
-pub(crate) fn sandbox(
-    view: Option<View<'_>>,
-    provides: Provides,
-    report: &mut Report,
-) -> Option<Unavailable> {
-    let view = view.filter(|_| !provides.sandbox)?;
-    let text = view.scalar_text();
-    match text.as_deref() {
-        Some("none" | "off" | "false") => return None,
-        Some("optional") => {
-            report.warning(
-                "sandbox-absent",
-                view.place(),
-                "`sandbox: optional`: this version has no sandbox, so commands run without one"
-                    .to_owned(),
-                "write `sandbox: required` where they must not, or leave it out",
-            );
-            return None;
-        }
-        _ => {}
-    }
-    let shown = text.unwrap_or_else(|| view.kind().to_owned());
-    let reason = format!("`sandbox: {shown}` is asked for and not supported");
+/// Why a definition may not run whose `sandbox` means something to another program.
+pub(crate) fn sandbox(view: View<'_>, report: &mut Report) -> Unavailable {
+    let shown = view.scalar_text().unwrap_or_else(|| view.kind().to_owned());
+    let reason = format!("`sandbox: {shown}` is asked for and not known");
     report.note(
         "sandbox-unsupported",
         view.place(),
         reason.clone(),
-        "remove `sandbox`, or wait for a version that supports it",
+        "write `sandbox: auto`, `required` or `off`",
     );
-    Some(Unavailable {
+    Unavailable {
         code: "sandbox".to_owned(),
         reason,
-    })
+    }
 }

@@ -150,7 +150,8 @@ impl<'a, 'i> Builder<'a, 'i> {
         let placement = self.placement(mutating, &interface.outputs, report);
         let verification = self.verification(report);
         self.hold_instructions(&run, verification.approval_required);
-        let lands = mutating && placement.isolation != Some(Isolation::InPlace);
+        let in_place = placement.isolation == Some(Isolation::InPlace);
+        let lands = mutating && !in_place;
         let hooks = self.hooks(mutating, report);
         let idempotent = self.flag("idempotent", report);
         let retry = self.retry(mutating, idempotent, report);
@@ -175,6 +176,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             inputs: interface.inputs,
             outputs: interface.outputs,
             pre_checks: join(&self.worker.verification.before, verification.before),
+            sandbox: self.sandbox(in_place, report),
             approval: self.approval(verification.approval_required, lands, report),
             checks: join(&self.worker.verification.after, verification.after),
             mutating,
@@ -422,11 +424,6 @@ impl<'a, 'i> Builder<'a, 'i> {
                 reason: format!("`{path}` does not exist"),
             });
         }
-        self.unavailable.extend(restrict::sandbox(
-            self.layers.get("sandbox"),
-            self.worker.options.provides,
-            report,
-        ));
         if *run == RunText::Instructions
             && !self.worker.options.provides.instructions
             && !self.file_is_missing()

@@ -6,6 +6,7 @@ use super::keys::{COMMIT, EXECUTION, STATE_MACHINE, report_unknown};
 use super::open::Root;
 use super::report::Report;
 use super::restrict;
+use super::sandbox;
 use super::settings::{self, ATTEMPTS_MAX, BACKOFF_INITIAL_MS};
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
@@ -62,6 +63,7 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) env: settings::Env,
     pub(crate) placement: isolation::Placement,
     pub(crate) approval: approval::Asked,
+    pub(crate) sandbox: Option<sandbox::Asked>,
     pub(crate) config: &'a Config,
 }
 
@@ -107,9 +109,8 @@ pub(crate) fn read<'a>(
         scheduled,
         schedule_missing,
         model: in_execution("model").and_then(|view| view.text("model", report)),
-        unavailable: restrict::sandbox(own("sandbox"), around.options.provides, report)
-            .into_iter()
-            .collect(),
+        unavailable: Vec::new(),
+        sandbox: None,
         texts: Vec::new(),
         verification: written(root, "verification")
             .map(|view| checks::read(view, report))
@@ -136,6 +137,12 @@ pub(crate) fn read<'a>(
             .unwrap_or_default(),
         config: around.config,
     };
+    if let Some(view) = own("sandbox") {
+        part.sandbox = sandbox::read(view, report);
+        if part.sandbox.is_none() {
+            part.unavailable.push(restrict::sandbox(view, report));
+        }
+    }
     if identity.template {
         part.unavailable.push(Unavailable {
             code: "template".to_owned(),

@@ -12,10 +12,13 @@ use texts::{Rendered, definition_error, hooks};
 
 use super::names::{self, Builtins};
 use super::syntax::{self, Syntax};
+use super::walls::Grounds;
 use crate::inputs::{self, Bound, Given};
 use crate::model::definition::{RunText, Shell, Skill};
+use crate::model::sandbox::Sandbox;
 use crate::model::spec::{
-    DueTime, HookSpec, OutputKind, OutputSpec, Plan, Program, Retry, SPEC_VERSION, tree_placeholder,
+    DueTime, HookSpec, OutputKind, OutputSpec, Plan, Program, Retry, SPEC_VERSION,
+    outputs_placeholder, tree_placeholder,
 };
 use crate::model::{
     Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value, Zone,
@@ -182,7 +185,14 @@ impl Intake<'_> {
         };
         let mut values = names::values(self.bound, &skill.inputs, &builtins);
         let outputs = self.outputs(&values, &date)?;
-        names::add_outputs(&mut values, &outputs, &named_workspace);
+        // Within walls they are written elsewhere, and put in their place when all is well.
+        let is_staged = !skill.mutating && skill.sandbox.is_some();
+        let named_outputs = if is_staged {
+            outputs_placeholder(run)
+        } else {
+            named_workspace.clone()
+        };
+        names::add_outputs(&mut values, &outputs, &named_outputs);
         self.add_files(&mut values, run);
 
         let mut rendered = Rendered::default();
@@ -251,6 +261,7 @@ impl Intake<'_> {
             scheduled: around.due.map(|(due, _)| due.clone()),
             not_before: request.not_before,
             may_control: skill.may_control,
+            sandbox: self.sandbox()?,
             submitted_by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
         };
         syntax::refuse_broken(around.syntax, skill, &spec)?;
@@ -306,6 +317,24 @@ impl Intake<'_> {
         push.into_iter()
             .chain(hooks(&self.skill.post_commit))
             .collect()
+    }
+
+    /// The walls of its commands; what is never granted is refused here already.
+    fn sandbox(&self) -> Result<Option<Sandbox>, Diagnostic> {
+        let Some(sandbox) = &self.skill.sandbox else {
+            return Ok(None);
+        };
+        let grounds = Grounds {
+            workspace: self.around.workspace,
+            state_dir: self.around.state_dir,
+            trees: None,
+            environment: self.around.environment,
+        };
+        match grounds.wall(sandbox, Vec::new()) {
+            Ok(_) => Ok(Some(sandbox.clone())),
+            Err(why) => Err(Diagnostic::new(Kind::Definition, "sandbox_grant", why)
+                .hint(format!("its definition is {}", self.skill.place))),
+        }
     }
 
     fn input_paths(&self) -> Vec<String> {

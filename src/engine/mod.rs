@@ -36,6 +36,7 @@ mod syntax;
 mod trees;
 mod unusable;
 mod view;
+mod walls;
 mod wishes;
 mod work;
 

@@ -148,6 +148,7 @@ impl<'a> Places<'a> {
                 attempt: number(),
             },
             may_control: false,
+            wall: None,
         };
         let mut said = Said(String::new());
         let finished = process::run(&command, &process::StopHandle::new(), &mut said)?;

@@ -118,6 +118,7 @@ impl Syntax {
                 attempt: self.asked.fetch_add(1, Ordering::Relaxed),
             },
             may_control: false,
+            wall: None,
         };
         let stop = process::StopHandle::new();
         let mut said = Said::default();

@@ -116,6 +116,7 @@ pub(super) fn not_performed(action: &Action, code: &str, message: &str) -> Event
                 dropped_bytes: 0,
                 survivors_ended: 0,
                 stderr_tail: String::new(),
+                sandbox_level: None,
             },
         },
         Action::Record { attempt } => Event::RecordingFailed {

@@ -9,6 +9,7 @@ use super::ids::SkillRef;
 use super::isolation::{BranchChoice, Isolation, LocalEntry};
 use super::notice::Notify;
 use super::problem::Place;
+use super::sandbox::Sandbox;
 use super::spec::{Approving, OnCrash, OutputKind, Retry};
 
 /// When a worker is meant to run.
@@ -273,6 +274,9 @@ pub struct Skill {
     /// Where its runs work, where the definition says; else a mutating one works in a tree of its own.
     #[serde(default)]
     pub isolation: Option<Isolation>,
+    /// What its commands may touch, where walls are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
     /// How a person is asked, where one has to approve its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approving>,

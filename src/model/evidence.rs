@@ -65,6 +65,9 @@ pub struct Execution {
     /// The last lines of standard error, masked, for messages and the next attempt.
     #[serde(default)]
     pub stderr_tail: String,
+    /// The level of the walls that it had, where any were asked for: 0 none, 1 those of the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_level: Option<u32>,
 }
 
 /// What became of one declared output.

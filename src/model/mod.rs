@@ -11,6 +11,7 @@ pub mod mcp_settings;
 pub mod notice;
 pub mod outcome;
 pub mod problem;
+pub mod sandbox;
 pub mod schedule;
 pub mod size;
 pub mod skill_roots;

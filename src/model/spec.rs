@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::ids::{RunId, SkillRef, ThreadId};
+use super::sandbox::Sandbox;
 use super::time::Timestamp;
 use super::value::Value;
 
@@ -364,6 +365,11 @@ pub fn tree_placeholder(run: RunId) -> String {
     format!("/workerctl-tree-{run}")
 }
 
+/// What stands in a specification for the place of a run's outputs, where they are written within walls.
+pub fn outputs_placeholder(run: RunId) -> String {
+    format!("/workerctl-outputs-{run}")
+}
+
 /// Everything that a run needs, frozen when it was accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
@@ -440,9 +446,20 @@ pub struct RunSpec {
     /// Not to be started before this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// What its commands may touch; absent: whatever their user may.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<Sandbox>,
     /// Whether its commands may ask the engine for something; no version before told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_control: bool,
     /// Who asked, for people: `cli uid 1000`.
     pub submitted_by: String,
+}
+
+impl RunSpec {
+    /// Whether its outputs are written within walls, apart from the checkout, and published at its good end.
+    pub fn stages_outputs(&self) -> bool {
+        let has_paths = self.outputs.iter().any(|output| output.path.is_some());
+        !self.plan.mutating && self.sandbox.is_some() && has_paths
+    }
 }

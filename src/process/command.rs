@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::live::LiveRecord;
 use super::stop::StopKind;
+use super::wall::Wall;
 
 /// The variable that tells every process of a run which run it belongs to.
 pub const RUN_VARIABLE: &str = "WORKERCTL_RUN";
@@ -42,6 +43,8 @@ pub struct Command {
     pub owner: Owner,
     /// Whether its processes may ask the engine in this process for something.
     pub may_control: bool,
+    /// What it may touch; absent: whatever its user may.
+    pub wall: Option<Wall>,
 }
 
 /// The environment and the bytes of standard input may hold secrets, so they are counted only.

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::command::ARGUMENT_BYTES_MAX;
 use super::stop::StopKind;
+use super::wall::WallError;
 
 /// Why a command was not run to its end. Whenever this is returned, no process of it is left
 /// running, except after `Io` with the step `end the command`.
@@ -69,6 +70,13 @@ pub enum SpawnError {
     StoppedBeforeStart {
         /// The kind that was asked for.
         kind: StopKind,
+    },
+    /// It cannot be kept within its wall, so it was not started.
+    #[error("the command cannot be kept within walls")]
+    Wall {
+        /// Why.
+        #[from]
+        source: WallError,
     },
     /// Anything else that the kernel refused.
     #[error("cannot {step}")]

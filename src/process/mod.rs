@@ -23,6 +23,7 @@ mod spawn;
 mod stop;
 mod tag;
 mod user;
+mod wall;
 
 pub use command::{
     ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, Ended, ExitStatus, Finished, Limits, OutputSink,
@@ -39,6 +40,7 @@ pub use registry::become_subreaper;
 pub use run::run;
 pub use stop::{StopHandle, StopKind};
 pub use user::{name_of_user, own_name};
+pub use wall::{Network, Wall, WallError, landlock_abi, walls_stand};
 
 #[cfg(test)]
 mod tests;

@@ -134,6 +134,11 @@ impl Registration {
             .store(pid.as_raw_nonzero().get().cast_unsigned(), Ordering::SeqCst);
     }
 
+    /// The mark of its processes.
+    pub(super) fn tag(&self) -> u64 {
+        self.live.tag
+    }
+
     pub(super) fn first_process_exited(&self) {
         self.live.running.store(false, Ordering::SeqCst);
     }

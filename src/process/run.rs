@@ -77,7 +77,7 @@ pub fn run(
                 .wait(buffer, sink)
                 .map_err(|source| SpawnError::of_step("watch the command", source))?;
         }
-        Ok(())
+        Ok::<(), SpawnError>(())
     })?;
     watch.stdout.close(sink);
     watch.stderr.close(sink);

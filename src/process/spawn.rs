@@ -54,11 +54,11 @@ struct Image {
 pub(super) fn start(command: &Command) -> Result<(Child, Pipes), SpawnError> {
     let image = Image::of(command)?;
     let Some(path) = command.stdout_file.as_deref() else {
-        return start_image(command, image);
+        return start_within(command, image);
     };
     let file = create_new(path, 0o644)
         .map_err(|source| SpawnError::of_step("create the file for standard output", source))?;
-    match start_image(command, image) {
+    match start_within(command, image) {
         Ok((child, pipes)) => Ok((
             child,
             Pipes {
@@ -73,6 +73,33 @@ pub(super) fn start(command: &Command) -> Result<(Child, Pipes), SpawnError> {
             Err(error)
         }
     }
+}
+
+/// Starts the command within its wall, if it has one, and marks it.
+fn start_within(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnError> {
+    let (mut child, pipes) = match &command.wall {
+        None => start_image(command, image)?,
+        Some(wall) => {
+            let ready = wall.build()?;
+            let start = move || {
+                ready.apply()?;
+                start_image(command, image)
+            };
+            std::thread::scope(|scope| {
+                let thread = std::thread::Builder::new().name("wall".to_owned());
+                let started = thread
+                    .spawn_scoped(scope, start)
+                    .map_err(|source| SpawnError::of_step("start a thread", source))?;
+                let gone = || io::Error::other("the thread that started it is gone");
+                let joined = started.join();
+                joined.unwrap_or_else(|_| Err(SpawnError::of_step("start the command", gone())))
+            })?
+        }
+    };
+    if child.registration.attach_tag() {
+        child.tag = Some(child.registration.tag());
+    }
+    Ok((child, pipes))
 }
 
 fn start_image(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnError> {
@@ -117,13 +144,12 @@ fn start_image(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnE
     drop(expression);
     let (pid, pidfd) = watch(&handle)?;
     registration.started(pid);
-    let tagged = registration.attach_tag();
     let child = Child {
         handle,
         pid,
         pidfd,
         registration,
-        tag: tagged.then_some(tag),
+        tag: None,
         _script: image.script,
     };
     Ok((

@@ -88,6 +88,7 @@ pub(crate) fn spec() -> RunSpec {
         scheduled: None,
         not_before: None,
         may_control: false,
+        sandbox: None,
         submitted_by: "cli uid 1000".into(),
     }
 }
@@ -132,6 +133,7 @@ pub(crate) fn executed(attempt: u32, code: i32) -> Event {
             dropped_bytes: 0,
             survivors_ended: 0,
             stderr_tail: "boom\n".into(),
+            sandbox_level: None,
         },
     }
 }

@@ -332,6 +332,7 @@ fn execution(ended: Ended) -> Execution {
         dropped_bytes: 0,
         survivors_ended: 0,
         stderr_tail: "the last line\n".into(),
+        sandbox_level: None,
     }
 }
 

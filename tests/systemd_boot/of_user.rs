@@ -48,7 +48,7 @@ pub(crate) fn every_skill_works_for_a_user(guest: &Guest<'_>) {
     let service = Service {
         workerctl: &workerctl,
         workspace: &guest.path(WORKSPACE),
-        folder: HOME,
+        folder: "/etc/systemd/system",
     };
     let status = workerctl(&["status", "--json"]).expect_code(0).value();
     assert_eq!(status["host"], "daemon", "{status}");

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use workerctl::process::walls_stand;
+
 use crate::workspace::{Done, Workspace};
 
 /// A skill for each type of output, and for each way to write one.
@@ -29,6 +31,19 @@ pub(crate) fn furnish(workspace: &Workspace) {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("workers");
     copy(&examples, &workspace.root.join("workers"));
     workspace.worker("outputs", OUTPUTS);
+    // All of them within walls.
+    for entry in fs::read_dir(workspace.root.join("workers"))
+        .unwrap()
+        .flatten()
+    {
+        let path = entry.path().join("worker.yaml");
+        let Ok(text) = fs::read_to_string(&path) else {
+            continue;
+        };
+        if entry.file_name() != "w" {
+            fs::write(&path, text + "\nsandbox: auto\n").unwrap();
+        }
+    }
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -75,6 +90,8 @@ impl Service<'_> {
             }
             let done = (self.workerctl)(&command);
             assert_eq!(done.code, 0, "{skill}: {done:?}");
+            let level = &done.value()["attempts"][0]["execution"]["sandbox_level"];
+            assert_eq!(*level, u32::from(walls_stand()), "{skill}: {done:?}");
             let outputs = &done.value()["summary"]["results"]["outputs"];
             let whole = outputs.as_array().into_iter().flatten();
             for output in whole.filter(|output| output["path"].is_string()) {

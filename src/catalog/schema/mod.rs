@@ -5,6 +5,7 @@
 
 mod config;
 mod isolation;
+mod sandbox;
 mod schedule;
 mod shared;
 mod skill;
@@ -12,6 +13,7 @@ mod worker;
 
 pub use config::ConfigFile;
 pub use isolation::{Branch, Local, Trees};
+pub use sandbox::{SandboxLevel, SandboxMap};
 pub use schedule::{Blackout, CatchUpMap, Follows, OnCommit, ScheduleMap, ShiftOfClock, Watch};
 pub use shared::{Backoff, Check, Commit, Hook, Hooks, Retry, VerificationMap};
 pub use skill::{Input, Interface, Output, RunScript, SkillFile, SkillKeys};

@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::isolation::{branch, filtered, isolation, local, push};
+use super::sandbox::sandbox;
 use super::schedule::schedules;
 use super::shared::{
     Approval, Commit, Env, Hooks, Retry, anything, duration, env, text, texts, verification,
@@ -84,8 +85,8 @@ pub struct SkillKeys {
     /// Alias of a model.
     #[schemars(schema_with = "anything")]
     pub model: Option<String>,
-    /// `none` or `required`; where it is required and not supported the skill is unavailable.
-    #[schemars(schema_with = "anything")]
+    /// What its commands may touch, enforced by the kernel: `auto`, `required`, `off`, or a map.
+    #[schemars(schema_with = "sandbox")]
     pub sandbox: Option<String>,
     /// Where its runs work: `worktree`, a tree of their own, the default where it is mutating; or `in_place`, the
     /// checkout, where its declared outputs and what `writes` names are their own.

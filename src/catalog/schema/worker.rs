@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::isolation::{branch, isolation, local, push};
+use super::sandbox::sandbox;
 use super::schedule::schedules;
 use super::shared::{
     Approval, Commit, Env, Hooks, Notify, Retry, anything, duration, env, text, texts, verification,
@@ -89,8 +90,8 @@ pub struct WorkerFile {
     /// An agent that executes instructions.
     #[schemars(schema_with = "anything")]
     pub agent: Option<String>,
-    /// `none` or `required`; where it is required and not supported its skills are unavailable.
-    #[schemars(schema_with = "anything")]
+    /// What its commands may touch, enforced by the kernel: `auto`, `required`, `off`, or a map.
+    #[schemars(schema_with = "sandbox")]
     pub sandbox: Option<String>,
     /// Where its skills work that do not say it: `worktree`, a tree of their own, or `in_place`, the checkout.
     #[schemars(schema_with = "isolation")]
@@ -222,8 +223,8 @@ pub struct Execution {
     /// Alias of a model.
     #[schemars(schema_with = "text")]
     pub model: Option<String>,
-    /// `none` or `required`.
-    #[schemars(schema_with = "anything")]
+    /// What its commands may touch, enforced by the kernel: `auto`, `required`, `off`, or a map.
+    #[schemars(schema_with = "sandbox")]
     pub sandbox: Option<String>,
     /// The same as `isolation` of the worker, which wins.
     #[schemars(schema_with = "isolation")]

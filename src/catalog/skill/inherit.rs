@@ -6,10 +6,13 @@ use crate::catalog::checks::{self, Verification};
 use crate::catalog::input_schema;
 use crate::catalog::interface::{self, Interface};
 use crate::catalog::report::Report;
+use crate::catalog::restrict;
+use crate::catalog::sandbox;
 use crate::catalog::settings::{self, Hooks};
 use crate::catalog::texts::TextKind;
 use crate::catalog::worker::{Setting, commit_message};
 use crate::model::definition::{RunText, Shell, Unavailable};
+use crate::model::sandbox::Sandbox;
 use crate::model::spec::{Approving, OnCrash, Retry};
 
 impl<'a> Builder<'a, '_> {
@@ -37,6 +40,40 @@ impl<'a> Builder<'a, '_> {
         }
         self.texts.append(&mut found.texts);
         found
+    }
+
+    /// The walls of its commands. In the checkout itself what a run may write lies beside what it never may.
+    pub(super) fn sandbox(&mut self, in_place: bool, report: &mut Report) -> Option<Sandbox> {
+        let outer = self.worker.sandbox.as_ref();
+        let asked = match self.layers.get("sandbox") {
+            None => outer.cloned(),
+            Some(view) => {
+                let own = sandbox::read(view, report);
+                if own.is_none() {
+                    self.unavailable.push(restrict::sandbox(view, report));
+                }
+                own.map(|own| own.within(outer, report))
+            }
+        }?;
+        let place = asked.place();
+        let walls = asked.walls()?;
+        if !in_place {
+            return Some(walls);
+        }
+        let reason = "`isolation: in_place` and `sandbox` do not go together";
+        if walls.required {
+            self.unavailable.push(Unavailable {
+                code: "sandbox".to_owned(),
+                reason: reason.to_owned(),
+            });
+        }
+        report.warning(
+            "sandbox-in-place",
+            place,
+            format!("{reason}: its commands have no walls"),
+            "let it work in a tree of its own, `isolation: worktree`",
+        );
+        None
     }
 
     /// Whoever is given instructions does what they say: nobody could be asked before.

@@ -14,6 +14,7 @@ mod reloading;
 mod roots;
 mod roots_hostile;
 mod roots_trust;
+mod sandbox;
 mod schedule_catalog;
 mod schedule_problems;
 mod schedules;

@@ -104,7 +104,7 @@ fn terminate_other_is_read_as_cancel_other() {
 
 #[test]
 fn an_unavailable_skill_keeps_its_schedule_with_a_warning() {
-    let yaml = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, sandbox: required, schedule: \"@daily\"}\n  - {id: gone, file: skills/gone.md, schedule: {every: 5m, inputs: {x: 1}}}\n  - {id: b, description: d, run: date, schedule: {after: a}}\n";
+    let yaml = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, sandbox: theirown, schedule: \"@daily\"}\n  - {id: gone, file: skills/gone.md, schedule: {every: 5m, inputs: {x: 1}}}\n  - {id: b, description: d, run: date, schedule: {after: a}}\n";
     let catalog = Workspace::of_worker(yaml).load();
     for expected in [
         ("schedule-unavailable", WARNING, 3, 59, "sandbox"),

@@ -179,7 +179,7 @@ fn worker_checks_come_first_and_prose_is_for_people() {
 
 #[test]
 fn what_asks_for_more_protection_is_unavailable() {
-    let yaml = "worker: {id: w}\nverification: {approval_required: true}\nexecution: {sandbox: required}\nskills:\n  - {id: a, description: d, run: date}\n  - {id: b, description: d}\n";
+    let yaml = "worker: {id: w}\nverification: {approval_required: true}\nexecution: {sandbox: their-own}\nskills:\n  - {id: a, description: d, run: date}\n  - {id: b, description: d}\n";
     let workspace = Workspace::of_worker(yaml);
     let reasons = |provides| {
         let options = Options {
@@ -200,32 +200,9 @@ fn what_asks_for_more_protection_is_unavailable() {
     let (first, second) = reasons(Provides::default());
     assert_eq!(first, ["sandbox"]);
     assert_eq!(second, ["sandbox", "no-executor", "approval-required"]);
-    let everything = Provides {
-        instructions: true,
-        sandbox: true,
-    };
-    assert_eq!(reasons(everything), (vec![], vec![]));
-}
-
-#[test]
-fn an_optional_sandbox_is_no_obstacle_and_its_absence_is_told() {
-    let yaml =
-        "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, sandbox: optional}\n";
-    let catalog = check_worker(
-        yaml,
-        ("sandbox-absent", WARNING, 3, 49, "sandbox: required"),
-    );
-    assert!(catalog.workers[0].skills[0].unavailable.is_empty());
-    let provides = Provides {
-        sandbox: true,
-        ..Provides::default()
-    };
-    let options = Options {
-        provides,
-        ..Options::default()
-    };
-    let catalog = load(Workspace::of_worker(yaml).path(), options);
-    assert!(catalog.problems.is_empty(), "{:?}", catalog.problems);
+    let everything = Provides { instructions: true };
+    let sandbox = vec!["sandbox".to_owned()];
+    assert_eq!(reasons(everything), (sandbox.clone(), sandbox));
 }
 
 #[test]

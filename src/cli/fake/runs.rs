@@ -82,6 +82,7 @@ pub(crate) fn detail() -> RunDetail {
                 dropped_bytes: 0,
                 survivors_ended: 0,
                 stderr_tail: String::new(),
+                sandbox_level: None,
             }),
             checks: vec![check("the report is not empty", Verdict::Passed)],
             failure: None,

@@ -480,6 +480,10 @@ fn attempt_line(attempt: &AttemptView, zone: Zone) -> Line {
             format!("  {} not kept", times::bytes(execution.dropped_bytes)),
         );
     }
+    if let Some(level) = execution.sandbox_level {
+        let style = if level == 0 { CARE } else { DIM };
+        line = line.styled(style, format!("  sandbox level {level}"));
+    }
     if execution.survivors_ended > 0 {
         line = line.styled(
             CARE,

@@ -39,6 +39,8 @@ pub(super) struct Invocation<'a> {
     pub noted: bool,
     /// Variables beyond those of the specification.
     pub more: Vec<(String, String)>,
+    /// Whether it is the engine's own, which has no walls.
+    pub ours: bool,
 }
 
 /// What became of one command.
@@ -51,6 +53,8 @@ pub(super) struct Ran {
     pub tail: String,
     /// The last of standard error, masked.
     pub stderr_tail: String,
+    /// The level of its walls, where any are asked for.
+    pub level: Option<u32>,
 }
 
 impl Ran {
@@ -86,35 +90,32 @@ impl Performer {
         if work.spec.tree.is_some() && cwd.symlink_metadata().is_err() {
             let _ = std::fs::create_dir_all(&cwd);
         }
+        let program = program_of(&invocation, &place);
         let env = self.environment(work, &log, (&scratch, &place), invocation.more);
+        let wall = match self.wall(work, &scratch, &place) {
+            Ok(wall) => wall.filter(|_| !invocation.ours),
+            Err(why) => return not_started("sandbox", &why),
+        };
+        let level = work
+            .spec
+            .sandbox
+            .as_ref()
+            .map(|_| u32::from(wall.is_some()));
         let note = invocation.noted.then(|| self.notes.take());
         let command = process::Command {
-            program: match invocation.program {
-                Program::Shell { shell, text } => process::Program::Shell {
-                    shell: PathBuf::from(shell),
-                    text: text.clone(),
-                },
-                Program::Argv { argv, attempt_at } => process::Program::Argv(
-                    place.fill_all(&arguments_in(argv, attempt_at, invocation.attempt)),
-                ),
-            },
+            program,
             cwd,
             env,
             stdin: invocation.stdin,
             stdout_file: invocation.stdout_file,
             scratch: Some(scratch),
-            limits: process::Limits {
-                timeout: invocation.timeout_ms.map(Duration::from_millis),
-                grace: Duration::from_millis(self.parts.grace_ms),
-                output_bytes_max: self.parts.output_bytes_max,
-                line_overhead_bytes: RECORD_OVERHEAD_BYTES,
-                ..process::Limits::default()
-            },
+            limits: self.limits(invocation.timeout_ms),
             owner: Owner {
                 run: work.spec.run.to_string(),
                 attempt: invocation.attempt,
             },
             may_control: work.spec.may_control,
+            wall,
         };
         let mut sink = Sink {
             log: &log,
@@ -134,8 +135,19 @@ impl Performer {
                 finished: Some(finished),
                 tail,
                 stderr_tail,
+                level,
             },
             Err(error) => refused(&error),
+        }
+    }
+
+    fn limits(&self, timeout_ms: Option<u64>) -> process::Limits {
+        process::Limits {
+            timeout: timeout_ms.map(Duration::from_millis),
+            grace: Duration::from_millis(self.parts.grace_ms),
+            output_bytes_max: self.parts.output_bytes_max,
+            line_overhead_bytes: RECORD_OVERHEAD_BYTES,
+            ..process::Limits::default()
         }
     }
 
@@ -158,6 +170,18 @@ impl Performer {
     }
 }
 
+fn program_of(invocation: &Invocation<'_>, place: &Place) -> process::Program {
+    match invocation.program {
+        Program::Shell { shell, text } => process::Program::Shell {
+            shell: PathBuf::from(shell),
+            text: text.clone(),
+        },
+        Program::Argv { argv, attempt_at } => process::Program::Argv(
+            place.fill_all(&arguments_in(argv, attempt_at, invocation.attempt)),
+        ),
+    }
+}
+
 pub(super) fn ended(finished: &process::Finished) -> Ended {
     match (finished.ended, finished.status) {
         (process::Ended::TimedOut, _) => Ended::TimedOut,
@@ -176,6 +200,7 @@ fn refused(error: &SpawnError) -> Ran {
             finished: None,
             tail: String::new(),
             stderr_tail: String::new(),
+            level: None,
         };
     }
     let code = match error {
@@ -186,6 +211,7 @@ fn refused(error: &SpawnError) -> Ran {
         SpawnError::ResourceExhausted { .. } => "resource_exhausted",
         SpawnError::Malformed { .. } => "malformed",
         SpawnError::StoppedBeforeStart { .. } => "stopped",
+        SpawnError::Wall { .. } => "sandbox",
         SpawnError::Io { .. } => "io",
     };
     not_started(code, &crate::model::diagnostic::chain(error))
@@ -201,6 +227,7 @@ pub(super) fn not_started(code: &str, message: &str) -> Ran {
         finished: None,
         tail: String::new(),
         stderr_tail: String::new(),
+        level: None,
     }
 }
 

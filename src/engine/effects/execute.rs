@@ -37,6 +37,7 @@ impl Performer {
                         stdout_file,
                         noted: true,
                         more,
+                        ours: false,
                     },
                 );
                 execution(self.synced(work, ran))
@@ -85,7 +86,7 @@ impl Performer {
         if work.spec.outputs.iter().all(|output| output.path.is_none()) {
             return Ok(None);
         }
-        let workspace = self.workspace_of(work).map_err(|failure| failure.message)?;
+        let workspace = self.outputs_root(work).map_err(|failure| failure.message)?;
         let beneath = self.beneath(work).map_err(|failure| failure.message)?;
         for path in work
             .spec
@@ -138,5 +139,6 @@ fn execution(ran: Ran) -> Execution {
         dropped_bytes: finished.map_or(0, |finished| finished.dropped_bytes),
         survivors_ended: finished.map_or(0, |finished| finished.survivors_ended),
         stderr_tail: ran.stderr_tail,
+        sandbox_level: ran.level,
     }
 }

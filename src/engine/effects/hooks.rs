@@ -32,6 +32,12 @@ const OF_A_PUSH: [&str; 9] = [
 /// Exit code by which a hook blocks the run.
 const BLOCKS: i32 = 2;
 
+/// Whether a hook is the push that a definition asks for by name: it needs keys that no skill is given.
+fn is_push(work: &Work, hook: &HookSpec) -> bool {
+    let first = work.spec.post_commit.first();
+    pushes(work).is_some() && first.is_some_and(|first| std::ptr::eq(first, hook))
+}
+
 impl Performer {
     pub(super) fn run_hook(&self, work: &Work, index: u32) -> Event {
         let verdict = match work.spec.hooks.get(index as usize) {
@@ -121,6 +127,7 @@ impl Performer {
                 stdout_file: None,
                 noted: true,
                 more,
+                ours: is_push(work, hook),
             },
         );
         let said = ran.stderr_tail.trim().to_owned();

@@ -32,6 +32,7 @@ mod record;
 mod restore;
 mod save;
 mod scratch;
+mod staged;
 mod sweep;
 mod tree;
 mod turn;

@@ -113,6 +113,7 @@ impl Performer {
             },
             owner,
             may_control: true,
+            wall: None,
         }
     }
 }

@@ -9,13 +9,15 @@ use super::Performer;
 use crate::machine::Action;
 use crate::model::RunSpec;
 use crate::model::outcome::Failure;
-use crate::model::spec::tree_placeholder;
+use crate::model::spec::{outputs_placeholder, tree_placeholder};
 
 /// The root that stands for the repository's work tree in one action of a run.
 pub(super) struct Place {
     placeholder: String,
     /// The work tree as people see it, and what takes its place; none for runs without a tree.
     mapped: Option<(PathBuf, PathBuf)>,
+    /// What stands for the place of outputs, and that place.
+    outputs: Option<(String, PathBuf)>,
 }
 
 impl Place {
@@ -33,11 +35,23 @@ impl Place {
         Place {
             placeholder: tree_placeholder(spec.run),
             mapped,
+            outputs: None,
         }
+    }
+
+    /// The tree of its own that it works in.
+    pub(super) fn tree(&self) -> Option<&Path> {
+        let (workdir, root) = self.mapped.as_ref()?;
+        (workdir != root).then_some(root.as_path())
     }
 
     /// A text with the real path in it.
     pub(super) fn fill<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if let Some((placeholder, place)) = &self.outputs
+            && text.contains(placeholder)
+        {
+            return Cow::Owned(text.replace(placeholder, &place.to_string_lossy()));
+        }
         match &self.mapped {
             Some((_, root)) if text.contains(&self.placeholder) => {
                 Cow::Owned(text.replace(&self.placeholder, &root.to_string_lossy()))
@@ -76,7 +90,12 @@ impl Performer {
             .as_ref()
             .is_some_and(|spec| spec.in_place.is_none());
         if !has_tree || in_checkout {
-            return Ok(Place::checkout(&work.spec));
+            let run = work.spec.run;
+            let staged = work.spec.stages_outputs();
+            return Ok(Place {
+                outputs: staged.then(|| (outputs_placeholder(run), self.staged_place(run))),
+                ..Place::checkout(&work.spec)
+            });
         }
         let tree = self.tree(work)?;
         let root = super::lock(&tree).path().to_owned();
@@ -89,7 +108,7 @@ impl Performer {
     }
 
     pub(super) fn beneath(&self, work: &Work) -> Result<Beneath, Failure> {
-        let workspace = self.workspace_of(work)?;
+        let workspace = self.outputs_root(work)?;
         let refused = |error: OutputError| {
             super::failure(crate::model::outcome::Step::Verify, "output_path", &error)
         };

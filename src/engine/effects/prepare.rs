@@ -28,6 +28,7 @@ impl Performer {
         } else {
             None
         };
+        self.stage_outputs(work)?;
         let beneath = self.beneath(work)?;
         let mut outputs = Vec::new();
         for output in &work.spec.outputs {

@@ -17,8 +17,13 @@ impl Performer {
     /// look at it, or may fail; else `close` writes it, once and with the run's end.
     pub(super) fn save(&self, work: &Work, last: bool) -> Event {
         // One that was cancelled, or lost its engine too often, ends without anybody having looked at its output.
-        if let (Some(path), Ok(beneath)) = (stdout_path(&work.spec), self.beneath(work)) {
+        if let Some(path) = stdout_path(&work.spec).filter(|_| !self.is_parked(work))
+            && let Ok(beneath) = self.beneath(work)
+        {
             let _ = beneath.discard(&temporary_beside(path, work.spec.run));
+        }
+        if let Err(failure) = self.publish_staged(work) {
+            return Event::SaveFailed { failure };
         }
         let log = self.logs.of(&work.spec);
         if !log.is_open() {
@@ -75,6 +80,9 @@ impl Performer {
         self.give_back_tree(run);
         secrets::forget(&self.parts.state_dir, run);
         self.scratch.give_back(run);
+        if work.spec.stages_outputs() {
+            self.forget_staged(run);
+        }
         if work.run.plan.asks_before(Gate::Landing) {
             self.forget_held(run);
         }

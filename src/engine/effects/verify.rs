@@ -89,6 +89,7 @@ impl Performer {
                             stdout_file: None,
                             noted: true,
                             more: Vec::new(),
+                            ours: false,
                         },
                     );
                     let passed = ran.ended.is_success();

@@ -114,6 +114,7 @@ fn execution(ended: Ended) -> Execution {
         dropped_bytes: 0,
         survivors_ended: 0,
         stderr_tail: String::new(),
+        sandbox_level: None,
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn ended(attempt: u32, ended: Ended) -> Event {
         dropped_bytes: 0,
         survivors_ended: 0,
         stderr_tail: String::new(),
+        sandbox_level: None,
     };
     Event::ExecutionFinished { attempt, execution }
 }

@@ -6,6 +6,7 @@ mod orphans;
 mod outcomes;
 mod resources;
 mod streams;
+mod walls;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -107,6 +108,7 @@ fn argv(words: &[&str]) -> Command {
             attempt: 1,
         },
         may_control: false,
+        wall: None,
     }
 }
 

@@ -94,6 +94,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         scheduled: None,
         not_before: None,
         may_control: false,
+        sandbox: None,
         submitted_by: "cli uid 1000".to_owned(),
     }
 }

@@ -124,6 +124,7 @@ impl Effects for FakeEffects {
 }
 
 pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
+    let ended = [Ended::Exited { code }, Ended::Stopped][usize::from(stopped)].clone();
     match action {
         Action::Validate => Event::Validated { checks: Vec::new() },
         Action::Prepare => Event::Prepared {
@@ -132,17 +133,14 @@ pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
         Action::Execute { attempt } => Event::ExecutionFinished {
             attempt: *attempt,
             execution: Execution {
-                ended: if stopped {
-                    Ended::Stopped
-                } else {
-                    Ended::Exited { code }
-                },
+                ended,
                 duration_ms: 1,
                 stdout_bytes: 0,
                 stderr_bytes: 0,
                 dropped_bytes: 0,
                 survivors_ended: 0,
                 stderr_tail: String::new(),
+                sandbox_level: None,
             },
         },
         Action::Record { attempt } => Event::ResultRecorded {
@@ -260,6 +258,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         scheduled: None,
         not_before: None,
         may_control: false,
+        sandbox: None,
         submitted_by: "test".into(),
     })
 }

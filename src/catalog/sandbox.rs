@@ -1,0 +1,199 @@
+//! `sandbox`: whether the kernel keeps commands within walls, and what is let through.
+
+use super::keys::{SANDBOX, report_unknown};
+use super::report::Report;
+use super::tree::Data;
+use super::view::View;
+use crate::model::Place;
+use crate::model::sandbox::{NetworkChoice, Sandbox};
+
+/// Paths that one key may name.
+const PATHS_MAX: usize = 200;
+
+/// Ports that may be named.
+const PORTS_MAX: usize = 100;
+
+/// How firmly walls are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Off,
+    Auto,
+    Required,
+}
+
+/// What one level of a definition says.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    level: Level,
+    place: Place,
+    sandbox: Sandbox,
+}
+
+impl Asked {
+    /// What holds where an outer level speaks too: walls are never lower than either asks for.
+    pub(crate) fn within(mut self, outer: Option<&Asked>, report: &mut Report) -> Asked {
+        let Some(outer) = outer else {
+            return self;
+        };
+        if self.level == Level::Off && outer.level == Level::Required {
+            report.error(
+                "sandbox-contradiction",
+                self.place.clone(),
+                "`sandbox: off`, and its worker says `required`".to_owned(),
+                "remove one of the two",
+            );
+        }
+        self.level = self.level.max(outer.level);
+        let (own, around) = (&mut self.sandbox, &outer.sandbox);
+        own.write.extend(around.write.iter().cloned());
+        if own.reads.is_none() {
+            own.reads.clone_from(&around.reads);
+        }
+        own.network = std::mem::take(&mut own.network).and(around.network.clone());
+        own.unix_sockets |= around.unix_sockets;
+        self
+    }
+
+    /// Where it stands.
+    pub(crate) fn place(&self) -> Place {
+        self.place.clone()
+    }
+
+    /// The walls, where there are any.
+    pub(crate) fn walls(self) -> Option<Sandbox> {
+        let required = self.level == Level::Required;
+        (self.level != Level::Off).then_some(Sandbox {
+            required,
+            ..self.sandbox
+        })
+    }
+}
+
+/// Reads `sandbox`; `None`: it is a word that means something else to somebody else.
+pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<Asked> {
+    let mut sandbox = Sandbox::default();
+    let level = if let Data::Map(_) = view.data() {
+        report_unknown(view, SANDBOX, report);
+        let value = |key| view.get(key).filter(|value| !value.is_null());
+        if let Some(found) = value("write") {
+            sandbox.write = paths(found, "write", report);
+        }
+        sandbox.reads = value("reads").map(|found| paths(found, "reads", report));
+        if let Some(found) = value("network") {
+            sandbox.network = network(found, report);
+        }
+        if let Some(found) = value("unix_sockets") {
+            sandbox.unix_sockets = found.flag("unix_sockets", report).unwrap_or(false);
+        }
+        match value("level") {
+            None => Level::Auto,
+            Some(found) => {
+                let text = found.scalar_text().unwrap_or_default();
+                level(&text).unwrap_or_else(|| {
+                    report.error(
+                        "unknown-value",
+                        found.place(),
+                        format!("`level: {}` is not known", text.escape_debug()),
+                        "write `auto`, `required` or `off`",
+                    );
+                    Level::Required
+                })
+            }
+        }
+    } else {
+        level(&view.scalar_text()?)?
+    };
+    Some(Asked {
+        level,
+        place: view.place(),
+        sandbox,
+    })
+}
+
+fn level(text: &str) -> Option<Level> {
+    match text {
+        "auto" | "optional" => Some(Level::Auto),
+        "required" | "true" => Some(Level::Required),
+        "off" | "none" | "false" => Some(Level::Off),
+        _ => None,
+    }
+}
+
+/// Reads a list of paths; those that are never granted are refused.
+fn paths(view: View<'_>, key: &str, report: &mut Report) -> Vec<String> {
+    let listed: Vec<View<'_>> = match view.data() {
+        Data::List(items) if items.len() > PATHS_MAX => {
+            let message = format!("`{key}` has more than {PATHS_MAX} entries");
+            report.error("too-many", view.place(), message, "name a directory");
+            return Vec::new();
+        }
+        Data::List(_) => view.items().collect(),
+        _ => vec![view],
+    };
+    let texts = listed.into_iter().filter_map(|item| {
+        let text = item.filled_text(key, report)?;
+        refuse(&item, key, &text, report)?;
+        Some(text)
+    });
+    texts.collect()
+}
+
+fn refuse(view: &View<'_>, key: &str, text: &str, report: &mut Report) -> Option<()> {
+    let mut parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
+    let is_relative = !text.starts_with(['/', '~']);
+    let wrong = if text.contains(['*', '?', '{', '}']) || text.split('/').any(|part| part == "..") {
+        Some("is no path: no pattern, no placeholder and no `..`")
+    } else if text.starts_with('~') && !(text == "~" || text.starts_with("~/")) {
+        Some("is another user's home, which is not looked up")
+    } else if key == "write" && text.split('/').any(|part| part == ".git") {
+        Some("lies in a repository's own files, which are never granted")
+    } else if key == "write"
+        && is_relative
+        && matches!(
+            parts.next(),
+            None | Some("workers" | ".workerctl" | "workerctl.yaml")
+        )
+    {
+        Some("covers definitions or what is the engine's, which are never granted")
+    } else {
+        None
+    };
+    let Some(why) = wrong else {
+        return Some(());
+    };
+    report.error(
+        "sandbox-grant",
+        view.place(),
+        format!("`{key}: {}` {why}", text.escape_debug()),
+        "name a directory of its own, such as `/srv/backup` or `~/.cache/tool`",
+    );
+    None
+}
+
+fn network(view: View<'_>, report: &mut Report) -> NetworkChoice {
+    let text = view.scalar_text();
+    match (text.as_deref(), view.get("tcp")) {
+        (Some("any"), _) => return NetworkChoice::Any,
+        (Some("none" | "false"), _) => return NetworkChoice::None,
+        (None, Some(ports)) => {
+            let listed: Vec<View<'_>> = ports.items().take(PORTS_MAX).collect();
+            let ports = listed.iter().map(|port| {
+                let port = port.whole("tcp", 1..=65_535, report)?;
+                u16::try_from(port).ok()
+            });
+            if let Some(ports) = ports.collect::<Option<Vec<_>>>()
+                && !ports.is_empty()
+            {
+                return NetworkChoice::Tcp(ports);
+            }
+        }
+        _ => {}
+    }
+    report.error(
+        "unknown-value",
+        view.place(),
+        "`network` is not known".to_owned(),
+        "write `none`, `any` or `{tcp: [53, 443]}`",
+    );
+    NetworkChoice::None
+}

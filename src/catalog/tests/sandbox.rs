@@ -1,0 +1,89 @@
+//! `sandbox`: what is understood, and what is refused.
+
+use super::*;
+use crate::model::sandbox::{NetworkChoice, Sandbox};
+
+fn of_skill(worker: &str, skill: &str) -> Option<Sandbox> {
+    let yaml = format!(
+        "worker: {{id: w}}\n{worker}skills:\n  - {{id: a, description: d, run: date{skill}}}\n"
+    );
+    let catalog = load(Workspace::of_worker(&yaml).path(), Options::default());
+    assert!(
+        catalog.problems.is_empty(),
+        "{yaml}{}",
+        show(&catalog.problems)
+    );
+    catalog.workers[0].skills[0].sandbox.clone()
+}
+
+#[test]
+fn words_and_maps_are_walls_and_no_level_lowers_another() {
+    assert_eq!(of_skill("", ""), None);
+    assert_eq!(of_skill("", ", sandbox: off"), None);
+    assert_eq!(of_skill("", ", sandbox: auto"), Some(Sandbox::default()));
+    let required = of_skill("", ", sandbox: required").unwrap();
+    assert!(required.required);
+    assert!(
+        of_skill("sandbox: required\n", ", sandbox: auto")
+            .unwrap()
+            .required
+    );
+    assert!(
+        of_skill("execution: {sandbox: required}\n", "")
+            .unwrap()
+            .required
+    );
+    let both = of_skill(
+        "sandbox: {write: /srv/w, network: {tcp: [53, 443]}}\n",
+        ", sandbox: {level: required, write: [~/.cache/t, data/], reads: [/usr], network: {tcp: [443, 80]}, unix_sockets: true}",
+    );
+    let wanted = Sandbox {
+        required: true,
+        write: ["~/.cache/t", "data/", "/srv/w"]
+            .map(str::to_owned)
+            .to_vec(),
+        reads: Some(vec!["/usr".to_owned()]),
+        network: NetworkChoice::Tcp(vec![443]),
+        unix_sockets: true,
+    };
+    assert_eq!(both, Some(wanted));
+    let none = of_skill("sandbox: {network: none}\n", ", sandbox: {network: any}");
+    assert_eq!(none.unwrap().network, NetworkChoice::None);
+}
+
+#[test]
+fn what_is_never_granted_and_what_contradicts_is_refused() {
+    for (line, code, hint) in [
+        ("{write: [.git/hooks]}", "sandbox-grant", "/srv/backup"),
+        ("{write: [workers/w]}", "sandbox-grant", "/srv/backup"),
+        ("{write: .}", "sandbox-grant", "/srv/backup"),
+        ("{write: [../other]}", "sandbox-grant", "/srv/backup"),
+        ("{reads: [~other/x]}", "sandbox-grant", "/srv/backup"),
+        ("{write: ['/srv/*']}", "sandbox-grant", "/srv/backup"),
+        ("{level: loose}", "unknown-value", "`required`"),
+        ("{network: tcp}", "unknown-value", "tcp: [53, 443]"),
+        ("off", "sandbox-contradiction", "remove one"),
+    ] {
+        let yaml = format!(
+            "worker: {{id: w}}\nsandbox: required\nskills:\n  - id: a\n    description: d\n    run: date\n    sandbox: {line}\n"
+        );
+        let catalog = load(Workspace::of_worker(&yaml).path(), Options::default());
+        let found = catalog.problems.iter().find(|one| one.code == code);
+        let found = found.unwrap_or_else(|| panic!("{line}: {}", show(&catalog.problems)));
+        assert_eq!((found.severity, found.place.line), (ERROR, 7), "{line}");
+        assert!(
+            found.hint.as_ref().is_some_and(|text| text.contains(hint)),
+            "{line}: {found:?}"
+        );
+        assert!(catalog.skills().next().is_none(), "{line}");
+    }
+}
+
+#[test]
+fn in_the_checkout_there_are_no_walls_and_that_is_told() {
+    let yaml = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, mutating: true, isolation: in_place, writes: [x], sandbox: auto}\n  - {id: b, description: d, run: date, mutating: true, isolation: in_place, writes: [x], sandbox: required}\n";
+    let catalog = check_worker(yaml, ("sandbox-in-place", WARNING, 3, 99, "worktree"));
+    let skills = &catalog.workers[0].skills;
+    assert!(skills[0].unavailable.is_empty() && skills[0].sandbox.is_none());
+    assert_eq!(skills[1].unavailable[0].code, "sandbox");
+}

@@ -1,0 +1,194 @@
+//! Which walls the commands of a run have: what is theirs, what is granted, and all but secrets to read.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::model::sandbox::{NetworkChoice, Sandbox};
+use crate::process::{Network, Wall};
+
+/// Below the home directory: keys, tokens and what browsers keep. Reading them takes a grant that names them.
+const SECRETS: [&str; 26] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".git-credentials",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".password-store",
+    ".vault-token",
+    ".terraform.d",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/gh",
+    ".config/gcloud",
+    ".config/git/credentials",
+    ".config/op",
+    ".config/chromium",
+    ".config/google-chrome",
+    ".local/share/keyrings",
+    ".mozilla",
+    ".thunderbird",
+];
+
+/// The same of the machine.
+const SECRETS_OF_THE_MACHINE: [&str; 5] = [
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/ssh",
+    "/etc/workerctl",
+    "/run/credentials",
+];
+
+/// What surrounds a run.
+pub(super) struct Grounds<'a> {
+    /// Absolute path of the workspace.
+    pub workspace: &'a Path,
+    /// Absolute path of the state directory.
+    pub state_dir: &'a Path,
+    /// Where trees of runs lie.
+    pub trees: Option<&'a Path>,
+    /// The engine's environment.
+    pub environment: &'a BTreeMap<String, String>,
+}
+
+impl Grounds<'_> {
+    /// The walls around what is a run's own: it may change and read that.
+    ///
+    /// # Errors
+    /// A grant leads to what is never granted.
+    pub(super) fn wall(&self, sandbox: &Sandbox, own: Vec<PathBuf>) -> Result<Wall, String> {
+        let mut write = own;
+        for grant in &sandbox.write {
+            write.push(self.grant("write", grant)?);
+        }
+        let mut read = Vec::new();
+        for grant in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
+            self.add_read(&self.expanded(grant), &mut read)?;
+        }
+        // A state directory in the workspace would else keep it from being listed: its names are no secret.
+        let workspace = real(self.workspace);
+        let holds_ours = self
+            .engine_places()
+            .iter()
+            .any(|own| own.starts_with(&workspace));
+        Ok(Wall {
+            list: holds_ours.then_some(workspace).into_iter().collect(),
+            write,
+            read,
+            network: match &sandbox.network {
+                NetworkChoice::Any => Network::Any,
+                NetworkChoice::None => Network::None,
+                NetworkChoice::Tcp(ports) => Network::Tcp(ports.clone()),
+            },
+            unix_sockets: sandbox.unix_sockets,
+        })
+    }
+
+    /// The path of a grant to write.
+    ///
+    /// # Errors
+    /// It is never granted: says why.
+    pub(super) fn grant(&self, key: &str, text: &str) -> Result<PathBuf, String> {
+        let path = real(&self.expanded(text));
+        let refused = |why: &str| Err(format!("`{key}: {text}` {why}, which is never granted"));
+        if self.engine_places().iter().any(|own| meets(&path, own)) {
+            return refused("covers what is the engine's");
+        }
+        if path.components().any(|part| part.as_os_str() == ".git") {
+            return refused("lies in a repository's own files");
+        }
+        let workspace = real(self.workspace);
+        let definitions = ["workers", "workerctl.yaml", ".workerctl", ".git"];
+        if definitions
+            .iter()
+            .any(|name| meets(&path, &workspace.join(name)))
+        {
+            return refused("covers definitions or a repository's own files");
+        }
+        Ok(path)
+    }
+
+    /// All that lies beneath a path but what is not to be read. A path that leads to secrets itself is meant.
+    fn add_read(&self, path: &Path, read: &mut Vec<PathBuf>) -> Result<(), String> {
+        let path = real(path);
+        let engine = self.engine_places();
+        if engine.iter().any(|own| path.starts_with(own)) {
+            let shown = path.display();
+            return Err(format!(
+                "`reads: {shown}` lies in what is the engine's, which is never granted"
+            ));
+        }
+        let mut denied = engine;
+        denied.extend(self.secrets());
+        denied.retain(|one| one.starts_with(&path) && *one != path);
+        beside(&path, &denied, read);
+        Ok(())
+    }
+
+    fn engine_places(&self) -> Vec<PathBuf> {
+        let credentials = self.environment.get("CREDENTIALS_DIRECTORY");
+        let places = [Some(self.state_dir), self.trees, credentials.map(Path::new)];
+        places.into_iter().flatten().map(real).collect()
+    }
+
+    fn secrets(&self) -> Vec<PathBuf> {
+        let home = self.environment.get("HOME").map(Path::new);
+        let of_home = SECRETS.iter().filter_map(|name| Some(home?.join(name)));
+        let of_machine = SECRETS_OF_THE_MACHINE.iter().map(PathBuf::from);
+        of_home.chain(of_machine).map(|path| real(&path)).collect()
+    }
+
+    fn expanded(&self, text: &str) -> PathBuf {
+        let home = self.environment.get("HOME").map_or("/", String::as_str);
+        match text.strip_prefix('~') {
+            Some(rest) => Path::new(home).join(rest.trim_start_matches('/')),
+            None => self.workspace.join(text),
+        }
+    }
+}
+
+/// Whether one lies in the other.
+fn meets(one: &Path, other: &Path) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+/// Without links, as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// The largest parts of a directory that hold nothing of what is denied. What links lead to has its own place.
+fn beside(path: &Path, denied: &[PathBuf], found: &mut Vec<PathBuf>) {
+    if denied.iter().any(|one| one == path) {
+        return;
+    }
+    let below: Vec<PathBuf> = denied
+        .iter()
+        .filter(|one| one.starts_with(path))
+        .cloned()
+        .collect();
+    if below.is_empty() {
+        found.push(path.to_owned());
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+            beside(&entry.path(), &below, found);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! What a command may touch, enforced by the kernel: Landlock for files, TCP, signals and abstract sockets, and a
+//! filter of system calls for the kinds of sockets and keys that Landlock does not know.
+//!
+//! Both are properties of a thread that its children take over. They are given to a thread of its own, which starts
+//! the command and ends: so the command is started as any other, without a copy of our memory and without code
+//! between fork and exec.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
+    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetStatus,
+    Scope,
+};
+use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition,
+    SeccompFilter, SeccompRule,
+};
+
+/// The newest ABI of Landlock whose rights are known here; what the kernel lacks of them is left out.
+const NEWEST: ABI = ABI::V7;
+
+/// The first ABI that keeps files outside from being cut short, and with that the least that is a wall.
+const LEAST: u32 = 3;
+
+/// The first ABI that knows TCP.
+const LEAST_FOR_TCP: u32 = 4;
+
+/// Devices that hold nothing.
+const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+
+/// What root could see and do past every wall.
+const NEVER: [CapabilitySet; 12] = [
+    CapabilitySet::SYS_PTRACE,
+    CapabilitySet::PERFMON,
+    CapabilitySet::BPF,
+    CapabilitySet::SYS_ADMIN,
+    CapabilitySet::SYS_MODULE,
+    CapabilitySet::SYS_RAWIO,
+    CapabilitySet::SYS_BOOT,
+    CapabilitySet::SYS_TIME,
+    CapabilitySet::MKNOD,
+    CapabilitySet::CHECKPOINT_RESTORE,
+    CapabilitySet::SYSLOG,
+    CapabilitySet::DAC_READ_SEARCH,
+];
+
+/// What a command may reach over networks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    /// Everything.
+    #[default]
+    Any,
+    /// Nothing.
+    None,
+    /// These ports over TCP, and nothing else.
+    Tcp(Vec<u16>),
+}
+
+/// What a command may touch; everything else of files, networks, keys and processes is refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wall {
+    /// Files, and directories with all that lies beneath, that it may change and read.
+    pub write: Vec<PathBuf>,
+    /// Directories in which, and beneath which, it may see which names there are.
+    pub list: Vec<PathBuf>,
+    /// Files, and directories with all that lies beneath, that it may read and execute.
+    pub read: Vec<PathBuf>,
+    /// Networks.
+    pub network: Network,
+    /// Whether it may use Unix sockets: services of the same user listen there.
+    pub unix_sockets: bool,
+}
+
+/// Why a command cannot be kept within its wall.
+#[derive(Debug, thiserror::Error)]
+pub enum WallError {
+    /// The kernel lacks what it takes.
+    #[error("the kernel has Landlock ABI {found}, and {wanted} is needed{what}")]
+    Kernel {
+        /// What it has; 0: none, or it is switched off.
+        found: u32,
+        /// What is needed.
+        wanted: u32,
+        /// For what.
+        what: &'static str,
+    },
+    /// A path of it cannot be opened.
+    #[error("`{path}` cannot be granted")]
+    Path {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel refuses it.
+    #[error("the kernel refuses to keep a command within walls: {0}")]
+    Refused(String),
+}
+
+/// The ABI of Landlock that the kernel has; 0: none, or it is switched off.
+pub fn landlock_abi() -> u32 {
+    static FOUND: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    // The kernel tells it to whoever is restricted; a thread that does nothing else is no loss.
+    let asked = || std::thread::spawn(ask).join().unwrap_or(0);
+    *FOUND.get_or_init(asked)
+}
+
+fn ask() -> u32 {
+    let handled = AccessFs::from_all(ABI::V1);
+    let created = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(handled)
+        .and_then(Ruleset::create);
+    let status = created.and_then(RulesetCreated::restrict_self);
+    match status.map(|status| status.landlock) {
+        Ok(LandlockStatus::Available {
+            effective_abi,
+            kernel_abi,
+        }) => kernel_abi.map_or(effective_abi as u32, |abi| u32::try_from(abi).unwrap_or(0)),
+        _ => 0,
+    }
+}
+
+/// Whether commands can be kept within walls by this kernel.
+pub fn walls_stand() -> bool {
+    landlock_abi() >= LEAST
+}
+
+/// A wall that only has to be put around a thread.
+pub(super) struct Ready {
+    ruleset: RulesetCreated,
+    filter: BpfProgram,
+}
+
+impl Wall {
+    /// Opens all that is granted.
+    ///
+    /// # Errors
+    /// See [`WallError`].
+    pub(super) fn build(&self) -> Result<Ready, WallError> {
+        self.refuse_old_kernel()?;
+        let refused = |error: &dyn std::error::Error| WallError::Refused(error.to_string());
+        let mut ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(NEWEST))
+            .map_err(|error| refused(&error))?;
+        if self.network != Network::Any {
+            ruleset = ruleset
+                .handle_access(AccessNet::from_all(NEWEST))
+                .map_err(|error| refused(&error))?;
+        }
+        let mut created = ruleset
+            .scope(Scope::from_all(NEWEST))
+            .and_then(Ruleset::create)
+            .map_err(|error| refused(&error))?;
+        let read = AccessFs::from_read(NEWEST);
+        for path in &self.read {
+            created = granted(created, path, read)?;
+        }
+        for path in &self.list {
+            created = granted(created, path, AccessFs::ReadDir.into())?;
+        }
+        let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+        for path in DEVICES {
+            created = granted(created, Path::new(path), device | AccessFs::Truncate)?;
+        }
+        let all = AccessFs::from_all(NEWEST) & !(AccessFs::MakeBlock | AccessFs::MakeChar);
+        for path in &self.write {
+            created = granted(created, path, all)?;
+        }
+        if let Network::Tcp(ports) = &self.network {
+            for port in ports {
+                let rule = NetPort::new(*port, AccessNet::ConnectTcp);
+                created = created.add_rule(rule).map_err(|error| refused(&error))?;
+            }
+        }
+        let filter = self.filter().map_err(|error| refused(&error))?;
+        Ok(Ready {
+            ruleset: created,
+            filter,
+        })
+    }
+
+    fn refuse_old_kernel(&self) -> Result<(), WallError> {
+        let found = landlock_abi();
+        let (wanted, what) = match self.network {
+            Network::Any => (LEAST, ""),
+            Network::None | Network::Tcp(_) => (LEAST_FOR_TCP, " for a network that is restricted"),
+        };
+        if found < wanted {
+            return Err(WallError::Kernel {
+                found,
+                wanted,
+                what,
+            });
+        }
+        Ok(())
+    }
+
+    /// Everything is allowed but for these: numbers of address families and protocols are those of socket(2).
+    fn filter(&self) -> Result<BpfProgram, seccompiler::Error> {
+        let not_these = |families: &[i32]| -> Result<SeccompRule, seccompiler::BackendError> {
+            let conditions = families.iter().map(|family| argument(0, Is::Ne, *family));
+            SeccompRule::new(conditions.collect::<Result<Vec<_>, _>>()?)
+        };
+        let mut sockets = Vec::new();
+        if !self.unix_sockets {
+            sockets.push(SeccompRule::new(vec![argument(0, Is::Eq, libc::AF_UNIX)?])?);
+        }
+        let (unix, netlink) = (libc::AF_UNIX, libc::AF_NETLINK);
+        match &self.network {
+            Network::Any => {}
+            Network::None => sockets.push(not_these(&[unix, netlink])?),
+            Network::Tcp(_) => {
+                sockets.push(not_these(&[unix, netlink, libc::AF_INET, libc::AF_INET6])?);
+                let kind = Is::MaskedEq(0xf);
+                for family in [libc::AF_INET, libc::AF_INET6] {
+                    for other in [libc::SOCK_DGRAM, libc::SOCK_RAW, libc::SOCK_SEQPACKET] {
+                        let conditions = [
+                            argument(0, Is::Eq, family)?,
+                            argument(1, kind.clone(), other)?,
+                        ];
+                        sockets.push(SeccompRule::new(conditions.to_vec())?);
+                    }
+                    // Streams of other protocols are no TCP to the kernel's rules.
+                    let conditions = [
+                        argument(0, Is::Eq, family)?,
+                        argument(2, Is::Ne, 0)?,
+                        argument(2, Is::Ne, libc::IPPROTO_TCP)?,
+                    ];
+                    sockets.push(SeccompRule::new(conditions.to_vec())?);
+                }
+            }
+        }
+        // What it does is not seen by a filter, sockets included; keys of the user's session are secrets.
+        let never = [
+            libc::SYS_io_uring_setup,
+            libc::SYS_keyctl,
+            libc::SYS_add_key,
+            libc::SYS_request_key,
+        ];
+        let mut rules: std::collections::BTreeMap<i64, Vec<SeccompRule>> =
+            never.into_iter().map(|call| (call, Vec::new())).collect();
+        if !sockets.is_empty() {
+            rules.insert(libc::SYS_socket, sockets);
+        }
+        let arch = std::env::consts::ARCH.try_into()?;
+        let refuse = SeccompAction::Errno(libc::EACCES.cast_unsigned());
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
+        Ok(filter.try_into()?)
+    }
+}
+
+impl Ready {
+    /// Puts it around the calling thread, for the rest of its life and of all that it starts.
+    pub(super) fn apply(self) -> Result<(), WallError> {
+        for capability in NEVER {
+            // Who may not give them away has none to give.
+            let _ = remove_capability_from_bounding_set(capability);
+        }
+        let refused = |error: &dyn std::error::Error| WallError::Refused(error.to_string());
+        let status = self
+            .ruleset
+            .restrict_self()
+            .map_err(|error| refused(&error))?;
+        if status.ruleset == RulesetStatus::NotEnforced {
+            return Err(WallError::Refused("nothing is enforced".to_owned()));
+        }
+        seccompiler::apply_filter(&self.filter).map_err(|error| refused(&error))
+    }
+}
+
+fn argument(number: u8, is: Is, value: i32) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(number, Length::Dword, is, u64::from(value.cast_unsigned()))
+}
+
+/// What is not there needs no grant.
+fn granted(
+    ruleset: RulesetCreated,
+    path: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, WallError> {
+    let failed = |source| WallError::Path {
+        path: path.to_owned(),
+        source,
+    };
+    let found = match std::fs::metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ruleset),
+        // A link to nowhere, or into what this user may not enter: nor may the command.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(ruleset),
+        Err(error) => return Err(failed(error)),
+    };
+    let access = if found.is_dir() {
+        access
+    } else {
+        access & AccessFs::from_file(NEWEST)
+    };
+    let opened = PathFd::new(path).map_err(|error| failed(io::Error::other(error)))?;
+    ruleset
+        .add_rule(PathBeneath::new(opened, access))
+        .map_err(|error| WallError::Refused(error.to_string()))
+}
