@@ -19,6 +19,9 @@ use crate::plan::MODE_COMMIT;
 use crate::repository::Repo;
 use crate::worktree::{make_directories, sync_directory};
 
+/// How often a reference is set that a `git` beside us gets in the way of.
+const TRIES: u32 = 20;
+
 /// What to import, and from where.
 #[derive(Debug, Clone, Copy)]
 pub struct Import<'a> {
@@ -56,8 +59,7 @@ pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandE
         make_directories(&packs)?;
         keep = Some(move_in(&place, &packs, name, request.run, observer)?);
     }
-    observer.before("set the reference");
-    set_reference(common, &place, request)?;
+    set_reference(common, &place, request, observer)?;
     if let Some(keep) = keep.filter(|keep| is_ours(keep, request.run)) {
         observer.before("remove the keep file");
         fs::remove_file(&keep).map_err(io_at("remove", &keep))?;
@@ -161,15 +163,38 @@ fn move_in(
     Ok(keep)
 }
 
+/// `git pack-refs`, and with it `git gc`, removes directories of references that are empty for a moment: between
+/// our making one and putting the file there, and after it has packed what we put there.
+fn set_reference(
+    common: &Path,
+    place: &Path,
+    request: &Import<'_>,
+    observer: &dyn Observer,
+) -> Result<(), GitError> {
+    for _ in 1..TRIES {
+        match set_reference_once(common, place, request, observer) {
+            Err(GitError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+            done => return done,
+        }
+    }
+    set_reference_once(common, place, request, observer)
+}
+
 /// Written here rather than by the git library, which renames before it syncs.
-fn set_reference(common: &Path, place: &Path, request: &Import<'_>) -> Result<(), GitError> {
+fn set_reference_once(
+    common: &Path,
+    place: &Path,
+    request: &Import<'_>,
+    observer: &dyn Observer,
+) -> Result<(), GitError> {
     let path = common.join(kept_reference(request.run));
     let Some(dir) = path.parent() else {
         return Ok(());
     };
-    make_directories(dir)?;
     let written = place.join("reference");
     write_synced(&written, &format!("{}\n", request.commit))?;
+    make_directories(dir)?;
+    observer.before("set the reference");
     fs::rename(&written, &path).map_err(io_at("write", &path))?;
     sync_directory(dir)
 }

@@ -96,6 +96,35 @@ fn an_import_loses_nothing_to_a_gc_at_any_step() {
 }
 
 #[test]
+fn the_reference_is_set_where_git_packs_the_others_meanwhile() {
+    let scene = before();
+    let base = format!("refs/workerctl/runs/{RUN}/base");
+    scene.git(&["update-ref", &base, "HEAD"]);
+    let mut running = (1..=count())
+        .map(|step| import(&scene, step, 0))
+        .find_map(|mut running| match running.wait() {
+            Said::Paused(step) if step == "set the reference" => Some(running),
+            _ => {
+                running.go_on();
+                running.wait();
+                None
+            }
+        })
+        .unwrap();
+    scene.git(&["update-ref", &base, "HEAD"]);
+    scene.git(&["pack-refs", "--all", "--prune"]);
+    let dir = scene.repo().join(format!(".git/refs/workerctl/runs/{RUN}"));
+    assert!(!dir.exists(), "git removes a directory without references");
+    running.go_on();
+    let said = running.wait();
+    assert!(
+        matches!(&said, Said::Done(text) if text.contains("Ok(())")),
+        "{said:?}"
+    );
+    check(&scene).unwrap();
+}
+
+#[test]
 fn a_keep_file_of_somebody_elses_stays() {
     let scene = before();
     assert!(matches!(import(&scene, 0, 0).wait(), Said::Done(_)));
