@@ -27,7 +27,7 @@ struct Sample {
 pub(crate) fn filled(runs: u64) -> Workspace {
     let workspace = Workspace::of_trivial_skills(2);
     let engine = workspace.engine();
-    let run = submit(engine.control.as_ref(), 0);
+    let run = submit(engine.control.as_ref(), 0, "go");
     settle(engine.control.as_ref());
     engine.end();
     let begun = Instant::now();

@@ -89,7 +89,7 @@ fn latency(scale: Scale, control: &dyn Control, begun: &mut Begun) -> f64 {
     let mut samples = Vec::new();
     for number in 0..scale.samples as u64 {
         let asked = Instant::now();
-        submit(control, number);
+        submit(control, number, "go");
         begun.wait();
         samples.push(asked.elapsed().as_secs_f64());
         settle(control);

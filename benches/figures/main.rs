@@ -25,6 +25,7 @@ mod speaking;
 mod start;
 mod syncs;
 mod throughput;
+mod walls;
 mod workspace;
 
 use std::process::ExitCode;
@@ -92,7 +93,7 @@ type Benchmark = (&'static str, fn(Scale, &mut Report));
 /// Measured only when it is named.
 const PROFILE: Benchmark = ("profile", throughput::profile);
 
-const BENCHMARKS: [Benchmark; 8] = [
+const BENCHMARKS: [Benchmark; 9] = [
     ("throughput", throughput::measure),
     ("latency", latency::measure),
     ("syncs", syncs::measure),
@@ -101,6 +102,7 @@ const BENCHMARKS: [Benchmark; 8] = [
     ("mutating", mutating::measure),
     ("schedules", schedules::measure),
     ("skills", skills::measure),
+    ("walls", walls::measure),
 ];
 
 fn is_set(name: &str) -> bool {

@@ -59,7 +59,7 @@ fn traced_rows(report: &mut Report, name: &str, most: f64, runs: u64, calls: [u6
 fn perform(control: &dyn Control, parallelism: u64, runs: u64) {
     if parallelism == 1 {
         for number in 0..runs {
-            submit(control, number);
+            submit(control, number, "go");
             settle(control);
         }
     } else {

@@ -124,6 +124,11 @@ fn pushed(
 
 /// Runs a second of `runs` runs, submitted by as many clients as may be active, none waiting for its run.
 pub(crate) fn round(control: &dyn Control, clients: u64, runs: u64) -> f64 {
+    round_of(control, clients, runs, "go")
+}
+
+/// The same of a skill with this id.
+pub(crate) fn round_of(control: &dyn Control, clients: u64, runs: u64, skill: &str) -> f64 {
     let next = AtomicU64::new(0);
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -134,7 +139,7 @@ pub(crate) fn round(control: &dyn Control, clients: u64, runs: u64) -> f64 {
                     if number >= runs {
                         break;
                     }
-                    submit(control, number);
+                    submit(control, number, skill);
                 }
             });
         }

@@ -282,10 +282,10 @@ impl Daemon {
     }
 }
 
-/// Submits one run of the skill `go` of some worker.
-pub(crate) fn submit(control: &dyn Control, number: u64) -> workerctl::model::RunId {
+/// Submits one run of the skill with this id of some worker.
+pub(crate) fn submit(control: &dyn Control, number: u64, skill: &str) -> workerctl::model::RunId {
     let request = SubmitRequest {
-        skill: format!("w{}/go", number % 8),
+        skill: format!("w{}/{skill}", number % 8),
         ..SubmitRequest::default()
     };
     control.submit(&request).unwrap().run

@@ -330,8 +330,8 @@ impl Intake<'_> {
             trees: None,
             environment: self.around.environment,
         };
-        match grounds.wall(sandbox, Vec::new()) {
-            Ok(_) => Ok(Some(sandbox.clone())),
+        match grounds.check(sandbox) {
+            Ok(()) => Ok(Some(sandbox.clone())),
             Err(why) => Err(Diagnostic::new(Kind::Definition, "sandbox_grant", why)
                 .hint(format!("its definition is {}", self.skill.place))),
         }

@@ -58,18 +58,34 @@ pub(super) struct Grounds<'a> {
 }
 
 impl Grounds<'_> {
+    /// Whether all of it may be granted.
+    ///
+    /// # Errors
+    /// A grant leads to what is never granted: says why.
+    pub(super) fn check(&self, sandbox: &Sandbox) -> Result<(), String> {
+        for grant in &sandbox.write {
+            self.grant("write", grant)?;
+        }
+        let engine = self.engine_places();
+        for grant in sandbox.reads.iter().flatten() {
+            refuse_read(&real(&self.expanded(grant)), &engine)?;
+        }
+        Ok(())
+    }
+
     /// The walls around what is a run's own: it may change and read that.
     ///
     /// # Errors
     /// A grant leads to what is never granted.
-    pub(super) fn wall(&self, sandbox: &Sandbox, own: Vec<PathBuf>) -> Result<Wall, String> {
+    pub(super) fn wall(
+        &self,
+        sandbox: &Sandbox,
+        readable: &Readable,
+        own: Vec<PathBuf>,
+    ) -> Result<Wall, String> {
         let mut write = own;
         for grant in &sandbox.write {
             write.push(self.grant("write", grant)?);
-        }
-        let mut read = Vec::new();
-        for grant in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
-            self.add_read(&self.expanded(grant), &mut read)?;
         }
         // A state directory in the workspace would else keep it from being listed: its names are no secret.
         let workspace = real(self.workspace);
@@ -80,7 +96,7 @@ impl Grounds<'_> {
         Ok(Wall {
             list: holds_ours.then_some(workspace).into_iter().collect(),
             write,
-            read,
+            read: readable.paths.clone(),
             network: match &sandbox.network {
                 NetworkChoice::Any => Network::Any,
                 NetworkChoice::None => Network::None,
@@ -88,6 +104,31 @@ impl Grounds<'_> {
             },
             unix_sockets: sandbox.unix_sockets,
         })
+    }
+
+    /// All that may be read but what is a run's own.
+    ///
+    /// # Errors
+    /// A grant leads to what is never granted.
+    pub(super) fn readable(&self, sandbox: &Sandbox) -> Result<Readable, String> {
+        let mut readable = Readable::default();
+        let engine = self.engine_places();
+        let mut denied = engine.clone();
+        denied.extend(self.secrets());
+        for grant in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
+            let path = real(&self.expanded(grant));
+            refuse_read(&path, &engine)?;
+            // A path that leads to secrets itself is meant.
+            let below = denied
+                .iter()
+                .filter(|one| one.starts_with(&path) && **one != path);
+            let below: Vec<&Path> = below.map(PathBuf::as_path).collect();
+            readable
+                .looked_through
+                .extend(path.parent().map(Path::to_owned));
+            readable.add(path, &below);
+        }
+        Ok(readable)
     }
 
     /// The path of a grant to write.
@@ -112,23 +153,6 @@ impl Grounds<'_> {
             return refused("covers definitions or a repository's own files");
         }
         Ok(path)
-    }
-
-    /// All that lies beneath a path but what is not to be read. A path that leads to secrets itself is meant.
-    fn add_read(&self, path: &Path, read: &mut Vec<PathBuf>) -> Result<(), String> {
-        let path = real(path);
-        let engine = self.engine_places();
-        if engine.iter().any(|own| path.starts_with(own)) {
-            let shown = path.display();
-            return Err(format!(
-                "`reads: {shown}` lies in what is the engine's, which is never granted"
-            ));
-        }
-        let mut denied = engine;
-        denied.extend(self.secrets());
-        denied.retain(|one| one.starts_with(&path) && *one != path);
-        beside(&path, &denied, read);
-        Ok(())
     }
 
     fn engine_places(&self) -> Vec<PathBuf> {
@@ -169,26 +193,41 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// The largest parts of a directory that hold nothing of what is denied. What links lead to has its own place.
-fn beside(path: &Path, denied: &[PathBuf], found: &mut Vec<PathBuf>) {
-    if denied.iter().any(|one| one == path) {
-        return;
+fn refuse_read(path: &Path, engine: &[PathBuf]) -> Result<(), String> {
+    if engine.iter().any(|own| path.starts_with(own)) {
+        let shown = path.display();
+        return Err(format!(
+            "`reads: {shown}` lies in what is the engine's, which is never granted"
+        ));
     }
-    let below: Vec<PathBuf> = denied
-        .iter()
-        .filter(|one| one.starts_with(path))
-        .cloned()
-        .collect();
-    if below.is_empty() {
-        found.push(path.to_owned());
-        return;
-    }
-    let Ok(entries) = std::fs::read_dir(path) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            beside(&entry.path(), &below, found);
+    Ok(())
+}
+
+/// What may be read, as paths with all that lies beneath.
+#[derive(Debug, Default)]
+pub(super) struct Readable {
+    paths: Vec<PathBuf>,
+    /// The directories whose entries decided that.
+    pub(super) looked_through: Vec<PathBuf>,
+}
+
+impl Readable {
+    /// The largest parts of a directory that hold nothing of what is denied. What links lead to has its own place.
+    fn add(&mut self, path: PathBuf, denied: &[&Path]) {
+        if denied.is_empty() {
+            self.paths.push(path);
+            return;
         }
+        let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()))
+        {
+            let path = entry.path();
+            let below = denied.iter().copied().filter(|one| one.starts_with(&path));
+            let below: Vec<&Path> = below.collect();
+            if !below.contains(&path.as_path()) {
+                self.add(path, &below);
+            }
+        }
+        self.looked_through.push(path);
     }
 }

@@ -2,11 +2,12 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::live::LiveRecord;
 use super::stop::StopKind;
-use super::wall::Wall;
+use super::wall::RaisedWall;
 
 /// The variable that tells every process of a run which run it belongs to.
 pub const RUN_VARIABLE: &str = "WORKERCTL_RUN";
@@ -44,7 +45,7 @@ pub struct Command {
     /// Whether its processes may ask the engine in this process for something.
     pub may_control: bool,
     /// What it may touch; absent: whatever its user may.
-    pub wall: Option<Wall>,
+    pub wall: Option<Arc<RaisedWall>>,
 }
 
 /// The environment and the bytes of standard input may hold secrets, so they are counted only.

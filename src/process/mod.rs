@@ -40,7 +40,7 @@ pub use registry::become_subreaper;
 pub use run::run;
 pub use stop::{StopHandle, StopKind};
 pub use user::{name_of_user, own_name};
-pub use wall::{Network, Wall, WallError, landlock_abi, walls_stand};
+pub use wall::{Network, RaisedWall, Wall, WallError, landlock_abi, walls_stand};
 
 #[cfg(test)]
 mod tests;

@@ -80,9 +80,8 @@ fn start_within(command: &Command, image: Image) -> Result<(Child, Pipes), Spawn
     let (mut child, pipes) = match &command.wall {
         None => start_image(command, image)?,
         Some(wall) => {
-            let ready = wall.build()?;
             let start = move || {
-                ready.apply()?;
+                wall.apply()?;
                 start_image(command, image)
             };
             std::thread::scope(|scope| {

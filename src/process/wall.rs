@@ -136,10 +136,18 @@ pub fn walls_stand() -> bool {
     landlock_abi() >= LEAST
 }
 
-/// A wall that only has to be put around a thread.
-pub(super) struct Ready {
+/// A wall that only has to be put around a command; as often as is wanted.
+///
+/// It keeps hold of what is granted, even where that is removed meanwhile: not for long.
+pub struct RaisedWall {
     ruleset: RulesetCreated,
     filter: BpfProgram,
+}
+
+impl std::fmt::Debug for RaisedWall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RaisedWall").finish_non_exhaustive()
+    }
 }
 
 impl Wall {
@@ -147,7 +155,7 @@ impl Wall {
     ///
     /// # Errors
     /// See [`WallError`].
-    pub(super) fn build(&self) -> Result<Ready, WallError> {
+    pub fn raise(&self) -> Result<RaisedWall, WallError> {
         self.refuse_old_kernel()?;
         let refused = |error: &dyn std::error::Error| WallError::Refused(error.to_string());
         let mut ruleset = Ruleset::default()
@@ -185,7 +193,7 @@ impl Wall {
             }
         }
         let filter = self.filter().map_err(|error| refused(&error))?;
-        Ok(Ready {
+        Ok(RaisedWall {
             ruleset: created,
             filter,
         })
@@ -261,18 +269,16 @@ impl Wall {
     }
 }
 
-impl Ready {
+impl RaisedWall {
     /// Puts it around the calling thread, for the rest of its life and of all that it starts.
-    pub(super) fn apply(self) -> Result<(), WallError> {
+    pub(super) fn apply(&self) -> Result<(), WallError> {
         for capability in NEVER {
             // Who may not give them away has none to give.
             let _ = remove_capability_from_bounding_set(capability);
         }
         let refused = |error: &dyn std::error::Error| WallError::Refused(error.to_string());
-        let status = self
-            .ruleset
-            .restrict_self()
-            .map_err(|error| refused(&error))?;
+        let ruleset = self.ruleset.try_clone().map_err(|error| refused(&error))?;
+        let status = ruleset.restrict_self().map_err(|error| refused(&error))?;
         if status.ruleset == RulesetStatus::NotEnforced {
             return Err(WallError::Refused("nothing is enforced".to_owned()));
         }

@@ -38,6 +38,7 @@ mod tree;
 mod turn;
 mod validate;
 mod verify;
+mod walls;
 
 pub(super) use log::Logs;
 use notes::Notes;
@@ -81,6 +82,7 @@ pub(super) struct Performer {
     logs: Logs,
     notes: Notes,
     scratch: Scratch,
+    walls: walls::Walls,
     trees: Mutex<HashMap<RunId, tree::HeldTree>>,
     turns: Mutex<HashMap<turn::Branch, RunId>>,
     swept: Mutex<Option<Timestamp>>,
@@ -95,6 +97,7 @@ impl Performer {
             logs: Logs::new(&parts),
             notes: Notes::new(&parts.state_dir),
             scratch: Scratch::new(&parts.state_dir),
+            walls: walls::Walls::default(),
             parts,
             trees: Mutex::default(),
             turns: Mutex::default(),
@@ -135,6 +138,7 @@ impl Effects for Performer {
 
     fn sync_files(&self) {
         self.logs.sync();
+        self.walls.let_go();
         self.bound_landings();
         self.sweep();
     }

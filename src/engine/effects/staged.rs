@@ -4,15 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::outputs::{Beneath, OutputError};
-use super::super::walls::Grounds;
 use super::super::work::Work;
 use super::held::copy;
-use super::place::Place;
 use super::{Performer, failure};
 use crate::machine::{AfterSave, State};
 use crate::model::RunId;
 use crate::model::outcome::{Failure, Outcome, Step};
-use crate::process::{self, Wall};
 
 /// Below the state directory.
 const DIRECTORY: &str = "outputs";
@@ -89,32 +86,5 @@ impl Performer {
             }
             Ok(()) | Err(_) => {}
         }
-    }
-
-    /// The walls of a run's commands; `None`: it asks for none, or does without where the kernel has none.
-    pub(super) fn wall(
-        &self,
-        work: &Work,
-        scratch: &Path,
-        place: &Place,
-    ) -> Result<Option<Wall>, String> {
-        let Some(sandbox) = &work.spec.sandbox else {
-            return Ok(None);
-        };
-        if !process::walls_stand() && !sandbox.required {
-            return Ok(None);
-        }
-        let mut own = vec![scratch.to_owned()];
-        own.extend(place.tree().map(Path::to_owned));
-        if work.spec.stages_outputs() {
-            own.push(self.staged_place(work.spec.run));
-        }
-        let grounds = Grounds {
-            workspace: &self.parts.workspace,
-            state_dir: &self.parts.state_dir,
-            trees: self.parts.trees.as_deref().ok(),
-            environment: &self.parts.environment,
-        };
-        grounds.wall(sandbox, own).map(Some)
     }
 }

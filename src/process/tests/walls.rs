@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::*;
 
@@ -40,11 +41,11 @@ impl Ground {
     }
 
     /// Runs a text within a wall; `O`, `I` and `H` stand for the directories.
-    fn run(&self, wall: Wall, text: &str) -> (i32, String) {
+    fn run(&self, wall: &Wall, text: &str) -> (i32, String) {
         let here = self.path().display();
         let text = format!("O={here}/outside I={here}/inside H={here}/hidden\n{text}");
         let command = Command {
-            wall: Some(wall),
+            wall: Some(Arc::new(wall.raise().unwrap())),
             cwd: self.path().join("inside"),
             ..sh(&text)
         };
@@ -118,12 +119,12 @@ fn what_a_command_does_outside_of_its_wall_is_refused() {
         "(sh -c \"echo x > $O/new\" & wait $!)",
     ];
     for attempt in attempts {
-        let (code, said) = ground.run(ground.wall(), attempt);
+        let (code, said) = ground.run(&ground.wall(), attempt);
         assert_ne!(code, 0, "{attempt}: {said}");
         assert_eq!(ground.outside(), before, "{attempt}: {said}");
     }
     let fine = "echo y > $I/own && cat $I/own $O/kept && mkdir $I/d && mv $I/own $I/d/ && ln $I/d/own $I/h && rm -r $I/d && echo z > /dev/null && date > $I/date && test -s $I/date";
-    let (code, said) = ground.run(ground.wall(), fine);
+    let (code, said) = ground.run(&ground.wall(), fine);
     assert_eq!((code, said.as_str()), (0, "y\nas it was\n"));
 }
 
@@ -134,11 +135,14 @@ fn this_process_is_neither_signalled_nor_traced() {
     }
     let ground = Ground::new();
     if landlock_abi() >= 6 {
-        let (code, said) = ground.run(ground.wall(), "kill -0 $PPID");
+        let (code, said) = ground.run(&ground.wall(), "kill -0 $PPID");
         assert_ne!(code, 0, "{said}");
     }
     // Its own are its own.
-    let (code, said) = ground.run(ground.wall(), "sleep 100 & kill $!; wait $!; test $? = 143");
+    let (code, said) = ground.run(
+        &ground.wall(),
+        "sleep 100 & kill $!; wait $!; test $? = 143",
+    );
     assert_eq!(code, 0, "{said}");
 }
 
@@ -187,11 +191,11 @@ fn sockets_are_those_that_are_granted() {
     ];
     for (wall, fine, refused) in cases {
         for text in fine {
-            let (code, said) = ground.run(wall.clone(), text);
+            let (code, said) = ground.run(&wall, text);
             assert_eq!(code, 0, "{:?} {text}: {said}", wall.network);
         }
         for text in refused {
-            let (code, said) = ground.run(wall.clone(), text);
+            let (code, said) = ground.run(&wall, text);
             assert_ne!(code, 0, "{:?} {text}: {said}", wall.network);
         }
     }
@@ -203,7 +207,7 @@ fn our_own_threads_stay_free() {
         return;
     }
     let ground = Ground::new();
-    ground.run(ground.wall(), "true");
+    ground.run(&ground.wall(), "true");
     fs::write(ground.path().join("outside/ours"), "x").unwrap();
     let free = Command {
         cwd: ground.path().to_owned(),
