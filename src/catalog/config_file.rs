@@ -1,5 +1,6 @@
 //! `workerctl.yaml`: the engine's configuration with the origin of each value.
 
+use super::access;
 use super::approval;
 use super::document;
 use super::http_settings;
@@ -109,13 +110,14 @@ const EVALUATED: &[&str] = &[
     "blocked_hours",
     "skills",
     "mcp",
+    "access",
 ];
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
 pub(crate) fn read(root: &Root) -> (Config, Vec<Problem>) {
     let mut report = Report::default();
     let mut config = Config::default();
-    for key in ORIGINS {
+    for key in ORIGINS.iter().chain(&access::ORIGINS) {
         config
             .origins
             .insert((*key).to_owned(), "default".to_owned());
@@ -157,6 +159,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.skills(report);
     reader.mcp(report);
     reader.mcp_over_http(report);
+    reader.access(report);
     for (key, value) in map.entries() {
         if !EVALUATED.contains(&key) {
             reader.config.kept.insert(key.to_owned(), value.json());
@@ -397,6 +400,15 @@ impl<'a> Reader<'a, '_> {
             .get("token_file")
             .is_some_and(|view| !view.is_null() && http.token_file.is_none());
         http.listen = listen.filter(|_| !unread);
+    }
+
+    fn access(&mut self, report: &mut Report) {
+        for path in access::ORIGINS {
+            self.at(path);
+        }
+        if let Some(view) = self.map.get("access").filter(|view| !view.is_null()) {
+            self.config.access = access::read(view, report);
+        }
     }
 
     fn hooks(&mut self, report: &mut Report) {

@@ -342,6 +342,7 @@ pub(crate) const CONFIG: &[&str] = &[
     "blocked_hours",
     "skills",
     "mcp",
+    "access",
     "models",
 ];
 
@@ -363,6 +364,12 @@ pub(crate) const CONFIG_MCP: &[&str] = &["mutating", "list_bytes", "wait", "refr
 /// `mcp.http` of workerctl.yaml.
 pub(crate) const CONFIG_MCP_HTTP: &[&str] =
     &["listen", "token_file", "origins", "sessions", "idle"];
+
+/// `access` of workerctl.yaml.
+pub(crate) const CONFIG_ACCESS: &[&str] = &["admin", "read"];
+
+/// Those who have a role.
+pub(crate) const CONFIG_MEMBERS: &[&str] = &["users", "groups"];
 
 /// An item of `roots` as a map.
 pub(crate) const CONFIG_SKILL_ROOT: &[&str] = &["path", "dialect", "trusted"];

@@ -12,7 +12,7 @@ use super::unit::{self, Rejected, Unit};
 use super::walk::{UnitFiles, search};
 use super::{Catalog, Fingerprint, Options, config_file, roots};
 use crate::model::config::CONFIG_FILE;
-use crate::model::{Config, Place, Problem, Severity, Worker, zone};
+use crate::model::{Access, Config, Place, Problem, Severity, Worker, zone};
 
 /// Threads that read definitions at once.
 const THREADS_MAX: usize = 8;
@@ -112,6 +112,8 @@ fn last_good_config(
             // What it was to leave untrusted is not known, so nothing of the kind is trusted.
             let mut read = read;
             read.skills.trust_none();
+            // Nor who may look, and who may only look: the engine hears its own user and root.
+            read.access = Access::default();
             (read, false)
         },
         |known| (known.config.clone(), true),

@@ -4,6 +4,7 @@
 //! [`Catalog`]: what can be used, what was rejected, and every [`Problem`] with its place and remedy.
 //! [`reload`] reads only what changed and keeps the last good definition of what broke.
 
+mod access;
 mod align;
 mod approval;
 mod checks;

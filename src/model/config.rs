@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::access::Access;
 use super::definition::HookText;
 use super::isolation::{BranchChoice, TreeLimits};
 use super::mcp_settings::McpSettings;
@@ -90,6 +91,9 @@ pub struct Config {
     /// Clients of the Model Context Protocol.
     #[serde(default)]
     pub mcp: McpSettings,
+    /// Who may ask the engine for what, beside its own user and root.
+    #[serde(default)]
+    pub access: Access,
     /// Keys that are kept and not evaluated.
     #[serde(default)]
     pub kept: serde_json::Map<String, serde_json::Value>,
@@ -129,6 +133,7 @@ impl Default for Config {
             blocked_hours: Vec::new(),
             skills: SkillRoots::default(),
             mcp: McpSettings::default(),
+            access: Access::default(),
             kept: serde_json::Map::new(),
             origins: BTreeMap::new(),
         }

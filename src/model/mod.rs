@@ -1,5 +1,6 @@
 //! Plain data and parse-once newtypes: the words of every other room.
 
+pub mod access;
 pub mod config;
 pub mod definition;
 pub mod diagnostic;
@@ -20,6 +21,7 @@ pub mod time;
 pub mod value;
 pub mod zone;
 
+pub use access::{Access, AccessRole};
 pub use config::Config;
 pub use definition::{Skill, Worker};
 pub use diagnostic::{Diagnostic, Kind};

@@ -61,9 +61,31 @@ pub struct ConfigFile {
     pub skills: Option<Skills>,
     /// What clients of the Model Context Protocol may do.
     pub mcp: Option<Mcp>,
+    /// Who may ask the engine for what over its socket, beside its own user and root.
+    pub access: Option<ConfigAccess>,
     /// Aliases of models.
     #[schemars(schema_with = "anything")]
     pub models: Option<String>,
+}
+
+/// Who may ask the engine for what.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct ConfigAccess {
+    /// Who may do everything.
+    pub admin: Option<RoleMembers>,
+    /// Who may do what changes nothing.
+    pub read: Option<RoleMembers>,
+}
+
+/// Those who have a role; nobody has both.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct RoleMembers {
+    /// Names or numbers of users.
+    #[schemars(schema_with = "names_or_numbers")]
+    pub users: Option<Vec<String>>,
+    /// Names or numbers of groups, the further ones of a user included.
+    #[schemars(schema_with = "names_or_numbers")]
+    pub groups: Option<Vec<String>>,
 }
 
 /// The queue.
@@ -183,4 +205,12 @@ fn families(generator: &mut SchemaGenerator) -> Schema {
 fn roots(generator: &mut SchemaGenerator) -> Schema {
     let map = generator.subschema_for::<SkillRoot>();
     json_schema!({"type": "array", "items": {"anyOf": [{"type": "string"}, map]}})
+}
+
+fn names_or_numbers(generator: &mut SchemaGenerator) -> Schema {
+    let _ = generator;
+    json_schema!({
+        "type": "array",
+        "items": {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 4_294_967_294_u32}]}
+    })
 }

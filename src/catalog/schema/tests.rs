@@ -64,6 +64,8 @@ fn schemas_and_loader_know_the_same_keys() {
         (&config, "/$defs/Queue", keys::CONFIG_QUEUE),
         (&config, "/$defs/Directory", keys::CONFIG_DIRECTORY),
         (&config, "/$defs/Trees", keys::CONFIG_TREES),
+        (&config, "/$defs/ConfigAccess", keys::CONFIG_ACCESS),
+        (&config, "/$defs/RoleMembers", keys::CONFIG_MEMBERS),
     ] {
         assert_eq!(properties(root, pointer), sorted(known), "{pointer}");
     }

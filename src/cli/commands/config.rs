@@ -11,6 +11,7 @@ use crate::cli::render::table::{Column, Table};
 use crate::cli::render::times::bytes;
 use crate::cli::session::Session;
 use crate::model::Diagnostic;
+use crate::model::access::{Access, Member};
 use crate::model::config::CONFIG_FILE;
 use crate::model::definition::HookText;
 use crate::model::duration::exact_millis;
@@ -174,6 +175,7 @@ fn settings(config: &Config) -> Vec<Setting> {
     .chain(landing(config))
     .chain(roots_of_skills(&config.skills))
     .chain(for_mcp(&config.mcp))
+    .chain(access(&config.access))
     .collect()
 }
 
@@ -255,6 +257,27 @@ fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {
             value: json!(mcp.http.sessions),
         },
         span("mcp.http.idle", mcp.http.idle_ms),
+    ]
+}
+
+/// Who may ask the engine; names with the numbers that they mean.
+fn access(access: &Access) -> Vec<Setting> {
+    let members = |key, members: &[Member]| {
+        let shown = |one: &Member| match one.id.to_string() {
+            id if id == one.name => id,
+            id => format!("{} ({id})", one.name),
+        };
+        let shown: Vec<String> = members.iter().map(shown).collect();
+        Setting {
+            value: json!(members),
+            ..list(key, &shown)
+        }
+    };
+    vec![
+        members("access.admin.users", &access.admin.users),
+        members("access.admin.groups", &access.admin.groups),
+        members("access.read.users", &access.read.users),
+        members("access.read.groups", &access.read.groups),
     ]
 }
 
