@@ -212,6 +212,9 @@ fn a_kill_is_survived(installed: &mut Installed<'_>) {
     installed.submit("children");
     let children = installed.await_file("children");
     assert_eq!(living(installed, &children), 3);
+    // The service cannot see processes of root, and knows all the same that this one is no command of the run.
+    let root = installed.workerctl_as("root", &["--socket", ACTIVATED, "status"]);
+    root.expect_code(0);
     let former = installed.main_process();
     let over = AtomicBool::new(false);
     let socket = installed.guest.path(ACTIVATED);
@@ -394,6 +397,7 @@ fn without_the_socket_unit_it_opens_its_own(installed: &mut Installed<'_>) {
     installed.expect_all_in(installed.workerctl_as("root", &LISTING));
     let stranger = installed.workerctl_as("nobody", &["--socket", own, "status", "--json"]);
     assert_eq!(stranger.refusal(), "not_permitted");
+    others_are_let_in_by_the_line_of_the_manual(installed, own);
     let former = installed.main_process();
     installed.signal("KILL");
     installed.await_other_than(former);
@@ -403,4 +407,21 @@ fn without_the_socket_unit_it_opens_its_own(installed: &mut Installed<'_>) {
     installed.workerctl_as(USER, &["drain"]).expect_code(0);
     installed.expect_stopped();
     assert!(!installed.guest.path("/run/workerctl").exists());
+}
+
+fn others_are_let_in_by_the_line_of_the_manual(installed: &Installed<'_>, socket: &str) {
+    let configuration = format!("{WORKSPACE}/workerctl.yaml");
+    let access = "access: {read: {users: [nobody]}}\n";
+    installed.guest.write(&configuration, access);
+    installed.settings("RuntimeDirectoryMode=0755\n");
+    installed.systemctl(&["restart", SERVICE]);
+    let ask = |arguments: &[&str]| {
+        installed.workerctl_as("nobody", &[&["--socket", socket], arguments].concat())
+    };
+    ask(&["status"]).expect_code(0);
+    assert_eq!(ask(&["drain", "--json"]).refusal(), "role");
+    installed.guest.write(&configuration, "");
+    installed.settings("");
+    installed.systemctl(&["restart", SERVICE]);
+    assert_eq!(ask(&["status", "--json"]).refusal(), "not_permitted");
 }

@@ -12,6 +12,7 @@ use axum::routing::{MethodFilter, any, on};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::access_control::AccessControl;
 use super::events;
 use super::intake::{self, BodyLimits, Checked};
 use super::mcp::{self, Mounted};
@@ -60,6 +61,7 @@ pub(super) struct Nothing {}
 /// What every request needs.
 pub(super) struct Desk {
     pub(super) identity: Identity,
+    pub(super) access: Arc<AccessControl>,
     pub(super) limits: Limits,
     control: OnceLock<Arc<dyn Control>>,
     reads: Arc<Semaphore>,
@@ -76,6 +78,7 @@ impl Desk {
     pub(super) fn new(identity: Identity, limits: Limits, notices: Option<Arc<Notices>>) -> Desk {
         Desk {
             identity,
+            access: Arc::default(),
             control: OnceLock::new(),
             reads: Arc::new(Semaphore::new(limits.calls)),
             writes: Arc::new(Semaphore::new(limits.calls)),
@@ -226,6 +229,7 @@ async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<R
     let (mut parts, body) = request.into_parts();
     // What was read at once may exceed the buffer that bounds the reading.
     intake::head_within(&parts, desk.limits.head_bytes_max)?;
+    intake::peer(&parts)?.may(operation.id(), operation.role())?;
     match operation {
         Operation::ListRuns
         | Operation::Logs
@@ -339,7 +343,11 @@ async fn change_schedule(
 /// Answers what is asked for by a path alone.
 async fn ordered(operation: Operation, desk: &Desk) -> Result<Response, Refusal> {
     match operation {
-        Operation::Probe => answered(desk.ask(operation, |c| c.probe()).await),
+        Operation::Probe => {
+            let mut probes = desk.ask(operation, |c| c.probe()).await?;
+            probes.extend(desk.access.probe());
+            answered(Ok(probes))
+        }
         Operation::Reload => answered(desk.ask(operation, |c| c.reload()).await),
         _ => {
             desk.ask(operation, |c| c.drain()).await?;

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use super::answer::STARTING;
 use super::client::{HttpControl, OTHER_WORKSPACE};
-use super::exchange::{CUT_OFF, NO_ENGINE};
+use super::exchange::{CUT_OFF, NO_ENGINE, NOT_PERMITTED};
 use super::hosted::Hosted;
 use super::reached::{Place, Reached};
 use super::socket::SocketPlaces;
 use crate::model::{Diagnostic, Kind};
+use crate::process::name_of_user;
 use crate::protocol::Control;
 use crate::store::lock::{self, Found, UNNAMED_HINT};
 
@@ -60,6 +61,9 @@ pub(super) fn find(options: &ConnectOptions) -> Result<Place, Diagnostic> {
     loop {
         let nobody = match dial(options) {
             Ok(control) => return Ok(Place::Elsewhere(Arc::new(control))),
+            Err(error) if may_not_host(&error, options) => {
+                return Err(of_somebody_else(error, options));
+            }
             Err(error) if error.code == NO_ENGINE => error,
             Err(error) if error.code == STARTING && recovering > 0 => {
                 recovering -= 1;
@@ -86,6 +90,35 @@ pub(super) fn find(options: &ConnectOptions) -> Result<Place, Diagnostic> {
                 Err(error) => return Err(error),
             },
         }
+    }
+}
+
+/// Whether no engine was found at the usual places and this user may not write the workspace: an engine of theirs would
+/// be refused by one file after the other.
+fn may_not_host(error: &Diagnostic, options: &ConnectOptions) -> bool {
+    use rustix::fs::Access;
+    let looked = || rustix::fs::access(&options.workspace, Access::WRITE_OK | Access::EXEC_OK);
+    options.socket.is_none()
+        && [NO_ENGINE, NOT_PERMITTED].contains(&error.code.as_str())
+        && looked() == Err(rustix::io::Errno::ACCESS)
+}
+
+fn of_somebody_else(error: Diagnostic, options: &ConnectOptions) -> Diagnostic {
+    use std::os::unix::fs::MetadataExt;
+    let shown = options.workspace.display();
+    let found = std::fs::metadata(&options.workspace);
+    let owner = found.map_or_else(
+        |_| "its owner".to_owned(),
+        |found| format!("`{}`", name_of_user(found.uid())),
+    );
+    Diagnostic {
+        message: format!(
+            "no engine of `{shown}` can be reached, and this user may not write there, so this command cannot run one"
+        ),
+        hints: vec![format!(
+            "{owner} starts one with `workerctl daemon`, and `access` in `workerctl.yaml` says who else may ask it; one that serves elsewhere is named by `--socket` or `WORKERCTL_SOCKET`"
+        )],
+        ..error
     }
 }
 
@@ -124,11 +157,13 @@ pub fn dial(options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
         explicit: options.socket.as_deref(),
         environment: &options.environment,
     };
-    let mut nobody = None;
+    let (mut nobody, mut denied) = (None, None);
     for socket in places.of_client()? {
         match HttpControl::introduced(&socket, options) {
             Ok(control) => return Ok(control),
             Err(error) if error.code == NO_ENGINE => nobody = nobody.or(Some(error)),
+            // Another place may be open to this user.
+            Err(error) if error.code == NOT_PERMITTED => denied = denied.or(Some(error)),
             // The workspace was copied, with a lock that tells of the original's engine.
             Err(error)
                 if error.code == OTHER_WORKSPACE
@@ -137,7 +172,7 @@ pub fn dial(options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
             Err(error) => return Err(error),
         }
     }
-    Err(nobody.unwrap_or_else(|| {
+    Err(denied.or(nobody).unwrap_or_else(|| {
         Diagnostic::new(Kind::Unreachable, NO_ENGINE, "no engine runs")
             .hint("`workerctl daemon` starts one")
     }))

@@ -27,6 +27,8 @@ const UNANSWERED: [&str; 3] = [SILENT, CUT_OFF, FOREIGN];
 const SILENT: &str = "no_answer";
 pub(super) const CUT_OFF: &str = "answer_cut_off";
 const FOREIGN: &str = "foreign_service";
+/// Code of a diagnostic that says that this user may not connect.
+pub(super) const NOT_PERMITTED: &str = "not_permitted";
 /// Longest answer in bytes.
 const REPLY_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// How often a socket whose queue of connections is full is tried again, every 50 ms.
@@ -224,8 +226,8 @@ impl Line {
             )
             .hint("`workerctl daemon` starts one"),
             io::ErrorKind::PermissionDenied => self
-                .unreachable("not_permitted", "may not be reached by this user", error)
-                .hint("only the engine's own user and root may; run the command as that user"),
+                .unreachable(NOT_PERMITTED, "may not be reached by this user", error)
+                .hint("run the command as the engine's own user or as root; `access` in its `workerctl.yaml` lets others in"),
             // It ended between our connecting and our looking at who it is.
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => {
                 self.unreachable(CUT_OFF, "ended the connection", error)

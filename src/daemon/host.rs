@@ -16,11 +16,11 @@ use super::socket::{Endpoint, SocketPlaces};
 use super::succession::Succession;
 use super::tcp::TcpDoor;
 use super::turning::Daemon;
-use crate::catalog::watch::Watch;
+use crate::catalog::{self, watch::Watch};
 use crate::clock::SystemClock;
 use crate::engine::definitions::Definitions;
 use crate::engine::{self, Engine, EngineOptions, Heartbeat, Hints, Host, Watched};
-use crate::model::{Diagnostic, Kind};
+use crate::model::{Access, Diagnostic, Kind, Severity};
 use crate::protocol::Control;
 use crate::store::identity;
 
@@ -174,13 +174,17 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
     let endpoint = if let Some(endpoint) = Endpoint::passed()? {
         endpoint
     } else {
-        let path = SocketPlaces {
+        let places = SocketPlaces {
             workspace: &options.workspace,
             state_dir: &options.state_dir,
             explicit: options.socket.as_deref(),
             environment: &options.environment,
-        }
-        .of_engine()?;
+        };
+        let path = if configured_access(&options.workspace).is_empty() {
+            places.of_engine()?
+        } else {
+            places.of_shared_engine()?
+        };
         succession.take_over(Some(&path), || {
             // Refused before anything is made in a state directory that is not the other's.
             engine::refuse_unfit(&options.workspace, &options.state_dir)?;
@@ -305,9 +309,15 @@ async fn host(
         Limits::default(),
         Some(Arc::clone(&notices)),
     )?;
+    let access = server.access();
+    if let Some(files) = endpoint.files() {
+        access.guard(files);
+    }
+    access.set(&configured_access(&workspace));
     let (engine, stop) = recover(&announcer, &mut signals, start).await?;
     server.open(engine.control());
     if let Some(definitions) = engine.definitions() {
+        definitions.on_change(Box::new(move |catalog| access.set(&catalog.config.access)));
         let mounted = Mounted::new(engine.control(), definitions, state_dir);
         server.mount(mounted, tcp)?;
     }
@@ -330,6 +340,16 @@ async fn host(
     daemon.turn(signals, hinted).await;
     drop(watched);
     daemon.end(server).await
+}
+
+/// The roles that hold while the engine starts; nobody has one while the configuration is not sound.
+fn configured_access(workspace: &Path) -> Access {
+    match catalog::config(workspace) {
+        Ok((config, problems)) if problems.iter().all(|one| one.severity != Severity::Error) => {
+            config.access
+        }
+        Ok(_) | Err(_) => Access::default(),
+    }
 }
 
 /// Hints that definitions have changed; without it the rescan of the tick finds them.

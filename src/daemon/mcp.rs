@@ -16,7 +16,7 @@ use super::server::{Limits, Waiting};
 use super::tcp::{self, TcpDoor};
 use crate::engine::definitions::Definitions;
 use crate::mcp::{Door, HttpOptions, HttpServer};
-use crate::model::{Diagnostic, Kind};
+use crate::model::{AccessRole, Diagnostic, Kind};
 use crate::protocol::Control;
 
 /// The protocol's server: nothing of it is there before somebody asks.
@@ -120,6 +120,7 @@ pub(super) async fn answer(desk: &Desk, mut request: Request) -> Result<Response
     let waiting = request.extensions_mut().remove::<Waiting>();
     let (parts, body) = request.into_parts();
     intake::head_within(&parts, desk.limits.head_bytes_max)?;
+    intake::peer(&parts)?.may(crate::mcp::PATH, AccessRole::Admin)?;
     // An engine that still recovers says so; one in a command serves the API alone.
     desk.control()?;
     let mounted = desk.mounted.get().ok_or_else(no_such_path)?;

@@ -3,6 +3,7 @@
 //! Two faces: [`connect`] gives a command the one interface to an engine, wherever it runs, and
 //! [`run_daemon`] is the daemon's main. Between them lies one HTTP/JSON API on a Unix socket.
 
+mod access_control;
 mod answer;
 mod client;
 mod dialling;
@@ -32,6 +33,7 @@ mod succession;
 mod tcp;
 mod turning;
 
+pub use access_control::AccessControl;
 pub use client::HttpControl;
 pub use dialling::{ConnectMode, ConnectOptions, connect, dial};
 pub use host::{

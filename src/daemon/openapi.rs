@@ -19,7 +19,7 @@ const REFUSALS: [(&str, &str); 14] = [
     ("400", "the request is wrong"),
     (
         "403",
-        "it may not start: unavailable or denied; or the engine belongs to another user",
+        "it may not start: unavailable or denied; or the asker has not the role that it needs",
     ),
     ("404", "nothing of that name"),
     ("405", "this path does not take this method"),
@@ -72,7 +72,7 @@ pub fn document() -> Value {
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Control of an engine over its Unix socket. Unknown fields are refused in requests; \
                 readers of replies must ignore fields that they do not know. Every connection carries one request; \
-                only the engine's own user and root are heard.",
+                heard are the engine's own user, root, and those who have a role. `x-role` says which role an operation needs.",
             "license": {"name": "MIT OR Apache-2.0"}
         },
         "servers": [{"url": "/", "description": "HTTP/1.1 over the Unix socket"}],
@@ -126,6 +126,7 @@ fn describe(
     let mut described = json!({
         "operationId": operation.id(),
         "summary": operation.summary(),
+        "x-role": operation.role().name(),
         "parameters": parameters,
         "responses": responses
     });
@@ -270,6 +271,7 @@ mod tests {
             let method = operation.method().as_str().to_ascii_lowercase();
             let described = &document["paths"][operation.path()][&method];
             assert_eq!(described["operationId"], operation.id());
+            assert_eq!(described["x-role"], operation.role().name());
             assert!(described["responses"]["400"].is_object(), "{operation:?}");
         }
         let text = document.to_string();

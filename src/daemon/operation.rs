@@ -2,6 +2,8 @@
 
 use axum::http::Method;
 
+use crate::model::AccessRole;
+
 /// One method on one path of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
@@ -238,6 +240,15 @@ impl Operation {
     /// Whether its path names a run.
     pub fn names_run(self) -> bool {
         self.path().contains("{run}")
+    }
+
+    /// Who may ask for it: whoever may look, where nothing can be different after it.
+    pub const fn role(self) -> AccessRole {
+        if self.changes() {
+            AccessRole::Admin
+        } else {
+            AccessRole::Read
+        }
     }
 
     /// Whether runs or definitions may be different after it.

@@ -1,22 +1,31 @@
 //! Who is behind a connection, as the kernel knows them.
 
-use crate::model::{Diagnostic, Kind};
-use crate::process::{Origin, name_of_user, origin_of};
+use crate::model::config::CONFIG_FILE;
+use crate::model::{AccessRole, Diagnostic, Kind};
+use crate::process::{Origin, name_of_user, origin_of, user_is_kept};
 
 /// The other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Peer {
     /// Its user.
     pub(super) uid: u32,
+    /// What it may do.
+    pub(super) role: AccessRole,
     /// Whether it stems from a command of a run, whose skill lets it ask.
     pub(super) within_run: bool,
 }
 
 impl Peer {
     /// The peer of this user and process; refused where it stems from a command that may not ask.
-    pub(super) fn of(uid: u32, pid: Option<u32>) -> Result<Peer, Diagnostic> {
-        // What does not say who it is may be anybody.
-        let within_run = match pid.map_or(Origin::Unknown, origin_of) {
+    pub(super) fn of(uid: u32, pid: Option<u32>, role: AccessRole) -> Result<Peer, Diagnostic> {
+        let own = rustix::process::geteuid().as_raw();
+        let origin = match pid {
+            _ if uid != own && user_is_kept() => Origin::Elsewhere,
+            Some(pid) => origin_of(pid),
+            // What does not say who it is may be anybody.
+            None => Origin::Unknown,
+        };
+        let within_run = match origin {
             Origin::Elsewhere => false,
             Origin::Command {
                 may_control: true, ..
@@ -24,7 +33,11 @@ impl Peer {
             Origin::Command { owner, .. } => return Err(within_run(Some(&owner.run))),
             Origin::Unknown => return Err(within_run(None)),
         };
-        Ok(Peer { uid, within_run })
+        Ok(Peer {
+            uid,
+            role,
+            within_run,
+        })
     }
 }
 
@@ -37,6 +50,18 @@ fn within_run(run: Option<&str>) -> Diagnostic {
 }
 
 impl Peer {
+    /// Refuses what needs a higher role than it has.
+    pub(super) fn may(self, what: &str, needed: AccessRole) -> Result<(), Diagnostic> {
+        if self.role >= needed {
+            return Ok(());
+        }
+        let (who, has, needs) = (self.name(), self.role.name(), needed.name());
+        let message =
+            format!("user `{who}` has the role `{has}`, and `{what}` needs the role `{needs}`");
+        let hint = format!("`access: {{{needs}: {{users: […]}}}}` in `{CONFIG_FILE}` gives it");
+        Err(Diagnostic::new(Kind::Blocked, "role", message).hint(hint))
+    }
+
     /// What its user is called.
     pub(super) fn name(self) -> String {
         name_of_user(self.uid)

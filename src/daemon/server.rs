@@ -1,6 +1,7 @@
 //! The server of the API: a thread with its own runtime, one request per connection, every bound explicit.
 //!
-//! A connection is closed unheard unless its peer is the user whom the engine belongs to, or root.
+//! A connection is closed unheard unless its peer is the user whom the engine belongs to, root, or somebody whom the
+//! configuration gives a role.
 //! When all connections are taken, the oldest one that has not sent its request yet gives way, so
 //! clients that hang cannot shut out those that do not.
 
@@ -25,6 +26,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
+use super::access_control::AccessControl;
 use super::answer::{self, Desk};
 use super::mcp::Mounted;
 use super::peer::Peer;
@@ -32,7 +34,7 @@ use super::socket::canonical;
 use super::stalling::Stalling;
 use super::tcp::TcpDoor;
 use crate::engine::Host;
-use crate::model::{Diagnostic, Kind};
+use crate::model::{AccessRole, Diagnostic, Kind};
 use crate::protocol::Control;
 
 /// Bounds of the server.
@@ -182,6 +184,11 @@ impl Server {
         Ok(())
     }
 
+    /// Who is heard beside the engine's own user and root: at first nobody.
+    pub fn access(&self) -> Arc<AccessControl> {
+        Arc::clone(&self.desk.access)
+    }
+
     /// Accepts no more, lets requests under way end for a moment, ends.
     pub fn stop(mut self) {
         self.end();
@@ -292,22 +299,24 @@ async fn serve(listener: UnixListener, desk: Arc<Desk>, mut stopped: watch::Rece
 /// The peer, where it is heard and a place is left or can be made for it.
 fn admitted(stream: &UnixStream, desk: &Desk, connected: usize, unheard: &Unheard) -> Option<Peer> {
     let peer = stream.peer_cred();
-    let uid = peer.as_ref().map(tokio::net::unix::UCred::uid);
     let process = peer.as_ref().ok().and_then(tokio::net::unix::UCred::pid);
-    let Some(uid) = uid
-        .ok()
-        .filter(|uid| *uid == desk.identity.uid || *uid == 0)
-    else {
+    let known = peer.as_ref().ok().and_then(|peer| {
+        let is_own = [0, desk.identity.uid].contains(&peer.uid());
+        let own = is_own.then_some(AccessRole::Admin);
+        let role = own.or_else(|| desk.access.role_of(stream, *peer))?;
+        Some((peer.uid(), role))
+    });
+    let Some((uid, role)) = known else {
         tracing::warn!(?peer, "a connection of another user was refused");
         refuse(
             stream,
             "403 Forbidden",
-            r#"{"kind":"usage","code":"not_your_engine","message":"this engine belongs to another user","hints":[]}"#,
+            r#"{"kind":"usage","code":"not_your_engine","message":"this engine belongs to another user","hints":["`access` in its `workerctl.yaml` names who else may ask"]}"#,
         );
         return None;
     };
     let pid = process.and_then(|pid| u32::try_from(pid).ok());
-    let peer = match Peer::of(uid, pid) {
+    let peer = match Peer::of(uid, pid, role) {
         Ok(peer) => peer,
         Err(refused) => {
             tracing::warn!(?pid, why = refused.message, "a connection was refused");

@@ -1,4 +1,4 @@
-//! Where the socket lies, and how it is opened so that nobody else can ever connect to it.
+//! Where the socket lies, and how it is opened so that nobody else can connect to it before the engine lets them.
 //!
 //! The length of a socket's path is limited by the kernel; a place that would exceed it is replaced
 //! by one under `/tmp/workerctl-<uid>` named after the workspace.
@@ -21,8 +21,10 @@ use crate::engine::{Host, unusable};
 use crate::model::{Diagnostic, Kind};
 
 mod claim;
+mod permissions;
 
 pub(super) use claim::{Listener, TAKEN, listener_of};
+pub(super) use permissions::SocketFiles;
 
 /// Longest path of a socket in bytes: `sun_path` of `unix(7)` holds 108 with the final zero.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -65,6 +67,17 @@ impl SocketPlaces<'_> {
         Ok(self.shortened(place))
     }
 
+    /// Where an engine puts its socket to which others may connect: no private directory is above it.
+    pub fn of_shared_engine(&self) -> Result<PathBuf, Diagnostic> {
+        let in_unit = self.in_runtime_directory();
+        if self.explicit.is_some()
+            || in_unit.is_some_and(|place| self.shortened(place.clone()) == place)
+        {
+            return self.of_engine();
+        }
+        Ok(self.in_temporary(rustix::process::geteuid().as_raw()))
+    }
+
     /// Where a client looks, in order, without repetition.
     pub fn of_client(&self) -> Result<Vec<PathBuf>, Diagnostic> {
         if let Some(explicit) = self.explicit {
@@ -76,6 +89,7 @@ impl SocketPlaces<'_> {
             self.in_lock(),
             self.in_session(),
             Some(self.in_state()),
+            self.of_owner(),
         ];
         for place in candidates.into_iter().flatten() {
             let place = self.shortened(place);
@@ -150,9 +164,23 @@ impl SocketPlaces<'_> {
         if place.as_os_str().len() <= SOCKET_PATH_BYTES_MAX {
             return place;
         }
-        let uid = rustix::process::geteuid().as_raw();
-        PathBuf::from(format!("/tmp/workerctl-{uid}")).join(self.hashed_file())
+        self.in_temporary(rustix::process::geteuid().as_raw())
     }
+
+    /// In the directory of this user that everybody can find.
+    fn in_temporary(&self, uid: u32) -> PathBuf {
+        temporary_directory(uid).join(self.hashed_file())
+    }
+
+    /// Where the workspace's owner lets others connect, who may not read where its engine is.
+    fn of_owner(&self) -> Option<PathBuf> {
+        let found = fs::metadata(self.workspace).ok()?;
+        Some(self.in_temporary(found.uid()))
+    }
+}
+
+fn temporary_directory(uid: u32) -> PathBuf {
+    PathBuf::from(format!("/tmp/workerctl-{uid}"))
 }
 
 /// Whether the directory of a socket is there or can be made in the one above it, where that is there.
@@ -211,6 +239,8 @@ struct Ours {
     path: PathBuf,
     device: u64,
     inode: u64,
+    /// Its directory, where that is for sockets of ours.
+    own_directory: Option<PathBuf>,
     /// Held as long as the socket file is ours, so that nobody takes it for a stale one.
     _claim: OwnedFd,
 }
@@ -267,7 +297,9 @@ impl Endpoint {
             )
         };
         let directory = path.parent().unwrap_or(Path::new("/"));
-        private_directory(directory)?;
+        let is_new = private_directory(directory)?;
+        let is_own =
+            is_new || *directory == *temporary_directory(rustix::process::geteuid().as_raw());
         let claim = claim::claim_name(path, host)?;
         let socket = rustix::net::socket_with(
             AddressFamily::UNIX,
@@ -286,6 +318,7 @@ impl Endpoint {
             path: path.to_path_buf(),
             device: made.dev(),
             inode: made.ino(),
+            own_directory: is_own.then(|| directory.to_path_buf()),
             _claim: claim,
         };
         rustix::net::listen(&socket, BACKLOG).map_err(|error| cannot("listen", error.into()))?;
@@ -299,6 +332,18 @@ impl Endpoint {
     /// Its path, where it has one.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// The files that decide who may connect.
+    pub(super) fn files(&self) -> Option<SocketFiles> {
+        Some(SocketFiles {
+            socket: self.path.clone()?,
+            is_ours: self.ours.is_some(),
+            own_directory: self
+                .ours
+                .as_ref()
+                .and_then(|ours| ours.own_directory.clone()),
+        })
     }
 
     /// Whether its name leads to it no more, so that nobody can reach it: removed, or replaced.
@@ -336,8 +381,10 @@ impl Drop for Ours {
     }
 }
 
-/// Makes the directory with mode 0700, or checks that nobody else can put files into the one that is there.
-fn private_directory(directory: &Path) -> Result<(), Diagnostic> {
+/// Makes the directory with mode 0700, or checks that nobody else can put files into the one that is there; whether it
+/// was made.
+fn private_directory(directory: &Path) -> Result<bool, Diagnostic> {
+    let is_new = !directory.exists();
     let refused = |reason: String| {
         Diagnostic::new(
             Kind::Blocked,
@@ -368,7 +415,7 @@ fn private_directory(directory: &Path) -> Result<(), Diagnostic> {
     if found.mode() & 0o002 != 0 && found.mode() & 0o1000 == 0 {
         return Err(refused("others can write it".to_owned()));
     }
-    Ok(())
+    Ok(is_new)
 }
 
 #[cfg(test)]

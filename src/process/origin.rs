@@ -24,6 +24,15 @@ pub enum Origin {
     Unknown,
 }
 
+/// Whether nothing that this process starts can become another user, so that a process of another user is none of its
+/// commands. It has to be known where `/proc` hides other users' processes, as under the unit that we ship, for what
+/// cannot be seen has no ancestors.
+pub fn user_is_kept() -> bool {
+    // Both are a thread's: what holds before the program starts holds for all threads and children, for good.
+    rustix::thread::no_new_privs().unwrap_or(false)
+        && rustix::thread::capabilities(None).is_ok_and(|sets| sets.permitted.is_empty())
+}
+
 /// The command of this process that `pid` stems from, however far, and whatever it has done to its group, session
 /// and environment: who outlives its parent becomes a child of this process.
 pub fn origin_of(pid: u32) -> Origin {

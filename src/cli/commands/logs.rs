@@ -6,6 +6,8 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use super::threads::verify;
+use rustix::io::Errno;
+
 use crate::cli::exit::Exit;
 use crate::cli::io::Stream;
 use crate::cli::render::line::{BAD, CARE, DIM, Line, PLAIN};
@@ -166,11 +168,12 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     following(session, &control, &run, &wanted, next)
 }
 
-/// Says where what was shown is not what was written.
+/// Says where what was shown is not what was written. Who may only ask the engine cannot tell.
 fn note_damage(session: &mut Session<'_>, control: &dyn Control, run: &str) {
     let Ok(site) = session.site() else { return };
     session.io.out.flush();
-    if let Ok((_, checked)) = verify::of_run(&site, control, run)
+    if let Ok((detail, checked)) = verify::of_run(&site, control, run)
+        && rustix::fs::access(&detail.log_path, rustix::fs::Access::READ_OK) != Err(Errno::ACCESS)
         && let Some(damage) = checked.damage
     {
         let text = format!("this log is not what was written: {damage}");

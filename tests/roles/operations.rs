@@ -1,0 +1,81 @@
+//! Every operation of the API, asked for by somebody who may read.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use serde_json::Value;
+use workerctl::daemon::Operation;
+
+use crate::{Bed, NOBODY, Person};
+
+const READER: Person = Person::new(54_002, &[]);
+
+/// What who may read may ask for. All others are for admins: a new one is none of these until it is written here.
+const READABLE: [&str; 15] = [
+    "version",
+    "openapi",
+    "status",
+    "metrics",
+    "workers",
+    "schedules",
+    "slots",
+    "backfill",
+    "list_runs",
+    "show_run",
+    "diff",
+    "logs",
+    "events",
+    "render",
+    "probe",
+];
+
+/// The status and the body of an answer.
+fn ask(who: Person, socket: &Path, method: &str, path: &str) -> (u16, String) {
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{{}}");
+    let answer = who.does(|| {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    let body = answer.split_once("\r\n\r\n").unwrap().1.to_owned();
+    (status, body)
+}
+
+#[test]
+fn each_operation_needs_the_role_that_the_table_and_the_document_say() {
+    let access = "access: {admin: {users: [nobody]}, read: {users: [54002]}}\n";
+    let Some(bed) = Bed::new(access) else { return };
+    let daemon = bed.daemon();
+    let socket = bed.socket();
+    let (_, document) = ask(READER, &socket, "GET", "/v1/openapi.json");
+    let document: Value = serde_json::from_str(&document).unwrap();
+    for operation in Operation::ALL {
+        let (method, id) = (operation.method(), operation.id());
+        // What it is about is not there, so that whoever may ask is told so, and nothing happens.
+        let path = operation.path().replace("{run}", "ZZZZZZZZ");
+        let described = &document["paths"][operation.path()][method.as_str().to_lowercase()];
+        let readable = READABLE.contains(&id);
+        let role = if readable { "read" } else { "admin" };
+        assert_eq!(described["x-role"], role, "{id}");
+        assert_eq!(operation.role().name(), role, "{id}");
+        let (status, body) = ask(READER, &socket, method.as_str(), &path);
+        let is_refused = status == 403 && body.contains(r#""code":"role""#);
+        assert_eq!(is_refused, !readable, "{id}: {status} {body}");
+        if id != "drain" {
+            let (_, body) = ask(Person::new(NOBODY, &[]), &socket, method.as_str(), &path);
+            assert!(!body.contains(r#""code":"role""#), "{id}: {body}");
+        }
+    }
+    for method in ["GET", "POST", "DELETE"] {
+        let (status, body) = ask(READER, &socket, method, "/mcp");
+        assert!(status == 403 && body.contains(r#""code":"role""#), "{body}");
+        let (_, body) = ask(Person::new(NOBODY, &[]), &socket, method, "/mcp");
+        assert!(!body.contains(r#""code":"role""#), "{body}");
+    }
+    daemon.stop();
+}
