@@ -12,7 +12,7 @@ use crate::protocol::Probe;
 
 /// The roles in force, which a reload replaces.
 #[derive(Debug, Default)]
-pub struct AccessControl {
+pub(super) struct AccessControl {
     access: RwLock<Access>,
     files: OnceLock<SocketFiles>,
 }
@@ -26,7 +26,7 @@ impl AccessControl {
     }
 
     /// These roles are in force from now on.
-    pub fn set(&self, access: &Access) {
+    pub(super) fn set(&self, access: &Access) {
         let mut current = self.access.write().unwrap_or_else(PoisonError::into_inner);
         if *current == *access {
             return;

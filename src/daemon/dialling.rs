@@ -1,9 +1,13 @@
 //! Finding the engine of a workspace: the one that answers, else one hosted here.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 
 use super::answer::STARTING;
 use super::client::{HttpControl, OTHER_WORKSPACE};
@@ -14,7 +18,7 @@ use super::socket::SocketPlaces;
 use crate::model::{Diagnostic, Kind};
 use crate::process::name_of_user;
 use crate::protocol::Control;
-use crate::store::lock::{self, Found, UNNAMED_HINT};
+use crate::store::lock::{self, Found, UNNAMED_HINT, WORKSPACE_FOLDER};
 
 /// How often an engine that takes its place or leaves it at this moment is tried again.
 pub(super) const TRIES_MAX: u32 = 50;
@@ -96,15 +100,16 @@ pub(super) fn find(options: &ConnectOptions) -> Result<Place, Diagnostic> {
 /// Whether no engine was found at the usual places and this user may not write the workspace: an engine of theirs would
 /// be refused by one file after the other.
 fn may_not_host(error: &Diagnostic, options: &ConnectOptions) -> bool {
-    use rustix::fs::Access;
-    let looked = || rustix::fs::access(&options.workspace, Access::WRITE_OK | Access::EXEC_OK);
-    options.socket.is_none()
-        && [NO_ENGINE, NOT_PERMITTED].contains(&error.code.as_str())
-        && looked() == Err(rustix::io::Errno::ACCESS)
+    let writable = |path: &Path| access(path, Access::WRITE_OK | Access::EXEC_OK);
+    let not_found = [NO_ENGINE, NOT_PERMITTED].contains(&error.code.as_str());
+    let looked = match writable(&options.workspace.join(WORKSPACE_FOLDER)) {
+        Err(Errno::NOENT) => writable(&options.workspace),
+        looked => looked,
+    };
+    options.socket.is_none() && not_found && looked == Err(Errno::ACCESS)
 }
 
 fn of_somebody_else(error: Diagnostic, options: &ConnectOptions) -> Diagnostic {
-    use std::os::unix::fs::MetadataExt;
     let shown = options.workspace.display();
     let found = std::fs::metadata(&options.workspace);
     let owner = found.map_or_else(

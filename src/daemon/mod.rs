@@ -33,7 +33,6 @@ mod succession;
 mod tcp;
 mod turning;
 
-pub use access_control::AccessControl;
 pub use client::HttpControl;
 pub use dialling::{ConnectMode, ConnectOptions, connect, dial};
 pub use host::{

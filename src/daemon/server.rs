@@ -185,7 +185,7 @@ impl Server {
     }
 
     /// Who is heard beside the engine's own user and root: at first nobody.
-    pub fn access(&self) -> Arc<AccessControl> {
+    pub(super) fn access(&self) -> Arc<AccessControl> {
         Arc::clone(&self.desk.access)
     }
 

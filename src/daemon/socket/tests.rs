@@ -138,3 +138,54 @@ fn a_directory_that_others_can_write_is_refused() {
     let refused = Endpoint::bind(&directory.path().join("x.sock")).expect_err("unsafe");
     assert_eq!(refused.code, "socket_directory_unsafe");
 }
+
+#[test]
+fn what_keeps_others_out_is_named_with_its_remedy() {
+    use crate::model::Access;
+    use crate::model::access::Member;
+    let directory = tempfile::tempdir().expect("a directory");
+    let socket = directory.path().join("s.sock");
+    // As the service manager hands it over: its mode is not ours to change.
+    let _listener = UnixListener::bind(&socket).expect("bound");
+    let files = SocketFiles {
+        socket: socket.clone(),
+        is_ours: false,
+        own_directory: None,
+    };
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("set");
+    };
+    let group = fs::metadata(&socket).expect("there").gid();
+    let mut access = Access::default();
+    assert_eq!(files.closed_to(&access), None, "nobody is to be let in");
+    let member = |id| Member {
+        name: "x".to_owned(),
+        id,
+    };
+    access.read.users.push(member(1));
+    for (mode_of_directory, mode_of_socket, remedy) in [
+        (0o700, 0o666, Some("`RuntimeDirectoryMode=0755`")),
+        (0o710, 0o666, Some("`RuntimeDirectoryMode=0755`")),
+        (0o711, 0o600, Some("`SocketMode=0666`")),
+        (0o711, 0o660, Some("`SocketMode=0666`")),
+        (0o711, 0o666, None),
+    ] {
+        set(directory.path(), mode_of_directory);
+        set(&socket, mode_of_socket);
+        let closed = files.closed_to(&access);
+        assert_eq!(closed.is_some(), remedy.is_some(), "{closed:?}");
+        let hint = closed.map(|closed| closed.hints.concat());
+        assert!(
+            hint.unwrap_or_default()
+                .contains(remedy.unwrap_or_default())
+        );
+        files.follow(&access);
+        let mode = fs::metadata(&socket).expect("there").mode() & 0o777;
+        assert_eq!(mode, mode_of_socket, "it is not ours");
+    }
+    // A group that has a role may be the one that the modes let in.
+    access.read.groups.push(member(group));
+    set(directory.path(), 0o710);
+    set(&socket, 0o660);
+    assert_eq!(files.closed_to(&access), None);
+}
