@@ -9,6 +9,7 @@ use super::keys::{
     APPROVAL, CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS,
     CONFIG_TREES, NOTIFY, report_unknown_but,
 };
+use super::limits;
 use super::open::Root;
 use super::report::Report;
 use super::roots::settings as roots;
@@ -70,6 +71,8 @@ const ORIGINS: &[&str] = &[
     "grace",
     "drain_grace",
     "output_bytes_max",
+    "limits.processes",
+    "limits.written",
     "keep_refs",
     "blocked_hours",
     "skills.families",
@@ -106,6 +109,7 @@ const EVALUATED: &[&str] = &[
     "grace",
     "drain_grace",
     "output_bytes_max",
+    "limits",
     "keep_refs",
     "blocked_hours",
     "skills",
@@ -221,6 +225,12 @@ impl<'a> Reader<'a, '_> {
         if let Some(bytes) = bytes {
             self.config.output_bytes_max = bytes;
         }
+        let view = self.map.get("limits").filter(|view| !view.is_null());
+        if let Some(view) = view {
+            self.at("limits.processes");
+            self.at("limits.written");
+            self.config.limits = limits::read(view, report).within(self.config.limits);
+        }
         for path in ["timeout", "grace", "drain_grace", "keep_refs"] {
             let Some(millis) = self.value(path, report, |view, report| view.millis(path, report))
             else {
@@ -265,7 +275,7 @@ impl<'a> Reader<'a, '_> {
                 view.wrong_type(key, "a map", report);
             }
         }
-        if let Some(author) = self.value("commit.author", report, author) {
+        if let Some(author) = self.value("commit.author", report, settings::author) {
             self.config.commit_author = Some(author);
         }
         let message = self.value("commit.message", report, |view, report| {
@@ -469,32 +479,5 @@ pub(crate) fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
     );
     let message = format!("`timezone: {}` is not a known zone", text.escape_debug());
     report.error("timezone-unknown", view.place(), message, &hint);
-    None
-}
-
-fn author(view: View<'_>, report: &mut Report) -> Option<String> {
-    let text = view.filled_text("author", report)?;
-    let shape = text
-        .strip_suffix('>')
-        .and_then(|text| text.split_once('<'))
-        .is_some_and(|(name, mail)| {
-            !name.trim().is_empty()
-                && mail.contains('@')
-                && !mail.contains(['<', '>', ' '])
-                && !text.contains(['\n', '\r'])
-                && !name.contains(['<', '>'])
-        });
-    if shape {
-        return Some(text);
-    }
-    report.error(
-        "author-invalid",
-        view.place(),
-        format!(
-            "`author: {}` is not a name with a mail address",
-            text.escape_debug()
-        ),
-        "write `author: \"Repo Steward <steward@example.org>\"`",
-    );
     None
 }

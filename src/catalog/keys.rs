@@ -32,6 +32,7 @@ pub(crate) const WORKER_FILE: &[&str] = &[
     "retry",
     "timeout",
     "max_runtime",
+    "limits",
     "agent",
     "sandbox",
     "isolation",
@@ -129,6 +130,7 @@ pub(crate) const SKILL: &[&str] = &[
     "on_crash",
     "timeout",
     "max_runtime",
+    "limits",
     "retry",
     "cwd",
     "shell",
@@ -186,6 +188,7 @@ pub(crate) const SKILL_EVALUATED: &[&str] = &[
     "on_crash",
     "timeout",
     "max_runtime",
+    "limits",
     "retry",
     "cwd",
     "shell",
@@ -264,6 +267,9 @@ pub(crate) const APPROVAL: &[&str] = &["before", "expires"];
 /// `sandbox` as a map.
 pub(crate) const SANDBOX: &[&str] = &["level", "write", "reads", "network", "unix_sockets"];
 
+/// The `limits` map of the configuration, a worker or a skill.
+pub(crate) const LIMITS: &[&str] = &["processes", "written"];
+
 /// `branch` as a map.
 pub(crate) const BRANCH: &[&str] = &["name", "create"];
 
@@ -338,6 +344,7 @@ pub(crate) const CONFIG: &[&str] = &[
     "grace",
     "drain_grace",
     "output_bytes_max",
+    "limits",
     "keep_refs",
     "blocked_hours",
     "skills",

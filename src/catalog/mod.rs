@@ -21,6 +21,7 @@ pub mod input_schema;
 mod interface;
 mod isolation;
 mod keys;
+mod limits;
 mod listing;
 mod load;
 mod lookup;

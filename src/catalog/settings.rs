@@ -377,3 +377,31 @@ pub(crate) fn inner_path(view: View<'_>, key: &str, report: &mut Report) -> Opti
     }
     Some(path)
 }
+
+/// Reads the author of commits.
+pub(crate) fn author(view: View<'_>, report: &mut Report) -> Option<String> {
+    let text = view.filled_text("author", report)?;
+    let shape = text
+        .strip_suffix('>')
+        .and_then(|text| text.split_once('<'))
+        .is_some_and(|(name, mail)| {
+            !name.trim().is_empty()
+                && mail.contains('@')
+                && !mail.contains(['<', '>', ' '])
+                && !text.contains(['\n', '\r'])
+                && !name.contains(['<', '>'])
+        });
+    if shape {
+        return Some(text);
+    }
+    report.error(
+        "author-invalid",
+        view.place(),
+        format!(
+            "`author: {}` is not a name with a mail address",
+            text.escape_debug()
+        ),
+        "write `author: \"Repo Steward <steward@example.org>\"`",
+    );
+    None
+}

@@ -155,10 +155,6 @@ impl<'a, 'i> Builder<'a, 'i> {
         let hooks = self.hooks(mutating, report);
         let idempotent = self.flag("idempotent", report);
         let retry = self.retry(mutating, idempotent, report);
-        let run_place = self
-            .layers
-            .get("run")
-            .map_or_else(|| self.place(), |view| view.place());
         let env = self.env(report);
         let skill = Skill {
             address: SkillRef {
@@ -171,7 +167,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             file: self.file.map(|file| file.path.clone()),
             directory: self.directory("run"),
             run,
-            run_place,
+            run_place: self.run_place(),
             instructions,
             inputs: interface.inputs,
             outputs: interface.outputs,
@@ -185,6 +181,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             retry,
             timeout_ms: self.millis("timeout", self.worker.timeout_ms, report),
             max_runtime_ms: self.millis("max_runtime", self.worker.max_runtime_ms, report),
+            limits: self.limits(report),
             cwd: self.cwd(report),
             shell: self.shell(report),
             env: env.names,
@@ -231,6 +228,11 @@ impl<'a, 'i> Builder<'a, 'i> {
             (None, Some(file)) => file.place(),
             _ => self.item.place.clone(),
         }
+    }
+
+    fn run_place(&self) -> Place {
+        let run = self.layers.get("run");
+        run.map_or_else(|| self.place(), |view| view.place())
     }
 
     /// Absolute directory of the file that `key` stands in.

@@ -3,6 +3,7 @@
 use super::approval;
 use super::checks::{self, Verification};
 use super::keys::{COMMIT, EXECUTION, STATE_MACHINE, report_unknown};
+use super::limits;
 use super::open::Root;
 use super::report::Report;
 use super::restrict;
@@ -14,7 +15,7 @@ use super::view::View;
 use super::{Options, identity::Identity, isolation};
 use crate::model::definition::{HookText, Mode, Shell, Unavailable};
 use crate::model::spec::Retry;
-use crate::model::{Config, Notify, Place};
+use crate::model::{Config, Notify, Place, ResourceLimits};
 
 /// Hook names of HQ's state machine: what saving and finishing always do.
 const HOOK_NAMES: [(&str, [&str; 2]); 2] = [
@@ -58,6 +59,7 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) retry: Setting,
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) max_runtime_ms: Option<u64>,
+    pub(crate) limits: ResourceLimits,
     pub(crate) cwd: String,
     pub(crate) shell: Shell,
     pub(crate) env: settings::Env,
@@ -122,6 +124,7 @@ pub(crate) fn read<'a>(
         retry: retry(own("retry"), execution, state_machine, report),
         timeout_ms: own("timeout").and_then(|view| view.millis("timeout", report)),
         max_runtime_ms: own("max_runtime").and_then(|view| view.millis("max_runtime", report)),
+        limits: limits_of(root, around.config, report),
         cwd: written(root, "cwd")
             .and_then(|view| settings::inner_path(view, "cwd", report))
             .unwrap_or_else(|| ".".to_owned()),
@@ -151,6 +154,11 @@ pub(crate) fn read<'a>(
     }
     add_texts(root, &mut part, report);
     part
+}
+
+fn limits_of(root: View<'_>, config: &Config, report: &mut Report) -> ResourceLimits {
+    let own = written(root, "limits").map(|view| limits::read(view, report));
+    own.unwrap_or_default().within(config.limits)
 }
 
 fn add_texts<'a>(root: View<'a>, part: &mut WorkerPart<'a>, report: &mut Report) {

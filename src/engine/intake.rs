@@ -254,6 +254,7 @@ impl Intake<'_> {
             post_commit: self.post_commit(),
             plan,
             timeout_ms: Some(skill.timeout_ms.unwrap_or(around.config.timeout_ms)),
+            limits: Some(skill.limits),
             commit_message: self.commit_message(&values)?,
             commit_author: around.config.commit_author.clone(),
             threads_dir: around.config.threads_dir.clone(),

@@ -130,9 +130,13 @@ impl Syntax {
             Ok(finished) => match (finished.ended, finished.status) {
                 (Ended::ByItself, ExitStatus::Exited(0)) => Answer::Good,
                 (Ended::ByItself, ExitStatus::Exited(_)) => Answer::Broken(fault(&said.text())),
-                (Ended::ByItself | Ended::TimedOut | Ended::Stopped(_), _) => {
-                    Answer::Unknown(format!("`{shell} -n` was ended before it answered"))
-                }
+                (
+                    Ended::ByItself
+                    | Ended::TimedOut
+                    | Ended::LimitReached { .. }
+                    | Ended::Stopped(_),
+                    _,
+                ) => Answer::Unknown(format!("`{shell} -n` was ended before it answered")),
             },
         }
     }

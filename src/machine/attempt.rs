@@ -160,6 +160,7 @@ impl Run {
             Ended::Exited { .. } => "exit_code",
             Ended::Signalled { .. } => "signal",
             Ended::TimedOut => "timeout",
+            Ended::LimitReached { resource, .. } => resource.code(),
             Ended::Stopped => "stopped",
             Ended::NotStarted { code, .. } => code,
         };
@@ -347,7 +348,7 @@ impl Run {
             (Some(failure), _) => Some(failure.clone()),
             (None, Some(check)) => Some(Failure::new(
                 Step::Verify,
-                "check_failed",
+                check.failed_code("check_failed"),
                 describe_failed(check),
             )),
             (None, None) => None,

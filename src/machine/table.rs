@@ -118,7 +118,10 @@ fn is_limit(event: &Event, state: &State) -> bool {
         | Event::PreparationFailed { .. }
         | Event::CommitFailed { .. }
         | Event::ApprovalExpired => true,
-        Event::ExecutionFinished { execution, .. } => execution.ended == Ended::TimedOut,
+        Event::ExecutionFinished { execution, .. } => matches!(
+            execution.ended,
+            Ended::TimedOut | Ended::LimitReached { .. }
+        ),
         Event::ChecksFinished {
             checks, failure, ..
         } => failure.is_none() && checks.iter().any(|check| check.verdict == Verdict::Failed),

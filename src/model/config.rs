@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::access::Access;
 use super::definition::HookText;
 use super::isolation::{BranchChoice, TreeLimits};
+use super::limits::ResourceLimits;
 use super::mcp_settings::McpSettings;
 use super::notice::Notify;
 use super::skill_roots::SkillRoots;
@@ -68,6 +69,9 @@ pub struct Config {
     pub drain_grace_ms: u64,
     /// Bytes of each stream of a command that are kept, as they are in the log.
     pub output_bytes_max: u64,
+    /// What the processes of one command may use where neither skill nor worker says.
+    #[serde(default)]
+    pub limits: ResourceLimits,
     /// How long the hidden refs of runs that did not succeed are kept, in milliseconds.
     pub keep_refs_ms: u64,
     /// The branch that results land on where neither skill nor worker names one.
@@ -125,6 +129,7 @@ impl Default for Config {
             grace_ms: 5_000,
             drain_grace_ms: 60_000,
             output_bytes_max: 10 * 1024 * 1024,
+            limits: ResourceLimits::default(),
             keep_refs_ms: 14 * 24 * 3_600_000,
             branch: None,
             push: None,

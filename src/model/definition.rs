@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::SkillRef;
 use super::isolation::{BranchChoice, Isolation, LocalEntry};
+use super::limits::ResourceLimits;
 use super::notice::Notify;
 use super::problem::Place;
 use super::sandbox::Sandbox;
@@ -256,6 +257,9 @@ pub struct Skill {
     pub timeout_ms: Option<u64>,
     /// Limit of all attempts in milliseconds.
     pub max_runtime_ms: Option<u64>,
+    /// What the processes of each of its commands may use.
+    #[serde(default)]
+    pub limits: ResourceLimits,
     /// Directory of its commands relative to the workspace.
     pub cwd: String,
     /// Shell of its texts.

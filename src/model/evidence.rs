@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::limits::Resource;
+
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "is", rename_all = "snake_case")]
@@ -18,6 +20,15 @@ pub enum Ended {
     },
     /// Its time was up and it was ended.
     TimedOut,
+    /// It used more than it may, and was ended.
+    LimitReached {
+        /// What it used.
+        resource: Resource,
+        /// How much of it is allowed: processes, or bytes.
+        limit: u64,
+        /// How much was counted.
+        counted: u64,
+    },
     /// It was ended on request.
     Stopped,
     /// It never started.
@@ -41,6 +52,11 @@ impl Ended {
             Ended::Exited { code } => format!("exit code {code}"),
             Ended::Signalled { signal } => format!("ended by signal {signal}"),
             Ended::TimedOut => "time limit reached".to_owned(),
+            Ended::LimitReached {
+                resource,
+                limit,
+                counted,
+            } => resource.describe(*limit, *counted),
             Ended::Stopped => "stopped on request".to_owned(),
             Ended::NotStarted { message, .. } => format!("not started: {message}"),
         }
@@ -163,6 +179,16 @@ pub struct CheckRecord {
     pub output_tail: String,
     /// Wall time in milliseconds.
     pub duration_ms: u64,
+}
+
+impl CheckRecord {
+    /// Stable code of its failure: that of a limit that it reached, else `usual`.
+    pub fn failed_code<'a>(&self, usual: &'a str) -> &'a str {
+        match self.ended {
+            Some(Ended::LimitReached { resource, .. }) => resource.code(),
+            _ => usual,
+        }
+    }
 }
 
 /// The result of one attempt, recorded when its last process was dead.

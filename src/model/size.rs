@@ -38,6 +38,22 @@ pub fn parse_bytes(text: &str) -> Result<u64, SizeError> {
     number.checked_mul(factor).ok_or(SizeError::TooLarge)
 }
 
+/// Writes an amount for people: `512 B`, `1.2 KiB`, `3.0 GiB`.
+pub fn show_bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if count < 1_024 {
+        return format!("{count} B");
+    }
+    let mut unit = 0;
+    // Tenths, so that no floating point is needed.
+    let mut tenths = u128::from(count) * 10 / 1_024;
+    while tenths >= 10_240 && unit + 1 < UNITS.len() {
+        tenths /= 1_024;
+        unit += 1;
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::ids::{RunId, SkillRef, ThreadId};
+use super::limits::ResourceLimits;
 use super::sandbox::Sandbox;
 use super::time::Timestamp;
 use super::value::Value;
@@ -432,6 +433,9 @@ pub struct RunSpec {
     pub plan: Plan,
     /// Limit of one attempt's execution in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// What the processes of each command may use; absent in what was accepted before there were limits: the defaults.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<ResourceLimits>,
     /// The commit's message, rendered, without trailers.
     pub commit_message: String,
     /// `Name <mail>` of the commit's author where the configuration sets one.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::live::LiveRecord;
 use super::stop::StopKind;
 use super::wall::RaisedWall;
+use crate::model::{Resource, ResourceLimits};
 
 /// The variable that tells every process of a run which run it belongs to.
 pub const RUN_VARIABLE: &str = "WORKERCTL_RUN";
@@ -97,11 +98,13 @@ impl std::fmt::Debug for Stdin {
     }
 }
 
-/// Bounds of one command.
+/// Bounds of one command; at the limit of time it is asked to end, at those of what it uses it is killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest time that the command may run; then it is ended.
     pub timeout: Option<Duration>,
+    /// What all of its processes may use.
+    pub resources: ResourceLimits,
     /// Time between TERM and KILL.
     pub grace: Duration,
     /// Longest time that output is still awaited after the command has exited by itself while
@@ -124,6 +127,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             timeout: None,
+            resources: ResourceLimits::default(),
             grace: Duration::from_secs(10),
             drain: Duration::from_millis(200),
             line_bytes_max: 64 * 1024,
@@ -204,6 +208,15 @@ pub enum Ended {
     ByItself,
     /// [`Limits::timeout`] had passed.
     TimedOut,
+    /// It had used more than [`Limits::resources`] allow.
+    LimitReached {
+        /// What it used.
+        resource: Resource,
+        /// How much of it is allowed: processes, or bytes.
+        limit: u64,
+        /// How much was counted.
+        counted: u64,
+    },
     /// Somebody stopped it; the strongest kind that was asked for.
     Stopped(StopKind),
 }

@@ -1,9 +1,10 @@
-//! Keeps descriptors that this process was started with away from commands.
+//! Keeps what this process was started with away from commands: descriptors, and the leave to dump core.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Marks every open descriptor but the three standard ones close-on-exec.
 ///
@@ -39,4 +40,15 @@ pub fn close_inherited_on_exec() -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a crashed program leaves in its directory would become part of a result, and holds its secrets. A command
+/// that wants it raises its own limit again (`ulimit -c`).
+pub(super) fn refuse_core_dumps() {
+    let limit = Rlimit {
+        current: Some(0),
+        ..getrlimit(Resource::Core)
+    };
+    // Refused nowhere: a lower limit may always be set.
+    let _ = setrlimit(Resource::Core, limit);
 }

@@ -10,6 +10,7 @@ mod descriptors;
 mod environment;
 mod error;
 mod groups;
+mod input;
 mod lines;
 mod live;
 mod memory;
@@ -23,6 +24,7 @@ mod signal;
 mod spawn;
 mod stop;
 mod tag;
+mod usage;
 mod user;
 mod wall;
 

@@ -73,6 +73,16 @@ fn parse_stat(pid: u32, text: &[u8]) -> Option<Stat> {
     })
 }
 
+/// How many bytes a process, and all that it has waited for, had the kernel write to disks; also of one that is
+/// dead and not waited for. `None` where it may not be read: of another user's process.
+pub(super) fn written_by(pid: u32) -> Option<u64> {
+    let text = String::from_utf8(read(&format!("/proc/{pid}/io"))?).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes: "))?;
+    line.parse().ok()
+}
+
 /// All processes that can be seen.
 pub(super) fn all() -> Vec<Stat> {
     numbers_in(Path::new("/proc"))
@@ -132,16 +142,23 @@ impl Families {
         children
     }
 
-    /// All that descend from `roots`, the roots not included.
-    pub(super) fn descendants(&self, roots: &[u32]) -> Vec<Stat> {
+    /// All that descend from `roots`, or somewhat more than `most`, parents before their children and the roots not
+    /// included; `visit` is shown each, and says whether its children are looked for.
+    pub(super) fn walk(
+        &self,
+        roots: &[u32],
+        most: usize,
+        visit: impl Fn(&Stat) -> bool,
+    ) -> Vec<Stat> {
         let mut seen: HashSet<u32> = roots.iter().copied().collect();
         let mut found = Vec::new();
         let mut open: Vec<u32> = roots.to_vec();
-        while let Some(parent) = open.pop() {
+        while let Some(parent) = open.pop().filter(|_| found.len() <= most) {
             for child in self.children(parent) {
                 if seen.len() < PROCESSES_MAX && seen.insert(child) {
-                    found.extend(stat(child));
-                    open.push(child);
+                    let process = stat(child);
+                    found.extend(process);
+                    open.extend(process.filter(&visit).map(|process| process.pid));
                 }
             }
         }
@@ -301,7 +318,7 @@ mod tests {
         );
         assert!(
             Families::from_scan(&all())
-                .descendants(&[me])
+                .walk(&[me], usize::MAX, |_| true)
                 .iter()
                 .any(|s| s.pid == child.id())
         );

@@ -5,6 +5,7 @@
 //! that nobody registered here. Several commands run at once; each takes only what is its own,
 //! and what cannot be told apart waits until no other command can be its origin.
 
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -14,6 +15,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, w
 use rustix::thread::gettid;
 
 use super::command::{ATTEMPT_VARIABLE, Command, Owner, RUN_VARIABLE};
+use super::descriptors;
 use super::origin::Origin;
 use super::procfs::{self, Families, Stat};
 use super::tag::{self, Mark};
@@ -49,6 +51,8 @@ pub(super) struct Live {
     /// The clock tick from which on all its processes were born with the tag; [`NEVER`] if the
     /// tag could not be attached, or not yet.
     tagged_at: AtomicU64,
+    /// Bytes that those of its processes wrote which were reaped here, after their parents had gone.
+    reaped_bytes: AtomicU64,
     /// Whether its first process may still run; once it has exited, nothing new stems from it but
     /// through processes that are left.
     running: AtomicBool,
@@ -98,6 +102,7 @@ pub fn become_subreaper() -> io::Result<()> {
     if DONE.get().is_none() {
         set_child_subreaper(Some(getpid()))?;
         tag::set_own();
+        descriptors::refuse_core_dumps();
         let _ = DONE.set(());
     }
     Ok(())
@@ -121,6 +126,7 @@ impl Registration {
             thread: gettid(),
             pid: AtomicU32::new(0),
             tagged_at: AtomicU64::new(NEVER),
+            reaped_bytes: AtomicU64::new(0),
             running: AtomicBool::new(true),
         });
         live().push(Arc::clone(&entry));
@@ -153,22 +159,28 @@ impl Registration {
         if !tag::set(first, tag) {
             return false;
         }
+        let marked: RefCell<HashSet<(u32, u64)>> = RefCell::default();
         for _ in 0..TAG_ROUNDS_MAX {
-            let mut forked = if nothing_left() {
-                Families::now().descendants(&[first])
-            } else {
-                self.members(&mut HashSet::new())
+            let forked = Cell::new(false);
+            // It is marked before its children are looked for. What was born with the mark has no others; what was
+            // marked here may be in the midst of a fork, and is looked at again.
+            let mark = |process: &Stat| {
+                let is_new = tag::of(process.pid) != Mark::Command(tag) && !process.is_zombie();
+                forked.set(forked.get() || is_new);
+                // It may have gone by itself, or become another user's; the next round tells.
+                if is_new && tag::set(process.pid, tag) {
+                    marked.borrow_mut().insert(process.identity());
+                }
+                marked.borrow().contains(&process.identity())
             };
-            forked.retain(|process| {
-                tag::of(process.pid) != Mark::Command(tag) && !process.is_zombie()
-            });
-            if forked.is_empty() {
+            if nothing_left() {
+                Families::now().walk(&[first], usize::MAX, mark);
+            } else {
+                self.family(|_| false, usize::MAX, mark);
+            }
+            if !forked.get() {
                 self.live.tagged_at.store(tag::tick_now(), Ordering::SeqCst);
                 return true;
-            }
-            for process in forked {
-                // It may have gone by itself, or become another user's; the next round tells.
-                let _ = tag::set(process.pid, tag);
             }
         }
         false
@@ -176,18 +188,57 @@ impl Registration {
 
     /// The living processes of this command without its first one. Reaps adopted ones that are
     /// dead. `known` gathers every process of the command ever seen, by pid and start time, so
-    /// that it is recognised after it has lost its parents.
-    pub(super) fn members(&self, known: &mut HashSet<(u32, u64)>) -> Vec<Stat> {
-        let mut found = adopted(|process, mark, commands| {
-            known.contains(&process.identity())
-                || belongs(&Evidence::of(process, mark, commands), &self.live, commands)
-        });
-        let mut roots: Vec<u32> = found.iter().map(|process| process.pid).collect();
-        roots.extend(self.live.pid().filter(|_| self.live.is_running()));
-        let below = Families::now().descendants(&roots);
-        found.extend(below.into_iter().filter(|process| !process.is_zombie()));
+    /// that it is recognised after it has lost its parents. Each is shown to `visit` before its
+    /// children are looked for: who halts it then misses none of them.
+    pub(super) fn members(
+        &self,
+        known: &mut HashSet<(u32, u64)>,
+        visit: impl Fn(&Stat),
+    ) -> Vec<Stat> {
+        let visit = |process: &Stat| {
+            visit(process);
+            true
+        };
+        let mut found = self.family(|process| known.contains(process), usize::MAX, visit);
+        let first = self.live.pid();
+        found.retain(|process| !process.is_zombie() && Some(process.pid) != first);
         known.extend(found.iter().map(Stat::identity));
         found
+    }
+
+    /// Processes of this command, all of them or somewhat more than `most`, parents before their children, with those
+    /// that are dead and that nobody has waited for. All but the first one are shown to `visit`, which says whether the
+    /// children of one that was not adopted are looked for. Reaps adopted ones that are dead.
+    pub(super) fn family(
+        &self,
+        known: impl Fn(&(u32, u64)) -> bool,
+        most: usize,
+        visit: impl Fn(&Stat) -> bool,
+    ) -> Vec<Stat> {
+        let mut found = Vec::new();
+        if !nothing_left() {
+            let is_ours = |process: &Stat, mark, commands: &[Arc<Live>]| {
+                known(&process.identity())
+                    || belongs(&Evidence::of(process, mark, commands), &self.live, commands)
+            };
+            found = adopted(most, |process, mark, commands| {
+                let is_ours = is_ours(process, mark, commands);
+                if is_ours {
+                    visit(process);
+                }
+                is_ours
+            });
+        }
+        found.extend(self.live.pid().and_then(procfs::stat));
+        let roots: Vec<u32> = found.iter().map(|process| process.pid).collect();
+        let more = most.saturating_sub(found.len());
+        found.extend(Families::now().walk(&roots, more, visit));
+        found
+    }
+
+    /// Bytes that processes of it wrote which were reaped here.
+    pub(super) fn reaped_bytes(&self) -> u64 {
+        self.live.reaped_bytes.load(Ordering::SeqCst)
     }
 }
 
@@ -228,12 +279,12 @@ pub(super) fn origin_of_child(process: &Stat) -> Origin {
 /// Reaps adopted processes that are dead, so that a long command cannot fill the process table
 /// with them.
 pub(super) fn reap_adopted() {
-    adopted(|_, _, _| false);
+    adopted(usize::MAX, |_, _, _| false);
 }
 
 /// Our unregistered living children for which `wanted(child, its mark, live commands)` holds;
-/// the dead ones are reaped.
-fn adopted(wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bool) -> Vec<Stat> {
+/// the dead ones are reaped. More than `most` are not looked for.
+fn adopted(most: usize, wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bool) -> Vec<Stat> {
     let mut tags = ADOPTED.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found = Vec::new();
     for _ in 0..LISTINGS_MAX {
@@ -249,13 +300,19 @@ fn adopted(wanted: impl Fn(&Stat, Mark, &[Arc<Live>]) -> bool) -> Vec<Stat> {
             if is_command || newborn.may_include(child) {
                 continue;
             }
-            let process = procfs::stat(child).filter(|process| !process.is_zombie());
-            if let Some(process) = process
-                && wanted(&process, mark_of(&process, &mut tags), &commands)
+            let process = procfs::stat(child);
+            let mark = process.map(|process| mark_of(&process, &mut tags));
+            if let (Some(process), Some(mark)) = (process, mark)
+                && !process.is_zombie()
+                && wanted(&process, mark, &commands)
             {
                 found.push(process);
+                if found.len() > most {
+                    return found;
+                }
             } else {
-                vanished |= reap_if_dead(child);
+                let its = |live: &&Arc<Live>| mark == Some(Mark::Command(live.tag));
+                vanished |= reap_if_dead(child, commands.iter().find(its));
             }
         }
         // Who dies during the listing leaves its own children to us, and they may have come too
@@ -311,12 +368,17 @@ fn own_group() -> u32 {
     *OWN.get_or_init(|| procfs::stat(std::process::id()).map_or(0, |own| own.group))
 }
 
-/// Reaps the unregistered child `pid` if it is dead by now; whether it was.
-fn reap_if_dead(pid: u32) -> bool {
+/// Reaps the unregistered child `pid` of a command if it is dead by now; whether it was.
+fn reap_if_dead(pid: u32, command: Option<&Arc<Live>>) -> bool {
     match procfs::stat(pid) {
         None => true,
         // A child in our own group was started by somebody else, who waits for it.
         Some(process) if process.is_zombie() && process.group != own_group() => {
+            // Whoever waits for a child is given what it wrote; so that is the last moment to ask.
+            if let Some(live) = command {
+                let bytes = procfs::written_by(pid).unwrap_or(0);
+                live.reaped_bytes.fetch_add(bytes, Ordering::SeqCst);
+            }
             reap(pid);
             true
         }

@@ -11,22 +11,19 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::command::{
-    Command, Ended, ExitStatus, Finished, Limits, OutputSink, Spawned, Stdin, Stream,
-};
+use super::command::{Command, Ended, ExitStatus, Finished, Limits, OutputSink, Spawned, Stream};
 use super::error::SpawnError;
+use super::input::Input;
 use super::output::{Output, READ_BYTES};
 use super::procfs::Stat;
 use super::spawn::{self, Child, Pipes};
 use super::stop::{StopHandle, StopKind};
+use super::usage::{Urgency, Usage};
 use super::{registry, signal};
 
 /// Longest wait for processes to vanish after KILL. Only one that is stuck inside the kernel, or
 /// belongs to another user, is still there then.
 const KILLED_WAIT: Duration = Duration::from_secs(5);
-
-/// How often dead processes that were left to us are reaped while a command runs.
-const REAP_EVERY: Duration = Duration::from_secs(1);
 
 /// How soon processes are looked at again that cannot be waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -66,7 +63,7 @@ pub fn run(
     let (child, pipes) = spawn::start(command)?;
     let mut watch = Watch::new(child, pipes, command, stop, started_at);
     sink.spawned(&Spawned {
-        pid: watch.child.pid.as_raw_nonzero().get().cast_unsigned(),
+        pid: watch.group(),
         tag: watch.child.tag,
         owner: command.owner.clone(),
     });
@@ -122,13 +119,7 @@ struct Watch<'a> {
     /// instead of one for each keeps a wide tree from using up ours.
     awaited: Option<OwnedFd>,
     left: Vec<u32>,
-    next_reap: Instant,
-}
-
-/// What is still to be written to the command.
-struct Input<'a> {
-    pipe: Option<OwnedFd>,
-    rest: &'a [u8],
+    usage: Usage,
 }
 
 impl<'a> Watch<'a> {
@@ -140,17 +131,10 @@ impl<'a> Watch<'a> {
         started_at: Instant,
     ) -> Self {
         let limits = &command.limits;
-        let stdin = Input {
-            pipe: pipes.stdin,
-            rest: match &command.stdin {
-                Stdin::Null => &[],
-                Stdin::Bytes(bytes) => bytes,
-            },
-        };
         Self {
             stdout: Output::new(Stream::Stdout, pipes.stdout, limits, pipes.stdout_file),
             stderr: Output::new(Stream::Stderr, pipes.stderr, limits, None),
-            stdin,
+            stdin: Input::new(pipes.stdin, &command.stdin),
             child,
             limits,
             stop,
@@ -167,7 +151,7 @@ impl<'a> Watch<'a> {
             outlived: HashSet::new(),
             awaited: None,
             left: Vec::new(),
-            next_reap: started_at + REAP_EVERY,
+            usage: Usage::new(started_at),
         }
     }
 
@@ -176,6 +160,7 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         self.stop_seen = self.stop.requested().max(self.stop_seen);
         let stop_now = self.stop_seen == Some(StopKind::Now);
+        self.count(now);
         match self.phase {
             Phase::Running => self.advance_running(now),
             Phase::Draining { until } => {
@@ -186,7 +171,7 @@ impl<'a> Watch<'a> {
                     self.phase = Phase::Over;
                 } else if now >= until {
                     self.awaited = None;
-                    if self.rest().is_empty() {
+                    if self.rest(|_| {}).is_empty() {
                         self.phase = Phase::Over;
                     } else {
                         self.terminate(now);
@@ -204,7 +189,11 @@ impl<'a> Watch<'a> {
                 if self.is_all_gone() {
                     self.phase = Phase::Over;
                 } else if now >= until {
-                    self.left = self.rest().iter().map(|process| process.pid).collect();
+                    self.left = self
+                        .rest(|_| {})
+                        .iter()
+                        .map(|process| process.pid)
+                        .collect();
                     self.phase = Phase::Over;
                 }
             }
@@ -235,21 +224,44 @@ impl<'a> Watch<'a> {
         } else if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.ended = Ended::TimedOut;
             self.terminate(now);
-        } else if now >= self.next_reap {
-            self.next_reap = now + REAP_EVERY;
-            if !registry::nothing_left() {
-                registry::reap_adopted();
-            }
         }
+    }
+
+    /// Counts what the command uses when that is due, and ends it at once where that is too much: what grows is not
+    /// given time to end by itself.
+    fn count(&mut self, now: Instant) {
+        if self.next_count().is_none_or(|at| now < at) {
+            return;
+        }
+        // Who is called late competes with very many.
+        if self.usage.is_late(now) {
+            self.child.urgency.get_or_insert_with(Urgency::raise);
+        } else {
+            self.child.urgency = None;
+        }
+        let limits = &self.limits.resources;
+        if let Some(reached) = self.usage.count(&self.child.registration, limits) {
+            if self.ended == Ended::ByItself {
+                self.ended = reached;
+            }
+            self.kill(now);
+        }
+    }
+
+    /// When the command is to be counted; what is being killed is not.
+    fn next_count(&self) -> Option<Instant> {
+        let is_ending = matches!(self.phase, Phase::Killing { .. } | Phase::Over);
+        (!is_ending).then(|| self.usage.next())
     }
 
     fn is_drained(&self) -> bool {
         self.stdout.pipe().is_none() && self.stderr.pipe().is_none()
     }
 
-    /// The living processes of the command but its first one.
-    fn rest(&mut self) -> Vec<Stat> {
-        let rest = self.child.registration.members(&mut self.known);
+    /// The living processes of the command but its first one, each shown to `visit` before its children are looked for.
+    fn rest(&mut self, visit: impl Fn(&Stat)) -> Vec<Stat> {
+        let registration = &self.child.registration;
+        let rest = registration.members(&mut self.known, visit);
         let ending = matches!(
             self.phase,
             Phase::Terminating { .. } | Phase::Killing { .. }
@@ -277,31 +289,44 @@ impl<'a> Watch<'a> {
         self.phase = Phase::Killing {
             until: after(now, KILLED_WAIT),
         };
-        let mut halted = HashSet::new();
+        self.child.urgency.get_or_insert_with(Urgency::raise);
+        let halted: RefCell<HashSet<(u32, u64)>> = RefCell::default();
+        let group = self.group();
         signal::send_to_group(self.child.pid, Signal::STOP);
         for _ in 0..FREEZE_ROUNDS_MAX {
-            let new: Vec<Stat> = self
-                .rest()
-                .into_iter()
-                .filter(|process| halted.insert(process.identity()))
-                .collect();
-            if new.is_empty() {
+            let before = halted.borrow().len();
+            // Halted before its children are looked for, a process gets no more of them: one round finds all but those
+            // whose parents went meanwhile.
+            self.rest(|process| {
+                if halted.borrow_mut().insert(process.identity()) && process.group != group {
+                    signal::send(process, Signal::STOP);
+                }
+            });
+            if halted.borrow().len() == before {
                 break;
             }
-            self.signal_outside_group(&new, Signal::STOP);
         }
         self.signal_all(Signal::KILL);
         self.awaited = None;
+        // To halt very many takes its time.
+        self.phase = Phase::Killing {
+            until: after(Instant::now(), KILLED_WAIT),
+        };
+    }
+
+    /// The process group of its first process.
+    fn group(&self) -> u32 {
+        self.child.pid.as_raw_nonzero().get().cast_unsigned()
     }
 
     fn signal_all(&mut self, what: Signal) {
-        let rest = self.rest();
+        let rest = self.rest(|_| {});
         signal::send_to_group(self.child.pid, what);
         self.signal_outside_group(&rest, what);
     }
 
     fn signal_outside_group(&self, processes: &[Stat], what: Signal) {
-        let group = self.child.pid.as_raw_nonzero().get().cast_unsigned();
+        let group = self.group();
         for process in processes.iter().filter(|process| process.group != group) {
             signal::send(process, what);
         }
@@ -313,7 +338,7 @@ impl<'a> Watch<'a> {
         if self.exited_at.is_none() || self.awaited.is_some() {
             return false;
         }
-        let rest = self.rest();
+        let rest = self.rest(|_| {});
         if rest.is_empty() {
             return true;
         }
@@ -327,11 +352,8 @@ impl<'a> Watch<'a> {
 
     /// When `advance` has to be called again even if nothing happens.
     fn wakes_at(&self) -> Option<Instant> {
-        match self.phase {
-            Phase::Running => Some(
-                self.deadline
-                    .map_or(self.next_reap, |at| at.min(self.next_reap)),
-            ),
+        let due = match self.phase {
+            Phase::Running => self.deadline,
             Phase::Draining { until } | Phase::Terminating { until } | Phase::Killing { until } => {
                 // Without a descriptor to wait on, because none was to be had or the process had
                 // just gone, only looking again helps.
@@ -344,7 +366,8 @@ impl<'a> Watch<'a> {
                 })
             }
             Phase::Over => None,
-        }
+        };
+        due.into_iter().chain(self.next_count()).min()
     }
 
     /// Waits until something happens or is due, and moves bytes in all three streams.
@@ -467,23 +490,6 @@ impl Drop for Watch<'_> {
         let mut buffer = vec![0; READ_BYTES];
         while self.advance() && self.wait(&mut buffer, &mut Nobody).is_ok() {}
         let _ = self.reap();
-    }
-}
-
-impl Input<'_> {
-    /// Writes as much as fits; afterwards, or when nobody reads any more, closes the pipe.
-    fn write(&mut self) {
-        let Some(pipe) = &self.pipe else { return };
-        let next = &self.rest[..self.rest.len().min(READ_BYTES)];
-        match rustix::io::write(pipe, next) {
-            Ok(length) => self.rest = &self.rest[length..],
-            Err(Errno::AGAIN | Errno::INTR) => return,
-            // Whether a command reads its input is its own affair.
-            Err(_) => self.rest = &[],
-        }
-        if self.rest.is_empty() {
-            self.pipe = None;
-        }
     }
 }
 

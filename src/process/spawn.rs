@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use super::command::{ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, Program, RUN_VARIABLE, Stdin};
 use super::error::SpawnError;
 use super::registry::Registration;
+use super::usage::Urgency;
 use super::{signal, tag};
 
 /// Where programs are looked for when the command's environment has no `PATH`.
@@ -28,6 +29,8 @@ pub(super) struct Child {
     pub(super) pidfd: OwnedFd,
     pub(super) registration: Registration,
     pub(super) tag: Option<u64>,
+    /// Of this thread, at first and whenever it is called late.
+    pub(super) urgency: Option<Urgency>,
     /// Has to stay as long as the shell may read it.
     _script: Option<ScriptFile>,
 }
@@ -95,6 +98,7 @@ fn start_within(command: &Command, image: Image) -> Result<(Child, Pipes), Spawn
             })?
         }
     };
+    child.urgency = Some(Urgency::raise());
     if child.registration.attach_tag() {
         child.tag = Some(child.registration.tag());
     }
@@ -149,6 +153,7 @@ fn start_image(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnE
         pidfd,
         registration,
         tag: None,
+        urgency: None,
         _script: image.script,
     };
     Ok((

@@ -81,6 +81,7 @@ pub(crate) fn spec() -> RunSpec {
             approval: None,
         },
         timeout_ms: None,
+        limits: None,
         commit_message: "weekly-report: Weekly report".into(),
         commit_author: None,
         threads_dir: "workspace/threads".into(),

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::isolation::{Trees, branch, push};
 use super::schedule::hours;
-use super::shared::{Approval, Hooks, Notify, anything, duration};
+use super::shared::{Approval, Hooks, Notify, ResourceLimitsMap, anything, duration};
 
 /// The engine's configuration.
 #[derive(Debug, Clone, JsonSchema)]
@@ -51,6 +51,8 @@ pub struct ConfigFile {
     /// Bytes of one command's output that are kept.
     #[schemars(range(min = 1_024, max = 1_073_741_824))]
     pub output_bytes_max: Option<u64>,
+    /// What the processes of each command may use; of each key the innermost level counts.
+    pub limits: Option<ResourceLimitsMap>,
     /// How long the hidden refs of runs that did not succeed are kept.
     #[schemars(schema_with = "duration")]
     pub keep_refs: Option<String>,

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::shared::duration;
+use super::shared::{duration, size};
 
 /// The branch that results land on.
 #[derive(Debug, Clone, JsonSchema)]
@@ -61,14 +61,4 @@ pub(super) fn push(_: &mut SchemaGenerator) -> Schema {
 
 pub(super) fn filtered(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": ["stored", null]})
-}
-
-fn size(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "anyOf": [
-            {"type": "string", "pattern": "^\\s*[0-9]+\\s*([KMGT]iB|[kKMGT]?B)?\\s*$"},
-            {"type": "integer", "minimum": 0},
-            {"type": "null"},
-        ],
-    })
 }

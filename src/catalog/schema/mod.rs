@@ -15,7 +15,7 @@ pub use config::ConfigFile;
 pub use isolation::{Branch, Local, Trees};
 pub use sandbox::{SandboxLevel, SandboxMap};
 pub use schedule::{Blackout, CatchUpMap, Follows, OnCommit, ScheduleMap, ShiftOfClock, Watch};
-pub use shared::{Backoff, Check, Commit, Hook, Hooks, Retry, VerificationMap};
+pub use shared::{Backoff, Check, Commit, Hook, Hooks, ResourceLimitsMap, Retry, VerificationMap};
 pub use skill::{Input, Interface, Output, RunScript, SkillFile, SkillKeys};
 pub use worker::{Execution, Identity, StateMachine, WorkerFile};
 

@@ -220,3 +220,24 @@ fn steps(_: &mut SchemaGenerator) -> Schema {
     let step = json_schema!({"enum": ["execution", "verification"]});
     json_schema!({"anyOf": [step, {"type": "array", "items": step}]})
 }
+
+/// What the processes of one command may use.
+#[derive(Debug, Clone, JsonSchema)]
+pub struct ResourceLimitsMap {
+    /// How many there may be at a time.
+    #[schemars(range(min = 1, max = 4_194_304))]
+    pub processes: Option<u64>,
+    /// How much they may write to disks together, such as `512MiB`.
+    #[schemars(schema_with = "size")]
+    pub written: Option<String>,
+}
+
+pub(super) fn size(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "anyOf": [
+            {"type": "string", "pattern": "^\\s*[0-9]+\\s*([KMGT]iB|[kKMGT]?B)?\\s*$"},
+            {"type": "integer", "minimum": 0},
+            {"type": "null"},
+        ],
+    })
+}

@@ -6,7 +6,8 @@ use super::isolation::{branch, filtered, isolation, local, push};
 use super::sandbox::sandbox;
 use super::schedule::schedules;
 use super::shared::{
-    Approval, Commit, Env, Hooks, Retry, anything, duration, env, text, texts, verification,
+    Approval, Commit, Env, Hooks, ResourceLimitsMap, Retry, anything, duration, env, text, texts,
+    verification,
 };
 use crate::model::definition::Shell;
 use crate::model::spec::OnCrash;
@@ -63,6 +64,8 @@ pub struct SkillKeys {
     /// Limit of all attempts together.
     #[schemars(schema_with = "duration")]
     pub max_runtime: Option<String>,
+    /// What the processes of each command may use; of each key the innermost level counts.
+    pub limits: Option<ResourceLimitsMap>,
     /// Attempts.
     pub retry: Option<Retry>,
     /// Directory of its commands, relative to the workspace, which is the default.

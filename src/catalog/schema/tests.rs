@@ -50,6 +50,7 @@ fn schemas_and_loader_know_the_same_keys() {
         (&worker, "/$defs/Hook", keys::HOOK),
         (&worker, "/$defs/Env", keys::ENV),
         (&worker, "/$defs/Commit", keys::COMMIT),
+        (&worker, "/$defs/ResourceLimitsMap", keys::LIMITS),
         (&worker, "/$defs/Branch", keys::BRANCH),
         (&worker, "/$defs/Local", keys::LOCAL),
         (&worker, "/$defs/ScheduleMap", keys::SCHEDULE),

@@ -6,7 +6,8 @@ use super::isolation::{branch, isolation, local, push};
 use super::sandbox::sandbox;
 use super::schedule::schedules;
 use super::shared::{
-    Approval, Commit, Env, Hooks, Notify, Retry, anything, duration, env, text, texts, verification,
+    Approval, Commit, Env, Hooks, Notify, ResourceLimitsMap, Retry, anything, duration, env, text,
+    texts, verification,
 };
 use super::skill::SkillKeys;
 use crate::model::definition::Shell;
@@ -87,6 +88,8 @@ pub struct WorkerFile {
     /// Limit of all attempts of its skills.
     #[schemars(schema_with = "duration")]
     pub max_runtime: Option<String>,
+    /// What the processes of each command may use; of each key the innermost level counts.
+    pub limits: Option<ResourceLimitsMap>,
     /// An agent that executes instructions.
     #[schemars(schema_with = "anything")]
     pub agent: Option<String>,

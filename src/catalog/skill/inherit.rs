@@ -5,12 +5,14 @@ use crate::catalog::approval;
 use crate::catalog::checks::{self, Verification};
 use crate::catalog::input_schema;
 use crate::catalog::interface::{self, Interface};
+use crate::catalog::limits;
 use crate::catalog::report::Report;
 use crate::catalog::restrict;
 use crate::catalog::sandbox;
 use crate::catalog::settings::{self, Hooks};
 use crate::catalog::texts::TextKind;
 use crate::catalog::worker::{Setting, commit_message};
+use crate::model::ResourceLimits;
 use crate::model::definition::{RunText, Shell, Unavailable};
 use crate::model::sandbox::Sandbox;
 use crate::model::spec::{Approving, OnCrash, Retry};
@@ -158,6 +160,12 @@ impl<'a> Builder<'a, '_> {
             Some(view) => view.millis(key, report),
             None => inherited,
         }
+    }
+
+    pub(super) fn limits(&self, report: &mut Report) -> ResourceLimits {
+        let own = self.layers.get("limits");
+        let own = own.map(|view| limits::read(view, report));
+        own.unwrap_or_default().within(self.worker.limits)
     }
 
     /// A skill's own `retry` counts before its worker's, and that before what HQ files set. None of

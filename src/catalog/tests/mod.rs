@@ -9,6 +9,7 @@ mod hostile;
 mod isolation;
 mod isolation_problems;
 mod kept_schedules;
+mod limits;
 mod places;
 mod reloading;
 mod roots;

@@ -204,6 +204,16 @@ fn landing(config: &Config) -> Vec<Setting> {
             value: json!(config.trees.min_free_bytes),
         },
         span("trees.idle", config.trees.idle_ms),
+        Setting {
+            key: "limits.processes",
+            shown: config.limits.processes.to_string(),
+            value: json!(config.limits.processes),
+        },
+        Setting {
+            key: "limits.written",
+            shown: bytes(config.limits.written_bytes),
+            value: json!(config.limits.written_bytes),
+        },
     ]
 }
 

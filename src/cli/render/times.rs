@@ -5,6 +5,8 @@ use chrono::{NaiveDate, NaiveDateTime, NaiveTime, TimeZone};
 use crate::model::duration::{DurationError, parse_millis};
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 
+pub(crate) use crate::model::size::show_bytes as bytes;
+
 /// Longest stretch of local times that a zone has skipped, in minutes: a day.
 const GAP_MINUTES_MAX: i64 = 24 * 60;
 
@@ -24,22 +26,6 @@ pub(crate) fn clock_time(at: Timestamp, zone: Zone) -> String {
     let full = instant(at, zone);
     let time = full.split_once(' ').map_or(full.as_str(), |(_, time)| time);
     format!("{time}.{:03}", at.millis().rem_euclid(1_000))
-}
-
-/// `512 B`, `1.2 KiB`, `3.0 GiB`.
-pub(crate) fn bytes(count: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if count < 1_024 {
-        return format!("{count} B");
-    }
-    let mut unit = 0;
-    // Tenths, so that no floating point is needed.
-    let mut tenths = u128::from(count) * 10 / 1_024;
-    while tenths >= 10_240 && unit + 1 < UNITS.len() {
-        tenths /= 1_024;
-        unit += 1;
-    }
-    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS[unit])
 }
 
 /// The zone of that name, UTC where there is none.

@@ -109,7 +109,7 @@ impl Performer {
             stdin: invocation.stdin,
             stdout_file: invocation.stdout_file,
             scratch: Some(scratch),
-            limits: self.limits(invocation.timeout_ms),
+            limits: self.limits(work, invocation.timeout_ms),
             owner: Owner {
                 run: work.spec.run.to_string(),
                 attempt: invocation.attempt,
@@ -141,9 +141,10 @@ impl Performer {
         }
     }
 
-    fn limits(&self, timeout_ms: Option<u64>) -> process::Limits {
+    fn limits(&self, work: &Work, timeout_ms: Option<u64>) -> process::Limits {
         process::Limits {
             timeout: timeout_ms.map(Duration::from_millis),
+            resources: work.spec.limits.unwrap_or_default(),
             grace: Duration::from_millis(self.parts.grace_ms),
             output_bytes_max: self.parts.output_bytes_max,
             line_overhead_bytes: RECORD_OVERHEAD_BYTES,
@@ -185,6 +186,18 @@ fn program_of(invocation: &Invocation<'_>, place: &Place) -> process::Program {
 pub(super) fn ended(finished: &process::Finished) -> Ended {
     match (finished.ended, finished.status) {
         (process::Ended::TimedOut, _) => Ended::TimedOut,
+        (
+            process::Ended::LimitReached {
+                resource,
+                limit,
+                counted,
+            },
+            _,
+        ) => Ended::LimitReached {
+            resource,
+            limit,
+            counted,
+        },
         (process::Ended::Stopped(_), _) => Ended::Stopped,
         (process::Ended::ByItself, process::ExitStatus::Exited(code)) => Ended::Exited { code },
         (process::Ended::ByItself, process::ExitStatus::Signalled(signal)) => {

@@ -140,12 +140,20 @@ impl Performer {
                     said
                 },
             },
-            ended => HookVerdict::Warned {
-                message: match telling_line(&said) {
-                    Some(line) => format!("{}: {line}", ended.describe()),
-                    None => ended.describe(),
-                },
-            },
+            ended => {
+                let why = match &ended {
+                    Ended::LimitReached { resource, .. } => {
+                        format!("{} ({})", ended.describe(), resource.code())
+                    }
+                    other => other.describe(),
+                };
+                HookVerdict::Warned {
+                    message: match telling_line(&said) {
+                        Some(line) => format!("{why}: {line}"),
+                        None => why,
+                    },
+                }
+            }
         }
     }
 }

@@ -57,7 +57,11 @@ impl Performer {
                     check.description,
                     why.unwrap_or_default()
                 );
-                let failure = Failure::new(Step::Validate, "pre_check_failed", message);
+                let failure = Failure::new(
+                    Step::Validate,
+                    check.failed_code("pre_check_failed"),
+                    message,
+                );
                 Event::ValidationFailed { failure, checks }
             }
         }

@@ -6,13 +6,13 @@ use crate::machine::{
     Admission, Approval, CancelKind, Event, Facts, HookVerdict, MACHINE_VERSION, Resolution, Run,
     State,
 };
-use crate::model::Timestamp;
 use crate::model::evidence::{
     CheckRecord, CommitsMade, Ended, Execution, HeldResult, OutputState, Recorded, RestoreReport,
     Verdict,
 };
 use crate::model::outcome::{Failure, Results, Step};
 use crate::model::spec::{Approving, Gate, OnCrash, Plan, Retry};
+use crate::model::{Resource, Timestamp};
 
 /// The instant of every event here: no decision of the machine depends on it.
 pub const AT: Timestamp = Timestamp::from_millis(1_000);
@@ -192,6 +192,11 @@ fn of_attempt(run: &Run) -> Vec<Event> {
             Ended::Exited { code: 0 },
             Ended::Exited { code: 1 },
             Ended::TimedOut,
+            Ended::LimitReached {
+                resource: Resource::Processes,
+                limit: 1_000,
+                counted: 1_001,
+            },
             Ended::Stopped,
             Ended::NotStarted {
                 code: "not_found".to_owned(),

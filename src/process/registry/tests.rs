@@ -16,6 +16,7 @@ fn command(pid: u32, started_us: u64, run: &str) -> Arc<Live> {
         pipes: [started_us, started_us + 7],
         pid: AtomicU32::new(pid),
         tagged_at: AtomicU64::new(NEVER),
+        reaped_bytes: AtomicU64::new(0),
         running: AtomicBool::new(true),
     })
 }

@@ -6,6 +6,7 @@ mod orphans;
 mod outcomes;
 mod resources;
 mod streams;
+mod usage;
 mod walls;
 
 use std::path::PathBuf;

@@ -87,6 +87,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         post_commit: Vec::new(),
         plan: plan(),
         timeout_ms: Some(60_000),
+        limits: None,
         commit_message: String::new(),
         commit_author: None,
         threads_dir: "workspace/threads".to_owned(),

@@ -251,6 +251,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         post_commit: Vec::new(),
         plan,
         timeout_ms: None,
+        limits: None,
         commit_message: String::new(),
         commit_author: None,
         threads_dir: "threads".into(),
