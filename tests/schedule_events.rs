@@ -68,7 +68,7 @@ fn a_run_is_followed_with_its_outputs() {
 
 #[test]
 fn changed_files_are_noticed_once_they_have_settled_and_own_changes_are_not() {
-    let workspace = Workspace::with_skills(
+    let workspace = Workspace::without_sandbox(
         r"
   - id: build
     description: builds

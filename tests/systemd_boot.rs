@@ -164,6 +164,13 @@ fn every_skill_works(installed: &Installed<'_>) {
     installed.systemctl(&["restart", SERVICE]);
     assert_eq!(service.path(), "/opt/tools:/usr/bin:/bin");
     a_credential_reaches_its_skill(installed);
+    let drop_in = "/etc/systemd/system/workerctl.service.d/private.conf";
+    service.containers_come_with_the_drop_in(|text| {
+        installed.guest.write(drop_in, text);
+        installed.systemctl(&["daemon-reload"]);
+        installed.systemctl(&["restart", SERVICE]);
+    });
+    std::fs::remove_file(installed.guest.path(drop_in)).ok();
     the_daemon_says_what_its_unit_forbids(installed, &service);
     // A refused call may be got over without a word: with this it kills whoever makes it.
     installed.settings("SystemCallErrorNumber=kill\n");

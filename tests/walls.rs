@@ -6,6 +6,8 @@
     reason = "what prepares a test fails by panicking, and says when it skips"
 )]
 
+#[path = "walls/around.rs"]
+mod around;
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
@@ -22,14 +24,26 @@ fn walls_or_skip() -> bool {
     stand
 }
 
+/// Whether commands can have containers; says so where they cannot.
+fn containers_or_skip() -> bool {
+    let stand = workerctl::process::containers_stand();
+    if let Err(error) = &stand {
+        skip(&error.to_string());
+    }
+    stand.is_ok() && walls_or_skip()
+}
+
 /// A workspace with a home that holds a key, and skills whose `run` is one of these texts.
 fn bed(skills: &str) -> Workspace {
-    let workspace = Workspace::with_skills(skills);
+    let workspace = Workspace::with_skills("");
     for (path, text) in [(".ssh/id", "key\n"), (".cache/kept", "as it was\n")] {
         let path = workspace.home.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
+    let worker = format!("worker: {{id: w, name: W, type: OpsWorker}}\nskills:\n{skills}");
+    workspace.write("workers/w/worker.yaml", &worker);
+    workspace.commit_all("skills");
     workspace
 }
 
@@ -42,77 +56,303 @@ fn outcome(detail: &Value) -> &str {
     detail["summary"]["outcome"]["kind"].as_str().unwrap()
 }
 
-/// What a command of either kind tries; `S` is the state directory, `C` the checkout.
-const ATTEMPTS: [&str; 30] = [
+/// What a command of either kind tries, and what nothing but walls keeps from it; `S` is the state directory, `C` the
+/// checkout.
+const ATTEMPTS: [&str; 57] = [
+    // Files of the checkout.
     "echo x > $C/new",
     "echo x >> $C/tracked.txt",
+    "truncate -s 0 $C/tracked.txt",
     "rm $C/tracked.txt",
     "mv $C/tracked.txt $TMPDIR/",
     "ln $C/tracked.txt $TMPDIR/hard && echo x >> $TMPDIR/hard",
     "ln -s $C/tracked.txt $TMPDIR/soft && echo x >> $TMPDIR/soft",
+    "touch $TMPDIR/t && mv $TMPDIR/t $C/",
+    "touch $TMPDIR/t && ln $TMPDIR/t $C/hard",
+    "ln -s /etc/hostname $C/link",
+    "mkdir $C/sub",
+    "mkfifo $C/pipe",
+    "dd if=/dev/zero of=$C/zero count=1",
+    "sed -i s/as/was/ $C/tracked.txt",
+    "tar -C $C -cf - tracked.txt | (mkdir $TMPDIR/x && tar -C $TMPDIR/x -xf - && cp $TMPDIR/x/tracked.txt $C/copy)",
     "cd $C && echo x >> tracked.txt",
+    "cd / && echo x > .$C/new",
+    "echo x > /proc/self/root$C/new",
+    "echo x > $TMPDIR/../../../repository/new",
+    "env -i /bin/sh -c \"echo x > $C/new\"",
+    "setsid sh -c \"echo x > $C/late\" & wait $!",
+    "(nohup sh -c \"echo x > $C/late\" > /dev/null 2>&1 & wait $!)",
+    // Its repository, definitions and what the engine keeps there.
     "git -C $C config user.name Evil",
     "git -C $C commit -q --allow-empty -m evil",
-    "git -C $C stash",
-    "git -C $C update-ref refs/heads/main HEAD",
+    "echo x >> $C/tracked.txt; git -C $C stash",
+    "git -C $C update-ref refs/heads/evil HEAD",
+    "git -C $C tag evil",
+    "git -C $C remote add evil /nowhere",
+    "git -C $C checkout -q -b evil",
     "echo x > $C/.git/hooks/post-commit",
     "echo /tmp > $C/.git/objects/info/alternates",
+    "echo x > $C/.git/index.lock",
+    "mv $C/.git $C/git",
     "echo x >> $C/workers/w/worker.yaml",
     "echo x > $C/workerctl.yaml",
-    "echo x > $C/.workerctl/lock",
+    "echo x > $C/.workerctl/evil",
     "echo x >> $(ls -d $C/workspace/threads/*.jsonl | head -1)",
+    // The state directory, and trees of other runs.
     "echo x > $S/evil",
     "ls $S",
     "cat $S/store/id",
     "cat $S/lock",
+    "cp -r $S/store $TMPDIR/",
     "rm -r $S/scratch",
     "mv $TMPDIR $S/elsewhere",
+    "mkdir -p $S/1/other && ls $S/1",
+    // Keys, and the home directory.
     "cat $HOME/.ssh/id",
     "ls $HOME/.ssh",
-    "echo x > $HOME/.cache/kept",
+    "cd $HOME/.ssh && cat id",
+    "ln $HOME/.ssh/id $TMPDIR/key && cat $TMPDIR/key",
+    "ln -s $HOME/.ssh/id $TMPDIR/key && cat $TMPDIR/key",
+    "cat /proc/self/root$HOME/.ssh/id",
+    "mv $HOME/.ssh $TMPDIR/",
+    "echo x >> $HOME/.cache/kept",
     "echo x > $HOME/.profile",
+    // Terminals, and the engine's process.
+    "ls /dev/pts",
     "kill -0 $PPID",
-    "readlink /proc/$PPID/cwd",
-    "cat /proc/$PPID/environ",
+    "readlink /proc/$PPID/cwd && ls /proc/$PPID/fd && cat /proc/$PPID/environ /proc/$PPID/auxv",
 ];
 
-#[test]
-fn nothing_that_either_kind_of_skill_tries_succeeds() {
-    if !walls_or_skip() {
-        return;
+/// What is refused at every level: `W` is the program.
+const REFUSED_ANYWAY: [&str; 4] = [
+    "$W -C $C --state-dir $S status",
+    "setsid $W -C $C --state-dir $S run read-0 & wait $!",
+    "env -i $W -C $C --state-dir $S cancel latest",
+    "unshare -m mount -t tmpfs none $C/workers",
+];
+
+/// What succeeds in a container and changes nothing outside: directories of its own stand in these places.
+const HARMLESS_IN_A_CONTAINER: [&str; 4] = [
+    "echo x > $HOME/.profile",
+    "echo x > $S/evil",
+    "ls $S",
+    "mkdir -p $S/1/other && ls $S/1",
+];
+
+fn attempts() -> Vec<&'static str> {
+    ATTEMPTS.into_iter().chain(REFUSED_ANYWAY).collect()
+}
+
+/// The text of a command that tries it.
+fn trying(attempt: &str) -> String {
+    let program = env!("CARGO_BIN_EXE_workerctl");
+    let text = format!("C=$HOME/../repository S=$HOME/../state W={program}; {attempt}");
+    serde_json::to_string(&text).unwrap()
+}
+
+/// Everything that attempts are after: the checkout, its history, the home directory.
+fn belongings(workspace: &Workspace) -> (String, String, Vec<(String, Vec<u8>)>) {
+    let mut home = Vec::new();
+    for directory in ["", ".ssh", ".cache"] {
+        for entry in std::fs::read_dir(workspace.home.join(directory)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                let shown = path.display().to_string();
+                home.push((shown, std::fs::read(path).unwrap()));
+            }
+        }
     }
+    home.sort();
+    let tree = format!("{:?}", workspace.tree());
+    let refs = workspace.git(&["for-each-ref", "refs/heads", "refs/tags"]);
+    let log = workspace.git(&["log", "--format=%H %an"]);
+    (tree, format!("{refs:?}{log:?}"), home)
+}
+
+/// Every attempt by a skill of either kind is refused, and changes nothing.
+fn nothing_succeeds(sandbox: &str, level: u32) {
+    let attempts = attempts();
     let skill = |kind: &str, keys: &str, nth: usize| {
-        let text = format!("C=$HOME/../repository S=$HOME/../state; {}", ATTEMPTS[nth]);
-        let text = serde_json::to_string(&text).unwrap();
-        format!("  - {{id: {kind}-{nth}, description: d, {keys}sandbox: required, run: {text}}}\n")
+        let text = trying(attempts[nth]);
+        format!("  - {{id: {kind}-{nth}, description: d, {keys}sandbox: {sandbox}, run: {text}}}\n")
     };
-    let numbers = || 0..ATTEMPTS.len();
+    let numbers = || 0..attempts.len();
     let mut skills: Vec<String> = numbers().map(|nth| skill("read", "", nth)).collect();
     skills.extend(numbers().map(|nth| skill("write", "mutating: true, ", nth)));
     let workspace = bed(&skills.concat());
     let daemon = Daemon::start(&workspace);
     run(&workspace, "read-0");
-    let before = (workspace.tree(), workspace.git(&["log", "--format=%H %an"]));
+    let before = belongings(&workspace);
     let mut succeeded = Vec::new();
     for kind in ["read", "write"] {
-        for (nth, attempt) in ATTEMPTS.iter().enumerate() {
+        for (nth, attempt) in attempts.iter().enumerate() {
             let detail = run(&workspace, &format!("{kind}-{nth}"));
-            if outcome(&detail) != "failed" {
+            let harmless = level == 2 && HARMLESS_IN_A_CONTAINER.contains(attempt);
+            if outcome(&detail) != "failed" && !harmless {
                 succeeded.push(format!(
                     "{kind}: {attempt}: {}",
                     detail["summary"]["outcome"]
                 ));
             }
-            let level = &detail["attempts"][0]["execution"]["sandbox_level"];
-            assert_eq!(level, 1, "{attempt}: {detail}");
+            let reached = &detail["attempts"][0]["execution"]["sandbox_level"];
+            assert_eq!(reached, level, "{attempt}: {detail}");
         }
     }
     assert!(succeeded.is_empty(), "{succeeded:#?}");
-    let after = (workspace.tree(), workspace.git(&["log", "--format=%H %an"]));
-    assert_eq!(before, after);
-    let config = std::fs::read_to_string(workspace.home.join(".gitconfig")).unwrap();
-    assert!(!config.contains("Evil"));
+    assert_eq!(before, belongings(&workspace));
     daemon.stop();
+}
+
+#[test]
+fn nothing_that_either_kind_of_skill_tries_succeeds() {
+    if walls_or_skip() {
+        nothing_succeeds("required", 1);
+    }
+}
+
+#[test]
+fn nothing_of_it_succeeds_in_a_container_either() {
+    if containers_or_skip() {
+        nothing_succeeds("private", 2);
+    }
+}
+
+#[test]
+fn in_a_container_home_and_temporary_files_are_its_own() {
+    if !containers_or_skip() {
+        return;
+    }
+    let workspace = bed(r##"
+  - id: own
+    description: d
+    sandbox: private
+    interface: {outputs: [{name: r, type: markdown, destination: "reports/r.md"}]}
+    run: 'test "$(ls -A $HOME)" = "" && test ! -e /tmp/workspace-probe && echo x > $HOME/x && echo x > /tmp/x && echo x > $TMPDIR/x && test "$(ls /proc | grep -c "^[0-9]")" -lt 9 && cat tracked.txt > /dev/null && echo "# done" > {r}'
+    verification: [{command: 'grep -q done {r}'}]
+  - id: granted
+    description: d
+    sandbox: {level: private, write: [~/.cache], reads: [/, ~/.ssh]}
+    run: 'cat $HOME/.ssh/id && echo own >> $HOME/.cache/new'
+  - id: change
+    description: d
+    mutating: true
+    sandbox: {level: private, network: none}
+    run: 'echo x > own.txt && git add own.txt && git commit -q -m own && git log --oneline && echo y >> tracked.txt && test "$(grep -c : /proc/net/dev)" = 1'
+  - {id: ends, description: d, sandbox: private, run: 'kill -9 $$'}
+  - {id: code, description: d, sandbox: private, run: [/bin/sh, -c, 'exit 7']}
+  - {id: stays, description: d, sandbox: private, timeout: 1s, run: 'setsid sleep 100000 & sleep 100000'}
+"##);
+    let daemon = Daemon::start(&workspace);
+    for skill in ["own", "granted", "change"] {
+        let detail = run(&workspace, skill);
+        assert_eq!(outcome(&detail), "succeeded", "{skill}: {detail}");
+        let level = &detail["attempts"][0]["execution"]["sandbox_level"];
+        assert_eq!(level, 2, "{skill}: {detail}");
+    }
+    assert_eq!(workspace.read("reports/r.md").as_deref(), Some("# done\n"));
+    assert_eq!(workspace.read("own.txt").as_deref(), Some("x\n"));
+    assert!(!workspace.home.join("x").exists());
+    assert!(workspace.home.join(".cache/new").exists());
+    for (skill, code) in [("ends", 137), ("code", 7)] {
+        let ended = &run(&workspace, skill)["attempts"][0]["execution"]["ended"];
+        assert_eq!(ended["code"], code, "{skill}: {ended}");
+    }
+    assert_eq!(outcome(&run(&workspace, "stays")), "timed_out");
+    daemon.stop();
+}
+
+/// What is refused looks like a matter of modes; whoever wrote the skill is told what it may be.
+#[test]
+fn the_default_is_level_1_and_a_refusal_says_how_to_grant() {
+    if !walls_or_skip() {
+        return;
+    }
+    let workspace = bed(
+        "  - {id: cache, description: d, run: 'echo x >> $HOME/.cache/kept'}\n  - {id: free, description: d, sandbox: off, run: 'echo x >> $HOME/.cache/kept'}\n",
+    );
+    let refused = workspace.run(&["run", "cache"]).expect_code(1);
+    assert!(refused.stdout.contains("sandbox (level 1)"), "{refused:?}");
+    let shown = workspace.run(&["show", "latest"]).stdout;
+    assert!(shown.contains("sandbox level 1"), "{shown}");
+    let free = run(&workspace, "free");
+    assert_eq!(outcome(&free), "succeeded");
+    assert_eq!(free["attempts"][0]["execution"]["sandbox_level"], 0);
+    let shown = workspace.run(&["skill", "show", "free"]).stdout;
+    assert!(
+        shown.contains("sandbox") && shown.contains("off"),
+        "{shown}"
+    );
+    workspace.write(
+        "workerctl.yaml",
+        "sandbox: {level: required, write: [~/.cache]}\n",
+    );
+    let granted = run(&workspace, "cache");
+    assert_eq!(outcome(&granted), "succeeded", "{granted}");
+    workspace.write("workerctl.yaml", "sandbox: loose\n");
+    let wrong = workspace.run(&["check"]).expect_code(4);
+    assert!(wrong.stdout.contains("workerctl.yaml:1"), "{wrong:?}");
+}
+
+/// Does something as on a kernel without Landlock: of this thread, and of what it starts.
+fn without_landlock<T: Send>(what: impl FnOnce() -> T + Send) -> T {
+    let calls = [444, 445, 446].map(|call| (call, Vec::new()));
+    let answer = seccompiler::SeccompAction::Errno(38); // ENOSYS
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let allow = seccompiler::SeccompAction::Allow;
+    let filter = seccompiler::SeccompFilter::new(calls.into(), allow, answer, arch).unwrap();
+    let filter: seccompiler::BpfProgram = filter.try_into().unwrap();
+    std::thread::scope(|scope| {
+        let filtered = scope.spawn(|| {
+            seccompiler::apply_filter(&filter).unwrap();
+            what()
+        });
+        match filtered.join() {
+            Ok(answer) => answer,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+#[test]
+fn without_kernel_support_a_changed_tracked_file_fails_the_run_and_what_insists_is_refused() {
+    let workspace = bed(r"
+  - {id: change, description: d, run: 'echo x >> tracked.txt'}
+  - {id: again, description: d, run: 'echo y >> tracked.txt'}
+  - {id: back, description: d, run: 'git checkout -q tracked.txt'}
+  - {id: beside, description: d, run: 'echo x > untracked'}
+  - {id: report, description: d, interface: {outputs: [{name: r, destination: tracked.txt}]}, run: 'echo z > {r}'}
+  - {id: free, description: d, sandbox: off, run: 'echo x >> tracked.txt'}
+  - {id: insists, description: d, sandbox: required, run: 'true'}
+  - {id: contained, description: d, sandbox: private, run: 'true'}
+");
+    without_landlock(|| {
+        for skill in ["change", "again", "back"] {
+            let detail = run(&workspace, skill);
+            let ended = &detail["summary"]["outcome"]["failure"];
+            assert_eq!(ended["step"], "verify", "{skill}: {detail}");
+            assert_eq!(ended["code"], "tree_changed", "{skill}: {ended}");
+            let message = ended["message"].as_str().unwrap();
+            assert!(message.contains("`tracked.txt`"), "{skill}: {message}");
+            assert_eq!(detail["attempts"][0]["execution"]["sandbox_level"], 0);
+            if skill == "again" {
+                let left = workspace.read("tracked.txt").unwrap();
+                assert!(left.ends_with("x\ny\n"), "nothing is put back: {left}");
+            }
+        }
+        for skill in ["beside", "report", "free"] {
+            let detail = run(&workspace, skill);
+            assert_eq!(outcome(&detail), "succeeded", "{skill}: {detail}");
+        }
+        for skill in ["insists", "contained"] {
+            let refused = workspace.run(&["run", skill, "--json"]).expect_code(6);
+            assert_eq!(refused.refusal(), "sandbox", "{skill}");
+            assert!(refused.stderr.contains("Linux 6.2"), "{refused:?}");
+        }
+        let daemon = Daemon::start(&workspace);
+        let looked = workspace.run(&["doctor"]);
+        daemon.stop();
+        assert!(looked.stdout.contains("level 0"), "{looked:?}");
+    });
 }
 
 #[test]
@@ -200,22 +440,23 @@ fn what_leads_to_the_engines_own_is_refused_before_anything_starts() {
     daemon.stop();
 }
 
-/// Without walls the same attempts do what they say: so it is the walls that refuse them.
+/// Without walls the same attempts do what they say: so it is the walls that refuse them. What the socket refuses it
+/// refuses here too.
 #[test]
 fn without_walls_the_list_says_what_succeeds() {
     let mut refused = Vec::new();
-    for attempt in ATTEMPTS {
-        let text = format!("C=$HOME/../repository S=$HOME/../state; {attempt}");
-        let text = serde_json::to_string(&text).unwrap();
-        let workspace = bed(&format!("  - {{id: s, description: d, run: {text}}}\n"));
+    for attempt in attempts() {
+        let text = trying(attempt);
+        let workspace = bed(&format!(
+            "  - {{id: s, description: d, sandbox: off, run: {text}}}\n"
+        ));
         if outcome(&run(&workspace, "s")) != "succeeded" {
             refused.push(attempt);
         }
     }
-    let count = ATTEMPTS.len() - refused.len();
-    println!(
-        "{count} of {} succeed without walls; refused: {refused:#?}",
-        ATTEMPTS.len()
-    );
-    assert_eq!(count, ATTEMPTS.len(), "{refused:#?}");
+    println!("refused without walls: {refused:#?}");
+    // Whether the last one is refused is a matter of privileges.
+    assert!(REFUSED_ANYWAY[..3].iter().all(|one| refused.contains(one)));
+    refused.retain(|attempt| !REFUSED_ANYWAY.contains(attempt));
+    assert!(refused.is_empty(), "{refused:#?}");
 }

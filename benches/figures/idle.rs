@@ -70,7 +70,7 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
 #[derive(Default)]
 pub(crate) struct Activity {
     /// In how many seconds a thread of ours ran.
-    seconds: u64,
+    pub(crate) seconds: u64,
     /// Context switches of sled's threads.
     of_sled: u64,
     /// Context switches by the thread's name.

@@ -18,6 +18,7 @@ mod idle;
 mod latency;
 mod limits;
 mod mutating;
+mod parked;
 mod report;
 mod schedules;
 mod skills;
@@ -93,7 +94,7 @@ type Benchmark = (&'static str, fn(Scale, &mut Report));
 /// Measured only when it is named.
 const PROFILE: Benchmark = ("profile", throughput::profile);
 
-const BENCHMARKS: [Benchmark; 9] = [
+const BENCHMARKS: [Benchmark; 10] = [
     ("throughput", throughput::measure),
     ("latency", latency::measure),
     ("syncs", syncs::measure),
@@ -103,6 +104,7 @@ const BENCHMARKS: [Benchmark; 9] = [
     ("schedules", schedules::measure),
     ("skills", skills::measure),
     ("walls", walls::measure),
+    ("parked", parked::measure),
 ];
 
 fn is_set(name: &str) -> bool {

@@ -138,7 +138,8 @@ fn member(view: View<'_>, named: Principal, report: &mut Report) -> Option<Membe
         Principal::User => "passwd",
         Principal::Group => "group",
     };
-    report.error(
+    // Who has left the machine gets no role; that is no reason to stop the schedules of those who stay.
+    report.warning(
         "access-unknown",
         view.place(),
         format!(

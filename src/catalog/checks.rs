@@ -84,7 +84,7 @@ pub(crate) fn checkpoints(view: View<'_>, report: &mut Report) -> Vec<CheckText>
     view.items()
         .filter_map(|item| {
             let text = item.filled_text("human_checkpoints", report)?;
-            Some(manual(item, &text, report))
+            Some(for_people(item, &text))
         })
         .collect()
 }
@@ -219,6 +219,10 @@ fn manual(item: View<'_>, text: &str, report: &mut Report) -> CheckText {
         "a check without a command is for people: recorded as not run, never as passed".to_owned(),
         "add `command` to have it run",
     );
+    for_people(item, text)
+}
+
+fn for_people(item: View<'_>, text: &str) -> CheckText {
     CheckText {
         description: text.trim().to_owned(),
         command: None,

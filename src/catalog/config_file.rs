@@ -1,9 +1,10 @@
 //! `workerctl.yaml`: the engine's configuration with the origin of each value.
 
+mod mcp;
+
 use super::access;
 use super::approval;
 use super::document;
-use super::http_settings;
 use super::isolation::{self, PushTo};
 use super::keys::{
     APPROVAL, CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS,
@@ -13,13 +14,13 @@ use super::limits;
 use super::open::Root;
 use super::report::Report;
 use super::roots::settings as roots;
+use super::sandbox;
 use super::schedule;
 use super::settings;
 use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
 use crate::model::config::CONFIG_FILE;
-use crate::model::duration::show_millis;
 use crate::model::skill_roots::FAMILIES;
 use crate::model::{Config, Problem, Zone, zone};
 
@@ -32,17 +33,8 @@ const QUEUE_MAX: u64 = 1_000_000;
 /// Bytes of one command's output that may be kept: 1 GiB.
 const OUTPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
-/// Bytes that the list of skills in the description of a tool may have.
-const LIST_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1_048_576;
-
 /// Trees that runs may work in.
 const TREES_MAX: u64 = 1_024;
-
-/// Longest that a call over the Model Context Protocol may wait for its run.
-const WAIT_MS_MAX: u64 = 24 * 3_600_000;
-
-/// Changed definitions are found within this time at the latest, as the skill tool promises.
-const REFRESH_MS_MAX: u64 = 30_000;
 
 /// Every value with the path of its key.
 const ORIGINS: &[&str] = &[
@@ -61,6 +53,7 @@ const ORIGINS: &[&str] = &[
     "notify.on_approval",
     "approval.before",
     "approval.expires",
+    "sandbox",
     "branch",
     "push",
     "land_wait",
@@ -101,6 +94,7 @@ const EVALUATED: &[&str] = &[
     "hooks",
     "notify",
     "approval",
+    "sandbox",
     "branch",
     "push",
     "land_wait",
@@ -349,9 +343,11 @@ impl<'a> Reader<'a, '_> {
         });
         let before = self.value("approval.before", report, approval::before);
         let expires = self.value("approval.expires", report, approval::expires);
+        let sandbox = self.value("sandbox", report, sandbox::of_workspace);
         let config = &mut *self.config;
         config.approval.before = before;
         config.approval.expires_ms = expires.unwrap_or(config.approval.expires_ms);
+        config.sandbox = sandbox.unwrap_or_default();
         config.land_wait_ms = wait.unwrap_or(config.land_wait_ms);
         let trees = &mut config.trees;
         trees.max = max
@@ -359,57 +355,6 @@ impl<'a> Reader<'a, '_> {
             .unwrap_or(trees.max);
         trees.min_free_bytes = min_free.unwrap_or(trees.min_free_bytes);
         trees.idle_ms = idle.unwrap_or(trees.idle_ms);
-    }
-
-    fn mcp(&mut self, report: &mut Report) {
-        if let Some(allowed) = self.value("mcp.mutating", report, allowed) {
-            self.config.mcp.mutating = allowed;
-        }
-        let bytes = self.value("mcp.list_bytes", report, |view, report| {
-            view.whole("list_bytes", LIST_BYTES, report)
-        });
-        if let Some(bytes) = bytes {
-            self.config.mcp.list_bytes = bytes;
-        }
-        for (path, longest) in [("mcp.wait", WAIT_MS_MAX), ("mcp.refresh", REFRESH_MS_MAX)] {
-            let millis = self.value(path, report, |view, report| {
-                let millis = view.millis(path, report)?;
-                if (1..=longest).contains(&millis) {
-                    return Some(millis);
-                }
-                let message = format!("`{path}` is more than {}", show_millis(longest));
-                report.error("out-of-range", view.place(), message, "write less");
-                None
-            });
-            match (path, millis) {
-                ("mcp.wait", Some(millis)) => self.config.mcp.wait_ms = millis,
-                (_, Some(millis)) => self.config.mcp.refresh_ms = millis,
-                (_, None) => {}
-            }
-        }
-    }
-
-    fn mcp_over_http(&mut self, report: &mut Report) {
-        let view = self.map.get("mcp").and_then(|view| view.get("http"));
-        let Some(view) = view.filter(|view| !view.is_null()) else {
-            return;
-        };
-        http_settings::shape(view, report);
-        let origins = self.value("mcp.http.origins", report, http_settings::origins);
-        let listen = self.value("mcp.http.listen", report, http_settings::listen);
-        let token_file = self.value("mcp.http.token_file", report, http_settings::token_file);
-        let sessions = self.value("mcp.http.sessions", report, http_settings::sessions);
-        let idle = self.value("mcp.http.idle", report, http_settings::idle);
-        let http = &mut self.config.mcp.http;
-        http.origins = origins.unwrap_or_default();
-        http.sessions = sessions.unwrap_or(http.sessions);
-        http.idle_ms = idle.unwrap_or(http.idle_ms);
-        http.token_file = token_file;
-        // Served with another token than the one that was meant, it would be served to nobody or to others.
-        let unread = view
-            .get("token_file")
-            .is_some_and(|view| !view.is_null() && http.token_file.is_none());
-        http.listen = listen.filter(|_| !unread);
     }
 
     fn access(&mut self, report: &mut Report) {
@@ -435,24 +380,6 @@ impl<'a> Reader<'a, '_> {
         }
         if let Some(view) = self.map.get("notify").filter(|view| !view.is_null()) {
             self.config.notify = settings::notify(view, &mut Vec::new(), report);
-        }
-    }
-}
-
-/// Reads whether something is allowed.
-fn allowed(view: View<'_>, report: &mut Report) -> Option<bool> {
-    match view.filled_text("mutating", report)?.as_str() {
-        "allow" => Some(true),
-        "refuse" => Some(false),
-        other => {
-            let message = format!("`mutating: {}` is not known", other.escape_debug());
-            report.error(
-                "unknown-value",
-                view.place(),
-                message,
-                "write `allow` or `refuse`",
-            );
-            None
         }
     }
 }

@@ -336,6 +336,7 @@ pub(crate) const CONFIG: &[&str] = &[
     "hooks",
     "notify",
     "approval",
+    "sandbox",
     "branch",
     "push",
     "land_wait",

@@ -93,11 +93,11 @@ fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
 pub(crate) fn sandbox(view: View<'_>, report: &mut Report) -> Unavailable {
     let shown = view.scalar_text().unwrap_or_else(|| view.kind().to_owned());
     let reason = format!("`sandbox: {shown}` is asked for and not known");
-    report.note(
+    report.warning(
         "sandbox-unsupported",
         view.place(),
         reason.clone(),
-        "write `sandbox: auto`, `required` or `off`",
+        "write `sandbox: auto`, `required`, `private` or `off`",
     );
     Unavailable {
         code: "sandbox".to_owned(),

@@ -1,11 +1,11 @@
 //! `sandbox`: whether the kernel keeps commands within walls, and what is let through.
 
-use super::keys::{SANDBOX, report_unknown};
+use super::keys::SANDBOX;
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
 use crate::model::Place;
-use crate::model::sandbox::{NetworkChoice, Sandbox};
+use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
 
 /// Paths that one key may name.
 const PATHS_MAX: usize = 200;
@@ -13,44 +13,36 @@ const PATHS_MAX: usize = 200;
 /// Ports that may be named.
 const PORTS_MAX: usize = 100;
 
-/// How firmly walls are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    Off,
-    Auto,
-    Required,
-}
-
-/// What one level of a definition says.
+/// What a skill or a worker says.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
-    level: Level,
     place: Place,
     sandbox: Sandbox,
 }
 
 impl Asked {
-    /// What holds where an outer level speaks too: walls are never lower than either asks for.
-    pub(crate) fn within(mut self, outer: Option<&Asked>, report: &mut Report) -> Asked {
-        let Some(outer) = outer else {
-            return self;
-        };
-        if self.level == Level::Off && outer.level == Level::Required {
+    /// What holds where the worker or the workspace speaks too. What is nearer to the skill counts, but insisting
+    /// on walls is never taken back.
+    pub(crate) fn within(mut self, outer: &Sandbox, report: &mut Report) -> Asked {
+        let narrows = outer.network != NetworkChoice::Any || outer.reads.is_some();
+        if self.sandbox.level == Level::Off && (outer.level >= Level::Required || narrows) {
             report.error(
                 "sandbox-contradiction",
                 self.place.clone(),
-                "`sandbox: off`, and its worker says `required`".to_owned(),
-                "remove one of the two",
+                format!("`sandbox: off`, and `{outer}` is asked for around it"),
+                "remove one of the two; the other may stand in the worker or in workerctl.yaml",
             );
         }
-        self.level = self.level.max(outer.level);
-        let (own, around) = (&mut self.sandbox, &outer.sandbox);
-        own.write.extend(around.write.iter().cloned());
-        if own.reads.is_none() {
-            own.reads.clone_from(&around.reads);
+        let own = &mut self.sandbox;
+        if outer.level >= Level::Required {
+            own.level = own.level.max(outer.level);
         }
-        own.network = std::mem::take(&mut own.network).and(around.network.clone());
-        own.unix_sockets |= around.unix_sockets;
+        own.write.extend(outer.write.iter().cloned());
+        if own.reads.is_none() {
+            own.reads.clone_from(&outer.reads);
+        }
+        own.network = std::mem::take(&mut own.network).and(outer.network.clone());
+        own.unix_sockets |= outer.unix_sockets;
         self
     }
 
@@ -59,21 +51,27 @@ impl Asked {
         self.place.clone()
     }
 
-    /// The walls, where there are any.
-    pub(crate) fn walls(self) -> Option<Sandbox> {
-        let required = self.level == Level::Required;
-        (self.level != Level::Off).then_some(Sandbox {
-            required,
-            ..self.sandbox
-        })
+    /// What it says.
+    pub(crate) fn sandbox(self) -> Sandbox {
+        self.sandbox
     }
 }
 
 /// Reads `sandbox`; `None`: it is a word that means something else to somebody else.
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<Asked> {
     let mut sandbox = Sandbox::default();
-    let level = if let Data::Map(_) = view.data() {
-        report_unknown(view, SANDBOX, report);
+    sandbox.level = if let Data::Map(_) = view.data() {
+        for (key, value) in view.entries().filter(|(key, _)| !SANDBOX.contains(key)) {
+            report.error(
+                "restriction-malformed",
+                value.key_place(),
+                format!(
+                    "`{}` is no key of `sandbox`: what it is to restrict would go free",
+                    key.escape_debug()
+                ),
+                "write `level`, `write`, `reads`, `network` or `unix_sockets`",
+            );
+        }
         let value = |key| view.get(key).filter(|value| !value.is_null());
         if let Some(found) = value("write") {
             sandbox.write = paths(found, "write", report);
@@ -94,26 +92,55 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<Asked> {
                         "unknown-value",
                         found.place(),
                         format!("`level: {}` is not known", text.escape_debug()),
-                        "write `auto`, `required` or `off`",
+                        "write `auto`, `required`, `private` or `off`",
                     );
-                    Level::Required
+                    Level::Private
                 })
             }
         }
     } else {
         level(&view.scalar_text()?)?
     };
+    let level = sandbox.level;
+    if level == Level::Off
+        && sandbox
+            != (Sandbox {
+                level,
+                ..Sandbox::default()
+            })
+    {
+        report.error(
+            "sandbox-contradiction",
+            view.place(),
+            "`level: off`, and keys that hold nothing without a sandbox".to_owned(),
+            "remove `level`, or the others",
+        );
+    }
     Some(Asked {
-        level,
         place: view.place(),
         sandbox,
     })
+}
+
+/// Reads `sandbox` of the configuration, where every word has to be known.
+pub(crate) fn of_workspace(view: View<'_>, report: &mut Report) -> Option<Sandbox> {
+    let asked = read(view, report);
+    if asked.is_none() {
+        report.error(
+            "unknown-value",
+            view.place(),
+            "`sandbox` is not known".to_owned(),
+            "write `auto`, `required`, `private`, `off`, or a map with `level`",
+        );
+    }
+    asked.map(Asked::sandbox)
 }
 
 fn level(text: &str) -> Option<Level> {
     match text {
         "auto" | "optional" => Some(Level::Auto),
         "required" | "true" => Some(Level::Required),
+        "private" => Some(Level::Private),
         "off" | "none" | "false" => Some(Level::Off),
         _ => None,
     }
@@ -141,23 +168,24 @@ fn paths(view: View<'_>, key: &str, report: &mut Report) -> Vec<String> {
 fn refuse(view: &View<'_>, key: &str, text: &str, report: &mut Report) -> Option<()> {
     let mut parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
     let is_relative = !text.starts_with(['/', '~']);
-    let wrong = if text.contains(['*', '?', '{', '}']) || text.split('/').any(|part| part == "..") {
-        Some("is no path: no pattern, no placeholder and no `..`")
-    } else if text.starts_with('~') && !(text == "~" || text.starts_with("~/")) {
-        Some("is another user's home, which is not looked up")
-    } else if key == "write" && text.split('/').any(|part| part == ".git") {
-        Some("lies in a repository's own files, which are never granted")
-    } else if key == "write"
-        && is_relative
-        && matches!(
-            parts.next(),
-            None | Some("workers" | ".workerctl" | "workerctl.yaml")
-        )
-    {
-        Some("covers definitions or what is the engine's, which are never granted")
-    } else {
-        None
-    };
+    let wrong =
+        if text.contains(['*', '?', '{', '}', '$']) || text.split('/').any(|part| part == "..") {
+            Some("is no path: no pattern, no placeholder, no variable and no `..`")
+        } else if text.starts_with('~') && !(text == "~" || text.starts_with("~/")) {
+            Some("is another user's home, which is not looked up")
+        } else if key == "write" && text.split('/').any(|part| part == ".git") {
+            Some("lies in a repository's own files, which are never granted")
+        } else if key == "write"
+            && is_relative
+            && matches!(
+                parts.next(),
+                None | Some("workers" | ".workerctl" | "workerctl.yaml")
+            )
+        {
+            Some("covers definitions or what is the engine's, which are never granted")
+        } else {
+            None
+        };
     let Some(why) = wrong else {
         return Some(());
     };

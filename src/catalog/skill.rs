@@ -156,6 +156,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         let idempotent = self.flag("idempotent", report);
         let retry = self.retry(mutating, idempotent, report);
         let env = self.env(report);
+        let may_control = self.flag("workerctl", report).unwrap_or(false);
         let skill = Skill {
             address: SkillRef {
                 worker: self.worker.id.clone(),
@@ -172,7 +173,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             inputs: interface.inputs,
             outputs: interface.outputs,
             pre_checks: join(&self.worker.verification.before, verification.before),
-            sandbox: self.sandbox(in_place, report),
+            sandbox: self.sandbox(in_place, may_control, report),
             approval: self.approval(verification.approval_required, lands, report),
             checks: join(&self.worker.verification.after, verification.after),
             mutating,
@@ -197,7 +198,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             parallel: placement.parallel,
             push: placement.push,
             filtered_stored: placement.filtered_stored,
-            may_control: self.flag("workerctl", report).unwrap_or(false),
+            may_control,
             unavailable: Vec::new(),
             digest: self.digest(),
             kept: self.kept(),

@@ -391,6 +391,7 @@ impl Control for Fake {
                 inputs: Vec::new(),
                 outputs: Vec::new(),
                 checks: 2,
+                sandbox: String::new(),
                 unavailable: Vec::new(),
             }],
             kept: serde_json::Map::new(),

@@ -225,6 +225,13 @@ impl Line {
                 format!("no engine listens on `{}`", self.socket.display()),
             )
             .hint("`workerctl daemon` starts one"),
+            io::ErrorKind::PermissionDenied if may_use_no_sockets() => Diagnostic::new(
+                Kind::Blocked,
+                "within_run",
+                "this process may use no Unix sockets, as commands of a run in the sandbox"
+                    .to_owned(),
+            )
+            .hint("write `workerctl: true` on its skill where it is meant to ask the engine"),
             io::ErrorKind::PermissionDenied => self
                 .unreachable(NOT_PERMITTED, "may not be reached by this user", error)
                 .hint("run the command as the engine's own user or as root; `access` in its `workerctl.yaml` lets others in"),
@@ -275,6 +282,12 @@ impl Line {
             ),
         )
     }
+}
+
+/// Whether it is not the engine's socket alone that is refused.
+fn may_use_no_sockets() -> bool {
+    use rustix::net::{AddressFamily, SocketType, socket};
+    socket(AddressFamily::UNIX, SocketType::STREAM, None).err() == Some(rustix::io::Errno::ACCESS)
 }
 
 /// Whether the other side ended the connection without a word.

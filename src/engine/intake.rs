@@ -15,7 +15,7 @@ use super::syntax::{self, Syntax};
 use super::walls::Grounds;
 use crate::inputs::{self, Bound, Given};
 use crate::model::definition::{RunText, Shell, Skill};
-use crate::model::sandbox::Sandbox;
+use crate::model::sandbox::{Level, Sandbox};
 use crate::model::spec::{
     DueTime, HookSpec, OutputKind, OutputSpec, Plan, Program, Retry, SPEC_VERSION,
     outputs_placeholder, tree_placeholder,
@@ -23,6 +23,7 @@ use crate::model::spec::{
 use crate::model::{
     Config, Diagnostic, Kind, RunId, RunSpec, SkillRef, ThreadId, Timestamp, Value, Zone,
 };
+use crate::process;
 use crate::protocol::SubmitRequest;
 use crate::store::secrets::Secrets;
 use crate::template::{Names, Use};
@@ -320,15 +321,31 @@ impl Intake<'_> {
             .collect()
     }
 
+    /// Whether the checkout is compared instead, because the kernel keeps nothing from its commands.
+    fn is_compared(&self) -> bool {
+        !self.skill.mutating && self.skill.sandbox.is_some() && !process::walls_stand()
+    }
+
     /// The walls of its commands; what is never granted is refused here already.
     fn sandbox(&self) -> Result<Option<Sandbox>, Diagnostic> {
         let Some(sandbox) = &self.skill.sandbox else {
             return Ok(None);
         };
+        if sandbox.level >= Level::Required && !process::walls_stand() {
+            let abi = process::landlock_abi();
+            let message = format!(
+                "`sandbox: {}` is asked for, and the kernel cannot keep commands within walls (Landlock ABI {abi}, 3 is needed)",
+                sandbox.level.name()
+            );
+            let refused = Diagnostic::new(Kind::Blocked, "sandbox", message);
+            return Err(refused
+                .hint("Linux 6.2 or newer with Landlock switched on has them: docs/security.md"));
+        }
         let grounds = Grounds {
             workspace: self.around.workspace,
             state_dir: self.around.state_dir,
             trees: None,
+            repository: &[],
             environment: self.around.environment,
         };
         match grounds.check(sandbox) {
@@ -366,7 +383,8 @@ impl Intake<'_> {
             verifies: !skill.checks.is_empty()
                 || outputs
                     .iter()
-                    .any(|output| output.kind != OutputKind::Console),
+                    .any(|output| output.kind != OutputKind::Console)
+                || self.is_compared(),
             proves: Some(
                 skill
                     .checks

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -135,7 +136,9 @@ impl Beneath {
             .open_at(path, OFlags::RDONLY | OFlags::NONBLOCK)
             .map_err(|errno| refused("read", path, errno))?;
         let mut from = File::from(from);
-        let mode = from.metadata().map_err(io("read"))?.permissions();
+        let mut mode = from.metadata().map_err(io("read"))?.permissions();
+        // Whoever executes it would become the engine's user.
+        mode.set_mode(mode.mode() & 0o777);
         let (parent, name) = split(temporary);
         let directory = self
             .open_at(parent, OFlags::DIRECTORY | OFlags::PATH)

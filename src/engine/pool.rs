@@ -107,6 +107,11 @@ impl Pool {
         self.push(Item::Seal);
     }
 
+    /// Closes what is held open only to be quicker, at once.
+    pub(super) fn let_go(&self) {
+        self.shared.effects.let_go();
+    }
+
     /// Has memory that is not used any more given back, off the loop.
     pub(super) fn give_back_memory(&mut self) {
         self.push(Item::GiveBackMemory);

@@ -78,7 +78,7 @@ impl<'a> Places<'a> {
         ];
         let told = tried.iter();
         let told = told.map(|(what, can, place, tried)| self.told(what, can, place, tried));
-        told.chain(self.repository()).collect()
+        told.chain(self.repository()).chain([walls()]).collect()
     }
 
     /// None where there is no repository: only mutating skills need one, and that does not depend on who looks.
@@ -164,6 +164,33 @@ impl<'a> Places<'a> {
                 source: Errno::PERM.into(),
             })),
         }
+    }
+}
+
+/// The highest level of the sandbox that commands can have here. That it is low is no failure: a skill that insists on
+/// more says so.
+fn walls() -> Probe {
+    let abi = process::landlock_abi();
+    let none = "commands have no walls by the kernel (sandbox level 0)";
+    let (message, hint) = if !process::walls_stand() {
+        let hint = "Linux 6.2 or newer with Landlock switched on keeps them within walls";
+        (format!("{none}: Landlock ABI {abi}"), Some(hint.to_owned()))
+    } else if let Err(error) = process::containers_stand() {
+        let level =
+            format!("commands have walls by the kernel (sandbox level 1, Landlock ABI {abi})");
+        (
+            format!("{level}; `sandbox: private` cannot be had: {error}"),
+            None,
+        )
+    } else {
+        let levels = "commands have walls by the kernel, in containers too (sandbox levels 1 and 2";
+        (format!("{levels}, Landlock ABI {abi})"), None)
+    };
+    Probe {
+        what: "sandbox".to_owned(),
+        works: true,
+        message,
+        hints: hint.into_iter().collect(),
     }
 }
 
@@ -284,7 +311,14 @@ mod tests {
         let names: Vec<_> = probes.iter().map(|probe| probe.what.as_str()).collect();
         assert_eq!(
             names,
-            ["output", "command", "temporary", "temporary", "state"]
+            [
+                "output",
+                "command",
+                "temporary",
+                "temporary",
+                "state",
+                "sandbox"
+            ]
         );
         assert!(probes.iter().all(|probe| probe.works), "{probes:?}");
         let left = |path: PathBuf| fs::read_dir(path).unwrap().count();

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::model::sandbox::{NetworkChoice, Sandbox};
-use crate::process::{Network, Wall};
+use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
+use crate::process::{Container, Network, Wall};
 
 /// Below the home directory: keys, tokens and what browsers keep. Reading them takes a grant that names them.
-const SECRETS: [&str; 26] = [
+const SECRETS: [&str; 27] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -32,17 +32,29 @@ const SECRETS: [&str; 26] = [
     ".config/chromium",
     ".config/google-chrome",
     ".local/share/keyrings",
+    ".local/state/workerctl",
     ".mozilla",
     ".thunderbird",
 ];
 
-/// The same of the machine.
-const SECRETS_OF_THE_MACHINE: [&str; 5] = [
-    "/etc/shadow",
-    "/etc/gshadow",
-    "/etc/ssh",
-    "/etc/workerctl",
-    "/run/credentials",
+/// The same of the machine; terminals lie below `/dev`, where people type.
+const SECRETS_OF_THE_MACHINE: [&str; 2] = ["/dev", "/run/credentials"];
+
+/// What root alone may read: others are spared the rules for each of their neighbours.
+const SECRETS_OF_ROOT: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/workerctl"];
+
+/// What no skill writes, in the workspace: what is run, what models are told, what has happened.
+const NEVER_WRITTEN: [&str; 10] = [
+    "workers",
+    "workerctl.yaml",
+    ".workerctl",
+    ".git",
+    ".agents",
+    ".agent",
+    ".claude",
+    ".wave",
+    "workspace/skills",
+    "workspace/threads",
 ];
 
 /// What surrounds a run.
@@ -53,6 +65,8 @@ pub(super) struct Grounds<'a> {
     pub state_dir: &'a Path,
     /// Where trees of runs lie.
     pub trees: Option<&'a Path>,
+    /// What a run's own tree borrows from its repository, where it has one.
+    pub repository: &'a [PathBuf],
     /// The engine's environment.
     pub environment: &'a BTreeMap<String, String>,
 }
@@ -93,17 +107,40 @@ impl Grounds<'_> {
             .engine_places()
             .iter()
             .any(|own| own.starts_with(&workspace));
+        let mut read = readable.paths.clone();
+        if sandbox.reads.is_some() {
+            read.extend(self.repository.iter().map(|path| real(path)));
+        }
         Ok(Wall {
             list: holds_ours.then_some(workspace).into_iter().collect(),
             write,
-            read: readable.paths.clone(),
+            read,
             network: match &sandbox.network {
                 NetworkChoice::Any => Network::Any,
                 NetworkChoice::None => Network::None,
                 NetworkChoice::Tcp(ports) => Network::Tcp(ports.clone()),
             },
             unix_sockets: sandbox.unix_sockets,
+            container: (sandbox.level == Level::Private).then(|| self.container(sandbox)),
         })
+    }
+
+    /// A container that hides the home directory, but for what is granted there and where the run works.
+    fn container(&self, sandbox: &Sandbox) -> Container {
+        let home = self.environment.get("HOME");
+        let mut shown = vec![real(self.workspace)];
+        shown.extend(self.repository.iter().map(|path| real(path)));
+        shown.extend(
+            sandbox
+                .reads
+                .iter()
+                .flatten()
+                .map(|path| real(&self.expanded(path))),
+        );
+        Container {
+            home: home.map(|path| real(Path::new(path))).unwrap_or_default(),
+            shown,
+        }
     }
 
     /// All that may be read but what is a run's own.
@@ -145,12 +182,17 @@ impl Grounds<'_> {
             return refused("lies in a repository's own files");
         }
         let workspace = real(self.workspace);
-        let definitions = ["workers", "workerctl.yaml", ".workerctl", ".git"];
-        if definitions
+        if NEVER_WRITTEN
             .iter()
             .any(|name| meets(&path, &workspace.join(name)))
         {
-            return refused("covers definitions or a repository's own files");
+            return refused("covers definitions, logs or a repository's own files");
+        }
+        if [".git", ".workerctl"]
+            .iter()
+            .any(|name| path.join(name).exists())
+        {
+            return refused("holds a repository's or another workspace's own files");
         }
         Ok(path)
     }
@@ -164,7 +206,11 @@ impl Grounds<'_> {
     fn secrets(&self) -> Vec<PathBuf> {
         let home = self.environment.get("HOME").map(Path::new);
         let of_home = SECRETS.iter().filter_map(|name| Some(home?.join(name)));
-        let of_machine = SECRETS_OF_THE_MACHINE.iter().map(PathBuf::from);
+        let of_root = SECRETS_OF_ROOT
+            .iter()
+            .filter(|_| rustix::process::geteuid().is_root());
+        let of_machine = SECRETS_OF_THE_MACHINE.iter().chain(of_root);
+        let of_machine = of_machine.map(PathBuf::from);
         of_home.chain(of_machine).map(|path| real(&path)).collect()
     }
 

@@ -85,6 +85,8 @@ pub(super) trait Effects: Send + Sync {
     fn tell(&self, telling: &Telling) -> Told;
     /// Makes thread and metrics files durable as they are now.
     fn sync_files(&self);
+    /// Closes what is held open only to be quicker: what somebody removes meanwhile takes space until then.
+    fn let_go(&self) {}
     /// Writes out what is held back of a run's log, for somebody who reads the file.
     fn flush_log(&self, run: RunId);
 }

@@ -21,6 +21,7 @@ mod patterns;
 mod preflight;
 mod refs;
 mod show;
+mod tracked;
 
 pub use arrivals::{COMMITS_LISTED_MAX, arrivals, branch_tip, commit_of_run};
 pub use author::{Author, AuthorError, author};
@@ -38,6 +39,7 @@ pub use patterns::PathPatterns;
 pub use preflight::{Refusal, preflight};
 pub use refs::{drop_refs, expired_refs};
 pub use show::{ShownCommit, ShownFile, show_commit};
+pub use tracked::{TrackedChanges, tracked_changes};
 pub use workerctl_landing::error::GitError;
 pub use workerctl_landing::ids::{
     NameError, Oid, PATH_BYTES_MAX, PATH_COMPONENTS_MAX, RepoPath, RunId,

@@ -10,6 +10,7 @@ use super::isolation::{BranchChoice, TreeLimits};
 use super::limits::ResourceLimits;
 use super::mcp_settings::McpSettings;
 use super::notice::Notify;
+use super::sandbox::Sandbox;
 use super::skill_roots::SkillRoots;
 use super::spec::Gate;
 
@@ -61,6 +62,9 @@ pub struct Config {
     /// How a person is asked for approval.
     #[serde(default)]
     pub approval: ApprovalSettings,
+    /// What commands may touch where neither skill nor worker says.
+    #[serde(default)]
+    pub sandbox: Sandbox,
     /// Limit of one attempt where the skill has none, in milliseconds.
     pub timeout_ms: u64,
     /// Time between TERM and KILL in milliseconds.
@@ -125,6 +129,7 @@ impl Default for Config {
             post_commit_hooks: Vec::new(),
             notify: Notify::default(),
             approval: ApprovalSettings::default(),
+            sandbox: Sandbox::default(),
             timeout_ms: 3_600_000,
             grace_ms: 5_000,
             drain_grace_ms: 60_000,

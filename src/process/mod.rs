@@ -6,6 +6,7 @@
 //! with an emptied environment.
 
 mod command;
+mod container;
 mod descriptors;
 mod environment;
 mod error;
@@ -32,6 +33,7 @@ pub use command::{
     ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, Ended, ExitStatus, Finished, Limits, OutputSink,
     Owner, Program, RUN_VARIABLE, Spawned, Stdin, Stream,
 };
+pub use container::{Container, containers_stand, launched_within_container};
 pub use descriptors::close_inherited_on_exec;
 pub use environment::base_environment;
 pub use error::SpawnError;

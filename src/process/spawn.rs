@@ -31,8 +31,8 @@ pub(super) struct Child {
     pub(super) tag: Option<u64>,
     /// Of this thread, at first and whenever it is called late.
     pub(super) urgency: Option<Urgency>,
-    /// Has to stay as long as the shell may read it.
-    _script: Option<ScriptFile>,
+    /// Have to stay as long as they may be read.
+    _files: Vec<PrivateFile>,
 }
 
 /// Our ends of a command's pipes, and the file that its standard output goes to.
@@ -50,7 +50,7 @@ struct Image {
     path: PathBuf,
     arguments: Vec<OsString>,
     environment: Vec<(String, String)>,
-    script: Option<ScriptFile>,
+    files: Vec<PrivateFile>,
 }
 
 /// Starts `command` in a process group of its own.
@@ -82,6 +82,7 @@ pub(super) fn start(command: &Command) -> Result<(Child, Pipes), SpawnError> {
 fn start_within(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnError> {
     let (mut child, pipes) = match &command.wall {
         None => start_image(command, image)?,
+        Some(wall) if wall.container.is_some() => start_image(command, image.within(command)?)?,
         Some(wall) => {
             let start = move || {
                 wall.apply()?;
@@ -154,7 +155,7 @@ fn start_image(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnE
         registration,
         tag: None,
         urgency: None,
-        _script: image.script,
+        _files: image.files,
     };
     Ok((
         child,
@@ -211,7 +212,7 @@ impl Image {
         }
         let search = environment.iter().rev().find(|(name, _)| name == "PATH");
         let search = search.map_or(PATH_DEFAULT, |(_, value)| value.as_str());
-        let mut script = None;
+        let mut files = Vec::new();
         let (name, arguments) = match &command.program {
             Program::Argv(words) => {
                 let Some((name, rest)) = words.split_first() else {
@@ -225,9 +226,9 @@ impl Image {
                 let arguments = if let (true, Some(scratch)) =
                     (text.len() > ARGUMENT_BYTES_MAX, &command.scratch)
                 {
-                    let file = ScriptFile::create(scratch, text)?;
+                    let file = PrivateFile::create(scratch, text)?;
                     let path = file.path.clone().into_os_string();
-                    script = Some(file);
+                    files.push(file);
                     vec![path]
                 } else {
                     vec![OsString::from("-c"), OsString::from(text)]
@@ -241,7 +242,30 @@ impl Image {
             path,
             arguments,
             environment,
-            script,
+            files,
+        })
+    }
+
+    /// The same in the container of its wall.
+    fn within(mut self, command: &Command) -> Result<Self, SpawnError> {
+        let container = command
+            .wall
+            .as_ref()
+            .and_then(|wall| wall.container.as_ref());
+        let (Some(container), Some(scratch)) = (container, &command.scratch) else {
+            let reason = "a container needs a directory for temporary files".to_owned();
+            return Err(SpawnError::Malformed { reason });
+        };
+        let wall = PrivateFile::create(scratch, &container.wall)?;
+        let image = (self.name.as_str(), self.path.as_path());
+        let (path, mut arguments) = container.around(image, &command.cwd, &wall.path);
+        arguments.append(&mut self.arguments);
+        self.files.push(wall);
+        Ok(Self {
+            name: path.display().to_string(),
+            path,
+            arguments,
+            ..self
         })
     }
 
@@ -303,30 +327,30 @@ fn create_new(path: &Path, mode: u32) -> io::Result<File> {
         .open(path)
 }
 
-/// A shell text in a file; removed when the command is over.
-pub(super) struct ScriptFile {
+/// A text in a file, for the command or its launcher; removed when the command is over.
+pub(super) struct PrivateFile {
     path: PathBuf,
 }
 
-impl ScriptFile {
+impl PrivateFile {
     fn create(scratch: &Path, text: &str) -> Result<Self, SpawnError> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let path = scratch.join(format!("command-{}-{number}.sh", std::process::id()));
-        let failed = |source| SpawnError::of_step("write the shell text to a file", source);
+        let path = scratch.join(format!(".command-{}-{number}", std::process::id()));
+        let failed = |source| SpawnError::of_step("write the command's text to a file", source);
         // A file of this name is left from a crash of an earlier process with our number.
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             Ok(()) | Err(_) => {}
         }
         let mut file = create_new(&path, 0o600).map_err(failed)?;
-        let script = Self { path };
+        let written = Self { path };
         file.write_all(text.as_bytes()).map_err(failed)?;
-        Ok(script)
+        Ok(written)
     }
 }
 
-impl Drop for ScriptFile {
+impl Drop for PrivateFile {
     fn drop(&mut self) {
         // It lies in a scratch directory that its owner removes as a whole.
         let _ = std::fs::remove_file(&self.path);

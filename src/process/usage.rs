@@ -1,10 +1,11 @@
 //! Counts what the processes of one command use while it runs.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use rustix::process::{getpriority_process, setpriority_process};
-use rustix::thread::gettid;
+use rustix::process::{Resource as Limited, getpriority_process, getrlimit, setpriority_process};
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, gettid};
 
 use super::command::Ended;
 use super::procfs;
@@ -35,12 +36,26 @@ pub(super) struct Urgency {
 
 impl Urgency {
     pub(super) fn raise() -> Self {
+        if !may_be_urgent() {
+            return Self { before: None };
+        }
         let thread = Some(gettid());
         let before = getpriority_process(thread).ok();
         Self {
             before: before.filter(|_| setpriority_process(thread, URGENT).is_ok()),
         }
     }
+}
+
+/// Whether this process may raise priorities. Without the right it is not tried: a service may be killed for trying.
+fn may_be_urgent() -> bool {
+    static MAY: OnceLock<bool> = OnceLock::new();
+    *MAY.get_or_init(|| {
+        let has = |sets: CapabilitySets| sets.effective.contains(CapabilitySet::SYS_NICE);
+        // The limit is 20 less the lowest nice value.
+        let limit = getrlimit(Limited::Nice).current.unwrap_or(u64::MAX);
+        capabilities(None).is_ok_and(has) || limit > 20
+    })
 }
 
 impl Drop for Urgency {

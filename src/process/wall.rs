@@ -18,6 +18,9 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Is, SeccompCondition,
     SeccompFilter, SeccompRule,
 };
+use serde::{Deserialize, Serialize};
+
+use super::container::{Container, ReadyContainer};
 
 /// The newest ABI of Landlock whose rights are known here; what the kernel lacks of them is left out.
 const NEWEST: ABI = ABI::V7;
@@ -29,17 +32,16 @@ const LEAST: u32 = 3;
 const LEAST_FOR_TCP: u32 = 4;
 
 /// Devices that hold nothing.
-const DEVICES: [&str; 6] = [
+const DEVICES: [&str; 5] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
     "/dev/random",
     "/dev/urandom",
-    "/dev/tty",
 ];
 
 /// What root could see and do past every wall.
-const NEVER: [CapabilitySet; 12] = [
+const NEVER: [CapabilitySet; 16] = [
     CapabilitySet::SYS_PTRACE,
     CapabilitySet::PERFMON,
     CapabilitySet::BPF,
@@ -51,11 +53,15 @@ const NEVER: [CapabilitySet; 12] = [
     CapabilitySet::MKNOD,
     CapabilitySet::CHECKPOINT_RESTORE,
     CapabilitySet::SYSLOG,
+    CapabilitySet::SYS_PACCT,
+    CapabilitySet::NET_ADMIN,
+    CapabilitySet::IPC_OWNER,
+    CapabilitySet::LINUX_IMMUTABLE,
     CapabilitySet::DAC_READ_SEARCH,
 ];
 
 /// What a command may reach over networks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
     /// Everything.
     #[default]
@@ -67,7 +73,7 @@ pub enum Network {
 }
 
 /// What a command may touch; everything else of files, networks, keys and processes is refused.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wall {
     /// Files, and directories with all that lies beneath, that it may change and read.
     pub write: Vec<PathBuf>,
@@ -79,6 +85,9 @@ pub struct Wall {
     pub network: Network,
     /// Whether it may use Unix sockets: services of the same user listen there.
     pub unix_sockets: bool,
+    /// The container that it runs in besides.
+    #[serde(default)]
+    pub container: Option<Container>,
 }
 
 /// Why a command cannot be kept within its wall.
@@ -102,6 +111,9 @@ pub enum WallError {
         /// Why.
         source: io::Error,
     },
+    /// There is no container.
+    #[error("no container: {0}")]
+    Container(String),
     /// The kernel refuses it.
     #[error("the kernel refuses to keep a command within walls: {0}")]
     Refused(String),
@@ -142,6 +154,14 @@ pub fn walls_stand() -> bool {
 pub struct RaisedWall {
     ruleset: RulesetCreated,
     filter: BpfProgram,
+    pub(super) container: Option<ReadyContainer>,
+}
+
+impl RaisedWall {
+    /// Which level of the sandbox that is.
+    pub fn level(&self) -> u32 {
+        1 + u32::from(self.container.is_some())
+    }
 }
 
 impl std::fmt::Debug for RaisedWall {
@@ -193,9 +213,11 @@ impl Wall {
             }
         }
         let filter = self.filter().map_err(|error| refused(&error))?;
+        let container = self.container.as_ref();
         Ok(RaisedWall {
             ruleset: created,
             filter,
+            container: container.map(|found| found.prepare(self)).transpose()?,
         })
     }
 
@@ -257,11 +279,20 @@ impl Wall {
             libc::SYS_add_key,
             libc::SYS_request_key,
         ];
-        let mut rules: std::collections::BTreeMap<i64, Vec<SeccompRule>> =
-            never.into_iter().map(|call| (call, Vec::new())).collect();
+        let mut rules: Rules = never.into_iter().map(|call| (call, Vec::new())).collect();
         if !sockets.is_empty() {
             rules.insert(libc::SYS_socket, sockets);
         }
+        if matches!(self.network, Network::Tcp(_)) {
+            rules.extend(connecting_while_sending()?);
+            if !self.unix_sockets {
+                // It binds a socket that is not bound to a port of the kernel's choice.
+                rules.insert(libc::SYS_listen, Vec::new());
+            }
+        }
+        rules.insert(libc::SYS_prlimit64, vec![limits_of_others()?]);
+        rules.insert(libc::SYS_ioctl, typing_for_others()?);
+        let rules = also_with_short_pointers(rules);
         let arch = std::env::consts::ARCH.try_into()?;
         let refuse = SeccompAction::Errno(libc::EACCES.cast_unsigned());
         let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
@@ -284,6 +315,72 @@ impl RaisedWall {
         }
         seccompiler::apply_filter(&self.filter).map_err(|error| refused(&error))
     }
+}
+
+/// Calls that are refused, each where one of its rules applies, or always.
+type Rules = std::collections::BTreeMap<i64, Vec<SeccompRule>>;
+
+/// TCP Fast Open, which connects a socket without the call that Landlock looks at: tcp(7).
+fn connecting_while_sending() -> Result<Rules, seccompiler::BackendError> {
+    const OPTION: i32 = 30; // TCP_FASTOPEN_CONNECT
+    let flag = u64::from(libc::MSG_FASTOPEN.cast_unsigned());
+    let with_flag = |number| {
+        let set = SeccompCondition::new(number, Length::Dword, Is::MaskedEq(flag), flag)?;
+        Ok::<_, seccompiler::BackendError>(vec![SeccompRule::new(vec![set])?])
+    };
+    let option = vec![
+        argument(1, Is::Eq, libc::IPPROTO_TCP)?,
+        argument(2, Is::Eq, OPTION)?,
+    ];
+    Ok(Rules::from([
+        (libc::SYS_sendto, with_flag(3)?),
+        (libc::SYS_sendmsg, with_flag(2)?),
+        (libc::SYS_sendmmsg, with_flag(3)?),
+        (libc::SYS_setsockopt, vec![SeccompRule::new(option)?]),
+    ]))
+}
+
+/// Setting limits of another process of the same user, such as the bytes that the engine may write.
+fn limits_of_others() -> Result<SeccompRule, seccompiler::BackendError> {
+    let is_other = argument(0, Is::Ne, 0)?;
+    let sets = SeccompCondition::new(2, Length::Qword, Is::Ne, 0)?;
+    SeccompRule::new(vec![is_other, sets])
+}
+
+/// Putting characters into the terminal, as if the person before it had typed them.
+fn typing_for_others() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
+    /// The second is that of consoles, where pasting is one of its functions; ioctl_tty(2), ioctl_console(2).
+    const CALLS: [libc::Ioctl; 2] = [libc::TIOCSTI, 0x541c];
+    let rule = |call| {
+        let call = SeccompCondition::new(1, Length::Dword, Is::Eq, call)?;
+        SeccompRule::new(vec![call])
+    };
+    CALLS.into_iter().map(rule).collect()
+}
+
+/// The same calls by the numbers of programs with pointers of 32 bits (x32), where the processor has those: the filter
+/// tells architectures apart, and these share one.
+fn also_with_short_pointers(rules: Rules) -> Rules {
+    const X32: i64 = 0x4000_0000;
+    // These have numbers of their own there.
+    const OTHERS: [(i64, i64); 4] = [
+        (libc::SYS_ioctl, 514),
+        (libc::SYS_sendmsg, 518),
+        (libc::SYS_sendmmsg, 538),
+        (libc::SYS_setsockopt, 541),
+    ];
+    if !cfg!(target_arch = "x86_64") {
+        return rules;
+    }
+    let number = |call| {
+        let other = OTHERS.iter().find(|(usual, _)| *usual == call);
+        X32 | other.map_or(call, |(_, short)| *short)
+    };
+    let short = rules
+        .iter()
+        .map(|(call, rules)| (number(*call), rules.clone()));
+    let short: Vec<_> = short.collect();
+    rules.into_iter().chain(short).collect()
 }
 
 fn argument(number: u8, is: Is, value: i32) -> Result<SeccompCondition, seccompiler::BackendError> {

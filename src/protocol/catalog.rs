@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::definition::{Skill, Unavailable, Worker};
 use crate::model::problem::Problem;
+use crate::model::sandbox::Level;
 
 /// An input as it is listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -63,6 +64,9 @@ pub struct SkillView {
     /// How many checks follow its execution.
     #[serde(rename = "check_count")]
     pub checks: u32,
+    /// What its commands may touch, in words; `off`: whatever their user may.
+    #[serde(default)]
+    pub sandbox: String,
     /// Why it may not run; empty: it may.
     pub unavailable: Vec<Unavailable>,
 }
@@ -126,6 +130,10 @@ impl From<&Skill> for SkillView {
                 })
                 .collect(),
             checks: u32::try_from(skill.checks.len()).unwrap_or(u32::MAX),
+            sandbox: skill
+                .sandbox
+                .as_ref()
+                .map_or_else(|| Level::Off.name().to_owned(), ToString::to_string),
             unavailable: skill.unavailable.clone(),
         }
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// One thing that skills need, and whether it works for the engine and what it starts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Probe {
-    /// What was tried: `output`, `command`, `repository`, `temporary`, `state`, `access`.
+    /// What was tried: `output`, `command`, `repository`, `temporary`, `state`, `sandbox`, `access`.
     pub what: String,
     /// Whether it worked.
     pub works: bool,

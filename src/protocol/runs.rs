@@ -88,6 +88,9 @@ pub struct ApprovalView {
     pub expires_at: Option<Timestamp>,
     /// SHA-256 in hex of what is asked about: the skill, its inputs and commands, and the result.
     pub digest: Option<String>,
+    /// What its commands may touch, in words; `off`: whatever their user may.
+    #[serde(default)]
+    pub sandbox: String,
     /// What would run, where it is asked before the execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,

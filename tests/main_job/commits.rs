@@ -270,3 +270,20 @@ fn commits_of_a_skill_that_fails_stay_in_its_tree_and_are_kept() {
     assert_eq!(thread["git"]["commits_made"], serde_json::json!([]));
     assert_eq!(thread["git"]["current_commit"], before.trim());
 }
+
+/// A skill can write any object into its repository; others would refuse to fetch such a commit.
+#[test]
+fn a_commit_that_no_checkout_could_have_is_refused_by_its_path() {
+    let text = r#"b=$(echo x | git hash-object -w --stdin); t=$(printf '100644 blob %s\t.GIT\n' "$b" | git mktree); c=$(git commit-tree "$t" -p HEAD -m evil); git update-ref refs/heads/main "$c"; git reset -q --soft HEAD"#;
+    let text = serde_json::to_string(text).unwrap();
+    let workspace = Workspace::with_skills(&format!(
+        "  - {{id: evil, description: d, mutating: true, run: {text}}}\n"
+    ));
+    let before = workspace.git(&["rev-parse", "HEAD"]);
+    let detail = workspace.run(&["run", "evil", "--json"]).value();
+    let failure = &detail["summary"]["outcome"]["failure"];
+    assert_eq!(failure["code"], "bad_path", "{detail}");
+    assert!(failure["message"].as_str().unwrap().contains("`.GIT`"));
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), before);
+    workspace.git(&["fsck", "--strict"]);
+}

@@ -90,7 +90,7 @@ fn no_command_follows_a_link_in_place_of_our_files() {
         &["store", "init"],
     ];
     for (link, target) in table {
-        let workspace = Workspace::with_skills(SKILLS);
+        let workspace = Workspace::without_sandbox(SKILLS);
         let place = elsewhere_of(&workspace);
         let link = workspace.root.join(link);
         fs::create_dir_all(link.parent().unwrap()).unwrap();
@@ -188,7 +188,7 @@ fn threads_and_metrics_behind_a_link_are_refused_by_name() {
 
 #[test]
 fn a_state_directory_that_the_machine_reaches_by_a_link_is_used() {
-    let workspace = Workspace::with_skills(SKILLS);
+    let workspace = Workspace::without_sandbox(SKILLS);
     // As systemd makes it for `DynamicUser=`.
     let lib = workspace.home.join("lib");
     fs::create_dir_all(lib.join("private")).unwrap();

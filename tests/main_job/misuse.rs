@@ -42,7 +42,8 @@ fn an_engine_whose_state_was_deleted_acknowledges_nothing_and_says_so() {
 fn a_skill_that_deletes_the_state_is_not_told_as_done() {
     let workspace = Workspace::with_skills(SKILLS);
     let state = workspace.state().display();
-    let skill = format!("  - {{id: vandal, description: d, run: \"rm -rf '{state}'\"}}\n");
+    let skill =
+        format!("  - {{id: vandal, description: d, sandbox: off, run: \"rm -rf '{state}'\"}}\n");
     workspace.worker("v", &skill);
     let done = workspace.run(&["run", "v/vandal", "--json"]).expect_code(1);
     assert_eq!(done.refusal(), "state_gone");
@@ -141,7 +142,7 @@ fn a_daemon_writes_the_lock_of_its_workspace_anew_and_is_found_by_it() {
 
 #[test]
 fn how_a_run_ended_is_told_though_its_thread_cannot_be_read() {
-    let workspace = Workspace::with_skills(SKILLS);
+    let workspace = Workspace::without_sandbox(SKILLS);
     workspace.run(&["run", "slow"]).expect_code(124);
     std::fs::remove_file(workspace.root.join("workspace")).unwrap();
     let daemon = Daemon::start(&workspace);

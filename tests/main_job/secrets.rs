@@ -153,7 +153,7 @@ const WITH_CREDENTIAL: &str = r#"
 #[test]
 fn a_credential_whose_name_no_variable_can_have_reaches_the_skill_masked() {
     let skills = WITH_CREDENTIAL.replace("GATE", &Gate::text("gate"));
-    let workspace = Workspace::with_skills(&skills);
+    let workspace = Workspace::without_sandbox(&skills);
     workspace.write("workerctl.yaml", "max_parallel: 1\n");
     let mut gate = Gate::new(&workspace, "gate");
     let credentials = workspace.home.join("credentials");

@@ -65,7 +65,7 @@ fn a_store_that_is_gone_is_missed_by_every_command_that_needs_it() {
 
 #[test]
 fn a_command_without_the_state_directory_of_the_daemon_is_told_where_that_is() {
-    let workspace = Workspace::with_skills(SKILLS);
+    let workspace = Workspace::without_sandbox(SKILLS);
     let daemon = Daemon::start(&workspace);
     let of_daemon = workspace.state().to_path_buf();
     // While it runs, it is found by the lock of the workspace.
@@ -102,7 +102,7 @@ fn a_command_without_the_state_directory_of_the_daemon_is_told_where_that_is() {
 
 #[test]
 fn a_clone_and_a_cleaned_workspace_start_as_ever() {
-    let workspace = Workspace::with_skills(SKILLS);
+    let workspace = Workspace::without_sandbox(SKILLS);
     workspace.run(&["run", "good"]).expect_code(0);
     let clone = workspace.root.with_file_name("clone");
     let (from, to) = (workspace.root.to_str().unwrap(), clone.to_str().unwrap());

@@ -102,7 +102,7 @@ fn a_daemon_of_a_copy_puts_nothing_back_in_the_original() {
 
 #[test]
 fn a_copy_is_worked_in_while_the_engine_of_the_original_runs() {
-    let workspace = Workspace::with_skills(&skills("gate"));
+    let workspace = Workspace::without_sandbox(&skills("gate"));
     let mut daemon = Daemon::start(&workspace);
     workspace.run(&["run", "good"]).expect_code(0);
     drop(copied(&workspace));
@@ -124,7 +124,7 @@ fn a_copy_is_worked_in_while_the_engine_of_the_original_runs() {
 
 #[test]
 fn an_engine_within_what_a_lost_one_left_settles_nothing() {
-    let workspace = Workspace::with_skills(&skills("gate"));
+    let workspace = Workspace::without_sandbox(&skills("gate"));
     let program = format!(
         "{} -C '{}' --state-dir '{}'",
         env!("CARGO_BIN_EXE_workerctl"),
@@ -132,6 +132,7 @@ fn an_engine_within_what_a_lost_one_left_settles_nothing() {
         workspace.state().display()
     );
     workspace.furnish(&skills("gate").replace("PROGRAM", &program));
+    workspace.lift_sandbox("w");
     let at_home = |name: &str| workspace.home.join(name);
     let daemon = Daemon::start(&workspace);
     let run = workspace.submit(&["hosts"]);

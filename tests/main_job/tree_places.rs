@@ -57,7 +57,7 @@ fn succeeds(workspace: &Workspace, variables: &[(&str, &Path)]) {
 
 #[test]
 fn a_place_inside_a_work_tree_is_refused_by_name() {
-    let workspace = Workspace::with_skills(SKILLS);
+    let workspace = Workspace::without_sandbox(SKILLS);
     let around = workspace.home.to_str().unwrap();
     workspace.git(&["init", "-q", around]);
     let named = ["lies inside the work tree", around, "`XDG_STATE_HOME`"];

@@ -102,6 +102,9 @@ fn log_of_the_branch(workspace: &Workspace) -> Obstacle {
 #[test]
 fn a_commit_that_no_branch_holds_yet_is_published() {
     let (workspace, obstacle) = bed(log_of_the_branch);
+    // A command puts the obstacle into `.git`.
+    workspace.lift_sandbox("w");
+    workspace.commit_all("without a sandbox");
     let daemon = Daemon::start(&workspace);
     let before = workspace.read(".git/refs/heads/main").unwrap();
     let run = workspace.submit(&["committing"]);

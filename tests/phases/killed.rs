@@ -113,7 +113,7 @@ fn a_check_of_the_worker_proves_what_was_left() {
     let (workspace, mut gate) = bed();
     let command = Gate::text("gate");
     let worker = format!(
-        "worker: {{id: proved, name: P, type: OpsWorker}}\nverification: {{post_execute: [{{command: 'true'}}]}}\n\
+        "worker: {{id: proved, name: P, type: OpsWorker}}\nsandbox: off\nverification: {{post_execute: [{{command: 'true'}}]}}\n\
          skills:\n  - id: proven\n    description: d\n    mutating: true\n    \
          interface: {{outputs: [{{name: n, type: markdown, destination: notes/p.md}}]}}\n    \
          run: 'echo \"# whole\" > {{n}}; {command}'\n"

@@ -48,7 +48,10 @@ fn bed(ours: &str) -> (Workspace, Gate) {
     for (place, skills) in [(ours, mutating.as_str()), ("b", REPORTING)] {
         let text = format!("worker: {{id: w, name: w, type: OpsWorker}}\nskills:\n{skills}");
         workspace.write(&format!("{place}/workers/w/worker.yaml"), &text);
-        workspace.write(&format!("{place}/workerctl.yaml"), "timeout: 1h\n");
+        workspace.write(
+            &format!("{place}/workerctl.yaml"),
+            "timeout: 1h\nsandbox: off\n",
+        );
         workspace.write(&format!("{place}/ours.txt"), "as committed\n");
     }
     workspace.commit_all("begin");

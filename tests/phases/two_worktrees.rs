@@ -22,7 +22,7 @@ fn run_in(workspace: &Workspace, other: &Path, skill: &str) -> Done {
 
 /// A workspace that keeps refs a second, and a second work tree that keeps them as long as usual.
 fn bed() -> (Workspace, PathBuf) {
-    let workspace = Workspace::with_skills(SKILLS);
+    let workspace = Workspace::without_sandbox(SKILLS);
     let other = workspace.home.join("other");
     let place = other.to_str().unwrap();
     workspace.git(&["worktree", "add", "-q", "-b", "other", place]);

@@ -55,6 +55,13 @@ pub(crate) fn every_skill_works_for_a_user(guest: &Guest<'_>) {
     service.run_all();
     service.expect_documented_path();
     assert_eq!(service.failing_in_engine(), []);
+    service.containers_come_with_the_drop_in(|text| {
+        let place = format!("{HOME}/.config/systemd/user/workerctl.service.d");
+        run(&["mkdir", "-p", &place]).expect_code(0);
+        guest.write(&format!("{place}/private.conf"), text);
+        systemctl(&["daemon-reload"]);
+        systemctl(&["restart", "workerctl"]);
+    });
     systemctl(&["stop", SERVICE]);
     eventually("it has ended in order", || {
         let ended = [show("ActiveState"), show("Result"), show("ExecMainStatus")];

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use workerctl::process::walls_stand;
+use workerctl::process::{containers_stand, walls_stand};
 
-use crate::workspace::{Done, Workspace};
+use crate::workspace::{Done, Workspace, skip};
 
 /// A skill for each type of output, and for each way to write one.
 const OUTPUTS: &str = r##"
@@ -20,6 +20,7 @@ const OUTPUTS: &str = r##"
     run: 'echo "# $WORKERCTL_RUN"'
     interface: {outputs: [{type: markdown, destination: made/kept.md}, {type: git_commit}]}
   - {id: console, description: d, run: 'echo said', interface: {outputs: [{type: console}]}}
+  - {id: contained, description: d, sandbox: private, mutating: true, run: 'test -z "$(ls -A /var/tmp)" && test ! -e "$HOME/store" && echo x > "$HOME/x" && echo x > /tmp/x && echo x >> tracked.txt'}
   - {id: path, description: d, run: 'printf "PATH=%s\n" "$PATH"'}
 "##;
 
@@ -31,19 +32,13 @@ pub(crate) fn furnish(workspace: &Workspace) {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("workers");
     copy(&examples, &workspace.root.join("workers"));
     workspace.worker("outputs", OUTPUTS);
-    // All of them within walls.
-    for entry in fs::read_dir(workspace.root.join("workers"))
-        .unwrap()
-        .flatten()
-    {
-        let path = entry.path().join("worker.yaml");
-        let Ok(text) = fs::read_to_string(&path) else {
-            continue;
-        };
-        if entry.file_name() != "w" {
-            fs::write(&path, text + "\nsandbox: auto\n").unwrap();
-        }
-    }
+    // The home directory of the service is its state, which no definition may grant; the tests look there for what the
+    // skills of `w` did, so these have no sandbox.
+    workspace.lift_sandbox("w");
+    workspace.lift_sandbox("outputs");
+    let path = "workers/outputs/worker.yaml";
+    let text = workspace.read(path).unwrap();
+    workspace.write(path, &text.replacen("sandbox: off\n", "", 1));
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -78,7 +73,8 @@ impl Service<'_> {
         let names = listed["skills"].as_array().unwrap().iter();
         let names = names.map(|skill| skill["skill"].as_str().unwrap().to_owned());
         let examples: Vec<String> = names
-            .filter(|name| !name.starts_with("w/") && name != "outputs/path")
+            .filter(|name| !name.starts_with("w/"))
+            .filter(|name| name != "outputs/path" && name != "outputs/contained")
             .collect();
         assert_eq!(examples.len(), 9 + 7, "{examples:?}");
         for skill in examples {
@@ -110,6 +106,25 @@ impl Service<'_> {
         assert!(names[0].to_str().unwrap().ends_with("-folder.md"));
     }
 
+    /// A skill that asks for a container is told why it gets none; `allow` changes that.
+    pub(crate) fn containers_come_with_the_drop_in(&self, allow: impl FnOnce(&str)) {
+        if containers_stand().is_err() {
+            skip("bubblewrap cannot start anything on this machine");
+            return;
+        }
+        let contained = || (self.workerctl)(&["run", "--json", "outputs/contained"]);
+        let refused = contained().value();
+        let outcome = &refused["summary"]["outcome"]["failure"];
+        assert_eq!(outcome["code"], "sandbox", "{refused}");
+        let message = outcome["message"].as_str().unwrap();
+        assert!(message.contains("docs/security.md"), "{message}");
+        let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/systemd/private.conf");
+        allow(&fs::read_to_string(shipped).unwrap());
+        let done = contained().expect_code(0).value();
+        let level = &done["attempts"][0]["execution"]["sandbox_level"];
+        assert_eq!(*level, 2, "{done}");
+    }
+
     /// What a skill sees as `PATH`.
     pub(crate) fn path(&self) -> String {
         let done = (self.workerctl)(&["run", "outputs/path"]).expect_code(0);
@@ -139,7 +154,7 @@ impl Service<'_> {
         let probes = findings.iter().filter(|one| one["name"] == "in engine");
         let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
         let (works, fails): (Vec<_>, Vec<_>) = probes.partition(|one| one["state"] == "ok");
-        assert_eq!(works.len() + fails.len(), 6, "{findings:?}");
+        assert_eq!(works.len() + fails.len(), 7, "{findings:?}");
         fails
             .iter()
             .map(|one| (text(&one["message"]), text(&one["hints"][0])))

@@ -31,6 +31,9 @@ pub(crate) fn rounds(short: usize) -> usize {
     asked.and_then(|text| text.parse().ok()).unwrap_or(short)
 }
 
+/// What the skills of tests may do besides.
+const GRANTED: &str = "sandbox: {write: [~/]}\n";
+
 /// Says that a test was not done.
 pub(crate) fn skip(why: &str) {
     println!("SKIPPED: {why}");
@@ -114,6 +117,21 @@ impl Workspace {
         workspace
     }
 
+    /// The same whose skills have no sandbox, because they do what it would refuse.
+    pub(crate) fn without_sandbox(skills: &str) -> Workspace {
+        let workspace = Workspace::with_skills(skills);
+        workspace.lift_sandbox("w");
+        workspace.git(&["commit", "-q", "-a", "--amend", "--no-edit"]);
+        workspace
+    }
+
+    /// Takes the sandbox from the skills of a worker.
+    pub(crate) fn lift_sandbox(&self, worker: &str) {
+        let path = format!("workers/{worker}/worker.yaml");
+        let text = self.read(&path).unwrap();
+        self.write(&path, &text.replacen(GRANTED, "sandbox: off\n", 1));
+    }
+
     /// Writes the worker `w` with these skills and commits everything.
     pub(crate) fn furnish(&self, skills: &str) {
         self.write(
@@ -125,9 +143,12 @@ impl Workspace {
         self.commit_all("begin");
     }
 
-    /// Writes a worker; `skills` is what stands below `skills:`.
+    /// Writes a worker; `skills` is what stands below `skills:`. They may write in the home directory, where tests
+    /// look for what they did.
     pub(crate) fn worker(&self, id: &str, skills: &str) {
-        let text = format!("worker: {{id: {id}, name: {id}, type: OpsWorker}}\nskills:\n{skills}");
+        let text = format!(
+            "worker: {{id: {id}, name: {id}, type: OpsWorker}}\n{GRANTED}skills:\n{skills}"
+        );
         self.write(&format!("workers/{id}/worker.yaml"), &text);
     }
 

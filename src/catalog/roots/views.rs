@@ -105,6 +105,7 @@ fn listed(skill: &RootSkill, trust: &TrustFiles, problems: Vec<Problem>) -> List
             inputs: Vec::new(),
             outputs: Vec::new(),
             checks: 0,
+            sandbox: String::new(),
             unavailable: unavailable(skill, trust),
         },
         source: skill.root.label.clone(),

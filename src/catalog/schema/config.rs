@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::isolation::{Trees, branch, push};
+use super::sandbox::sandbox;
 use super::schedule::hours;
 use super::shared::{Approval, Hooks, Notify, ResourceLimitsMap, anything, duration};
 
@@ -28,6 +29,9 @@ pub struct ConfigFile {
     pub notify: Option<Notify>,
     /// How a person is asked where `approval_required` says that one must approve.
     pub approval: Option<Approval>,
+    /// What commands may touch, enforced by the kernel, where neither skill nor worker says; `auto`.
+    #[schemars(schema_with = "sandbox")]
+    pub sandbox: Option<String>,
     /// The branch that results land on where neither skill nor worker names one.
     #[schemars(schema_with = "branch")]
     pub branch: Option<String>,

@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 /// What commands may touch besides their tree, or the place of their outputs, and a directory for temporary files.
 #[derive(Debug, Clone, JsonSchema)]
 pub struct SandboxMap {
-    /// `auto`, where the kernel can; `required`, else nothing starts; `off`.
+    /// `auto`, where the kernel can; `required`, else nothing starts; `private`, with a home of its own besides; `off`.
     pub level: Option<SandboxLevel>,
     /// What they may change and read: absolute, below `~/`, or relative to the workspace.
     #[schemars(schema_with = "paths")]
@@ -28,6 +28,8 @@ pub enum SandboxLevel {
     Auto,
     /// Nothing starts without.
     Required,
+    /// In a container with a home and a `/tmp` of its own, or nothing starts.
+    Private,
     /// None.
     Off,
 }

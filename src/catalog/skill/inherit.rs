@@ -14,7 +14,7 @@ use crate::catalog::texts::TextKind;
 use crate::catalog::worker::{Setting, commit_message};
 use crate::model::ResourceLimits;
 use crate::model::definition::{RunText, Shell, Unavailable};
-use crate::model::sandbox::Sandbox;
+use crate::model::sandbox::{Level, Sandbox};
 use crate::model::spec::{Approving, OnCrash, Retry};
 
 impl<'a> Builder<'a, '_> {
@@ -44,9 +44,17 @@ impl<'a> Builder<'a, '_> {
         found
     }
 
-    /// The walls of its commands. In the checkout itself what a run may write lies beside what it never may.
-    pub(super) fn sandbox(&mut self, in_place: bool, report: &mut Report) -> Option<Sandbox> {
+    /// The walls of its commands, `None` where it is to have none. In the checkout itself what a run may write lies
+    /// beside what it never may.
+    pub(super) fn sandbox(
+        &mut self,
+        in_place: bool,
+        may_control: bool,
+        report: &mut Report,
+    ) -> Option<Sandbox> {
+        let of_workspace = &self.worker.config.sandbox;
         let outer = self.worker.sandbox.as_ref();
+        let around = outer.map_or(of_workspace.clone(), |outer| outer.clone().sandbox());
         let asked = match self.layers.get("sandbox") {
             None => outer.cloned(),
             Some(view) => {
@@ -54,27 +62,31 @@ impl<'a> Builder<'a, '_> {
                 if own.is_none() {
                     self.unavailable.push(restrict::sandbox(view, report));
                 }
-                own.map(|own| own.within(outer, report))
+                own.map(|own| own.within(&around, report))
             }
-        }?;
-        let place = asked.place();
-        let walls = asked.walls()?;
+        };
+        let place = asked.as_ref().map(sandbox::Asked::place);
+        let mut walls = asked.map_or(around, sandbox::Asked::sandbox);
+        // The engine listens on one.
+        walls.unix_sockets |= may_control;
         if !in_place {
-            return Some(walls);
+            return Some(walls).filter(|walls| walls.level != Level::Off);
         }
         let reason = "`isolation: in_place` and `sandbox` do not go together";
-        if walls.required {
+        if walls.level >= Level::Required {
             self.unavailable.push(Unavailable {
                 code: "sandbox".to_owned(),
                 reason: reason.to_owned(),
             });
         }
-        report.warning(
-            "sandbox-in-place",
-            place,
-            format!("{reason}: its commands have no walls"),
-            "let it work in a tree of its own, `isolation: worktree`",
-        );
+        if let Some(place) = place.filter(|_| walls.level != Level::Off) {
+            report.warning(
+                "sandbox-in-place",
+                place,
+                format!("{reason}: its commands have no walls"),
+                "let it work in a tree of its own, `isolation: worktree`",
+            );
+        }
         None
     }
 

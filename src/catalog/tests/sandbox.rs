@@ -1,13 +1,19 @@
 //! `sandbox`: what is understood, and what is refused.
 
 use super::*;
-use crate::model::sandbox::{NetworkChoice, Sandbox};
+use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
 
 fn of_skill(worker: &str, skill: &str) -> Option<Sandbox> {
+    within("", worker, skill)
+}
+
+fn within(configuration: &str, worker: &str, skill: &str) -> Option<Sandbox> {
     let yaml = format!(
         "worker: {{id: w}}\n{worker}skills:\n  - {{id: a, description: d, run: date{skill}}}\n"
     );
-    let catalog = load(Workspace::of_worker(&yaml).path(), Options::default());
+    let workspace = Workspace::of_worker(&yaml);
+    workspace.write("workerctl.yaml", configuration.as_bytes());
+    let catalog = load(workspace.path(), Options::default());
     assert!(
         catalog.problems.is_empty(),
         "{yaml}{}",
@@ -17,28 +23,47 @@ fn of_skill(worker: &str, skill: &str) -> Option<Sandbox> {
 }
 
 #[test]
-fn words_and_maps_are_walls_and_no_level_lowers_another() {
-    assert_eq!(of_skill("", ""), None);
-    assert_eq!(of_skill("", ", sandbox: off"), None);
+fn words_and_maps_are_walls_and_no_level_lowers_one_that_is_insisted_on() {
+    assert_eq!(of_skill("", ""), Some(Sandbox::default()));
     assert_eq!(of_skill("", ", sandbox: auto"), Some(Sandbox::default()));
-    let required = of_skill("", ", sandbox: required").unwrap();
-    assert!(required.required);
-    assert!(
-        of_skill("sandbox: required\n", ", sandbox: auto")
-            .unwrap()
-            .required
-    );
-    assert!(
-        of_skill("execution: {sandbox: required}\n", "")
-            .unwrap()
-            .required
-    );
+    let levels = [
+        ("", "", "off", Level::Off),
+        ("off", "", "", Level::Off),
+        ("off", "auto", "", Level::Auto),
+        ("off", "required", "auto", Level::Required),
+        ("", "off", "required", Level::Required),
+        ("", "auto", "off", Level::Off),
+        ("required", "", "", Level::Required),
+        ("required", "auto", "auto", Level::Required),
+        ("private", "required", "auto", Level::Private),
+        ("", "", "private", Level::Private),
+        ("required", "", "{network: none}", Level::Required),
+        ("off", "", "{network: none}", Level::Auto),
+    ];
+    let line = |level: &str, rest: &str| match level {
+        "" => String::new(),
+        _ => format!("sandbox: {level}{rest}"),
+    };
+    for (workspace, worker, skill, level) in levels {
+        let skill = match skill {
+            "" => String::new(),
+            _ => format!(", sandbox: {skill}"),
+        };
+        let found = within(&line(workspace, "\n"), &line(worker, "\n"), &skill);
+        let found = found.map_or(Level::Off, |found| found.level);
+        assert_eq!(found, level, "{workspace:?} {worker:?} {skill:?}");
+    }
+    let required = of_skill("execution: {sandbox: required}\n", "").unwrap();
+    assert_eq!(required.level, Level::Required);
+    let inherited = within("sandbox: {write: [/srv/x], network: none}\n", "", "").unwrap();
+    assert_eq!(inherited.write, ["/srv/x"]);
+    assert_eq!(inherited.network, NetworkChoice::None);
     let both = of_skill(
         "sandbox: {write: /srv/w, network: {tcp: [53, 443]}}\n",
         ", sandbox: {level: required, write: [~/.cache/t, data/], reads: [/usr], network: {tcp: [443, 80]}, unix_sockets: true}",
     );
     let wanted = Sandbox {
-        required: true,
+        level: Level::Required,
         write: ["~/.cache/t", "data/", "/srv/w"]
             .map(str::to_owned)
             .to_vec(),
@@ -63,6 +88,13 @@ fn what_is_never_granted_and_what_contradicts_is_refused() {
         ("{level: loose}", "unknown-value", "`required`"),
         ("{network: tcp}", "unknown-value", "tcp: [53, 443]"),
         ("off", "sandbox-contradiction", "remove one"),
+        (
+            "{level: off, network: none}",
+            "sandbox-contradiction",
+            "the others",
+        ),
+        ("{nework: none}", "restriction-malformed", "`network`"),
+        ("{write: [$HOME/x]}", "sandbox-grant", "/srv/backup"),
     ] {
         let yaml = format!(
             "worker: {{id: w}}\nsandbox: required\nskills:\n  - id: a\n    description: d\n    run: date\n    sandbox: {line}\n"

@@ -97,7 +97,7 @@ fn hooks(key: &'static str, hooks: &[HookText]) -> Setting {
     }
 }
 
-/// Who is told how runs went, and asked whether they may go on.
+/// Who is told how runs went, and asked whether they may go on; what holds commands back.
 fn told(config: &Config) -> Vec<Setting> {
     let (notify, approval) = (&config.notify, &config.approval);
     let before = approval.before.map(Gate::name);
@@ -117,6 +117,11 @@ fn told(config: &Config) -> Vec<Setting> {
             key: "approval.expires",
             shown: exact_millis(approval.expires_ms),
             value: json!(approval.expires_ms),
+        },
+        Setting {
+            key: "sandbox",
+            shown: config.sandbox.to_string(),
+            value: json!(config.sandbox),
         },
     ]
 }

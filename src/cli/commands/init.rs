@@ -39,8 +39,22 @@ const IGNORED: [&str; 4] = [
 
 /// Every key with its default, so that the file says what can be said.
 pub(crate) const CONFIG_TEXT: &str = "\
-# Configuration of this workspace. Every value below is the default; remove the `#` to change one.
+# Configuration of this workspace. Remove the `#` before a key to set it; zone, author, branch and hooks are examples, the
+# other values are the defaults.
 # `workerctl config` shows what is in force, and `workerctl schema config` describes this file.
+
+# What commands of skills may touch: `auto` is the sandbox that the kernel has, `required` insists on it, `private`
+# adds a container, `off` has none. A map grants more: {level: auto, write: [~/.cache/npm]}.
+# sandbox: auto
+
+# What one command may use.
+# limits: {processes: 1000, written: 32GiB}
+
+# How a person is asked where `approval_required` says so.
+# approval: {expires: 7d}
+
+# Who may ask the daemon, beside its own user and root.
+# access: {admin: {users: [], groups: []}, read: {users: [], groups: []}}
 
 # Zone of dates, schedules and displayed times.
 # timezone: Europe/Berlin

@@ -301,9 +301,6 @@ fn print(out: &mut Stream<'_>, shown: &ShownSkill) {
     for line in skill.description.lines() {
         out.line(Line::from("  ").text(line));
     }
-    let fact = |out: &mut Stream<'_>, name: &str, value: &str| {
-        out.line(Line::of(DIM, format!("  {name:<12} ")).text(value));
-    };
     fact(out, "source", &listed.source);
     fact(out, "dialect", &listed.dialect);
     fact(out, "trust", &listed.trust);
@@ -311,11 +308,14 @@ fn print(out: &mut Stream<'_>, shown: &ShownSkill) {
     if let Some(by) = &listed.shadowed_by {
         fact(out, "shadowed by", by);
     }
-    if let Some(model) = &shown.model {
-        fact(out, "model", model);
-    }
-    if let Some(turns) = shown.max_iterations {
-        fact(out, "iterations", &turns.to_string());
+    let turns = shown.max_iterations.map(|turns| turns.to_string());
+    for (name, value) in [
+        ("model", shown.model.as_ref()),
+        ("iterations", turns.as_ref()),
+    ] {
+        if let Some(value) = value {
+            fact(out, name, value);
+        }
     }
     for (name, list) in [
         ("needs tools", Some(&shown.required_tools)),
@@ -336,6 +336,20 @@ fn print(out: &mut Stream<'_>, shown: &ShownSkill) {
             fact(out, name, "no");
         }
     }
+    print_what_it_does(out, shown);
+    for reason in &skill.unavailable {
+        out.line(Line::of(CARE, "  unavailable: ").text(&reason.reason));
+    }
+    print_rest(out, shown);
+}
+
+fn fact(out: &mut Stream<'_>, name: &str, value: &str) {
+    out.line(Line::of(DIM, format!("  {name:<12} ")).text(value));
+}
+
+/// What goes in and comes out, and what holds for its runs.
+fn print_what_it_does(out: &mut Stream<'_>, shown: &ShownSkill) {
+    let skill = &shown.listed.skill;
     if let Some(schema) = &shown.input_schema {
         fact(out, "input", &schema.to_string());
     }
@@ -351,20 +365,16 @@ fn print(out: &mut Stream<'_>, shown: &ShownSkill) {
             &format!("{}: {}{to}", output.name, output.kind),
         );
     }
-    if skill.mutating {
-        fact(out, "mutating", "ends in a commit");
+    let checks = format!("{} after its command", skill.checks);
+    for (name, value, holds) in [
+        ("mutating", "ends in a commit", skill.mutating),
+        ("checks", checks.as_str(), skill.checks > 0),
+        ("sandbox", &skill.sandbox, !skill.sandbox.is_empty()),
+    ] {
+        if holds {
+            fact(out, name, value);
+        }
     }
-    if skill.checks > 0 {
-        fact(
-            out,
-            "checks",
-            &format!("{} after its command", skill.checks),
-        );
-    }
-    for reason in &skill.unavailable {
-        out.line(Line::of(CARE, "  unavailable: ").text(&reason.reason));
-    }
-    print_rest(out, shown);
 }
 
 /// The name and type of an input, what may be given and what holds where nothing is.

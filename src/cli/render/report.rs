@@ -1,9 +1,11 @@
 //! What happened in a run: the end of `run`, and all of `show`.
 
 mod approval;
+mod attempts;
 
 pub(crate) use approval::asked;
 use approval::inputs;
+use attempts::{attempts, refused_by_sandbox};
 
 use super::line::{ACTIVE, BAD, BOLD, CARE, DIM, GOOD, Line, PLAIN};
 use super::times;
@@ -11,7 +13,7 @@ use crate::cli::io::Stream;
 use crate::model::duration::show_millis;
 use crate::model::evidence::{CheckRecord, Ended, OutputState, Verdict};
 use crate::model::{Outcome, StepResult, Zone};
-use crate::protocol::{AttemptView, RunDetail, RunSummary};
+use crate::protocol::{RunDetail, RunSummary};
 
 /// Lines of a failed command's output that are shown.
 const TAIL_LINES_MAX: usize = 20;
@@ -215,6 +217,13 @@ fn outcome_detail(out: &mut Stream<'_>, detail: &RunDetail) {
                 ),
             );
         }
+    }
+    if summary
+        .outcome
+        .as_ref()
+        .is_some_and(|outcome| *outcome != Outcome::Succeeded)
+    {
+        refused_by_sandbox(out, detail);
     }
 }
 
@@ -437,63 +446,6 @@ fn results(out: &mut Stream<'_>, detail: &RunDetail) {
         }
         out.line(line);
     }
-}
-
-fn attempts(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
-    if !detail.attempts.is_empty() {
-        out.line(Line::of(BOLD, format!("  attempts ({zone})")));
-    }
-    for attempt in &detail.attempts {
-        out.line(attempt_line(attempt, zone));
-        if let Some(failure) = &attempt.failure {
-            out.line(Line::from("       ").output(BAD, &failure.to_string()));
-        }
-    }
-}
-
-fn attempt_line(attempt: &AttemptView, zone: Zone) -> Line {
-    let began = times::instant(attempt.started_at, zone);
-    let line = Line::from(format!("    {:>2} ", attempt.attempt)).styled(DIM, began);
-    let Some(execution) = &attempt.execution else {
-        return line.styled(CARE, "  nobody saw its end");
-    };
-    let style = if execution.ended.is_success() {
-        GOOD
-    } else {
-        BAD
-    };
-    let mut line = line
-        .text("  ")
-        .styled(style, execution.ended.describe())
-        .styled(DIM, format!("  {}", show_millis(execution.duration_ms)))
-        .styled(
-            DIM,
-            format!(
-                "  stdout {}, stderr {}",
-                times::bytes(execution.stdout_bytes),
-                times::bytes(execution.stderr_bytes)
-            ),
-        );
-    if execution.dropped_bytes > 0 {
-        line = line.styled(
-            CARE,
-            format!("  {} not kept", times::bytes(execution.dropped_bytes)),
-        );
-    }
-    if let Some(level) = execution.sandbox_level {
-        let style = if level == 0 { CARE } else { DIM };
-        line = line.styled(style, format!("  sandbox level {level}"));
-    }
-    if execution.survivors_ended > 0 {
-        line = line.styled(
-            CARE,
-            format!(
-                "  {} processes left behind were ended",
-                execution.survivors_ended
-            ),
-        );
-    }
-    line
 }
 
 #[cfg(test)]

@@ -77,6 +77,7 @@ impl Core {
                 path,
                 "the disk is full: nothing is accepted until there is space"
             );
+            self.pool.let_go();
             for envelope in self.inbox.take_requests(RETRY_FULL) {
                 match envelope.request {
                     Request::Drain => self.start_draining(envelope),

@@ -53,7 +53,7 @@ pub(super) struct Ran {
     pub tail: String,
     /// The last of standard error, masked.
     pub stderr_tail: String,
-    /// The level of its walls, where any are asked for.
+    /// The level of its walls, when it started.
     pub level: Option<u32>,
 }
 
@@ -96,11 +96,7 @@ impl Performer {
             Ok(wall) => wall.filter(|_| !invocation.ours),
             Err(why) => return not_started("sandbox", &why),
         };
-        let level = work
-            .spec
-            .sandbox
-            .as_ref()
-            .map(|_| u32::from(wall.is_some()));
+        let level = wall.as_ref().map_or(0, |wall| wall.level());
         let note = invocation.noted.then(|| self.notes.take());
         let command = process::Command {
             program,
@@ -135,7 +131,7 @@ impl Performer {
                 finished: Some(finished),
                 tail,
                 stderr_tail,
-                level,
+                level: Some(level),
             },
             Err(error) => refused(&error),
         }

@@ -18,6 +18,7 @@ impl Performer {
             let execution = execution(not_started(&failure.code, &failure.message));
             return Event::ExecutionFinished { attempt, execution };
         }
+        self.watch_checkout(work);
         let execution = match self.make_room(work) {
             Ok(stdout_file) => {
                 let mut more = Vec::new();

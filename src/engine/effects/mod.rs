@@ -143,6 +143,10 @@ impl Effects for Performer {
         self.sweep();
     }
 
+    fn let_go(&self) {
+        self.walls.let_go();
+    }
+
     fn flush_log(&self, run: RunId) {
         self.logs.flush(run);
     }

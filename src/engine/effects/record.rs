@@ -13,9 +13,13 @@ use super::tree::{tree_failure, tree_spec};
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use crate::git::{self, Oid, RepoPath};
 use crate::machine::{AfterRestore, Event, Goal, State};
+use crate::model::config::CONFIG_FILE;
 use crate::model::evidence::{CHANGES_SHOWN_MAX, CommitsMade, OutputState, Recorded};
 use crate::model::outcome::{Failure, Outcome, Step, StepResult};
-use crate::model::spec::OutputKind;
+use crate::model::spec::{Gate, OutputKind};
+
+/// What lies in a workspace and says what is run, and how.
+const DEFINITIONS: [&str; 2] = ["workers", CONFIG_FILE];
 
 /// How many ignored files a note names.
 const IGNORED_SHOWN_MAX: usize = 5;
@@ -69,6 +73,7 @@ impl Performer {
                 }
             ) {
                 refuse(work, &result.change)?;
+                refuse_definitions(work, &result.change)?;
             } else if matches!(work.run.facts.results.execution, StepResult::Failed { .. })
                 && !is_cancelled(work)
             {
@@ -304,6 +309,32 @@ fn is_cancelled(work: &Work) -> bool {
             ..
         }
     )
+}
+
+/// What runs in the sandbox would get out of it by a definition that says `sandbox: off`: that lands only where a person
+/// approves the result.
+fn refuse_definitions(work: &Work, change: &RunResult) -> Result<(), Failure> {
+    if work.spec.sandbox.is_none() || work.spec.plan.asks_before(Gate::Landing) {
+        return Ok(());
+    }
+    let spec = tree_spec(work)?;
+    let workspace = Path::new(&work.spec.workspace).strip_prefix(&spec.workdir);
+    let workspace = workspace.unwrap_or(Path::new(""));
+    let is_definition = |path: &RepoPath| {
+        let path = path.to_string();
+        let within = Path::new(&path).strip_prefix(workspace);
+        within.is_ok_and(|path| DEFINITIONS.iter().any(|name| path.starts_with(name)))
+    };
+    let mut paths = change.changes.iter().map(|change| &change.path);
+    match paths.find(|path| is_definition(path)) {
+        None => Ok(()),
+        Some(path) => {
+            let message = format!(
+                "`{path}` says what is run, and a run in the sandbox does not change that unseen; `approval_required: true` has a person look first, `sandbox: off` lets it"
+            );
+            Err(Failure::new(Step::Record, "definitions_changed", message))
+        }
+    }
 }
 
 /// Why a change cannot land as it is.

@@ -77,6 +77,7 @@ impl Performer {
             tracing::warn!(%run, %error, "the metrics of the run could not be written");
         }
         self.logs.close(run);
+        self.walls.forget(run);
         self.give_back_tree(run);
         secrets::forget(&self.parts.state_dir, run);
         self.scratch.give_back(run);

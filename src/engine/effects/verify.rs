@@ -51,7 +51,8 @@ impl Performer {
         let failure = if is_broken {
             None
         } else {
-            self.outputs_changed(work).or(drift)
+            let changed = self.outputs_changed(work).or(drift);
+            changed.or_else(|| self.checkout_changed(work))
         };
         Event::ChecksFinished {
             attempt,

@@ -1,6 +1,7 @@
 //! The walls around the commands of a run. Raising them takes as long as a short command runs, and most runs have the
 //! same: so they are kept for a few seconds.
 
+use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,9 +11,16 @@ use super::super::walls::{Grounds, Readable};
 use super::super::work::Work;
 use super::place::Place;
 use super::{Performer, lock};
+use crate::git::{self, TrackedChanges};
+use crate::model::RunId;
 use crate::model::diagnostic::chain;
-use crate::model::sandbox::Sandbox;
+use crate::model::evidence::CHANGES_SHOWN_MAX;
+use crate::model::outcome::{Failure, Step};
+use crate::model::sandbox::{Level, Sandbox};
 use crate::process::{self, RaisedWall};
+
+/// How long looking for changed files may take, in milliseconds; in a repository where it takes longer, it is left out.
+const STATUS_MS_MAX: u64 = 200;
 
 /// How many kinds of walls are kept.
 const KINDS_MAX: usize = 64;
@@ -24,6 +32,8 @@ const KINDS_MAX: usize = 64;
 #[derive(Default)]
 pub(super) struct Walls {
     kinds: Mutex<Vec<Kind>>,
+    /// Which tracked files had changed before the command of a run that may change none, and has no walls.
+    watched: Mutex<HashMap<RunId, TrackedChanges>>,
 }
 
 /// What may be read for one `sandbox`, and the walls around one directory for temporary files each.
@@ -42,6 +52,11 @@ impl Walls {
     /// Keeps nothing any more.
     pub(super) fn let_go(&self) {
         lock(&self.kinds).clear();
+    }
+
+    /// Nothing is watched for this run any more.
+    pub(super) fn forget(&self, run: RunId) {
+        lock(&self.watched).remove(&run);
     }
 
     fn readable(&self, grounds: &Grounds<'_>, sandbox: &Sandbox) -> Result<Arc<Readable>, String> {
@@ -100,6 +115,63 @@ fn stamps(paths: &[PathBuf], entries: bool) -> Vec<Option<Stamp>> {
 }
 
 impl Performer {
+    /// Where the kernel keeps nothing from a run that may change nothing: notes what is changed already.
+    pub(super) fn watch_checkout(&self, work: &Work) {
+        let asks = work.spec.sandbox.is_some() && !work.spec.plan.mutating;
+        if !asks || process::walls_stand() {
+            return;
+        }
+        let begun = self.parts.clock.monotonic_ms();
+        let found = git::tracked_changes(&self.parts.workspace);
+        let took = self.parts.clock.monotonic_ms().saturating_sub(begun);
+        if let Ok(Some(changes)) = found
+            && took <= STATUS_MS_MAX
+        {
+            lock(&self.walls.watched).insert(work.spec.run, changes);
+        }
+    }
+
+    /// Fails where tracked files have changed since then. Nothing is put back: it may have been a person.
+    pub(super) fn checkout_changed(&self, work: &Work) -> Option<Failure> {
+        let before = lock(&self.walls.watched).remove(&work.spec.run)?;
+        let now = git::tracked_changes(&self.parts.workspace);
+        let now = now.ok().flatten()?;
+        let changed = now
+            .iter()
+            .filter(|(path, how)| before.get(*path) != Some(how));
+        let restored = before.keys().filter(|path| !now.contains_key(*path));
+        let changed: Vec<String> = changed
+            .map(|(path, _)| path)
+            .chain(restored)
+            .map(|path| format!("`{path}`"))
+            .collect();
+        if changed.is_empty() {
+            return None;
+        }
+        let shown = changed.iter().take(CHANGES_SHOWN_MAX);
+        let shown: Vec<&str> = shown.map(String::as_str).collect();
+        let message = format!(
+            "the run or somebody else changed {} of the checkout, which a skill that is not mutating may not; nothing was put back",
+            shown.join(", ")
+        );
+        Some(Failure::new(Step::Verify, "tree_changed", message))
+    }
+}
+
+/// Where git finds the objects that the tree of a run does not have itself; of interest where not all is readable.
+fn borrowed_by(work: &Work) -> Vec<PathBuf> {
+    let narrow = work
+        .spec
+        .sandbox
+        .as_ref()
+        .is_some_and(|sandbox| sandbox.reads.is_some() || sandbox.level == Level::Private);
+    let tree = work.spec.tree.as_ref().filter(|_| narrow);
+    let facts = tree.and_then(|tree| git::locate(Path::new(&tree.workdir)).ok());
+    let objects = facts.map(|facts| facts.common_dir.join("objects"));
+    objects.into_iter().collect()
+}
+
+impl Performer {
     /// The walls of a run's commands; `None`: it asks for none, or does without where the kernel has none.
     pub(super) fn wall(
         &self,
@@ -110,7 +182,7 @@ impl Performer {
         let Some(sandbox) = &work.spec.sandbox else {
             return Ok(None);
         };
-        if !process::walls_stand() && !sandbox.required {
+        if !process::walls_stand() && sandbox.level == Level::Auto {
             return Ok(None);
         }
         let mut own = vec![scratch.to_owned()];
@@ -120,10 +192,12 @@ impl Performer {
         }
         // Directories for temporary files serve one run after the other; all else is made for one run.
         let of_many = own.len() == 1;
+        let repository = borrowed_by(work);
         let grounds = Grounds {
             workspace: &self.parts.workspace,
             state_dir: &self.parts.state_dir,
             trees: self.parts.trees.as_deref().ok(),
+            repository: &repository,
             environment: &self.parts.environment,
         };
         let readable = self.walls.readable(&grounds, sandbox)?;
@@ -133,7 +207,8 @@ impl Performer {
             return Ok(Some(raised));
         }
         let raised = Arc::new(wall.raise().map_err(|error| chain(&error))?);
-        if of_many {
+        // A container is told paths, which are the run's own.
+        if of_many && raised.level() == 1 {
             self.walls.keep(&readable, write, &raised);
         }
         Ok(Some(raised))

@@ -76,7 +76,14 @@ fn write_pack(request: &Import<'_>, place: &Path) -> Result<Option<String>, Land
         .map_err(git("open the run's repository"))?;
     let fail = git("collect the run's objects");
     let mut pack = source.packbuilder().map_err(&fail)?;
-    for oid in new_objects(&source, request).map_err(&fail)? {
+    let (objects, refused) = new_objects(&source, request).map_err(&fail)?;
+    if let Some(path) = refused {
+        let message = format!(
+            "a commit of the skill names `{path}`, which git itself refuses to have in a tree"
+        );
+        return Err(LandError::refused("bad_path", message));
+    }
+    for oid in objects {
         pack.insert_object(oid, None).map_err(&fail)?;
     }
     if pack.object_count() == 0 {
@@ -95,14 +102,18 @@ fn write_pack(request: &Import<'_>, place: &Path) -> Result<Option<String>, Land
 }
 
 /// The commits, and what each holds beyond its first parent: the rest came with that one, or is in the real
-/// repository. To walk all trees of what it keeps would take long where it holds many.
-fn new_objects(source: &Repository, request: &Import<'_>) -> Result<Vec<git2::Oid>, git2::Error> {
+/// repository. To walk all trees of what it keeps would take long where it holds many. Answers besides a path that no
+/// checkout could have, if there is one: a skill can write any object, and others would refuse to fetch it.
+fn new_objects(
+    source: &Repository,
+    request: &Import<'_>,
+) -> Result<(Vec<git2::Oid>, Option<String>), git2::Error> {
     let mut walk = source.revwalk()?;
     walk.push(request.commit.raw())?;
     for kept in request.hide {
         walk.hide(kept.raw())?;
     }
-    let mut found = Vec::new();
+    let (mut found, mut refused) = (Vec::new(), None);
     for oid in walk {
         let commit = source.find_commit(oid?)?;
         let former = commit.parents().next().map(|parent| parent.tree_id());
@@ -110,14 +121,28 @@ fn new_objects(source: &Repository, request: &Import<'_>) -> Result<Vec<git2::Oi
         if former != Some(commit.tree_id()) {
             found.push(commit.tree_id());
         }
-        differences(source, former, Some(commit.tree_id()), &mut |_, _, new| {
-            found.extend(
-                new.filter(|(_, mode)| *mode != MODE_COMMIT)
-                    .map(|(oid, _)| oid),
-            );
-        })?;
+        differences(
+            source,
+            former,
+            Some(commit.tree_id()),
+            &mut |path, _, new| {
+                if new.is_some() && refused.is_none() && !is_fit_for_a_tree(path) {
+                    refused = Some(String::from_utf8_lossy(path).escape_debug().to_string());
+                }
+                found.extend(
+                    new.filter(|(_, mode)| *mode != MODE_COMMIT)
+                        .map(|(oid, _)| oid),
+                );
+            },
+        )?;
     }
-    Ok(found)
+    Ok((found, refused))
+}
+
+fn is_fit_for_a_tree(path: &[u8]) -> bool {
+    let fit =
+        |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git");
+    path.split(|byte| *byte == b'/').all(fit)
 }
 
 fn note(run: &RunId) -> String {

@@ -165,6 +165,9 @@ fn sockets_are_those_that_are_granted() {
     ]
     .map(|text| python(&text));
     let pair = python("s.socketpair()");
+    // Both reach a network without the calls that are looked at.
+    let fast = format!("s.socket().sendto(b\"x\", 0x20000000, (\"127.0.0.1\", {port}))");
+    let [fast, listen] = [fast.as_str(), "s.socket().listen()"].map(python);
     let of = |network: Network, unix_sockets: bool| Wall {
         network,
         unix_sockets,
@@ -185,9 +188,13 @@ fn sockets_are_those_that_are_granted() {
         (
             of(Network::Tcp(vec![port]), false),
             vec![&tcp],
-            vec![&unix, &udp, &raw_tcp, &bind],
+            vec![&unix, &udp, &raw_tcp, &bind, &fast, &listen],
         ),
-        (of(Network::Tcp(vec![1]), true), vec![&unix], vec![&tcp]),
+        (
+            of(Network::Tcp(vec![1]), true),
+            vec![&unix],
+            vec![&tcp, &fast],
+        ),
     ];
     for (wall, fine, refused) in cases {
         for text in fine {
@@ -198,6 +205,43 @@ fn sockets_are_those_that_are_granted() {
             let (code, said) = ground.run(&wall, text);
             assert_ne!(code, 0, "{:?} {text}: {said}", wall.network);
         }
+    }
+}
+
+/// What needs no file: limits of another process, and the terminal of the person who has started the engine.
+#[test]
+fn neither_limits_nor_the_terminal_of_others_are_touched() {
+    if !walls_or_skip() || !Path::new("/usr/bin/python3").exists() {
+        println!("SKIPPED: it takes python3");
+        return;
+    }
+    let ground = Ground::new();
+    let python =
+        |text: &str| format!("/usr/bin/python3 -c 'import os, resource as r, fcntl; {text}'");
+    let kind = "r.RLIMIT_FSIZE, (1, 1)";
+    for (text, code) in [
+        (
+            "r.prlimit(os.getppid(), r.RLIMIT_CORE, r.prlimit(os.getppid(), r.RLIMIT_CORE))"
+                .to_owned(),
+            1,
+        ),
+        (format!("r.prlimit(os.getppid(), {kind})"), 1),
+        (format!("r.prlimit(0, {kind})"), 0),
+        (
+            "r.setrlimit(r.RLIMIT_NOFILE, (64, 64)); print(r.prlimit(os.getppid(), r.RLIMIT_CORE))"
+                .to_owned(),
+            0,
+        ),
+        ("fcntl.ioctl(1, 0x5412, b\"x\")".to_owned(), 1),
+    ] {
+        let (ended, said) = ground.run(&ground.wall(), &python(&text));
+        assert_eq!(ended, code, "{text}: {said}");
+        // A pipe is no terminal: what got there would be told so.
+        assert_eq!(
+            said.contains("PermissionError"),
+            code == 1,
+            "{text}: {said}"
+        );
     }
 }
 

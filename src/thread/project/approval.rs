@@ -1,6 +1,8 @@
 //! What a person is asked about a run.
 
 use super::Story;
+use crate::model::RunSpec;
+use crate::model::sandbox::Level;
 use crate::model::spec::Gate;
 use crate::protocol::ApprovalView;
 
@@ -20,6 +22,7 @@ impl Story<'_> {
             asked_at: self.asked_at,
             expires_at: run.asked().map(|(at, for_ms)| at.plus_millis(for_ms)),
             digest: given.map(|given| given.digest.clone()),
+            sandbox: sandbox_of(self.spec),
             command: (asked.before == Gate::Execution).then(command),
             result: run.facts.held.clone(),
             outputs_in: None,
@@ -29,4 +32,13 @@ impl Story<'_> {
             note: given.and_then(|given| given.note.clone()),
         })
     }
+}
+
+fn sandbox_of(spec: &RunSpec) -> String {
+    let off = || Level::Off.name().to_owned();
+    let sandbox = spec.sandbox.as_ref().map_or_else(off, ToString::to_string);
+    if spec.may_control {
+        return format!("{sandbox}; may ask the engine");
+    }
+    sandbox
 }

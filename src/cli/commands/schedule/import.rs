@@ -374,6 +374,8 @@ impl Imported<'_> {
             diagnostic::hint(err, &text);
         }
         if self.written.is_some() {
+            let sandbox = "jobs run in a sandbox now: run each once; what writes elsewhere, such as logs and backups, needs `sandbox: {write: [DIR]}` or `off`";
+            diagnostic::hint(err, sandbox);
             let text = "take the jobs out of the crontab, then `workerctl reload`; `workerctl schedule next` shows what is due";
             diagnostic::hint(err, text);
         }

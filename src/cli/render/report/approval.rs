@@ -64,6 +64,7 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
         );
         out.line(Line::from("    ").text(&output.path).styled(DIM, size));
     }
+    field(out, "sandbox", &view.sandbox);
     if let Some(place) = &view.outputs_in {
         field(out, "look at", place);
     }
