@@ -82,11 +82,15 @@ const CLI_DOORS: [(&str, &[&str]); 6] = [
 ];
 
 /// Where clocks are read, and why there.
-const CLOCK_READERS: [(&str, &str); 3] = [
+const CLOCK_READERS: [(&str, &str); 4] = [
     ("src/clock/", "the room whose work it is"),
     (
         "src/process/",
         "deadlines of one command, measured where it is watched",
+    ),
+    (
+        "src/agent/",
+        "deadlines of one turn, measured where its stream is read",
     ),
     (
         "src/engine/inbox.rs",

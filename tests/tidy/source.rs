@@ -40,7 +40,7 @@ impl Rust {
 }
 
 /// Rooms that are packages of their own.
-pub(crate) const PACKAGES: [&str; 2] = ["landing", "trees"];
+pub(crate) const PACKAGES: [&str; 3] = ["agent", "landing", "trees"];
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {

@@ -1,0 +1,275 @@
+//! An answer while it comes in, and whether it counts in the end.
+
+use serde_json::{Map, Value};
+
+use crate::error::Failure;
+use crate::turn::{Call, Delta, Usage};
+
+/// Calls of one answer. Each piece of one is found by search.
+const CALLS_MAX: usize = 1_000;
+
+/// Why reading an answer ended before it was whole.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Broken {
+    /// A frame is not what its dialect allows.
+    Malformed(&'static str),
+    /// More than may be kept.
+    TooLarge,
+    /// The server tells of an error within the stream.
+    Said {
+        /// The HTTP status that it stands for.
+        status: u16,
+        /// What it says, as it came.
+        message: String,
+    },
+}
+
+/// Arguments as a dialect sends them.
+#[derive(Debug)]
+enum Arguments {
+    /// Pieces of JSON.
+    Text(String),
+    /// A value within the frame.
+    Value(Value),
+}
+
+/// A call while it comes in.
+#[derive(Debug)]
+pub(crate) struct OpenCall {
+    /// By which later pieces name it; found by search, since a server may send any number.
+    key: u64,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    arguments: Arguments,
+    /// Whether its dialect said that it is whole, where the dialect does that.
+    closed: bool,
+}
+
+impl OpenCall {
+    /// Its arguments, for the server's own form of the message.
+    pub(crate) fn value(&self) -> Value {
+        parse(&self.arguments)
+            .ok()
+            .and_then(Result::ok)
+            .unwrap_or_default()
+    }
+}
+
+/// An answer while it comes in.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) text: String,
+    pub(crate) calls: Vec<OpenCall>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) stop: Option<String>,
+    /// The model refused in words, whatever the stop reason says.
+    pub(crate) refused: bool,
+    /// Parts for [`crate::Continuation`].
+    pub(crate) parts: Vec<Value>,
+    /// Not told yet.
+    pub(crate) deltas: Vec<Delta>,
+    kept_bytes: usize,
+    limit_bytes: usize,
+}
+
+impl Answer {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
+        Self {
+            text: String::new(),
+            calls: Vec::new(),
+            usage: None,
+            stop: None,
+            refused: false,
+            parts: Vec::new(),
+            deltas: Vec::new(),
+            kept_bytes: 0,
+            limit_bytes,
+        }
+    }
+
+    /// Counts bytes that are kept, or told: a consumer may be far behind.
+    pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), Broken> {
+        self.kept_bytes = self.kept_bytes.saturating_add(bytes);
+        if self.kept_bytes > self.limit_bytes {
+            return Err(Broken::TooLarge);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), Broken> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.keep(text.len())?;
+        self.text.push_str(text);
+        self.deltas.push(Delta::Text(text.to_owned()));
+        Ok(())
+    }
+
+    pub(crate) fn add_reasoning(&mut self, text: &str) -> Result<(), Broken> {
+        if !text.is_empty() {
+            self.keep(text.len())?;
+            self.deltas.push(Delta::Reasoning(text.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Begins a call. An empty id is made up at the end.
+    pub(crate) fn open_call(&mut self, key: u64, id: &str, name: &str) -> Result<(), Broken> {
+        if self.calls.iter().any(|call| call.key == key) {
+            return Err(Broken::Malformed("two tool calls in one place"));
+        }
+        if self.calls.len() >= CALLS_MAX {
+            return Err(Broken::Malformed("there are too many tool calls in it"));
+        }
+        self.keep(id.len() + name.len() + size_of::<OpenCall>())?;
+        self.deltas.push(Delta::Call {
+            name: name.to_owned(),
+        });
+        self.calls.push(OpenCall {
+            key,
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: Arguments::Text(String::new()),
+            closed: false,
+        });
+        Ok(())
+    }
+
+    pub(crate) fn has_call(&self, key: u64) -> bool {
+        self.calls.iter().any(|call| call.key == key)
+    }
+
+    pub(crate) fn call(&self, key: u64) -> Option<&OpenCall> {
+        self.calls.iter().find(|call| call.key == key)
+    }
+
+    fn call_mut(&mut self, key: u64) -> Result<&mut OpenCall, Broken> {
+        let found = self.calls.iter_mut().find(|call| call.key == key);
+        found.ok_or(Broken::Malformed(
+            "a piece of a tool call that has not begun",
+        ))
+    }
+
+    pub(crate) fn add_arguments(&mut self, key: u64, piece: &str) -> Result<(), Broken> {
+        self.keep(piece.len())?;
+        match &mut self.call_mut(key)?.arguments {
+            Arguments::Text(text) => text.push_str(piece),
+            whole @ Arguments::Value(_) => *whole = Arguments::Text(piece.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Sets arguments that came whole, within a frame of `bytes`. A string is JSON once more.
+    pub(crate) fn set_arguments(
+        &mut self,
+        key: u64,
+        value: Value,
+        bytes: usize,
+    ) -> Result<(), Broken> {
+        self.keep(bytes)?;
+        self.call_mut(key)?.arguments = match value {
+            Value::String(text) => Arguments::Text(text),
+            other => Arguments::Value(other),
+        };
+        Ok(())
+    }
+
+    pub(crate) fn close_call(&mut self, key: u64) -> Result<(), Broken> {
+        self.call_mut(key)?.closed = true;
+        Ok(())
+    }
+
+    /// For dialects that say no end of a call: the end of the answer is theirs.
+    pub(crate) fn close_calls(&mut self) {
+        self.calls.iter_mut().for_each(|call| call.closed = true);
+    }
+
+    /// The calls of an answer that counts, or why it does not. `made_up` is the prefix of ids that the
+    /// server left out.
+    pub(crate) fn judge(&self, made_up: &str) -> Result<(String, Vec<Call>), Failure> {
+        let Some(stop) = &self.stop else {
+            return Err(Failure::Incomplete("it ended without a stop reason"));
+        };
+        match StopKind::of(stop) {
+            _ if self.refused => return Err(Failure::Refusal { stop: stop.clone() }),
+            StopKind::Refusal => return Err(Failure::Refusal { stop: stop.clone() }),
+            StopKind::Length => return Err(Failure::Length { stop: stop.clone() }),
+            StopKind::Broken => return Err(Failure::Incomplete("the server gave up on it")),
+            StopKind::Whole => {}
+        }
+        let mut calls = Vec::with_capacity(self.calls.len());
+        for (index, call) in self.calls.iter().enumerate() {
+            if !call.closed || call.name.is_empty() {
+                return Err(Failure::Incomplete("a tool call is not whole"));
+            }
+            let Ok(arguments) = parse(&call.arguments) else {
+                return Err(Failure::Incomplete(
+                    "the arguments of a tool call are no JSON",
+                ));
+            };
+            let id = match call.id.as_str() {
+                "" => format!("{made_up}{index}"),
+                id => id.to_owned(),
+            };
+            let name = call.name.clone();
+            calls.push(Call {
+                id,
+                name,
+                arguments,
+            });
+        }
+        if calls.is_empty() && self.text.trim().is_empty() {
+            return Err(Failure::Empty { stop: stop.clone() });
+        }
+        Ok((stop.clone(), calls))
+    }
+}
+
+/// The outer error is text that is no JSON; the inner one is JSON that is no object.
+fn parse(arguments: &Arguments) -> Result<Result<Value, String>, serde_json::Error> {
+    let value = match arguments {
+        // A call without arguments has no pieces in some dialects.
+        Arguments::Text(text) if text.trim().is_empty() => Value::Object(Map::new()),
+        Arguments::Text(text) => serde_json::from_str(text)?,
+        Arguments::Value(value) => value.clone(),
+    };
+    let kind = match value {
+        Value::Object(_) => return Ok(Ok(value)),
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+    };
+    Ok(Err(format!("the arguments are {kind}, not an object")))
+}
+
+/// What a stop reason of any dialect means. Words that no dialect had when this was written count as whole:
+/// the stream had its end.
+#[derive(Debug, PartialEq, Eq)]
+enum StopKind {
+    Whole,
+    Length,
+    Refusal,
+    Broken,
+}
+
+impl StopKind {
+    fn of(stop: &str) -> Self {
+        match stop.to_ascii_lowercase().as_str() {
+            "max_tokens" | "length" | "max_output_tokens" | "model_context_window_exceeded" => {
+                Self::Length
+            }
+            "refusal" | "content_filter" | "safety" | "recitation" | "blocklist"
+            | "prohibited_content" | "spii" | "image_safety" => Self::Refusal,
+            "malformed_function_call"
+            | "unexpected_tool_call"
+            | "other"
+            | "error"
+            | "incomplete"
+            | "finish_reason_unspecified" => Self::Broken,
+            _ => Self::Whole,
+        }
+    }
+}
