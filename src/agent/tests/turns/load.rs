@@ -1,0 +1,80 @@
+//! Many turns at once.
+
+use std::sync::Barrier;
+
+use workerctl_agent::Stop;
+
+use crate::rig::{DIALECTS, StillPace, client, model, request};
+use crate::server::{ModelServer, Say};
+
+const TURNS: usize = 100;
+/// What all of them and the server's side of them may take. Measured: 7 MB.
+const GROWTH_MAX_KB: usize = 32 * 1024;
+
+fn resident_kb() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or_default()
+}
+
+#[test]
+fn a_hundred_turns_at_once_are_small() {
+    // All begin, and none can end before all have begun.
+    let say = Say::text("a").and("b").and("c").gated();
+    let server = ModelServer::start(vec![say.into()]);
+    let client = client(&StillPace::new());
+    let one_more = Barrier::new(TURNS + 1);
+    std::thread::scope(|scope| {
+        let before = resident_kb();
+        for turn in 0..TURNS {
+            let (server, client, one_more) = (&server, &client, &one_more);
+            scope.spawn(move || {
+                let model = model(DIALECTS[turn % DIALECTS.len()], server);
+                one_more.wait();
+                let turn = client
+                    .turn(&model, &request(), &mut |_| {}, &Stop::new())
+                    .unwrap();
+                assert_eq!((turn.text.as_str(), turn.tries), ("abc", 1));
+            });
+        }
+        one_more.wait();
+        server.wait_for_requests(TURNS);
+        let grown = resident_kb().saturating_sub(before);
+        println!("{TURNS} turns at once: {grown} KB");
+        server.let_through(TURNS * 20);
+        assert!(grown < GROWTH_MAX_KB, "{grown} KB");
+    });
+    assert_eq!(server.requests().len(), TURNS);
+}
+
+/// One consumer that does nothing does not keep the others from their answers.
+#[test]
+fn a_slow_consumer_holds_up_nobody() {
+    let server = ModelServer::start(vec![Say::text("a").and("b").into()]);
+    let client = client(&StillPace::new());
+    let (inside, outside) = (Barrier::new(2), Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut first = true;
+            let mut on_delta = |_| {
+                if std::mem::take(&mut first) {
+                    inside.wait();
+                    outside.wait();
+                }
+            };
+            let model = model(DIALECTS[0], &server);
+            client
+                .turn(&model, &request(), &mut on_delta, &Stop::new())
+                .unwrap();
+        });
+        inside.wait();
+        for dialect in DIALECTS {
+            let model = model(dialect, &server);
+            client
+                .turn(&model, &request(), &mut |_| {}, &Stop::new())
+                .unwrap();
+        }
+        outside.wait();
+    });
+}
