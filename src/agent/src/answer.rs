@@ -8,6 +8,9 @@ use crate::turn::{Call, Delta, Usage};
 /// Calls of one answer. Each piece of one is found by search.
 const CALLS_MAX: usize = 1_000;
 
+/// Characters of a stop reason that are kept.
+const STOP_CHARS_MAX: usize = 64;
+
 /// Why reading an answer ended before it was whole.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Broken {
@@ -191,6 +194,12 @@ impl Answer {
         let Some(stop) = &self.stop else {
             return Err(Failure::Incomplete("it ended without a stop reason"));
         };
+        // A word of the server's that is shown and stored.
+        let stop = &stop
+            .chars()
+            .filter(|c| !c.is_control())
+            .take(STOP_CHARS_MAX)
+            .collect::<String>();
         match StopKind::of(stop) {
             _ if self.refused => return Err(Failure::Refusal { stop: stop.clone() }),
             StopKind::Refusal => return Err(Failure::Refusal { stop: stop.clone() }),

@@ -20,6 +20,8 @@ use crate::turn::{Delta, Usage};
 
 /// Bytes of a failure's body that are read.
 const FAILURE_BYTES_MAX: usize = 64 * 1024;
+/// How long it may take.
+const FAILURE_BODY: Duration = Duration::from_secs(10);
 /// Bytes on the wire for each byte that may be kept: a token of three bytes comes in a frame of hundreds.
 const WIRE_FACTOR: usize = 64;
 /// How long the rest of a body may take that has nothing more to say, so that its connection can be used
@@ -170,28 +172,19 @@ impl Attempt {
     async fn refused(&self, response: Response) -> Failed {
         let status = response.status().as_u16();
         let asked = asked_for(response.headers(), self.now);
-        let body = self.read_some(response, Vec::new()).await;
+        let body = read_some(response, Vec::new()).await;
         let message = message_in(&body).unwrap_or_default();
-        let status = if is_out_of_quota(&body) { 402 } else { status };
-        let (failure, again) = status::failure(&self.wire, status, message, asked.is_some());
+        let (failure, again) = if is_out_of_quota(&body) {
+            (Failure::RequestRefused { status, message }, false)
+        } else {
+            status::failure(&self.wire, status, message, asked.is_some())
+        };
         Failed {
             failure,
             again,
             asked,
             usage: None,
         }
-    }
-
-    /// As much of a body as a message needs; what fails meanwhile changes nothing.
-    async fn read_some(&self, mut response: Response, mut body: Vec<u8>) -> Vec<u8> {
-        while body.len() < FAILURE_BYTES_MAX {
-            match timeout(self.deadlines.silence, response.chunk()).await {
-                Ok(Ok(Some(piece))) => body.extend_from_slice(&piece),
-                _ => break,
-            }
-        }
-        body.truncate(FAILURE_BYTES_MAX);
-        body
     }
 
     async fn read(&self, mut response: Response, answer: &mut Answer) -> Result<(), Failed> {
@@ -248,7 +241,7 @@ impl Attempt {
             Some(kind) => format!("the answer is `{kind}`"),
             None => "the answer has no type".into(),
         };
-        let body = self.read_some(response, start).await;
+        let body = read_some(response, start).await;
         match serde_json::from_slice(&body)
             .ok()
             .as_ref()
@@ -286,6 +279,21 @@ impl Attempt {
         }
         Ok(())
     }
+}
+
+/// As much of a body as a message needs; what fails meanwhile changes nothing.
+async fn read_some(mut response: Response, mut body: Vec<u8>) -> Vec<u8> {
+    let read = async {
+        while let Ok(Some(piece)) = response.chunk().await {
+            body.extend_from_slice(&piece);
+            if body.len() >= FAILURE_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    _ = timeout(FAILURE_BODY, read).await;
+    body.truncate(FAILURE_BYTES_MAX);
+    body
 }
 
 /// Reads what is left of a body, which is usually the end of its last chunk.

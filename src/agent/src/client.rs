@@ -27,6 +27,9 @@ const IDLE_CONNECTIONS_MAX: usize = 8;
 /// Pools of connections, one for each deadline of connecting.
 const POOLS_MAX: usize = 16;
 
+/// Names looked up at once, each in a thread.
+const LOOKUPS_MAX: usize = 16;
+
 /// What all turns of a client have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientSettings {
@@ -75,6 +78,7 @@ impl Client {
         _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .max_blocking_threads(LOOKUPS_MAX)
             .build()?;
         let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel::<()>();
@@ -82,7 +86,11 @@ impl Client {
         // with what it was told.
         let thread = std::thread::Builder::new()
             .name("model-connections".into())
-            .spawn(move || _ = runtime.block_on(ended))?;
+            .spawn(move || {
+                _ = runtime.block_on(ended);
+                // A name lookup may hang for long, and nobody waits for it any more.
+                runtime.shutdown_background();
+            })?;
         Ok(Self {
             settings,
             pace,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Decode, address, continued, marked, object, parse, said};
-use crate::answer::{Answer, Broken};
+use crate::answer::{Answer, Broken, OpenCall};
 use crate::error::Failure;
 use crate::model::Model;
 use crate::request::{Message, Request};
@@ -72,8 +72,7 @@ fn call(call: &Call) -> Value {
 
 #[derive(Deserialize)]
 struct Chunk {
-    #[serde(default)]
-    choices: Vec<Choice>,
+    choices: Option<Vec<Choice>>,
     usage: Option<Counts>,
     error: Option<Value>,
 }
@@ -136,6 +135,8 @@ struct Details {
 pub(super) struct Decoder {
     /// DeepSeek wants it back where calls follow.
     reasoning: String,
+    /// The index of each call.
+    indexes: Vec<u64>,
 }
 
 impl Decode for Decoder {
@@ -152,7 +153,7 @@ impl Decode for Decoder {
             answer.usage = Some(counts.usage());
         }
         // One choice is asked for, so there is one.
-        for choice in chunk.choices.into_iter().take(1) {
+        for choice in chunk.choices.into_iter().flatten().take(1) {
             if let Some(part) = choice.delta {
                 self.add(part, data.len(), answer)?;
             }
@@ -188,25 +189,39 @@ impl Decoder {
             answer.refused = true;
         }
         for call in part.tool_calls.unwrap_or_default() {
-            Self::add_call(call, bytes, answer)?;
+            self.add_call(call, bytes, answer)?;
         }
         Ok(())
     }
 
-    fn add_call(call: CallPart, bytes: usize, answer: &mut Answer) -> Result<(), Broken> {
+    fn add_call(
+        &mut self,
+        call: CallPart,
+        bytes: usize,
+        answer: &mut Answer,
+    ) -> Result<(), Broken> {
         let id = call.id.unwrap_or_default();
-        let count = answer.calls.len() as u64;
-        // Without an index, a piece with an id begins a call, and one without goes on with the last.
-        let key = call.index.unwrap_or(if id.is_empty() {
-            count.saturating_sub(1)
-        } else {
-            count
-        });
         let (name, arguments) = call
             .function
             .map_or((None, None), |it| (it.name, it.arguments));
-        if !answer.has_call(key) {
+        // The last call with this index; without an index, the last call.
+        let index = call.index;
+        let same = |at: &u64| index.is_none_or(|index| index == *at);
+        let known = self.indexes.iter().rposition(same);
+        // Some servers give all calls the same index, or none: a name with another id begins another call.
+        let begins =
+            |id: &str, before: &OpenCall| !id.is_empty() && name.is_some() && before.id != id;
+        let goes_on = |at: &usize| {
+            answer
+                .calls
+                .get(*at)
+                .is_some_and(|before| !begins(&id, before))
+        };
+        let at = known.filter(goes_on).unwrap_or(answer.calls.len());
+        let key = at as u64;
+        if at == answer.calls.len() {
             answer.open_call(key, &id, &name.unwrap_or_default())?;
+            self.indexes.push(index.unwrap_or(key));
         }
         match arguments {
             Some(Value::String(piece)) => answer.add_arguments(key, &piece),

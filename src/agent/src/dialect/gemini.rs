@@ -137,8 +137,7 @@ struct Part {
 
 #[derive(Deserialize)]
 struct FunctionCall {
-    #[serde(default)]
-    id: String,
+    id: Option<String>,
     name: String,
     args: Option<Value>,
 }
@@ -215,7 +214,7 @@ impl Decoder {
         }
         if let Some(call) = part.function_call {
             let key = answer.calls.len() as u64;
-            answer.open_call(key, &call.id, &call.name)?;
+            answer.open_call(key, &call.id.unwrap_or_default(), &call.name)?;
             answer.set_arguments(key, call.args.unwrap_or_else(|| json!({})), bytes)?;
         }
         self.keep(raw, bytes, answer)

@@ -86,8 +86,7 @@ struct Part {
 
 #[derive(Deserialize)]
 struct CallPart {
-    #[serde(default)]
-    id: String,
+    id: Option<String>,
     function: Function,
 }
 
@@ -120,7 +119,7 @@ impl Decode for Decoder {
             answer.add_text(&part.content.unwrap_or_default())?;
             for call in part.tool_calls.unwrap_or_default() {
                 let key = answer.calls.len() as u64;
-                answer.open_call(key, &call.id, &call.function.name)?;
+                answer.open_call(key, &call.id.unwrap_or_default(), &call.function.name)?;
                 let arguments = call.function.arguments.unwrap_or_else(|| json!({}));
                 answer.set_arguments(key, arguments, data.len())?;
             }

@@ -8,6 +8,8 @@
 //! #[path = "../../src/agent/tests/server/mod.rs"]
 //! #[expect(dead_code, reason = "only a part is used here")]
 //! mod server;
+//! use server::ModelServer;
+//! use server::script::Say;
 //! let server = ModelServer::start(vec![Say::text("done").into()]);
 //! ```
 #![expect(
@@ -17,8 +19,8 @@
     reason = "what a test cannot set up fails it at once"
 )]
 
-mod render;
-mod script;
+pub(crate) mod render;
+pub(crate) mod script;
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -38,10 +40,15 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
 use render::Spoken;
-pub(crate) use script::{End, Ending, Reply, Say};
+use script::{End, Reply, Say};
 
 /// Longer than any machine needs for what a test waits for.
 const LONG: Duration = Duration::from_mins(1);
+
+/// The frames of an answer, for tests that damage them.
+pub(crate) fn frames(spoken: Spoken, say: &Say) -> Vec<String> {
+    render::frames(spoken, say)
+}
 
 /// A request as it came.
 #[derive(Debug, Clone)]
@@ -115,6 +122,11 @@ impl ModelServer {
     /// `http://HOST:PORT`
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Replaces what is left of the script.
+    pub(crate) fn follow(&self, script: Vec<Reply>) {
+        *self.shared.script.lock().unwrap() = script.into();
     }
 
     /// All requests so far.
@@ -205,6 +217,10 @@ async fn respond(shared: Arc<Shared>, reply: Reply, spoken: Spoken, seen: &Seen)
         }
         Reply::Raw { content_type, body } => Response::builder()
             .header("content-type", content_type)
+            .body(body.into())
+            .unwrap(),
+        Reply::Bytes { body } => Response::builder()
+            .header("content-type", spoken.content_type())
             .body(body.into())
             .unwrap(),
         Reply::Nothing => std::future::pending().await,

@@ -7,6 +7,8 @@ pub(crate) enum Reply {
     Say(Say),
     /// Frames as they are, in the dialect of whoever asks.
     Frames { frames: Vec<String>, end: End },
+    /// A stream of one piece, in the type of whoever asks.
+    Bytes { body: Vec<u8> },
     /// A failure, with an error body in the dialect. `echo` repeats the request and its headers in it.
     Status {
         status: u16,
@@ -43,7 +45,7 @@ impl Reply {
         match self {
             Self::Say(say) => matches!(say.end, End::Reset(_)),
             Self::Frames { end, .. } => matches!(end, End::Reset(_)),
-            Self::Status { .. } | Self::Raw { .. } | Self::Nothing => false,
+            Self::Bytes { .. } | Self::Status { .. } | Self::Raw { .. } | Self::Nothing => false,
         }
     }
 }

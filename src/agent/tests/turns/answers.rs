@@ -1,10 +1,13 @@
 //! Answers that count, in each dialect.
 
-use serde_json::{Value, json};
-use workerctl_agent::{Call, Client, ClientSettings, Delta, Dialect, Usage};
+use std::sync::Barrier;
 
-use crate::rig::{DIALECTS, StillPace, client, model, settings, told_text, turn};
-use crate::server::{End, ModelServer, Reply, Say};
+use serde_json::{Value, json};
+use workerctl_agent::{Call, Client, ClientSettings, Delta, Dialect, Stop, Usage};
+
+use crate::rig::{DIALECTS, StillPace, client, model, request, settings, told_text, turn};
+use crate::server::ModelServer;
+use crate::server::script::{End, Reply, Say};
 
 /// The text and the calls that are expected, where calls have the arguments as JSON or as a problem.
 struct Case {
@@ -226,12 +229,12 @@ fn a_slow_stream_is_told_as_it_comes() {
         let turn = client(&StillPace::new())
             .turn(
                 &model(dialect, &server),
-                &crate::rig::request(),
+                &request(),
                 &mut |delta| {
                     told.push(delta);
                     server.let_through(if told.len() == 20 { 9 } else { 1 });
                 },
-                &workerctl_agent::Stop::new(),
+                &Stop::new(),
             )
             .unwrap();
         assert_eq!(told.len(), 20, "{dialect:?}");
@@ -261,5 +264,78 @@ fn a_large_answer_comes_whole_and_one_too_large_does_not() {
             assert_eq!(error.unwrap_err().code(), "too_large", "{dialect:?}");
             assert_eq!(server.requests().len(), 2, "{dialect:?}");
         }
+    }
+}
+
+/// One consumer that does nothing does not keep the others from their answers.
+#[test]
+fn a_slow_consumer_holds_up_nobody() {
+    let server = ModelServer::start(vec![Say::text("a").and("b").into()]);
+    let client = client(&StillPace::new());
+    let (inside, outside) = (Barrier::new(2), Barrier::new(2));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut first = true;
+            let mut on_delta = |_| {
+                if std::mem::take(&mut first) {
+                    inside.wait();
+                    outside.wait();
+                }
+            };
+            let model = model(DIALECTS[0], &server);
+            client
+                .turn(&model, &request(), &mut on_delta, &Stop::new())
+                .unwrap();
+        });
+        inside.wait();
+        for dialect in DIALECTS {
+            let model = model(dialect, &server);
+            client
+                .turn(&model, &request(), &mut |_| {}, &Stop::new())
+                .unwrap();
+        }
+        outside.wait();
+    });
+}
+
+/// Servers that imitate this dialect number calls in their own ways.
+#[test]
+fn calls_of_one_index_are_told_apart_by_their_ids() {
+    let part = |call: Value| {
+        let chunk = json!({"choices": [{"delta": {"tool_calls": [call]}}]});
+        format!("data: {chunk}\n\n")
+    };
+    let begin = |id: &str, path: &str| json!({"id": id, "function": {"name": "read", "arguments": format!("{{\"path\": \"{path}")}});
+    let rest = json!({"function": {"arguments": "\"}"}});
+    for index in [Some(0), None] {
+        let numbered = |mut call: Value| {
+            if let Some(index) = index {
+                call["index"] = index.into();
+            }
+            part(call)
+        };
+        let frames = vec![
+            numbered(begin("x", "a")),
+            numbered(rest.clone()),
+            numbered(begin("y", "b")),
+            numbered(rest.clone()),
+            "data: {\"choices\": null}\n\n".into(),
+            "data: {\"choices\": [{\"finish_reason\": \"tool_calls\"}]}\n\n".into(),
+        ];
+        let server = ModelServer::start(vec![Reply::Frames {
+            frames,
+            end: End::Whole,
+        }]);
+        let (turn, _) = turn(
+            &client(&StillPace::new()),
+            &model(Dialect::OpenAiChat, &server),
+        );
+        let calls = turn.unwrap().calls;
+        let call = |id: &str, path: &str| Call {
+            id: id.into(),
+            name: "read".into(),
+            arguments: Ok(json!({"path": path})),
+        };
+        assert_eq!(calls, [call("x", "a"), call("y", "b")]);
     }
 }

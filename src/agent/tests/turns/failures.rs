@@ -6,7 +6,8 @@ use std::time::Duration;
 use workerctl_agent::{Deadlines, Delta, Dialect, Failure, Model};
 
 use crate::rig::{DIALECTS, StillPace, base, client, holds_no_secret, model, model_at, turn};
-use crate::server::{End, Ending, ModelServer, Reply, Say};
+use crate::server::ModelServer;
+use crate::server::script::{End, Ending, Reply, Say};
 
 /// Sets one deadline.
 type Set = fn(&mut Deadlines, Duration);
@@ -214,12 +215,13 @@ fn refusals() -> Vec<Case> {
 
 #[test]
 fn a_failure_has_its_code_and_its_tries_in_every_dialect() {
+    let pace = StillPace::new();
+    let client = client(&pace);
     for case in [statuses(), cuts(), refusals()].into_iter().flatten() {
         for dialect in DIALECTS {
             let name = format!("{} of {dialect:?}", case.name);
             let server = ModelServer::start(vec![case.reply.clone()]);
-            let pace = StillPace::new();
-            let (turn, deltas) = turn(&client(&pace), &model(dialect, &server));
+            let (turn, deltas) = turn(&client, &model(dialect, &server));
             let error = turn.expect_err(&name);
             assert_eq!(error.code(), case.code, "{name}: {error}");
             assert_eq!(pace.waits_ms(), case.waits_ms, "{name}");

@@ -5,8 +5,8 @@
 )]
 
 mod answers;
+mod cuts;
 mod failures;
-mod load;
 mod requests;
 mod rig;
 #[path = "../server/mod.rs"]

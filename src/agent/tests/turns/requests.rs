@@ -7,7 +7,8 @@ use workerctl_agent::{
 };
 
 use crate::rig::{DIALECTS, KEY, StillPace, client, model};
-use crate::server::{End, ModelServer, Reply, Say, Seen};
+use crate::server::script::{End, Reply, Say};
+use crate::server::{ModelServer, Seen};
 
 fn ask(dialect: Dialect, change: impl Fn(&mut Model), request: &Request) -> Seen {
     let server = ModelServer::start(vec![Say::text("x").into()]);

@@ -42,13 +42,10 @@ impl StillPace {
         })
     }
 
+    /// The waits since it was asked last, in milliseconds.
     pub(crate) fn waits_ms(&self) -> Vec<u128> {
-        self.waits
-            .lock()
-            .unwrap()
-            .iter()
-            .map(Duration::as_millis)
-            .collect()
+        let waits = std::mem::take(&mut *self.waits.lock().unwrap());
+        waits.iter().map(Duration::as_millis).collect()
     }
 }
 

@@ -11,7 +11,8 @@ use workerctl_agent::{Client, Model, Pace, Stop, SystemPace, TurnError};
 use crate::rig::{
     DIALECTS, StillPace, client, holds_no_secret, model, model_at, request, settings,
 };
-use crate::server::{End, ModelServer, Reply, Say};
+use crate::server::ModelServer;
+use crate::server::script::{End, Reply, Say};
 
 /// A turn that is stopped by another thread when `when` returns.
 fn stopped(client: &Client, model: &Model, when: impl FnOnce() + Send) -> TurnError {
