@@ -18,8 +18,8 @@ pub(crate) enum Broken {
     Malformed(&'static str),
     /// More than may be kept.
     TooLarge,
-    /// The server tells of an error within the stream.
-    Said {
+    /// The server reports an error within the stream.
+    Provider {
         /// The HTTP status that it stands for.
         status: u16,
         /// What it says, as it came.
@@ -69,7 +69,7 @@ pub(crate) struct Answer {
     pub(crate) refused: bool,
     /// Parts for [`crate::Continuation`].
     pub(crate) parts: Vec<Value>,
-    /// Not told yet.
+    /// Not reported yet.
     pub(crate) deltas: Vec<Delta>,
     kept_bytes: usize,
     limit_bytes: usize,
@@ -90,7 +90,7 @@ impl Answer {
         }
     }
 
-    /// Counts bytes that are kept, or told: a consumer may be far behind.
+    /// Counts bytes that are kept or queued for the caller, which may lag behind.
     pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), Broken> {
         self.kept_bytes = self.kept_bytes.saturating_add(bytes);
         if self.kept_bytes > self.limit_bytes {
@@ -188,9 +188,9 @@ impl Answer {
         self.calls.iter_mut().for_each(|call| call.closed = true);
     }
 
-    /// The calls of an answer that counts, or why it does not. `made_up` is the prefix of ids that the
+    /// Stop reason and calls of an answer that counts, or why it does not. `id_prefix` begins ids that the
     /// server left out.
-    pub(crate) fn judge(&self, made_up: &str) -> Result<(String, Vec<Call>), Failure> {
+    pub(crate) fn conclude(&self, id_prefix: &str) -> Result<(String, Vec<Call>), Failure> {
         let Some(stop) = &self.stop else {
             return Err(Failure::Incomplete("it ended without a stop reason"));
         };
@@ -218,7 +218,7 @@ impl Answer {
                 ));
             };
             let id = match call.id.as_str() {
-                "" => format!("{made_up}{index}"),
+                "" => format!("{id_prefix}{index}"),
                 id => id.to_owned(),
             };
             let name = call.name.clone();
@@ -254,8 +254,7 @@ fn parse(arguments: &Arguments) -> Result<Result<Value, String>, serde_json::Err
     Ok(Err(format!("the arguments are {kind}, not an object")))
 }
 
-/// What a stop reason of any dialect means. Words that no dialect had when this was written count as whole:
-/// the stream had its end.
+/// What a stop reason of any dialect means. Unknown ones count as whole, because the stream did end.
 #[derive(Debug, PartialEq, Eq)]
 enum StopKind {
     Whole,

@@ -11,9 +11,9 @@ use tokio::time::timeout;
 use crate::answer::{Answer, Broken};
 use crate::dialect::{Wire, host};
 use crate::error::Failure;
-use crate::frames::{Frames, can_begin};
+use crate::frames::{Frames, may_begin};
 use crate::model::Deadlines;
-use crate::pace::asked_for;
+use crate::pace::retry_after;
 use crate::status::{self, error_in, is_out_of_quota, message_in, status_of};
 use crate::stop::Stop;
 use crate::turn::{Delta, Usage};
@@ -24,33 +24,32 @@ const FAILURE_BYTES_MAX: usize = 64 * 1024;
 const FAILURE_BODY: Duration = Duration::from_secs(10);
 /// Bytes on the wire for each byte that may be kept: a token of three bytes comes in a frame of hundreds.
 const WIRE_FACTOR: usize = 64;
-/// How long the rest of a body may take that has nothing more to say, so that its connection can be used
-/// again.
+/// How long the rest of a finished body may take to arrive, so that its connection can be reused.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// What a try tells while it goes on; `End` comes last.
-pub(crate) enum Told {
+/// Messages from a try to its caller; `End` comes last.
+pub(crate) enum Progress {
     Delta(Delta),
-    End(Box<Result<Answer, Failed>>),
+    End(Box<Result<Answer, FailedTry>>),
 }
 
-/// A try that does not count.
+/// A try that failed.
 #[derive(Debug)]
-pub(crate) struct Failed {
+pub(crate) struct FailedTry {
     pub(crate) failure: Failure,
     /// Whether a repetition may help.
     pub(crate) again: bool,
-    /// The wait that the server asked for.
-    pub(crate) asked: Option<Duration>,
+    /// The wait from the server's `retry-after`.
+    pub(crate) retry_after: Option<Duration>,
     pub(crate) usage: Option<Usage>,
 }
 
-impl Failed {
+impl FailedTry {
     pub(crate) fn new(failure: Failure, again: bool) -> Self {
         Self {
             failure,
             again,
-            asked: None,
+            retry_after: None,
             usage: None,
         }
     }
@@ -60,7 +59,7 @@ impl Failed {
     }
 }
 
-/// All that a try needs, to be moved to the thread of connections.
+/// Everything a try needs, to be moved to the I/O thread.
 pub(crate) struct Attempt {
     pub(crate) http: reqwest::Client,
     pub(crate) wire: Arc<Wire>,
@@ -70,7 +69,7 @@ pub(crate) struct Attempt {
     pub(crate) answer_bytes_max: usize,
     pub(crate) now: SystemTime,
     pub(crate) stop: Stop,
-    pub(crate) told: Sender<Told>,
+    pub(crate) progress: Sender<Progress>,
 }
 
 impl Attempt {
@@ -78,9 +77,9 @@ impl Attempt {
         let mut answer = Answer::new(self.answer_bytes_max);
         let ended = tokio::select! {
             biased;
-            () = self.stop.stopped() => Err(Failed::new(Failure::Stopped, false)),
+            () = self.stop.stopped() => Err(FailedTry::new(Failure::Stopped, false)),
             ended = timeout(self.left, self.exchange(&mut answer)) => ended.unwrap_or_else(|_| {
-                Err(Failed::new(Failure::TurnTimeout(self.deadlines.turn), false))
+                Err(FailedTry::new(Failure::TurnTimeout(self.deadlines.turn), false))
             }),
         };
         let end = match ended {
@@ -90,11 +89,11 @@ impl Attempt {
                 Err(failed)
             }
         };
-        // Nobody listens only where the caller is gone.
-        _ = self.told.send(Told::End(Box::new(end)));
+        // Fails only if the caller has returned.
+        _ = self.progress.send(Progress::End(Box::new(end)));
     }
 
-    async fn exchange(&self, answer: &mut Answer) -> Result<(), Failed> {
+    async fn exchange(&self, answer: &mut Answer) -> Result<(), FailedTry> {
         let request = self
             .http
             .post(self.wire.url.clone())
@@ -102,7 +101,7 @@ impl Attempt {
             .body(self.wire.body.clone());
         let response = match timeout(self.deadlines.headers, request.send()).await {
             Err(_) => {
-                return Err(Failed::new(
+                return Err(FailedTry::new(
                     Failure::HeadersTimeout(self.deadlines.headers),
                     false,
                 ));
@@ -120,11 +119,11 @@ impl Attempt {
         }
     }
 
-    fn not_sent(&self, error: reqwest::Error) -> Failed {
+    fn not_sent(&self, error: reqwest::Error) -> FailedTry {
         if !error.is_connect() {
-            return Failed::cut("the connection broke before it began");
+            return FailedTry::cut("the connection broke before it began");
         }
-        // The innermost cause says most, and no address with a password is in it.
+        // The innermost cause is the most specific one, and does not contain the address.
         let error = error.without_url();
         let mut cause: &dyn Error = &error;
         while let Some(source) = cause.source() {
@@ -135,7 +134,7 @@ impl Attempt {
         } else {
             cause.to_string()
         };
-        Failed::new(
+        FailedTry::new(
             Failure::Connect {
                 host: self.wire.host.clone(),
                 why,
@@ -144,7 +143,7 @@ impl Attempt {
         )
     }
 
-    fn redirected(&self, response: &Response) -> Failed {
+    fn redirected(&self, response: &Response) -> FailedTry {
         let to = response
             .headers()
             .get("location")
@@ -155,11 +154,11 @@ impl Attempt {
             status: response.status().as_u16(),
             to: to.map_or_else(|| "an unknown place".into(), origin),
         };
-        Failed::new(failure, false)
+        FailedTry::new(failure, false)
     }
 
-    fn not_a_model_server(&self, why: String) -> Failed {
-        Failed::new(
+    fn not_a_model_server(&self, why: String) -> FailedTry {
+        FailedTry::new(
             Failure::NotAModelServer {
                 host: self.wire.host.clone(),
                 why,
@@ -169,25 +168,25 @@ impl Attempt {
     }
 
     /// A status that is no success.
-    async fn refused(&self, response: Response) -> Failed {
+    async fn refused(&self, response: Response) -> FailedTry {
         let status = response.status().as_u16();
-        let asked = asked_for(response.headers(), self.now);
+        let retry_after = retry_after(response.headers(), self.now);
         let body = read_some(response, Vec::new()).await;
         let message = message_in(&body).unwrap_or_default();
         let (failure, again) = if is_out_of_quota(&body) {
             (Failure::RequestRefused { status, message }, false)
         } else {
-            status::failure(&self.wire, status, message, asked.is_some())
+            status::failure(&self.wire, status, message, retry_after.is_some())
         };
-        Failed {
+        FailedTry {
             failure,
             again,
-            asked,
+            retry_after,
             usage: None,
         }
     }
 
-    async fn read(&self, mut response: Response, answer: &mut Answer) -> Result<(), Failed> {
+    async fn read(&self, mut response: Response, answer: &mut Answer) -> Result<(), FailedTry> {
         let framing = self.wire.dialect.framing();
         let mut frames = Frames::new(framing, self.answer_bytes_max);
         let mut decoder = self.wire.dialect.decoder();
@@ -196,15 +195,18 @@ impl Attempt {
         loop {
             let piece = match timeout(self.deadlines.silence, response.chunk()).await {
                 Err(_) => {
-                    return Err(Failed::new(Failure::Silence(self.deadlines.silence), false));
+                    return Err(FailedTry::new(
+                        Failure::Silence(self.deadlines.silence),
+                        false,
+                    ));
                 }
-                Ok(Err(_)) => return Err(Failed::cut("the connection broke")),
+                Ok(Err(_)) => return Err(FailedTry::cut("the connection broke")),
                 Ok(Ok(piece)) => piece,
             };
             match &piece {
                 Some(piece) => {
-                    if bytes == 0 && !can_begin(framing, piece) {
-                        return Err(self.nonsense(response, piece.to_vec()).await);
+                    if bytes == 0 && !may_begin(framing, piece) {
+                        return Err(self.not_a_stream(response, piece.to_vec()).await);
                     }
                     bytes = bytes.saturating_add(piece.len());
                     let most = self.answer_bytes_max.saturating_mul(WIRE_FACTOR);
@@ -218,7 +220,7 @@ impl Attempt {
                 let done = decoder
                     .frame(&data, answer)
                     .map_err(|broken| self.broken(broken))?;
-                self.tell(answer)?;
+                self.report(answer)?;
                 if done {
                     drain(response);
                     return Ok(());
@@ -231,8 +233,8 @@ impl Attempt {
         }
     }
 
-    /// Success with a body in no dialect. It may be an error in words.
-    async fn nonsense(&self, response: Response, start: Vec<u8>) -> Failed {
+    /// A success whose body is no stream. It may still be an error object.
+    async fn not_a_stream(&self, response: Response, start: Vec<u8>) -> FailedTry {
         let kind = response
             .headers()
             .get("content-type")
@@ -250,38 +252,38 @@ impl Attempt {
             Some(error) => {
                 let (status, message) = status_of(error);
                 let (failure, again) = status::failure(&self.wire, status, message, false);
-                Failed::new(failure, again)
+                FailedTry::new(failure, again)
             }
             None => self.not_a_model_server(why),
         }
     }
 
-    fn broken(&self, broken: Broken) -> Failed {
+    fn broken(&self, broken: Broken) -> FailedTry {
         match broken {
-            Broken::Malformed(why) => Failed::cut(why),
+            Broken::Malformed(why) => FailedTry::cut(why),
             Broken::TooLarge => self.too_large(),
-            Broken::Said { status, message } => {
+            Broken::Provider { status, message } => {
                 let (failure, again) = status::failure(&self.wire, status, message, false);
-                Failed::new(failure, again)
+                FailedTry::new(failure, again)
             }
         }
     }
 
-    fn too_large(&self) -> Failed {
+    fn too_large(&self) -> FailedTry {
         let limit_bytes = self.answer_bytes_max;
-        Failed::new(Failure::TooLarge { limit_bytes }, false)
+        FailedTry::new(Failure::TooLarge { limit_bytes }, false)
     }
 
-    fn tell(&self, answer: &mut Answer) -> Result<(), Failed> {
+    fn report(&self, answer: &mut Answer) -> Result<(), FailedTry> {
         for delta in answer.deltas.drain(..) {
-            let gone = |_| Failed::new(Failure::Stopped, false);
-            self.told.send(Told::Delta(delta)).map_err(gone)?;
+            let gone = |_| FailedTry::new(Failure::Stopped, false);
+            self.progress.send(Progress::Delta(delta)).map_err(gone)?;
         }
         Ok(())
     }
 }
 
-/// As much of a body as a message needs; what fails meanwhile changes nothing.
+/// As much of a body as a message needs; a failure while reading it is ignored.
 async fn read_some(mut response: Response, mut body: Vec<u8>) -> Vec<u8> {
     let read = async {
         while let Ok(Some(piece)) = response.chunk().await {

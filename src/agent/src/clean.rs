@@ -1,4 +1,4 @@
-//! What a server says, made fit to be shown: cut, without control characters, and with what it repeats of
+//! Server messages made safe to show: shortened, without control characters, and with anything repeated from
 //! the request masked.
 
 use std::collections::HashSet;
@@ -18,7 +18,7 @@ const TEXT_BYTES_MIN: usize = 6;
 /// Likewise for keys, of which less must be seen.
 const KEY_WINDOW: usize = 6;
 
-/// Knows what must not be shown.
+/// Holds what must not be shown.
 pub(crate) struct Mask<'a> {
     request: &'a Request,
     key: Option<&'a Key>,
@@ -29,7 +29,7 @@ impl<'a> Mask<'a> {
         Self { request, key }
     }
 
-    /// Cleans whatever a server wrote into a failure. All failures pass here.
+    /// Cleans the parts of a failure that a server wrote. Every failure passes through here.
     pub(crate) fn clean(&self, mut failure: Failure) -> Failure {
         match &mut failure {
             Failure::RequestRefused { message, .. } | Failure::Server { message, .. } => {

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::MADE_UP_ID;
+use crate::SYNTHETIC_ID;
 use crate::answer::Answer;
-use crate::attempt::{Attempt, Failed, Told};
+use crate::attempt::{Attempt, FailedTry, Progress};
 use crate::clean::Mask;
 use crate::dialect::{Wire, wire};
 use crate::error::{Failure, TurnError};
@@ -30,7 +30,7 @@ const POOLS_MAX: usize = 16;
 /// Names looked up at once, each in a thread.
 const LOOKUPS_MAX: usize = 16;
 
-/// What all turns of a client have in common.
+/// Settings shared by all turns of a client.
 #[derive(Debug, Clone, Copy)]
 pub struct ClientSettings {
     /// Bytes of an answer that are kept at most: text, arguments, reasoning.
@@ -48,8 +48,8 @@ impl Default for ClientSettings {
     }
 }
 
-/// Asks models. One is enough for a process: all its turns share one thread that drives their connections,
-/// and its pools. Turns may run in any number of threads at once.
+/// A client for language models. One per process is enough: its turns share one I/O thread and its connection
+/// pools, and any number of threads may run turns at once.
 pub struct Client {
     settings: ClientSettings,
     pace: Arc<dyn Pace>,
@@ -61,20 +61,20 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client on the machine's clock.
+    /// A client on the system clock.
     ///
     /// # Errors
-    /// If the thread of connections cannot be started.
+    /// If the I/O thread cannot be started.
     pub fn new(settings: ClientSettings) -> io::Result<Self> {
         Self::with_pace(settings, Arc::new(SystemPace))
     }
 
-    /// A client with a clock of the caller's, as tests need it.
+    /// A client with an injected clock, for tests.
     ///
     /// # Errors
-    /// If the thread of connections cannot be started.
+    /// If the I/O thread cannot be started.
     pub fn with_pace(settings: ClientSettings, pace: Arc<dyn Pace>) -> io::Result<Self> {
-        // Fails where a provider is installed already, which is as good.
+        // Fails if a provider is already installed, which is fine.
         _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -82,13 +82,13 @@ impl Client {
             .build()?;
         let handle = runtime.handle().clone();
         let (end, ended) = oneshot::channel::<()>();
-        // A thread of its own: driven by the callers, all turns would stand still while one caller is busy
-        // with what it was told.
+        // A thread of its own: if callers drove the runtime, a caller that is busy in its callback would stall
+        // every other turn.
         let thread = std::thread::Builder::new()
             .name("model-connections".into())
             .spawn(move || {
                 _ = runtime.block_on(ended);
-                // A name lookup may hang for long, and nobody waits for it any more.
+                // A plain drop would wait for name lookups that hang.
                 runtime.shutdown_background();
             })?;
         Ok(Self {
@@ -101,11 +101,11 @@ impl Client {
         })
     }
 
-    /// Asks a model, and blocks until its answer has come, has failed for good, or `stop` is pulled. What
-    /// comes in is told meanwhile, in the caller's thread.
+    /// Sends the request and blocks until the turn succeeds, fails for good, or is stopped. `on_delta` is
+    /// called meanwhile, in the caller's thread.
     ///
     /// # Errors
-    /// Every way in which a turn does not count is one [`Failure`].
+    /// One [`Failure`] for each way in which a turn does not count.
     pub fn turn(
         &self,
         model: &Model,
@@ -113,7 +113,7 @@ impl Client {
         on_delta: &mut dyn FnMut(Delta),
         stop: &Stop,
     ) -> Result<Turn, TurnError> {
-        let mut course = Course {
+        let mut course = RunningTurn {
             client: self,
             model,
             request,
@@ -130,7 +130,7 @@ impl Client {
         })
     }
 
-    /// The time to connect is a property of a pool, so there is one for each such deadline.
+    /// `reqwest` takes the connect timeout per client, so there is one pool per deadline.
     fn pool(&self, connect: Duration) -> Result<reqwest::Client, Failure> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = pools.get(&connect) {
@@ -163,25 +163,25 @@ impl Drop for Client {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of that thread is nothing that a caller could mend.
+            // The caller cannot do anything about a panic of that thread.
             _ = thread.join();
         }
     }
 }
 
-/// One turn under way.
-struct Course<'a> {
+/// A turn in progress.
+struct RunningTurn<'a> {
     client: &'a Client,
     model: &'a Model,
     request: &'a Request,
     stop: &'a Stop,
     started: Instant,
     tries: u32,
-    /// Tokens of tries that do not count.
+    /// Tokens reported for failed tries.
     lost: Option<Usage>,
 }
 
-impl Course<'_> {
+impl RunningTurn<'_> {
     fn run(&mut self, on_delta: &mut dyn FnMut(Delta)) -> Result<Turn, Failure> {
         let wire = Arc::new(wire(self.model, self.request)?);
         let pool = self.client.pool(self.deadlines().connect)?;
@@ -210,19 +210,21 @@ impl Course<'_> {
     }
 
     /// Waits for the next try, or returns the failure that ends the turn.
-    fn wait(&self, failed: Failed, on_delta: &mut dyn FnMut(Delta)) -> Result<(), Failure> {
+    fn wait(&self, failed: FailedTry, on_delta: &mut dyn FnMut(Delta)) -> Result<(), Failure> {
         let pace = &self.client.pace;
         let mut failure = failed.failure;
-        if let (Failure::RateLimited { until, .. }, Some(asked)) = (&mut failure, failed.asked) {
-            *until = pace.now().checked_add(asked);
+        if let (Failure::RateLimited { until, .. }, Some(after)) =
+            (&mut failure, failed.retry_after)
+        {
+            *until = pace.now().checked_add(after);
         }
         if !failed.again || self.tries >= TRIES_MAX {
             return Err(failure);
         }
         let wait = failed
-            .asked
+            .retry_after
             .unwrap_or_else(|| own_wait(self.tries, pace.jitter()));
-        // A wait that reaches the turn's deadline is not begun: the reason would be lost.
+        // Not worth waiting beyond the turn's deadline: that would replace the reason by `turn_timeout`.
         if wait > WAIT_MAX || wait >= self.left() {
             return Err(failure);
         }
@@ -242,8 +244,8 @@ impl Course<'_> {
         pool: &reqwest::Client,
         wire: &Arc<Wire>,
         on_delta: &mut dyn FnMut(Delta),
-    ) -> Result<Turn, Failed> {
-        let (told, receiver) = mpsc::channel();
+    ) -> Result<Turn, FailedTry> {
+        let (progress, receiver) = mpsc::channel();
         let attempt = Attempt {
             http: pool.clone(),
             wire: Arc::clone(wire),
@@ -252,30 +254,33 @@ impl Course<'_> {
             answer_bytes_max: self.client.settings.answer_bytes_max,
             now: self.client.pace.now(),
             stop: self.stop.clone(),
-            told,
+            progress,
         };
         let _task = Abort(self.client.handle.spawn(attempt.run()));
-        for told in receiver {
-            match told {
-                Told::Delta(delta) => on_delta(delta),
-                Told::End(end) => return end.and_then(|answer| self.judge(answer)),
+        for event in receiver {
+            match event {
+                Progress::Delta(delta) => on_delta(delta),
+                Progress::End(end) => return end.and_then(|answer| self.conclude(answer)),
             }
-            // What was told may lie far behind what came in, and may have pulled the switch itself.
+            // The callback may lag far behind the stream, and may itself have called `stop`.
             if self.stop.is_stopped() {
-                return Err(Failed::new(Failure::Stopped, false));
+                return Err(FailedTry::new(Failure::Stopped, false));
             }
         }
-        Err(Failed::new(Failure::Incomplete("its reader ended"), true))
+        Err(FailedTry::new(
+            Failure::Incomplete("its reader ended"),
+            true,
+        ))
     }
 
-    fn judge(&self, answer: Answer) -> Result<Turn, Failed> {
+    fn conclude(&self, answer: Answer) -> Result<Turn, FailedTry> {
         // The number of messages makes ids differ within a conversation.
-        let made_up = format!("{MADE_UP_ID}{}-", self.request.messages.len());
-        let (stop, calls) = answer.judge(&made_up).map_err(|failure| {
+        let id_prefix = format!("{SYNTHETIC_ID}{}-", self.request.messages.len());
+        let (stop, calls) = answer.conclude(&id_prefix).map_err(|failure| {
             let again = matches!(failure, Failure::Incomplete(_));
-            Failed {
+            FailedTry {
                 usage: answer.usage,
-                ..Failed::new(failure, again)
+                ..FailedTry::new(failure, again)
             }
         })?;
         let continuation = (!answer.parts.is_empty()).then(|| Continuation {
@@ -296,7 +301,7 @@ impl Course<'_> {
     }
 }
 
-/// Ends a task with its caller, also where the caller unwinds.
+/// Aborts the task when the caller returns or unwinds.
 struct Abort(tokio::task::JoinHandle<()>);
 
 impl Drop for Abort {

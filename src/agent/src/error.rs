@@ -38,7 +38,7 @@ impl TurnError {
 #[non_exhaustive]
 pub enum Failure {
     /// The model's entry or the request cannot be sent as it is.
-    #[error("cannot be asked: {0}")]
+    #[error("cannot be used: {0}")]
     Settings(String),
     /// No connection: name, network, TLS, or its deadline.
     #[error("no connection to `{host}`: {why}")]
@@ -48,7 +48,7 @@ pub enum Failure {
         /// What failed.
         why: String,
     },
-    /// No head of an answer in time.
+    /// No response headers in time.
     #[error("no answer began within {}", seconds(*.0))]
     HeadersTimeout(Duration),
     /// The answer fell silent.
@@ -116,7 +116,7 @@ pub enum Failure {
     RateLimited {
         /// The status.
         status: u16,
-        /// When the server asked to be tried again.
+        /// The time given by the server's `retry-after`, if it sent one.
         until: Option<SystemTime>,
     },
     /// The server failed.

@@ -114,7 +114,7 @@ impl Frames {
 }
 
 /// Whether these first bytes can begin such a body.
-pub(crate) fn can_begin(framing: Framing, piece: &[u8]) -> bool {
+pub(crate) fn may_begin(framing: Framing, piece: &[u8]) -> bool {
     let start = piece
         .strip_prefix(b"\xef\xbb\xbf")
         .unwrap_or(piece)
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told_by_its_first_bytes() {
+    fn other_bodies_are_recognized_by_their_first_bytes() {
         for (framing, start, expect) in [
             (Framing::Events, "da", true),
             (Framing::Events, "\n: hello", true),
@@ -200,7 +200,7 @@ mod tests {
             (Framing::Lines, " {", true),
             (Framing::Lines, "data: {", false),
         ] {
-            assert_eq!(can_begin(framing, start.as_bytes()), expect, "{start}");
+            assert_eq!(may_begin(framing, start.as_bytes()), expect, "{start}");
         }
     }
 }

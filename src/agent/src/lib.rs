@@ -3,33 +3,37 @@
 //! [`Client::turn`] sends a conversation to a model, streams the answer, and returns it once its end was
 //! seen. It blocks; nothing of the outside is asynchronous.
 //!
-//! # What is promised
+//! # Guarantees
 //!
-//! - **A turn counts only when its stream ended with a stop reason.** A stream that just stops, a malformed
-//!   part and half a tool call are a cut: the try is repeated, and in the end the turn is `incomplete`. An
-//!   answer with neither text nor calls, one that reached its limit and a refusal are failures too.
-//! - **Retries are only here**: three tries at most, after failures that a repetition may mend. Servers may
-//!   ask for waits up to a minute; longer ones end the turn with the time to come back.
-//! - **Everything has a bound**: connecting, the head of an answer, its silences, the whole turn, and the
-//!   bytes that are kept.
-//! - **Keys and prompts are in no error.** Redirects are not followed, since the key would go along.
+//! - **A turn counts only if its stream ended with a stop reason.** A stream that just stops, a malformed
+//!   frame and half a tool call are cuts: the try is repeated, and in the end the turn is `incomplete`. An
+//!   answer with neither text nor calls, one that hit its token limit, and a refusal are failures too.
+//! - **All retries happen here**: at most three tries, after failures that a retry may fix. `retry-after` is
+//!   honoured up to a minute; a longer one ends the turn with the time to come back.
+//! - **Everything is bounded**: connecting, response headers, silence, the whole turn, and the bytes kept.
+//! - **Keys and prompts never appear in errors.** Redirects are not followed, because the key would go along.
 //!
-//! # Why the dialects are written here
+//! # Why the dialects are implemented here
 //!
-//! `genai` 0.7, which knows the five dialects, was the first choice, and was tried. These promises cannot be
-//! kept on top of it, in one dialect or another: the place of a call in a list is taken from the server and
-//! the list made that long, so that one number ends the process; a frame, and the body of a failure, may be
-//! of any size; malformed parts are passed over with a line in the log that holds them; why an answer of the
-//! Responses dialect is incomplete is dropped, and so are refusals in words, so that limit, filter and
-//! success look alike; errors within a stream lose their kind; and success with a page of HTML cannot be
-//! told from a cut. Each dialect here is 150 to 350 lines on top of `reqwest`, and the tree is smaller.
+//! `genai` 0.7, which covers all five dialects, was the first choice and was tried. It is in the way of these
+//! guarantees, here in one dialect and there in another:
 //!
-//! # How it works
+//! - the index of a tool call is taken from the server and a list is resized to it, so that one number can
+//!   exhaust the memory;
+//! - a frame, and the body of an error, have no size limit;
+//! - malformed frames are skipped, and logged with their content;
+//! - the reason of an incomplete answer is dropped in the Responses dialect, and refusals in words in both
+//!   dialects of OpenAI: limit and filter, and refusal and success, look alike;
+//! - errors within a stream lose their kind;
+//! - a page of HTML with status 200 looks like a cut stream.
 //!
-//! A client has one thread, which drives all connections. The caller's thread makes the request, hands a try
-//! over, passes on what it is told, judges the answer, and waits between tries through [`Pace`]. What a try
-//! tells is queued without a bound of its own, because an answer has one: so a slow consumer holds up
-//! nobody.
+//! Each dialect is 150 to 400 lines on top of `reqwest`, and the dependency tree is smaller.
+//!
+//! # Threads
+//!
+//! A client has one I/O thread. The caller's thread writes the request, hands each try to the I/O thread,
+//! runs the callback, checks the answer, and waits between tries through [`Pace`]. The queue between the two
+//! has no limit of its own because the answer has one, so a slow callback stalls nobody.
 
 mod answer;
 mod attempt;
@@ -54,4 +58,4 @@ pub use stop::Stop;
 pub use turn::{Call, Continuation, Delta, Turn, Usage};
 
 /// Begins ids of calls that a server left out.
-pub(crate) const MADE_UP_ID: &str = "made-up-";
+pub(crate) const SYNTHETIC_ID: &str = "synthetic-";

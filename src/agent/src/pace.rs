@@ -1,4 +1,4 @@
-//! When a failed try is repeated.
+//! Waits between tries.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,10 +9,10 @@ use crate::stop::Stop;
 /// Tries of one turn at most.
 pub const TRIES_MAX: u32 = 3;
 
-/// The longest wait that a server can ask for within a turn.
+/// The longest `retry-after` that is waited for within a turn.
 pub const WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// Time as far as waits between tries need it: a test passes its own and does not sleep.
+/// The clock for waits between tries: tests inject one that does not sleep.
 pub trait Pace: Send + Sync {
     /// The wall clock, against which dates of servers are read.
     fn now(&self) -> SystemTime;
@@ -24,7 +24,7 @@ pub trait Pace: Send + Sync {
     fn jitter(&self) -> f64;
 }
 
-/// The machine's clock.
+/// The system clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemPace;
 
@@ -42,9 +42,9 @@ impl Pace for SystemPace {
     }
 }
 
-/// What a server asks for: `retry-after-ms`, or `retry-after` as seconds or as a date (RFC 9110, 10.2.3).
-/// What is neither is passed over.
-pub(crate) fn asked_for(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+/// The wait in `retry-after-ms`, or in `retry-after` as seconds or as a date (RFC 9110, 10.2.3). Other values
+/// are ignored.
+pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let number = |text: &str, units_per_second: f64| {
         let seconds = text.parse::<f64>().ok()? / units_per_second;
@@ -61,7 +61,7 @@ pub(crate) fn asked_for(headers: &HeaderMap, now: SystemTime) -> Option<Duration
     })
 }
 
-/// The wait after the given failed try where no server asked for one: 0.5 s, then 2 s, each up to a
+/// The wait after the given failed try without `retry-after`: 0.5 s, then 2 s, each up to a
 /// quarter shorter or longer.
 pub(crate) fn own_wait(failed_try: u32, jitter: f64) -> Duration {
     let base = if failed_try <= 1 { 0.5 } else { 2.0 };
@@ -73,14 +73,14 @@ mod tests {
     use super::*;
     use reqwest::header::{HeaderName, HeaderValue};
 
-    fn asked(name: &'static str, value: &'static str) -> Option<Duration> {
+    fn parsed(name: &'static str, value: &'static str) -> Option<Duration> {
         let mut headers = HeaderMap::new();
         headers.insert(
             HeaderName::from_static(name),
             HeaderValue::from_static(value),
         );
         // 1994-11-06T08:49:37Z, the example of RFC 9110.
-        asked_for(
+        retry_after(
             &headers,
             SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777),
         )
@@ -102,7 +102,7 @@ mod tests {
             ("retry-after-ms", "750", ms(750)),
             ("retry-after-ms", "x", None),
         ] {
-            assert_eq!(asked(name, value), expect, "{name}: {value}");
+            assert_eq!(parsed(name, value), expect, "{name}: {value}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a model is asked. The serialized form is stable: turns are kept in a journal.
+//! Requests. The serialized form is stable: turns are kept in a journal.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,7 +9,7 @@ use crate::turn::{Call, Continuation};
 /// Cache marks of one request at most, the limit of Anthropic.
 pub const CACHE_MARKS_MAX: usize = 4;
 
-/// One request, in no dialect.
+/// One request, independent of dialects.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Request {
     /// Instructions that stand before all messages; may be empty.

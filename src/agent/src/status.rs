@@ -6,12 +6,12 @@ use crate::dialect::Wire;
 use crate::error::Failure;
 
 /// The failure of a status that is no success, and whether the request may be repeated. `message` is the
-/// server's own, as it came; `asks_to_wait` is whether it named a wait.
+/// server's own, as it came; `has_retry_after` is whether it named a wait.
 pub(crate) fn failure(
     wire: &Wire,
     status: u16,
     message: String,
-    asks_to_wait: bool,
+    has_retry_after: bool,
 ) -> (Failure, bool) {
     match status {
         401 | 403 => {
@@ -38,7 +38,7 @@ pub(crate) fn failure(
             },
             true,
         ),
-        503 if asks_to_wait => (
+        503 if has_retry_after => (
             Failure::RateLimited {
                 status,
                 until: None,

@@ -1,29 +1,29 @@
-//! Ending a turn from another thread.
+//! Stopping a turn from another thread.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
-/// Ends the turns that it was given to, at any point and at once. Clones are the same switch, which is
-/// never reset.
+/// Stops every turn that it was passed to, at any point and at once. Clones share one flag, which is never
+/// reset.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<Switch>);
+pub struct Stop(Arc<StopState>);
 
 #[derive(Debug, Default)]
-struct Switch {
+struct StopState {
     stopped: Mutex<bool>,
     for_threads: Condvar,
     for_tasks: Notify,
 }
 
 impl Stop {
-    /// A switch that is not pulled.
+    /// A flag that is not set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Ends them.
+    /// Stops the turns.
     pub fn stop(&self) {
         *self
             .0
@@ -34,7 +34,7 @@ impl Stop {
         self.0.for_tasks.notify_waiters();
     }
 
-    /// Whether it was pulled.
+    /// Whether [`stop`](Self::stop) was called.
     pub fn is_stopped(&self) -> bool {
         *self
             .0
@@ -43,7 +43,7 @@ impl Stop {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks the thread until it is pulled, for `limit` at most; whether it was pulled.
+    /// Blocks the thread for `limit`, or until stopped; returns whether it was stopped.
     pub fn wait(&self, limit: Duration) -> bool {
         let end = Instant::now().checked_add(limit);
         let mut stopped = self
@@ -66,7 +66,7 @@ impl Stop {
         *stopped
     }
 
-    /// Resolves when it is pulled.
+    /// Resolves when stopped.
     pub(crate) async fn stopped(&self) {
         let notified = self.0.for_tasks.notified();
         // The flag is read after registering, so that a stop in between is not missed.

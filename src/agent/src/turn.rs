@@ -94,7 +94,7 @@ pub struct Continuation {
     pub parts: Vec<Value>,
 }
 
-/// What is told while a turn goes on. A consumer that falls behind does not hold up the connection.
+/// Progress of a turn. A consumer that falls behind does not stall the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delta {
     /// More of the text.
@@ -106,7 +106,7 @@ pub enum Delta {
         /// The tool's name.
         name: String,
     },
-    /// The try failed and is repeated after the wait: what was told so far is void.
+    /// The try failed and is repeated after the wait: discard earlier deltas.
     Again {
         /// The code of the failure.
         code: &'static str,

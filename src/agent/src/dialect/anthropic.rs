@@ -4,7 +4,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Decode, address, continued, object, parse, said};
+use super::{Decode, address, continued, object, parse, provider_error};
 use crate::answer::{Answer, Broken};
 use crate::error::Failure;
 use crate::model::Model;
@@ -207,7 +207,7 @@ struct Counts {
     cache_creation_input_tokens: Option<u64>,
 }
 
-fn put(counts: Option<Counts>, usage: &mut Option<Usage>) {
+fn update_usage(counts: Option<Counts>, usage: &mut Option<Usage>) {
     let Some(counts) = counts else { return };
     let usage = usage.get_or_insert_default();
     let pairs = [
@@ -222,7 +222,7 @@ fn put(counts: Option<Counts>, usage: &mut Option<Usage>) {
 }
 
 /// A block as it is sent back. Text lies in the answer already.
-enum Kept {
+enum ReplayBlock {
     Text {
         from: usize,
         to: usize,
@@ -241,14 +241,14 @@ enum Kept {
 
 #[derive(Default)]
 pub(super) struct Decoder {
-    blocks: Vec<(u64, Kept)>,
+    blocks: Vec<(u64, ReplayBlock)>,
 }
 
 impl Decode for Decoder {
     fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, Broken> {
         match parse(data)? {
             Event::MessageStart { message } => {
-                put(message.usage, &mut answer.usage);
+                update_usage(message.usage, &mut answer.usage);
             }
             Event::ContentBlockStart {
                 index,
@@ -261,14 +261,14 @@ impl Decode for Decoder {
                 answer.close_call(index)?;
             }
             Event::MessageDelta { delta, usage } => {
-                put(usage, &mut answer.usage);
+                update_usage(usage, &mut answer.usage);
                 answer.stop = delta.stop_reason.or(answer.stop.take());
             }
             Event::MessageStop => {
                 self.keep_parts(answer);
                 return Ok(true);
             }
-            Event::Error { error } => return Err(said(&error)),
+            Event::Error { error } => return Err(provider_error(&error)),
             Event::ContentBlockStop { .. } | Event::Other => {}
         }
         Ok(false)
@@ -284,12 +284,12 @@ impl Decoder {
         answer: &mut Answer,
     ) -> Result<(), Broken> {
         // Each block costs memory, however little it holds.
-        answer.keep(size_of::<(u64, Kept)>())?;
+        answer.keep(size_of::<(u64, ReplayBlock)>())?;
         let kept = match block {
             Block::Text { text } => {
                 let from = answer.text.len();
                 answer.add_text(&text)?;
-                Kept::Text {
+                ReplayBlock::Text {
                     from,
                     to: answer.text.len(),
                 }
@@ -300,7 +300,7 @@ impl Decoder {
                 if input.as_object().is_some_and(|fields| !fields.is_empty()) {
                     answer.set_arguments(index, input, bytes)?;
                 }
-                Kept::Call
+                ReplayBlock::Call
             }
             Block::Thinking {
                 thinking,
@@ -308,16 +308,16 @@ impl Decoder {
             } => {
                 answer.keep(signature.len())?;
                 answer.add_reasoning(&thinking)?;
-                Kept::Thinking {
+                ReplayBlock::Thinking {
                     thinking,
                     signature,
                 }
             }
             Block::RedactedThinking { data } => {
                 answer.keep(data.len())?;
-                Kept::Redacted { data }
+                ReplayBlock::Redacted { data }
             }
-            Block::Other => Kept::Other,
+            Block::Other => ReplayBlock::Other,
         };
         self.blocks.push((index, kept));
         Ok(())
@@ -330,28 +330,28 @@ impl Decoder {
             .rev()
             .find(|(known, _)| *known == index);
         match (delta, block.map(|(_, kept)| kept)) {
-            (BlockDelta::TextDelta { text }, Some(Kept::Text { to, .. })) => {
+            (BlockDelta::TextDelta { text }, Some(ReplayBlock::Text { to, .. })) => {
                 answer.add_text(&text)?;
                 *to = answer.text.len();
             }
-            (BlockDelta::InputJsonDelta { partial_json }, Some(Kept::Call)) => {
+            (BlockDelta::InputJsonDelta { partial_json }, Some(ReplayBlock::Call)) => {
                 answer.add_arguments(index, &partial_json)?;
             }
             (
                 BlockDelta::ThinkingDelta { thinking: more },
-                Some(Kept::Thinking { thinking, .. }),
+                Some(ReplayBlock::Thinking { thinking, .. }),
             ) => {
                 answer.add_reasoning(&more)?;
                 thinking.push_str(&more);
             }
             (
                 BlockDelta::SignatureDelta { signature: more },
-                Some(Kept::Thinking { signature, .. }),
+                Some(ReplayBlock::Thinking { signature, .. }),
             ) => {
                 answer.keep(more.len())?;
                 signature.push_str(&more);
             }
-            (BlockDelta::Other, _) | (_, Some(Kept::Other)) => {}
+            (BlockDelta::Other, _) | (_, Some(ReplayBlock::Other)) => {}
             _ => return Err(Broken::Malformed("a part of it is of the wrong kind")),
         }
         Ok(())
@@ -359,24 +359,29 @@ impl Decoder {
 
     /// Only reasoning has to go back as it came, in its place among the other blocks.
     fn keep_parts(&mut self, answer: &mut Answer) {
-        let reasoning = |kept: &Kept| matches!(kept, Kept::Thinking { .. } | Kept::Redacted { .. });
+        let reasoning = |kept: &ReplayBlock| {
+            matches!(
+                kept,
+                ReplayBlock::Thinking { .. } | ReplayBlock::Redacted { .. }
+            )
+        };
         if !self.blocks.iter().any(|(_, kept)| reasoning(kept)) {
             return;
         }
         for (index, kept) in std::mem::take(&mut self.blocks) {
             let part = match kept {
-                Kept::Text { from, to } if from < to => answer
+                ReplayBlock::Text { from, to } if from < to => answer
                     .text
                     .get(from..to)
                     .map(|text| json!({"type": "text", "text": text})),
-                Kept::Text { .. } | Kept::Other => None,
-                Kept::Call => answer.call(index).map(|call| {
+                ReplayBlock::Text { .. } | ReplayBlock::Other => None,
+                ReplayBlock::Call => answer.call(index).map(|call| {
                     json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.value()})
                 }),
-                Kept::Thinking { thinking, signature } => {
+                ReplayBlock::Thinking { thinking, signature } => {
                     Some(json!({"type": "thinking", "thinking": thinking, "signature": signature}))
                 }
-                Kept::Redacted { data } => Some(json!({"type": "redacted_thinking", "data": data})),
+                ReplayBlock::Redacted { data } => Some(json!({"type": "redacted_thinking", "data": data})),
             };
             answer.parts.extend(part);
         }

@@ -5,7 +5,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Decode, address, continued, marked, object, parse, said};
+use super::{Decode, address, continued, marked, object, parse, provider_error};
 use crate::answer::{Answer, Broken, OpenCall};
 use crate::error::Failure;
 use crate::model::Model;
@@ -147,12 +147,12 @@ impl Decode for Decoder {
         }
         let chunk: Chunk = parse(data)?;
         if let Some(error) = chunk.error {
-            return Err(said(&error));
+            return Err(provider_error(&error));
         }
         if let Some(counts) = chunk.usage {
             answer.usage = Some(counts.usage());
         }
-        // One choice is asked for, so there is one.
+        // Only one choice is requested.
         for choice in chunk.choices.into_iter().flatten().take(1) {
             if let Some(part) = choice.delta {
                 self.add(part, data.len(), answer)?;

@@ -4,8 +4,8 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Decode, address, continued, object, parse, said};
-use crate::MADE_UP_ID;
+use super::{Decode, address, continued, object, parse, provider_error};
+use crate::SYNTHETIC_ID;
 use crate::answer::{Answer, Broken};
 use crate::error::Failure;
 use crate::model::Model;
@@ -96,7 +96,7 @@ fn parts(model: &Model, message: &Message) -> (&'static str, Vec<Value>) {
 
 /// Ids that were made up here mean nothing there: without one, calls and results match by order.
 fn put_id(part: &mut Value, id: &str) {
-    if !id.starts_with(MADE_UP_ID) {
+    if !id.starts_with(SYNTHETIC_ID) {
         part["id"] = id.into();
     }
 }
@@ -120,7 +120,7 @@ struct Candidate {
 
 #[derive(Deserialize)]
 struct Content {
-    /// Kept as they are until it is known whether they have to go back.
+    /// ReplayBlock as they are until it is known whether they have to go back.
     #[serde(default)]
     parts: Vec<Value>,
 }
@@ -168,7 +168,7 @@ impl Decode for Decoder {
     fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, Broken> {
         let chunk: Chunk = parse(data)?;
         if let Some(error) = chunk.error {
-            return Err(said(&error));
+            return Err(provider_error(&error));
         }
         // Totals so far, with every chunk.
         if let Some(counts) = chunk.usage_metadata {

@@ -1,4 +1,4 @@
-//! The five dialects: how each is asked, and how its answers are read.
+//! The five dialects: writing requests and reading answers.
 //!
 //! Frames are read into types, so that a field of another type than it should have is a malformed frame and
 //! not one that is missing. Unknown events and fields are passed over, as the vendors ask for.
@@ -39,8 +39,8 @@ pub(crate) trait Decode: Send {
     /// Takes the data of one frame; whether the answer ends with it.
     fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, Broken>;
 
-    /// The body ended cleanly, and no frame was the last one. Dialects whose last frame is not always
-    /// sent, or cannot be told, make what they have whole here; an answer without a stop reason stays cut.
+    /// The body ended cleanly without a final frame. By default that is a cut. Dialects that have no final
+    /// frame, or servers that omit it, override this; an answer without a stop reason stays incomplete.
     fn end(&mut self, answer: &mut Answer) {
         answer.stop = None;
     }
@@ -188,10 +188,10 @@ fn parse<'de, T: serde::Deserialize<'de>>(data: &'de [u8]) -> Result<T, Broken> 
     serde_json::from_slice(data).map_err(|_| Broken::Malformed("a part of it is malformed"))
 }
 
-/// An error that a server tells within its stream.
-fn said(error: &Value) -> Broken {
+/// An error that a server reports within its stream.
+fn provider_error(error: &Value) -> Broken {
     let (status, message) = status_of(error);
-    Broken::Said { status, message }
+    Broken::Provider { status, message }
 }
 
 /// A result's text in dialects that have no mark for errors.

@@ -4,7 +4,7 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Decode, address, continued, function_tools, marked, object, parse, said};
+use super::{Decode, address, continued, function_tools, marked, object, parse, provider_error};
 use crate::answer::{Answer, Broken};
 use crate::error::Failure;
 use crate::model::Model;
@@ -106,7 +106,7 @@ impl Decode for Decoder {
     fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, Broken> {
         let line: Line = parse(data)?;
         if let Some(error) = &line.error {
-            return Err(said(error));
+            return Err(provider_error(error));
         }
         let done = line.done;
         if done {

@@ -1,13 +1,13 @@
 //! Responses of OpenAI: <https://platform.openai.com/docs/api-reference/responses-streaming>.
 //!
 //! Nothing is stored at the server (`store: false`), so that a journal alone holds the conversation. Its
-//! encrypted reasoning is not asked for: models without reasoning refuse a request that does.
+//! encrypted reasoning is not requested: models without reasoning refuse a request that does.
 
 use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Decode, address, marked, object, parse, said};
+use super::{Decode, address, marked, object, parse, provider_error};
 use crate::answer::{Answer, Broken};
 use crate::error::Failure;
 use crate::model::Model;
@@ -101,7 +101,7 @@ enum Event {
     #[serde(rename = "response.incomplete")]
     Incomplete { response: Response },
     #[serde(rename = "response.failed")]
-    Failed { response: Response },
+    FailedTry { response: Response },
     /// The error is in `error`, or the event itself is the error.
     #[serde(rename = "error")]
     Error {},
@@ -207,13 +207,13 @@ impl Decode for Decoder {
                 finish(response, answer)?;
                 return Ok(true);
             }
-            Event::Failed { response } => {
+            Event::FailedTry { response } => {
                 answer.usage = response.usage.map(|counts| counts.usage());
-                return Err(said(&response.error.unwrap_or_default()));
+                return Err(provider_error(&response.error.unwrap_or_default()));
             }
             Event::Error {} => {
                 let event: Value = parse(data)?;
-                return Err(said(event.get("error").unwrap_or(&event)));
+                return Err(provider_error(event.get("error").unwrap_or(&event)));
             }
             Event::Added { .. } | Event::Done { .. } | Event::Other => {}
         }
@@ -240,20 +240,20 @@ fn call(
 /// The last event repeats the whole output; it is read only where nothing came before.
 fn finish(response: Response, answer: &mut Answer) -> Result<(), Broken> {
     answer.usage = response.usage.map(|counts| counts.usage());
-    let told_before = !answer.text.is_empty() || !answer.calls.is_empty();
+    let seen_before = !answer.text.is_empty() || !answer.calls.is_empty();
     for (index, item) in (0..).zip(response.output) {
         match item {
             Item::FunctionCall {
                 call_id,
                 name,
                 arguments,
-            } if !told_before => {
+            } if !seen_before => {
                 call(index, &call_id, &name, arguments, answer)?;
             }
             Item::Message { content } => {
                 for part in content {
                     match part {
-                        Content::OutputText { text } if !told_before => answer.add_text(&text)?,
+                        Content::OutputText { text } if !seen_before => answer.add_text(&text)?,
                         Content::Refusal {} => answer.refused = true,
                         Content::OutputText { .. } | Content::Other => {}
                     }

@@ -163,7 +163,9 @@ fn ids_of_calls_differ_whether_the_server_gives_them_or_not() {
             .map(|call| call.id)
             .collect();
         match dialect {
-            Dialect::Gemini | Dialect::Ollama => assert_eq!(ids, ["made-up-1-0", "made-up-1-1"]),
+            Dialect::Gemini | Dialect::Ollama => {
+                assert_eq!(ids, ["synthetic-1-0", "synthetic-1-1"]);
+            }
             Dialect::Anthropic | Dialect::OpenAiChat | Dialect::OpenAiResponses => {
                 assert_eq!(ids, ["call_0", "call_1"]);
             }

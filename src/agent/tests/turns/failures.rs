@@ -450,7 +450,7 @@ fn what_cannot_be_sent_is_refused_without_a_request() {
         let error = turn.unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("model `fast`: cannot be asked: {expect}")
+            format!("model `fast`: cannot be used: {expect}")
         );
         assert_eq!((error.code(), error.tries), ("settings", 0));
     }

@@ -41,7 +41,7 @@ fn conversation() -> Request {
                 calls: vec![
                     call("call_0", Ok(json!({"path": "a"}))),
                     call(
-                        "made-up-1-1",
+                        "synthetic-1-1",
                         Err("the arguments are a list, not an object".into()),
                     ),
                 ],
@@ -50,7 +50,7 @@ fn conversation() -> Request {
             Message::ToolResults {
                 results: vec![
                     result("call_0", "A", false),
-                    result("made-up-1-1", "no", true),
+                    result("synthetic-1-1", "no", true),
                 ],
             },
             Message::user("And?"),
@@ -112,11 +112,11 @@ fn anthropic() -> Value {
             {"role": "assistant", "content": [
                 {"type": "text", "text": "I read."},
                 {"type": "tool_use", "id": "call_0", "name": "read", "input": {"path": "a"}},
-                {"type": "tool_use", "id": "made-up-1-1", "name": "read", "input": {}},
+                {"type": "tool_use", "id": "synthetic-1-1", "name": "read", "input": {}},
             ]},
             {"role": "user", "content": [
                 {"type": "tool_result", "tool_use_id": "call_0", "content": "A"},
-                {"type": "tool_result", "tool_use_id": "made-up-1-1", "content": "no", "is_error": true,
+                {"type": "tool_result", "tool_use_id": "synthetic-1-1", "content": "no", "is_error": true,
                     "cache_control": mark},
                 {"type": "text", "text": "And?"},
             ]},
@@ -137,10 +137,10 @@ fn chat() -> Value {
             {"role": "user", "content": "Read a."},
             {"role": "assistant", "content": "I read.", "tool_calls": [
                 {"id": "call_0", "type": "function", "function": {"name": "read", "arguments": "{\"path\":\"a\"}"}},
-                {"id": "made-up-1-1", "type": "function", "function": {"name": "read", "arguments": "{}"}},
+                {"id": "synthetic-1-1", "type": "function", "function": {"name": "read", "arguments": "{}"}},
             ]},
             {"role": "tool", "tool_call_id": "call_0", "content": "A"},
-            {"role": "tool", "tool_call_id": "made-up-1-1", "content": "error: no"},
+            {"role": "tool", "tool_call_id": "synthetic-1-1", "content": "error: no"},
             {"role": "user", "content": "And?"},
         ],
     })
@@ -160,9 +160,9 @@ fn responses() -> Value {
             {"role": "user", "content": [{"type": "input_text", "text": "Read a."}]},
             {"role": "assistant", "content": [{"type": "output_text", "text": "I read."}]},
             {"type": "function_call", "call_id": "call_0", "name": "read", "arguments": "{\"path\":\"a\"}"},
-            {"type": "function_call", "call_id": "made-up-1-1", "name": "read", "arguments": "{}"},
+            {"type": "function_call", "call_id": "synthetic-1-1", "name": "read", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "call_0", "output": "A"},
-            {"type": "function_call_output", "call_id": "made-up-1-1", "output": "error: no"},
+            {"type": "function_call_output", "call_id": "synthetic-1-1", "output": "error: no"},
             {"role": "user", "content": [{"type": "input_text", "text": "And?"}]},
         ],
     })
