@@ -152,3 +152,19 @@ fn a_place_far_away_costs_nothing() {
         }
     }
 }
+
+/// Where the dialect says when a call is whole, one that never is does not count, though its arguments may.
+#[test]
+fn a_call_that_is_never_closed_is_half_a_call() {
+    for (dialect, closing) in [
+        (Dialect::Anthropic, "content_block_stop\""),
+        (Dialect::OpenAiResponses, "response.output_item.done\""),
+    ] {
+        let mut frames = frames(spoken(dialect), &Say::nothing().call("list", "{}"));
+        let before = frames.len();
+        frames.retain(|frame| !frame.contains(closing));
+        assert_eq!(frames.len(), before - 1);
+        let turn = turns(dialect, &[frames.concat().into_bytes()]).remove(0);
+        assert_eq!(turn.unwrap_err().code(), "incomplete", "{dialect:?}");
+    }
+}
