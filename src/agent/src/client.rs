@@ -85,7 +85,7 @@ impl Client {
         // A thread of its own: if callers drove the runtime, a caller that is busy in its callback would stall
         // every other turn.
         let thread = std::thread::Builder::new()
-            .name("model-connections".into())
+            .name("model-io".into())
             .spawn(move || {
                 _ = runtime.block_on(ended);
                 // A plain drop would wait for name lookups that hang.
@@ -113,7 +113,7 @@ impl Client {
         on_delta: &mut dyn FnMut(Delta),
         stop: &Stop,
     ) -> Result<Turn, TurnError> {
-        let mut course = RunningTurn {
+        let mut running = RunningTurn {
             client: self,
             model,
             request,
@@ -122,11 +122,11 @@ impl Client {
             tries: 0,
             lost: None,
         };
-        course.run(on_delta).map_err(|failure| TurnError {
+        running.run(on_delta).map_err(|failure| TurnError {
             model: model.alias.clone(),
             failure: Box::new(Mask::new(request, model.key.as_ref()).clean(failure)),
-            tries: course.tries,
-            usage: course.lost,
+            tries: running.tries,
+            usage: running.lost,
         })
     }
 
