@@ -33,6 +33,14 @@ fn told(workspace: &Workspace) -> Vec<Value> {
         .collect()
 }
 
+/// A command that has written has yet to end: what happens before that is told besides.
+fn until_delivered(workspace: &Workspace) {
+    eventually("it is delivered", || {
+        let undelivered = &workspace.json(&["status"])["undelivered"];
+        (*undelivered == Value::Array(Vec::new())).then_some(())
+    });
+}
+
 fn everybody_is_told(workspace: &Workspace) {
     let status = workspace.json(&["status"]);
     assert_eq!(status["overdue"][0]["schedule"], "w/tick");
@@ -97,6 +105,7 @@ fn it_is_told_once_and_shown_until_it_succeeds() {
         (told(&workspace).len() == 2).then_some(())
     });
     assert_eq!(told(&workspace)[1]["expected_by"], envelope["expected_by"]);
+    until_delivered(&workspace);
     workspace.write("../good", "");
     workspace
         .run(&["schedule", "resume", "w/tick"])

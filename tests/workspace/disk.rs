@@ -122,10 +122,18 @@ impl Small {
         while filler.write_all(&block).is_ok() {}
     }
 
-    /// Nothing can be written from now on.
+    /// Nothing can be written from now on. The kernel frees what the rules of a sandbox held a moment after the last
+    /// process of it, and until then the file system is in use.
     pub(crate) fn read_only(&self) {
         let mount = self.path().to_str().unwrap();
-        assert!(tool("mount", &["-o", "remount,ro", mount]));
+        let done = (0..UNMOUNT_TRIES).any(|_| {
+            let done = tool("mount", &["-o", "remount,ro", mount]);
+            if !done {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            done
+        });
+        assert!(done);
     }
 
     /// Gives the space back.
