@@ -40,7 +40,7 @@ const SECRETS: [&str; 27] = [
 /// The same of the machine; terminals lie below `/dev`, where people type.
 const SECRETS_OF_THE_MACHINE: [&str; 2] = ["/dev", "/run/credentials"];
 
-/// What root alone may read: others are spared the rules for each of their neighbours.
+/// What root alone may read: others are spared a rule for every other file beside them.
 const SECRETS_OF_ROOT: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/workerctl"];
 
 /// What no skill writes, in the workspace: what is run, what models are told, what has happened.
@@ -249,7 +249,7 @@ fn refuse_read(path: &Path, engine: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// What may be read, as paths with all that lies beneath.
+/// What may be read, as paths with all that lies below them.
 #[derive(Debug, Default)]
 pub(super) struct Readable {
     paths: Vec<PathBuf>,
