@@ -74,21 +74,26 @@ fn orphans_that_die_during_a_long_command_are_reaped() {
 #[ignore = "run by `orphans_that_die_during_a_long_command_are_reaped`"]
 fn orphans_are_reaped_alone() {
     let stop = never();
-    let zombies = || {
-        children()
-            .into_iter()
-            .filter(|pid| procfs::stat(*pid).is_some_and(|s| s.is_zombie()))
-            .count()
-    };
+    let dir = tempfile::tempdir().unwrap();
+    let orphan = "until test -e go; do sleep 0.01; done; echo $$ >> dying";
+    let text = format!("for i in 1 2 3 4 5; do (sh -c '{orphan}' &); done; : > go; sleep 1000");
+    let mut command = sh(&text);
+    command.cwd = dir.path().to_owned();
     std::thread::scope(|scope| {
-        let text = "for i in 1 2 3 4 5; do (true &); done; echo up; sleep 1000";
-        let long = scope.spawn(|| run(&sh(text), &stop, &mut Kept::new()));
+        let long = scope.spawn(|| run(&command, &stop, &mut Kept::new()));
         let until = Instant::now() + LONG;
-        while zombies() == 0 {
-            assert!(Instant::now() < until, "no orphan has died");
+        let dying = || {
+            let text = std::fs::read_to_string(dir.path().join("dying")).unwrap_or_default();
+            text.lines()
+                .map(|line| line.parse().unwrap())
+                .collect::<Vec<u32>>()
+        };
+        while dying().len() < 5 {
+            assert!(Instant::now() < until, "{:?} of 5 orphans die", dying());
         }
-        while zombies() > 0 {
-            assert!(Instant::now() < until, "{} dead orphans stay", zombies());
+        let there = |pid: &u32| procfs::stat(*pid).is_some();
+        while dying().iter().any(there) {
+            assert!(Instant::now() < until, "some of {:?} stay", dying());
         }
         stop.stop(StopKind::Now);
         long.join().unwrap().unwrap();
