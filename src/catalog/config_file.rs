@@ -1,9 +1,11 @@
 //! `workerctl.yaml`: the engine's configuration with the origin of each value.
 
+mod agent;
 mod mcp;
 
 use super::access;
 use super::approval;
+use super::budgets;
 use super::document;
 use super::isolation::{self, PushTo};
 use super::keys::{
@@ -81,6 +83,8 @@ const ORIGINS: &[&str] = &[
     "mcp.http.origins",
     "mcp.http.sessions",
     "mcp.http.idle",
+    "models",
+    "toolsets",
 ];
 
 /// Keys that have a field of their own.
@@ -109,13 +113,20 @@ const EVALUATED: &[&str] = &[
     "skills",
     "mcp",
     "access",
+    "models",
+    "budget",
+    "toolsets",
 ];
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
 pub(crate) fn read(root: &Root) -> (Config, Vec<Problem>) {
     let mut report = Report::default();
     let mut config = Config::default();
-    for key in ORIGINS.iter().chain(&access::ORIGINS) {
+    for key in ORIGINS
+        .iter()
+        .chain(&access::ORIGINS)
+        .chain(&budgets::ORIGINS)
+    {
         config
             .origins
             .insert((*key).to_owned(), "default".to_owned());
@@ -158,6 +169,8 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.mcp(report);
     reader.mcp_over_http(report);
     reader.access(report);
+    reader.models(report);
+    reader.budget(report);
     for (key, value) in map.entries() {
         if !EVALUATED.contains(&key) {
             reader.config.kept.insert(key.to_owned(), value.json());

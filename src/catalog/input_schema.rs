@@ -48,20 +48,25 @@ pub struct InputFault {
 
 /// Reads `input_schema` of a definition; `None` when an error was reported.
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<Value> {
+    read_as(view, "input_schema", report)
+}
+
+/// The same under another key.
+pub(crate) fn read_as(view: View<'_>, key: &str, report: &mut Report) -> Option<Value> {
     if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type("input_schema", "a JSON Schema as a map", report);
+        view.wrong_type(key, "a JSON Schema as a map", report);
         return None;
     }
     let schema = view.json();
     let patterns = PatternOptions::fancy_regex().backtrack_limit(PATTERN_STEPS);
     let validator = check(&schema).and_then(|()| compile(&schema, patterns));
     match validator {
-        Ok(validator) => report_defaults(view, &schema, &validator, report),
+        Ok(validator) => report_defaults(view, key, (&schema, &validator), report),
         Err(refusal) => {
             report.error(
                 "input-schema",
                 at(view, &refusal.at).place(),
-                refusal.message,
+                refusal.message.replacen("input_schema", key, 1),
                 "write a JSON Schema that refers to nothing outside of it",
             );
             return None;
@@ -71,7 +76,12 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<Value> {
 }
 
 /// Says which defaults the schema itself refuses: each call that leaves such a value out would fail.
-fn report_defaults(view: View<'_>, schema: &Value, validator: &Validator, report: &mut Report) {
+fn report_defaults(
+    view: View<'_>,
+    key: &str,
+    (schema, validator): (&Value, &Validator),
+    report: &mut Report,
+) {
     let mut input = Value::Object(serde_json::Map::new());
     let mut filling = Filling {
         root: schema,
@@ -90,7 +100,7 @@ fn report_defaults(view: View<'_>, schema: &Value, validator: &Validator, report
             report.warning(
                 "input-schema-default",
                 at(view, &format!("/properties/{name}/default")).place(),
-                format!("`input_schema` refuses its own default of `{path}`: {error}"),
+                format!("`{key}` refuses its own default of `{path}`: {error}"),
                 "write a default that the schema allows, or leave it out",
             );
         }

@@ -1,7 +1,8 @@
 //! The keys that are known, and what is said about others.
 
-use super::report::Report;
-use super::view::View;
+mod unknown;
+
+pub(crate) use unknown::{refuse_unknown, report_unknown, report_unknown_but, suggest};
 
 /// Top level of worker.yaml.
 pub(crate) const WORKER_FILE: &[&str] = &[
@@ -33,6 +34,7 @@ pub(crate) const WORKER_FILE: &[&str] = &[
     "timeout",
     "max_runtime",
     "limits",
+    "budget",
     "agent",
     "sandbox",
     "isolation",
@@ -131,6 +133,7 @@ pub(crate) const SKILL: &[&str] = &[
     "timeout",
     "max_runtime",
     "limits",
+    "budget",
     "retry",
     "cwd",
     "shell",
@@ -270,6 +273,12 @@ pub(crate) const SANDBOX: &[&str] = &["level", "write", "reads", "network", "uni
 /// The `limits` map of the configuration, a worker or a skill.
 pub(crate) const LIMITS: &[&str] = &["processes", "written"];
 
+/// The `budget` map of the configuration, a worker or a skill.
+pub(crate) const BUDGET: &[&str] = &["tokens", "money", "turns", "per_day"];
+
+/// `per_day` of a budget.
+pub(crate) const PER_DAY: &[&str] = &["money", "runs"];
+
 /// `branch` as a map.
 pub(crate) const BRANCH: &[&str] = &["name", "create"];
 
@@ -352,7 +361,39 @@ pub(crate) const CONFIG: &[&str] = &[
     "mcp",
     "access",
     "models",
+    "budget",
+    "toolsets",
 ];
+
+/// A model of workerctl.yaml.
+pub(crate) const CONFIG_MODEL: &[&str] = &[
+    "provider",
+    "model",
+    "base_url",
+    "key",
+    "max_output_tokens",
+    "temperature",
+    "timeouts",
+    "prices",
+];
+
+/// `timeouts` of a model.
+pub(crate) const CONFIG_MODEL_TIMEOUTS: &[&str] = &["connect", "headers", "silence", "turn"];
+
+/// `prices` of a model.
+pub(crate) const CONFIG_PRICES: &[&str] = &["input", "output", "cache_read", "cache_write"];
+
+/// A tool set of workerctl.yaml.
+pub(crate) const CONFIG_TOOLSET: &[&str] = &["builtin", "commands", "mcp", "read_only"];
+
+/// A command of a tool set.
+pub(crate) const CONFIG_TOOL: &[&str] = &["run", "description", "schema", "timeout"];
+
+/// `mcp` of a tool set that starts a program.
+pub(crate) const CONFIG_TOOL_PROGRAM: &[&str] = &["command", "env", "start", "call"];
+
+/// `mcp` of a tool set that reaches a server.
+pub(crate) const CONFIG_TOOL_SERVER: &[&str] = &["url", "key", "start", "call"];
 
 /// `commit` of workerctl.yaml.
 pub(crate) const CONFIG_COMMIT: &[&str] = &["author", "message"];
@@ -384,113 +425,3 @@ pub(crate) const CONFIG_SKILL_ROOT: &[&str] = &["path", "dialect", "trusted"];
 
 /// `threads` and `metrics` of workerctl.yaml.
 pub(crate) const CONFIG_DIRECTORY: &[&str] = &["directory"];
-
-/// What people write for another key, though it looks nothing like it.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("command", "run"),
-    ("cmd", "run"),
-    ("inputs", "interface"),
-    ("outputs", "interface"),
-    ("checks", "verification"),
-    ("max_retries", "retry"),
-    ("retries", "retry"),
-    ("tz", "timezone"),
-    ("zone", "timezone"),
-    ("expression", "cron"),
-    ("secrets", "env"),
-    ("environment", "env"),
-    ("worktree", "isolation"),
-    ("use_worktree", "isolation"),
-];
-
-/// Says which keys of a map are not known, and which of them look like one that is.
-pub(crate) fn report_unknown(map: View<'_>, known: &[&str], report: &mut Report) {
-    report_unknown_but(map, known, None, report);
-}
-
-/// The same where one key restricts: what looks like it is an error, since what it was to restrict would go free.
-pub(crate) fn report_unknown_but(
-    map: View<'_>,
-    known: &[&str],
-    restricting: Option<&str>,
-    report: &mut Report,
-) {
-    for (key, value) in map.entries() {
-        if known.contains(&key) || key.starts_with("x-") {
-            continue;
-        }
-        if let Some(meant) = restricting.filter(|name| may_mean(key, name)) {
-            report.error(
-                "restriction-malformed",
-                value.key_place(),
-                format!("`{key}` is not a known key: what it is to restrict is not known"),
-                &format!("did you mean `{meant}`?"),
-            );
-        } else if let Some(suggestion) = suggest(key, known) {
-            report.warning(
-                "key-misspelled",
-                value.key_place(),
-                format!("`{key}` is not a known key and has no effect"),
-                &format!("did you mean `{suggestion}`?"),
-            );
-        } else {
-            report.note(
-                "unknown-key",
-                value.key_place(),
-                format!("`{key}` is kept and not evaluated"),
-                "",
-            );
-        }
-    }
-}
-
-/// Whether a key may be another one that restricts, misspelt or under another name.
-fn may_mean(key: &str, restricting: &str) -> bool {
-    let of_trust = |text: &str| text.to_lowercase().contains("trust");
-    suggest(key, &[restricting]).is_some() || (of_trust(restricting) && of_trust(key))
-}
-
-/// The known key that `key` most likely means.
-pub(crate) fn suggest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
-    let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
-    let wanted = plain(key);
-    if let Some(same) = known.iter().find(|name| plain(name) == wanted) {
-        return Some(same);
-    }
-    if let Some((_, meant)) = SYNONYMS.iter().find(|(word, _)| plain(word) == wanted) {
-        return known.iter().find(|name| *name == meant).copied();
-    }
-    known
-        .iter()
-        .filter(|name| name.len() >= 4 && wanted.len() >= 4)
-        .map(|name| (strsim::osa_distance(&wanted, &plain(name)), *name))
-        .filter(|(distance, name)| *distance <= if name.len() >= 7 { 2 } else { 1 })
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn near_misses_are_recognised_and_strangers_are_not() {
-        let table = [
-            ("descriptipn", Some("description")),
-            ("Name", Some("name")),
-            ("allowed_tools", Some("allowed-tools")),
-            ("user-invokable", Some("user-invocable")),
-            ("mutatng", Some("mutating")),
-            ("command", Some("run")),
-            ("persona", None),
-            ("rum", None),
-            ("colour", None),
-        ];
-        for (key, expected) in table {
-            assert_eq!(suggest(key, SKILL), expected, "{key}");
-        }
-        for key in ["tz", "zone"] {
-            assert_eq!(suggest(key, SCHEDULE), Some("timezone"));
-        }
-    }
-}

@@ -34,7 +34,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     let (files, problems) = (found.units, found.problems);
     let reusable = previous.filter(|previous| {
         let is_placed_alike = previous.root == opened.path() && previous.zones == zones;
-        is_placed_alike && previous.config == config && previous.provides == options.provides
+        is_placed_alike && previous.config == config
     });
     let units = read_units(&files, &opened, options, &config, reusable);
     let mut assembly = Assembly {
@@ -81,7 +81,6 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         config,
         config_is_known,
         fingerprint,
-        provides: options.provides,
         units,
         drafts: assembly.drafts,
         names: Folded::default(),
@@ -187,7 +186,6 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
         home: previous.and_then(|known| known.home.clone()),
         zones: zone::generation(),
         fingerprint: Fingerprint::default(),
-        provides: previous.map(|known| known.provides).unwrap_or_default(),
         units: Vec::new(),
         drafts: previous
             .map(|known| known.drafts.clone())

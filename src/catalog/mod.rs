@@ -6,13 +6,17 @@
 
 mod access;
 mod align;
+mod amounts;
 mod approval;
+mod budgets;
 mod checks;
 mod conditions;
 mod config_file;
+mod context;
 pub mod dialect;
 mod document;
 mod entries;
+mod executor;
 mod folded;
 mod frontmatter;
 mod http_settings;
@@ -25,6 +29,7 @@ mod limits;
 mod listing;
 mod load;
 mod lookup;
+mod models;
 mod open;
 mod repair;
 mod report;
@@ -39,6 +44,7 @@ mod skill;
 mod skill_file;
 mod source;
 mod texts;
+mod toolsets;
 mod tree;
 mod unit;
 mod view;
@@ -57,7 +63,6 @@ use std::sync::Arc;
 pub use conditions::Conditions;
 pub use lookup::Lookup;
 pub use open::FILE_BYTES_MAX;
-pub use restrict::Provides;
 pub use roots::{RootSkill, RootSkills};
 pub use texts::{TextChecker, TextFinding, TextKind};
 pub use unit::Rejected;
@@ -70,8 +75,6 @@ use crate::model::{Config, Problem, Severity, Timestamp, Worker, schedule::Sched
 pub struct Options<'a> {
     /// Looks at placeholders and shell texts; without it texts are taken as they are.
     pub text_checker: Option<&'a dyn TextChecker>,
-    /// What the engine can give; a skill that asks for more is unavailable.
-    pub provides: Provides,
     /// The present; without it nothing is said of schedules that lie in the past.
     pub now: Option<Timestamp>,
     /// Threads to read with; 0: one for each processor, at most 8.
@@ -84,7 +87,6 @@ impl fmt::Debug for Options<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Options")
             .field("text_checker", &self.text_checker.is_some())
-            .field("provides", &self.provides)
             .field("now", &self.now)
             .field("threads", &self.threads)
             .field("home", &self.home)
@@ -114,7 +116,6 @@ pub struct Catalog {
     /// Skills that belong to no worker.
     pub root_skills: RootSkills,
     fingerprint: Fingerprint,
-    provides: Provides,
     home: Option<PathBuf>,
     /// By which rules of zones its moments were read.
     zones: u64,
@@ -231,6 +232,14 @@ impl Catalog {
     /// The line that a problem is about, read again from its file.
     pub fn source_line(&self, problem: &Problem) -> Option<String> {
         let line = usize::try_from(problem.place.line).ok()?.checked_sub(1)?;
+        // A key that was written where it does not belong is shown to nobody.
+        let hides = |one: &Problem| {
+            models::HIDDEN.contains(&&*one.code)
+                && (&one.place.path, one.place.line) == (&problem.place.path, problem.place.line)
+        };
+        if self.problems.iter().any(hides) {
+            return None;
+        }
         // Skills of roots outside of the workspace have absolute paths.
         let path = Path::new(&*problem.place.path);
         let outside = path

@@ -47,13 +47,6 @@ pub(crate) fn report_unknown(map: View<'_>, report: &mut Report) {
     keys::report_unknown(map, &known, report);
 }
 
-/// What the engine that loads the catalog can give.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Provides {
-    /// Instructions have an executor.
-    pub instructions: bool,
-}
-
 /// Rejects keys whose restriction cannot be understood.
 pub(crate) fn check(layers: &Layers<'_>, report: &mut Report) {
     for key in ["disable-model-invocation", "user-invocable"] {

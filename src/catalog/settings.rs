@@ -291,7 +291,8 @@ pub(crate) fn env(view: View<'_>, report: &mut Report) -> Env {
     found
 }
 
-fn variable_name(view: View<'_>, report: &mut Report) -> Option<String> {
+/// Reads the name of a secret variable.
+pub(crate) fn variable_name(view: View<'_>, report: &mut Report) -> Option<String> {
     let name = view.text("env", report)?;
     let first = name.bytes().next().unwrap_or(b'0');
     let valid = !first.is_ascii_digit()

@@ -1,11 +1,13 @@
 //! Builds one skill from its keys in worker.yaml, its own file and what its worker sets for all.
 
+mod agent;
 mod inherit;
 mod placement;
 
 use sha2::{Digest, Sha256};
 
 use super::checks;
+use super::executor::{self, NO_EXECUTOR};
 use super::identity::check_id;
 use super::keys::{SKILL, SKILL_EVALUATED, report_unknown};
 use super::listing::{FileOf, Files, Item};
@@ -144,12 +146,13 @@ impl<'a, 'i> Builder<'a, 'i> {
         restrict::check(&self.layers, report);
         let run = self.run(report, depends)?;
         let instructions = self.instructions(&run, report).ok()?;
-        self.why_unavailable(&run, report);
+        let agent = self.agent(&run, report);
+        self.why_unavailable(&run, agent.model.as_deref(), report);
         self.check_input_schema(&run, report);
         let interface = self.interface(report);
         let placement = self.placement(mutating, &interface.outputs, report);
         let verification = self.verification(report);
-        self.hold_instructions(&run, verification.approval_required);
+        self.hold_instructions(verification.approval_required);
         let in_place = placement.isolation == Some(Isolation::InPlace);
         let lands = mutating && !in_place;
         let hooks = self.hooks(mutating, report);
@@ -175,6 +178,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             pre_checks: join(&self.worker.verification.before, verification.before),
             sandbox: self.sandbox(in_place, may_control, report),
             approval: self.approval(verification.approval_required, lands, report),
+            agent,
             checks: join(&self.worker.verification.after, verification.after),
             mutating,
             idempotent,
@@ -403,7 +407,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         Ok(text)
     }
 
-    fn why_unavailable(&mut self, run: &RunText, report: &mut Report) {
+    fn why_unavailable(&mut self, run: &RunText, model: Option<&str>, report: &mut Report) {
         if let FileOf::Missing(index) = self.item.file {
             if let Some((_, refusal)) = self.files.missing.get(index) {
                 report.warning(
@@ -427,22 +431,15 @@ impl<'a, 'i> Builder<'a, 'i> {
                 reason: format!("`{path}` does not exist"),
             });
         }
-        if *run == RunText::Instructions
-            && !self.worker.options.provides.instructions
-            && !self.file_is_missing()
-        {
-            report.note(
-                "no-executor",
-                self.place(),
-                format!(
-                    "`{}` has no `run`: its instructions need a model",
-                    self.item.id
-                ),
-                "add `run`, or configure a model",
-            );
+        if *run != RunText::Instructions || self.file_is_missing() {
+            return;
+        }
+        if let Some(lack) = executor::lack(self.worker.config, model) {
+            let message = format!("`{}` is unavailable: {}", self.item.id, lack.reason);
+            report.note(NO_EXECUTOR, self.place(), message, lack.hint);
             self.unavailable.push(Unavailable {
-                code: "no-executor".to_owned(),
-                reason: "it has no `run`, and nothing executes instructions".to_owned(),
+                code: NO_EXECUTOR.to_owned(),
+                reason: lack.reason,
             });
         }
     }

@@ -53,6 +53,11 @@ impl<'a> View<'a> {
             .map(|(_, view)| view)
     }
 
+    /// The value of a key where one is written.
+    pub(crate) fn written(&self, key: &str) -> Option<View<'a>> {
+        self.get(key).filter(|value| !value.is_null())
+    }
+
     /// Keys and values of a map; nothing for other values.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a str, View<'a>)> + use<'a> {
         let source = self.source;
@@ -82,6 +87,14 @@ impl<'a> View<'a> {
             node,
             key_start: node.start,
         })
+    }
+
+    /// Items of a list, or another value alone.
+    pub(crate) fn each(&self) -> Vec<View<'a>> {
+        match self.data() {
+            Data::List(_) => self.items().collect(),
+            _ => vec![*self],
+        }
     }
 
     /// Name of the kind of value, for messages.

@@ -1,7 +1,10 @@
 //! What a worker sets for all its skills.
 
 use super::approval;
+use super::budgets;
 use super::checks::{self, Verification};
+use super::context;
+use super::executor::Named;
 use super::keys::{COMMIT, EXECUTION, STATE_MACHINE, report_unknown};
 use super::limits;
 use super::open::Root;
@@ -60,6 +63,8 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) max_runtime_ms: Option<u64>,
     pub(crate) limits: ResourceLimits,
+    pub(crate) budget: budgets::Asked,
+    pub(crate) context: Vec<String>,
     pub(crate) cwd: String,
     pub(crate) shell: Shell,
     pub(crate) env: settings::Env,
@@ -90,7 +95,6 @@ pub(crate) fn read<'a>(
     let state_machine = map_of(root, "state_machine", STATE_MACHINE, report);
     let in_execution = |key: &str| execution.and_then(|map| written(map, key));
     report_state_machine(state_machine, report);
-    report_dynamic_context(root, report);
     let Modes {
         mode,
         scheduled,
@@ -110,7 +114,7 @@ pub(crate) fn read<'a>(
         mode,
         scheduled,
         schedule_missing,
-        model: in_execution("model").and_then(|view| view.text("model", report)),
+        model: in_execution("model").and_then(|view| model(view, around.config, report)),
         unavailable: Vec::new(),
         sandbox: None,
         texts: Vec::new(),
@@ -125,6 +129,8 @@ pub(crate) fn read<'a>(
         timeout_ms: own("timeout").and_then(|view| view.millis("timeout", report)),
         max_runtime_ms: own("max_runtime").and_then(|view| view.millis("max_runtime", report)),
         limits: limits_of(root, around.config, report),
+        budget: budget(root, report),
+        context: context::read(root, around.config, report),
         cwd: written(root, "cwd")
             .and_then(|view| settings::inner_path(view, "cwd", report))
             .unwrap_or_else(|| ".".to_owned()),
@@ -155,6 +161,22 @@ pub(crate) fn read<'a>(
     }
     add_texts(root, &mut part, report);
     part
+}
+
+/// The alias that counts for skills which name none.
+fn model(view: View<'_>, config: &Config, report: &mut Report) -> Option<String> {
+    let alias = view.text("model", report)?;
+    let named = Named {
+        model: Some((alias.clone(), view.place())),
+        toolsets: Vec::new(),
+    };
+    named.report_missing(config, report);
+    Some(alias)
+}
+
+fn budget(root: View<'_>, report: &mut Report) -> budgets::Asked {
+    let written = written(root, "budget").map(|view| budgets::read(view, report));
+    written.unwrap_or_default()
 }
 
 fn limits_of(root: View<'_>, config: &Config, report: &mut Report) -> ResourceLimits {
@@ -331,27 +353,6 @@ fn report_state_machine(map: Option<View<'_>>, report: &mut Report) {
                     ),
                 );
             }
-        }
-    }
-}
-
-/// `context` is data; only its conditions are looked at.
-fn report_dynamic_context(root: View<'_>, report: &mut Report) {
-    let Some(dynamic) = written(root, "context").and_then(|map| map.get("dynamic")) else {
-        return;
-    };
-    for item in dynamic.items() {
-        let Some(view) = item.get("when").filter(|view| !view.is_null()) else {
-            continue;
-        };
-        let text = view.scalar_text().unwrap_or_default();
-        if !matches!(text.as_str(), "always" | "exists") {
-            report.note(
-                "when-not-evaluated",
-                view.place(),
-                format!("`when: {text}` is kept and not evaluated"),
-                "only `always` and `exists` are evaluated",
-            );
         }
     }
 }

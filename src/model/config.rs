@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
+use super::agent::{Budget, DEFAULT_MODEL, DayBudget, Model, Toolset};
 use super::definition::HookText;
 use super::isolation::{BranchChoice, TreeLimits};
 use super::limits::ResourceLimits;
@@ -102,12 +103,32 @@ pub struct Config {
     /// Who may ask the engine for what, beside its own user and root.
     #[serde(default)]
     pub access: Access,
+    /// Models by alias.
+    #[serde(default)]
+    pub models: BTreeMap<String, Model>,
+    /// What one run with a model may spend where neither skill nor worker says.
+    #[serde(default)]
+    pub budget: Budget,
+    /// What all runs may spend in a day.
+    #[serde(default)]
+    pub per_day: DayBudget,
+    /// Tool sets by name.
+    #[serde(default)]
+    pub toolsets: BTreeMap<String, Toolset>,
     /// Keys that are kept and not evaluated.
     #[serde(default)]
     pub kept: serde_json::Map<String, serde_json::Value>,
     /// Where each value comes from: `default`, `workerctl.yaml:3`.
     #[serde(default)]
     pub origins: BTreeMap<String, String>,
+}
+
+impl Config {
+    /// The model of that alias, else the one that counts where an alias is not there or none is named.
+    pub fn model(&self, alias: Option<&str>) -> Option<&Model> {
+        let named = alias.and_then(|alias| self.models.get(alias));
+        named.or_else(|| self.models.get(DEFAULT_MODEL))
+    }
 }
 
 /// Ten minutes.
@@ -144,6 +165,10 @@ impl Default for Config {
             skills: SkillRoots::default(),
             mcp: McpSettings::default(),
             access: Access::default(),
+            models: BTreeMap::new(),
+            budget: Budget::default(),
+            per_day: DayBudget::default(),
+            toolsets: BTreeMap::new(),
             kept: serde_json::Map::new(),
             origins: BTreeMap::new(),
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::AgentWishes;
 use super::ids::SkillRef;
 use super::isolation::{BranchChoice, Isolation, LocalEntry};
 use super::limits::ResourceLimits;
@@ -284,6 +285,9 @@ pub struct Skill {
     /// How a person is asked, where one has to approve its runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approving>,
+    /// How its instructions are executed, where it has no `run`.
+    #[serde(default)]
+    pub agent: AgentWishes,
     /// The branch that its results land on, where the skill, its worker or the configuration says.
     #[serde(default)]
     pub branch: Option<BranchChoice>,

@@ -1,6 +1,7 @@
 //! Plain data and parse-once newtypes: the words of every other room.
 
 pub mod access;
+pub mod agent;
 pub mod config;
 pub mod definition;
 pub mod diagnostic;

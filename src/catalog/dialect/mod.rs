@@ -8,11 +8,13 @@ pub mod toolset;
 pub mod wave;
 pub(crate) mod workspace;
 
+use super::executor::Named;
 use super::input_schema;
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
 use crate::model::Dialect;
+use crate::model::agent::ITERATIONS_DEFAULT;
 use toolset::ListedFile;
 use wave::Violation;
 
@@ -56,6 +58,8 @@ pub struct Keys {
     pub mutating: bool,
     /// What of the contract of its root it breaks; such a skill is listed and not handed out.
     pub violations: Vec<Violation>,
+    /// Model and tool sets, with places.
+    pub(crate) named: Named,
     /// In which way it is written.
     pub(crate) dialect: Dialect,
     /// Instructions that stand among the keys.
@@ -85,15 +89,25 @@ pub(crate) fn read(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> O
     let restrictions = agent::restrictions(&written, report);
     let tools = workspace::tools(&written, origin.dialect, report);
     let get = |key: &str| view.get(key).filter(|value| !value.is_null());
-    let keys = Keys {
-        model: workspace::model(view, report),
-        required_tools: tools.required,
-        allowed_tools: tools.allowed,
+    let named = Named {
+        model: workspace::model(get("preferred_model"), get("model"), report),
         toolsets: get("toolsets")
             .and_then(|view| toolset::toolsets(view, report))
             .unwrap_or_default(),
+    };
+    let keys = Keys {
+        model: named.model.as_ref().map(|(alias, _)| alias.clone()),
+        required_tools: tools.required,
+        allowed_tools: tools.allowed,
+        toolsets: named
+            .toolsets
+            .iter()
+            .map(|(name, _)| name.clone())
+            .collect(),
         files: get("files").map(|view| toolset::files(view, report)),
-        max_iterations: workspace::max_iterations(view, report),
+        max_iterations: get("max_iterations")
+            .and_then(|view| workspace::max_iterations(view, report))
+            .unwrap_or(ITERATIONS_DEFAULT),
         input_schema: get("input_schema").and_then(|view| input_schema::read(view, report)),
         model_invocable: restrictions.model_invocable,
         user_invocable: restrictions.user_invocable,
@@ -105,6 +119,7 @@ pub(crate) fn read(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> O
             .entries()
             .map(|(key, value)| (key.to_owned(), value.json()))
             .collect(),
+        named,
         name,
         description,
     };

@@ -19,15 +19,15 @@ pub struct ListedFile {
     pub(crate) place: Place,
 }
 
-/// Reads `toolsets`; `None` when an error was reported.
-pub(crate) fn toolsets(view: View<'_>, report: &mut Report) -> Option<Vec<String>> {
+/// Reads `toolsets` with places; `None` when an error was reported.
+pub(crate) fn toolsets(view: View<'_>, report: &mut Report) -> Option<Vec<(String, Place)>> {
     let before = report.errors();
     if !matches!(view.data(), Data::List(_)) {
         view.wrong_type("toolsets", "a list of names", report);
     }
     let names = view
         .items()
-        .filter_map(|item| item.filled_text("toolsets", report))
+        .filter_map(|item| Some((item.filled_text("toolsets", report)?, item.place())))
         .collect();
     (report.errors() == before).then_some(names)
 }

@@ -4,18 +4,17 @@ use super::{Written, tools};
 use crate::catalog::report::Report;
 use crate::catalog::tree::Data;
 use crate::catalog::view::View;
-use crate::model::Dialect;
-
-/// Turns of a model where nothing is said.
-pub(crate) const ITERATIONS: u32 = 5;
+use crate::model::{Dialect, Place};
 
 /// Turns of a model that a skill may ask for.
 const ITERATIONS_MAX: u64 = 1_000;
 
-/// The alias of a model, under its old name or its new one.
-pub(crate) fn model(view: View<'_>, report: &mut Report) -> Option<String> {
-    let get = |key: &str| view.get(key).filter(|value| !value.is_null());
-    let (old, new) = (get("preferred_model"), get("model"));
+/// The alias of a model with its place, under its old name or its new one.
+pub(crate) fn model(
+    old: Option<View<'_>>,
+    new: Option<View<'_>>,
+    report: &mut Report,
+) -> Option<(String, Place)> {
     if let (Some(old), Some(new)) = (old, new)
         && old.scalar_text() != new.scalar_text()
     {
@@ -40,7 +39,7 @@ pub(crate) fn model(view: View<'_>, report: &mut Report) -> Option<String> {
             "write the alias as text",
         );
     }
-    text
+    Some((text?, value.place()))
 }
 
 /// Tools of a skill.
@@ -97,11 +96,8 @@ pub(crate) fn tools(written: &Written<'_>, dialect: Dialect, report: &mut Report
     found
 }
 
-/// How many turns a model has.
-pub(crate) fn max_iterations(view: View<'_>, report: &mut Report) -> u32 {
-    let Some(value) = view.get("max_iterations").filter(|value| !value.is_null()) else {
-        return ITERATIONS;
-    };
+/// How many turns a model has; `None` when an error was reported.
+pub(crate) fn max_iterations(value: View<'_>, report: &mut Report) -> Option<u32> {
     let number = match value.data() {
         Data::Text(text) => match text.trim().parse::<u64>() {
             Ok(number) if (1..=ITERATIONS_MAX).contains(&number) => {
@@ -117,7 +113,5 @@ pub(crate) fn max_iterations(view: View<'_>, report: &mut Report) -> u32 {
         },
         _ => value.whole("max_iterations", 1..=ITERATIONS_MAX, report),
     };
-    number
-        .and_then(|number| u32::try_from(number).ok())
-        .unwrap_or(ITERATIONS)
+    number.and_then(|number| u32::try_from(number).ok())
 }

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::order::{SkillRoot, in_order};
 use super::scan::{Candidate, Scan, search};
 use super::{Refused, RootSkill, RootSkills, Unit, read};
+use crate::catalog::executor;
 use crate::catalog::open::Root;
 use crate::catalog::report::Report;
 use crate::catalog::source::whole_file;
 use crate::catalog::unit::Rejected;
-use crate::model::{Config, Place, Problem, Severity, Worker};
+use crate::model::{Config, Dialect, Place, Problem, Severity, Worker};
 
 /// Threads that read definitions at once.
 const THREADS_MAX: usize = 8;
@@ -62,6 +63,7 @@ pub(crate) fn load(workspace: &Root, known: &Known<'_>) -> Outcome {
         },
     };
     assembly.take(&units, known.workers);
+    assembly.find_executors(known.config);
     let (inside, outside): (Vec<_>, Vec<_>) = assembly
         .problems
         .into_iter()
@@ -204,6 +206,8 @@ fn read_one(candidate: &Candidate) -> Unit {
             model_invocable: keys.model_invocable,
             user_invocable: keys.user_invocable,
             mutating: keys.mutating,
+            named: keys.named,
+            lack: None,
             shadowed_by: None,
             reads_as_qualified: false,
             base: candidate.base.path().to_owned(),
@@ -302,6 +306,24 @@ impl Assembly {
             let mut shadowed = RootSkill::clone(skill);
             shadowed.shadowed_by = Some(owner.clone());
             self.skills.push(Arc::new(shadowed));
+        }
+    }
+
+    /// Says of skills that are executed what they lack; the configuration may have changed where they have not.
+    fn find_executors(&mut self, config: &Config) {
+        let executed = |skill: &&mut Arc<RootSkill>| skill.root.dialect == Dialect::Workspace;
+        for skill in self.skills.iter_mut().filter(executed) {
+            let mut report = Report::default();
+            report.set_skill(Some(&skill.name));
+            skill.named.report_missing(config, &mut report);
+            let found = report.finish(skill.place.clone());
+            let root = &skill.root;
+            self.problems
+                .extend(found.into_iter().map(|one| (Arc::clone(root), one)));
+            let alias = skill.named.model.as_ref().map(|(alias, _)| alias.as_str());
+            if let Some(lack) = executor::lack(config, alias) {
+                Arc::make_mut(skill).lack = Some(lack.reason);
+            }
         }
     }
 }

@@ -21,9 +21,10 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::executor::{Named, READ_ONLY_ROOT};
 use super::folded::Folded;
 use super::open::Stamp;
-use crate::model::{Place, Problem};
+use crate::model::{Dialect, Place, Problem};
 pub use order::SkillRoot;
 pub use scan::Form;
 pub use validate::{at_path, validate, validate_empty};
@@ -55,6 +56,10 @@ pub struct RootSkill {
     pub user_invocable: bool,
     /// Whether it says that it changes things.
     pub mutating: bool,
+    /// What it names of the configuration.
+    pub(crate) named: Named,
+    /// What it lacks to be executed.
+    lack: Option<String>,
     /// `false`: it breaks the contract of its root; listed, and not handed out.
     pub valid: bool,
     /// The place of the skill that has its name; `None`: none stands before it.
@@ -85,6 +90,14 @@ impl RootSkill {
         } else {
             self.qualified()
         }
+    }
+
+    /// Why its instructions are not executed; `None`: a model executes them.
+    pub fn lack(&self) -> Option<&str> {
+        if self.root.dialect == Dialect::Workspace {
+            return self.lack.as_deref();
+        }
+        Some(READ_ONLY_ROOT)
     }
 
     /// Name of its own file.

@@ -8,6 +8,7 @@ use super::loaded::LoadedSkill;
 use super::trust::{Trust, TrustFiles};
 use super::worker_page::WorkerPage;
 use super::{RootSkill, RootSkills};
+use crate::catalog::executor::NO_EXECUTOR;
 use crate::catalog::{Catalog, Conditions};
 use crate::model::definition::Unavailable;
 use crate::model::{Problem, Skill};
@@ -128,10 +129,7 @@ fn unavailable(skill: &RootSkill, trust: Trust) -> Vec<Unavailable> {
         )),
         Trust::Changed => Some(("untrusted", "it has changed since it was trusted")),
     };
-    let no_model = Some((
-        "no-executor",
-        "it has no `run`, and nothing executes instructions",
-    ));
+    let no_model = skill.lack().map(|reason| (NO_EXECUTOR, reason));
     [invalid, untrusted, no_model]
         .into_iter()
         .flatten()
@@ -207,14 +205,11 @@ pub fn show_of_worker(workspace: &Path, skill: &Skill, problems: &[Problem]) -> 
     ShownSkill {
         listed: of_worker(SkillView::from(skill), &own),
         directory: skill.directory.clone(),
-        model: skill
-            .kept
-            .get("model")
-            .and_then(|model| model.as_str().map(str::to_owned)),
+        model: skill.agent.model.clone(),
         required_tools: conditions.required_tools,
         allowed_tools: conditions.allowed_tools,
         toolsets: conditions.toolsets,
-        max_iterations: None,
+        max_iterations: skill.agent.max_iterations,
         input_schema: skill.kept.get("input_schema").cloned(),
         model_invocable: conditions.model_invocable,
         user_invocable: conditions.user_invocable,

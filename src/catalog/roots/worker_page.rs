@@ -10,6 +10,7 @@ use super::files::{self, FileError, FileList};
 use super::scan::{Form, SKILL_FILE};
 use super::{RootSkill, SkillRoot};
 use crate::catalog::dialect::toolset::{ListedFile, loadable};
+use crate::catalog::executor::Named;
 use crate::catalog::open::Root;
 use crate::catalog::report::Report;
 use crate::catalog::skill_file::{self, stem_of};
@@ -120,6 +121,8 @@ impl<'s> WorkerPage<'s> {
             Form::Page
         };
         Ok(RootSkill {
+            named: Named::default(),
+            lack: None,
             name: self.skill.address.to_string(),
             description: self.skill.description.clone(),
             root: Arc::new(SkillRoot {

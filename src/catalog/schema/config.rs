@@ -2,10 +2,11 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::agent::{BudgetMap, models, toolsets};
 use super::isolation::{Trees, branch, push};
 use super::sandbox::sandbox;
 use super::schedule::hours;
-use super::shared::{Approval, Hooks, Notify, ResourceLimitsMap, anything, duration};
+use super::shared::{Approval, Hooks, Notify, ResourceLimitsMap, duration};
 
 /// The engine's configuration.
 #[derive(Debug, Clone, JsonSchema)]
@@ -69,9 +70,14 @@ pub struct ConfigFile {
     pub mcp: Option<Mcp>,
     /// Who may ask the engine for what over its socket, beside its own user and root.
     pub access: Option<ConfigAccess>,
-    /// Aliases of models.
-    #[schemars(schema_with = "anything")]
+    /// Models by alias; `default` counts for skills that name none, or one that is not there.
+    #[schemars(schema_with = "models")]
     pub models: Option<String>,
+    /// What runs with a model may spend: one run where neither skill nor worker says, and all runs of a day.
+    pub budget: Option<BudgetMap>,
+    /// Tool sets by name.
+    #[schemars(schema_with = "toolsets")]
+    pub toolsets: Option<String>,
 }
 
 /// Who may ask the engine for what.

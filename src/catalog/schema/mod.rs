@@ -3,6 +3,7 @@
 //! The types exist for their schemas only: the loader reads values by hand, because it reports every
 //! problem with its place and accepts more than a schema can say. A test holds both to the same keys.
 
+mod agent;
 mod config;
 mod isolation;
 mod sandbox;
@@ -11,6 +12,10 @@ mod shared;
 mod skill;
 mod worker;
 
+pub use agent::{
+    BudgetMap, DayBudgetMap, McpServerMap, ModelMap, ModelTimeoutsMap, PricesMap, ToolMap,
+    ToolsetMap,
+};
 pub use config::ConfigFile;
 pub use isolation::{Branch, Local, Trees};
 pub use sandbox::{SandboxLevel, SandboxMap};
@@ -65,9 +70,12 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("Input", &["name"]),
     ("Follows", &["skill"]),
     ("Local", &["path"]),
+    ("ModelMap", &["provider", "model"]),
     ("OnCommit", &["branch"]),
+    ("PricesMap", &["input", "output"]),
     ("Retry", &["max_attempts"]),
     ("RunScript", &["script"]),
+    ("ToolMap", &["run", "description"]),
     ("Watch", &["paths"]),
 ];
 

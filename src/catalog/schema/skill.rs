@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::agent::BudgetMap;
 use super::isolation::{branch, filtered, isolation, local, push};
 use super::sandbox::sandbox;
 use super::schedule::schedules;
@@ -66,6 +67,8 @@ pub struct SkillKeys {
     pub max_runtime: Option<String>,
     /// What the processes of each command may use; of each key the innermost level counts.
     pub limits: Option<ResourceLimitsMap>,
+    /// What its runs may spend; of a skill with `run` only `per_day.runs` has an effect.
+    pub budget: Option<BudgetMap>,
     /// Attempts.
     pub retry: Option<Retry>,
     /// Directory of its commands, relative to the workspace, which is the default.
@@ -85,8 +88,8 @@ pub struct SkillKeys {
     /// An agent that executes the instructions.
     #[schemars(schema_with = "anything")]
     pub agent: Option<String>,
-    /// Alias of a model.
-    #[schemars(schema_with = "anything")]
+    /// Alias of the model that executes its instructions; `preferred_model` counts before.
+    #[schemars(schema_with = "text")]
     pub model: Option<String>,
     /// What its commands may touch, enforced by the kernel: `auto`, `required`, `off`, or a map.
     #[schemars(schema_with = "sandbox")]
@@ -162,17 +165,17 @@ pub struct SkillKeys {
     #[serde(rename = "argument-hint")]
     #[schemars(schema_with = "texts")]
     pub argument_hint: Option<String>,
-    /// Alias of a model.
-    #[schemars(schema_with = "anything")]
+    /// Alias of the model that executes its instructions.
+    #[schemars(schema_with = "text")]
     pub preferred_model: Option<String>,
-    /// Kept and not evaluated.
-    #[schemars(schema_with = "anything")]
+    /// Turns of a model in one attempt.
+    #[schemars(schema_with = "turns")]
     pub max_iterations: Option<u32>,
     /// Kept and not evaluated.
     #[schemars(schema_with = "anything")]
     pub input_schema: Option<String>,
-    /// Kept and not evaluated.
-    #[schemars(schema_with = "anything")]
+    /// Names of tool sets, which workerctl.yaml has.
+    #[schemars(schema_with = "texts")]
     pub toolsets: Option<Vec<String>>,
     /// Kept and not evaluated.
     #[schemars(schema_with = "anything")]
@@ -270,6 +273,16 @@ fn run(generator: &mut SchemaGenerator) -> Schema {
                 "description": "a program with its arguments, no shell between",
             },
             script,
+        ],
+    })
+}
+
+fn turns(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "anyOf": [
+            {"type": "integer", "minimum": 1, "maximum": 1_000},
+            {"type": "string", "pattern": "^\\s*[0-9]+\\s*$"},
+            {"type": "null"},
         ],
     })
 }

@@ -51,6 +51,8 @@ fn schemas_and_loader_know_the_same_keys() {
         (&worker, "/$defs/Env", keys::ENV),
         (&worker, "/$defs/Commit", keys::COMMIT),
         (&worker, "/$defs/ResourceLimitsMap", keys::LIMITS),
+        (&worker, "/$defs/BudgetMap", keys::BUDGET),
+        (&worker, "/$defs/DayBudgetMap", keys::PER_DAY),
         (&worker, "/$defs/Branch", keys::BRANCH),
         (&worker, "/$defs/Local", keys::LOCAL),
         (&worker, "/$defs/ScheduleMap", keys::SCHEDULE),
@@ -65,11 +67,24 @@ fn schemas_and_loader_know_the_same_keys() {
         (&config, "/$defs/Queue", keys::CONFIG_QUEUE),
         (&config, "/$defs/Directory", keys::CONFIG_DIRECTORY),
         (&config, "/$defs/Trees", keys::CONFIG_TREES),
+        (&config, "/$defs/ModelMap", keys::CONFIG_MODEL),
+        (
+            &config,
+            "/$defs/ModelTimeoutsMap",
+            keys::CONFIG_MODEL_TIMEOUTS,
+        ),
+        (&config, "/$defs/PricesMap", keys::CONFIG_PRICES),
+        (&config, "/$defs/ToolsetMap", keys::CONFIG_TOOLSET),
+        (&config, "/$defs/ToolMap", keys::CONFIG_TOOL),
         (&config, "/$defs/ConfigAccess", keys::CONFIG_ACCESS),
         (&config, "/$defs/RoleMembers", keys::CONFIG_MEMBERS),
     ] {
         assert_eq!(properties(root, pointer), sorted(known), "{pointer}");
     }
+    let mut server = [keys::CONFIG_TOOL_PROGRAM, keys::CONFIG_TOOL_SERVER].concat();
+    server.sort_unstable();
+    server.dedup();
+    assert_eq!(properties(&config, "/$defs/McpServerMap"), server);
     assert_eq!(properties(&super::skill(), ""), ["skill"]);
 }
 
@@ -120,6 +135,10 @@ fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
             "object" => value.is_object(),
             other => panic!("unknown type {other}"),
         });
+    let least = schema["minimum"].as_f64().zip(value.as_f64());
+    if least.is_some_and(|(least, number)| number < least) {
+        return false;
+    }
     let items = value.as_array().into_iter().flatten().all(|item| {
         schema
             .get("items")
@@ -132,8 +151,8 @@ fn accepts(root: &Value, schema: &Value, value: &Value) -> bool {
             .all(|key| map.contains_key(key));
         present
             && map.iter().all(|(key, value)| {
-                schema["properties"]
-                    .get(key)
+                let own = schema["properties"].get(key);
+                own.or(schema.get("additionalProperties"))
                     .is_none_or(|property| accepts(root, property, value))
             })
     });
@@ -158,6 +177,7 @@ fn what_loads_is_accepted() {
         "worker: {id: w}\nbranch: reports\nkeep: target\nlocal: [.env, {path: node_modules/, link: true}]\npush: true\n",
         "worker: {id: w}\nskills: [{id: a, mutating: true, isolation: worktree, branch: {name: r, create: true}, parallel: true, push: o, filtered: stored}]\n",
         "worker: {id: w}\nskills: [{id: a, mutating: true, isolation: in-place, writes: [data/, '*.md']}]\n",
+        "worker: {id: w}\nbudget: {tokens: 500_000, money: 2.50, per_day: {money: 10, runs: 50}}\nskills: [{id: a, preferred_model: fast, max_iterations: 3, budget: {turns: 20}, toolsets: [files]}]\n",
         "worker: {id: w}\nhooks: {post_tools: x}\nretry: {max_attempts: 2, backoff: 3s, on: execution}\n",
     ] {
         assert!(accepts(&worker, &worker, &yaml_to_json(text)), "{text}");
@@ -166,6 +186,8 @@ fn what_loads_is_accepted() {
     let front = STANDALONE.split("---").nth(1).expect("frontmatter");
     assert!(accepts(&skill, &skill, &yaml_to_json(front)));
     let config = super::config();
+    let text = "models: {default: {provider: openai_responses, model: m, key: env:K, temperature: 0.2, prices: {input: 3, output: '15.00'}}}\nbudget: {money: 5}\ntoolsets: {a: {builtin: [bash], commands: {lint: {run: [x], description: d, schema: {type: object}}}, mcp: {url: 'https://x/mcp'}}}\n";
+    assert!(accepts(&config, &config, &yaml_to_json(text)));
     let text = "timezone: UTC\nbranch: main\npush: false\nland_wait: 5m\ntrees: {max: 2, min_free: 512MiB, idle: 1d}\nqueue: {max: 5}\nhooks: {post_commit: {command: x, timeout: 5s}}\n";
     assert!(accepts(&config, &config, &yaml_to_json(text)));
 }
@@ -188,7 +210,18 @@ fn what_is_rejected_is_refused() {
         "worker: {id: w}\nlocal: [{link: true}]\n",
         "worker: {id: w}\nskills: [{id: a, filtered: true}]\n",
         "worker: {id: w}\nisolation: auto\n",
+        "worker: {id: w}\nbudget: {turns: 0}\n",
+        "worker: {id: w}\nskills: [{id: a, max_iterations: 0}]\n",
     ] {
         assert!(!accepts(&worker, &worker, &yaml_to_json(text)), "{text}");
+    }
+    let config = super::config();
+    for text in [
+        "models: {a: {model: m}}\n",
+        "models: {a: {provider: other, model: m}}\n",
+        "models: {a: {provider: ollama, model: m, prices: {input: 1}}}\n",
+        "toolsets: {a: {commands: {x: {run: x}}}}\n",
+    ] {
+        assert!(!accepts(&config, &config, &yaml_to_json(text)), "{text}");
     }
 }

@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
+use super::agent::BudgetMap;
 use super::isolation::{branch, isolation, local, push};
 use super::sandbox::sandbox;
 use super::schedule::schedules;
@@ -52,7 +53,7 @@ pub struct WorkerFile {
     pub cron: Option<String>,
     /// Settings of HQ's state machine.
     pub state_machine: Option<StateMachine>,
-    /// Kept as data for models.
+    /// `base` and `dynamic`: lists of files that a model is given before its task.
     #[schemars(schema_with = "anything")]
     pub context: Option<String>,
     /// Checks of every skill, before the skill's own.
@@ -90,6 +91,8 @@ pub struct WorkerFile {
     pub max_runtime: Option<String>,
     /// What the processes of each command may use; of each key the innermost level counts.
     pub limits: Option<ResourceLimitsMap>,
+    /// What runs of its skills may spend: one run where the skill does not say, and all of them in a day.
+    pub budget: Option<BudgetMap>,
     /// An agent that executes instructions.
     #[schemars(schema_with = "anything")]
     pub agent: Option<String>,
@@ -223,7 +226,7 @@ pub struct Execution {
     pub retry_attempts: Option<u32>,
     /// Attempts of its skills.
     pub retry: Option<Retry>,
-    /// Alias of a model.
+    /// Alias of the model for its skills that name none.
     #[schemars(schema_with = "text")]
     pub model: Option<String>,
     /// What its commands may touch, enforced by the kernel: `auto`, `required`, `off`, or a map.

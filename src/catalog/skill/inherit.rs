@@ -3,6 +3,7 @@
 use super::Builder;
 use crate::catalog::approval;
 use crate::catalog::checks::{self, Verification};
+use crate::catalog::executor::NO_EXECUTOR;
 use crate::catalog::input_schema;
 use crate::catalog::interface::{self, Interface};
 use crate::catalog::limits;
@@ -90,10 +91,12 @@ impl<'a> Builder<'a, '_> {
         None
     }
 
-    /// Whoever is given instructions does what they say: nobody could be asked before.
-    pub(super) fn hold_instructions(&mut self, run: &RunText, asks: bool) {
+    /// Where no model of ours executes instructions, whoever is given them does what they say: nobody could be asked
+    /// before.
+    pub(super) fn hold_instructions(&mut self, asks: bool) {
         let asks = asks || self.worker.verification.approval_required;
-        if *run == RunText::Instructions && asks && !self.worker.options.provides.instructions {
+        let mut reasons = self.unavailable.iter();
+        if asks && reasons.any(|one| one.code == NO_EXECUTOR) {
             self.unavailable.push(Unavailable {
                 code: "approval-required".to_owned(),
                 reason: "a person has to approve its runs, and it has no `run`".to_owned(),

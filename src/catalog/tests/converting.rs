@@ -29,6 +29,7 @@ fn meaning(keys: &Keys) -> Keys {
     let mut keys = keys.clone();
     keys.written.clear();
     keys.instructions = None;
+    keys.named = super::super::executor::Named::default();
     for file in keys.files.iter_mut().flatten() {
         file.place.line = 0;
         file.place.column = 0;

@@ -1,15 +1,18 @@
 //! Definitions as people write them, and what the loader says.
 
+mod budgets;
 pub(super) mod contract;
 mod converting;
 mod corpus;
 mod dialect_rows;
 mod dialects;
+mod executors;
 mod hostile;
 mod isolation;
 mod isolation_problems;
 mod kept_schedules;
 mod limits;
+mod models;
 mod places;
 mod reloading;
 mod roots;
@@ -23,6 +26,7 @@ mod skill_contracts;
 mod skill_corpus;
 mod skill_keys;
 mod skills;
+mod toolsets;
 mod worker_settings;
 mod workers;
 

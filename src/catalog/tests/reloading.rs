@@ -154,7 +154,7 @@ fn unchanged_workers_are_taken_over_and_changed_ones_read_again() {
 fn configuration_has_origins_and_problems() {
     let workspace = Workspace::new(&[(
         "workerctl.yaml",
-        "timezone: Europe/Berlin\nmax_parallel: 4\nqueue: {max: 50}\ncommit:\n  author: \"Repo Steward <steward@example.org>\"\n  message: \"{{skill}}\"\nhooks:\n  post_tools: [./hook]\n  post_commit: {command: push, timeout: 5s}\ntimeout: 1h\ngrace: 2s\nthreads: {directory: t}\nmodels: {fast: {name: x}}\n",
+        "timezone: Europe/Berlin\nmax_parallel: 4\nqueue: {max: 50}\ncommit:\n  author: \"Repo Steward <steward@example.org>\"\n  message: \"{{skill}}\"\nhooks:\n  post_tools: [./hook]\n  post_commit: {command: push, timeout: 5s}\ntimeout: 1h\ngrace: 2s\nthreads: {directory: t}\nx-team: {lead: {name: x}}\n",
     )]);
     let catalog = workspace.load();
     assert!(catalog.problems.is_empty(), "{}", show(&catalog.problems));
@@ -168,7 +168,7 @@ fn configuration_has_origins_and_problems() {
     assert_eq!((config.timeout_ms, config.grace_ms), (3_600_000, 2_000));
     assert_eq!(config.threads_dir, "t");
     assert_eq!(config.post_commit_hooks[0].timeout_ms, 5_000);
-    assert_eq!(config.kept["models"]["fast"]["name"], "x");
+    assert_eq!(config.kept["x-team"]["lead"]["name"], "x");
     assert_eq!(config.origins["commit.message"], "workerctl.yaml:6");
     assert_eq!(config.origins["hooks.post_tools"], "workerctl.yaml:8");
     assert_eq!(config.origins["drain_grace"], "default");

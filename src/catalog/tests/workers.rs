@@ -1,6 +1,6 @@
 //! worker.yaml, one table row after the other.
 
-use super::super::{Lookup, Options, Provides, load};
+use super::super::Lookup;
 use super::{ERROR, NOTE, WARNING, Workspace, check_worker, codes, expect, show};
 use crate::model::definition::Mode;
 
@@ -181,12 +181,8 @@ fn worker_checks_come_first_and_prose_is_for_people() {
 fn what_asks_for_more_protection_is_unavailable() {
     let yaml = "worker: {id: w}\nverification: {approval_required: true}\nexecution: {sandbox: their-own}\nskills:\n  - {id: a, description: d, run: date}\n  - {id: b, description: d}\n";
     let workspace = Workspace::of_worker(yaml);
-    let reasons = |provides| {
-        let options = Options {
-            provides,
-            ..Options::default()
-        };
-        let catalog = load(workspace.path(), options);
+    let reasons = || {
+        let catalog = workspace.load();
         let of = |index: usize| -> Vec<String> {
             let skill = &catalog.workers[0].skills[index];
             skill
@@ -197,12 +193,16 @@ fn what_asks_for_more_protection_is_unavailable() {
         };
         (of(0), of(1))
     };
-    let (first, second) = reasons(Provides::default());
+    let (first, second) = reasons();
     assert_eq!(first, ["sandbox"]);
     assert_eq!(second, ["sandbox", "no-executor", "approval-required"]);
-    let everything = Provides { instructions: true };
+    // Somebody can be asked before a model begins, as before a command.
+    workspace.write(
+        "workerctl.yaml",
+        b"models: {default: {provider: ollama, model: m}}\n",
+    );
     let sandbox = vec!["sandbox".to_owned()];
-    assert_eq!(reasons(everything), (sandbox.clone(), sandbox));
+    assert_eq!(reasons(), (sandbox.clone(), sandbox));
 }
 
 #[test]

@@ -1,5 +1,9 @@
 //! `config`
 
+mod agent;
+
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::check::counted;
@@ -24,7 +28,7 @@ pub(crate) struct Args {}
 
 /// One value: its key, as people see it, as programs do.
 struct Setting {
-    key: &'static str,
+    key: Cow<'static, str>,
     shown: String,
     value: Value,
 }
@@ -39,7 +43,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     if session.json() {
         let values: Vec<Value> = settings
             .iter()
-            .map(|one| json!({"key": one.key, "value": one.value, "origin": origin(one.key)}))
+            .map(|one| json!({"key": one.key, "value": one.value, "origin": origin(&one.key)}))
             .collect();
         let whole = json!({
             "workspace": site.workspace.display().to_string(),
@@ -55,8 +59,8 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             Column::new("ORIGIN").words(),
         ]);
         for one in &settings {
-            let from = Line::of(DIM, origin(one.key));
-            table.row(vec![one.key.into(), one.shown.as_str().into(), from]);
+            let from = Line::of(DIM, origin(&one.key));
+            table.row(vec![(*one.key).into(), one.shown.as_str().into(), from]);
         }
         for key in config.kept.keys() {
             let value = Line::of(DIM, "kept, not evaluated");
@@ -88,7 +92,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 fn hooks(key: &'static str, hooks: &[HookText]) -> Setting {
     let commands = hooks.iter().map(|hook| hook.command.as_str());
     Setting {
-        key,
+        key: key.into(),
         shown: match hooks {
             [] => "none".to_owned(),
             _ => commands.collect::<Vec<_>>().join("; "),
@@ -107,19 +111,19 @@ fn told(config: &Config) -> Vec<Setting> {
         hooks("notify.on_missed", notify.on_missed.as_slice()),
         hooks("notify.on_approval", notify.on_approval.as_slice()),
         Setting {
-            key: "approval.before",
+            key: "approval.before".into(),
             shown: before
                 .unwrap_or("landing, or execution where nothing lands")
                 .to_owned(),
             value: json!(before),
         },
         Setting {
-            key: "approval.expires",
+            key: "approval.expires".into(),
             shown: exact_millis(approval.expires_ms),
             value: json!(approval.expires_ms),
         },
         Setting {
-            key: "sandbox",
+            key: "sandbox".into(),
             shown: config.sandbox.to_string(),
             value: json!(config.sandbox),
         },
@@ -127,23 +131,23 @@ fn told(config: &Config) -> Vec<Setting> {
 }
 
 fn settings(config: &Config) -> Vec<Setting> {
-    let text = |key, value: &str| Setting {
-        key,
+    let text = |key: &'static str, value: &str| Setting {
+        key: key.into(),
         shown: value.to_owned(),
         value: json!(value),
     };
-    let number = |key, value: u64| Setting {
-        key,
+    let number = |key: &'static str, value: u64| Setting {
+        key: key.into(),
         shown: value.to_string(),
         value: json!(value),
     };
-    let span = |key, millis: u64| Setting {
-        key,
+    let span = |key: &'static str, millis: u64| Setting {
+        key: key.into(),
         shown: exact_millis(millis),
         value: json!(millis),
     };
     let parallel = Setting {
-        key: "max_parallel",
+        key: "max_parallel".into(),
         shown: match config.max_parallel {
             0 => "number of processors, at least 2".to_owned(),
             some => some.to_string(),
@@ -151,7 +155,7 @@ fn settings(config: &Config) -> Vec<Setting> {
         value: json!(config.max_parallel),
     };
     let author = Setting {
-        key: "commit.author",
+        key: "commit.author".into(),
         shown: config
             .commit_author
             .clone()
@@ -181,12 +185,13 @@ fn settings(config: &Config) -> Vec<Setting> {
     .chain(roots_of_skills(&config.skills))
     .chain(for_mcp(&config.mcp))
     .chain(access(&config.access))
+    .chain(agent::settings(config))
     .collect()
 }
 
 fn landing(config: &Config) -> Vec<Setting> {
-    let span = |key, millis: u64| Setting {
-        key,
+    let span = |key: &'static str, millis: u64| Setting {
+        key: key.into(),
         shown: exact_millis(millis),
         value: json!(millis),
     };
@@ -199,23 +204,23 @@ fn landing(config: &Config) -> Vec<Setting> {
         optional("push", config.push.as_deref(), "nothing is pushed"),
         span("land_wait", config.land_wait_ms),
         Setting {
-            key: "trees.max",
+            key: "trees.max".into(),
             shown: config.trees.max.to_string(),
             value: json!(config.trees.max),
         },
         Setting {
-            key: "trees.min_free",
+            key: "trees.min_free".into(),
             shown: bytes(config.trees.min_free_bytes),
             value: json!(config.trees.min_free_bytes),
         },
         span("trees.idle", config.trees.idle_ms),
         Setting {
-            key: "limits.processes",
+            key: "limits.processes".into(),
             shown: config.limits.processes.to_string(),
             value: json!(config.limits.processes),
         },
         Setting {
-            key: "limits.written",
+            key: "limits.written".into(),
             shown: bytes(config.limits.written_bytes),
             value: json!(config.limits.written_bytes),
         },
@@ -227,7 +232,7 @@ fn roots_of_skills(skills: &SkillRoots) -> Vec<Setting> {
     vec![
         list("skills.families", &skills.families),
         Setting {
-            key: "skills.personal",
+            key: "skills.personal".into(),
             shown: skills.personal.to_string(),
             value: json!(skills.personal),
         },
@@ -241,19 +246,19 @@ fn roots_of_skills(skills: &SkillRoots) -> Vec<Setting> {
 
 fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {
     let mutating = if mcp.mutating { "allow" } else { "refuse" };
-    let span = |key, millis| Setting {
-        key,
+    let span = |key: &'static str, millis| Setting {
+        key: key.into(),
         shown: exact_millis(millis),
         value: json!(millis),
     };
     vec![
         Setting {
-            key: "mcp.mutating",
+            key: "mcp.mutating".into(),
             shown: mutating.to_owned(),
             value: json!(mutating),
         },
         Setting {
-            key: "mcp.list_bytes",
+            key: "mcp.list_bytes".into(),
             shown: mcp.list_bytes.to_string(),
             value: json!(mcp.list_bytes),
         },
@@ -267,7 +272,7 @@ fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {
         ),
         list("mcp.http.origins", &mcp.http.origins),
         Setting {
-            key: "mcp.http.sessions",
+            key: "mcp.http.sessions".into(),
             shown: mcp.http.sessions.to_string(),
             value: json!(mcp.http.sessions),
         },
@@ -277,7 +282,7 @@ fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {
 
 /// Who may ask the engine; names with the numbers that they mean.
 fn access(access: &Access) -> Vec<Setting> {
-    let members = |key, members: &[Member]| {
+    let members = |key: &'static str, members: &[Member]| {
         let shown = |one: &Member| match one.id.to_string() {
             id if id == one.name => id,
             id => format!("{} ({id})", one.name),
@@ -298,7 +303,7 @@ fn access(access: &Access) -> Vec<Setting> {
 
 fn optional(key: &'static str, value: Option<&str>, otherwise: &str) -> Setting {
     Setting {
-        key,
+        key: key.into(),
         shown: value.unwrap_or(otherwise).to_owned(),
         value: json!(value),
     }
@@ -306,7 +311,7 @@ fn optional(key: &'static str, value: Option<&str>, otherwise: &str) -> Setting 
 
 fn list(key: &'static str, items: &[String]) -> Setting {
     Setting {
-        key,
+        key: key.into(),
         shown: if items.is_empty() {
             "none".to_owned()
         } else {
@@ -319,7 +324,7 @@ fn list(key: &'static str, items: &[String]) -> Setting {
 fn blocked_hours(hours: &[u8]) -> Setting {
     let listed: Vec<String> = hours.iter().map(ToString::to_string).collect();
     Setting {
-        key: "blocked_hours",
+        key: "blocked_hours".into(),
         shown: if listed.is_empty() {
             "none".to_owned()
         } else {
@@ -336,19 +341,26 @@ mod tests {
     #[test]
     fn every_value_with_an_origin_is_shown() {
         let directory = tempfile::tempdir().unwrap();
-        let definitions = Definitions::load(directory.path());
-        let mut known: Vec<&str> = definitions
-            .config()
-            .origins
-            .keys()
-            .map(String::as_str)
-            .collect();
-        let mut shown: Vec<&str> = settings(definitions.config())
-            .iter()
-            .map(|one| one.key)
-            .collect();
-        known.sort_unstable();
-        shown.sort_unstable();
-        assert_eq!(shown, known);
+        let text = "models:\n  a: {provider: openai, model: m, key: env:K, prices: {input: 3, output: 15}}\n\
+             budget: {money: 2.5}\ntoolsets: {t: {builtin: [grep], mcp: {command: [x, --y]}}}\n";
+        for text in ["", text] {
+            std::fs::write(directory.path().join(CONFIG_FILE), text).unwrap();
+            let definitions = Definitions::load(directory.path());
+            let origins = &definitions.config().origins;
+            let known: Vec<&str> = origins.keys().map(String::as_str).collect();
+            let settings = settings(definitions.config());
+            let mut keys: Vec<&str> = settings.iter().map(|one| &*one.key).collect();
+            keys.sort_unstable();
+            assert_eq!(keys, known);
+            for (key, shown) in [
+                ("models.a", "openai m, key env:K, prices 3.00 and 15.00"),
+                ("budget.money", "2.50"),
+                ("toolsets.t", "grep, mcp: x --y"),
+            ] {
+                let found = settings.iter().find(|one| one.key == key);
+                let found = found.map(|one| one.shown.as_str());
+                assert!(text.is_empty() || found == Some(shown), "{key}: {found:?}");
+            }
+        }
     }
 }

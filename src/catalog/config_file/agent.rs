@@ -1,0 +1,45 @@
+//! `models`, `budget` and `toolsets`: what executes instructions, with what tools, and for how much.
+
+use super::Reader;
+use crate::catalog::report::Report;
+use crate::catalog::view::View;
+use crate::catalog::{budgets, models, toolsets};
+use crate::model::config::CONFIG_FILE;
+
+impl Reader<'_, '_> {
+    pub(super) fn models(&mut self, report: &mut Report) {
+        if let Some(view) = self.at("models") {
+            for (view, model) in models::read(view, report) {
+                self.stands_at(&format!("models.{}", model.alias), view);
+                self.config.models.insert(model.alias.clone(), model);
+            }
+        }
+        if let Some(view) = self.at("toolsets") {
+            for (view, set) in toolsets::read(view, report) {
+                self.stands_at(&format!("toolsets.{}", set.name), view);
+                self.config.toolsets.insert(set.name.clone(), set);
+            }
+        }
+    }
+
+    fn stands_at(&mut self, path: &str, view: View<'_>) {
+        let origin = format!("{CONFIG_FILE}:{}", view.key_place().line);
+        self.config.origins.insert(path.to_owned(), origin);
+    }
+
+    /// Reads what is limited where neither worker nor skill says; after the models, whose prices it needs.
+    pub(super) fn budget(&mut self, report: &mut Report) {
+        let Some(view) = self.map.written("budget") else {
+            return;
+        };
+        for path in budgets::ORIGINS {
+            self.at(path);
+        }
+        let asked = budgets::read(view, report);
+        self.config.budget = asked.budget.within(self.config.budget);
+        self.config.per_day = asked.per_day;
+        for model in self.config.models.values() {
+            asked.check_prices(model, report);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What a skill needs of the configuration so that a model can execute it, and what is missing there.
+
+use super::keys::suggest;
+use super::report::Report;
+use crate::model::agent::{DEFAULT_MODEL, has_model_client};
+use crate::model::{Config, Place};
+
+/// Code of why instructions are not executed.
+pub(crate) const NO_EXECUTOR: &str = "no-executor";
+
+/// What is said of a skill of a root whose skills are not executed.
+pub(crate) const READ_ONLY_ROOT: &str = "skills of this root are read, not executed";
+
+/// Why instructions are not executed, with what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lack {
+    pub(crate) reason: String,
+    pub(crate) hint: &'static str,
+}
+
+/// Why no model executes the instructions of a skill that names this one; `None`: one does.
+pub(crate) fn lack(config: &Config, alias: Option<&str>) -> Option<Lack> {
+    lack_in(config, alias, has_model_client())
+}
+
+fn lack_in(config: &Config, alias: Option<&str>, has_client: bool) -> Option<Lack> {
+    if !has_client {
+        return Some(Lack {
+            reason: "this build has no model client (feature `llm`)".to_owned(),
+            hint: "install a build with the feature `llm`, or give the skill a `run`",
+        });
+    }
+    if config.model(alias).is_some() {
+        return None;
+    }
+    let reason = match alias {
+        _ if config.models.is_empty() => "it has no `run`, and no model is configured".to_owned(),
+        Some(alias) => format!(
+            "it has no `run`, and neither its model `{}` nor `{DEFAULT_MODEL}` is configured",
+            alias.escape_debug()
+        ),
+        None => {
+            format!("it has no `run` and names no model, and no `{DEFAULT_MODEL}` is configured")
+        }
+    };
+    Some(Lack {
+        reason,
+        hint: "add `models: {default: {provider: anthropic, model: …, key: env:…}}` to workerctl.yaml, or give the skill a `run`",
+    })
+}
+
+/// What a definition names of the configuration, with places.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Named {
+    pub(crate) model: Option<(String, Place)>,
+    pub(crate) toolsets: Vec<(String, Place)>,
+}
+
+impl Named {
+    /// Says what of it is not there.
+    pub(crate) fn report_missing(&self, config: &Config, report: &mut Report) {
+        // Without a default the skill is unavailable, which is said where it is.
+        let has_default = config.models.contains_key(DEFAULT_MODEL);
+        let unknown = self
+            .model
+            .as_ref()
+            .filter(|(alias, _)| has_default && !config.models.contains_key(alias));
+        if let Some((alias, place)) = unknown {
+            report.warning(
+                "model-unknown",
+                place.clone(),
+                format!(
+                    "`{}` is no configured model: `{DEFAULT_MODEL}` is used",
+                    alias.escape_debug()
+                ),
+                &remedy(alias, config.models.keys(), "models"),
+            );
+        }
+        let toolsets = self.toolsets.iter();
+        for (name, place) in toolsets.filter(|(name, _)| !config.toolsets.contains_key(name)) {
+            report.warning(
+                "toolset-unknown",
+                place.clone(),
+                format!("`{}` is no configured tool set", name.escape_debug()),
+                &remedy(name, config.toolsets.keys(), "toolsets"),
+            );
+        }
+    }
+}
+
+fn remedy<'k>(name: &str, known: impl Iterator<Item = &'k String>, key: &str) -> String {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    suggest(name, &known).map_or_else(
+        || format!("add it to `{key}` of workerctl.yaml, or name one that is there"),
+        |meant| format!("did you mean `{meant}`?"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_without_a_client_says_so() {
+        let lack = lack_in(&Config::default(), None, false).unwrap();
+        assert_eq!(
+            lack.reason,
+            "this build has no model client (feature `llm`)"
+        );
+        assert!(lack.hint.contains("`run`"), "{}", lack.hint);
+    }
+}

@@ -1,0 +1,88 @@
+//! What executes instructions: models, tool sets, and what may be spent.
+
+use serde_json::{Value, json};
+
+use super::{Setting, list};
+use crate::model::Config;
+use crate::model::agent::{McpTransport, Model, Money, Toolset};
+
+pub(super) fn settings(config: &Config) -> Vec<Setting> {
+    let (run, day) = (&config.budget, &config.per_day);
+    let aliases: Vec<String> = config.models.keys().cloned().collect();
+    let sets: Vec<String> = config.toolsets.keys().cloned().collect();
+    let fixed = [
+        limit("budget.tokens", run.tokens),
+        money("budget.money", run.money),
+        limit("budget.turns", run.turns.map(u64::from)),
+        money("budget.per_day.money", day.money),
+        limit("budget.per_day.runs", day.runs.map(u64::from)),
+        list("models", &aliases),
+        list("toolsets", &sets),
+    ];
+    let models = config.models.values().map(model);
+    let sets = config.toolsets.values().map(toolset);
+    fixed.into_iter().chain(models).chain(sets).collect()
+}
+
+fn limit(key: &'static str, limit: Option<u64>) -> Setting {
+    Setting {
+        key: key.into(),
+        shown: limit.map_or_else(|| "no limit".to_owned(), |limit| limit.to_string()),
+        value: json!(limit),
+    }
+}
+
+fn money(key: &'static str, limit: Option<Money>) -> Setting {
+    let text = limit.map(|limit| limit.to_string());
+    Setting {
+        key: key.into(),
+        value: json!(text),
+        shown: text.unwrap_or_else(|| "no limit".to_owned()),
+    }
+}
+
+/// Of a key it is told where it is, never what it is: more is not known here.
+fn model(model: &Model) -> Setting {
+    let mut shown = vec![format!("{} {}", model.provider.name(), model.name)];
+    let mut value = json!(model);
+    if let Some(url) = &model.base_url {
+        shown.push(format!("at {url}"));
+    }
+    if let Some(key) = &model.key {
+        shown.push(format!("key {key}"));
+    }
+    if let Some(prices) = &model.prices {
+        let (input, output) = (prices.input.to_string(), prices.output.to_string());
+        shown.push(format!("prices {input} and {output}"));
+        let cache = |money: Money| Value::String(money.to_string());
+        value["prices"] = json!({
+            "input": input, "output": output,
+            "cache_read": cache(prices.cache_read), "cache_write": cache(prices.cache_write),
+        });
+    }
+    Setting {
+        key: format!("models.{}", model.alias).into(),
+        shown: shown.join(", "),
+        value,
+    }
+}
+
+fn toolset(set: &Toolset) -> Setting {
+    let commands = set.commands.iter().map(|tool| tool.name.clone());
+    let server = set.mcp.as_ref().map(|server| match &server.transport {
+        McpTransport::Stdio { argv, .. } => format!("mcp: {}", argv.join(" ")),
+        McpTransport::Http { url, .. } => format!("mcp: {url}"),
+    });
+    let tools: Vec<String> = set
+        .builtin
+        .iter()
+        .cloned()
+        .chain(commands)
+        .chain(server)
+        .collect();
+    Setting {
+        key: format!("toolsets.{}", set.name).into(),
+        shown: tools.join(", "),
+        value: json!(set),
+    }
+}
