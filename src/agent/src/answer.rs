@@ -235,6 +235,16 @@ impl Answer {
     }
 }
 
+/// Whether values stand within values more than `levels` deep.
+pub(crate) fn nests_beyond(value: &Value, levels: usize) -> bool {
+    let mut inner: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(fields) => Box::new(fields.values()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return false,
+    };
+    levels == 0 || inner.any(|value| nests_beyond(value, levels - 1))
+}
+
 /// The outer error is text that is no JSON; the inner one is JSON that is no object.
 fn parse(arguments: &Arguments) -> Result<Result<Value, String>, serde_json::Error> {
     let value = match arguments {
@@ -244,6 +254,11 @@ fn parse(arguments: &Arguments) -> Result<Result<Value, String>, serde_json::Err
         Arguments::Value(value) => value.clone(),
     };
     let kind = match value {
+        Value::Object(_) if nests_beyond(&value, NESTING_MAX) => {
+            return Ok(Err(format!(
+                "the arguments nest more than {NESTING_MAX} deep"
+            )));
+        }
         Value::Object(_) => return Ok(Ok(value)),
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -253,6 +268,9 @@ fn parse(arguments: &Arguments) -> Result<Result<Value, String>, serde_json::Err
     };
     Ok(Err(format!("the arguments are {kind}, not an object")))
 }
+
+/// Levels of what a server sends that is kept as it is: a journal has its own limit, and stands around it.
+pub(crate) const NESTING_MAX: usize = 64;
 
 /// What a stop reason of any dialect means. Unknown ones count as whole, because the stream did end.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime};
 
-use reqwest::{Response, StatusCode, Url};
+use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
 use crate::answer::{Answer, Broken};
 use crate::dialect::{Wire, host};
-use crate::error::Failure;
+use crate::error::{Failure, seconds};
 use crate::frames::{Frames, may_begin};
 use crate::model::Deadlines;
 use crate::pace::retry_after;
@@ -110,7 +110,11 @@ impl Attempt {
             Ok(Ok(response)) => response,
         };
         match response.status() {
-            status if status.is_redirection() => Err(self.redirected(&response)),
+            status if status.is_redirection() => {
+                let to = redirected_to(&response);
+                let status = status.as_u16();
+                Err(FailedTry::new(Failure::Redirected { status, to }, false))
+            }
             StatusCode::OK => self.read(response, answer).await,
             status if status.is_success() => {
                 Err(self.not_a_model_server(format!("status {status} instead of 200")))
@@ -123,17 +127,7 @@ impl Attempt {
         if !error.is_connect() {
             return FailedTry::cut("the connection broke before it began");
         }
-        // The innermost cause is the most specific one, and does not contain the address.
-        let error = error.without_url();
-        let mut cause: &dyn Error = &error;
-        while let Some(source) = cause.source() {
-            cause = source;
-        }
-        let why = if error.is_timeout() {
-            format!("nothing within {} s", self.deadlines.connect.as_secs_f64())
-        } else {
-            cause.to_string()
-        };
+        let why = why_not_connected(error, self.deadlines.connect);
         FailedTry::new(
             Failure::Connect {
                 host: self.wire.host.clone(),
@@ -141,20 +135,6 @@ impl Attempt {
             },
             true,
         )
-    }
-
-    fn redirected(&self, response: &Response) -> FailedTry {
-        let to = response
-            .headers()
-            .get("location")
-            .and_then(|to| to.to_str().ok());
-        let to = to.and_then(|to| self.wire.url.join(to).ok());
-        let origin = |url: Url| format!("{}://{}", url.scheme(), host(&url));
-        let failure = Failure::Redirected {
-            status: response.status().as_u16(),
-            to: to.map_or_else(|| "an unknown place".into(), origin),
-        };
-        FailedTry::new(failure, false)
     }
 
     fn not_a_model_server(&self, why: String) -> FailedTry {
@@ -283,8 +263,35 @@ impl Attempt {
     }
 }
 
+/// What failed below a connection that did not come about.
+pub(crate) fn why_not_connected(error: reqwest::Error, deadline: Duration) -> String {
+    if error.is_timeout() {
+        return format!("nothing within {}", seconds(deadline));
+    }
+    // The innermost cause is the most specific one, and does not contain the address.
+    let error = error.without_url();
+    let mut cause: &dyn Error = &error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// Scheme, host and port of the place that a redirect leads to.
+pub(crate) fn redirected_to(response: &Response) -> String {
+    let to = response
+        .headers()
+        .get("location")
+        .and_then(|to| to.to_str().ok());
+    let to = to.and_then(|to| response.url().join(to).ok());
+    to.map_or_else(
+        || "an unknown place".into(),
+        |url| format!("{}://{}", url.scheme(), host(&url)),
+    )
+}
+
 /// As much of a body as a message needs; a failure while reading it is ignored.
-async fn read_some(mut response: Response, mut body: Vec<u8>) -> Vec<u8> {
+pub(crate) async fn read_some(mut response: Response, mut body: Vec<u8>) -> Vec<u8> {
     let read = async {
         while let Ok(Some(piece)) = response.chunk().await {
             body.extend_from_slice(&piece);
@@ -299,7 +306,7 @@ async fn read_some(mut response: Response, mut body: Vec<u8>) -> Vec<u8> {
 }
 
 /// Reads what is left of a body, which is usually the end of its last chunk.
-fn drain(mut response: Response) {
+pub(crate) fn drain(mut response: Response) {
     tokio::spawn(timeout(DRAIN, async move {
         let mut left = FAILURE_BYTES_MAX;
         while let Ok(Some(piece)) = response.chunk().await {

@@ -61,27 +61,36 @@ impl<'a> Mask<'a> {
 
     /// Cleans one text.
     pub(crate) fn text(&self, text: &str) -> String {
-        let mut end = text.len().min(MESSAGE_BYTES_MAX);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let text = &text[..end];
-        let mut hidden = vec![false; text.len()];
-        if let Some(key) = self.key {
-            hide(
-                text.as_bytes(),
-                key.value().as_bytes(),
-                KEY_WINDOW,
-                &mut hidden,
-            );
-        }
-        for prompt in self.request.texts() {
-            if prompt.len() >= TEXT_BYTES_MIN {
-                hide(text.as_bytes(), prompt.as_bytes(), TEXT_WINDOW, &mut hidden);
-            }
-        }
-        shown(text, &hidden)
+        hidden_and_shown(text, self.key.as_slice(), &self.request.texts())
     }
+}
+
+/// Cleans a text that has nothing to do with a request.
+pub(crate) fn text(text: &str, keys: &[&Key]) -> String {
+    hidden_and_shown(text, keys, &[])
+}
+
+fn hidden_and_shown(text: &str, keys: &[&Key], prompts: &[&str]) -> String {
+    let mut end = text.len().min(MESSAGE_BYTES_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = &text[..end];
+    let mut hidden = vec![false; text.len()];
+    for key in keys {
+        hide(
+            text.as_bytes(),
+            key.value().as_bytes(),
+            KEY_WINDOW,
+            &mut hidden,
+        );
+    }
+    for prompt in prompts {
+        if prompt.len() >= TEXT_BYTES_MIN {
+            hide(text.as_bytes(), prompt.as_bytes(), TEXT_WINDOW, &mut hidden);
+        }
+    }
+    shown(text, &hidden)
 }
 
 /// Hides each run of `window` bytes of `text` that `secret` has too; if `secret` is shorter, the whole of it.

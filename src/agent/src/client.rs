@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::SYNTHETIC_ID;
-use crate::answer::Answer;
+use crate::answer::{Answer, NESTING_MAX, nests_beyond};
 use crate::attempt::{Attempt, FailedTry, Progress};
 use crate::clean::Mask;
 use crate::dialect::{Wire, wire};
@@ -53,7 +53,7 @@ impl Default for ClientSettings {
 pub struct Client {
     settings: ClientSettings,
     pace: Arc<dyn Pace>,
-    pools: Mutex<HashMap<Duration, reqwest::Client>>,
+    pools: Mutex<HashMap<(Duration, bool), reqwest::Client>>,
     handle: Handle,
     /// Dropping it ends the thread.
     end: Option<oneshot::Sender<()>>,
@@ -74,8 +74,6 @@ impl Client {
     /// # Errors
     /// If the I/O thread cannot be started.
     pub fn with_pace(settings: ClientSettings, pace: Arc<dyn Pace>) -> io::Result<Self> {
-        // Fails if a provider is already installed, which is fine.
-        _ = rustls::crypto::ring::default_provider().install_default();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(LOOKUPS_MAX)
@@ -131,32 +129,49 @@ impl Client {
     }
 
     /// `reqwest` takes the connect timeout per client, so there is one pool per deadline.
-    fn pool(&self, connect: Duration) -> Result<reqwest::Client, Failure> {
+    fn pool(&self, connect: Duration, is_secure: bool) -> Result<reqwest::Client, Failure> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pool) = pools.get(&connect) {
+        if let Some(pool) = pools.get(&(connect, is_secure)) {
             return Ok(pool.clone());
         }
         if pools.len() >= POOLS_MAX {
             pools.clear();
         }
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("workerctl/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .http1_only()
-            .connect_timeout(connect)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            .pool_idle_timeout(Duration::from_secs(30));
-        if !self.settings.proxy_from_environment {
-            builder = builder.no_proxy();
-        }
-        let pool = builder
-            .build()
-            .map_err(|_| Failure::Settings("TLS or the proxy cannot be set up".into()))?;
-        pools.insert(connect, pool.clone());
+        let pool = http(connect, self.settings.proxy_from_environment, is_secure)
+            .map_err(|_| Failure::Settings(NO_TLS.into()))?;
+        pools.insert((connect, is_secure), pool.clone());
         Ok(pool)
     }
+}
+
+/// Why no connection can be had: most likely, the machine has no certificates of authorities.
+pub(crate) const NO_TLS: &str = "TLS or the proxy cannot be set up: the package `ca-certificates` of the machine brings what TLS needs";
+
+/// A pool of connections that keeps to the guarantees of this package; `is_secure`: to servers with TLS.
+pub(crate) fn http(
+    connect: Duration,
+    proxy_from_environment: bool,
+    is_secure: bool,
+) -> reqwest::Result<reqwest::Client> {
+    // Fails if a provider is already installed, which is fine.
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("workerctl/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .http1_only()
+        .connect_timeout(connect)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        .pool_idle_timeout(Duration::from_secs(30));
+    if !proxy_from_environment {
+        builder = builder.no_proxy();
+    }
+    if !is_secure {
+        // Small machines have no certificates, and servers without TLS need none.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build()
 }
 
 impl Drop for Client {
@@ -184,7 +199,8 @@ struct RunningTurn<'a> {
 impl RunningTurn<'_> {
     fn run(&mut self, on_delta: &mut dyn FnMut(Delta)) -> Result<Turn, Failure> {
         let wire = Arc::new(wire(self.model, self.request)?);
-        let pool = self.client.pool(self.deadlines().connect)?;
+        let is_secure = wire.url.scheme() == "https";
+        let pool = self.client.pool(self.deadlines().connect, is_secure)?;
         loop {
             if self.stop.is_stopped() {
                 return Err(Failure::Stopped);
@@ -283,6 +299,17 @@ impl RunningTurn<'_> {
                 ..FailedTry::new(failure, again)
             }
         })?;
+        if answer
+            .parts
+            .iter()
+            .any(|part| nests_beyond(part, NESTING_MAX))
+        {
+            let failure = Failure::Incomplete("it nests deeper than is kept");
+            return Err(FailedTry {
+                usage: answer.usage,
+                ..FailedTry::new(failure, true)
+            });
+        }
         let continuation = (!answer.parts.is_empty()).then(|| Continuation {
             dialect: self.model.dialect,
             model: self.model.name.clone(),
@@ -301,8 +328,8 @@ impl RunningTurn<'_> {
     }
 }
 
-/// Aborts the task when the caller returns or unwinds.
-struct Abort(tokio::task::JoinHandle<()>);
+/// Aborts the task when its owner goes.
+pub(crate) struct Abort(pub(crate) tokio::task::JoinHandle<()>);
 
 impl Drop for Abort {
     fn drop(&mut self) {

@@ -177,9 +177,9 @@ impl Failure {
             Self::Length { .. } => "raise `max_output_tokens`, or ask for less at once".into(),
             Self::Auth { key: Some(key), .. } => format!("check the value of `{key}`"),
             Self::Auth { key: None, .. } => "give the model a `key`".into(),
-            Self::ModelNotFound { .. } => "check the model's `name` and its `base_url`".into(),
+            Self::ModelNotFound { .. } => "check its `model` and `base_url`, which usually ends in `/v1` for `openai` and `openai_responses`".into(),
             Self::Redirected { .. } => "set `base_url` to the place it leads to".into(),
-            Self::NotAModelServer { .. } => "check `base_url` and `dialect`".into(),
+            Self::NotAModelServer { .. } => "check its `base_url` and `provider`".into(),
             Self::HeadersTimeout(_) | Self::Silence(_) | Self::TurnTimeout(_) => {
                 "raise the deadline, if the model is only slow".into()
             }
@@ -196,7 +196,7 @@ impl Failure {
     }
 }
 
-fn seconds(span: Duration) -> String {
+pub(crate) fn seconds(span: Duration) -> String {
     format!("{} s", span.as_secs_f64())
 }
 

@@ -3,6 +3,9 @@
 //! [`Client::turn`] sends a conversation to a model, streams the answer, and returns it once its end was
 //! seen. It blocks; nothing of the outside is asynchronous.
 //!
+//! [`tools`] is the other half of a conversation: the built-in file tools that a model may call, and which
+//! calls a skill allows it.
+//!
 //! # Guarantees
 //!
 //! - **A turn counts only if its stream ended with a stop reason.** A stream that just stops, a malformed
@@ -29,6 +32,10 @@
 //!
 //! Each dialect is 150 to 400 lines on top of `reqwest`, and the dependency tree is smaller.
 //!
+//! # Tools of others
+//!
+//! [`mcp`] is the other kind of connection that an agent has: servers that offer tools.
+//!
 //! # Threads
 //!
 //! A client has one I/O thread. The caller's thread writes the request, hands each try to the I/O thread,
@@ -39,17 +46,21 @@ mod answer;
 mod attempt;
 mod clean;
 mod client;
+mod conversation;
 mod dialect;
 mod error;
 mod frames;
+pub mod mcp;
 mod model;
 mod pace;
 mod request;
 mod status;
 mod stop;
+pub mod tools;
 mod turn;
 
 pub use client::{Client, ClientSettings};
+pub use conversation::{ALIKE_MAX, Brief, CALLS_MAX, End, Halt, Host, Past, converse};
 pub use error::{Failure, TurnError};
 pub use model::{Deadlines, Dialect, Key, Model, ModelLimits};
 pub use pace::{Pace, SystemPace, TRIES_MAX, WAIT_MAX};
