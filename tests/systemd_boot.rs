@@ -14,8 +14,16 @@
 mod guest;
 #[path = "systemd_boot/installed.rs"]
 mod installed;
+#[path = "systemd_boot/models.rs"]
+mod models;
 #[path = "systemd_boot/of_user.rs"]
 mod of_user;
+#[path = "../src/agent/tests/server/mod.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with tests of the client, which use more of it"
+)]
+mod server;
 #[path = "systemd_boot/skills.rs"]
 mod skills;
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
@@ -178,6 +186,7 @@ fn every_skill_works(installed: &Installed<'_>) {
     let unharmed = installed.main_process();
     service.run_all();
     assert_eq!(installed.main_process(), unharmed);
+    models::execute_instructions(installed);
     installed.settings("");
     installed.systemctl(&["restart", SERVICE]);
 }
@@ -272,7 +281,7 @@ fn a_reload_reads_definitions_again(installed: &mut Installed<'_>) {
         .guest
         .expect(&["chown", "-R", "workerctl:workerctl", &owned]);
     installed.systemctl(&["reload", SERVICE]);
-    installed.await_log("definitions were read again workers=6");
+    installed.await_log("definitions were read again workers=8");
     assert_eq!(installed.main_process(), former);
     installed.await_property("SubState", "running");
     let (_, code, log) = installed.complete("late");

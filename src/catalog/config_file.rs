@@ -85,6 +85,7 @@ const ORIGINS: &[&str] = &[
     "mcp.http.idle",
     "models",
     "toolsets",
+    "instances",
 ];
 
 /// Keys that have a field of their own.
@@ -116,6 +117,7 @@ const EVALUATED: &[&str] = &[
     "models",
     "budget",
     "toolsets",
+    "instances",
 ];
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
@@ -171,6 +173,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.access(report);
     reader.models(report);
     reader.budget(report);
+    reader.instances(report);
     for (key, value) in map.entries() {
         if !EVALUATED.contains(&key) {
             reader.config.kept.insert(key.to_owned(), value.json());

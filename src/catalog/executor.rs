@@ -6,7 +6,7 @@ use crate::model::agent::{DEFAULT_MODEL, has_model_client};
 use crate::model::{Config, Place};
 
 /// Code of why instructions are not executed.
-pub(crate) const NO_EXECUTOR: &str = "no-executor";
+pub const NO_EXECUTOR: &str = "no-executor";
 
 /// What is said of a skill of a root whose skills are not executed.
 pub(crate) const READ_ONLY_ROOT: &str = "skills of this root are read, not executed";

@@ -1,10 +1,13 @@
 //! Who a worker is: the `worker` map, or keys at the top level where people write it flat.
 
+use super::instances;
 use super::keys::{IDENTITY, report_unknown};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
 use crate::model::Place;
+use crate::model::config::Instance;
+use crate::model::definition::Input;
 use crate::model::ids::parse_name;
 
 /// Longest id in characters before it is told.
@@ -21,10 +24,18 @@ pub(crate) struct Identity {
     pub(crate) place: Place,
     /// Whether the id holds a placeholder.
     pub(crate) template: bool,
+    /// Id of the template that it is made from.
+    pub(crate) instance_of: Option<String>,
+    /// What its skills take as inputs: the placeholders of that id.
+    pub(crate) placeholders: Vec<Input>,
 }
 
-/// Reads a worker's identity; `None` when an error was reported.
-pub(crate) fn read(root: View<'_>, report: &mut Report) -> Option<Identity> {
+/// Reads a worker's identity, or that of an instance of it; `None` when an error was reported.
+pub(crate) fn read(
+    root: View<'_>,
+    instance: Option<&Instance>,
+    report: &mut Report,
+) -> Option<Identity> {
     let wrapper = root.get("worker").filter(|view| !view.is_null());
     if let Some(wrapper) = wrapper {
         if !matches!(wrapper.data(), Data::Map(_)) {
@@ -68,23 +79,27 @@ pub(crate) fn read(root: View<'_>, report: &mut Report) -> Option<Identity> {
     if wrapper.is_some() {
         check_conflict(root, &id, &name, report);
     }
-    let template = id.contains('{');
+    let template = instance.is_none() && id.contains('{');
     if template {
         report.note(
             "worker-template",
             view.place(),
             format!("`{id}` holds a placeholder: a template is listed and checked, never run"),
-            "copy it under an id of its own to run it",
+            "name its instances in workerctl.yaml, `instances: {…}`, or copy it under an id of its own to run it",
         );
     }
+    let placeholders = instances::inputs(&id, instance);
+    let told = |text: String| instances::told(&text, &placeholders);
     let identity = Identity {
-        name,
+        name: told(name),
         kind: text("type", report),
         version: text("version", report),
-        description: text("description", report),
+        description: text("description", report).map(told),
         place: view.place(),
         template,
-        id,
+        instance_of: instance.map(|_| id.clone()),
+        id: instance.map_or(id, |instance| instance.id.clone()),
+        placeholders,
     };
     (report.errors() == before).then_some(identity)
 }

@@ -363,6 +363,7 @@ pub(crate) const CONFIG: &[&str] = &[
     "models",
     "budget",
     "toolsets",
+    "instances",
 ];
 
 /// A model of workerctl.yaml.

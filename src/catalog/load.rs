@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::folded::Folded;
+use super::last_good::LastGood;
 use super::open::Root;
 use super::schedule::{self, Draft};
 use super::unit::{self, Rejected, Unit};
 use super::walk::{UnitFiles, search};
-use super::{Catalog, Fingerprint, Options, config_file, roots};
+use super::{Catalog, Fingerprint, Options, config_file, instances, roots};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Access, Config, Place, Problem, Severity, Worker, zone};
 
@@ -44,7 +45,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         drafts: Vec::new(),
         kept: HashSet::new(),
     };
-    assembly.take(&units, previous);
+    assembly.take(&units, &config, previous);
     let known = schedule::Known {
         workers: &assembly.workers,
         rejected: &assembly.rejected,
@@ -275,34 +276,39 @@ struct Assembly {
 }
 
 impl Assembly {
-    fn take(&mut self, units: &[Arc<Unit>], previous: Option<&Catalog>) {
-        let mut places: BTreeMap<String, Vec<&Place>> = BTreeMap::new();
-        for worker in units.iter().filter_map(|unit| unit.worker.as_ref()) {
-            let entry = places.entry(worker.id.to_lowercase()).or_default();
-            entry.push(&worker.place);
-        }
-        let known: HashMap<&str, &Arc<Worker>> = previous
-            .map(|previous| previous.workers.as_slice())
-            .unwrap_or_default()
+    fn take(&mut self, units: &[Arc<Unit>], config: &Config, previous: Option<&Catalog>) {
+        let units: Vec<&Unit> = units
             .iter()
-            .map(|worker| (directory_of(&worker.place.path), worker))
+            .flat_map(|unit| std::iter::once(&**unit).chain(&unit.instances))
             .collect();
+        let mut places: BTreeMap<String, Vec<&Place>> = BTreeMap::new();
+        for (unit, worker) in units
+            .iter()
+            .filter_map(|unit| Some((unit, unit.worker.as_ref()?)))
+        {
+            let entry = places.entry(worker.id.to_lowercase()).or_default();
+            entry.push(unit.place(worker));
+        }
+        let last = LastGood::of(previous);
         let drafts: &[Arc<Draft>] = previous.map_or(&[], |previous| &previous.drafts);
-        for unit in units {
+        for unit in &units {
             self.problems.extend(unit.problems.iter().cloned());
             self.rejected.extend(unit.rejected.iter().cloned());
-            let before = known.get(unit.files.directory.as_str()).copied();
+            let before = last.of_unit(unit);
             let Some(worker) = &unit.worker else {
                 // The id may be taken by another file since.
-                let free = before.filter(|last| !places.contains_key(&last.id.to_lowercase()));
-                self.keep_last_good(unit, free, drafts);
+                let is_free = |last: &&Arc<Worker>| !places.contains_key(&last.id.to_lowercase());
+                self.keep_last_good(unit, before.filter(is_free), drafts);
+                for one in last.instances_of_broken(unit, config).filter(is_free) {
+                    self.keep_last_good(unit, Some(one), drafts);
+                }
                 continue;
             };
             let twice = places
                 .get(&worker.id.to_lowercase())
                 .filter(|places| places.len() > 1);
             if let Some(places) = twice {
-                self.report_twice(worker, places);
+                self.report_twice(unit, worker, places);
                 let same = before.filter(|last| last.id.eq_ignore_ascii_case(&worker.id));
                 self.keep_last_good(unit, same, drafts);
                 continue;
@@ -327,23 +333,26 @@ impl Assembly {
                 self.drafts.push(Arc::clone(draft));
             }
         }
+        let unknown = instances::unknown(config, &units, &self.workers);
+        self.problems.extend(unknown);
     }
 
-    fn report_twice(&mut self, worker: &Worker, places: &[&Place]) {
+    fn report_twice(&mut self, unit: &Unit, worker: &Worker, places: &[&Place]) {
+        let own = unit.place(worker);
         let others: Vec<String> = places
             .iter()
-            .filter(|place| ***place != worker.place)
+            .filter(|place| **place != own)
             .map(|place| format!("`{place}`"))
             .collect();
         self.rejected.push(Rejected {
             worker: worker.id.clone(),
             skill: None,
-            place: worker.place.clone(),
+            place: own.clone(),
         });
         self.problems.push(Problem {
             code: "worker-duplicate".to_owned(),
             severity: Severity::Error,
-            place: worker.place.clone(),
+            place: own.clone(),
             message: format!(
                 "the worker `{}` is also defined at {}",
                 worker.id,
@@ -442,13 +451,20 @@ fn kept_problem(place: Place, message: String, worker: &str, skill: Option<&str>
     }
 }
 
-fn directory_of(path: &str) -> &str {
+pub(super) fn directory_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
 /// Orders problems by place and tells an unknown key once for each directory.
 fn tidy(problems: &mut Vec<Problem>) {
-    problems.sort_by(|a, b| a.place.cmp(&b.place).then_with(|| a.code.cmp(&b.code)));
+    // What is said of a template and of its instances is said once, with the greater weight.
+    problems.sort_by(|a, b| {
+        let place = a.place.cmp(&b.place);
+        let code = || a.code.cmp(&b.code);
+        place
+            .then_with(code)
+            .then_with(|| b.severity.cmp(&a.severity))
+    });
     let mut told = HashSet::new();
     let mut seen = HashSet::new();
     problems.retain(|problem| {

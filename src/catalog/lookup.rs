@@ -61,7 +61,12 @@ impl Catalog {
         if self.root_skills.is_qualified(&wanted) {
             return self.find_qualified(&wanted);
         }
-        match self.of_workers(&wanted).as_slice() {
+        let mut found = self.of_workers(&wanted);
+        // A template never runs, so its instances are meant.
+        if found.iter().any(|(worker, _)| !worker.template) {
+            found.retain(|(worker, _)| !worker.template);
+        }
+        match found.as_slice() {
             [(worker, skill)] => Some(Lookup::Found(Arc::clone(worker), Arc::clone(skill))),
             [] => self.find_otherwise(&wanted),
             several => {
@@ -181,10 +186,12 @@ impl Catalog {
             .filter(|problem| match &rejected.skill {
                 Some(id) => {
                     problem.skill.as_ref() == Some(id)
-                        && problem
-                            .worker
-                            .as_ref()
-                            .is_none_or(|worker| *worker == rejected.worker)
+                        // What an instance has in common with its template is told of one of them.
+                        && (problem.place.path == rejected.place.path
+                            || problem
+                                .worker
+                                .as_ref()
+                                .is_none_or(|worker| *worker == rejected.worker))
                 }
                 None => {
                     problem.place.path == rejected.place.path

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use super::checks;
 use super::executor::{self, NO_EXECUTOR};
 use super::identity::check_id;
+use super::instances;
 use super::keys::{SKILL, SKILL_EVALUATED, report_unknown};
 use super::listing::{FileOf, Files, Item};
 use super::report::Report;
@@ -140,8 +141,7 @@ impl<'a, 'i> Builder<'a, 'i> {
     fn build(mut self, report: &mut Report, depends: &mut Vec<String>) -> Option<Skill> {
         self.report_keys(report);
         self.check_id(report);
-        let description = self.description(report);
-        let name = self.name(report);
+        let (name, description) = self.told(report);
         let mutating = self.mutating(report);
         restrict::check(&self.layers, report);
         let run = self.run(report, depends)?;
@@ -305,6 +305,13 @@ impl<'a, 'i> Builder<'a, 'i> {
         }
     }
 
+    /// Name and description, with the values of an instance.
+    fn told(&self, report: &mut Report) -> (String, String) {
+        let told = |text: &str| instances::told(text, &self.worker.placeholders);
+        let description = self.description(report);
+        (told(&self.name(report)), told(&description))
+    }
+
     fn name(&self, report: &mut Report) -> String {
         let written = self
             .layers
@@ -403,6 +410,9 @@ impl<'a, 'i> Builder<'a, 'i> {
                 "add `run`, or write instructions below the frontmatter",
             );
             return Err(());
+        }
+        if idle {
+            self.report_misspelled_run(report);
         }
         Ok(text)
     }

@@ -10,26 +10,13 @@ use super::report::Report;
 use super::settings::variable_name;
 use super::tree::Data;
 use super::view::View;
-use crate::model::agent::{CommandTool, McpServer, McpTransport, Toolset};
+use crate::model::agent::{
+    BUILT_IN_TOOLS, CommandTool, McpServer, McpTransport, Toolset, built_in_tool,
+};
 
 /// Tool sets, and commands of one of them.
 const TOOLSETS_MAX: usize = 64;
 const COMMANDS_MAX: usize = 128;
-
-/// The built-in tools.
-const BUILTIN: [&str; 11] = [
-    "bash",
-    "read_file",
-    "write_file",
-    "edit_file",
-    "list_directory",
-    "glob",
-    "grep",
-    "loadSkillFile",
-    "list_skills",
-    "use_skill",
-    "submit_output",
-];
 
 /// Limits where nothing is said, in milliseconds.
 const COMMAND_MS: u64 = 120_000;
@@ -126,16 +113,14 @@ fn is_map(view: View<'_>, key: &str, expected: &str, report: &mut Report) -> boo
 
 fn builtin(view: View<'_>, report: &mut Report) -> Vec<String> {
     let names = view.texts("builtin", report).unwrap_or_default();
-    for name in names
-        .iter()
-        .filter(|name| !BUILTIN.contains(&name.as_str()))
-    {
+    let known = BUILT_IN_TOOLS.map(|(name, _)| name);
+    for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
         let message = format!("`{}` is no built-in tool", name.escape_debug());
         report.error(
             "unknown-value",
             view.place(),
             message,
-            &did_you_mean(name, &BUILTIN),
+            &did_you_mean(name, &known),
         );
     }
     names
@@ -145,7 +130,7 @@ fn commands(view: View<'_>, report: &mut Report) -> Vec<CommandTool> {
     named(view, "commands", COMMANDS_MAX, report)
         .filter_map(|(name, view)| {
             // Servers of models take fewer signs in the name of a tool than names may have elsewhere.
-            if !is_name(name, "") || BUILTIN.contains(&name) {
+            if !is_name(name, "") || built_in_tool(name).is_some() {
                 let message = format!("no command can be called `{name}`");
                 let hint = "write letters, digits, `_` and `-`, and no name of a built-in tool";
                 report.error("name-invalid", view.key_place(), message, hint);

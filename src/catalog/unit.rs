@@ -17,6 +17,7 @@ use super::view::View;
 use super::walk::UnitFiles;
 use super::worker::{Surroundings, WorkerPart};
 use super::{Options, identity, skill, worker};
+use crate::model::config::Instance;
 use crate::model::{Config, Place, Problem, Worker};
 
 /// Keys of worker.yaml that are evaluated in full; all others are kept as data.
@@ -75,9 +76,35 @@ pub(crate) struct Unit {
     pub(crate) rejected: Vec<Rejected>,
     /// Other files that it depends on, with what they were then.
     pub(crate) depends: Vec<(String, Option<Stamp>)>,
+    /// Its id with placeholders, where it is known and has some.
+    pub(crate) template: Option<String>,
+    /// The instance of a template that it is.
+    pub(crate) instance: Option<Instance>,
+    /// Those that are made from it.
+    pub(crate) instances: Vec<Unit>,
 }
 
 impl Unit {
+    fn unread(files: UnitFiles, instance: Option<&Instance>) -> Unit {
+        Unit {
+            files,
+            worker: None,
+            schedules: Vec::new(),
+            problems: Vec::new(),
+            rejected: Vec::new(),
+            depends: Vec::new(),
+            template: None,
+            instance: instance.cloned(),
+            instances: Vec::new(),
+        }
+    }
+
+    /// Where the worker is defined: an instance, in the configuration.
+    pub(crate) fn place<'u>(&'u self, worker: &'u Worker) -> &'u Place {
+        let instance = self.instance.as_ref();
+        instance.map_or(&worker.place, |instance| &instance.place)
+    }
+
     /// A unit that could not be read at all.
     pub(crate) fn failed(files: UnitFiles) -> Unit {
         let mut report = Report::default();
@@ -94,11 +121,8 @@ impl Unit {
                 skill: None,
                 place: whole.clone(),
             }],
-            files,
-            worker: None,
-            schedules: Vec::new(),
             problems: report.finish(whole),
-            depends: Vec::new(),
+            ..Unit::unread(files, None)
         }
     }
 
@@ -112,19 +136,32 @@ impl Unit {
     }
 }
 
-/// Reads one worker.
+/// Reads one worker, and what is made from it where it is a template.
 pub(crate) fn read(files: &UnitFiles, root: &Root, options: Options<'_>, config: &Config) -> Unit {
+    let read = |instance| read_as(instance, files, root, options, config);
+    let mut unit = read(None);
+    let template = unit.template.as_ref();
+    let made = template.and_then(|id| config.instances.get(id));
+    unit.instances = made
+        .into_iter()
+        .flatten()
+        .map(|one| read(Some(one)))
+        .collect();
+    unit
+}
+
+fn read_as(
+    instance: Option<&Instance>,
+    files: &UnitFiles,
+    root: &Root,
+    options: Options<'_>,
+    config: &Config,
+) -> Unit {
     let mut report = Report::default();
-    let mut unit = Unit {
-        files: files.clone(),
-        worker: None,
-        schedules: Vec::new(),
-        problems: Vec::new(),
-        rejected: Vec::new(),
-        depends: Vec::new(),
-    };
+    let mut unit = Unit::unread(files.clone(), instance);
     let mut reading = Reading {
         files,
+        instance,
         root,
         options,
         config,
@@ -140,6 +177,7 @@ pub(crate) fn read(files: &UnitFiles, root: &Root, options: Options<'_>, config:
 
 struct Reading<'r> {
     files: &'r UnitFiles,
+    instance: Option<&'r Instance>,
     root: &'r Root,
     options: Options<'r>,
     config: &'r Config,
@@ -185,7 +223,8 @@ impl Reading<'_> {
         }
         report_unknown(root, WORKER_FILE, self.report);
         let before = self.report.errors();
-        let identity = identity::read(root, self.report)?;
+        let identity = identity::read(root, self.instance, self.report)?;
+        self.unit.template = identity.template.then(|| identity.id.clone());
         self.report.set_worker(Some(&identity.id));
         let around = Surroundings {
             root: self.root,
@@ -209,7 +248,8 @@ impl Reading<'_> {
         let scheduled = part.scheduled || reader.skills_have_some();
         self.take_schedules(reader);
         let rejected = self.unit.rejected.iter().any(|one| one.skill.is_none());
-        if !rejected && !directory_matches(&identity.id, directory_name) {
+        if !rejected && self.instance.is_none() && !directory_matches(&identity.id, directory_name)
+        {
             self.report.note(
                 "worker-directory",
                 identity.place.clone(),
@@ -229,6 +269,7 @@ impl Reading<'_> {
             mode: part.mode,
             place: identity.place,
             template: identity.template,
+            instance_of: identity.instance_of,
             model: part.model.clone(),
             instructions,
             scheduled,

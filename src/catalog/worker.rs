@@ -16,7 +16,7 @@ use super::texts::{PendingText, TextKind};
 use super::tree::Data;
 use super::view::View;
 use super::{Options, identity::Identity, isolation};
-use crate::model::definition::{HookText, Mode, Shell, Unavailable};
+use crate::model::definition::{HookText, Input, Mode, Shell, Unavailable};
 use crate::model::spec::Retry;
 use crate::model::{Config, Notify, Place, ResourceLimits};
 
@@ -71,6 +71,8 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) placement: isolation::Placement,
     pub(crate) approval: approval::Asked,
     pub(crate) sandbox: Option<sandbox::Asked>,
+    /// Inputs of each skill: the placeholders of the id of the template.
+    pub(crate) placeholders: Vec<Input>,
     pub(crate) config: &'a Config,
 }
 
@@ -144,6 +146,7 @@ pub(crate) fn read<'a>(
         approval: written(root, "approval")
             .map(|view| approval::read(view, report))
             .unwrap_or_default(),
+        placeholders: identity.placeholders.clone(),
         config: around.config,
     };
     if let Some(view) = own("sandbox") {
@@ -154,13 +157,17 @@ pub(crate) fn read<'a>(
         }
     }
     if identity.template {
-        part.unavailable.push(Unavailable {
-            code: "template".to_owned(),
-            reason: format!("the worker's id `{}` holds a placeholder", identity.id),
-        });
+        part.unavailable.push(is_template(identity));
     }
     add_texts(root, &mut part, report);
     part
+}
+
+fn is_template(identity: &Identity) -> Unavailable {
+    Unavailable {
+        code: "template".to_owned(),
+        reason: format!("the worker's id `{}` holds a placeholder", identity.id),
+    }
 }
 
 /// The alias that counts for skills which name none.

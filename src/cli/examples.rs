@@ -22,6 +22,8 @@ pub(crate) const EXAMPLES: &[Example] = examples![
     "doc-keeper/worker.yaml",
     "host-watch/worker.yaml",
     "legible.sed",
+    "news-writer/skills/weekly-news.md",
+    "news-writer/worker.yaml",
     "repo-steward/skills/changelog-draft.md",
     "repo-steward/skills/todo-inventory.md",
     "repo-steward/skills/todo-inventory.sh",

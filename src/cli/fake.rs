@@ -16,10 +16,10 @@ use crate::model::schedule::{Fate, SlotRow};
 use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    Landed, LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, RenderedCheck,
-    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery,
-    SkillView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent,
-    WorkerView,
+    Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered,
+    RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
+    SchedulesQuery, SkillView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long a test waits for what has to happen.
@@ -367,7 +367,7 @@ impl Control for Fake {
         })
     }
 
-    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
+    fn probe(&self, _request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic> {
         Ok(self.probes.clone())
     }
 

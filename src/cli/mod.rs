@@ -30,8 +30,9 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     approve, cancel, check, completions, config, daemon, demo, deny, diff, discard, doctor, drain,
-    init, land, logs, man, mcp, new, reload, render as rendering, resolve, retry, run, runs,
-    schedule, schema, show, skill, skills, status, store, threads, unit, version, wait, workers,
+    init, land, logs, man, mcp, models, new, reload, render as rendering, resolve, retry, run,
+    runs, schedule, schema, show, skill, skills, stats, status, store, threads, unit, version,
+    wait, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -107,6 +108,10 @@ enum Command {
     Skills(skills::Args),
     /// Show, check, convert or trust one skill
     Skill(skill::Args),
+    /// List the models of the configuration, or try one
+    Models(models::Args),
+    /// Count what runs came to, for each skill
+    Stats(stats::Args),
     /// Show what the engine does
     Status(status::Args),
     /// Look at schedules and at what became of their due times
@@ -161,6 +166,8 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Workers(args) => workers::perform(session, args),
         Command::Skills(args) => skills::perform(session, args),
         Command::Skill(args) => skill::perform(session, args),
+        Command::Models(args) => models::perform(session, args),
+        Command::Stats(args) => stats::perform(session, args),
         Command::Status(args) => status::perform(session, args),
         Command::Schedule(args) => schedule::perform(session, args),
         Command::Doctor(args) => doctor::perform(session, args),

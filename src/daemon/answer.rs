@@ -25,8 +25,8 @@ use super::settling;
 use crate::engine::ENDED_OPEN;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{
-    API_VERSION, CancelRequest, Control, LogsQuery, PauseRequest, ResumeRequest, SchedulesQuery,
-    SubmitRequest, Submitted, TriggerRequest,
+    API_VERSION, CancelRequest, Control, LogsQuery, PauseRequest, ProbeRequest, ResumeRequest,
+    SchedulesQuery, SubmitRequest, Submitted, TriggerRequest,
 };
 
 /// Code of a refusal by an engine that is still recovering.
@@ -342,18 +342,25 @@ async fn change_schedule(
 
 /// Answers what is asked for by a path alone.
 async fn ordered(operation: Operation, desk: &Desk) -> Result<Response, Refusal> {
-    match operation {
-        Operation::Probe => {
-            let mut probes = desk.ask(operation, |c| c.probe()).await?;
-            probes.extend(desk.access.probe());
-            answered(Ok(probes))
-        }
-        Operation::Reload => answered(desk.ask(operation, |c| c.reload()).await),
-        _ => {
-            desk.ask(operation, |c| c.drain()).await?;
-            Ok(StatusCode::NO_CONTENT.into_response())
-        }
+    if operation == Operation::Reload {
+        return answered(desk.ask(operation, |c| c.reload()).await);
     }
+    desk.ask(operation, |c| c.drain()).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// Tries what skills need, or one model.
+async fn probed(desk: &Desk, parts: &mut Parts, body: Body) -> Result<Response, Refusal> {
+    let request: ProbeRequest = intake::body(parts, body, desk.body_limits(), true).await?;
+    Waiting::answering(parts);
+    let of_model = request.model.is_some();
+    let mut probes = desk
+        .ask(Operation::Probe, move |c| c.probe(&request))
+        .await?;
+    if !of_model {
+        probes.extend(desk.access.probe());
+    }
+    answered(Ok(probes))
 }
 
 /// Answers what changes something, or takes a body.
@@ -408,7 +415,8 @@ async fn change(
             nothing(parts, body, limits).await?;
             answered(desk.ask(operation, move |c| c.discard(&run)).await)
         }
-        Operation::Probe | Operation::Reload | Operation::Drain => {
+        Operation::Probe => probed(desk, parts, body).await,
+        Operation::Reload | Operation::Drain => {
             nothing(parts, body, limits).await?;
             ordered(operation, desk).await
         }

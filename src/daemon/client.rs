@@ -20,9 +20,10 @@ use crate::engine::Host;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
     API_VERSION, ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest,
-    Discarded, Landed, LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered,
-    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery,
-    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    Discarded, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport,
+    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
+    SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
+    WatchEvent, WorkerView,
 };
 
 /// How long whatever listens may take to say who it is.
@@ -352,8 +353,8 @@ impl Control for HttpControl {
         self.ask("/v1/status".to_owned())
     }
 
-    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
-        self.change("/v1/probe", &serde_json::json!({}))
+    fn probe(&self, request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic> {
+        self.change("/v1/probe", request)
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {

@@ -9,9 +9,9 @@ use super::operation::Operation;
 use crate::model::Diagnostic;
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, DenyRequest, Discarded, Landed,
-    LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
-    RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered, ResolveRequest,
+    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// Statuses that any request may be answered with, and what they mean.
@@ -149,6 +149,7 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         Operation::PauseSchedule => (json!(requests.subschema_for::<PauseRequest>()), true),
         Operation::ResumeSchedule => (json!(requests.subschema_for::<ResumeRequest>()), true),
         Operation::TriggerSchedule => (json!(requests.subschema_for::<TriggerRequest>()), true),
+        Operation::Probe => (json!(requests.subschema_for::<ProbeRequest>()), false),
         Operation::CancelRun => (json!(requests.subschema_for::<CancelRequest>()), false),
         Operation::ApproveRun => (json!(requests.subschema_for::<ApproveRequest>()), true),
         Operation::DenyRun => (json!(requests.subschema_for::<DenyRequest>()), true),
@@ -156,7 +157,6 @@ fn request_body(operation: Operation, requests: &mut SchemaGenerator) -> Option<
         Operation::RetryRun
         | Operation::LandRun
         | Operation::DiscardRun
-        | Operation::Probe
         | Operation::Reload
         | Operation::Drain => (json!(requests.subschema_for::<Nothing>()), false),
         Operation::Version

@@ -12,9 +12,9 @@ use super::hosted::Hosted;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    Landed, LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest,
-    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView,
-    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery,
+    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// What hears of a run.
@@ -231,8 +231,8 @@ impl Control for Reached {
         self.again(|control| control.status())
     }
 
-    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
-        self.again(|control| control.probe())
+    fn probe(&self, request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic> {
+        self.again(|control| control.probe(request))
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {

@@ -14,19 +14,19 @@ use super::refusals::{ended, no_such_run, open, unexpected};
 use super::request::{Answer, Envelope, Request};
 use super::view::{Condition, Shown, View};
 use super::work::Effects;
-use super::{Host, probe, reading, rendering, schedules};
+use super::{Host, definitions, model_test, probe, reading, rendering, schedules};
 use super::{patches, wishes};
 use crate::catalog::Catalog;
-use crate::clock::{Clock, zones};
+use crate::clock::Clock;
 use crate::machine::{CancelKind, Resolution};
 use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::process::give_back_memory;
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    Landed, LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest,
-    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView,
-    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery,
+    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::store::Store;
 
@@ -352,8 +352,14 @@ impl Control for EngineControl {
         self.standing()
     }
 
-    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
-        Ok(probe::Places::of(&self.desk).probe())
+    fn probe(&self, request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic> {
+        let Some(alias) = &request.model else {
+            return Ok(probe::Places::of(&self.desk).probe());
+        };
+        let catalog = self.desk.definitions.current();
+        let (config, environment) = (&catalog.config, &self.desk.environment);
+        let tested = model_test::test(config, alias, environment, self.clock.as_ref());
+        Ok(vec![tested])
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
@@ -393,7 +399,7 @@ impl Control for EngineControl {
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
-        look_at_zones();
+        definitions::look_at_zones();
         let before = self.desk.definitions.current();
         let catalog = self.desk.definitions.reload();
         if before.config != catalog.config {
@@ -481,17 +487,4 @@ pub(super) fn summary_of(answer: Answer) -> Result<RunSummary, Diagnostic> {
 
 pub(super) fn to_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// Takes the rules of zones that an update of the machine has brought.
-pub(super) fn look_at_zones() {
-    let changed = zones::look_again();
-    if !changed.is_empty() {
-        let (zones, version) = (changed.join(", "), zones::data().version);
-        tracing::info!(
-            zones,
-            version,
-            "the machine has other rules for these zones"
-        );
-    }
 }

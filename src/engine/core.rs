@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use super::desk::Prepares;
@@ -96,6 +97,8 @@ struct Turn {
     lazy: Vec<Write>,
     dropped: Vec<RunId>,
     keys: HashMap<String, (RunId, Timestamp)>,
+    /// Who waits until what their run learnt is durable.
+    durable: Vec<(RunId, SyncSender<()>)>,
     /// Due times whose runs are to be made once what they follow is stored.
     due: Vec<(Arc<Schedule>, Occurrence)>,
 }
@@ -213,6 +216,11 @@ impl Core {
                     self.on_result(&mut turn, run, event);
                     self.on_following(&mut turn, run, then.map(|then| *then));
                 }
+                Delivery::Progress {
+                    run,
+                    events,
+                    durable,
+                } => self.on_progress(&mut turn, run, events, durable),
                 Delivery::Sealed => self.on_sealed(&mut turn),
                 Delivery::Prepared { schedule, made } => {
                     self.on_prepared(&mut turn, &schedule, *made);
@@ -242,6 +250,11 @@ impl Core {
             return Err(error);
         }
         self.publish(&mut turn);
+        for (run, waits) in turn.durable {
+            if !turn.dropped.contains(&run) {
+                let _ = waits.send(());
+            }
+        }
         self.answer(turn.answers);
         self.dispatch(&turn.changed);
         for (schedule, occurrence) in turn.due {
@@ -279,6 +292,25 @@ impl Core {
         } else {
             self.record(turn, run, event);
         }
+    }
+
+    /// A running action goes on; where the run refuses what it learnt, whoever waits is told that it does not count.
+    fn on_progress(
+        &mut self,
+        turn: &mut Turn,
+        run: RunId,
+        events: Vec<Event>,
+        durable: Option<SyncSender<()>>,
+    ) {
+        for event in events {
+            let known = self.live.get(&run).map(|live| live.run.facts.events);
+            self.record(turn, run, event);
+            let now = self.live.get(&run).map(|live| live.run.facts.events);
+            if known.is_none() || known == now {
+                return;
+            }
+        }
+        turn.durable.extend(durable.map(|waits| (run, waits)));
     }
 
     /// An executor went on before the loop had its say: what it did counts where it is what the run asks

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use super::names;
 use super::syntax::{self, Syntax};
 use crate::catalog::{self, Catalog, Options, TextChecker, TextFinding, TextKind};
+use crate::clock::zones;
 use crate::clock::{Clock, SystemClock};
 use crate::inputs;
 use crate::model::config::CONFIG_FILE;
@@ -284,5 +285,18 @@ impl Definitions {
             told(&fresh);
         }
         fresh
+    }
+}
+
+/// Takes the rules of zones that an update of the machine has brought.
+pub(super) fn look_at_zones() {
+    let changed = zones::look_again();
+    if !changed.is_empty() {
+        let (zones, version) = (changed.join(", "), zones::data().version);
+        tracing::info!(
+            zones,
+            version,
+            "the machine has other rules for these zones"
+        );
     }
 }

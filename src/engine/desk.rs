@@ -8,13 +8,14 @@ use super::definitions::Definitions;
 use super::intake::{self, Ready, Surroundings};
 use super::request::Submission;
 use super::syntax::Syntax;
+use super::view::View;
 use super::{following, live, looks, lookup, secrets};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::model::config::CONFIG_FILE;
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
-use crate::model::spec::DueTime;
-use crate::model::{Diagnostic, Kind, RunId, Severity, Timestamp, Zone};
+use crate::model::spec::{DueTime, Parent};
+use crate::model::{Diagnostic, Kind, RunId, RunSpec, Severity, Timestamp, Zone};
 use crate::protocol::SubmitRequest;
 use crate::store::lock::WORKSPACE_FOLDER;
 use crate::store::{Store, places};
@@ -54,6 +55,7 @@ pub(super) struct Asked {
 /// Makes runs of requests, by the definitions in force.
 pub(super) struct Desk {
     pub(super) store: Arc<dyn Store>,
+    pub(super) view: Arc<View>,
     pub(super) definitions: Arc<Definitions>,
     pub(super) workspace: PathBuf,
     pub(super) state_dir: PathBuf,
@@ -70,6 +72,8 @@ pub(super) struct Origin<'a> {
     pub(super) retry_of: Option<RunId>,
     /// The due time, with its zone.
     pub(super) due: Option<(&'a DueTime, Zone)>,
+    /// The run that starts it, and what that one was accepted as.
+    pub(super) parent: Option<(&'a Parent, &'a RunSpec)>,
 }
 
 impl Desk {
@@ -104,6 +108,7 @@ impl Desk {
             now: self.clock.now(),
             retry_of: origin.retry_of,
             due: origin.due,
+            parent: origin.parent,
             syntax: &self.syntax,
         };
         intake::ready(&skill, request, self.next_run()?, &around)
@@ -116,6 +121,10 @@ impl Desk {
         origin: Origin<'_>,
     ) -> Result<Submission, Diagnostic> {
         let ready = self.ready(request, origin)?;
+        let catalog = self.definitions.current();
+        let skill = lookup::find_skill(&catalog, &request.skill)?;
+        let around = (self.view.as_ref(), self.store.as_ref(), self.clock.now());
+        self.view.spending.admit(&skill, &catalog.config, around)?;
         let run = ready.spec.run;
         secrets::keep(&self.state_dir, run, &ready.spec.sensitive, &ready.secrets)?;
         Ok(Submission {

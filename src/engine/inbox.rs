@@ -1,6 +1,7 @@
 //! The core loop's one inbox, with two lanes: results are never refused, requests are bounded.
 
 use std::collections::VecDeque;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,15 @@ pub(super) enum Delivery {
         event: Event,
         /// What happened next, where the executor went on at once.
         then: Option<Box<Event>>,
+    },
+    /// What an action learnt that goes on.
+    Progress {
+        /// Whose action it is.
+        run: RunId,
+        /// What happened, in this order.
+        events: Vec<Event>,
+        /// Who waits until it is durable; dropped unused where it never will be.
+        durable: Option<SyncSender<()>>,
     },
     /// The run of a due time, or why there is none.
     Prepared {
@@ -78,8 +88,32 @@ pub(super) struct Inbox {
 impl Inbox {
     /// Hands in a result; at most one per running action, so this lane needs no bound of its own.
     pub(super) fn deliver(&self, result: Delivery) {
-        self.lock().deliveries.push_back(result);
+        let mut lanes = self.lock();
+        if !lanes.closed {
+            lanes.deliveries.push_back(result);
+        }
+        drop(lanes);
         self.arrived.notify_one();
+    }
+
+    /// Records what a running action learnt and goes on at once; it is durable with what is recorded next.
+    pub(super) fn note(&self, run: RunId, events: Vec<Event>) {
+        self.deliver(Delivery::Progress {
+            run,
+            events,
+            durable: None,
+        });
+    }
+
+    /// Records what a running action learnt, and waits until it is durable; `false`: it never will be.
+    pub(super) fn record(&self, run: RunId, events: Vec<Event>) -> bool {
+        let (sender, durable) = sync_channel(1);
+        self.deliver(Delivery::Progress {
+            run,
+            events,
+            durable: Some(sender),
+        });
+        durable.recv().is_ok()
     }
 
     /// Hands in a request, or gives it back when too many wait. Once the loop has ended it is told so.
@@ -153,6 +187,8 @@ impl Inbox {
         let left = {
             let mut lanes = self.lock();
             lanes.closed = true;
+            // Whoever waits in there for something to be durable learns that it will not be.
+            lanes.deliveries.clear();
             std::mem::take(&mut lanes.requests)
         };
         for envelope in left {

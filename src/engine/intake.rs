@@ -1,5 +1,6 @@
 //! Intake: a request and a definition become a frozen specification, or are refused with nothing stored.
 
+pub(super) mod agent;
 mod destinations;
 mod target;
 pub(super) mod texts;
@@ -13,11 +14,13 @@ use texts::{Rendered, definition_error, hooks};
 use super::names::{self, Builtins};
 use super::syntax::{self, Syntax};
 use super::walls::Grounds;
+use crate::catalog::NO_EXECUTOR;
 use crate::inputs::{self, Bound, Given};
+use crate::model::agent::{CONFIGURE_A_MODEL, has_model_client};
 use crate::model::definition::{RunText, Shell, Skill};
 use crate::model::sandbox::{Level, Sandbox};
 use crate::model::spec::{
-    DueTime, HookSpec, OutputKind, OutputSpec, Plan, Program, Retry, SPEC_VERSION,
+    DueTime, HookSpec, OutputKind, OutputSpec, Parent, Plan, Program, Retry, SPEC_VERSION,
     outputs_placeholder, tree_placeholder,
 };
 use crate::model::{
@@ -78,6 +81,8 @@ pub(super) struct Surroundings<'a> {
     pub retry_of: Option<RunId>,
     /// The due time that it is made for, with its zone: date and time are those of the slot.
     pub due: Option<(&'a DueTime, Zone)>,
+    /// The run that starts it, and what that one was accepted as.
+    pub parent: Option<(&'a Parent, &'a RunSpec)>,
     /// Who asks shells whether they can read a text.
     pub syntax: &'a Syntax,
 }
@@ -94,13 +99,20 @@ pub(super) fn ready(
         pairs: request.input.clone(),
         json: request.inputs.clone(),
     };
-    let bound = inputs::bind(&skill.inputs, &given).map_err(|found| inputs::refusal(&found))?;
+    let (bound, input) = if let Some((bound, input)) = agent::of_schema(skill, &given)? {
+        (bound, Some(input))
+    } else {
+        let bound = inputs::bind(&skill.inputs, &given);
+        (bound.map_err(|found| inputs::refusal(&found))?, None)
+    };
+    agent::check_tools(skill, around.config)?;
     let names = names::names(skill).map_err(|found| definition_error(skill, &found))?;
     let intake = Intake {
         skill,
         around,
         names: &names,
         bound: &bound,
+        input: input.as_ref(),
     };
     intake.freeze(request, run)
 }
@@ -116,6 +128,11 @@ pub(super) fn refuse_unavailable(skill: &Skill) -> Result<(), Diagnostic> {
         format!("`{}` is unavailable: {}", skill.address, first.reason),
     )
     .hint(format!("its definition is {}", skill.place));
+    if first.code == NO_EXECUTOR && has_model_client() {
+        refused = refused
+            .hint(CONFIGURE_A_MODEL)
+            .hint("or give the skill a command: `run`");
+    }
     refused.details = skill
         .unavailable
         .iter()
@@ -129,6 +146,8 @@ struct Intake<'a> {
     around: &'a Surroundings<'a>,
     names: &'a Names,
     bound: &'a Bound,
+    /// The input where a JSON Schema describes it.
+    input: Option<&'a serde_json::Value>,
 }
 
 impl Intake<'_> {
@@ -140,7 +159,11 @@ impl Intake<'_> {
         let (skill, around) = (self.skill, self.around);
         let workspace = around.workspace.to_string_lossy().into_owned();
         let cwd = self.cwd()?;
-        let repository = if skill.mutating {
+        // A run that another one started works where that one does.
+        let parent_tree = around.parent.and_then(|(_, spec)| spec.tree.as_ref());
+        let parent_tree = parent_tree.filter(|tree| tree.in_place.is_none());
+        let is_child = around.parent.is_some();
+        let repository = if skill.mutating && !is_child || parent_tree.is_some() {
             Some(self.repository(&cwd)?)
         } else {
             None
@@ -187,7 +210,7 @@ impl Intake<'_> {
         let mut values = names::values(self.bound, &skill.inputs, &builtins);
         let outputs = self.outputs(&values, &date)?;
         // Within walls they are written elsewhere, and put in their place when all is well.
-        let is_staged = !skill.mutating && skill.sandbox.is_some();
+        let is_staged = repository.is_none() && skill.sandbox.is_some();
         let named_outputs = if is_staged {
             outputs_placeholder(run)
         } else {
@@ -213,9 +236,10 @@ impl Intake<'_> {
             environment.push((AFTER_RUN.to_owned(), run.to_string()));
         }
         let stdout_to = stdout_output(skill, &outputs, named);
-        let tree = match &repository {
-            Some(found) => Some(self.tree(found, &outputs)?),
-            None => None,
+        let tree = match (&repository, parent_tree) {
+            (_, Some(tree)) => Some(tree.clone()),
+            (Some(found), None) => Some(self.tree(found, &outputs)?),
+            (None, None) => None,
         };
         if tree.is_some() {
             environment.push((CHECKOUT.to_owned(), real_workspace.clone()));
@@ -237,7 +261,9 @@ impl Intake<'_> {
                 workspace
             },
             cwd,
-            repository: repository.map(|found| found.common_dir),
+            repository: repository
+                .map(|found| found.common_dir)
+                .filter(|_| !is_child),
             tree,
             inputs: self.bound.masked(),
             sensitive: self.bound.secrets.clone(),
@@ -253,6 +279,7 @@ impl Intake<'_> {
             checks,
             hooks: hooks(&skill.hooks),
             post_commit: self.post_commit(),
+            parent: around.parent.map(|(link, _)| link.clone()),
             plan,
             timeout_ms: Some(skill.timeout_ms.unwrap_or(around.config.timeout_ms)),
             limits: Some(skill.limits),
@@ -346,6 +373,7 @@ impl Intake<'_> {
             state_dir: self.around.state_dir,
             trees: None,
             repository: &[],
+            keys: &[],
             environment: self.around.environment,
         };
         match grounds.check(sandbox) {
@@ -367,9 +395,37 @@ impl Intake<'_> {
             .collect()
     }
 
+    /// What a child changes is committed, or undone, with the run that started it; nobody retries it but that one.
+    fn plan_of_child(&self, outputs: &[OutputSpec]) -> Plan {
+        let skill = self.skill;
+        Plan {
+            mutating: false,
+            idempotent: false,
+            once: false,
+            validates: !skill.pre_checks.is_empty(),
+            prepares: outputs.iter().any(|output| output.path.is_some()),
+            verifies: self.verifies(outputs),
+            proves: Some(skill.proves()),
+            on_crash: skill.on_crash,
+            retry: Retry::ONCE,
+            hooks: 0,
+            post_commit_hooks: 0,
+            max_runtime_ms: skill.max_runtime_ms,
+            approval: None,
+        }
+    }
+
+    fn verifies(&self, outputs: &[OutputSpec]) -> bool {
+        let has_kind = |output: &OutputSpec| output.kind != OutputKind::Console;
+        !self.skill.checks.is_empty() || outputs.iter().any(has_kind) || self.is_compared()
+    }
+
     fn plan(&self, outputs: &[OutputSpec], looks: bool) -> Plan {
         let skill = self.skill;
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        if self.around.parent.is_some() {
+            return self.plan_of_child(outputs);
+        }
         Plan {
             mutating: skill.mutating,
             idempotent: skill.idempotent == Some(true),
@@ -380,17 +436,8 @@ impl Intake<'_> {
                 || skill.approval.is_some()
                 || !skill.pre_checks.is_empty(),
             prepares: skill.mutating || outputs.iter().any(|output| output.path.is_some()),
-            verifies: !skill.checks.is_empty()
-                || outputs
-                    .iter()
-                    .any(|output| output.kind != OutputKind::Console)
-                || self.is_compared(),
-            proves: Some(
-                skill
-                    .checks
-                    .iter()
-                    .any(|check| check.must_pass && check.command.is_some()),
-            ),
+            verifies: self.verifies(outputs),
+            proves: Some(skill.proves()),
             on_crash: skill.on_crash,
             retry: if skill.is_repeatable() {
                 skill.retry.clone()

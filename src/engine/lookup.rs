@@ -19,7 +19,7 @@ pub(super) fn find_skill(catalog: &Catalog, name: &str) -> Result<Arc<Skill>, Di
             refused.details = addresses;
             Err(refused)
         }
-        Lookup::OfRoot(skill) => Err(without_model(&skill)),
+        Lookup::OfRoot(skill) => of_root(catalog, &skill),
         Lookup::Rejected(_, problems) | Lookup::Refused(_, problems) => {
             Err(rejected(name, &problems))
         }
@@ -37,20 +37,30 @@ pub(super) fn find_skill(catalog: &Catalog, name: &str) -> Result<Arc<Skill>, Di
     }
 }
 
-/// A skill of a root is instructions for a model, whatever else it says.
-fn without_model(skill: &RootSkill) -> Diagnostic {
-    Diagnostic::new(
-        Kind::Blocked,
-        "unavailable",
-        format!(
-            "`{}` is unavailable: it has no `run`, and nothing executes instructions",
-            skill.name
-        ),
-    )
-    .hint(format!(
-        "`workerctl skill show {}` shows what it says",
-        skill.address()
-    ))
+/// A skill of a root as it is executed.
+fn of_root(catalog: &Catalog, skill: &RootSkill) -> Result<Arc<Skill>, Diagnostic> {
+    let (name, address) = (&skill.name, skill.run_address().to_string());
+    if let Some(lack) = skill.lack() {
+        let message = format!("`{name}` is unavailable: {lack}");
+        let shown = format!(
+            "`workerctl skill show {}` shows what it says",
+            skill.address()
+        );
+        return Err(Diagnostic::new(Kind::Blocked, "unavailable", message).hint(shown));
+    }
+    // Whoever runs it again, or asks for its runs, knows this address alone.
+    if !matches!(catalog.find(&address), Lookup::OfRoot(one) if one.place == skill.place) {
+        let message =
+            format!("`{name}` cannot run: `{address}`, the name of its runs, leads to a worker");
+        let refused = Diagnostic::new(Kind::Definition, "address_taken", message);
+        let hint = format!(
+            "rename the worker, or move the skill at {} to it",
+            skill.place
+        );
+        return Err(refused.hint(hint));
+    }
+    let runnable = skill.runnable(&catalog.config).map(Arc::new);
+    runnable.map_err(|problems| rejected(name, &problems))
 }
 
 fn rejected(name: &str, problems: &[Problem]) -> Diagnostic {

@@ -2,6 +2,8 @@
 
 mod approval;
 mod at_end;
+#[cfg(feature = "llm")]
+mod children;
 mod control;
 mod core;
 pub mod definitions;
@@ -18,6 +20,8 @@ mod landings;
 mod live;
 mod looks;
 mod lookup;
+mod model_keys;
+mod model_test;
 mod names;
 mod outputs;
 mod patches;
@@ -31,6 +35,7 @@ mod rendering;
 mod request;
 mod schedules;
 mod secrets;
+mod spending;
 mod standing;
 mod syntax;
 mod trees;
@@ -68,6 +73,7 @@ use remembered::Known;
 use view::View;
 
 pub use hold::{init_store, refuse_unfit};
+pub use intake::agent::check_tools;
 pub use landings::{LeftLanding, left_landings, recover_left_landings};
 pub use looks::{Hints, Watched};
 pub use request::ENDED_OPEN;
@@ -174,7 +180,7 @@ impl Engine {
 
     /// Reads definitions again if any of them changed, or the rules of a zone; answers whether any did.
     pub fn reload_if_stale(&self) -> Result<bool, Diagnostic> {
-        control::look_at_zones();
+        definitions::look_at_zones();
         if self.control.desk.definitions.current().is_stale() {
             self.control.reload().map(|_| true)
         } else {
@@ -258,7 +264,12 @@ struct Parts {
 }
 
 impl Parts {
-    fn performer(&self, config: &Config, owner: &str, view: &Arc<View>) -> Performer {
+    fn performer(
+        &self,
+        config: &Config,
+        owner: &str,
+        (view, inbox): (&Arc<View>, &Arc<Inbox>),
+    ) -> Performer {
         Performer::new(EffectParts {
             workspace: self.workspace.clone(),
             state_dir: self.options.state_dir.clone(),
@@ -272,6 +283,7 @@ impl Parts {
             keep_refs_ms: config.keep_refs_ms,
             clock: Arc::clone(&self.clock),
             view: Arc::clone(view),
+            inbox: Arc::clone(inbox),
             store: Arc::clone(&self.store),
             definitions: Arc::clone(&self.definitions),
         })
@@ -284,10 +296,11 @@ impl Parts {
         let newest = self.store.newest().map_err(broken)?;
         let (view, inbox) = (Arc::new(View::default()), Arc::new(Inbox::default()));
         let owner = format!("engine {fence} pid {}", std::process::id());
-        let performer = Arc::new(self.performer(&config, &owner, &view));
+        let performer = Arc::new(self.performer(&config, &owner, (&view, &inbox)));
         let effects = Arc::clone(&performer) as Arc<dyn work::Effects>;
         let desk = Arc::new(Desk {
             store: Arc::clone(&self.store),
+            view: Arc::clone(&view),
             syntax: syntax::Syntax::new(&self.options.environment),
             clock: Arc::clone(&self.clock),
             definitions: Arc::clone(&self.definitions),
@@ -295,6 +308,12 @@ impl Parts {
             state_dir: self.options.state_dir.clone(),
             environment: self.options.environment.clone(),
             newest: Mutex::new(newest),
+        });
+        #[cfg(feature = "llm")]
+        performer.with_children(children::Children {
+            desk: Arc::clone(&desk),
+            view: Arc::clone(&view),
+            inbox: Arc::clone(&inbox),
         });
         let catalog = self.definitions.current();
         let mut core = Core::new(CoreParts {

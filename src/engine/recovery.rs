@@ -260,6 +260,8 @@ fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> Run
         commit: None,
         commits_made: CommitsMade::default(),
         kept_commit: None,
+        spent: None,
+        parent: None,
         thread: ThreadId::of(run, &skill, submitted_at),
         waiting_for: None,
         retry_of: None,

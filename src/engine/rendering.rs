@@ -12,6 +12,7 @@ pub(super) fn rendered(ready: &Ready) -> Rendered {
     let argv = match &spec.program {
         Program::Shell { shell, text } => vec![shell.clone(), "-c".to_owned(), text.clone()],
         Program::Argv { argv, .. } => argv.clone(),
+        Program::Agent(_) => Vec::new(),
     };
     let mut environment = spec.environment.clone();
     let secret = ready.secrets.environment.iter();

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
+use super::spending::Spending;
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, RunId, RunSpec};
 use crate::protocol::{FailingView, NextDue, OverdueView, RunSummary, WatchEvent};
@@ -109,6 +110,8 @@ pub(super) struct View {
     ended: OnceLock<Result<(), Diagnostic>>,
     at_end: Mutex<Vec<AtEnd>>,
     agenda: RwLock<Agenda>,
+    /// What the runs of the day have spent.
+    pub(super) spending: Spending,
     hears: OnceLock<Hears>,
 }
 
@@ -134,6 +137,7 @@ impl View {
             }
         }
         for shown in told {
+            self.spending.note(&shown.summary);
             self.told(
                 shown.summary.run,
                 &WatchEvent::Changed(Box::new(shown.summary.clone())),

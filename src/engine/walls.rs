@@ -67,6 +67,8 @@ pub(super) struct Grounds<'a> {
     pub trees: Option<&'a Path>,
     /// What a run's own tree borrows from its repository, where it has one.
     pub repository: &'a [PathBuf],
+    /// Files that hold keys of models and of servers, as the configuration names them.
+    pub keys: &'a [PathBuf],
     /// The engine's environment.
     pub environment: &'a BTreeMap<String, String>,
 }
@@ -211,7 +213,8 @@ impl Grounds<'_> {
             .filter(|_| rustix::process::geteuid().is_root());
         let of_machine = SECRETS_OF_THE_MACHINE.iter().chain(of_root);
         let of_machine = of_machine.map(PathBuf::from);
-        of_home.chain(of_machine).map(|path| real(&path)).collect()
+        let all = of_home.chain(of_machine).chain(self.keys.iter().cloned());
+        all.map(|path| real(&path)).collect()
     }
 
     fn expanded(&self, text: &str) -> PathBuf {

@@ -97,6 +97,7 @@ impl Run {
                     message: execution.ended.describe(),
                 };
                 let then = self.after_ending(why);
+                self.leave_conversation();
                 self.record_then(at, Goal::Restore(then));
             }
             (Event::OwnerLost, Some(why)) => {
@@ -104,9 +105,11 @@ impl Run {
                     why: "owner_lost".to_owned(),
                 };
                 let then = self.after_ending(why);
+                self.leave_conversation();
                 self.record_then(at, Goal::Restore(then));
             }
             (Event::OwnerLost, None) => self.owner_lost_executing(at),
+            (event, _) if self.in_conversation(event, due).is_some() => {}
             (Event::CancelRequested { kind, .. }, _) => {
                 self.state = State::Executing {
                     attempt: due,
@@ -162,11 +165,22 @@ impl Run {
             Ended::TimedOut => "timeout",
             Ended::LimitReached { resource, .. } => resource.code(),
             Ended::Stopped => "stopped",
-            Ended::NotStarted { code, .. } => code,
+            Ended::NotStarted { code, .. }
+            | Ended::Unfinished { code, .. }
+            | Ended::Failed { code, .. } => code,
+            Ended::Answered { .. } => "answered",
         };
         let failure = Failure::new(Step::Execute, code, message);
+        if matches!(execution.ended, Ended::Unfinished { .. }) && self.plan.verifies {
+            self.facts.unfinished = Some(failure);
+            self.record_then(at, Goal::Verify { reconciling: false });
+            return;
+        }
         let timed_out = execution.ended == Ended::TimedOut;
-        let repeatable = !matches!(execution.ended, Ended::NotStarted { .. });
+        let repeatable = !matches!(
+            execution.ended,
+            Ended::NotStarted { .. } | Ended::Failed { again: false, .. }
+        );
         let then =
             self.after_failed_attempt(failure, FailedAt::Execution { timed_out }, repeatable);
         self.record_then(at, Goal::Restore(then));
@@ -177,6 +191,7 @@ impl Run {
             why: "owner_lost".to_owned(),
         };
         self.facts.crash_attempts = self.facts.crash_attempts.saturating_add(1);
+        self.leave_conversation();
         if !self.plan.is_repeatable() {
             let goal = if self.plan.can_reconcile() {
                 Goal::Verify { reconciling: true }
@@ -353,13 +368,25 @@ impl Run {
             )),
             (None, None) => None,
         };
+        // That outputs are there says nothing of a command whose end nobody saw.
+        let by_command = reconciling && self.plan.proves.is_some();
+        let proven = checks.iter().any(|c| {
+            let counts = c.must_pass && (c.command.is_some() || !by_command);
+            counts && c.verdict == Verdict::Passed
+        });
+        if let Some(limit) = self.facts.unfinished.take() {
+            if failure.is_some() || !proven {
+                self.left_unfinished(failure);
+                let at = FailedAt::Execution { timed_out: false };
+                return Some(self.after_failed_attempt(limit, at, true));
+            }
+            self.facts.results.execution = StepResult::Passed;
+            self.warn(format!(
+                "{}; what is checked holds all the same",
+                limit.message
+            ));
+        }
         let Some(failure) = failure else {
-            // That outputs are there says nothing of a command whose end nobody saw.
-            let by_command = reconciling && self.plan.proves.is_some();
-            let proven = checks.iter().any(|c| {
-                let counts = c.must_pass && (c.command.is_some() || !by_command);
-                counts && c.verdict == Verdict::Passed
-            });
             self.facts.results.verification = if proven {
                 StepResult::Passed
             } else {
@@ -395,6 +422,7 @@ impl Run {
     ) -> AfterRestore {
         self.facts.failed_attempts = self.facts.failed_attempts.saturating_add(1);
         self.facts.last_failure = Some(failure.clone());
+        self.facts.turns = 0;
         let retry = &self.plan.retry;
         let wanted = match at {
             FailedAt::Execution { .. } => retry.on_execution,

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Timestamp;
+use crate::model::agent::{Spent, TurnRecord};
 use crate::model::evidence::{CheckRecord, Execution, HeldResult, Recorded, RestoreReport};
 use crate::model::outcome::Failure;
 use crate::model::spec::Plan;
+use crate::model::{RunId, Timestamp};
 
 /// One line of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -119,6 +120,52 @@ pub enum Event {
     PreparationFailed {
         /// Why.
         failure: Failure,
+    },
+    /// A turn with a model has ended; its tools run after this is durable.
+    TurnTaken {
+        /// Which attempt.
+        attempt: u32,
+        /// What was said, and what it cost.
+        turn: TurnRecord,
+    },
+    /// A turn failed, and cost something all the same.
+    TurnFailed {
+        /// Which attempt.
+        attempt: u32,
+        /// Stable code.
+        code: String,
+        /// What it cost.
+        spent: Spent,
+    },
+    /// The tools that a turn asked for have ended.
+    ToolsFinished {
+        /// Which attempt.
+        attempt: u32,
+        /// Number of the turn.
+        turn: u32,
+        /// What each said; opaque here.
+        results: serde_json::Value,
+    },
+    /// The model has started a run of another skill.
+    ChildStarted {
+        /// Which attempt.
+        attempt: u32,
+        /// The child.
+        run: RunId,
+    },
+    /// That run has ended.
+    ChildEnded {
+        /// Which attempt.
+        attempt: u32,
+        /// The child.
+        run: RunId,
+        /// Turns that it took.
+        turns: u32,
+        /// What it has spent.
+        spent: Spent,
+        /// How it ended, where it did not succeed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed: Option<String>,
     },
     /// The last process of an attempt is dead.
     ExecutionFinished {
@@ -300,6 +347,11 @@ impl Event {
             Event::ValidationFailed { .. } => "validation_failed",
             Event::Prepared { .. } => "prepared",
             Event::PreparationFailed { .. } => "preparation_failed",
+            Event::TurnTaken { .. } => "turn_taken",
+            Event::TurnFailed { .. } => "turn_failed",
+            Event::ToolsFinished { .. } => "tools_finished",
+            Event::ChildStarted { .. } => "child_started",
+            Event::ChildEnded { .. } => "child_ended",
             Event::ExecutionFinished { .. } => "execution_finished",
             Event::ResultRecorded { .. } => "result_recorded",
             Event::RecordingFailed { .. } => "recording_failed",

@@ -7,6 +7,7 @@ mod action;
 mod apply;
 mod approval;
 mod attempt;
+mod conversation;
 mod ending;
 mod event;
 mod landing;
@@ -21,7 +22,7 @@ pub use event::{Admission, Approval, CancelKind, Entry, Event, HookVerdict, Reso
 pub use state::{AfterRestore, AfterSave, Ending, Facts, Goal, Run, State};
 
 /// Version of the machine that a journal is written under.
-pub const MACHINE_VERSION: u32 = 4;
+pub const MACHINE_VERSION: u32 = 5;
 
 /// How many events one journal may hold; a run that would exceed it ends as `unknown`.
 pub const JOURNAL_EVENTS_MAX: u32 = 10_000;

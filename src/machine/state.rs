@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::action::StopKind;
 use super::event::{Approval, CancelKind, Resolution};
 use crate::model::Timestamp;
+use crate::model::agent::Spent;
 use crate::model::evidence::HeldResult;
 use crate::model::outcome::{Failure, Outcome, Phase, Results, Step};
 use crate::model::spec::{Gate, Plan};
@@ -252,6 +253,21 @@ pub struct Facts {
     pub waits_for: Option<String>,
     /// The first execution's start, for the limit of all attempts.
     pub executing_since: Option<Timestamp>,
+    /// Turns of the conversation with a model that the newest attempt goes on with.
+    #[serde(default)]
+    pub turns: u32,
+    /// Turns of all attempts.
+    #[serde(default)]
+    pub all_turns: u32,
+    /// How many runs it has started.
+    #[serde(default)]
+    pub children: u32,
+    /// What was spent on a model.
+    #[serde(default)]
+    pub spent: Spent,
+    /// The limit that ended the conversation, until checks have told whether its work is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished: Option<Failure>,
     /// Whether the result stands though the execution's end is unknown.
     pub reconciled: bool,
     /// Why the newest failed attempt failed.

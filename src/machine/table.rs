@@ -35,13 +35,18 @@ pub const STATES: [&str; 15] = [
 ];
 
 /// Names of the events in the order of a run.
-pub const EVENTS: [&str; 39] = [
+pub const EVENTS: [&str; 44] = [
     "submitted",
     "admitted",
     "validated",
     "validation_failed",
     "prepared",
     "preparation_failed",
+    "turn_taken",
+    "turn_failed",
+    "tools_finished",
+    "child_started",
+    "child_ended",
     "execution_finished",
     "result_recorded",
     "recording_failed",

@@ -107,15 +107,16 @@ fn handed_out(skills: &Skills, trust: &TrustFiles, name: &str) -> Result<(Entry,
 
 /// Reads a skill for a model; otherwise why it is not handed out.
 pub(super) fn hand_out(trust: &TrustFiles, entry: &Entry) -> Result<Handed, String> {
+    let withheld = || entry.withheld().map(str::to_owned);
+    if let Some(why) = entry.unusable().or_else(withheld) {
+        return Err(why);
+    }
     let skill = match &entry.what {
         What::Root(skill) => skill,
         What::Worker(_, skill) if !Conditions::of(skill).model_invocable => {
             return Err(people_only().to_owned());
         }
-        What::Worker(_, skill) => {
-            let handed = Handed::OfWorker(Arc::clone(skill));
-            return entry.unusable().map_or(Ok(handed), Err);
-        }
+        What::Worker(_, skill) => return Ok(Handed::OfWorker(Arc::clone(skill))),
     };
     match skill.hand_out(trust) {
         Err(why) => Err(Unreadable::from(why).message()),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::running::{NOT_ALLOWED, held_back};
+use super::running::{self, NOT_ALLOWED};
 use super::skills::{Entry, Skills, What};
 use crate::catalog::roots::loaded::{LoadedSkill, Withheld};
 use crate::catalog::roots::trust::{Trust, TrustFiles};
@@ -96,12 +96,13 @@ pub(super) fn hand_out(
     trust: &TrustFiles,
     entry: &Entry,
 ) -> Result<Page, Unreadable> {
+    let withheld = || entry.withheld().map(str::to_owned);
+    if let Some(why) = entry.unusable().or_else(withheld) {
+        return Err(Unreadable::Unavailable(why));
+    }
     match &entry.what {
         What::Root(skill) => Ok(of_root(skill, skill.hand_out(trust)?)),
-        What::Worker(_, skill) => match entry.unusable() {
-            Some(why) => Err(Unreadable::Unavailable(why)),
-            None => of_worker(skills, skill),
-        },
+        What::Worker(_, skill) => of_worker(skills, skill),
     }
 }
 
@@ -120,7 +121,10 @@ pub(super) fn of_worker(skills: &Skills, skill: &Skill) -> Result<Page, Unreadab
     let Some(page) = WorkerPage::of(&skills.catalog.root, skill) else {
         let changes = skill.mutating && !skills.catalog.config.mcp.mutating;
         let not_run = changes.then(|| NOT_ALLOWED.to_owned());
-        let text = written_out(skill, not_run.or_else(|| held_back(skill)));
+        let text = written_out(
+            skill,
+            not_run.or_else(|| running::not_run(skill, &skills.catalog.config)),
+        );
         return Ok(as_page(
             skill,
             (text.clone(), text),

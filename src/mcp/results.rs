@@ -84,10 +84,11 @@ pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<CallToolResult,
 }
 
 fn data(detail: &RunDetail, content: &str, is_error: bool) -> Value {
+    let turns = detail.summary.spent.as_ref().map(|spent| spent.turns);
     json!({
         "content": content,
         "is_error": is_error,
-        "iterations": detail.summary.attempts,
+        "iterations": turns.unwrap_or(detail.summary.attempts),
         "run": detail.summary.run.to_string(),
         "skill": detail.summary.skill.to_string(),
         "phase": detail.summary.phase.name(),

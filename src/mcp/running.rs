@@ -8,21 +8,20 @@ use std::time::Duration;
 use rmcp::ErrorData;
 use rmcp::model::{CallToolResult, JsonObject, ProgressNotificationParam};
 use rmcp::service::{RequestContext, RoleServer};
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{interval_at, sleep_until};
 
 use super::answer::{self, apart};
 use super::engines::Engines;
 use super::finding::{Found, find_to_run, shown};
-use super::loading::{Handed, hand_out};
+use super::loading::people_only;
 use super::page::Unreadable;
 use super::results;
-use super::skills::{Entry, Skills, What};
+use super::skills::{Skills, What};
 use crate::catalog::Conditions;
-use crate::catalog::input_schema::InputSchema;
-use crate::inputs::{self, Given};
-use crate::model::{Diagnostic, Kind, Phase, RunId, Skill};
+use crate::engine::check_tools;
+use crate::model::definition::RunText;
+use crate::model::{Config, Diagnostic, Kind, Phase, RunId, Skill};
 use crate::protocol::{CancelRequest, RunSummary, SubmitRequest, WatchEvent};
 
 /// Why a mutating skill is not run.
@@ -68,7 +67,7 @@ pub(super) async fn use_skill(
     }
 }
 
-/// Finds out whether a skill may run with this input; otherwise why not.
+/// Finds out whether a skill may run; otherwise why not. What its input or its tools lack, the engine says.
 fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitRequest, String> {
     let entry = match find_to_run(skills, name) {
         Found::Skill(entry) => entry,
@@ -84,145 +83,72 @@ fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitReque
             return Err(format!("Skill '{}' cannot be used: {why}", shown(name)));
         }
     };
+    let cannot = |why: &str| format!("Skill '{}' cannot be used: {why}", entry.name);
+    let not_run = |why: &str| format!("Skill '{}' is not run: {why}", entry.name);
     if let Some(why) = skills.standing(&entry).reason() {
-        return Err(cannot(&entry, why));
+        return Err(cannot(why));
     }
-    match &entry.what {
-        What::Worker(_, skill) => of_worker(skills, &entry, skill, input),
-        What::Root(_) => Err(of_root(skills, &entry, input)),
-    }
-}
-
-fn cannot(entry: &Entry, why: &str) -> String {
-    format!("Skill '{}' cannot be used: {why}", entry.name)
-}
-
-fn of_worker(
-    skills: &Skills,
-    entry: &Entry,
-    skill: &Skill,
-    input: JsonObject,
-) -> Result<SubmitRequest, String> {
-    if skill.mutating && !skills.catalog.config.mcp.mutating {
-        return Err(format!(
-            "Skill '{}' is not run: {NOT_ALLOWED}",
-            skill.address
-        ));
-    }
-    if needs_executor(skill) {
-        if let Some(why) = entry.unusable() {
-            return Err(cannot(entry, &why));
+    let (address, mutating) = match &entry.what {
+        What::Worker(_, skill) => (&skill.address, skill.mutating),
+        What::Root(skill) => {
+            let loaded = skill.hand_out(skills.trust());
+            let keys = loaded
+                .map_err(|why| cannot(&Unreadable::from(why).message()))?
+                .keys;
+            if !keys.model_invocable {
+                return Err(cannot(people_only()));
+            }
+            (&skill.run_address(), keys.mutating)
         }
-        let conditions = Conditions::of(skill);
-        check_interface(skill, &input)?;
-        check_schema(entry, skill.kept.get("input_schema"), input)?;
-        check_tools(&conditions.required_tools, &conditions.toolsets)?;
-        return Err(needs_model(entry));
+    };
+    if mutating && !skills.catalog.config.mcp.mutating {
+        return Err(not_run(NOT_ALLOWED));
     }
-    let conditions = Conditions::of(skill);
-    check_tools(&conditions.required_tools, &conditions.toolsets)?;
-    if let Some(why) = held_back(skill) {
-        return Err(format!("Skill '{}' is not run: {why}", skill.address));
+    if let Some(why) = entry.unusable() {
+        return Err(cannot(&why));
+    }
+    if let Some(lack) = entry.lack() {
+        let name = &entry.name;
+        let instead = match entry.withheld() {
+            Some(_) => String::new(),
+            None => format!(". `skill` with `name: {name}` gives its instructions"),
+        };
+        return Err(not_run(&format!("{lack}{instead}.")));
+    }
+    if let What::Worker(_, skill) = &entry.what
+        && let Some(why) = held_to_tools(skill)
+    {
+        return Err(not_run(&why));
     }
     Ok(SubmitRequest {
-        skill: skill.address.to_string(),
+        skill: address.to_string(),
         inputs: Some(input),
         ..SubmitRequest::default()
     })
 }
 
-fn needs_executor(skill: &Skill) -> bool {
-    skill.unavailable.iter().any(|one| one.code == NO_EXECUTOR)
-}
-
-/// Why the command of a worker's skill is run for no client; `None`: it may be, or there is none.
-pub(super) fn held_back(skill: &Skill) -> Option<String> {
-    if needs_executor(skill) {
+/// Why `use_skill` does not run a worker's skill; `None`: it does, or only a model is missing.
+pub(super) fn not_run(skill: &Skill, config: &Config) -> Option<String> {
+    if skill.unavailable.iter().any(|one| one.code == NO_EXECUTOR) {
         return None;
     }
-    let conditions = Conditions::of(skill);
-    let lacks = check_tools(&conditions.required_tools, &conditions.toolsets);
-    let held = |allowed: Vec<String>| {
-        let tools = match allowed.as_slice() {
-            [] => "no tool".to_owned(),
-            some => some.join(", "),
-        };
-        format!(
-            "`allowed-tools` lets it use only {tools}, and its command cannot be held to that. A person can run it: `workerctl run`"
-        )
-    };
-    lacks.err().or_else(|| conditions.allowed_tools.map(held))
+    let lacks = check_tools(skill, config).err();
+    lacks
+        .map(|refused| refused.message)
+        .or_else(|| held_to_tools(skill))
 }
 
-/// Why instructions are not carried out.
-fn of_root(skills: &Skills, entry: &Entry, input: JsonObject) -> String {
-    let loaded = match hand_out(skills.trust(), entry) {
-        Ok(Handed::OfRoot(_, loaded)) => loaded,
-        Ok(Handed::OfWorker(_)) => return needs_model(entry),
-        Err(why) => return cannot(entry, &why),
+/// Why a command is run for no client; `None`: it may be, or there is none.
+fn held_to_tools(skill: &Skill) -> Option<String> {
+    let allowed = Conditions::of(skill).allowed_tools;
+    let allowed = allowed.filter(|_| skill.run != RunText::Instructions)?;
+    let tools = match allowed.as_slice() {
+        [] => "no tool".to_owned(),
+        some => some.join(", "),
     };
-    let keys = &loaded.keys;
-    if keys.mutating && !skills.catalog.config.mcp.mutating {
-        return format!("Skill '{}' is not run: {NOT_ALLOWED}", entry.name);
-    }
-    check_schema(entry, keys.input_schema.as_ref(), input)
-        .and_then(|()| check_tools(&keys.required_tools, &keys.toolsets))
-        .err()
-        .unwrap_or_else(|| needs_model(entry))
-}
-
-fn needs_model(entry: &Entry) -> String {
-    format!(
-        "Skill '{0}' needs a model, and none is configured. `skill` with `name: {0}` gives its instructions.",
-        entry.name
-    )
-}
-
-/// There are no tools yet, so each one that is required is missing.
-fn check_tools(tools: &[String], toolsets: &[String]) -> Result<(), String> {
-    let missing = |what: &str, name: &String| {
-        Err(format!(
-            "Skill requires {what} '{}' which is not available",
-            shown(name)
-        ))
-    };
-    match (tools, toolsets) {
-        ([tool, ..], _) => missing("tool", tool),
-        ([], [set, ..]) => missing("toolset", set),
-        ([], []) => Ok(()),
-    }
-}
-
-fn check_schema(entry: &Entry, schema: Option<&Value>, input: JsonObject) -> Result<(), String> {
-    let Some(schema) = schema.filter(|schema| !schema.is_null()) else {
-        return Ok(());
-    };
-    let schema = InputSchema::new(schema).map_err(|why| cannot(entry, &why))?;
-    let Err(faults) = schema.bind(Value::Object(input)) else {
-        return Ok(());
-    };
-    let faults: Vec<String> = faults
-        .iter()
-        .map(|fault| match fault.at.as_str() {
-            "" => fault.message.clone(),
-            at => format!("{at}: {}", fault.message),
-        })
-        .collect();
-    Err(format!("Invalid input: {}", faults.join("; ")))
-}
-
-/// Holds the input to a worker's `interface`, as a run would, where one is declared.
-fn check_interface(skill: &Skill, input: &JsonObject) -> Result<(), String> {
-    if skill.inputs.is_empty() {
-        return Ok(());
-    }
-    let given = Given {
-        json: Some(input.clone()),
-        ..Given::default()
-    };
-    inputs::bind(&skill.inputs, &given)
-        .map(drop)
-        .map_err(|found| refusal(&inputs::refusal(&found)))
+    Some(format!(
+        "`allowed-tools` lets it use only {tools}, and its command cannot be held to that. A person can run it: `workerctl run`"
+    ))
 }
 
 /// What the engine says, in the contract's words where it has some.
@@ -234,6 +160,8 @@ fn refusal(refused: &Diagnostic) -> String {
             } else {
                 refused.details.join("; ")
             };
+            // Of a schema the engine says it in these words already.
+            let all = all.strip_prefix("Invalid input: ").unwrap_or(&all);
             format!("Invalid input: {all}")
         }
         _ => answer::told(refused),

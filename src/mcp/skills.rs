@@ -7,9 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::finding::lookup;
 use super::listing::{Form, Line, list};
-use super::running::{NO_EXECUTOR, NOT_ALLOWED, held_back};
+use super::running::{NO_EXECUTOR, NOT_ALLOWED, not_run};
 use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::{Catalog, Conditions, Lookup, RootSkill};
+use crate::model::definition::RunText;
 use crate::model::{Scope, Skill, Worker};
 
 /// What a client knows as one skill.
@@ -155,6 +156,32 @@ impl Entry {
     }
 }
 
+impl Entry {
+    /// Why no model executes its instructions; `None`: one does, or it has a command.
+    pub(super) fn lack(&self) -> Option<&str> {
+        match &self.what {
+            What::Worker(_, skill) => {
+                let mut reasons = skill.unavailable.iter();
+                let found = reasons.find(|one| one.code == NO_EXECUTOR);
+                found.map(|one| one.reason.as_str())
+            }
+            What::Root(skill) => skill.lack(),
+        }
+    }
+
+    /// Why its instructions are handed to no model of a client, which would follow them without asking anybody; `None`:
+    /// they are.
+    pub(super) fn withheld(&self) -> Option<&'static str> {
+        let asks = match &self.what {
+            What::Worker(_, skill) => {
+                skill.approval.is_some() && skill.run == RunText::Instructions
+            }
+            What::Root(skill) => skill.approval_required && skill.is_executed(),
+        };
+        asks.then_some("a person has to approve what it does, and `use_skill` asks them")
+    }
+}
+
 /// Whether a name leads to a skill of a root.
 fn finds(catalog: &Catalog, name: &str, skill: &RootSkill) -> bool {
     matches!(lookup(catalog, name), Some(Lookup::OfRoot(one)) if one.place == skill.place)
@@ -228,7 +255,7 @@ impl Skills {
     /// says so.
     fn is_offered(&self, entry: &Entry) -> bool {
         let may_change = self.catalog.config.mcp.mutating || !entry.is_mutating();
-        may_change && entry.unusable().is_none()
+        may_change && entry.unusable().is_none() && entry.withheld().is_none()
     }
 
     /// Whether a model may use it.
@@ -274,7 +301,7 @@ impl Skills {
             .or_else(not_allowed)
             .or_else(|| entry.unusable())
             .or_else(standing)
-            .or_else(|| held_back(skill))
+            .or_else(|| not_run(skill, &self.catalog.config))
     }
 
     /// Whether a person may use it.

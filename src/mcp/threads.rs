@@ -79,6 +79,7 @@ fn shown(line: &LogLine) -> String {
         LogStream::Stdout => "out",
         LogStream::Stderr => "err",
         LogStream::Check => "check",
+        LogStream::Tool => "tool",
         LogStream::Event => "event",
     };
     let end = if line.continued { " …" } else { "" };

@@ -11,6 +11,7 @@ use super::isolation::{BranchChoice, TreeLimits};
 use super::limits::ResourceLimits;
 use super::mcp_settings::McpSettings;
 use super::notice::Notify;
+use super::problem::Place;
 use super::sandbox::Sandbox;
 use super::skill_roots::SkillRoots;
 use super::spec::Gate;
@@ -34,6 +35,17 @@ impl Default for ApprovalSettings {
             expires_ms: 7 * 24 * 3_600_000,
         }
     }
+}
+
+/// A worker that is made from a template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instance {
+    /// Its id: that of the template with the values in it.
+    pub id: String,
+    /// What the placeholders of that id stand for.
+    pub values: BTreeMap<String, String>,
+    /// Where it stands.
+    pub place: Place,
 }
 
 /// The engine's configuration.
@@ -115,6 +127,9 @@ pub struct Config {
     /// Tool sets by name.
     #[serde(default)]
     pub toolsets: BTreeMap<String, Toolset>,
+    /// Workers that are made from templates, by the id of the template.
+    #[serde(default)]
+    pub instances: BTreeMap<String, Vec<Instance>>,
     /// Keys that are kept and not evaluated.
     #[serde(default)]
     pub kept: serde_json::Map<String, serde_json::Value>,
@@ -169,6 +184,7 @@ impl Default for Config {
             budget: Budget::default(),
             per_day: DayBudget::default(),
             toolsets: BTreeMap::new(),
+            instances: BTreeMap::new(),
             kept: serde_json::Map::new(),
             origins: BTreeMap::new(),
         }

@@ -46,6 +46,9 @@ pub struct Worker {
     pub place: Place,
     /// Whether the id holds a placeholder: listed and checked, never run.
     pub template: bool,
+    /// Id of the template that it is made from.
+    #[serde(default)]
+    pub instance_of: Option<String>,
     /// Alias of a model.
     pub model: Option<String>,
     /// Instructions for a model.
@@ -322,6 +325,12 @@ pub struct Skill {
 }
 
 impl Skill {
+    /// Whether a command verifies its runs that has to pass.
+    pub fn proves(&self) -> bool {
+        let proves = |check: &CheckText| check.must_pass && check.command.is_some();
+        self.checks.iter().any(proves)
+    }
+
     /// Whether its command may run again that may have run: without a word, where it changes nothing.
     pub fn is_repeatable(&self) -> bool {
         self.idempotent.unwrap_or(!self.mutating)

@@ -38,12 +38,33 @@ pub enum Ended {
         /// For people.
         message: String,
     },
+    /// The model ended it by itself, with an answer.
+    Answered {
+        /// How many turns the conversation had.
+        turns: u32,
+    },
+    /// A limit ended the conversation: what it left counts if it is verified.
+    Unfinished {
+        /// Stable code.
+        code: String,
+        /// For people.
+        message: String,
+    },
+    /// The conversation with the model failed.
+    Failed {
+        /// Stable code.
+        code: String,
+        /// For people.
+        message: String,
+        /// Whether another attempt may fare better.
+        again: bool,
+    },
 }
 
 impl Ended {
     /// Whether the process ended by itself with exit code 0.
     pub fn is_success(&self) -> bool {
-        matches!(self, Ended::Exited { code: 0 })
+        matches!(self, Ended::Exited { code: 0 } | Ended::Answered { .. })
     }
 
     /// A lower-case fragment for people.
@@ -59,6 +80,9 @@ impl Ended {
             } => resource.describe(*limit, *counted),
             Ended::Stopped => "stopped on request".to_owned(),
             Ended::NotStarted { message, .. } => format!("not started: {message}"),
+            Ended::Answered { turns: 1 } => "answered in one turn".to_owned(),
+            Ended::Answered { turns } => format!("answered in {turns} turns"),
+            Ended::Unfinished { message, .. } | Ended::Failed { message, .. } => message.clone(),
         }
     }
 }

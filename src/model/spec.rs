@@ -1,9 +1,14 @@
 //! A run's specification, frozen at intake: everything that later steps need, and no values of secrets.
 
+mod parent;
+
+pub use parent::Parent;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::AgentSpec;
 use super::ids::{RunId, SkillRef, ThreadId};
 use super::limits::ResourceLimits;
 use super::sandbox::Sandbox;
@@ -32,6 +37,8 @@ pub enum Program {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         attempt_at: Vec<AttemptPlace>,
     },
+    /// Instructions for a model.
+    Agent(Box<AgentSpec>),
 }
 
 /// Where the number of the attempt stands in an argument.
@@ -66,6 +73,13 @@ impl Program {
         match self {
             Program::Shell { text, .. } => text.clone(),
             Program::Argv { argv, .. } => argv.join(" "),
+            Program::Agent(agent) => {
+                let alias = &agent.model.alias;
+                format!(
+                    "instructions for the model `{alias}`:\n{}",
+                    agent.instructions
+                )
+            }
         }
     }
 }
@@ -456,6 +470,9 @@ pub struct RunSpec {
     /// Whether its commands may ask the engine for something; no version before told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_control: bool,
+    /// The run that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
     /// Who asked, for people: `cli uid 1000`.
     pub submitted_by: String,
 }
@@ -464,6 +481,6 @@ impl RunSpec {
     /// Whether its outputs are written within walls, apart from the checkout, and published at its good end.
     pub fn stages_outputs(&self) -> bool {
         let has_paths = self.outputs.iter().any(|output| output.path.is_some());
-        !self.plan.mutating && self.sandbox.is_some() && has_paths
+        !self.plan.mutating && self.tree.is_none() && self.sandbox.is_some() && has_paths
     }
 }

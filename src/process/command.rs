@@ -1,6 +1,7 @@
 //! What is asked of this room, and what it answers: plain data.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,12 +88,38 @@ pub enum Stdin {
     Null,
     /// These bytes and then the end of input. A command that does not read them loses them.
     Bytes(Vec<u8>),
+    /// What somebody else writes into a pipe: the end that is read from.
+    Pipe(PipeEnd),
 }
+
+/// One end of a pipe; equal is only the same one.
+#[derive(Clone, Debug)]
+pub struct PipeEnd(Arc<OwnedFd>);
+
+impl PipeEnd {
+    /// An end that was opened already.
+    pub fn new(end: impl Into<OwnedFd>) -> PipeEnd {
+        PipeEnd(Arc::new(end.into()))
+    }
+
+    pub(super) fn again(&self) -> std::io::Result<OwnedFd> {
+        self.0.try_clone()
+    }
+}
+
+impl PartialEq for PipeEnd {
+    fn eq(&self, other: &PipeEnd) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for PipeEnd {}
 
 impl std::fmt::Debug for Stdin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Null => f.write_str("Null"),
+            Self::Pipe(_) => f.write_str("Pipe"),
             Self::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
         }
     }

@@ -17,7 +17,7 @@ impl<'a> Input<'a> {
     /// What `stdin` holds, for this end of a pipe.
     pub(super) fn new(pipe: Option<OwnedFd>, stdin: &'a Stdin) -> Self {
         let rest: &[u8] = match stdin {
-            Stdin::Null => &[],
+            Stdin::Null | Stdin::Pipe(_) => &[],
             Stdin::Bytes(bytes) => bytes,
         };
         Self { pipe, rest }

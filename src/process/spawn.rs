@@ -112,6 +112,10 @@ fn start_image(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnE
     let (stderr, stderr_end) = pipe_with(PipeFlags::CLOEXEC).map_err(pipe_step)?;
     let (stdin_end, stdin) = match &command.stdin {
         Stdin::Null => (None, None),
+        Stdin::Pipe(end) => {
+            let again = |source| SpawnError::of_step("pass on a pipe", source);
+            (Some(end.again().map_err(again)?), None)
+        }
         Stdin::Bytes(_) => {
             let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).map_err(pipe_step)?;
             // Only our end: a command may expect that reading its input waits.

@@ -1,9 +1,10 @@
 //! Stopping a command from another thread.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -32,6 +33,26 @@ struct Shared {
     any: Bell,
     /// Readable from the first request to stop now on.
     now: Bell,
+    listeners: Listeners,
+}
+
+/// What is told of the first request.
+#[derive(Default)]
+struct Listeners(Mutex<Vec<Box<dyn FnOnce() + Send>>>);
+
+impl fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listeners").finish_non_exhaustive()
+    }
+}
+
+impl Listeners {
+    fn tell(&self) {
+        let told = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for tell in told {
+            tell();
+        }
+    }
 }
 
 /// A descriptor that is never read from, so that every command that shares it wakes up.
@@ -76,8 +97,20 @@ impl StopHandle {
         // Whoever makes a bell looks at `asked` after that: one of the two sees the other.
         fence(Ordering::SeqCst);
         self.shared.any.ring();
+        self.shared.listeners.tell();
         if kind == StopKind::Now {
             self.shared.now.ring();
+        }
+    }
+
+    /// Has this done, briefly, when something is asked for; at once, if it has been.
+    pub fn when_asked(&self, told: Box<dyn FnOnce() + Send>) {
+        let listeners = &self.shared.listeners;
+        let mut waiting = listeners.0.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.push(told);
+        drop(waiting);
+        if self.requested().is_some() {
+            listeners.tell();
         }
     }
 

@@ -7,6 +7,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
@@ -301,6 +302,27 @@ impl Wall {
 }
 
 impl RaisedWall {
+    /// Does this in a thread of its own, within the wall.
+    ///
+    /// # Errors
+    /// The thread could not be started, or the wall not put around it: then nothing was done.
+    pub fn within<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, WallError> {
+        let walled = move || {
+            self.apply()?;
+            Ok(work())
+        };
+        let thread = std::thread::Builder::new().name("within-wall".to_owned());
+        let thread = thread.spawn(walled).map_err(|source| WallError::Path {
+            path: "a thread".into(),
+            source,
+        })?;
+        let ended = thread.join();
+        ended.unwrap_or_else(|_| Err(WallError::Refused("what was done within it failed".into())))
+    }
+
     /// Puts it around the calling thread, for the rest of its life and of all that it starts.
     pub(super) fn apply(&self) -> Result<(), WallError> {
         for capability in NEVER {

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use super::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, DenyRequest, Discarded, Landed,
-    LogLine, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
-    RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered, ResolveRequest,
+    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView,
+    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::model::{Diagnostic, RunId};
 
@@ -63,7 +63,7 @@ pub trait Control: Send + Sync {
     /// What the engine does at the moment.
     fn status(&self) -> Result<Status, Diagnostic>;
     /// Tries what skills need, where the engine runs. Nothing of it stays.
-    fn probe(&self) -> Result<Vec<Probe>, Diagnostic>;
+    fn probe(&self, request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic>;
     /// Lists workers with their skills.
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic>;
     /// One page of the schedules in force, by id.

@@ -17,13 +17,13 @@ mod watch;
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
 pub use plan::SchedulePlan;
-pub use probe::Probe;
+pub use probe::{Probe, ProbeRequest};
 pub use requests::{
     ApproveRequest, CancelRequest, DenyRequest, Discarded, Landed, LogsQuery, ReloadReport,
     Rendered, RenderedCheck, ResolveRequest, RunsQuery, Status, SubmitRequest, Submitted,
     Substitution, TreesView,
 };
-pub use runs::{ApprovalView, AttemptView, RunDetail, RunSummary};
+pub use runs::{ApprovalView, AttemptView, RunDetail, RunSummary, SpentView};
 pub use schedules::{
     BackfillQuery, BackfillSlot, FailingView, LastFire, NextDue, OverdueView, PauseRequest,
     PauseView, PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView,

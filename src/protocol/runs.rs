@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::agent::Tokens;
 use crate::model::evidence::HeldResult;
 use crate::model::evidence::{CheckRecord, CommitsMade, Execution, OutputState};
 use crate::model::outcome::{Failure, Outcome, Phase, Results};
@@ -51,6 +52,48 @@ pub struct RunSummary {
     /// The run that this one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<RunId>,
+    /// The run that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// What it has spent on a model so far; absent where it has a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent: Option<SpentView>,
+}
+
+/// What a run has spent on a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SpentView {
+    /// Turns of all attempts.
+    pub turns: u32,
+    /// Tokens that the server reported, parts apart.
+    pub tokens: Tokens,
+    /// Money in the currency of the prices, where the model has prices: `0.25`.
+    pub money: Option<String>,
+    /// Turns of which the server reported no tokens: the sums have an estimate of them.
+    pub unmeasured: u32,
+}
+
+impl SpentView {
+    /// One line for people.
+    pub fn show(&self) -> String {
+        use std::fmt::Write;
+        let turns = if self.turns == 1 { "turn" } else { "turns" };
+        let mut text = format!("{} {turns}, {} tokens", self.turns, self.tokens.sum());
+        if self.tokens.cache_read > 0 {
+            let _ = write!(text, " ({} from a cache)", self.tokens.cache_read);
+        }
+        if let Some(money) = &self.money {
+            let _ = write!(text, ", money {money}");
+        }
+        if self.unmeasured > 0 {
+            let _ = write!(
+                text,
+                "; {} of the turns are estimated, for the server did not count them",
+                self.unmeasured
+            );
+        }
+        text
+    }
 }
 
 impl RunSummary {
@@ -123,6 +166,12 @@ pub struct RunDetail {
     pub results: Results,
     /// Inputs, secrets masked.
     pub inputs: BTreeMap<String, serde_json::Value>,
+    /// What its model said last, cut where it is very long; absent where it has a command.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
+    /// Runs that it started, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<RunId>,
     /// Attempts in order.
     pub attempts: Vec<AttemptView>,
     /// Checks before anything was touched.

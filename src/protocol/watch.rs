@@ -15,6 +15,8 @@ pub enum LogStream {
     Stderr,
     /// Output of a check or a hook.
     Check,
+    /// What a model calls, and what comes of it.
+    Tool,
     /// An event of the journal.
     Event,
 }

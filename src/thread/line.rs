@@ -12,6 +12,10 @@
 //! careless edit; whoever may write the file can also write the chain anew, which no length would prevent.
 //! `spec` and `entry` are what the store holds, secrets masked, so that a store can be rebuilt from logs.
 
+mod source;
+
+pub use source::Source;
+
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
@@ -74,27 +78,6 @@ fn before(line: u64) -> String {
     match line.checked_sub(1) {
         Some(before) => format!("the hash of line {before}"),
         None => "the name of the thread".to_owned(),
-    }
-}
-
-/// Where a line of output comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// Standard output of the skill's command.
-    Stdout,
-    /// Standard error of the skill's command.
-    Stderr,
-    /// Output of a check or a hook.
-    Check,
-}
-
-impl From<Source> for LogStream {
-    fn from(source: Source) -> LogStream {
-        match source {
-            Source::Stdout => LogStream::Stdout,
-            Source::Stderr => LogStream::Stderr,
-            Source::Check => LogStream::Check,
-        }
     }
 }
 
@@ -235,11 +218,7 @@ impl Record {
                 wire.continued = *continued;
                 wire.lossy = *lossy;
                 wire.rewrites = *rewrites;
-                match source {
-                    Source::Stdout => "stdout",
-                    Source::Stderr => "stderr",
-                    Source::Check => "check",
-                }
+                source.name()
             }
             Content::Gap { lost } => {
                 wire.lost = Some(*lost);
@@ -284,13 +263,13 @@ impl Record {
                     serde_json::from_value(entry).map_err(|e| unreadable(e.to_string()))?,
                 )
             }
-            "stdout" => output(Source::Stdout)?,
-            "stderr" => output(Source::Stderr)?,
-            "check" => output(Source::Check)?,
             "gap" => Content::Gap {
                 lost: wire.lost.ok_or_else(|| missing("lost"))?,
             },
-            other => return Err(unreadable(format!("`{other}` is no type of a record"))),
+            other => match Source::named(other) {
+                Some(source) => output(source)?,
+                None => return Err(unreadable(format!("`{other}` is no type of a record"))),
+            },
         };
         Ok(Record {
             line,

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::project::Story;
 use crate::machine::Entry;
+use crate::model::agent::Tokens;
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::{RunId, RunSpec, Timestamp};
 
@@ -53,6 +54,15 @@ pub struct MetricsLine {
     pub total_ms: u64,
     /// Bytes that its commands wrote to standard output and error.
     pub output_bytes: u64,
+    /// Turns with a model, over all attempts; none where it has a command.
+    #[serde(default)]
+    pub iterations: u32,
+    /// What these cost in tokens, parts apart.
+    #[serde(default)]
+    pub tokens: Tokens,
+    /// What these cost in money, where the model has prices.
+    #[serde(default)]
+    pub money: Option<String>,
     /// How many paths the newest attempt changed.
     pub changed_count: u64,
     /// Its commit in hex.
@@ -108,6 +118,9 @@ pub fn metrics_line(spec: &RunSpec, entries: &[Entry]) -> MetricsLine {
                     .saturating_add(execution.stderr_bytes)
             })
             .fold(0, u64::saturating_add),
+        iterations: story.run.facts.all_turns,
+        tokens: story.run.facts.spent.tokens,
+        money: story.run.facts.spent.money.map(|money| money.to_string()),
         changed_count: story.changed_count,
         commit: summary.newest_commit().cloned(),
         retry_of: spec.retry_of,

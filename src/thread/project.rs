@@ -1,6 +1,7 @@
 //! The projection of a journal: everything that lists, `show`, the summary file and metrics tell of a run.
 
 mod approval;
+mod spent;
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use crate::machine::{Ending, Entry, Event, FoldError, Goal, HookVerdict, Run, St
 use crate::model::evidence::{CheckRecord, CommitsMade, OutputState, RestoreReport};
 use crate::model::outcome::{Failure, Outcome, Phase, Step};
 use crate::model::spec::OutputKind;
-use crate::model::{RunSpec, Timestamp};
+use crate::model::{RunId, RunSpec, Timestamp};
 use crate::protocol::{AttemptView, RunDetail, RunSummary};
 
 /// Absolute paths of a thread's two files.
@@ -105,6 +106,8 @@ impl SummaryBuilder {
             thread: spec.thread.clone(),
             waiting_for,
             retry_of: spec.retry_of,
+            spent: spent::spent(spec, run),
+            parent: spec.parent.as_ref().map(|parent| parent.run),
         }
     }
 }
@@ -156,6 +159,10 @@ pub struct Story<'a> {
     pub asked_at: Option<Timestamp>,
     /// When they approved it.
     pub approved_at: Option<Timestamp>,
+    /// What its model said last.
+    pub answer: Option<String>,
+    /// Runs that it started.
+    pub children: Vec<RunId>,
     /// Note of the person who settled it.
     pub resolution_note: Option<String>,
     /// Milliseconds spent in each phase.
@@ -188,6 +195,8 @@ impl<'a> Story<'a> {
             updated_at: spec.submitted_at,
             asked_at: None,
             approved_at: None,
+            answer: None,
+            children: Vec::new(),
             resolution_note: None,
             phase_ms: BTreeMap::new(),
             broken: None,
@@ -278,6 +287,8 @@ impl<'a> Story<'a> {
                 }
             }
             Event::OwnerLost => self.owner_lost(before),
+            Event::ChildStarted { run, .. } => self.children.push(*run),
+            Event::TurnTaken { turn, .. } => self.answer = spent::said(turn).or(self.answer.take()),
             Event::ResultRecorded { result, .. } => {
                 self.outputs.clone_from(&result.outputs);
                 self.changed.clone_from(&result.changed);
@@ -303,6 +314,9 @@ impl<'a> Story<'a> {
             Event::Submitted { .. }
             | Event::Prepared { .. }
             | Event::PreparationFailed { .. }
+            | Event::TurnFailed { .. }
+            | Event::ToolsFinished { .. }
+            | Event::ChildEnded { .. }
             | Event::BackoffElapsed { .. }
             | Event::Saved
             | Event::SaveFailed { .. }
@@ -446,6 +460,8 @@ impl<'a> Story<'a> {
             title: self.spec.title.clone(),
             results: self.run.facts.results.clone(),
             inputs: self.inputs(),
+            answer: self.answer.clone(),
+            children: self.children.clone(),
             attempts: self.attempts.clone(),
             pre_checks: self.pre_checks.clone(),
             outputs: self.outputs.clone(),

@@ -90,6 +90,7 @@ pub(crate) fn spec() -> RunSpec {
         not_before: None,
         may_control: false,
         sandbox: None,
+        parent: None,
         submitted_by: "cli uid 1000".into(),
     }
 }

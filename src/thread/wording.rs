@@ -68,17 +68,21 @@ pub fn event(event: &Event) -> String {
             CancelKind::Now => format!("by {by}, at once"),
         },
         Event::GivenUp { why } | Event::LandingWaiting { why, .. } => why.clone(),
-        Event::Held { .. }
-        | Event::Approved { .. }
-        | Event::Denied { .. }
-        | Event::Resolved { .. } => said(event),
+        other => said(other),
     };
     format!("{name}: {detail}")
 }
 
-/// What people are asked and say.
+/// What people and models are asked and say.
 fn said(event: &Event) -> String {
     match event {
+        Event::TurnTaken { attempt, turn } => {
+            let tokens = turn.spent.tokens.sum();
+            format!("attempt {attempt}, turn {}, {tokens} tokens", turn.number)
+        }
+        Event::TurnFailed { attempt, code, .. } => format!("attempt {attempt}, {code}"),
+        Event::ChildStarted { run, .. } | Event::ChildEnded { run, .. } => run.to_string(),
+        Event::ToolsFinished { attempt, turn, .. } => format!("attempt {attempt}, turn {turn}"),
         Event::Held { result } => match &result.commit {
             Some(commit) => format!("{commit}, until a person approves it"),
             None => format!(

@@ -6,7 +6,8 @@ use std::time::Instant;
 use workerctl::daemon::{connect, dial as dial_engine};
 use workerctl::model::{Diagnostic, Kind};
 use workerctl::protocol::{
-    CancelRequest, Control, LogsQuery, ResolveRequest, RunsQuery, SubmitRequest, WatchEvent,
+    CancelRequest, Control, LogsQuery, ProbeRequest, ResolveRequest, RunsQuery, SubmitRequest,
+    WatchEvent,
 };
 
 #[test]
@@ -54,7 +55,8 @@ fn every_method_of_the_interface_crosses_the_socket() {
     assert_eq!(there.logs(&run, &query), here.logs(&run, &query));
     assert_eq!(there.status(), here.status());
     assert_eq!(there.workers(), here.workers());
-    assert_eq!(there.probe(), here.probe());
+    let asked = ProbeRequest::default();
+    assert_eq!(there.probe(&asked), here.probe(&asked));
     assert_eq!(there.reload(), here.reload());
     assert_eq!(there.run("ZZZZZ"), here.run("ZZZZZ"));
     assert_eq!(there.drain(), Ok(()));

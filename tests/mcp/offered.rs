@@ -100,18 +100,27 @@ fn a_workers_skill_is_held_to_what_it_restricts() {
 }
 
 #[test]
-fn instructions_of_a_worker_are_checked_before_a_model_is_missed() {
+fn instructions_of_a_worker_are_checked_before_they_are_executed() {
     let workspace = Workspace::with_skills(
         "
   - id: told
     description: d
     instructions: Do it.
-    required_tools: [bash]
+    required_tools: [nosuch]
     input_schema: {type: object, properties: {a: {type: string}}, required: [a]}
   - {id: plain, description: d, instructions: Do it.}
   - {id: faced, description: d, instructions: Do it., interface: {inputs: [{name: who, type: string, required: true}]}}
 ",
     );
+    let mut client = Client::connect(&workspace);
+    let (said, error) = used(&mut client, "plain", &json!({}));
+    let lacks =
+        "Skill 'plain' is not run: it has no `run`, and no model is configured. `skill` with";
+    assert!(error && said.starts_with(lacks), "{said}");
+    assert!(client.leave().success());
+
+    let model = "models: {default: {provider: ollama, model: m}}\n";
+    workspace.write("workerctl.yaml", model);
     let mut client = Client::connect(&workspace);
     for (skill, input, expected) in [
         (
@@ -122,19 +131,9 @@ fn instructions_of_a_worker_are_checked_before_a_model_is_missed() {
         (
             "told",
             json!({"a": "x"}),
-            "Skill requires tool 'bash' which is not available",
-        ),
-        (
-            "plain",
-            json!({}),
-            "Skill 'plain' needs a model, and none is configured.",
+            "Skill requires tool 'nosuch' which is not available",
         ),
         ("faced", json!({}), "Invalid input: "),
-        (
-            "w/faced",
-            json!({"who": "x"}),
-            "Skill 'faced' needs a model, and none is configured.",
-        ),
     ] {
         let (said, error) = used(&mut client, skill, &input);
         assert!(error && said.starts_with(expected), "{skill}: {said}");
@@ -302,7 +301,7 @@ fn mutating_skills_of_roots_are_offered_only_where_clients_may_change_things() {
     assert_eq!(addresses(&mut client).len(), 3);
     assert_eq!(listed(&mut client, "mutp").get("unavailable"), None);
     let (said, _) = used(&mut client, "mutp", &json!({}));
-    assert!(said.contains("needs a model"), "{said}");
+    assert!(said.contains("are read, not executed"), "{said}");
 }
 
 #[test]

@@ -36,6 +36,9 @@ const WORKER: &str = "
   - {id: long, description: d, run: 'head -c 400000 /dev/zero | tr \"\\\\0\" x; echo; echo end'}
 ";
 
+/// A model that nothing here gets to ask.
+const MODEL: &str = "models: {default: {provider: ollama, model: m}}\n";
+
 fn workspace() -> Workspace {
     let workspace = Workspace::with_skills(WORKER);
     workspace.write("workspace/skills/summarize/SKILL.md", SUMMARIZE);
@@ -82,6 +85,8 @@ fn the_schema_is_the_contracts() {
 #[test]
 fn errors_before_anything_runs_have_the_contracts_words() {
     let workspace = workspace();
+    // Without walls a command of a model could change anything.
+    workspace.write("workerctl.yaml", &format!("{MODEL}sandbox: off\n"));
     let mut client = Client::connect(&workspace);
     // "Skill not found: SkillResult.error("Skill 'name' not found")".
     assert_eq!(
@@ -98,12 +103,6 @@ fn errors_before_anything_runs_have_the_contracts_words() {
     // "Required tool unavailable: SkillResult.error("Skill requires tool 'bash' which is not available")".
     let tool = error(&mut client, "summarize", &json!({"content": "x"}));
     assert_eq!(tool, "Skill requires tool 'bash' which is not available");
-    // Instructions need a model, which nothing offers yet.
-    let model = error(&mut client, "plain", &json!({}));
-    assert!(
-        model.starts_with("Skill 'plain' needs a model, and none is configured."),
-        "{model}"
-    );
     // A worker's inputs are held to its interface.
     for input in [json!({}), json!({"who": "x", "other": 1})] {
         let invalid = error(&mut client, "hello", &input);
@@ -242,6 +241,7 @@ fn defaults_that_lead_back_to_themselves_end_with_an_answer() {
         "---\ndescription: d\ninput_schema: {{type: object, properties: {{p0: {again}, p1: {again}, p2: {again}, p3: {again}}}}}\n---\n\nDo.\n"
     );
     workspace.write("workspace/skills/bomb.md", &bomb);
+    workspace.write("workerctl.yaml", MODEL);
     let mut client = Client::connect(&workspace);
     let refused = error(&mut client, "bomb", &json!({}));
     assert!(

@@ -10,10 +10,10 @@ use workerctl::model::schedule::{Fate, Overlap, Policy, SlotRow, Trigger};
 use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    Landed, LogLine, LogStream, LogsQuery, PauseRequest, Probe, ReloadReport, Rendered,
-    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, SchedulePlan, ScheduleView,
-    SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
-    WatchEvent, WorkerView,
+    Landed, LogLine, LogStream, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport,
+    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, SchedulePlan,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// Something that can be held shut.
@@ -118,6 +118,8 @@ impl Scripted {
         };
         let submitted_at = self.run.timestamp();
         RunSummary {
+            parent: None,
+            spent: None,
             run: self.run,
             phase: Phase::Finished,
             outcome: Some(Outcome::Succeeded),
@@ -199,6 +201,8 @@ impl Control for Scripted {
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
         self.found(run)?;
         Ok(RunDetail {
+            answer: None,
+            children: Vec::new(),
             summary: self.summary(),
             title: "Weekly".into(),
             results: Results::default(),
@@ -358,7 +362,7 @@ impl Control for Scripted {
         })
     }
 
-    fn probe(&self) -> Result<Vec<Probe>, Diagnostic> {
+    fn probe(&self, _request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic> {
         Ok(vec![Probe {
             what: "output".to_owned(),
             works: false,

@@ -155,6 +155,12 @@ impl<'a> Guest<'a> {
         PathBuf::from(format!("/proc/{pid}/root{inside}"))
     }
 
+    /// Its network, as a name space.
+    pub(crate) fn network(&self) -> PathBuf {
+        let pid = self.first.as_ref().unwrap().pid;
+        PathBuf::from(format!("/proc/{pid}/ns/net"))
+    }
+
     /// Writes a file inside.
     pub(crate) fn write(&self, inside: &str, text: &str) {
         let path = self.path(inside);

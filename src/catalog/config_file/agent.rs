@@ -1,9 +1,9 @@
-//! `models`, `budget` and `toolsets`: what executes instructions, with what tools, and for how much.
+//! `models`, `budget`, `toolsets` and `instances`: what executes instructions, with what tools, for how much and for whom.
 
 use super::Reader;
 use crate::catalog::report::Report;
 use crate::catalog::view::View;
-use crate::catalog::{budgets, models, toolsets};
+use crate::catalog::{budgets, instances, models, toolsets};
 use crate::model::config::CONFIG_FILE;
 
 impl Reader<'_, '_> {
@@ -19,6 +19,16 @@ impl Reader<'_, '_> {
                 self.stands_at(&format!("toolsets.{}", set.name), view);
                 self.config.toolsets.insert(set.name.clone(), set);
             }
+        }
+    }
+
+    pub(super) fn instances(&mut self, report: &mut Report) {
+        let Some(view) = self.at("instances") else {
+            return;
+        };
+        for (view, template, made) in instances::read(view, report) {
+            self.stands_at(&format!("instances.{template}"), view);
+            self.config.instances.insert(template.to_owned(), made);
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::order::{SkillRoot, in_order};
+use super::runnable::approval_required;
 use super::scan::{Candidate, Scan, search};
 use super::{Refused, RootSkill, RootSkills, Unit, read};
 use crate::catalog::executor;
@@ -13,7 +14,7 @@ use crate::catalog::open::Root;
 use crate::catalog::report::Report;
 use crate::catalog::source::whole_file;
 use crate::catalog::unit::Rejected;
-use crate::model::{Config, Dialect, Place, Problem, Severity, Worker};
+use crate::model::{Config, Place, Problem, Severity, Worker};
 
 /// Threads that read definitions at once.
 const THREADS_MAX: usize = 8;
@@ -192,6 +193,7 @@ fn read_one(candidate: &Candidate) -> Unit {
     let definition = read::read(candidate, &mut report);
     let skill = definition.map(|definition| {
         let keys = definition.keys;
+        let approval_required = approval_required(&keys);
         let place = whole_file(&candidate.shown);
         for one in &keys.violations {
             report.error("skill-invalid", place.clone(), one.error.clone(), &one.fix);
@@ -206,6 +208,7 @@ fn read_one(candidate: &Candidate) -> Unit {
             model_invocable: keys.model_invocable,
             user_invocable: keys.user_invocable,
             mutating: keys.mutating,
+            approval_required,
             named: keys.named,
             lack: None,
             shadowed_by: None,
@@ -311,7 +314,7 @@ impl Assembly {
 
     /// Says of skills that are executed what they lack; the configuration may have changed where they have not.
     fn find_executors(&mut self, config: &Config) {
-        let executed = |skill: &&mut Arc<RootSkill>| skill.root.dialect == Dialect::Workspace;
+        let executed = |skill: &&mut Arc<RootSkill>| skill.is_executed();
         for skill in self.skills.iter_mut().filter(executed) {
             let mut report = Report::default();
             report.set_skill(Some(&skill.name));

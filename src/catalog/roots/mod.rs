@@ -9,6 +9,7 @@ pub mod links;
 pub mod loaded;
 pub(crate) mod order;
 mod read;
+mod runnable;
 pub(crate) mod scan;
 pub(crate) mod settings;
 pub mod trust;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use super::executor::{Named, READ_ONLY_ROOT};
 use super::folded::Folded;
 use super::open::Stamp;
-use crate::model::{Dialect, Place, Problem};
+use crate::model::{Place, Problem};
 pub use order::SkillRoot;
 pub use scan::Form;
 pub use validate::{at_path, validate, validate_empty};
@@ -56,6 +57,8 @@ pub struct RootSkill {
     pub user_invocable: bool,
     /// Whether it says that it changes things.
     pub mutating: bool,
+    /// Whether a person has to approve what it does.
+    pub approval_required: bool,
     /// What it names of the configuration.
     pub(crate) named: Named,
     /// What it lacks to be executed.
@@ -94,7 +97,7 @@ impl RootSkill {
 
     /// Why its instructions are not executed; `None`: a model executes them.
     pub fn lack(&self) -> Option<&str> {
-        if self.root.dialect == Dialect::Workspace {
+        if self.is_executed() {
             return self.lack.as_deref();
         }
         Some(READ_ONLY_ROOT)
@@ -184,7 +187,7 @@ impl RootSkills {
         }
     }
 
-    /// The skill of that qualified name, in lower case. Of several in one root the one that comes first there,
+    /// The skill of that qualified name, or whose runs have that address, in lower case. Of several in one root the one that comes first there,
     /// of several roots the one with the longest label.
     pub(super) fn find_qualified(&self, wanted: &str) -> Option<&Arc<RootSkill>> {
         let qualified = || {
@@ -194,7 +197,12 @@ impl RootSkills {
                 let longest = Reverse(skill.root.label.len());
                 (longest, !skill.valid, !is_placed(skill))
             });
-            all.into_iter().map(|(at, skill)| (skill.qualified(), at))
+            all.into_iter().flat_map(|(at, skill)| {
+                let executed = skill.is_executed();
+                let address = executed.then(|| skill.run_address().to_string());
+                let names = std::iter::once(skill.qualified()).chain(address);
+                names.map(move |name| (name, at))
+            })
         };
         let found = self.qualified.find(wanted, qualified).first();
         self.skills.get(*found?)
@@ -209,9 +217,11 @@ impl RootSkills {
     /// The file that was left out where a skill of that name would stand.
     pub fn find_refused(&self, name: &str) -> Option<&Refused> {
         let wanted = name.trim().to_lowercase();
-        let qualified = |one: &Refused| format!("{}:{}", one.root.label, one.stem);
+        let qualified =
+            |one: &Refused| [':', '/'].map(|sign| format!("{}{sign}{}", one.root.label, one.stem));
         self.refused.iter().find(|one| {
-            one.stem.to_lowercase() == wanted || qualified(one).to_lowercase() == wanted
+            let names = qualified(one).map(|name| name.to_lowercase());
+            one.stem.to_lowercase() == wanted || names.contains(&wanted)
         })
     }
 }

@@ -258,7 +258,7 @@ fn digest_with(skill: &RootSkill, held: &[Held<'_>]) -> Result<String, TrustErro
     Ok(hex(&whole.finalize()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut hex, byte| {
         use std::fmt::Write;
         // Writing into a string cannot fail.

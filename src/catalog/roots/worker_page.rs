@@ -138,6 +138,7 @@ impl<'s> WorkerPage<'s> {
             model_invocable: true,
             user_invocable: true,
             mutating: self.skill.mutating,
+            approval_required: self.skill.approval.is_some(),
             valid: true,
             shadowed_by: None,
             reads_as_qualified: false,

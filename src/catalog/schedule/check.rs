@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::resolve::Resolver;
 use super::{Draft, Read, moment};
+use crate::catalog::instances;
 use crate::inputs::{self, Given};
 use crate::model::schedule::{Dst, Fold, ScheduleState, Trigger};
 use crate::model::{Severity, Skill, Timestamp, Zone};
@@ -73,7 +74,12 @@ impl Resolver<'_, '_> {
             return true;
         };
         let is_given = |name: &String| read.inputs.contains_key(name);
-        found.retain(|problem| is_given(&problem.input) || !supplied.contains(&problem.input));
+        // What a template lacks, its instances have.
+        let open = instances::placeholders(&skill.address.worker).unwrap_or_default();
+        found.retain(|problem| {
+            let name = &problem.input;
+            is_given(name) || !(supplied.contains(name) || open.contains(&name.as_str()))
+        });
         if found.is_empty() {
             return true;
         }

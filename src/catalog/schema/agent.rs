@@ -190,3 +190,18 @@ pub(super) fn toolsets(generator: &mut SchemaGenerator) -> Schema {
     let set = generator.subschema_for::<ToolsetMap>();
     json_schema!({"type": ["object", "null"], "additionalProperties": set})
 }
+
+pub(super) fn instances(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": ["object", "null"],
+        "propertyNames": {"pattern": "\\{[A-Za-z_][A-Za-z0-9_-]*\\}"},
+        "additionalProperties": {
+            "type": "array",
+            "maxItems": 100,
+            "items": {
+                "type": "object",
+                "additionalProperties": {"type": ["string", "number", "boolean"]},
+            },
+        },
+    })
+}

@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::agent::{BudgetMap, models, toolsets};
+use super::agent::{BudgetMap, instances, models, toolsets};
 use super::isolation::{Trees, branch, push};
 use super::sandbox::sandbox;
 use super::schedule::hours;
@@ -78,6 +78,9 @@ pub struct ConfigFile {
     /// Tool sets by name.
     #[schemars(schema_with = "toolsets")]
     pub toolsets: Option<String>,
+    /// Workers that are made from a worker whose id holds placeholders: by its id, the values for each.
+    #[schemars(schema_with = "instances")]
+    pub instances: Option<String>,
 }
 
 /// Who may ask the engine for what.

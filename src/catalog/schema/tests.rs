@@ -186,7 +186,7 @@ fn what_loads_is_accepted() {
     let front = STANDALONE.split("---").nth(1).expect("frontmatter");
     assert!(accepts(&skill, &skill, &yaml_to_json(front)));
     let config = super::config();
-    let text = "models: {default: {provider: openai_responses, model: m, key: env:K, temperature: 0.2, prices: {input: 3, output: '15.00'}}}\nbudget: {money: 5}\ntoolsets: {a: {builtin: [bash], commands: {lint: {run: [x], description: d, schema: {type: object}}}, mcp: {url: 'https://x/mcp'}}}\n";
+    let text = "models: {default: {provider: openai_responses, model: m, key: env:K, temperature: 0.2, prices: {input: 3, output: '15.00'}}}\nbudget: {money: 5}\ntoolsets: {a: {builtin: [bash], commands: {lint: {run: [x], description: d, schema: {type: object}}}, mcp: {url: 'https://x/mcp'}}}\ninstances: {'cfo-{company}': [{company: acme}, {company: 7}]}\n";
     assert!(accepts(&config, &config, &yaml_to_json(text)));
     let text = "timezone: UTC\nbranch: main\npush: false\nland_wait: 5m\ntrees: {max: 2, min_free: 512MiB, idle: 1d}\nqueue: {max: 5}\nhooks: {post_commit: {command: x, timeout: 5s}}\n";
     assert!(accepts(&config, &config, &yaml_to_json(text)));
@@ -221,6 +221,7 @@ fn what_is_rejected_is_refused() {
         "models: {a: {provider: other, model: m}}\n",
         "models: {a: {provider: ollama, model: m, prices: {input: 1}}}\n",
         "toolsets: {a: {commands: {x: {run: x}}}}\n",
+        "instances: {'cfo-{company}': {company: acme}}\n",
     ] {
         assert!(!accepts(&config, &config, &yaml_to_json(text)), "{text}");
     }

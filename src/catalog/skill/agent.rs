@@ -4,6 +4,7 @@ use super::Builder;
 use crate::catalog::budgets::{self, Asked};
 use crate::catalog::dialect::{tools, workspace};
 use crate::catalog::executor::Named;
+use crate::catalog::keys::SKILL;
 use crate::catalog::report::Report;
 use crate::catalog::view::View;
 use crate::model::Place;
@@ -11,6 +12,23 @@ use crate::model::agent::{AgentWishes, DayBudget};
 use crate::model::definition::RunText;
 
 impl Builder<'_, '_> {
+    /// A command that is misspelled would be none, and a model would be told to do what it can.
+    pub(super) fn report_misspelled_run(&self, report: &mut Report) {
+        let layers = [self.layers.file, self.layers.inline].into_iter().flatten();
+        let mut keys = layers.flat_map(|layer| layer.entries());
+        let near =
+            keys.find(|(key, _)| !SKILL.contains(key) && strsim::osa_distance(key, "run") <= 1);
+        if let Some((key, value)) = near {
+            let (key, id) = (key.escape_debug(), &self.item.id);
+            report.error(
+                "key-misspelled",
+                value.key_place(),
+                format!("`{key}` is no key, and without `run` a model would execute `{id}`"),
+                "write `run`",
+            );
+        }
+    }
+
     pub(super) fn agent(&self, run: &RunText, report: &mut Report) -> AgentWishes {
         let written = self.layers.get("budget");
         let asked = written.map(|view| budgets::read(view, report));

@@ -13,10 +13,10 @@ use crate::catalog::sandbox;
 use crate::catalog::settings::{self, Hooks};
 use crate::catalog::texts::TextKind;
 use crate::catalog::worker::{Setting, commit_message};
-use crate::model::ResourceLimits;
-use crate::model::definition::{RunText, Shell, Unavailable};
+use crate::model::definition::{Input, RunText, Shell, Unavailable};
 use crate::model::sandbox::{Level, Sandbox};
 use crate::model::spec::{Approving, OnCrash, Retry};
+use crate::model::{Place, ResourceLimits};
 
 impl<'a> Builder<'a, '_> {
     pub(super) fn interface(&mut self, report: &mut Report) -> Interface<'a> {
@@ -26,7 +26,49 @@ impl<'a> Builder<'a, '_> {
             .map(|view| interface::read(view, report))
             .unwrap_or_default();
         self.texts.append(&mut found.texts);
+        self.add_placeholders(&mut found.inputs, report);
         found
+    }
+
+    /// What the placeholders of the worker's id stand for are inputs of each of its skills.
+    fn add_placeholders(&self, inputs: &mut Vec<Input>, report: &mut Report) {
+        let declared = !inputs.is_empty();
+        for placeholder in &self.worker.placeholders {
+            let name = &placeholder.name;
+            if !inputs.iter().any(|own| own.name == *name) {
+                inputs.push(placeholder.clone());
+            } else if placeholder.default.is_some() {
+                report.error(
+                    "instances-input",
+                    self.place_of_input(name),
+                    format!("`{name}` is an input, and a placeholder of the worker's id"),
+                    "rename the input: the placeholder is one of itself",
+                );
+            }
+        }
+        let schema = self.layers.get("input_schema");
+        let schema = schema.filter(|_| !declared && !inputs.is_empty());
+        if let Some(schema) = schema.filter(|_| self.layers.get("run").is_none()) {
+            report.error(
+                "instances-input",
+                schema.key_place(),
+                "`input_schema` cannot describe the placeholders of the worker's id".to_owned(),
+                "declare inputs in `interface: {inputs: […]}` instead",
+            );
+        }
+    }
+
+    fn place_of_input(&self, name: &str) -> Place {
+        let inputs = self
+            .layers
+            .get("interface")
+            .and_then(|view| view.get("inputs"));
+        let mut names = inputs
+            .into_iter()
+            .flat_map(|list| list.items())
+            .filter_map(|item| item.get("name"));
+        let found = names.find(|view| view.scalar_text().as_deref() == Some(name));
+        found.map_or_else(|| self.place(), |view| view.place())
     }
 
     pub(super) fn verification(&mut self, report: &mut Report) -> Verification<'a> {

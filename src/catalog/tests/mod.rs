@@ -8,6 +8,7 @@ mod dialect_rows;
 mod dialects;
 mod executors;
 mod hostile;
+mod instances;
 mod isolation;
 mod isolation_problems;
 mod kept_schedules;

@@ -23,7 +23,7 @@ use crate::cli::repository::{author, locate};
 use crate::cli::session::{Accept, Session};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Config, Diagnostic, Kind};
-use crate::protocol::{Control, Probe, Status};
+use crate::protocol::{Control, Probe, ProbeRequest, Status};
 
 /// Free bytes below which runs and the store are in danger.
 const FREE_BYTES_MIN: u64 = 64 * 1024 * 1024;
@@ -369,7 +369,7 @@ fn probed(control: &dyn Control) -> Vec<Finding> {
         message: probe.message,
         hints: probe.hints,
     };
-    match control.probe() {
+    match control.probe(&ProbeRequest::default()) {
         Ok(probes) => probes.into_iter().map(found).collect(),
         Err(refused) => vec![Finding::refused("in engine", State::Care, refused)],
     }

@@ -39,7 +39,7 @@ const IGNORED: [&str; 4] = [
 
 /// Every key with its default, so that the file says what can be said.
 pub(crate) const CONFIG_TEXT: &str = "\
-# Configuration of this workspace. Remove the `#` before a key to set it; zone, author, branch and hooks are examples, the
+# Configuration of this workspace. Remove the `#` before a key to set it; zone, author, branch, models and hooks are examples, the
 # other values are the defaults.
 # `workerctl config` shows what is in force, and `workerctl schema config` describes this file.
 
@@ -96,6 +96,11 @@ pub(crate) const CONFIG_TEXT: &str = "\
 # hooks:
 #   post_tools: [\"./scripts/allowed\"]
 #   post_commit: [\"./scripts/tell-chat\"]
+
+# Models that execute the instructions of skills without `run`: the name that its server knows, and where the key is.
+# models:
+#   default: {provider: anthropic, model: NAME, key: env:ANTHROPIC_API_KEY}
+# budget: {tokens: 5000000, turns: 200}
 
 # Skills that belong to no worker: which directories of the workspace and of your home are read, further ones,
 # and those of the workspace that are not trusted until `workerctl skill trust`.

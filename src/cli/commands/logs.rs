@@ -55,6 +55,7 @@ enum Shown {
     Stdout,
     Stderr,
     Check,
+    Tool,
     Event,
 }
 
@@ -64,6 +65,7 @@ impl Shown {
             LogStream::Stdout => Shown::Stdout,
             LogStream::Stderr => Shown::Stderr,
             LogStream::Check => Shown::Check,
+            LogStream::Tool => Shown::Tool,
             LogStream::Event => Shown::Event,
         }
     }
@@ -126,6 +128,7 @@ impl Wanted<'_> {
             LogStream::Stdout => ("out  ", PLAIN),
             LogStream::Stderr => ("err  ", BAD),
             LogStream::Check => ("check", CARE),
+            LogStream::Tool => ("tool ", CARE),
             LogStream::Event => ("event", DIM),
         };
         let text_style = if line.stream == LogStream::Event {

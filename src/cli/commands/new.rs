@@ -11,7 +11,7 @@ use crate::cli::render::diagnostic;
 use crate::cli::render::line::{GOOD, Line};
 use crate::cli::session::Session;
 use crate::cli::suggest;
-use crate::model::{Diagnostic, Kind};
+use crate::model::{Diagnostic, Kind, Problem, Severity};
 
 /// Longest id of a new worker or skill.
 const ID_CHARS_MAX: usize = 63;
@@ -40,6 +40,9 @@ enum What {
         /// It changes things and ends in a commit
         #[arg(long)]
         mutating: bool,
+        /// A model executes it, by instructions
+        #[arg(long)]
+        agent: bool,
     },
 }
 
@@ -67,7 +70,12 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             worker,
             id,
             mutating,
-        } => new_skill(&workspace, &definitions, worker, id, *mutating)?,
+            agent,
+        } => {
+            let scaffold = if *agent { instructed } else { commanded };
+            let text = scaffold(id, &title(id), *mutating);
+            (new_skill(&workspace, &definitions, worker, id)?, text)
+        }
     };
     if !write_new(&file, &text)? {
         return Err(exists(format!("`{}` is there already", file.display())));
@@ -82,13 +90,24 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         return Ok(Exit::Ok);
     }
     session.io.err.line(Line::of(GOOD, "written ").text(&shown));
-    if let What::Skill { id, .. } = &args.what
-        && !is_found(&workspace, id, &file)
-    {
-        let text = format!(
-            "the worker lists its skills; add there: `- {{id: {id}, file: skills/{id}.md}}`"
-        );
-        diagnostic::hint(&mut session.io.err, &text);
+    if let What::Skill { id, .. } = &args.what {
+        let loaded = Definitions::load(&workspace);
+        if !is_found(&loaded, id, &shown) {
+            let text = format!(
+                "the worker lists its skills; add there: `- {{id: {id}, file: skills/{id}.md}}`"
+            );
+            diagnostic::hint(&mut session.io.err, &text);
+        }
+        let mut of_file = loaded
+            .problems()
+            .iter()
+            .filter(|one| *one.place.path == *shown);
+        if let Some(lack) = of_file.find(|one| one.code == "no-executor") {
+            diagnostic::warning(&mut session.io.err, &lack.message);
+            if let Some(hint) = &lack.hint {
+                diagnostic::hint(&mut session.io.err, hint);
+            }
+        }
     }
     diagnostic::hint(&mut session.io.err, "`workerctl check` after every edit");
     Ok(Exit::Ok)
@@ -99,24 +118,14 @@ fn exists(message: String) -> Diagnostic {
 }
 
 /// Whether the new file is a skill without any warning about it.
-fn is_found(workspace: &Path, id: &str, file: &Path) -> bool {
-    let loaded = Definitions::load(workspace);
-    let shown = file
-        .strip_prefix(workspace)
-        .unwrap_or(file)
-        .display()
-        .to_string();
-    let listed = loaded.workers().iter().any(|worker| {
-        worker
-            .skills
-            .iter()
-            .any(|skill| skill.address.ends_with(&format!("/{id}")))
-    });
-    listed
-        && !loaded
-            .problems()
-            .iter()
-            .any(|problem| *problem.place.path == *shown)
+fn is_found(loaded: &Definitions, id: &str, shown: &str) -> bool {
+    let address = format!("/{id}");
+    let mut skills = loaded
+        .workers()
+        .into_iter()
+        .flat_map(|worker| worker.skills);
+    let told = |one: &Problem| *one.place.path == *shown && one.severity > Severity::Note;
+    skills.any(|skill| skill.address.ends_with(&address)) && !loaded.problems().iter().any(told)
 }
 
 fn new_worker(
@@ -173,13 +182,13 @@ skills:
     Ok((workspace.join("workers").join(id).join("worker.yaml"), text))
 }
 
+/// The file of a new skill, where the worker has none of that id.
 fn new_skill(
     workspace: &Path,
     definitions: &Definitions,
     worker: &str,
     id: &str,
-    mutating: bool,
-) -> Result<(PathBuf, String), Diagnostic> {
+) -> Result<PathBuf, Diagnostic> {
     let workers = definitions.workers();
     let Some(found) = workers.iter().find(|one| one.id == worker) else {
         return Err(suggest::unknown_worker(
@@ -200,7 +209,13 @@ fn new_skill(
     }
     let path = path_of(&found.defined_at);
     let directory = Path::new(path).parent().unwrap_or(Path::new("workers"));
-    let text = format!(
+    let skills = workspace.join(directory).join("skills");
+    Ok(skills.join(format!("{id}.md")))
+}
+
+/// A skill with a command.
+fn commanded(id: &str, title: &str, mutating: bool) -> String {
+    format!(
         "\
 ---
 skill:
@@ -223,16 +238,43 @@ skill:
 # {title}
 
 What this skill does, for whom, and how its result is checked.
-",
-        title = title(id)
-    );
-    Ok((
-        workspace
-            .join(directory)
-            .join("skills")
-            .join(format!("{id}.md")),
-        text,
-    ))
+"
+    )
+}
+
+/// A skill with instructions.
+fn instructed(id: &str, title: &str, mutating: bool) -> String {
+    format!(
+        "\
+---
+skill:
+  id: {id}
+  name: \"{title}\"
+  description: \"Describe {id} here\"
+  mutating: {mutating}
+  timeout: 15m
+  # Turns of the model. At this limit what it left counts only if the checks pass.
+  max_iterations: 10
+  # The only tools that it may call; without this line all that the skill is offered.
+  # allowed-tools: [read_file, list_directory, glob, grep, \"Bash(git log:*)\"]
+  # What one run may spend, and how many runs there may be in a day.
+  # budget: {{tokens: 200_000, per_day: {{runs: 10}}}}
+  interface:
+    outputs:
+      - {{name: report, type: markdown, destination: \"workspace/reports/{{date}}-{id}.md\"}}
+  # A model is told these sentences; the commands hold it to them.
+  verification:
+    - description: \"the first line of the report is `# {title}`\"
+      command: \"head -n 1 {{report}} | grep -qxF -e '# {title}'\"
+---
+
+# {title}
+
+What the model is to do, step by step. Its inputs, its outputs and the checks above are told to it with the task.
+
+Hand in the output `report` with `submit_output`. Its first line is `# {title}`.
+"
+    )
 }
 
 /// `weekly-report` as `Weekly report`.

@@ -95,6 +95,14 @@ fn print(out: &mut Stream<'_>, status: &Status, width: Option<usize>) {
     if !status.active.is_empty() {
         out.line("");
         table(&status.active, times::zone(&status.timezone)).print(out, width);
+        for run in &status.active {
+            if let Some(spent) = &run.spent {
+                out.line(Line::of(
+                    DIM,
+                    format!("  {}  {}", run.run.short(), spent.show()),
+                ));
+            }
+        }
     }
 }
 

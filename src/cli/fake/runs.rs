@@ -37,6 +37,8 @@ pub(crate) fn summary() -> RunSummary {
         commit: Some("3f2a1bc4d5e6f708192a3b4c5d6e7f8091a2b3c4".to_owned()),
         commits_made: CommitsMade::default(),
         kept_commit: None,
+        spent: None,
+        parent: None,
         thread: ThreadId::of(run_id(), &skill(), NOW),
         waiting_for: None,
         retry_of: None,
@@ -71,6 +73,8 @@ pub(crate) fn detail() -> RunDetail {
             commit: StepResult::Passed,
         },
         inputs: BTreeMap::from([("weeks".to_owned(), serde_json::json!(2))]),
+        answer: None,
+        children: Vec::new(),
         attempts: vec![AttemptView {
             attempt: 1,
             started_at: NOW.plus_millis(100),

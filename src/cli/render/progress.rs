@@ -69,6 +69,7 @@ impl Progress {
             LogStream::Stdout => "  │ ",
             LogStream::Stderr => "  ┃ ",
             LogStream::Check => "  ┊ ",
+            LogStream::Tool => "  › ",
             LogStream::Event => return,
         };
         if self.quiet {

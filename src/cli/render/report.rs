@@ -150,6 +150,24 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     if let Some(before) = summary.retry_of {
         field(out, "retry of", &before.to_string());
     }
+    if let Some(parent) = summary.parent {
+        field(out, "started by", &parent.to_string());
+    }
+    for child in &detail.children {
+        field(out, "started", &child.to_string());
+    }
+    if let Some(spent) = &summary.spent {
+        field(out, "model", &spent.show());
+    }
+    if let Some(answer) = &detail.answer {
+        out.line(Line::of(BOLD, "  answer"));
+        for line in answer.lines().take(TAIL_LINES_MAX) {
+            out.line(Line::from("    ").output(PLAIN, line));
+        }
+        if answer.lines().nth(TAIL_LINES_MAX).is_some() {
+            out.line(Line::of(DIM, "    …"));
+        }
+    }
     if let Some(reason) = &summary.waiting_for {
         field(out, "waits for", reason);
     }

@@ -3,7 +3,7 @@
 use super::super::live::Live;
 use super::approvals::deadline;
 use super::{Core, Turn};
-use crate::machine::{Event, State};
+use crate::machine::{CancelKind, Event, State};
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
 use crate::queue::{Lease, WaitingFor};
@@ -121,6 +121,7 @@ impl Core {
         };
         orphans.end_of_others(&|run| self.live.contains_key(&run));
         let mut turn = Turn::default();
+        self.charge_parents(&mut turn);
         let mut runs: Vec<RunId> = self.live.keys().copied().collect();
         runs.sort_unstable();
         for run in runs {
@@ -134,6 +135,15 @@ impl Core {
                 continue;
             }
             live.lost = false;
+            if live.spec.parent.is_some() && !live.run.is_finished() {
+                // Nobody waits for it any more: the run that started it was lost too, or starts it again.
+                let (kind, by) = (CancelKind::Now, "the loss of the run that started it");
+                let by = by.to_owned();
+                self.record(&mut turn, run, Event::CancelRequested { kind, by });
+            }
+            let Some(live) = self.live.get_mut(&run) else {
+                continue;
+            };
             match &live.run.state {
                 State::Queued | State::AwaitingApproval { .. } | State::Finished { .. } => {}
                 State::BackingOff { .. } => {
@@ -149,6 +159,31 @@ impl Core {
         self.publish(&mut turn);
         self.dispatch(&turn.changed);
         Ok(())
+    }
+
+    /// What children have spent whose parents were lost with them: nobody else would count it.
+    fn charge_parents(&mut self, turn: &mut Turn) {
+        let spent = |live: &Live| {
+            let parent = live.spec.parent.as_ref()?;
+            let of_parent = self.live.get(&parent.run)?;
+            let run = live.spec.run;
+            let is_known = of_parent.entries.iter().any(
+                |entry| matches!(&entry.event, Event::ChildEnded { run: known, .. } if *known == run),
+            );
+            let event = Event::ChildEnded {
+                attempt: parent.attempt,
+                run,
+                turns: live.run.facts.all_turns,
+                spent: live.run.facts.spent,
+                failed: None,
+            };
+            let executes = matches!(of_parent.run.state, State::Executing { attempt, .. } if attempt == parent.attempt);
+            (executes && !is_known).then_some((parent.run, event))
+        };
+        let charges: Vec<(RunId, Event)> = self.live.values().filter_map(spent).collect();
+        for (parent, event) in charges {
+            self.record(turn, parent, event);
+        }
     }
 
     /// Ends a run whose journal and machine disagree; its journal is kept for a person.

@@ -96,17 +96,20 @@ impl Core {
         submission: &Submission,
     ) -> Result<(), Diagnostic> {
         let spec = &submission.spec;
-        self.queue
-            .submit(spec.run, submission.needs.clone())
-            .map_err(|refused| match refused {
-                Refused::Full(most) => Diagnostic::new(
-                    Kind::Blocked,
-                    "queue_full",
-                    format!("{most} runs are waiting already"),
-                )
-                .hint("raise `queue.max` in workerctl.yaml, or submit later"),
-                Refused::Known => Diagnostic::new(Kind::Conflict, "run_known", refused.to_string()),
-            })?;
+        // A run that another one started uses that one's place.
+        let queued = match spec.parent {
+            Some(_) => Ok(()),
+            None => self.queue.submit(spec.run, submission.needs.clone()),
+        };
+        queued.map_err(|refused| match refused {
+            Refused::Full(most) => Diagnostic::new(
+                Kind::Blocked,
+                "queue_full",
+                format!("{most} runs are waiting already"),
+            )
+            .hint("raise `queue.max` in workerctl.yaml, or submit later"),
+            Refused::Known => Diagnostic::new(Kind::Conflict, "run_known", refused.to_string()),
+        })?;
         let event = Event::Submitted {
             machine: MACHINE_VERSION,
             plan: spec.plan.clone(),
@@ -128,6 +131,10 @@ impl Core {
         self.hold_until_time(spec.run);
         turn.before.push(Write::Spec(spec.clone()));
         turn.entries.entry(spec.run).or_default().push(entry);
+        if spec.parent.is_some() {
+            let admission = self.admission.clone();
+            self.record(turn, spec.run, Event::Admitted { admission });
+        }
         turn.changed.insert(spec.run);
         Ok(())
     }

@@ -19,7 +19,7 @@ use crate::protocol::{LogLine, LogStream};
 use crate::thread::line::RECORD_OVERHEAD_BYTES;
 
 /// How much of a command's output is kept as evidence, in bytes.
-const TAIL_BYTES_MAX: usize = 4 * 1024;
+pub(super) const TAIL_BYTES_MAX: usize = 4 * 1024;
 
 /// How one command is to be run.
 pub(super) struct Invocation<'a> {
@@ -41,6 +41,8 @@ pub(super) struct Invocation<'a> {
     pub more: Vec<(String, String)>,
     /// Whether it is the engine's own, which has no walls.
     pub ours: bool,
+    /// How many bytes of its output are kept as evidence.
+    pub tail_bytes: usize,
 }
 
 /// What became of one command.
@@ -69,57 +71,19 @@ impl Ran {
 
 impl Performer {
     /// Runs one command of a run to its end.
-    pub(super) fn command(&self, work: &Work, invocation: Invocation<'_>) -> Ran {
+    pub(super) fn command(&self, work: &Work, mut invocation: Invocation<'_>) -> Ran {
         let log = self.logs.of(&work.spec);
-        if let Some(why) = log.refusal() {
-            return not_started("secrets_unreadable", why);
-        }
-        let scratch = match self.scratch.of(work.spec.run) {
-            Ok(scratch) => scratch,
-            Err(message) => return not_started("scratch", &message),
-        };
-        let place = match self.place(work) {
-            Ok(place) => place,
-            Err(failure) => return not_started(&failure.code, &failure.message),
-        };
-        if let Err(message) = write_input_files(&log, &place) {
-            return not_started("scratch", &message);
-        }
-        let cwd = place.of(&work.spec.cwd);
-        // A directory without a tracked file is in no base.
-        if work.spec.tree.is_some() && cwd.symlink_metadata().is_err() {
-            let _ = std::fs::create_dir_all(&cwd);
-        }
-        let program = program_of(&invocation, &place);
-        let env = self.environment(work, &log, (&scratch, &place), invocation.more);
-        let wall = match self.wall(work, &scratch, &place) {
-            Ok(wall) => wall.filter(|_| !invocation.ours),
-            Err(why) => return not_started("sandbox", &why),
-        };
-        let level = wall.as_ref().map_or(0, |wall| wall.level());
-        let note = invocation.noted.then(|| self.notes.take());
-        let command = process::Command {
-            program,
-            cwd,
-            env,
-            stdin: invocation.stdin,
-            stdout_file: invocation.stdout_file,
-            scratch: Some(scratch),
-            limits: self.limits(work, invocation.timeout_ms),
-            owner: Owner {
-                run: work.spec.run.to_string(),
-                attempt: invocation.attempt,
-            },
-            may_control: work.spec.may_control,
-            wall,
+        let (command, level) = match self.prepared(work, &log, &mut invocation) {
+            Ok(prepared) => prepared,
+            Err(ran) => return *ran,
         };
         let mut sink = Sink {
             log: &log,
             attempt: invocation.attempt,
             logged_as: invocation.logged_as,
-            note,
-            tail: Tail::default(),
-            stderr_tail: Tail::default(),
+            note: invocation.noted.then(|| self.notes.take()),
+            tail: Tail::of(invocation.tail_bytes),
+            stderr_tail: Tail::of(TAIL_BYTES_MAX),
         };
         let outcome = process::run(&command, &work.stop, &mut sink);
         let held_back = log.end_output(invocation.attempt, invocation.logged_as);
@@ -135,6 +99,52 @@ impl Performer {
             },
             Err(error) => refused(&error),
         }
+    }
+
+    /// A command that only has to be started, and the level of its walls.
+    pub(super) fn prepared(
+        &self,
+        work: &Work,
+        log: &RunLog,
+        invocation: &mut Invocation<'_>,
+    ) -> Result<(process::Command, u32), Box<Ran>> {
+        let refused = |code: &str, message: &str| Box::new(not_started(code, message));
+        if let Some(why) = log.refusal() {
+            return Err(refused("secrets_unreadable", why));
+        }
+        let scratch = self.scratch.of(work.spec.run);
+        let scratch = scratch.map_err(|message| refused("scratch", &message))?;
+        let place = self.place(work);
+        let place = place.map_err(|failure| refused(&failure.code, &failure.message))?;
+        write_input_files(log, &place).map_err(|message| refused("scratch", &message))?;
+        let cwd = place.of(&work.spec.cwd);
+        // A directory without a tracked file is in no base.
+        if work.spec.tree.is_some() && cwd.symlink_metadata().is_err() {
+            let _ = std::fs::create_dir_all(&cwd);
+        }
+        let program = program_of(invocation, &place);
+        let more = std::mem::take(&mut invocation.more);
+        let env = self.environment(work, log, (&scratch, &place), more);
+        let wall = self.wall(work, &scratch, &place);
+        let wall = wall.map_err(|why| refused("sandbox", &why))?;
+        let wall = wall.filter(|_| !invocation.ours);
+        let level = wall.as_ref().map_or(0, |wall| wall.level());
+        let command = process::Command {
+            program,
+            cwd,
+            env,
+            stdin: std::mem::replace(&mut invocation.stdin, Stdin::Null),
+            stdout_file: invocation.stdout_file.take(),
+            scratch: Some(scratch),
+            limits: self.limits(work, invocation.timeout_ms),
+            owner: Owner {
+                run: work.spec.run.to_string(),
+                attempt: invocation.attempt,
+            },
+            may_control: work.spec.may_control,
+            wall,
+        };
+        Ok((command, level))
     }
 
     fn limits(&self, work: &Work, timeout_ms: Option<u64>) -> process::Limits {
@@ -176,6 +186,8 @@ fn program_of(invocation: &Invocation<'_>, place: &Place) -> process::Program {
         Program::Argv { argv, attempt_at } => process::Program::Argv(
             place.fill_all(&arguments_in(argv, attempt_at, invocation.attempt)),
         ),
+        // They are no command: starting them as one is refused for want of a program.
+        Program::Agent(_) => process::Program::Argv(Vec::new()),
     }
 }
 
@@ -241,7 +253,7 @@ pub(super) fn not_started(code: &str, message: &str) -> Ran {
 }
 
 /// Writes the files that hold values too large or too secret for the environment.
-fn write_input_files(log: &RunLog, place: &Place) -> Result<(), String> {
+pub(super) fn write_input_files(log: &RunLog, place: &Place) -> Result<(), String> {
     for (path, content) in log.files() {
         let path = Path::new(path);
         let filled = place.fill(content);
@@ -318,25 +330,33 @@ impl process::OutputSink for Sink<'_> {
 }
 
 /// The last bytes of a text, cut at a line where one is near.
-#[derive(Default)]
 pub(super) struct Tail {
     text: String,
+    bytes_max: usize,
 }
 
 impl Tail {
+    /// Nothing yet, and not more than so many bytes.
+    pub(super) const fn of(bytes_max: usize) -> Tail {
+        Tail {
+            text: String::new(),
+            bytes_max,
+        }
+    }
+
     pub(super) fn push(&mut self, line: &str, more: bool) {
-        let line = line.get(line.ceil_char_boundary(line.len().saturating_sub(TAIL_BYTES_MAX))..);
+        let line = line.get(line.ceil_char_boundary(line.len().saturating_sub(self.bytes_max))..);
         self.text.push_str(line.unwrap_or_default());
         if !more {
             self.text.push('\n');
         }
-        if self.text.len() > 2 * TAIL_BYTES_MAX {
+        if self.text.len() > 2 * self.bytes_max {
             self.cut();
         }
     }
 
     fn cut(&mut self) {
-        let from = self.text.len().saturating_sub(TAIL_BYTES_MAX);
+        let from = self.text.len().saturating_sub(self.bytes_max);
         let from = self.text.ceil_char_boundary(from);
         let line = self.text[from..]
             .find('\n')
@@ -346,7 +366,7 @@ impl Tail {
     }
 
     pub(super) fn text(mut self) -> String {
-        if self.text.len() > TAIL_BYTES_MAX {
+        if self.text.len() > self.bytes_max {
             self.cut();
         }
         self.text

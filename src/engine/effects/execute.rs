@@ -6,9 +6,11 @@ use std::path::Path;
 
 use super::super::work::Work;
 use super::Performer;
-use super::command::{Invocation, Ran, not_started};
+use super::command::{Invocation, Ran, TAIL_BYTES_MAX, not_started};
 use crate::machine::Event;
 use crate::model::evidence::{Ended, Execution};
+#[cfg(feature = "llm")]
+use crate::model::spec::Program;
 use crate::model::{RunId, RunSpec};
 use crate::process::Stdin;
 
@@ -21,6 +23,15 @@ impl Performer {
         self.watch_checkout(work);
         let execution = match self.make_room(work) {
             Ok(stdout_file) => {
+                #[cfg(feature = "llm")]
+                if let Program::Agent(agent) = &work.spec.program {
+                    let mut execution =
+                        self.execute_instructions(work, attempt, agent, stdout_file.as_deref());
+                    if let Err(ended) = self.sync_written(work, &execution.ended) {
+                        execution.ended = ended;
+                    }
+                    return Event::ExecutionFinished { attempt, execution };
+                }
                 let mut more = Vec::new();
                 if let Some(failure) = &work.run.facts.last_failure {
                     let mut text = failure.to_string();
@@ -39,9 +50,14 @@ impl Performer {
                         noted: true,
                         more,
                         ours: false,
+                        tail_bytes: TAIL_BYTES_MAX,
                     },
                 );
-                execution(self.synced(work, ran))
+                let synced = self.sync_written(work, &ran.ended);
+                execution(match synced {
+                    Ok(()) => ran,
+                    Err(ended) => Ran { ended, ..ran },
+                })
             }
             Err(message) => execution(not_started("output_path", &message)),
         };
@@ -50,35 +66,29 @@ impl Performer {
 
     /// A command has succeeded only once what it wrote is on disk: after a power cut the next engine
     /// would take files without their content for its result.
-    fn synced(&self, work: &Work, ran: Ran) -> Ran {
+    fn sync_written(&self, work: &Work, ended: &Ended) -> Result<(), Ended> {
         let writes =
-            work.spec.plan.mutating || work.spec.outputs.iter().any(|output| output.path.is_some());
-        if !writes || !ran.ended.is_success() {
-            return ran;
+            work.spec.may_change() || work.spec.outputs.iter().any(|output| output.path.is_some());
+        let counts = ended.is_success() || matches!(ended, Ended::Unfinished { .. });
+        if !writes || !counts {
+            return Ok(());
         }
         let sync = |place: &Path| -> std::io::Result<()> {
             rustix::fs::syncfs(File::open(place)?)?;
             Ok(())
         };
         let Ok(place) = self.place(work) else {
-            return ran;
+            return Ok(());
         };
         let places = [&work.spec.workspace, &work.spec.cwd].map(|path| place.of(path));
         let device = |place: &Path| std::fs::metadata(place).map(|found| found.dev()).ok();
         // A command may remove the directory that it ran in.
         let apart = device(&places[1]).is_some_and(|own| Some(own) != device(&places[0]));
         let synced = sync(&places[0]).and_then(|()| if apart { sync(&places[1]) } else { Ok(()) });
-        match synced {
-            Ok(()) => ran,
-            Err(error) => {
-                let message = format!("what it wrote could not be synced: {error}");
-                let code = "output_not_kept".to_owned();
-                Ran {
-                    ended: Ended::NotStarted { code, message },
-                    ..ran
-                }
-            }
-        }
+        synced.map_err(|error| Ended::NotStarted {
+            code: "output_not_kept".to_owned(),
+            message: format!("what it wrote could not be synced: {error}"),
+        })
     }
 
     /// Makes the directories of declared outputs; names the file that standard output becomes.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::work::Work;
 use super::Performer;
-use super::command::Invocation;
+use super::command::{Invocation, TAIL_BYTES_MAX};
 use super::in_place::works_in_place;
 use crate::machine::{Event, HookVerdict};
 use crate::model::evidence::Ended;
@@ -128,6 +128,7 @@ impl Performer {
                 noted: true,
                 more,
                 ours: is_push(work, hook),
+                tail_bytes: TAIL_BYTES_MAX,
             },
         );
         let said = ran.stderr_tail.trim().to_owned();

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::super::secrets;
 use super::super::view::View;
 use super::super::work::Work;
+use super::super::{model_keys, secrets};
 use super::{EffectParts, lock};
 use crate::clock::Clock;
 use crate::machine::Entry;
@@ -130,8 +130,10 @@ impl Logs {
             refusal.get_or_insert(missing.message);
             Vec::new()
         });
+        let keys = model_keys::of_run(spec, &self.environment);
         let named: Vec<(&str, &[u8])> = environment
             .iter()
+            .chain(&keys)
             .map(|(name, value)| (name.as_str(), value.as_bytes()))
             .chain(kept.values.iter().map(|value| ("input", value.as_bytes())))
             .collect();
@@ -318,6 +320,7 @@ impl RunLog {
 fn source_of(logged_as: Option<LogStream>, stream: Stream) -> Source {
     match (logged_as, stream) {
         (Some(LogStream::Check), _) => Source::Check,
+        (Some(LogStream::Tool), _) => Source::Tool,
         (_, Stream::Stdout) => Source::Stdout,
         (_, Stream::Stderr) => Source::Stderr,
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use workerctl_landing::LandError;
 
 use super::definitions::Definitions;
+use super::inbox::Inbox;
 use super::view::View;
 use super::work::{Effects, Telling, Told, Work};
 use crate::clock::Clock;
@@ -16,6 +17,8 @@ use crate::model::outcome::{Failure, Step};
 use crate::model::{RunId, Timestamp};
 use crate::store::Store;
 
+#[cfg(feature = "llm")]
+pub(super) mod agent;
 mod command;
 mod commit;
 mod execute;
@@ -70,6 +73,8 @@ pub(super) struct EffectParts {
     pub clock: Arc<dyn Clock>,
     /// What readers see.
     pub view: Arc<View>,
+    /// Where is recorded what an action learns that goes on.
+    pub inbox: Arc<Inbox>,
     /// Which runs the engine knows.
     pub store: Arc<dyn Store>,
     /// Who is to be told how runs went.
@@ -86,6 +91,12 @@ pub(super) struct Performer {
     trees: Mutex<HashMap<RunId, tree::HeldTree>>,
     turns: Mutex<HashMap<turn::Branch, RunId>>,
     swept: Mutex<Option<Timestamp>>,
+    /// The client of language models, once one was needed.
+    #[cfg(feature = "llm")]
+    client: Mutex<Option<Arc<workerctl_agent::Client>>>,
+    /// What starts runs for runs; set once the engine is put together.
+    #[cfg(feature = "llm")]
+    children: std::sync::OnceLock<super::children::Children>,
     /// Held by landings; what they leave is removed while none goes on.
     landing: RwLock<()>,
 }
@@ -102,8 +113,25 @@ impl Performer {
             trees: Mutex::default(),
             turns: Mutex::default(),
             swept: Mutex::default(),
+            #[cfg(feature = "llm")]
+            client: Mutex::default(),
+            #[cfg(feature = "llm")]
+            children: std::sync::OnceLock::new(),
             landing: RwLock::default(),
         }
+    }
+}
+
+#[cfg(feature = "llm")]
+impl Performer {
+    /// Lets runs start runs.
+    pub(super) fn with_children(&self, children: super::children::Children) {
+        let _ = self.children.set(children);
+    }
+
+    fn children(&self) -> Result<&super::children::Children, String> {
+        let children = self.children.get();
+        children.ok_or_else(|| "the engine is only starting".to_owned())
     }
 }
 

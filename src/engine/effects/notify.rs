@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::names;
 use super::super::work::{Telling, Told};
 use super::Performer;
-use super::command::Tail;
+use super::command::{TAIL_BYTES_MAX, Tail};
 
 use crate::model::definition::{HookText, Shell};
 use crate::model::schedule::cut;
@@ -41,7 +41,9 @@ impl Performer {
             tracing::warn!(subject, %error, "an earlier command of `notify` still runs");
         }
         let command = self.notify_command(telling, notice, &hook, owner);
-        let mut heard = Heard::default();
+        let mut heard = Heard {
+            tail: Tail::of(TAIL_BYTES_MAX),
+        };
         let ran = process::run(&command, &telling.stop, &mut heard);
         let ended = match &ran {
             Ok(finished) => super::command::ended(finished).describe(),
@@ -196,7 +198,6 @@ fn said(ended: &str, output: &str) -> String {
 }
 
 /// The last of both streams.
-#[derive(Default)]
 struct Heard {
     tail: Tail,
 }

@@ -19,7 +19,7 @@ use crate::model::outcome::{Failure, Outcome, Step, StepResult};
 use crate::model::spec::{Gate, OutputKind};
 
 /// What lies in a workspace and says what is run, and how.
-const DEFINITIONS: [&str; 2] = ["workers", CONFIG_FILE];
+const DEFINITIONS: [&str; 3] = ["workers", "workspace/skills", CONFIG_FILE];
 
 /// How many ignored files a note names.
 const IGNORED_SHOWN_MAX: usize = 5;

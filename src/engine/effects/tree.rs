@@ -176,7 +176,9 @@ impl Performer {
     }
 
     pub(super) fn held_tree(&self, work: &Work) -> Option<HeldTree> {
-        lock(&self.trees).get(&work.spec.run).cloned()
+        let parent = work.spec.parent.as_ref();
+        let run = parent.map_or(work.spec.run, |parent| parent.tree_of);
+        lock(&self.trees).get(&run).cloned()
     }
 
     /// Whether this engine has the tree of a run, so that nobody else was in it.

@@ -1,7 +1,7 @@
 //! Verifying: declared outputs first, then the checks in order, each with its evidence.
 
 use super::super::work::Work;
-use super::command::Invocation;
+use super::command::{Invocation, TAIL_BYTES_MAX};
 use super::in_place::works_in_place;
 use super::tree::tree_failure;
 use super::{Performer, lock};
@@ -91,6 +91,7 @@ impl Performer {
                             noted: true,
                             more: Vec::new(),
                             ours: false,
+                            tail_bytes: TAIL_BYTES_MAX,
                         },
                     );
                     let passed = ran.ended.is_success();

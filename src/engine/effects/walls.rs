@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use super::super::model_keys;
 use super::super::walls::{Grounds, Readable};
 use super::super::work::Work;
 use super::place::Place;
@@ -115,6 +116,12 @@ fn stamps(paths: &[PathBuf], entries: bool) -> Vec<Option<Stamp>> {
 }
 
 impl Performer {
+    /// Files that hold keys of models and of servers.
+    pub(super) fn key_files(&self) -> Vec<PathBuf> {
+        let config = &self.parts.definitions.current().config;
+        model_keys::files(config, &self.parts.environment)
+    }
+
     /// Where the kernel keeps nothing from a run that may change nothing: notes what is changed already.
     pub(super) fn watch_checkout(&self, work: &Work) {
         let asks = work.spec.sandbox.is_some() && !work.spec.plan.mutating;
@@ -193,11 +200,13 @@ impl Performer {
         // Directories for temporary files serve one run after the other; all else is made for one run.
         let of_many = own.len() == 1;
         let repository = borrowed_by(work);
+        let keys = self.key_files();
         let grounds = Grounds {
             workspace: &self.parts.workspace,
             state_dir: &self.parts.state_dir,
             trees: self.parts.trees.as_deref().ok(),
             repository: &repository,
+            keys: &keys,
             environment: &self.parts.environment,
         };
         let readable = self.walls.readable(&grounds, sandbox)?;

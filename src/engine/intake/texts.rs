@@ -67,12 +67,10 @@ impl Intake<'_> {
                 let named = rendered.uses.iter().any(|used| used.scope == Scope::Output);
                 Ok((Program::Argv { argv, attempt_at }, named))
             }
-            RunText::Instructions => Err(Diagnostic::new(
-                Kind::Blocked,
-                "unavailable",
-                format!("`{}` has instructions and no `run`", self.skill.address),
-            )
-            .hint("this version executes commands and scripts; give the skill a `run`")),
+            RunText::Instructions => {
+                let agent = self.agent(self.input.cloned())?;
+                Ok((Program::Agent(Box::new(agent)), false))
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use crate::machine::{
     Admission, Approval, CancelKind, Event, Facts, HookVerdict, MACHINE_VERSION, Resolution, Run,
     State,
 };
+use crate::model::agent::{Spent, TurnRecord};
 use crate::model::evidence::{
     CheckRecord, CommitsMade, Ended, Execution, HeldResult, OutputState, Recorded, RestoreReport,
     Verdict,
@@ -202,10 +203,21 @@ fn of_attempt(run: &Run) -> Vec<Event> {
                 code: "not_found".to_owned(),
                 message: "no such program".to_owned(),
             },
+            Ended::Answered { turns: 1 },
+            Ended::Unfinished {
+                code: "iteration_limit".to_owned(),
+                message: "no turns left".to_owned(),
+            },
+            Ended::Failed {
+                code: "auth".to_owned(),
+                message: "no such key".to_owned(),
+                again: false,
+            },
         ] {
             let execution = execution(ended);
             events.push(Event::ExecutionFinished { attempt, execution });
         }
+        events.extend(of_conversation(attempt));
         for written in [true, false] {
             let result = recorded(written);
             events.push(Event::ResultRecorded { attempt, result });
@@ -235,6 +247,37 @@ fn of_attempt(run: &Run) -> Vec<Event> {
         events.push(Event::BackoffElapsed { attempt });
     }
     events
+}
+
+fn of_conversation(attempt: u32) -> [Event; 5] {
+    let run = crate::model::RunId::following(None, AT, 1);
+    let turn = TurnRecord {
+        number: 1,
+        request: String::new(),
+        answer: serde_json::Value::Null,
+        spent: Spent::default(),
+    };
+    [
+        Event::TurnTaken { attempt, turn },
+        Event::TurnFailed {
+            attempt,
+            code: "server".to_owned(),
+            spent: Spent::default(),
+        },
+        Event::ToolsFinished {
+            attempt,
+            turn: 0,
+            results: serde_json::Value::Null,
+        },
+        Event::ChildStarted { attempt, run },
+        Event::ChildEnded {
+            attempt,
+            run,
+            turns: 1,
+            spent: Spent::default(),
+            failed: None,
+        },
+    ]
 }
 
 fn of_run(run: &Run) -> Vec<Event> {
@@ -387,6 +430,7 @@ pub fn reduced(mut run: Run) -> Run {
         held: facts.held,
         approval: facts.approval,
         executing_since: facts.executing_since,
+        unfinished: facts.unfinished,
         results: Results::default(),
         ..Facts::default()
     };

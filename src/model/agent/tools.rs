@@ -4,6 +4,27 @@ use serde::{Deserialize, Serialize};
 
 use super::KeySource;
 
+/// Tools that are part of the program, with the names that other agents give them in `allowed-tools`.
+pub const BUILT_IN_TOOLS: [(&str, &[&str]); 11] = [
+    ("bash", &["Bash", "Shell"]),
+    ("read_file", &["Read"]),
+    ("write_file", &["Write"]),
+    ("edit_file", &["Edit", "MultiEdit"]),
+    ("list_directory", &["LS"]),
+    ("glob", &["Glob"]),
+    ("grep", &["Grep"]),
+    ("loadSkillFile", &[]),
+    ("list_skills", &[]),
+    ("use_skill", &["Skill"]),
+    ("submit_output", &[]),
+];
+
+/// The built-in tool of this name, in whatever way it is called.
+pub fn built_in_tool(name: &str) -> Option<&'static str> {
+    let named = |(own, others): &&(&'static str, &[&str])| *own == name || others.contains(&name);
+    BUILT_IN_TOOLS.iter().find(named).map(|(own, _)| *own)
+}
+
 /// What a model may call beside the built-in tools, as the configuration groups it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolset {

@@ -96,6 +96,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         not_before: None,
         may_control: false,
         sandbox: None,
+        parent: None,
         submitted_by: "cli uid 1000".to_owned(),
     }
 }
@@ -117,6 +118,8 @@ pub(crate) fn summary(n: u64) -> RunSummary {
         commit: None,
         commits_made: CommitsMade::default(),
         kept_commit: None,
+        spent: None,
+        parent: None,
         thread: ThreadId::of(run, &skill(), at(n)),
         waiting_for: None,
         retry_of: None,

@@ -35,7 +35,7 @@ pub struct ThreadWriter {
     path: PathBuf,
     masker: Masker,
     chain: Chain,
-    streams: [Stream; 3],
+    streams: [Stream; 4],
     /// Length of the file up to its last whole record.
     written_bytes: u64,
     pending: Vec<u8>,
@@ -64,7 +64,7 @@ impl ThreadWriter {
             mask: masker.stream(),
             lines: LineSplitter::default(),
         };
-        let streams = [stream(), stream(), stream()];
+        let streams = [stream(), stream(), stream(), stream()];
         let mut writer = ThreadWriter {
             file,
             path,
@@ -349,6 +349,7 @@ fn place(source: Source) -> usize {
         Source::Stdout => 0,
         Source::Stderr => 1,
         Source::Check => 2,
+        Source::Tool => 3,
     }
 }
 

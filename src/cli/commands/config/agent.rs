@@ -1,4 +1,4 @@
-//! What executes instructions: models, tool sets, and what may be spent.
+//! What executes instructions: models, tool sets, what may be spent, and workers that are made from templates.
 
 use serde_json::{Value, json};
 
@@ -10,6 +10,7 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
     let (run, day) = (&config.budget, &config.per_day);
     let aliases: Vec<String> = config.models.keys().cloned().collect();
     let sets: Vec<String> = config.toolsets.keys().cloned().collect();
+    let templates: Vec<String> = config.instances.keys().cloned().collect();
     let fixed = [
         limit("budget.tokens", run.tokens),
         money("budget.money", run.money),
@@ -18,10 +19,20 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
         limit("budget.per_day.runs", day.runs.map(u64::from)),
         list("models", &aliases),
         list("toolsets", &sets),
+        list("instances", &templates),
     ];
     let models = config.models.values().map(model);
     let sets = config.toolsets.values().map(toolset);
-    fixed.into_iter().chain(models).chain(sets).collect()
+    let made = config.instances.iter().map(|(template, made)| {
+        let ids: Vec<&str> = made.iter().map(|one| one.id.as_str()).collect();
+        Setting {
+            key: format!("instances.{template}").into(),
+            shown: ids.join(", "),
+            value: json!(made),
+        }
+    });
+    let fixed = fixed.into_iter().chain(models).chain(sets);
+    fixed.chain(made).collect()
 }
 
 fn limit(key: &'static str, limit: Option<u64>) -> Setting {

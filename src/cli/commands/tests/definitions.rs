@@ -60,6 +60,68 @@ fn what_new_writes_passes_check() {
 }
 
 #[test]
+fn a_new_skill_for_a_model_says_how_to_configure_one() {
+    let console = alone();
+    let minimal = "worker: {id: w, name: W, description: d}\nexecution: {mode: on_demand}\n";
+    fs::create_dir_all(console.path().join("workers/w")).unwrap();
+    fs::write(console.path().join("workers/w/worker.yaml"), minimal).unwrap();
+    let left = console.perform(&["new", "skill", "w", "asked", "--agent"]);
+    assert_eq!(left.code, 0, "{left:?}");
+    for told in [
+        "warning: `asked` is unavailable: it has no `run`, and no model is configured",
+        "hint: add `models: {default: {provider: anthropic, model: …, key: env:…}}` to workerctl.yaml",
+    ] {
+        assert!(left.err.contains(told), "{left:?}");
+    }
+    assert!(!left.err.contains("lists its skills"), "{left:?}");
+    let left = console.perform(&["check", "--strict"]);
+    assert_eq!(left.code, 0, "{left:?}");
+    assert!(left.out.contains("note[no-executor]"), "{left:?}");
+
+    let models = "models: {default: {provider: ollama, model: m}}\n";
+    fs::write(console.path().join("workerctl.yaml"), models).unwrap();
+    let left = console.perform(&["new", "skill", "w", "changing", "--agent", "--mutating"]);
+    assert!(left.code == 0 && !left.err.contains("warning:"), "{left:?}");
+    let left = console.perform(&["check", "--strict"]);
+    assert!(
+        left.err.contains("1 worker and 2 skills: no problems"),
+        "{left:?}"
+    );
+    // What is commented out can be used as it stands.
+    for id in ["asked", "changing"] {
+        let path = console.path().join(format!("workers/w/skills/{id}.md"));
+        let text = fs::read_to_string(&path).unwrap();
+        let used = text
+            .replace("  # allowed-tools", "  allowed-tools")
+            .replace("  # budget", "  budget");
+        assert_ne!(used, text);
+        fs::write(path, used).unwrap();
+    }
+    let left = console.perform(&["check", "--strict"]);
+    assert!(left.err.contains("no problems"), "{left:?}");
+}
+
+#[test]
+fn the_example_for_a_model_is_listed_with_what_it_lacks() {
+    let console = alone();
+    console.perform(&["init"]);
+    let left = console.perform(&["check", "--strict"]);
+    assert_eq!(left.code, 0, "{left:?}");
+    let skills = console.perform(&["skills"]).out;
+    let line = skills.lines().find(|line| line.contains("weekly-news"));
+    assert!(line.unwrap().contains("unavailable"), "{skills}");
+    let readme = fs::read_to_string(console.path().join("workers/README.md")).unwrap();
+    let (_, yaml) = readme.split_once("```yaml\n").unwrap();
+    let (lines, _) = yaml.split_once("```").unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    let config = console.path().join("workerctl.yaml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(config, text + lines).unwrap();
+    let skills = console.perform(&["skills"]).out;
+    assert!(!skills.contains("unavailable"), "{skills}");
+}
+
+#[test]
 fn init_writes_what_is_missing_and_overwrites_nothing() {
     let console = alone();
     let root = console.path();

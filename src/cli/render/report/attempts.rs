@@ -6,7 +6,7 @@ use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line};
 use crate::cli::render::times;
 use crate::model::Zone;
 use crate::model::duration::show_millis;
-use crate::model::evidence::Verdict;
+use crate::model::evidence::{Ended, Verdict};
 use crate::protocol::{AttemptView, RunDetail};
 
 pub(super) fn attempts(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
@@ -35,8 +35,13 @@ fn attempt_line(attempt: &AttemptView, zone: Zone) -> Line {
     let mut line = line
         .text("  ")
         .styled(style, execution.ended.describe())
-        .styled(DIM, format!("  {}", show_millis(execution.duration_ms)))
-        .styled(
+        .styled(DIM, format!("  {}", show_millis(execution.duration_ms)));
+    let of_model = matches!(
+        execution.ended,
+        Ended::Answered { .. } | Ended::Unfinished { .. } | Ended::Failed { .. }
+    );
+    if !of_model {
+        line = line.styled(
             DIM,
             format!(
                 "  stdout {}, stderr {}",
@@ -44,6 +49,7 @@ fn attempt_line(attempt: &AttemptView, zone: Zone) -> Line {
                 times::bytes(execution.stderr_bytes)
             ),
         );
+    }
     if execution.dropped_bytes > 0 {
         line = line.styled(
             CARE,

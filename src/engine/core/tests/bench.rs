@@ -260,6 +260,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         not_before: None,
         may_control: false,
         sandbox: None,
+        parent: None,
         submitted_by: "test".into(),
     })
 }

@@ -1,0 +1,101 @@
+//! Values of keys of models and of servers: read when they are needed, kept nowhere.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::model::agent::{KeySource, McpTransport};
+use crate::model::spec::Program;
+use crate::model::{Config, RunSpec};
+use crate::thread::mask::check_secret;
+
+/// Most bytes of a file that holds a key.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+/// The value of a key, without blanks around it.
+///
+/// # Errors
+/// It is not there, or so short that it could not be kept out of logs: says so by its name.
+pub(super) fn value(
+    source: &KeySource,
+    environment: &BTreeMap<String, String>,
+) -> Result<String, String> {
+    let found = match source {
+        KeySource::Env(name) => environment
+            .get(name)
+            .cloned()
+            .ok_or_else(|| format!("`{source}` is not set where the engine runs"))?,
+        KeySource::Credential(name) => {
+            let directory = environment.get("CREDENTIALS_DIRECTORY");
+            let directory = directory.ok_or_else(|| {
+                format!("`{source}` is not passed to the engine: `LoadCredential={name}:/path`")
+            })?;
+            read(source, &Path::new(directory).join(name))?
+        }
+        KeySource::File(path) => read(source, &expanded(path, environment))?,
+    };
+    let found = found.trim();
+    if found.is_empty() {
+        return Err(format!("`{source}` is empty"));
+    }
+    check_secret(&source.to_string(), found.as_bytes()).map_err(|error| error.to_string())?;
+    Ok(found.to_owned())
+}
+
+fn expanded(path: &str, environment: &BTreeMap<String, String>) -> PathBuf {
+    let home = environment.get("HOME").map_or("/", String::as_str);
+    match path.strip_prefix("~/") {
+        Some(rest) => Path::new(home).join(rest),
+        None => PathBuf::from(path),
+    }
+}
+
+fn read(source: &KeySource, path: &Path) -> Result<String, String> {
+    let refused = |why: &str| format!("`{source}` cannot be read: {why}");
+    let found = std::fs::metadata(path).map_err(|error| refused(&error.to_string()))?;
+    if !found.is_file() || found.len() > FILE_BYTES_MAX {
+        return Err(refused("it is no file of at most 64 KiB"));
+    }
+    std::fs::read_to_string(path).map_err(|error| refused(&error.to_string()))
+}
+
+/// Files that hold keys, as the configuration names them: no command of a skill reads them.
+pub(super) fn files(config: &Config, environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
+    let of_models = config
+        .models
+        .values()
+        .filter_map(|model| model.key.as_ref());
+    let servers = config.toolsets.values().filter_map(|set| set.mcp.as_ref());
+    let of_servers = servers.filter_map(|server| match &server.transport {
+        McpTransport::Http { key, .. } => key.as_ref(),
+        McpTransport::Stdio { .. } => None,
+    });
+    let files = of_models.chain(of_servers).filter_map(|key| match key {
+        KeySource::File(path) => Some(expanded(path, environment)),
+        KeySource::Env(_) | KeySource::Credential(_) => None,
+    });
+    files.collect()
+}
+
+/// Values of all keys that a run may use, as far as they are there, to be kept out of what it leaves.
+pub(super) fn of_run(
+    spec: &RunSpec,
+    environment: &BTreeMap<String, String>,
+) -> Vec<(String, String)> {
+    let Program::Agent(agent) = &spec.program else {
+        return Vec::new();
+    };
+    let servers = agent.toolsets.iter().filter_map(|set| set.mcp.as_ref());
+    let of_servers = servers.flat_map(|server| match &server.transport {
+        McpTransport::Http { key, .. } => key.iter().cloned().collect(),
+        McpTransport::Stdio { env, .. } => {
+            let named = env.iter().cloned().map(KeySource::Env);
+            named.collect::<Vec<_>>()
+        }
+    });
+    let sources = agent.model.key.iter().cloned().chain(of_servers);
+    let found = sources.filter_map(|source| {
+        let value = value(&source, environment).ok()?;
+        Some((source.to_string(), value))
+    });
+    found.collect()
+}

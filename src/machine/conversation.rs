@@ -1,0 +1,65 @@
+//! Conversations with a model: what is learnt while an attempt goes on.
+
+use super::event::Event;
+use super::state::Run;
+use crate::model::outcome::{Failure, StepResult};
+
+impl Run {
+    /// What was paid is recorded, also while the conversation is being ended.
+    pub(super) fn in_conversation(&mut self, event: &Event, due: u32) -> Option<()> {
+        match event {
+            Event::TurnTaken { attempt, turn }
+                if *attempt == due && turn.number == self.facts.turns.saturating_add(1) =>
+            {
+                self.facts.turns = turn.number;
+                // An engine that was lost has got further than the one before.
+                self.facts.crash_attempts = 0;
+                self.facts.all_turns = self.facts.all_turns.saturating_add(1);
+                self.facts.spent = self.facts.spent.plus(turn.spent);
+            }
+            Event::TurnFailed { attempt, spent, .. } if *attempt == due => {
+                self.facts.spent = self.facts.spent.plus(*spent);
+            }
+            Event::ChildStarted { attempt, .. } if *attempt == due => {
+                self.facts.children = self.facts.children.saturating_add(1);
+            }
+            Event::ChildEnded {
+                attempt,
+                run,
+                turns,
+                spent,
+                failed,
+            } if *attempt == due => {
+                if let Some(how) = failed {
+                    self.warn(format!(
+                        "run {}, which it started, ended as {how}",
+                        run.short()
+                    ));
+                }
+                self.facts.all_turns = self.facts.all_turns.saturating_add(*turns);
+                self.facts.spent = self.facts.spent.plus(*spent);
+            }
+            Event::ToolsFinished { attempt, turn, .. }
+                if *attempt == due && *turn == self.facts.turns => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// The next attempt goes on with the turns that were taken, unless what their tools did is undone with the tree.
+    pub(super) const fn leave_conversation(&mut self) {
+        if self.plan.mutating {
+            self.facts.turns = 0;
+        }
+    }
+
+    /// A limit ended the conversation, and checks say that its work is not done, or nothing does say that it is.
+    pub(super) fn left_unfinished(&mut self, failure: Option<Failure>) {
+        self.facts.results.verification = match failure {
+            Some(failure) => StepResult::Failed {
+                message: failure.message,
+            },
+            None => StepResult::skipped("nothing_must_pass"),
+        };
+    }
+}

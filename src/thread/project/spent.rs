@@ -1,0 +1,31 @@
+//! What a run has spent on a model, and what that said.
+
+use crate::machine::Run;
+use crate::model::RunSpec;
+use crate::model::agent::TurnRecord;
+use crate::model::spec::Program;
+use crate::protocol::SpentView;
+
+/// What it has spent so far; `None` where it has a command.
+pub(super) fn spent(spec: &RunSpec, run: &Run) -> Option<SpentView> {
+    let Program::Agent(_) = spec.program else {
+        return None;
+    };
+    let spent = &run.facts.spent;
+    Some(SpentView {
+        turns: run.facts.all_turns,
+        tokens: spent.tokens,
+        money: spent.money.map(|money| money.to_string()),
+        unmeasured: spent.unmeasured,
+    })
+}
+
+/// Bytes of an answer that are shown.
+const SHOWN_BYTES_MAX: usize = 64 * 1024;
+
+/// What the model said in a turn, where it said anything.
+pub(super) fn said(turn: &TurnRecord) -> Option<String> {
+    let text = turn.answer.get("text")?.as_str()?.trim();
+    let cut = text.floor_char_boundary(text.len().min(SHOWN_BYTES_MAX));
+    (!text.is_empty()).then(|| text[..cut].to_owned())
+}
