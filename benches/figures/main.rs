@@ -21,11 +21,15 @@ mod mutating;
 mod parked;
 mod report;
 mod schedules;
+#[path = "../../src/agent/tests/server/mod.rs"]
+#[expect(dead_code, reason = "shared with tests, which use more of it")]
+mod server;
 mod skills;
 mod speaking;
 mod start;
 mod syncs;
 mod throughput;
+mod turns;
 mod walls;
 mod workspace;
 
@@ -94,7 +98,7 @@ type Benchmark = (&'static str, fn(Scale, &mut Report));
 /// Measured only when it is named.
 const PROFILE: Benchmark = ("profile", throughput::profile);
 
-const BENCHMARKS: [Benchmark; 10] = [
+const BENCHMARKS: [Benchmark; 11] = [
     ("throughput", throughput::measure),
     ("latency", latency::measure),
     ("syncs", syncs::measure),
@@ -105,6 +109,7 @@ const BENCHMARKS: [Benchmark; 10] = [
     ("skills", skills::measure),
     ("walls", walls::measure),
     ("parked", parked::measure),
+    ("turns", turns::measure),
 ];
 
 fn is_set(name: &str) -> bool {
