@@ -149,6 +149,7 @@ impl Control for Fake {
         Ok(Rendered {
             skill: skill().to_string(),
             cwd: "/w".to_owned(),
+            instructions: None,
             argv: vec![
                 "/bin/sh".to_owned(),
                 "-c".to_owned(),

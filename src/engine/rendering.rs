@@ -3,7 +3,7 @@
 use super::intake::Ready;
 use crate::model::spec::Program;
 use crate::model::value::MASK;
-use crate::protocol::{Rendered, RenderedCheck, Substitution};
+use crate::protocol::{Rendered, RenderedCheck, RenderedInstructions, Substitution};
 use crate::template::{Scope, Use};
 
 /// What a request would run.
@@ -26,6 +26,7 @@ pub(super) fn rendered(ready: &Ready) -> Rendered {
         skill: spec.skill.to_string(),
         cwd: spec.cwd.clone(),
         argv,
+        instructions: instructions(&spec.program),
         environment,
         env_names: spec.env_names.clone(),
         substitutions: ready
@@ -48,6 +49,23 @@ pub(super) fn rendered(ready: &Ready) -> Rendered {
         commit_message: spec.plan.mutating.then(|| spec.commit_message.clone()),
         notes: notes(ready),
     }
+}
+
+fn instructions(program: &Program) -> Option<RenderedInstructions> {
+    let Program::Agent(agent) = program else {
+        return None;
+    };
+    let sets = agent
+        .toolsets
+        .iter()
+        .map(|set| format!("tool set {}", set.name));
+    Some(RenderedInstructions {
+        model: agent.model.alias.clone(),
+        model_name: agent.model.name.clone(),
+        text: agent.instructions.clone(),
+        tools: agent.tools.iter().cloned().chain(sets).collect(),
+        max_iterations: agent.max_iterations,
+    })
 }
 
 fn substitution(ready: &Ready, used: &Use) -> Substitution {

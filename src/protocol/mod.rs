@@ -20,8 +20,8 @@ pub use plan::SchedulePlan;
 pub use probe::{Probe, ProbeRequest};
 pub use requests::{
     ApproveRequest, CancelRequest, DenyRequest, Discarded, Landed, LogsQuery, ReloadReport,
-    Rendered, RenderedCheck, ResolveRequest, RunsQuery, Status, SubmitRequest, Submitted,
-    Substitution, TreesView,
+    Rendered, RenderedCheck, RenderedInstructions, ResolveRequest, RunsQuery, Status,
+    SubmitRequest, Submitted, Substitution, TreesView,
 };
 pub use runs::{ApprovalView, AttemptView, RunDetail, RunSummary, SpentView};
 pub use schedules::{

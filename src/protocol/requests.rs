@@ -292,6 +292,21 @@ pub struct RenderedCheck {
     pub must_pass: bool,
 }
 
+/// Instructions that a model would execute.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RenderedInstructions {
+    /// Alias of the model.
+    pub model: String,
+    /// The name by which its server knows it.
+    pub model_name: String,
+    /// What it would be told.
+    pub text: String,
+    /// Built-in tools and tool sets that it could call.
+    pub tools: Vec<String>,
+    /// Turns of one attempt.
+    pub max_iterations: u32,
+}
+
 /// Exactly what would run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rendered {
@@ -299,8 +314,11 @@ pub struct Rendered {
     pub skill: String,
     /// Absolute directory of the commands.
     pub cwd: String,
-    /// The program and its arguments as they would be started.
+    /// The program and its arguments as they would be started; none where a model executes instructions.
     pub argv: Vec<String>,
+    /// These instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<RenderedInstructions>,
     /// Variables of the substitution, secrets masked.
     pub environment: Vec<(String, String)>,
     /// Names of secret variables that would be passed on.

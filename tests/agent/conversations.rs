@@ -201,3 +201,19 @@ fn arguments_that_nest_too_deep_are_told_to_the_model() {
     let told = &rig.results(1)[0];
     assert!(told.contains("nest more than 64 deep"), "{told}");
 }
+
+#[test]
+fn what_a_model_would_be_told_is_shown_before() {
+    let rig = Rig::new(MRR, vec![text("never asked")]);
+    let shown = rig.workspace.run(&["render", "mrr"]).expect_code(0).stdout;
+    for wanted in [
+        "Tell the MRR.",
+        "default (scripted-1), at most 5 turns",
+        "read_file",
+    ] {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
+    let dry = rig.run(&["mrr", "--dry-run"]).expect_code(0);
+    assert!(dry.stdout.contains("Tell the MRR."), "{dry:?}");
+    assert_eq!(rig.server.requests().len(), 0);
+}

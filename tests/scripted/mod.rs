@@ -181,6 +181,7 @@ impl Control for Scripted {
         Ok(Rendered {
             skill: request.skill.clone(),
             cwd: "/w".into(),
+            instructions: None,
             argv: vec!["/bin/sh".into(), "-c".into(), "true".into()],
             environment: Vec::new(),
             env_names: Vec::new(),

@@ -7,7 +7,7 @@ use crate::cli::render::line::{BOLD, CARE, DIM, Line};
 use crate::cli::session::{Accept, Session};
 use crate::cli::suggest;
 use crate::model::Diagnostic;
-use crate::protocol::{Rendered, RenderedCheck, SubmitRequest};
+use crate::protocol::{Rendered, RenderedCheck, RenderedInstructions, SubmitRequest};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -44,9 +44,13 @@ fn print(out: &mut Stream<'_>, rendered: &Rendered) {
         },
     ));
     out.line(Line::of(DIM, "  in  ").text(&rendered.cwd));
-    section(out, "command");
-    for argument in &rendered.argv {
-        block(out, argument);
+    if let Some(told) = &rendered.instructions {
+        instructions(out, told);
+    } else {
+        section(out, "command");
+        for argument in &rendered.argv {
+            block(out, argument);
+        }
     }
     if !rendered.substitutions.is_empty() {
         section(out, "placeholders");
@@ -88,6 +92,14 @@ fn print(out: &mut Stream<'_>, rendered: &Rendered) {
     for note in &rendered.notes {
         out.line(Line::of(CARE, "  note: ").text(note));
     }
+}
+
+fn instructions(out: &mut Stream<'_>, told: &RenderedInstructions) {
+    section(out, "instructions");
+    block(out, &told.text);
+    let (model, name, turns) = (&told.model, &told.model_name, told.max_iterations);
+    out.line(Line::of(DIM, "  model  ").text(format!("{model} ({name}), at most {turns} turns")));
+    out.prose(Line::of(DIM, "  tools  ").text(told.tools.join(", ")), 9);
 }
 
 fn checks(out: &mut Stream<'_>, checks: &[RenderedCheck]) {
