@@ -145,7 +145,7 @@ fn wrong_arguments_of_other_tools_too() {
     check(
         BuiltIn::Bash,
         "is no file tool",
-        &[(bash, "bash runs commands")],
+        &[(bash, "bash is no file tool")],
     );
 }
 
