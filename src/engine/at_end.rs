@@ -46,19 +46,14 @@ pub(super) fn panicked() -> Diagnostic {
 mod tests {
     use std::sync::mpsc::sync_channel;
 
-    use super::super::request::{Envelope, Request};
+    use super::super::request::Request;
     use super::*;
 
     #[test]
     fn a_loop_that_panics_leaves_nobody_waiting() {
         let (inbox, view) = (Arc::new(Inbox::default()), Arc::new(View::default()));
         let at_end = AtEnd::of(&inbox, &view);
-        let ask = || {
-            let (reply, answer) = sync_channel(1);
-            let request = Request::Drain;
-            assert!(inbox.request(Envelope { request, reply }).is_ok());
-            answer
-        };
+        let ask = || inbox.request(Request::Drain).unwrap();
         let run = "01JC0000000000000000000001".parse().unwrap();
         let watching = view.watch(run).unwrap();
         let (told, hears) = sync_channel(2);

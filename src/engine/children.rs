@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use super::desk::{Desk, Origin};
 use super::inbox::Inbox;
 use super::reading;
-use super::request::{Answer, ENDED_OPEN, Envelope, Request};
+use super::request::{Answer, ENDED_OPEN, Request};
 use super::view::{Shown, View};
 use crate::catalog::Conditions;
 use crate::machine::{CancelKind, Event};
@@ -188,13 +188,7 @@ impl Children {
     }
 
     fn ask(&self, request: Request) -> Result<Answer, Diagnostic> {
-        let (reply, answer) = sync_channel(1);
-        let envelope = Envelope { request, reply };
-        let busy = |_| {
-            let message = "too many requests wait for the engine";
-            Diagnostic::new(crate::model::Kind::Conflict, "busy", message)
-        };
-        self.inbox.request(envelope).map_err(busy)?;
+        let answer = self.inbox.request(request)?;
         answer
             .recv()
             .unwrap_or_else(|_| Err(super::refusals::ended(true)))

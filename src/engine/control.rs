@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::approval;
 use super::desk::{Desk, Origin, Prepares};
 use super::inbox::Inbox;
 use super::refusals::{ended, no_such_run, open, unexpected};
-use super::request::{Answer, Envelope, Request};
+use super::request::{Answer, Request};
 use super::view::{Condition, Shown, View};
 use super::work::Effects;
 use super::{Host, definitions, model_test, probe, reading, rendering, schedules};
@@ -58,17 +58,7 @@ pub(super) struct EngineControl {
 impl EngineControl {
     pub(super) fn ask(&self, request: Request) -> Result<Answer, Diagnostic> {
         let changes = request.changes_runs();
-        let (reply, answer) = sync_channel(1);
-        self.inbox
-            .request(Envelope { request, reply })
-            .map_err(|_| {
-                Diagnostic::new(
-                    Kind::Conflict,
-                    "busy",
-                    "too many requests wait for the engine",
-                )
-                .hint("try again in a moment")
-            })?;
+        let answer = self.inbox.request(request)?;
         loop {
             match answer.recv_timeout(DURABLE_PATIENCE) {
                 Ok(answer) => return answer,

@@ -1,18 +1,22 @@
 //! The core loop's one inbox, with two lanes: results are never refused, requests are bounded.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::desk::Look;
-use super::request::{Envelope, Submission};
+use super::refusals::busy;
+use super::request::{Answer, Envelope, Request, Submission};
 use super::work::Told;
 use crate::machine::Event;
 use crate::model::{Diagnostic, Kind, RunId};
 
 /// Most requests that may wait for the loop; beyond, the engine is busy.
 pub(super) const REQUESTS_MAX: usize = 1_024;
+
+/// Where the one answer to a request arrives.
+pub(super) type Answered = Receiver<Result<Answer, Diagnostic>>;
 
 /// What an executor thread hands back.
 #[derive(Debug)]
@@ -116,21 +120,27 @@ impl Inbox {
         durable.recv().is_ok()
     }
 
-    /// Hands in a request, or gives it back when too many wait. Once the loop has ended it is told so.
-    pub(super) fn request(&self, envelope: Envelope) -> Result<(), Box<Envelope>> {
+    /// Hands in a request; its answer arrives in what is returned, also when the loop has ended.
+    ///
+    /// # Errors
+    ///
+    /// Too many requests wait.
+    pub(super) fn request(&self, request: Request) -> Result<Answered, Diagnostic> {
+        let (reply, answered) = sync_channel(1);
+        let envelope = Envelope { request, reply };
         let mut lanes = self.lock();
         if lanes.closed {
             drop(lanes);
             envelope.answer(Err(ended()));
-            return Ok(());
+            return Ok(answered);
         }
         if lanes.requests.len() >= REQUESTS_MAX {
-            return Err(Box::new(envelope));
+            return Err(busy());
         }
         lanes.requests.push_back(envelope);
         drop(lanes);
         self.arrived.notify_one();
-        Ok(())
+        Ok(answered)
     }
 
     /// Waits at most `wait` for anything to arrive.

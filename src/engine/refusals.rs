@@ -9,6 +9,12 @@ pub(super) fn no_such_run(text: &str) -> Diagnostic {
         .hint("`workerctl runs` lists them")
 }
 
+/// More requests wait than the loop takes.
+pub(super) fn busy() -> Diagnostic {
+    let message = "too many requests wait for the engine";
+    Diagnostic::new(Kind::Conflict, "busy", message).hint("try again in a moment")
+}
+
 /// The loop is gone without an answer; a change may have been stored before.
 pub(super) fn ended(changes: bool) -> Diagnostic {
     if changes {

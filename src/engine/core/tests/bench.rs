@@ -1,11 +1,11 @@
 //! The loop on a bench: a store in memory, a clock that is set by hand, effects that only pretend.
 
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, sync_channel};
 
 use crate::clock::FakeClock;
 use crate::engine::core::*;
 use crate::engine::desk::{Look, Prepares};
+use crate::engine::inbox::Answered;
 use crate::engine::remembered::{Known, Remembered};
 use crate::engine::request::{Request, Submission};
 use crate::engine::work::{Telling, Told, Work};
@@ -374,13 +374,9 @@ pub(super) fn bench(
     }
 }
 
-pub(super) type Answered = Receiver<Result<Answer, Diagnostic>>;
-
 impl Bench {
     pub(super) fn ask(&self, request: Request) -> Answered {
-        let (reply, answer) = sync_channel(1);
-        assert!(self.inbox.request(Envelope { request, reply }).is_ok());
-        answer
+        self.inbox.request(request).unwrap()
     }
 
     pub(super) fn submit(&self, spec: &Arc<RunSpec>, key: Option<&str>) -> Answered {
