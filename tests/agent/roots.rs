@@ -6,28 +6,7 @@ use super::client::{Client, text_of};
 use super::{Rig, call, text};
 
 /// The contract's example.
-const SUMMARIZE: &str = "---
-description: Summarize text or documents concisely
-preferred_model: fast
-required_tools:
-  - bash
-max_iterations: 3
-input_schema:
-  type: object
-  properties:
-    content:
-      type: string
-      description: Text or file path to summarize
-    format:
-      type: string
-      enum: [bullets, paragraph, tldr]
-      default: bullets
-  required:
-    - content
----
-
-You are a summarization assistant. Create clear, concise summaries.
-";
+const SUMMARIZE: &str = include_str!("../samples/definitions/summarize.md");
 
 /// "Say hello to the user."
 const HELLO: &str = "---\ndescription: Test skill\n---\n\nSay hello to the user.\n";

@@ -5,88 +5,13 @@ use serde_json::{Value, json};
 use super::server::script::Reply;
 use super::{Rig, call, text};
 
-const INLINE: &str = r#"worker:
-  id: cfo-{company}
-  # ...
+const INLINE: &str = include_str!("../samples/definitions/inline.yaml");
 
-skills:
-  - id: mrr
-    name: "MRR Report"
-    description: "Current MRR from Stripe subscriptions"
+const STANDALONE: &str = include_str!("../samples/definitions/standalone.md");
 
-    interface:
-      inputs:
-        - name: months
-          type: number
-          default: 1
-          description: "Months to include"
-      outputs:
-        - name: report
-          type: markdown
-          destination: workspace/reports/finance/
+const READ_ONLY: &str = include_str!("../samples/definitions/read-only.yaml");
 
-    verification:
-      - command: "test -f {output}"
-        description: "Output file exists"
-
-    mutating: false
-"#;
-
-const STANDALONE: &str = r#"---
-skill:
-  id: mrr
-  name: "MRR Report"
-  description: "Current MRR from Stripe subscriptions"
-
-  interface:
-    inputs:
-      - name: months
-        type: number
-        default: 1
-    outputs:
-      - name: report
-        type: markdown
-        destination: workspace/reports/finance/
-
-  verification:
-    - command: "test -f {output}"
-
-  mutating: false
----
-
-# MRR Report Skill
-
-Instructions for executing this skill...
-"#;
-
-const READ_ONLY: &str = r#"skills:
-  - id: mrr
-    name: "MRR Report"
-    description: "Current MRR"
-    interface:
-      outputs:
-        - type: console
-    verification: []
-    mutating: false
-"#;
-
-const MUTATING: &str = r#"skills:
-  - id: monthly-report
-    name: "Monthly Report"
-    description: "Generate monthly financial report"
-    interface:
-      inputs:
-        - name: month
-          type: string
-          required: true
-      outputs:
-        - name: report
-          type: markdown
-          destination: "workspace/reports/finance/{month}-report.md"
-    verification:
-      - command: "test -f workspace/reports/finance/{month}-report.md"
-    mutating: true
-"#;
+const MUTATING: &str = include_str!("../samples/definitions/mutating.yaml");
 
 const INSTANCES: &str =
     "instances: {\"cfo-{company}\": [{company: acme}, {company: \"globex & sons\"}]}\n";

@@ -5,28 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, text_of};
 use crate::workspace::Workspace;
 
-const SUMMARIZE: &str = "---
-description: Summarize text or documents concisely
-preferred_model: fast
-required_tools:
-  - bash
-max_iterations: 3
-input_schema:
-  type: object
-  properties:
-    content:
-      type: string
-      description: Text or file path to summarize
-    format:
-      type: string
-      enum: [bullets, paragraph, tldr]
-      default: bullets
-  required:
-    - content
----
-
-You are a summarization assistant. Create clear, concise summaries.
-";
+const SUMMARIZE: &str = include_str!("../samples/definitions/summarize.md");
 
 const WORKER: &str = "
   - {id: hello, description: d, run: 'echo hello {who}', interface: {inputs: [{name: who, type: string, required: true}]}}

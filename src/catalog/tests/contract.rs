@@ -4,88 +4,17 @@ use super::{Workspace, codes, show};
 use crate::model::definition::{InputKind, RunText};
 use crate::model::spec::OutputKind;
 
-pub(in crate::catalog) const INLINE: &str = r#"worker:
-  id: cfo-{company}
-  # ...
+pub(in crate::catalog) const INLINE: &str =
+    include_str!("../../../tests/samples/definitions/inline.yaml");
 
-skills:
-  - id: mrr
-    name: "MRR Report"
-    description: "Current MRR from Stripe subscriptions"
+pub(in crate::catalog) const STANDALONE: &str =
+    include_str!("../../../tests/samples/definitions/standalone.md");
 
-    interface:
-      inputs:
-        - name: months
-          type: number
-          default: 1
-          description: "Months to include"
-      outputs:
-        - name: report
-          type: markdown
-          destination: workspace/reports/finance/
+pub(in crate::catalog) const READ_ONLY: &str =
+    include_str!("../../../tests/samples/definitions/read-only.yaml");
 
-    verification:
-      - command: "test -f {output}"
-        description: "Output file exists"
-
-    mutating: false
-"#;
-
-pub(in crate::catalog) const STANDALONE: &str = r#"---
-skill:
-  id: mrr
-  name: "MRR Report"
-  description: "Current MRR from Stripe subscriptions"
-
-  interface:
-    inputs:
-      - name: months
-        type: number
-        default: 1
-    outputs:
-      - name: report
-        type: markdown
-        destination: workspace/reports/finance/
-
-  verification:
-    - command: "test -f {output}"
-
-  mutating: false
----
-
-# MRR Report Skill
-
-Instructions for executing this skill...
-"#;
-
-pub(in crate::catalog) const READ_ONLY: &str = r#"skills:
-  - id: mrr
-    name: "MRR Report"
-    description: "Current MRR"
-    interface:
-      outputs:
-        - type: console
-    verification: []
-    mutating: false
-"#;
-
-pub(in crate::catalog) const MUTATING: &str = r#"skills:
-  - id: monthly-report
-    name: "Monthly Report"
-    description: "Generate monthly financial report"
-    interface:
-      inputs:
-        - name: month
-          type: string
-          required: true
-      outputs:
-        - name: report
-          type: markdown
-          destination: "workspace/reports/finance/{month}-report.md"
-    verification:
-      - command: "test -f workspace/reports/finance/{month}-report.md"
-    mutating: true
-"#;
+pub(in crate::catalog) const MUTATING: &str =
+    include_str!("../../../tests/samples/definitions/mutating.yaml");
 
 #[test]
 fn the_inline_definition_is_a_template_with_its_skill() {

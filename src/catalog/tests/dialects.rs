@@ -200,7 +200,7 @@ fn content_stands_in_for_a_blank_body() {
 /// workspace-skills.md, "Directory Skill Format (Preferred)", word for word.
 #[test]
 fn the_example_of_the_workspace_contract_loads() {
-    let text = "---\ndescription: Summarize text or documents concisely\npreferred_model: fast\nrequired_tools:\n  - bash\nmax_iterations: 3\ninput_schema:\n  type: object\n  properties:\n    content:\n      type: string\n      description: Text or file path to summarize\n    format:\n      type: string\n      enum: [bullets, paragraph, tldr]\n      default: bullets\n  required:\n    - content\n---\n\nYou are a summarization assistant. Create clear, concise summaries.\n";
+    let text = include_str!("../../../tests/samples/definitions/summarize.md");
     let (catalog, skill) = load("workspace/skills/summarize/SKILL.md", text);
     assert!(
         catalog.problems.is_empty(),
