@@ -17,7 +17,7 @@ pub(crate) const ORIGINS: [&str; 5] = [
     "budget.per_day.runs",
 ];
 
-/// The largest limits: beyond, a slip of the finger is more likely than a wish.
+/// The largest limits: a larger number is more likely a typing error than meant.
 const TOKENS_MAX: u64 = 1_000_000_000_000;
 const TURNS_MAX: u32 = 1_000_000;
 const RUNS_MAX: u32 = 1_000_000;

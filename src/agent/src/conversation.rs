@@ -52,7 +52,7 @@ pub struct Halt {
     pub again: bool,
 }
 
-/// What a conversation needs of its surroundings.
+/// What a conversation needs from its caller.
 pub trait Host {
     /// Asked before each turn, with the tokens that its request is expected to have at most; answers how long the
     /// turn may take.

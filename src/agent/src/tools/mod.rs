@@ -54,11 +54,11 @@ pub struct FileCall {
     pub tool: BuiltIn,
     /// What the model gave, unchecked.
     pub arguments: Value,
-    /// Absolute path of the directory beneath which all files are.
+    /// Absolute path of the directory that holds all files.
     pub root: PathBuf,
-    /// Absolute path, beneath `root`, that relative paths start from.
+    /// Absolute path, inside `root`, that relative paths start from.
     pub cwd: PathBuf,
-    /// Absolute paths that are refused with everything beneath them; they need not exist. One that contains
+    /// Absolute paths that are refused with everything in them; they need not exist. One that contains
     /// `root` hides nothing, because no call gets that far up.
     #[serde(default)]
     pub hidden: Vec<PathBuf>,

@@ -1,4 +1,4 @@
-//! Resolves paths beneath the root, one name after the other.
+//! Resolves paths below the root, one name after the other.
 //!
 //! Each name is opened from the descriptor of its parent with `O_NOFOLLOW`, and links are followed here, so
 //! that every place on the way is checked and none is outside. `openat2` with `RESOLVE_BENEATH` promises that
@@ -20,7 +20,7 @@ use super::root::{FileRoot, RefusedPath, open_regular};
 /// Links on one way, the limit of the kernel.
 const LINKS_MAX: usize = 40;
 
-/// A directory beneath the root, open for reading.
+/// A directory below the root, open for reading.
 #[derive(Debug)]
 pub(super) struct OpenDirectory {
     pub(super) file: File,
@@ -37,7 +37,7 @@ pub(super) enum Opened {
 
 impl FileRoot<'_> {
     /// Opens the directory or regular file that a path leads to; links are followed as long as they stay
-    /// beneath the root.
+    /// below the root.
     pub(super) fn open_any(&self, path: &str) -> Result<Opened, RefusedPath> {
         self.open_place(&self.locate(path)?, path)
     }

@@ -15,9 +15,9 @@ use super::{Bounds, FileCall};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RefusedPath {
     /// It leads out of the root.
-    #[error("`{0}` is outside the working area: give a path beneath {1}")]
+    #[error("`{0}` is outside the working area: give a path under {1}")]
     Outside(String, String),
-    /// It is `.git` or lies beneath it.
+    /// It is `.git` or inside it.
     #[error("`{0}` belongs to git's own data (`.git`), which file tools do not touch")]
     Git(String),
     /// It is kept from models.
@@ -44,7 +44,10 @@ impl RefusedPath {
         match Errno::from_io_error(&source) {
             Some(Errno::NOENT) => Self::Missing(path),
             Some(Errno::LOOP) => Self::Unfit(path, "a symbolic link, or leads through too many"),
-            Some(Errno::NOTDIR) => Self::Unfit(path, "not a directory, or lies beneath a file"),
+            Some(Errno::NOTDIR) => Self::Unfit(
+                path,
+                "not a directory, or has a file where a directory is needed",
+            ),
             Some(Errno::ISDIR) => Self::Unfit(path, IS_DIRECTORY),
             Some(Errno::NXIO) => Self::Unfit(path, NOT_REGULAR),
             _ => Self::System { path, source },
@@ -74,7 +77,7 @@ pub(super) struct FileRoot<'c> {
     hidden: Vec<HiddenPlace>,
 }
 
-/// A path that is refused with everything beneath it.
+/// A path that is refused with everything in it.
 #[derive(Debug)]
 struct HiddenPlace {
     /// Relative to the root, without links.
@@ -113,7 +116,7 @@ impl<'c> FileRoot<'c> {
         &self.call.bounds
     }
 
-    /// Where a path is beneath the root, by its names alone.
+    /// Where a path is below the root, by its names alone.
     pub(super) fn locate(&self, path: &str) -> Result<PathBuf, RefusedPath> {
         if path.len() > PATH_BYTES_MAX {
             return Err(RefusedPath::of(cut(path, 100), Errno::NAMETOOLONG));
@@ -128,7 +131,7 @@ impl<'c> FileRoot<'c> {
         Ok(place)
     }
 
-    /// Where an absolute target of a link is beneath the root, its `..` kept.
+    /// Where an absolute target of a link is below the root, its `..` kept.
     pub(super) fn strip(&self, target: &Path) -> Option<PathBuf> {
         let mut roots = [&self.call.root, &self.real].into_iter();
         roots.find_map(|root| target.strip_prefix(root).ok().map(Path::to_owned))

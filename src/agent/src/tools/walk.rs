@@ -37,7 +37,7 @@ pub(super) struct DirectoryWalk<'r, 'v> {
 }
 
 impl<'r, 'v> DirectoryWalk<'r, 'v> {
-    /// Visits everything beneath a directory that is no directory, in the order of its names, until `visit`
+    /// Visits every file in a directory and its subdirectories, in the order of its names, until `visit`
     /// breaks. Returns notices of what was left out.
     pub(super) fn run(
         root: &'r FileRoot<'r>,

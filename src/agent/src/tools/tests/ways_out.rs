@@ -281,12 +281,12 @@ fn a_directory_that_becomes_a_link_during_calls_is_not_followed() {
     assert_eq!(rig.names("../outside"), ["secret"]);
 }
 
-/// The kernel's own way beneath a directory, where it may be called.
+/// The kernel's own resolution inside a directory, where it may be called.
 #[test]
 fn paths_lead_where_openat2_leads() {
     let rig = with_links();
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    let inside = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
     let root = rustix::fs::open(rig.path(""), flags, Mode::empty()).unwrap();
     let call = FileCall {
         tool: ReadFile,
@@ -317,7 +317,7 @@ fn paths_lead_where_openat2_leads() {
         "none",
         "none/x",
     ] {
-        let theirs = match rustix::fs::openat2(&root, path, flags, Mode::empty(), beneath) {
+        let theirs = match rustix::fs::openat2(&root, path, flags, Mode::empty(), inside) {
             Err(Errno::NOSYS | Errno::PERM) => {
                 println!("SKIPPED: openat2 cannot be called here, nothing to compare with");
                 return;
