@@ -12,8 +12,11 @@ impl Run {
                 if *attempt == due && turn.number == self.facts.turns.saturating_add(1) =>
             {
                 self.facts.turns = turn.number;
-                // An engine that was lost has got further than the one before.
-                self.facts.crash_attempts = 0;
+                // It has got further than the engine that was lost: not so where each attempt begins anew, and
+                // would be paid for without end.
+                if !self.plan.mutating {
+                    self.facts.crash_attempts = 0;
+                }
                 self.facts.all_turns = self.facts.all_turns.saturating_add(1);
                 self.facts.spent = self.facts.spent.plus(turn.spent);
             }

@@ -1,6 +1,7 @@
 //! The design's table of crash, cancel and limits, row by row, and the rules beside it.
 
 mod approval;
+mod conversation;
 mod later;
 mod scenes;
 

@@ -431,6 +431,7 @@ pub fn reduced(mut run: Run) -> Run {
         approval: facts.approval,
         executing_since: facts.executing_since,
         unfinished: facts.unfinished,
+        turns: facts.turns,
         results: Results::default(),
         ..Facts::default()
     };

@@ -2,6 +2,7 @@
 
 use crate::machine::table::{AT, check, label, queued};
 use crate::machine::*;
+use crate::model::agent::{Spent, TurnRecord};
 use crate::model::evidence::{
     CommitsMade, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
 };
@@ -45,6 +46,16 @@ pub(super) fn reading() -> Plan {
         post_commit_hooks: 0,
         ..mutating()
     }
+}
+
+pub(super) fn turn_taken(attempt: u32, number: u32) -> Event {
+    let turn = TurnRecord {
+        number,
+        request: String::new(),
+        answer: serde_json::Value::Null,
+        spent: Spent::default(),
+    };
+    Event::TurnTaken { attempt, turn }
 }
 
 pub(super) fn ended(attempt: u32, ended: Ended) -> Event {
