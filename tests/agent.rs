@@ -15,6 +15,8 @@ mod server;
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
+#[path = "agent/approvals.rs"]
+mod approvals;
 #[path = "agent/budgets.rs"]
 mod budgets;
 #[path = "agent/budgets_of_days.rs"]

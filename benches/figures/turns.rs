@@ -52,16 +52,18 @@ fn one_turn(scale: Scale, report: &mut Report) {
     let engine = workspace.engine();
     let control = engine.control.as_ref();
     let (mut turns, mut commits, mut exchanges) = (Vec::new(), Vec::new(), Vec::new());
+    server.follow(calling());
+    talk(control, 0);
+    // What the middle one of its turns sends: the conversation so far.
+    let body = server.requests()[TURNS / 2].body.to_string();
     for round in 0..scale.samples.min(30) as u64 {
         server.follow(vec![done()]);
         let short = talk(control, round);
-        let mut script: Vec<Reply> = vec![Say::nothing().call("list_skills", "{}").into(); TURNS];
-        script.push(done());
-        server.follow(script);
+        server.follow(calling());
         let long = talk(control, round);
         turns.push((long - short) / TURNS as f64);
         server.follow(vec![done()]);
-        exchanges.push(bare_exchange(&server.url()));
+        exchanges.push(bare_exchange(&server.url(), &body));
         let asked = Instant::now();
         let run = submit(control, round, "go");
         commits.push(asked.elapsed().as_secs_f64());
@@ -94,6 +96,13 @@ fn one_turn(scale: Scale, report: &mut Report) {
     );
 }
 
+/// Turns that each call a tool, and one that ends them.
+fn calling() -> Vec<Reply> {
+    let mut script: Vec<Reply> = vec![Say::nothing().call("list_skills", "{}").into(); TURNS];
+    script.push(done());
+    script
+}
+
 fn done() -> Reply {
     Say::text("done").into()
 }
@@ -109,11 +118,10 @@ fn talk(control: &dyn Control, number: u64) -> f64 {
 }
 
 /// Seconds of one exchange over a connection that stands.
-fn bare_exchange(url: &str) -> f64 {
+fn bare_exchange(url: &str, body: &str) -> f64 {
     let address = url.strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
-    let body = r#"{"model":"m","max_tokens":8,"stream":true,"messages":[{"role":"user","content":"hello"}]}"#;
     let request = format!(
         "POST /v1/messages HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()

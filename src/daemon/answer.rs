@@ -385,6 +385,7 @@ async fn change(
             if operation == Operation::Render {
                 return answered(desk.ask(operation, move |c| c.render(&request)).await);
             }
+            request.user_id = Some(intake::peer(parts)?.uid);
             Ok(submitted(
                 &desk.ask(operation, move |c| c.submit(&request)).await?,
             ))

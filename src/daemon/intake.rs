@@ -34,6 +34,7 @@ impl Checked for SubmitRequest {
         text("skill", &self.skill)?;
         optional("key", self.key.as_deref())?;
         optional("by", self.by.as_deref())?;
+        optional("chat_id", self.chat_id.as_deref())?;
         if self.key.as_deref() == Some("") {
             return Err(Refusal::bad_request(
                 "bad_key",

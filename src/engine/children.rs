@@ -104,6 +104,8 @@ impl Children {
             skill: skill.address.to_string(),
             inputs: Some(wanted.input.clone()),
             by: Some(format!("run {}", parent.run.short())),
+            user_id: parent.user_id,
+            chat_id: parent.chat_id.clone(),
             ..SubmitRequest::default()
         };
         let mut ancestors = ancestors(parent);

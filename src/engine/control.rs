@@ -19,7 +19,7 @@ use super::{patches, wishes};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::machine::{CancelKind, Resolution};
-use crate::model::schedule::Pause;
+use crate::model::schedule::{Pause, cut};
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::process::give_back_memory;
 use crate::protocol::{
@@ -29,12 +29,16 @@ use crate::protocol::{
     SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::store::Store;
+use crate::thread::metrics::{METRICS_VERSION, RefusalLine};
 
 /// How long a request may wait to become durable on a disk that is full: the engine tries every 5 s.
 const DURABLE_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Longest idempotency key in bytes.
 const KEY_BYTES_MAX: usize = 255;
+
+/// Most bytes of a skill's name that are kept where there is no such skill.
+const ASKED_BYTES_MAX: usize = 200;
 
 /// Longest note of a person in bytes.
 const NOTE_BYTES_MAX: usize = 4_096;
@@ -126,6 +130,31 @@ impl EngineControl {
         }
     }
 
+    /// Whoever counts how a skill fares sees refusals too; what the engine itself cannot do is none.
+    fn keep_refusal(&self, asked: &str, refused: &Diagnostic) {
+        if !matches!(
+            refused.kind,
+            Kind::Usage | Kind::NotFound | Kind::Definition | Kind::Blocked | Kind::Conflict
+        ) {
+            return;
+        }
+        let catalog = self.desk.definitions.current();
+        let found = super::lookup::find_skill(&catalog, asked).ok();
+        let address = found.map(|skill| skill.address.clone());
+        let (worker, skill) = match address {
+            Some(address) => (Some(address.worker), address.skill),
+            None => (None, cut(asked, ASKED_BYTES_MAX).to_owned()),
+        };
+        self.effects.refused(&RefusalLine {
+            version: METRICS_VERSION,
+            worker,
+            skill,
+            outcome: "refused",
+            code: refused.code.clone(),
+            submitted_at: self.clock.now().rfc3339(),
+        });
+    }
+
     fn set_pause(&self, schedule: &str, pause: Option<Pause>) -> Result<ScheduleView, Diagnostic> {
         let schedule = schedules::switched_on(&self.desk, schedule)?.id.clone();
         if self.host != Host::Daemon {
@@ -205,7 +234,18 @@ impl EngineControl {
 
 impl Control for EngineControl {
     fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic> {
-        self.accept(request, None)
+        // Who asks without a connection has this process's user.
+        let user_id = request.user_id;
+        let user_id = user_id.or_else(|| Some(rustix::process::geteuid().as_raw()));
+        let request = SubmitRequest {
+            user_id,
+            ..request.clone()
+        };
+        let submitted = self.accept(&request, None);
+        if let Err(refused) = &submitted {
+            self.keep_refusal(&request.skill, refused);
+        }
+        submitted
     }
 
     fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {

@@ -15,6 +15,10 @@ use crate::model::{Diagnostic, Kind, RunId};
 /// Most requests that may wait for the loop; beyond, the engine is busy.
 pub(super) const REQUESTS_MAX: usize = 1_024;
 
+/// How long what nobody waits for may wait for something else that is committed. A turn of a model takes longer,
+/// so that little is lost by it with an engine.
+const NOTED_FOR: Duration = Duration::from_millis(5);
+
 /// Where the one answer to a request arrives.
 pub(super) type Answered = Receiver<Result<Answer, Diagnostic>>;
 
@@ -79,7 +83,24 @@ pub(super) struct Mail {
 struct Lanes {
     deliveries: VecDeque<Delivery>,
     requests: VecDeque<Envelope>,
+    /// How many of the deliveries nobody waits for, and since when there are any.
+    noted: Option<(usize, Instant)>,
     closed: bool,
+}
+
+impl Lanes {
+    fn hold(&self, wanted: usize) -> bool {
+        let noted = self.noted.map_or(0, |(count, _)| count);
+        self.deliveries.len() - noted + self.requests.len() >= wanted
+    }
+
+    fn take(&mut self) -> Mail {
+        self.noted = None;
+        Mail {
+            deliveries: std::mem::take(&mut self.deliveries).into(),
+            requests: std::mem::take(&mut self.requests).into(),
+        }
+    }
 }
 
 /// The inbox; shared by everyone who talks to the loop.
@@ -100,13 +121,21 @@ impl Inbox {
         self.arrived.notify_one();
     }
 
-    /// Records what a running action learnt and goes on at once; it is durable with what is recorded next.
+    /// Records what a running action learnt and goes on at once; it is durable with what is recorded next, or after
+    /// [`NOTED_FOR`].
     pub(super) fn note(&self, run: RunId, events: Vec<Event>) {
-        self.deliver(Delivery::Progress {
-            run,
-            events,
-            durable: None,
-        });
+        let mut lanes = self.lock();
+        if !lanes.closed {
+            lanes.deliveries.push_back(Delivery::Progress {
+                run,
+                events,
+                durable: None,
+            });
+            let (count, since) = lanes.noted.unwrap_or((0, Instant::now()));
+            lanes.noted = Some((count + 1, since));
+        }
+        drop(lanes);
+        self.arrived.notify_one();
     }
 
     /// Records what a running action learnt, and waits until it is durable; `false`: it never will be.
@@ -150,19 +179,17 @@ impl Inbox {
 
     /// Takes out everything that is there.
     pub(super) fn take(&self) -> Mail {
-        let mut lanes = self.lock();
-        Mail {
-            deliveries: std::mem::take(&mut lanes.deliveries).into(),
-            requests: std::mem::take(&mut lanes.requests).into(),
-        }
+        self.lock().take()
     }
 
     /// Lets more arrive until `wanted` messages are there or `window` is over, so that one sync serves them all.
     pub(super) fn gather(&self, wanted: usize, window: Duration) {
         let mut lanes = self.lock();
-        let deadline = Instant::now() + window;
-        while lanes.deliveries.len() + lanes.requests.len() < wanted {
-            let left = deadline.saturating_duration_since(Instant::now());
+        let end = Instant::now() + window;
+        while !lanes.hold(wanted) {
+            let noted = lanes.noted.map(|(_, since)| since + NOTED_FOR);
+            let end = noted.map_or(end, |noted| noted.min(end));
+            let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
@@ -197,6 +224,7 @@ impl Inbox {
         let left = {
             let mut lanes = self.lock();
             lanes.closed = true;
+            lanes.noted = None;
             // Whoever waits in there for something to be durable learns that it will not be.
             lanes.deliveries.clear();
             std::mem::take(&mut lanes.requests)

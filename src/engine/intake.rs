@@ -292,6 +292,8 @@ impl Intake<'_> {
             may_control: skill.may_control,
             sandbox: self.sandbox()?,
             submitted_by: request.by.clone().unwrap_or_else(|| "unknown".to_owned()),
+            user_id: request.user_id,
+            chat_id: request.chat_id.clone(),
         };
         syntax::refuse_broken(around.syntax, skill, &spec)?;
         let written = match &skill.run {

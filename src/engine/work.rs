@@ -7,6 +7,7 @@ use crate::model::outcome::{Failure, Step};
 use crate::model::schedule::{Pause, Schedule, SlotRow};
 use crate::model::{Notices, RunId, RunSpec, Timestamp};
 use crate::process::StopHandle;
+use crate::thread::metrics::RefusalLine;
 
 /// One action with everything that it needs.
 #[derive(Clone)]
@@ -89,6 +90,8 @@ pub(super) trait Effects: Send + Sync {
     fn let_go(&self) {}
     /// Writes out what is held back of a run's log, for somebody who reads the file.
     fn flush_log(&self, run: RunId);
+    /// Keeps that a request became no run.
+    fn refused(&self, _line: &RefusalLine) {}
 }
 
 /// The event that says that `action` could not be performed at all.

@@ -42,6 +42,8 @@ pub(super) struct Running {
     pub(super) ended: Arc<AtomicBool>,
     /// Who asks, for people.
     pub(super) by: String,
+    /// Which of its connections asks.
+    pub(super) chat_id: Arc<str>,
 }
 
 /// Runs a skill and waits for it for a while.
@@ -59,6 +61,7 @@ pub(super) async fn use_skill(
         Err(why) => return Ok(results::error(why)),
     };
     request.by = Some(running.by.clone());
+    request.chat_id = Some(running.chat_id.to_string());
     let engines = Arc::clone(&running.engines);
     let submitted = apart(move || engines.ask(|control| control.submit(&request))).await?;
     match submitted {

@@ -41,6 +41,8 @@ pub(super) struct Server {
     engines: Arc<Engines>,
     state_dir: PathBuf,
     ended: Arc<AtomicBool>,
+    /// The connection, for runs that it starts: no secret, as the session's own id is one.
+    chat_id: Arc<str>,
     calls: Arc<AtomicUsize>,
     /// Whether somebody tells the client of changes already.
     telling: AtomicBool,
@@ -65,6 +67,10 @@ impl Drop for Call {
     }
 }
 
+fn chat_id() -> Arc<str> {
+    Arc::from(format!("mcp-{:.16}", super::http::token::random()))
+}
+
 impl Server {
     pub(super) fn new(
         catalogs: Catalogs,
@@ -77,6 +83,7 @@ impl Server {
             engines,
             state_dir: state_dir.to_owned(),
             ended,
+            chat_id: chat_id(),
             calls: Arc::default(),
             telling: AtomicBool::new(false),
             arranged: Arc::default(),
@@ -90,6 +97,7 @@ impl Server {
             engines: Arc::clone(&self.engines),
             state_dir: self.state_dir.clone(),
             ended: Arc::clone(&self.ended),
+            chat_id: chat_id(),
             calls: Arc::clone(&self.calls),
             telling: AtomicBool::new(false),
             arranged: Arc::clone(&self.arranged),
@@ -162,6 +170,7 @@ impl Server {
             engines: Arc::clone(&self.engines),
             ended: Arc::clone(left.map_or(&self.ended, |Left(left)| left)),
             by: format!("mcp {name}").trim_end().to_owned(),
+            chat_id: Arc::clone(&self.chat_id),
         }
     }
 

@@ -475,6 +475,12 @@ pub struct RunSpec {
     pub parent: Option<Parent>,
     /// Who asked, for people: `cli uid 1000`.
     pub submitted_by: String,
+    /// The user who asked; absent: nobody did, or a version before did not keep it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<u32>,
+    /// The conversation of a client that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<String>,
 }
 
 impl RunSpec {

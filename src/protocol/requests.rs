@@ -26,6 +26,12 @@ pub struct SubmitRequest {
     /// Who asks, for people.
     #[serde(default)]
     pub by: Option<String>,
+    /// The user behind the connection, as the kernel knows them: nothing that a request can say.
+    #[serde(skip)]
+    pub user_id: Option<u32>,
+    /// The conversation that asks: several requests of one client have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chat_id: Option<String>,
     /// Not to be started before this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,

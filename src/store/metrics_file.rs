@@ -1,4 +1,4 @@
-//! `metrics.jsonl`: one line for each finished run, at most once, in files of bounded size.
+//! `metrics.jsonl`: one line for each finished run, at most once, and for each refusal, in files of bounded size.
 
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
@@ -7,10 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::OFlags;
+use serde::Serialize;
 
 use super::thread_files::{Directories, Directory, FileError};
 use crate::model::RunId;
-use crate::thread::metrics::MetricsLine;
+use crate::thread::metrics::{MetricsLine, RefusalLine};
 
 /// Name of the file that grows.
 pub const METRICS_FILE: &str = "metrics.jsonl";
@@ -70,6 +71,15 @@ impl MetricsFile {
     /// durable with the next sync of the file system; a run is not closed before that, so a power cut
     /// costs no line.
     pub fn append(&self, line: &MetricsLine) -> Result<bool, FileError> {
+        self.append_of(Some(line.run), line)
+    }
+
+    /// Appends the line of a request that became no run.
+    pub fn append_refusal(&self, line: &RefusalLine) -> Result<(), FileError> {
+        self.append_of(None, line).map(drop)
+    }
+
+    fn append_of(&self, run: Option<RunId>, line: &impl Serialize) -> Result<bool, FileError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken out, so that after a failure the file is looked at again.
         let remembered = known.file.take();
@@ -90,7 +100,7 @@ impl MetricsFile {
                 read_end_before(&dir, &mut known.runs)?;
             }
         }
-        let appended = !known.runs.contains(&line.run);
+        let appended = run.is_none_or(|run| !known.runs.contains(&run));
         if appended {
             if length >= self.bytes_max {
                 dir.rename(METRICS_FILE, METRICS_FILE_BEFORE)?;
@@ -106,7 +116,9 @@ impl MetricsFile {
                 return Err(failed("write")(source));
             }
             length += text.len() as u64;
-            known.learn(line.run);
+            if let Some(run) = run {
+                known.learn(run);
+            }
         }
         let left = file.metadata().map_err(failed("look at"))?;
         known.file = Some(identity(&left, length));

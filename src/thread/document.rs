@@ -189,6 +189,8 @@ fn run(story: &Story<'_>) -> Value {
             .collect::<Vec<_>>(),
         "definition_digest": spec.definition_digest,
         "submitted_by": spec.submitted_by,
+        "user_id": spec.user_id,
+        "chat_id": spec.chat_id,
         "retry_of": spec.retry_of.map(|run| run.to_string()),
     })
 }

@@ -71,6 +71,23 @@ pub struct MetricsLine {
     pub retry_of: Option<RunId>,
 }
 
+/// One request that became no run, in one line of `metrics.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RefusalLine {
+    /// [`METRICS_VERSION`] of the writer.
+    pub version: u32,
+    /// The worker of the skill that was asked for, if there is such a skill.
+    pub worker: Option<String>,
+    /// The skill, else what was asked for.
+    pub skill: String,
+    /// Always `refused`.
+    pub outcome: &'static str,
+    /// Stable code of the refusal; its text may hold values that were given.
+    pub code: String,
+    /// When it was asked, in RFC 3339.
+    pub submitted_at: String,
+}
+
 /// The line of a finished run; of one that has not ended, its outcome is `unfinished`.
 pub fn metrics_line(spec: &RunSpec, entries: &[Entry]) -> MetricsLine {
     let story = Story::of(spec, entries);

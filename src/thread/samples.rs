@@ -92,6 +92,8 @@ pub(crate) fn spec() -> RunSpec {
         sandbox: None,
         parent: None,
         submitted_by: "cli uid 1000".into(),
+        user_id: None,
+        chat_id: None,
     }
 }
 

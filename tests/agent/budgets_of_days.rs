@@ -1,5 +1,7 @@
 //! Budgets of a day: runs and money, kept across restarts.
 
+use serde_json::{Value, json};
+
 use super::server::script::Say;
 use super::{Rig, text};
 
@@ -20,6 +22,27 @@ fn runs_of_a_day_are_counted_across_engines_for_commands_too() {
         "{refused:?}"
     );
     assert_eq!(rig.workspace.runs().len(), 2);
+    rig.run(&["no-such-skill"]).expect_code(3);
+    // What was refused has its line of metrics like what ran.
+    let metrics = rig
+        .workspace
+        .read("workspace/metrics/metrics.jsonl")
+        .unwrap();
+    let lines: Vec<Value> = metrics
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let told: Vec<(&Value, &Value, bool)> = lines
+        .iter()
+        .map(|line| (&line["skill"], &line["code"], line["run"].is_string()))
+        .collect();
+    let (two, other) = (json!("two"), json!("no-such-skill"));
+    let (spent, unknown) = (json!("budget_spent"), json!("skill_not_found"));
+    assert_eq!(
+        told[2..],
+        [(&two, &spent, false), (&other, &unknown, false)]
+    );
+    assert!(told[..2].iter().all(|line| line.2), "{told:?}");
 }
 
 #[test]

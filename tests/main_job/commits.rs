@@ -1,5 +1,7 @@
 //! What a run commits, what it puts back, and what it never touches.
 
+use std::os::unix::fs::MetadataExt;
+
 use serde_json::Value;
 
 use crate::workspace::Workspace;
@@ -123,6 +125,10 @@ fn a_hook_that_blocks_puts_everything_back_and_one_that_fails_warns() {
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!(told["hook_event_name"], "PostToolUse");
     assert_eq!(told["mutating"], true);
+    // Who asked, as the kernel knows them; no client's conversation did.
+    let owner = std::fs::metadata(&workspace.home).unwrap().uid();
+    assert_eq!(told["user_id"], owner);
+    assert_eq!(told["chat_id"], Value::Null);
 
     let detail = workspace
         .run(&["run", "warned", "--json"])

@@ -1,5 +1,7 @@
 //! The tool `use_skill`: "Skills", its behaviours and its errors.
 
+use std::os::unix::fs::MetadataExt;
+
 use serde_json::{Value, json};
 
 use crate::client::{Client, text_of};
@@ -59,6 +61,28 @@ fn the_schema_is_the_contracts() {
     assert_eq!(tool["inputSchema"]["properties"], properties);
     assert_eq!(tool["inputSchema"]["required"], json!(["skill"]));
     assert_eq!(tool["annotations"]["readOnlyHint"], false);
+}
+
+/// "SkillContext": whose conversation asked for a run can be told from those of others.
+#[test]
+fn runs_name_the_user_and_the_conversation_that_asked() {
+    let workspace = workspace();
+    let (mut one, mut other) = (Client::connect(&workspace), Client::connect(&workspace));
+    let asked = |client: &mut Client| {
+        let said = used(client, "hello", &json!({"who": "you"}));
+        let run = said["run"].as_str().unwrap();
+        let thread = workspace.show(run)["thread_path"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let document: Value = serde_json::from_str(&workspace.read(&thread).unwrap()).unwrap();
+        let owner = std::fs::metadata(&workspace.home).unwrap().uid();
+        assert_eq!(document["run"]["user_id"], owner, "{document:#}");
+        document["run"]["chat_id"].as_str().unwrap().to_owned()
+    };
+    let first = asked(&mut one);
+    assert_eq!(asked(&mut one), first);
+    assert_ne!(asked(&mut other), first);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::client::Client;
 use crate::error::{Failure, TurnError};
 use crate::model::Model;
-use crate::request::{CacheMark, Message, Request, ToolResult, ToolSpec};
+use crate::request::{CacheMark, Message, Request, RequestDigest, ToolResult, ToolSpec};
 use crate::stop::Stop;
 use crate::turn::{Call, Delta, Turn};
 
@@ -119,6 +119,7 @@ pub fn converse(
             tools: brief.tools,
             cache: Vec::new(),
         },
+        digest: RequestDigest::default(),
         turns: 0,
         counted: (0, 0),
         repeated: None,
@@ -151,6 +152,7 @@ struct Repeated {
 
 struct Talk {
     request: Request,
+    digest: RequestDigest,
     turns: u32,
     /// Tokens that the server counted of the conversation up to its last answer, and how many messages these are.
     counted: (u64, usize),
@@ -213,7 +215,7 @@ impl Talk {
         let limit = host.may_ask(self.tokens()).map_err(End::Halted)?;
         let mut model = model.clone();
         model.deadlines.turn = model.deadlines.turn.min(limit);
-        let digest = self.request.digest().map_err(|error| {
+        let digest = self.digest.of(&self.request).map_err(|error| {
             End::Halted(Halt {
                 code: "internal".to_owned(),
                 message: format!("the request cannot be written: {error}"),

@@ -64,7 +64,9 @@ pub use conversation::{ALIKE_MAX, Brief, CALLS_MAX, End, Halt, Host, Past, conve
 pub use error::{Failure, TurnError};
 pub use model::{Deadlines, Dialect, Key, Model, ModelLimits};
 pub use pace::{Pace, SystemPace, TRIES_MAX, WAIT_MAX};
-pub use request::{CACHE_MARKS_MAX, CacheMark, Message, Request, ToolResult, ToolSpec};
+pub use request::{
+    CACHE_MARKS_MAX, CacheMark, Message, Request, RequestDigest, ToolResult, ToolSpec,
+};
 pub use stop::Stop;
 pub use turn::{Call, Continuation, Delta, Turn, Usage};
 

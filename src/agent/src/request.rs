@@ -99,17 +99,12 @@ pub struct ToolSpec {
 }
 
 impl Request {
-    /// SHA-256, in lower-case hexadecimal, of the request's JSON with the keys of all objects sorted and
-    /// without blanks. Equal requests have equal digests, whatever order schemas were written in.
+    /// See [`RequestDigest::of`].
     ///
     /// # Errors
     /// If the request cannot be written as JSON.
     pub fn digest(&self) -> Result<String, serde_json::Error> {
-        let mut text = String::new();
-        write_canonical(&serde_json::to_value(self)?, &mut text)?;
-        let hex = |byte: &u8| [byte >> 4, byte & 15].map(|n| char::from_digit(n.into(), 16));
-        let digest = Sha256::digest(text.as_bytes());
-        Ok(digest.iter().flat_map(hex).flatten().collect())
+        RequestDigest::default().of(self)
     }
 
     /// Every text that a person or a tool wrote, for masking.
@@ -133,6 +128,42 @@ impl Request {
             }
         }
         texts
+    }
+}
+
+/// The digest of a request to which messages are added: what it had before is not read again.
+#[derive(Debug, Clone, Default)]
+pub struct RequestDigest {
+    hash: Sha256,
+    messages: usize,
+}
+
+impl RequestDigest {
+    /// SHA-256, in lower-case hexadecimal, of lines of JSON: an array of the system text and the tools, then a line
+    /// for each message; keys of all objects sorted, no blanks. Equal requests have equal digests, whatever order
+    /// schemas were written in.
+    ///
+    /// # Errors
+    /// If the request cannot be written as JSON.
+    pub fn of(&mut self, request: &Request) -> Result<String, serde_json::Error> {
+        if self.messages == 0 {
+            self.add(&(&request.system, &request.tools))?;
+        }
+        for message in request.messages.iter().skip(self.messages) {
+            self.add(message)?;
+            self.messages += 1;
+        }
+        let hex = |byte: &u8| [byte >> 4, byte & 15].map(|n| char::from_digit(n.into(), 16));
+        let digest = self.hash.clone().finalize();
+        Ok(digest.iter().flat_map(hex).flatten().collect())
+    }
+
+    fn add(&mut self, part: &impl Serialize) -> Result<(), serde_json::Error> {
+        let mut line = String::new();
+        write_canonical(&serde_json::to_value(part)?, &mut line)?;
+        line.push('\n');
+        self.hash.update(line.as_bytes());
+        Ok(())
     }
 }
 

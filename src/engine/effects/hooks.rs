@@ -221,6 +221,8 @@ fn envelope(work: &Work, name: &str, cwd: &Path) -> serde_json::Value {
     let mut event = json!({
         "hook_event_name": name,
         "session_id": spec.thread,
+        "user_id": spec.user_id,
+        "chat_id": spec.chat_id,
         "cwd": cwd,
         "tool_name": spec.skill.to_string(),
         "tool_input": inputs,

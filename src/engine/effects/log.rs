@@ -19,7 +19,7 @@ use crate::store::secrets::Secrets;
 use crate::store::thread_files::{Directories, Directory, FileError, ThreadWriter};
 use crate::thread::line::{LogEnd, Source};
 use crate::thread::mask::Masker;
-use crate::thread::metrics::MetricsLine;
+use crate::thread::metrics::{MetricsLine, RefusalLine};
 
 /// How long a line of output may stand in memory before it is in the file.
 const HELD_BACK_MS_MAX: u64 = 200;
@@ -78,6 +78,13 @@ impl Logs {
     /// Appends the metrics of a run that has ended.
     pub(crate) fn measured(&self, line: &MetricsLine) -> Result<(), FileError> {
         self.metrics.append(line).map(drop)
+    }
+
+    /// Appends the metrics of a request that became no run.
+    pub(crate) fn refused(&self, line: &RefusalLine) {
+        if let Err(error) = self.metrics.append_refusal(line) {
+            tracing::warn!(%error, "the metrics of a refusal could not be written");
+        }
     }
 
     /// The log of a run; opened when it is first asked for.

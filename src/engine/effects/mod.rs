@@ -16,6 +16,7 @@ use crate::machine::{Action, Event};
 use crate::model::outcome::{Failure, Step};
 use crate::model::{RunId, Timestamp};
 use crate::store::Store;
+use crate::thread::metrics::RefusalLine;
 
 #[cfg(feature = "llm")]
 pub(super) mod agent;
@@ -173,6 +174,10 @@ impl Effects for Performer {
 
     fn let_go(&self) {
         self.walls.let_go();
+    }
+
+    fn refused(&self, line: &RefusalLine) {
+        self.logs.refused(line);
     }
 
     fn flush_log(&self, run: RunId) {

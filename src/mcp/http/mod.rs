@@ -10,7 +10,7 @@ mod session;
 mod sessions;
 mod several;
 mod size;
-mod token;
+pub(super) mod token;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

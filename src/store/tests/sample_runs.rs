@@ -98,6 +98,8 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         sandbox: None,
         parent: None,
         submitted_by: "cli uid 1000".to_owned(),
+        user_id: None,
+        chat_id: None,
     }
 }
 

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use workerctl_agent::{
-    CacheMark, Call, Continuation, Dialect, Message, Request, ToolResult, ToolSpec, Turn, Usage,
+    CacheMark, Call, Continuation, Dialect, Message, Request, RequestDigest, ToolResult, ToolSpec,
+    Turn, Usage,
 };
 
 fn request() -> Request {
@@ -129,11 +130,20 @@ fn a_digest_depends_on_what_is_asked_and_not_on_the_order_of_keys() {
     // Computed by another program from the form above.
     assert_eq!(
         digest,
-        "69263a534362988166281f02939745ab5b9933047bbbe829e7ae3293aa1d0f6b"
+        "5ea7fd5a956bc96a717b9ac69ad56dffac588f03f0cef2e33ab68cc0ed46cfd1"
     );
     let mut other = request();
     other.tools[0].schema = json!({"a": 0.5, "b": 1, "type": "object"});
     assert_eq!(other.digest().unwrap(), digest);
     other.tools[0].schema = json!({"a": 0.5, "b": 2, "type": "object"});
     assert_ne!(other.digest().unwrap(), digest);
+    // One that grew message by message is the same.
+    let (whole, mut growing) = (request(), request());
+    growing.messages.clear();
+    let mut grown = RequestDigest::default();
+    for message in whole.messages {
+        growing.messages.push(message);
+        assert_eq!(grown.of(&growing).unwrap(), growing.digest().unwrap());
+    }
+    assert_eq!(growing.digest().unwrap(), digest);
 }

@@ -262,6 +262,8 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         sandbox: None,
         parent: None,
         submitted_by: "test".into(),
+        user_id: None,
+        chat_id: None,
     })
 }
 
