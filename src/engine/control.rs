@@ -14,12 +14,12 @@ use super::refusals::{ended, no_such_run, open, unexpected};
 use super::request::{Answer, Request};
 use super::view::{Condition, Shown, View};
 use super::work::Effects;
-use super::{Host, definitions, model_test, probe, reading, rendering, schedules};
+use super::{Host, definitions, model_test, probe, reading, refusals, rendering, schedules};
 use super::{patches, wishes};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::machine::{CancelKind, Resolution};
-use crate::model::schedule::{Pause, cut};
+use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::process::give_back_memory;
 use crate::protocol::{
@@ -29,16 +29,12 @@ use crate::protocol::{
     SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::store::Store;
-use crate::thread::metrics::{METRICS_VERSION, RefusalLine};
 
 /// How long a request may wait to become durable on a disk that is full: the engine tries every 5 s.
 const DURABLE_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Longest idempotency key in bytes.
 const KEY_BYTES_MAX: usize = 255;
-
-/// Most bytes of a skill's name that are kept where there is no such skill.
-const ASKED_BYTES_MAX: usize = 200;
 
 /// Longest note of a person in bytes.
 const NOTE_BYTES_MAX: usize = 4_096;
@@ -130,31 +126,6 @@ impl EngineControl {
         }
     }
 
-    /// Whoever counts how a skill fares sees refusals too; what the engine itself cannot do is none.
-    fn keep_refusal(&self, asked: &str, refused: &Diagnostic) {
-        if !matches!(
-            refused.kind,
-            Kind::Usage | Kind::NotFound | Kind::Definition | Kind::Blocked | Kind::Conflict
-        ) {
-            return;
-        }
-        let catalog = self.desk.definitions.current();
-        let found = super::lookup::find_skill(&catalog, asked).ok();
-        let address = found.map(|skill| skill.address.clone());
-        let (worker, skill) = match address {
-            Some(address) => (Some(address.worker), address.skill),
-            None => (None, cut(asked, ASKED_BYTES_MAX).to_owned()),
-        };
-        self.effects.refused(&RefusalLine {
-            version: METRICS_VERSION,
-            worker,
-            skill,
-            outcome: "refused",
-            code: refused.code.clone(),
-            submitted_at: self.clock.now().rfc3339(),
-        });
-    }
-
     fn set_pause(&self, schedule: &str, pause: Option<Pause>) -> Result<ScheduleView, Diagnostic> {
         let schedule = schedules::switched_on(&self.desk, schedule)?.id.clone();
         if self.host != Host::Daemon {
@@ -243,7 +214,9 @@ impl Control for EngineControl {
         };
         let submitted = self.accept(&request, None);
         if let Err(refused) = &submitted {
-            self.keep_refusal(&request.skill, refused);
+            let catalog = self.desk.definitions.current();
+            let line = refusals::line(&catalog, &request.skill, refused, self.clock.now());
+            line.iter().for_each(|line| self.effects.refused(line));
         }
         submitted
     }

@@ -1,6 +1,9 @@
 //! What a request is told when the loop does not answer it.
 
-use crate::model::{Diagnostic, Kind};
+use crate::catalog::Catalog;
+use crate::model::schedule::cut;
+use crate::model::{Diagnostic, Kind, Timestamp};
+use crate::thread::metrics::{METRICS_VERSION, RefusalLine};
 
 /// No run is called so.
 pub(super) fn no_such_run(text: &str) -> Diagnostic {
@@ -42,4 +45,36 @@ pub(super) fn unexpected() -> Diagnostic {
         "internal",
         "the engine answered something else",
     )
+}
+
+/// Most bytes of a skill's name that are kept where there is no such skill.
+const ASKED_BYTES_MAX: usize = 200;
+
+/// The line of metrics of a request that became no run: whoever counts how a skill fares sees these too. What the
+/// engine itself cannot do is no refusal.
+pub(super) fn line(
+    catalog: &Catalog,
+    asked: &str,
+    refused: &Diagnostic,
+    now: Timestamp,
+) -> Option<RefusalLine> {
+    let by_us = [Kind::Unreachable, Kind::Open, Kind::Internal];
+    if by_us.contains(&refused.kind) {
+        return None;
+    }
+    let (worker, skill) = match super::lookup::find_skill(catalog, asked) {
+        Ok(skill) => (
+            Some(skill.address.worker.clone()),
+            skill.address.skill.clone(),
+        ),
+        Err(_) => (None, cut(asked, ASKED_BYTES_MAX).to_owned()),
+    };
+    Some(RefusalLine {
+        version: METRICS_VERSION,
+        worker,
+        skill,
+        outcome: "refused",
+        code: refused.code.clone(),
+        submitted_at: now.rfc3339(),
+    })
 }
