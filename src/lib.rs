@@ -12,15 +12,10 @@ pub mod clock;
 pub mod daemon;
 pub mod engine;
 pub mod git;
-pub mod inputs;
-pub mod machine;
 pub mod mcp;
-pub mod model;
 pub mod process;
-pub mod protocol;
-pub mod queue;
 mod sandbox;
-pub mod schedule;
 pub mod store;
-pub mod template;
-pub mod thread;
+
+// Rooms of `src/core`, under the names that they have there.
+pub use workerctl_core::{inputs, machine, model, protocol, queue, schedule, template, thread};

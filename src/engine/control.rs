@@ -216,7 +216,9 @@ impl Control for EngineControl {
         if let Err(refused) = &submitted {
             let catalog = self.desk.definitions.current();
             let line = refusals::line(&catalog, &request.skill, refused, self.clock.now());
-            line.iter().for_each(|line| self.effects.refused(line));
+            if let Some(line) = line {
+                self.effects.refused(&line);
+            }
         }
         submitted
     }

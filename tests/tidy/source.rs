@@ -29,8 +29,13 @@ pub(crate) struct Rust {
 impl Rust {
     /// The room that the file belongs to; `None`: `lib.rs`, `main.rs`, or outside `src`.
     pub(crate) fn room(&self) -> Option<&str> {
-        let (room, _) = self.path.strip_prefix("src/")?.split_once('/')?;
+        let (room, _) = self.in_crate().strip_prefix("src/")?.split_once('/')?;
         Some(room)
+    }
+
+    /// The path from the folder of its crate on, where that has several rooms.
+    pub(crate) fn in_crate(&self) -> &str {
+        self.path.strip_prefix("src/core/").unwrap_or(&self.path)
     }
 
     /// Whether its room is a package of its own, where `crate` is the room.

@@ -7,7 +7,9 @@ use crate::protocol::LogStream;
 use crate::thread::line::{Source, verify};
 use crate::thread::mask::Masker;
 use crate::thread::rebuild::rebuild;
-use crate::thread::samples;
+
+#[path = "../../core/src/thread/samples.rs"]
+mod samples;
 
 struct Place {
     root: tempfile::TempDir,

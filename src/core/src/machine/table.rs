@@ -268,7 +268,7 @@ pub fn markdown() -> String {
     let seen = look();
     let mut page = String::from(
         "# The state machine of a run\n\n\
-         Generated from `src/machine/` by `WORKERCTL_BLESS=1 cargo test --test explore`; a test compares it.\n\
+         Generated from `src/core/src/machine/` by `WORKERCTL_BLESS=1 cargo test --test explore`; a test compares it.\n\
          Every state that a typical plan of each kind can reach was met with every kind of event.\n\n",
     );
     page.push_str("## The way of a run\n\n```mermaid\nstateDiagram-v2\n    [*] --> queued\n");

@@ -8,7 +8,7 @@ use crate::schedule::{Expression, Recurrence, words};
 
 /// Cells of the rows below that head.
 fn rows(head: &str) -> Vec<Vec<String>> {
-    let page = include_str!("../../../docs/schedules.md");
+    let page = include_str!("../../../../../docs/schedules.md");
     let (_, below) = page.split_once(head).expect("a table with that head");
     let rows: Vec<Vec<String>> = below
         .lines()
