@@ -19,10 +19,17 @@ fn every_method_of_the_interface_crosses_the_socket() {
     let request = SubmitRequest {
         skill: "weekly".into(),
         input: vec![("a".into(), "\u{0}\u{1b} ü{output}".into())],
+        chat_id: Some("mcp-1".into()),
+        // Whoever asks cannot say who they are.
+        user_id: Some(77),
         ..SubmitRequest::default()
     };
     assert_eq!(there.submit(&request), here.submit(&request));
-    assert_eq!(served.engine.submitted.lock().expect("a lock")[0], request);
+    let heard = SubmitRequest {
+        user_id: Some(rustix::process::geteuid().as_raw()),
+        ..request.clone()
+    };
+    assert_eq!(served.engine.submitted.lock().expect("a lock")[0], heard);
     assert_eq!(there.render(&request), here.render(&request));
     let query = RunsQuery {
         worker: Some("a b&c=d/ü%".into()),
