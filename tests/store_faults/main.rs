@@ -5,6 +5,8 @@
 //! devices or strace says `SKIPPED` and why where it cannot be had.
 
 #[cfg(test)]
+use workerctl::store::{Batch, Write};
+#[cfg(test)]
 use workerctl::{machine, model, protocol, store};
 
 #[cfg(test)]
@@ -22,7 +24,7 @@ mod power;
 #[cfg(test)]
 mod rig;
 #[cfg(test)]
-#[path = "../../src/store/tests/sample_runs.rs"]
+#[path = "../../src/store/src/tests/sample_runs.rs"]
 #[expect(dead_code, reason = "shared with the unit tests, which use more of it")]
 mod sample_runs;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::paths::{Named, paths};
-use crate::source::{self, files, rust_files};
+use crate::source::{self, Token, files, rust_files};
 use crate::{Violations, places};
 
 /// Lines that a Rust file may have.
@@ -21,6 +21,16 @@ fn nothing_shipped_panics_on_purpose() {
             let texts: Vec<&str> = window.iter().map(|token| token.text.as_str()).collect();
             if texts[1..] == [".", "expect", "("] && texts[0] != "self" {
                 violations.add(&file.path, window[1].line, "`expect` outside tests");
+            }
+        }
+        // Clippy sees the calls alone.
+        for path in paths(&file.shipped) {
+            if let [.., kind, name] = path.segments.as_slice()
+                && ["Option", "Result"].contains(&kind.as_str())
+                && ["unwrap", "expect", "unwrap_err", "expect_err"].contains(&name.as_str())
+            {
+                let what = format_args!("`{}` outside tests", path.text());
+                violations.add(&file.path, path.line, what);
             }
         }
         for name in ["panic", "todo", "unimplemented", "unreachable"] {
@@ -44,6 +54,9 @@ fn lints_are_expected_with_a_reason_and_unsafe_only_beside_processes() {
                 violations.add(&file.path, line, "`allow`: write `expect` with a reason");
             }
         }
+        for (line, _) in arguments(&file.all, "cfg_attr", &["allow"]) {
+            violations.add(&file.path, line, "`allow`, though under a condition");
+        }
         for line in places(&file.shipped, &["unsafe_code"]) {
             if file.room() != Some("process") {
                 violations.add(&file.path, line, "unsafe code outside `process`");
@@ -66,17 +79,53 @@ fn what_people_write_is_read_without_untagged_or_flattened_forms() {
         {
             continue;
         }
-        for name in ["flatten", "untagged"] {
-            for line in places(&file.shipped, &["serde", "(", name, ")"]) {
-                violations.add(
-                    &file.path,
-                    line,
-                    format_args!("`serde({name})` hides what was wrong"),
-                );
+        for (line, name) in arguments(&file.shipped, "serde", &["flatten", "untagged"]) {
+            violations.add(
+                &file.path,
+                line,
+                format_args!("`serde({name})` hides what was wrong"),
+            );
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn what_is_built_stands_in_the_sources() {
+    let mut violations = Violations::default();
+    for file in rust_files() {
+        for name in ["include", "option_env"] {
+            for line in places(&file.shipped, &[name, "!"]) {
+                let what = format_args!("`{name}!` brings in what no reader sees");
+                violations.add(&file.path, line, what);
             }
         }
     }
     violations.none();
+}
+
+/// Where `names` stand among the arguments of `attribute`, at whatever place, with their lines.
+fn arguments<'a>(tokens: &'a [Token], attribute: &str, names: &[&str]) -> Vec<(usize, &'a str)> {
+    let mut found = Vec::new();
+    for (at, _) in tokens
+        .windows(2)
+        .enumerate()
+        .filter(|(_, pair)| pair[0].text == attribute && pair[1].text == "(")
+    {
+        let mut depth = 0;
+        for token in &tokens[at + 1..] {
+            match token.text.as_str() {
+                "(" => depth += 1,
+                ")" => depth -= 1,
+                name if names.contains(&name) => found.push((token.line, name)),
+                _ => {}
+            }
+            if depth == 0 {
+                break;
+            }
+        }
+    }
+    found
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::paths::paths;
-use crate::source::{Rust, rust_files};
+use crate::source::{Rust, files, root, rust_files};
 use crate::{Violations, places};
 
 /// The rooms, from the left to the right. A room imports rooms of layers to its left, and no others.
@@ -12,11 +12,9 @@ const LAYERS: [&[&str]; 9] = [
     &[
         "machine", "queue", "schedule", "inputs", "template", "protocol",
     ],
-    &["thread"],  // a projection of the machine's journal into what the protocol shows
-    &["sandbox"], // paths below a directory
-    &[
-        "store", "process", "git", "landing", "trees", "agent", "catalog", "clock",
-    ],
+    &["thread"], // a projection of the machine's journal into what the protocol shows
+    &["sandbox", "process", "landing"], // paths below a directory; commands; landings of commits
+    &["store", "git", "trees", "agent", "catalog", "clock"],
     &["engine"],
     &["mcp"],
     &["daemon"],
@@ -121,6 +119,36 @@ fn a_room_imports_only_rooms_to_its_left() {
     violations.none();
 }
 
+/// What Cargo cannot see: a dependency to the right that closes no circle.
+#[test]
+fn a_package_depends_only_on_rooms_to_its_left() {
+    let mut violations = Violations::default();
+    let manifests = files()
+        .into_iter()
+        .filter(|path| path.starts_with("src/") && path.ends_with("/Cargo.toml"));
+    for path in manifests {
+        let own = path.split('/').nth(1).unwrap();
+        let text = std::fs::read_to_string(root().join(&path)).unwrap();
+        for (line, entry) in text.lines().enumerate() {
+            let named = entry.split_once(" = ").map(|(name, _)| name);
+            let Some(other) = named.and_then(|name| name.strip_prefix("workerctl-")) else {
+                continue;
+            };
+            if layer_of_package(other) >= layer_of_package(own) {
+                let what = format_args!("`{own}` may not depend on `{other}`");
+                violations.add(&path, line + 1, what);
+            }
+        }
+    }
+    violations.none();
+}
+
+/// The layer of a package; of `core` the last one of its rooms.
+fn layer_of_package(name: &str) -> usize {
+    let room = if name == "core" { "thread" } else { name };
+    layer(room).unwrap_or_else(|| panic!("the package `{name}` has no layer"))
+}
+
 #[test]
 fn every_room_is_declared_and_has_its_folder() {
     let rust = rust_files();
@@ -152,6 +180,16 @@ fn packages_are_named_in_their_room_only() {
                         format_args!("only {rooms:?} may name `{package}`"),
                     );
                 }
+            }
+        }
+        // There they have the names that the rules above know.
+        let renamed = ["catalog", "core", "git", "process", "sandbox", "store"];
+        for path in paths(&file.shipped) {
+            let own = path.segments[0].strip_prefix("workerctl_");
+            if own.is_some_and(|own| renamed.contains(&own)) && file.is_of_the_program() {
+                let named = &path.segments[0];
+                let what = format_args!("`{named}` is a room: write `crate::`");
+                violations.add(&file.path, path.line, what);
             }
         }
         if !["agent", "daemon", "mcp"].contains(&room) {

@@ -38,6 +38,11 @@ impl Rust {
         self.path.strip_prefix("src/core/").unwrap_or(&self.path)
     }
 
+    /// Whether it is of the package of the program itself.
+    pub(crate) fn is_of_the_program(&self) -> bool {
+        !self.is_of_a_package() && self.in_crate() == self.path
+    }
+
     /// Whether its room is a package of its own, where `crate` is the room.
     pub(crate) fn is_of_a_package(&self) -> bool {
         self.room().is_some_and(|room| PACKAGES.contains(&room))
@@ -45,7 +50,9 @@ impl Rust {
 }
 
 /// Rooms that are packages of their own.
-pub(crate) const PACKAGES: [&str; 3] = ["agent", "landing", "trees"];
+pub(crate) const PACKAGES: [&str; 8] = [
+    "agent", "catalog", "git", "landing", "process", "sandbox", "store", "trees",
+];
 
 /// The root of the repository.
 pub(crate) fn root() -> &'static Path {

@@ -221,7 +221,7 @@ fn documented_problem_codes_are_those_of_the_code() {
 fn every_key_that_is_evaluated_is_documented() {
     let page = std::fs::read_to_string(root().join("docs/definitions.md")).unwrap();
     let configuration = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
-    let keys = std::fs::read_to_string(root().join("src/catalog/keys.rs")).unwrap();
+    let keys = std::fs::read_to_string(root().join("src/catalog/src/keys.rs")).unwrap();
     let mut violations = Violations::default();
     let mut list = "";
     for (at, line) in keys.lines().enumerate() {
@@ -249,7 +249,7 @@ fn every_key_that_is_evaluated_is_documented() {
         for key in line.split('"').skip(1).step_by(2) {
             if !place.contains(key) {
                 violations.add(
-                    "src/catalog/keys.rs",
+                    "src/catalog/src/keys.rs",
                     at + 1,
                     format_args!("`{key}` of {list} is not documented"),
                 );

@@ -1,0 +1,55 @@
+//! `models`, `budget`, `toolsets` and `instances`: what executes instructions, with what tools, for how much and for whom.
+
+use super::Reader;
+use crate::model::config::CONFIG_FILE;
+use crate::report::Report;
+use crate::view::View;
+use crate::{budgets, instances, models, toolsets};
+
+impl Reader<'_, '_> {
+    pub(super) fn models(&mut self, report: &mut Report) {
+        if let Some(view) = self.at("models") {
+            for (view, model) in models::read(view, report) {
+                self.stands_at(&format!("models.{}", model.alias), view);
+                self.config.models.insert(model.alias.clone(), model);
+            }
+        }
+        if let Some(view) = self.at("toolsets") {
+            for (view, set) in toolsets::read(view, report) {
+                self.stands_at(&format!("toolsets.{}", set.name), view);
+                self.config.toolsets.insert(set.name.clone(), set);
+            }
+        }
+    }
+
+    pub(super) fn instances(&mut self, report: &mut Report) {
+        let Some(view) = self.at("instances") else {
+            return;
+        };
+        for (view, template, made) in instances::read(view, report) {
+            self.stands_at(&format!("instances.{template}"), view);
+            self.config.instances.insert(template.to_owned(), made);
+        }
+    }
+
+    fn stands_at(&mut self, path: &str, view: View<'_>) {
+        let origin = format!("{CONFIG_FILE}:{}", view.key_place().line);
+        self.config.origins.insert(path.to_owned(), origin);
+    }
+
+    /// Reads what is limited where neither worker nor skill says; after the models, whose prices it needs.
+    pub(super) fn budget(&mut self, report: &mut Report) {
+        let Some(view) = self.map.written("budget") else {
+            return;
+        };
+        for path in budgets::ORIGINS {
+            self.at(path);
+        }
+        let asked = budgets::read(view, report);
+        self.config.budget = asked.budget.within(self.config.budget);
+        self.config.per_day = asked.per_day;
+        for model in self.config.models.values() {
+            asked.check_prices(model, report);
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! SKILL.md as agent programs read it: the keys of the specification, and those that vendors added.
+
+use super::{Origin, Written};
+use crate::checks::restricting_flag;
+use crate::model::Dialect;
+use crate::report::Report;
+use crate::restrict;
+use crate::view::View;
+
+/// Keys that are known; those without an evaluation are kept.
+pub(crate) const KNOWN: &[&str] = &[
+    "name",
+    "description",
+    "license",
+    "compatibility",
+    "metadata",
+    "allowed-tools",
+    "version",
+    "argument-hint",
+    "model",
+    "context",
+    "agent",
+    "hooks",
+    "disable-model-invocation",
+    "user-invocable",
+    "required_tools",
+    "preferred_model",
+    "max_iterations",
+    "input_schema",
+    "toolsets",
+    "files",
+    "tags",
+    "author",
+    "title",
+    "when_to_use",
+    "paths",
+    "shell",
+    "effort",
+    "arguments",
+    "instructions",
+    "cron",
+    "schedule",
+    "run",
+    "mutating",
+    "approval_required",
+];
+
+/// Known too, and never what a near miss means: `concept` is a key of its own.
+const NEVER_MEANT: &[&str] = &["content"];
+
+/// Keys that only workspace skills know.
+const WORKSPACE_ONLY: &[&str] = &[
+    "allowed_tools",
+    "tools",
+    "env",
+    "packages",
+    "opt_in",
+    "access",
+];
+
+/// Longest name and description in characters.
+const NAME_CHARS: usize = 64;
+const DESCRIPTION_CHARS: usize = 1_024;
+
+/// The key that restricts and that `key` stands for.
+pub(crate) fn restriction(key: &str, dialect: Dialect) -> Option<&'static str> {
+    let newer = dialect == Dialect::Workspace && matches!(key, "allowed_tools" | "tools");
+    if newer {
+        return Some("allowed-tools");
+    }
+    let known = is_known(key, dialect) && !restrict::KEYS.contains(&key);
+    (!known).then(|| restrict::meant(key, KNOWN)).flatten()
+}
+
+/// Whether a key needs no remark.
+pub(crate) fn is_known(key: &str, dialect: Dialect) -> bool {
+    KNOWN.contains(&key)
+        || NEVER_MEANT.contains(&key)
+        || (dialect == Dialect::Workspace && WORKSPACE_ONLY.contains(&key))
+}
+
+/// The name; where the dialect allows it, that of the directory or file. `None` when an error was reported.
+pub(crate) fn name(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> Option<String> {
+    let written = view.get("name").filter(|value| !value.is_null());
+    let Some(value) = written else {
+        if origin.dialect == Dialect::Workspace {
+            return Some(origin.stem.to_owned());
+        }
+        report.error(
+            "missing-key",
+            view.get("name")
+                .map_or_else(|| view.place(), |v| v.key_place()),
+            "the skill has no `name`".to_owned(),
+            &format!("write `name: {}`", origin.stem),
+        );
+        return None;
+    };
+    let name = value.filled_text("name", report)?.trim().to_owned();
+    if name.contains(['/', '\\']) || name.contains("..") || name.chars().any(char::is_control) {
+        report.error(
+            "name-forbidden",
+            value.place(),
+            format!("`name: {}` could be taken for a path", name.escape_debug()),
+            "use lower-case letters, digits and dashes",
+        );
+        return None;
+    }
+    // Wave's own rules say the same as an error.
+    if origin.dialect != Dialect::Wave {
+        remark_name(value, &name, origin.stem, report);
+    }
+    Some(name)
+}
+
+fn remark_name(value: View<'_>, name: &str, stem: &str, report: &mut Report) {
+    if name != stem {
+        report.warning(
+            "name-directory",
+            value.place(),
+            format!("the skill is `{name}`, its directory or file `{stem}`"),
+            "give both the same name",
+        );
+    }
+    if !is_usual(name) {
+        report.warning(
+            "name-unusual",
+            value.place(),
+            format!("`name: {}` is not usual", name.escape_debug()),
+            "use at most 64 lower-case letters, digits and single dashes within",
+        );
+    }
+}
+
+/// Whether a name is one of the specification: lower-case letters, digits, single dashes within.
+pub(crate) fn is_usual(name: &str) -> bool {
+    let sign = |c: char| c == '-' || (c.is_alphanumeric() && !c.is_uppercase());
+    !name.is_empty()
+        && name.chars().count() <= NAME_CHARS
+        && name.chars().all(sign)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+        && !name.contains("--")
+}
+
+/// The description; `None` when an error was reported.
+pub(crate) fn description(view: View<'_>, dialect: Dialect, report: &mut Report) -> Option<String> {
+    let Some(value) = view.get("description").filter(|value| !value.is_null()) else {
+        report.error(
+            "missing-key",
+            view.get("description")
+                .map_or_else(|| view.place(), |value| value.key_place()),
+            "the skill has no `description`".to_owned(),
+            "say in a sentence or two what it does and when to use it",
+        );
+        return None;
+    };
+    let text = value.filled_text("description", report)?.trim().to_owned();
+    let characters = text.chars().count();
+    if characters > DESCRIPTION_CHARS && dialect != Dialect::Wave {
+        report.warning(
+            "description-long",
+            value.place(),
+            format!("the description has {characters} characters"),
+            &format!("keep it within {DESCRIPTION_CHARS}"),
+        );
+    }
+    Some(text)
+}
+
+/// Who may start a skill, and whether it changes things.
+pub(crate) struct Restrictions {
+    pub(crate) model_invocable: bool,
+    pub(crate) user_invocable: bool,
+    pub(crate) mutating: bool,
+}
+
+/// Reads who may start a skill; of two that are written the stricter holds.
+pub(crate) fn restrictions(written: &Written<'_>, report: &mut Report) -> Restrictions {
+    let mut flags = |key: &str| -> Vec<bool> {
+        let all = written.all(key);
+        all.into_iter()
+            .filter_map(|view| restricting_flag(view, key, report))
+            .collect()
+    };
+    // Nothing runs here that this could restrict, but what cannot be understood is refused all the same.
+    flags("approval_required");
+    Restrictions {
+        model_invocable: !flags("disable-model-invocation").contains(&true),
+        user_invocable: !flags("user-invocable").contains(&false),
+        mutating: flags("mutating").contains(&true),
+    }
+}
+
+/// Says of keys that make things happen elsewhere that they do not here.
+pub(crate) fn report_not_evaluated(view: View<'_>, report: &mut Report) {
+    if let Some(value) = view.get("run").filter(|value| !value.is_null()) {
+        report.warning(
+            "run-outside-worker",
+            value.key_place(),
+            "`run` is kept and not executed: commands belong to skills of workers".to_owned(),
+            "put the skill below `workers/<worker>/skills/`",
+        );
+    }
+    for key in ["cron", "schedule"] {
+        if let Some(value) = view.get(key).filter(|value| !value.is_null()) {
+            report.warning(
+                "schedule-not-fired",
+                value.key_place(),
+                format!("`{key}` is kept: nothing schedules a skill that belongs to no worker"),
+                "put the skill below `workers/<worker>/skills/`",
+            );
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Lists of tools as people write them: between commas, between blanks, or as a list.
+
+use serde_json::Value;
+
+use crate::report::Report;
+use crate::tree::Data;
+use crate::view::View;
+
+/// Tools that one skill may name.
+const TOOLS_MAX: usize = 1_000;
+
+/// Reads the value of a key that restricts which tools there are. A form that cannot be understood is an
+/// error: a restriction is never dropped.
+pub(crate) fn read(view: View<'_>, key: &str, report: &mut Report) -> Option<Vec<String>> {
+    let tools = match view.data() {
+        Data::Text(text) => split(text),
+        Data::List(_) => view
+            .items()
+            .map(|item| match item.data() {
+                Data::Text(text) if !text.trim().is_empty() && split(text).is_some() => {
+                    Some(text.trim().to_owned())
+                }
+                _ => None,
+            })
+            .collect(),
+        Data::Null | Data::Bool(_) | Data::Number(_) | Data::Map(_) => None,
+    };
+    let tools = tools.filter(|tools| tools.len() <= TOOLS_MAX);
+    if tools.is_none() {
+        report.error(
+            "restriction-malformed",
+            view.place(),
+            format!("`{key}` must be a text or a list of texts that names tools"),
+            &format!("write `{key}: [Read, \"Bash(git add:*)\"]`"),
+        );
+    }
+    tools
+}
+
+/// Divides at commas and blanks that stand outside of brackets; `None` when brackets do not close.
+fn split(text: &str) -> Option<Vec<String>> {
+    let mut tools = Vec::new();
+    let mut current = String::new();
+    let mut depth = 0_usize;
+    for character in text.chars() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 && (character == ',' || character.is_whitespace()) {
+            take(&mut current, &mut tools);
+        } else {
+            current.push(character);
+        }
+    }
+    take(&mut current, &mut tools);
+    (depth == 0).then_some(tools)
+}
+
+/// The names in a value; what is neither a text nor a list names itself, so that it restricts all the same.
+pub(crate) fn names(value: &Value) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::String(text) => split(text).unwrap_or_else(|| vec![text.clone()]),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| {
+                item.as_str()
+                    .map_or_else(|| item.to_string(), str::to_owned)
+            })
+            .collect(),
+        other => vec![other.to_string()],
+    }
+}
+
+fn take(current: &mut String, tools: &mut Vec<String>) {
+    if !current.is_empty() {
+        tools.push(std::mem::take(current));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_and_blanks_divide_outside_of_brackets_only() {
+        let table: [(&str, Option<&[&str]>); 6] = [
+            ("Read, Grep", Some(&["Read", "Grep"])),
+            ("Read Grep", Some(&["Read", "Grep"])),
+            (
+                "Bash(git add:*, -A), Read",
+                Some(&["Bash(git add:*, -A)", "Read"]),
+            ),
+            ("", Some(&[])),
+            ("Bash(git", None),
+            ("Read)", None),
+        ];
+        for (text, expected) in table {
+            let expected = expected.map(|tools| tools.iter().map(|t| (*t).to_owned()).collect());
+            assert_eq!(split(text), expected, "{text}");
+        }
+    }
+}

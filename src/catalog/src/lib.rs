@@ -1,0 +1,263 @@
+//! Reads the definition dialects into one model; partial on errors: one bad file hides nothing.
+//!
+//! [`load()`] finds `workers/**/worker.yaml` with the skills beside it and `workerctl.yaml`, and gives a
+//! [`Catalog`]: what can be used, what was rejected, and every [`Problem`] with its place and remedy.
+//! [`reload`] reads only what changed and keeps the last good definition of what broke.
+
+use workerctl_core::{inputs, model, protocol};
+
+mod access;
+mod align;
+mod amounts;
+mod approval;
+mod budgets;
+mod checks;
+mod conditions;
+mod config_file;
+mod context;
+pub mod dialect;
+mod document;
+mod entries;
+mod executor;
+mod folded;
+mod frontmatter;
+mod http_settings;
+mod identity;
+pub mod input_schema;
+mod instances;
+mod interface;
+mod isolation;
+mod keys;
+mod last_good;
+mod limits;
+mod listing;
+mod load;
+mod lookup;
+mod models;
+mod open;
+mod repair;
+mod report;
+mod restrict;
+pub mod roots;
+mod run;
+mod sandbox;
+mod schedule;
+pub mod schema;
+mod settings;
+mod skill;
+mod skill_file;
+mod source;
+mod texts;
+mod toolsets;
+mod tree;
+mod unit;
+mod view;
+mod walk;
+pub mod watch;
+mod worker;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use conditions::Conditions;
+pub use executor::NO_EXECUTOR;
+pub use lookup::Lookup;
+pub use open::FILE_BYTES_MAX;
+pub use roots::{RootSkill, RootSkills};
+pub use texts::{TextChecker, TextFinding, TextKind};
+pub use unit::Rejected;
+pub use walk::{DEPTH_MAX, WORKERS_DIR};
+
+use crate::model::{Config, Problem, Severity, Timestamp, Worker, schedule::Schedule, zone};
+
+/// How definitions are read.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Looks at placeholders and shell texts; without it texts are taken as they are.
+    pub text_checker: Option<&'a dyn TextChecker>,
+    /// The present; without it nothing is said of schedules that lie in the past.
+    pub now: Option<Timestamp>,
+    /// Threads to read with; 0: one for each processor, at most 8.
+    pub threads: usize,
+    /// The home directory, whose skills count where the configuration says so.
+    pub home: Option<&'a Path>,
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("text_checker", &self.text_checker.is_some())
+            .field("now", &self.now)
+            .field("threads", &self.threads)
+            .field("home", &self.home)
+            .finish()
+    }
+}
+
+/// Everything that was loaded from one workspace.
+#[derive(Debug)]
+pub struct Catalog {
+    /// The workspace, absolute and without links.
+    pub root: PathBuf,
+    /// Workers that can be used, sorted by id.
+    pub workers: Vec<Arc<Worker>>,
+    /// Schedules that can be used, those that are switched off included, sorted by id.
+    pub schedules: Vec<Arc<Schedule>>,
+    /// Those of them that are as they were before an error, by id, with that error.
+    pub kept_schedules: BTreeMap<String, String>,
+    /// Everything that was found, sorted by place.
+    pub problems: Vec<Problem>,
+    /// Workers and skills that were rejected.
+    pub rejected: Vec<Rejected>,
+    /// The configuration; values that were rejected have their default.
+    pub config: Config,
+    /// Whether it is one that could be read, now or before.
+    pub config_is_known: bool,
+    /// Skills that belong to no worker.
+    pub root_skills: RootSkills,
+    fingerprint: Fingerprint,
+    home: Option<PathBuf>,
+    /// By which rules of zones its moments were read.
+    zones: u64,
+    units: Vec<Arc<unit::Unit>>,
+    /// What the schedules were made from, for workers and skills that keep their last good definition.
+    drafts: Vec<Arc<schedule::Draft>>,
+    /// Skills of workers by id and by address: the place of the worker, and that of the skill.
+    names: folded::Folded<(usize, usize)>,
+}
+
+/// What changes when any definition file appears, changes or goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    files: Vec<walk::UnitFiles>,
+    config: Option<open::Stamp>,
+}
+
+impl Fingerprint {
+    fn of(found: &walk::Found) -> Fingerprint {
+        Fingerprint {
+            files: found.units.clone(),
+            config: found.config,
+        }
+    }
+
+    /// Looks at the names, sizes, times and inodes of all definition files of workers; reads none of them.
+    pub fn scan(root: &Path) -> std::io::Result<Fingerprint> {
+        Ok(Fingerprint::of(&walk::search(&open::Root::open(root)?)))
+    }
+
+    /// How many definition files it covers.
+    pub fn files(&self) -> usize {
+        self.files.iter().map(|unit| unit.stamps.len()).sum()
+    }
+}
+
+/// Reads a workspace. It never fails: what cannot be read is among the problems.
+pub fn load(root: &Path, options: Options<'_>) -> Catalog {
+    load::load(root, options, None)
+}
+
+/// Reads the configuration of a workspace alone, with what is wrong in it.
+///
+/// # Errors
+/// The workspace cannot be opened.
+pub fn config(root: &Path) -> std::io::Result<(Config, Vec<Problem>)> {
+    Ok(config_file::read(&open::Root::open(root)?))
+}
+
+/// Reads what changed since `previous`, with the same [`TextChecker`] as then. A worker or skill that broke keeps its last good
+/// definition, which a problem `kept-last-good` says; one whose file is gone goes.
+pub fn reload(previous: &Catalog, options: Options<'_>) -> Catalog {
+    load::load(&previous.root, options, Some(previous))
+}
+
+impl Catalog {
+    /// The schedules that are fired: none while the zone of their due times is not known.
+    pub fn fired(&self) -> &[Arc<Schedule>] {
+        if self.config_is_known {
+            &self.schedules
+        } else {
+            &[]
+        }
+    }
+
+    /// Why none of the schedules is fired, where none is.
+    pub fn schedules_held(&self) -> Option<&'static str> {
+        (!self.config_is_known).then_some(
+            "no schedule is fired until `workerctl.yaml` is repaired, for the zone of due times may stand there",
+        )
+    }
+
+    /// Which rules of zones held when it was read.
+    pub fn zones(&self) -> u64 {
+        self.zones
+    }
+
+    /// What it was read from.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    /// Whether a reload would find anything new, scripts that skills name included.
+    pub fn is_stale(&self) -> bool {
+        let Ok(root) = open::Root::open(&self.root) else {
+            return true;
+        };
+        let found = walk::search(&root);
+        let depends_changed = |unit: &Arc<unit::Unit>| {
+            unit.depends
+                .iter()
+                .any(|(path, stamp)| root.stamp(path) != *stamp)
+        };
+        let home = self.home.as_deref();
+        Fingerprint::of(&found) != self.fingerprint
+            || self.zones != zone::generation()
+            || self.units.iter().any(depends_changed)
+            || roots::is_stale(&root, &self.config, home, &self.root_skills)
+    }
+
+    /// Whether anything was rejected.
+    pub fn has_errors(&self) -> bool {
+        self.count(Severity::Error) > 0
+    }
+
+    /// How many problems have this weight.
+    pub fn count(&self, weight: Severity) -> usize {
+        let problems = self.problems.iter();
+        problems
+            .filter(|problem| problem.severity == weight)
+            .count()
+    }
+
+    /// The line that a problem is about, read again from its file.
+    pub fn source_line(&self, problem: &Problem) -> Option<String> {
+        let line = usize::try_from(problem.place.line).ok()?.checked_sub(1)?;
+        // A key that was written where it does not belong is shown to nobody.
+        let hides = |one: &Problem| {
+            models::HIDDEN.contains(&&*one.code)
+                && (&one.place.path, one.place.line) == (&problem.place.path, problem.place.line)
+        };
+        if self.problems.iter().any(hides) {
+            return None;
+        }
+        // Skills of roots outside of the workspace have absolute paths.
+        let path = Path::new(&*problem.place.path);
+        let outside = path
+            .is_absolute()
+            .then(|| path.parent().zip(path.file_name()));
+        let (root, name) = match outside.flatten() {
+            Some((directory, name)) => (directory, name.to_str()?),
+            None => (self.root.as_path(), &*problem.place.path),
+        };
+        let bytes = open::Root::open(root).ok()?.read(name).ok()?;
+        String::from_utf8_lossy(&bytes)
+            .lines()
+            .nth(line)
+            .map(|text| text.trim_start_matches('\u{feff}').to_owned())
+    }
+}

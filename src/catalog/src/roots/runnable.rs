@@ -1,0 +1,124 @@
+//! Skills of the workspace as the engine runs them.
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::RootSkill;
+use super::loaded::LoadedSkill;
+use super::trust::hex;
+use crate::approval;
+use crate::dialect::{Keys, agent};
+use crate::model::agent::AgentWishes;
+use crate::model::definition::{RunText, Shell};
+use crate::model::sandbox::Level;
+use crate::model::spec::{OnCrash, Retry};
+use crate::model::{Config, Problem, Scope, Skill, SkillRef};
+
+impl RootSkill {
+    /// Whether skills of its root are executed: those of the workspace itself.
+    pub fn is_executed(&self) -> bool {
+        self.root.scope == Scope::Workspace
+    }
+
+    /// What its runs are named after, and what runs it again.
+    pub fn run_address(&self) -> SkillRef {
+        SkillRef {
+            worker: self.root.label.clone(),
+            skill: self.name.clone(),
+        }
+    }
+
+    /// The skill as it is executed, read anew; what it cannot say, the configuration does.
+    pub fn runnable(&self, config: &Config) -> Result<Skill, Vec<Problem>> {
+        let loaded = self.load()?;
+        if !loaded.is_valid() {
+            return Err(loaded.problems);
+        }
+        let LoadedSkill {
+            keys, body, text, ..
+        } = loaded;
+        let mutating = keys.mutating;
+        let asked = approval::Asked::default();
+        Ok(Skill {
+            address: self.run_address(),
+            name: self.name.clone(),
+            description: keys.description.clone(),
+            place: self.place.clone(),
+            file: Some(self.place.path.to_string()),
+            directory: self.directory().to_string_lossy().into_owned(),
+            run: RunText::Instructions,
+            run_place: self.place.clone(),
+            instructions: Some(body),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            pre_checks: Vec::new(),
+            checks: Vec::new(),
+            mutating,
+            idempotent: None,
+            on_crash: OnCrash::default(),
+            retry: Retry::ONCE,
+            timeout_ms: None,
+            max_runtime_ms: None,
+            limits: config.limits,
+            cwd: ".".to_owned(),
+            shell: Shell::default(),
+            env: Vec::new(),
+            credentials: std::collections::BTreeMap::new(),
+            hooks: config.post_tools_hooks.clone(),
+            post_commit: config.post_commit_hooks.clone(),
+            commit_message: None,
+            isolation: None,
+            sandbox: Some(config.sandbox.clone()).filter(|walls| walls.level != Level::Off),
+            approval: approval_required(&keys).then(|| asked.resolve(mutating, &config.approval)),
+            agent: AgentWishes {
+                model: keys.model.clone(),
+                max_iterations: Some(keys.max_iterations),
+                budget: config.budget,
+                ..AgentWishes::default()
+            },
+            branch: config.branch.clone().filter(|_| mutating),
+            writes: Vec::new(),
+            keep: Vec::new(),
+            local: Vec::new(),
+            parallel: false,
+            push: config.push.clone().filter(|_| mutating),
+            filtered_stored: false,
+            may_control: false,
+            unavailable: Vec::new(),
+            digest: hex(&Sha256::digest(text.as_bytes())),
+            kept: kept(keys),
+        })
+    }
+}
+
+/// Whether a person has to approve what it does.
+pub(super) fn approval_required(keys: &Keys) -> bool {
+    let asks = |key| agent::restriction(key, keys.dialect) == Some("approval_required");
+    keys.written
+        .iter()
+        .any(|(key, value)| asks(key) && *value == Value::Bool(true))
+}
+
+/// The keys that a worker's skill keeps too, each under its one name.
+fn kept(keys: Keys) -> Map<String, Value> {
+    let file = |file: &crate::dialect::toolset::ListedFile| json!({"path": file.path, "description": file.description});
+    let files = keys.files.map(|list| list.iter().map(file).collect());
+    let all = [
+        ("required_tools", Some(json!(keys.required_tools))),
+        (
+            "allowed-tools",
+            keys.allowed_tools.map(|tools| json!(tools)),
+        ),
+        ("toolsets", Some(json!(keys.toolsets))),
+        ("files", files),
+        ("input_schema", keys.input_schema),
+        (
+            "disable-model-invocation",
+            Some(json!(!keys.model_invocable)),
+        ),
+        ("user-invocable", Some(json!(keys.user_invocable))),
+    ];
+    all.into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?)))
+        .collect()
+}

@@ -1,0 +1,232 @@
+//! Checks a schedule against the skills that it names, and against the present.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::resolve::Resolver;
+use super::{Draft, Read, moment};
+use crate::inputs::{self, Given};
+use crate::instances;
+use crate::model::schedule::{Dst, Fold, ScheduleState, Trigger};
+use crate::model::{Severity, Skill, Timestamp, Zone};
+use workerctl_core::schedule::{Recurrence, Watched, next_start};
+
+impl Resolver<'_, '_> {
+    /// The trigger with the address of the skill that it follows as that is defined.
+    pub(super) fn trigger(&mut self, draft: &Draft, read: &Read) -> Option<Arc<Trigger>> {
+        let (Trigger::After { skill, when }, Some(place)) = (&*read.trigger, read.after()) else {
+            return Some(Arc::clone(&read.trigger));
+        };
+        let other = self.find(draft, skill, place)?;
+        if !other.is_available() && !is_template(other) {
+            let message = format!("`{}` is unavailable: nothing follows it", other.address);
+            let hint = unavailable_hint(other);
+            self.tell(
+                draft,
+                Severity::Warning,
+                "schedule-unavailable",
+                place,
+                (message, &hint),
+            );
+        }
+        Some(Arc::new(Trigger::After {
+            skill: Box::new(other.address.clone()),
+            when: *when,
+        }))
+    }
+
+    /// Whether the skill takes the inputs; tells which it refuses.
+    pub(super) fn inputs_fit(
+        &mut self,
+        draft: &Draft,
+        read: &Read,
+        (skill, supplied): (&Skill, &[String]),
+    ) -> bool {
+        // Of a skill whose file is missing the inputs are not known.
+        if skill
+            .unavailable
+            .iter()
+            .any(|why| why.code == "file-missing")
+        {
+            return true;
+        }
+        let given = Given {
+            pairs: Vec::new(),
+            json: Some(read.inputs.as_ref().clone()),
+        };
+        let place_of = |name: &str| {
+            let written = read.input_places().iter().find(|(known, _)| known == name);
+            written.map_or(&draft.place, |(_, place)| place)
+        };
+        for input in skill.inputs.iter().filter(|input| input.sensitive) {
+            if read.inputs.contains_key(&input.name) {
+                let message = format!("the secret `{}` can be read by everyone", input.name);
+                self.tell(
+                    draft,
+                    Severity::Warning,
+                    "secret-in-definition",
+                    place_of(&input.name),
+                    (message, "take the value from `env`"),
+                );
+            }
+        }
+        let Err(mut found) = inputs::bind(&skill.inputs, &given) else {
+            return true;
+        };
+        let is_given = |name: &String| read.inputs.contains_key(name);
+        // What a template lacks, its instances have.
+        let open = instances::placeholders(&skill.address.worker).unwrap_or_default();
+        found.retain(|problem| {
+            let name = &problem.input;
+            is_given(name) || !(supplied.contains(name) || open.contains(&name.as_str()))
+        });
+        if found.is_empty() {
+            return true;
+        }
+        for problem in found {
+            let message = format!("`{}` refuses its inputs: {problem}", skill.address);
+            let missing = (problem.code == inputs::Code::Missing).then(|| {
+                format!(
+                    "write it into the schedule: `inputs: {{{}: …}}`",
+                    problem.input
+                )
+            });
+            let hint = missing.as_deref().or(problem.hint.as_deref());
+            self.tell(
+                draft,
+                Severity::Error,
+                "schedule-inputs",
+                place_of(&problem.input),
+                (
+                    message,
+                    hint.unwrap_or("correct it in `inputs` of the schedule"),
+                ),
+            );
+        }
+        false
+    }
+
+    pub(super) fn report_unavailable(&mut self, draft: &Draft, skill: &Skill) {
+        if skill.is_available() {
+            return;
+        }
+        let severity = if is_template(skill) {
+            Severity::Note
+        } else {
+            Severity::Warning
+        };
+        let message = format!(
+            "`{}` is unavailable: the schedule cannot run it",
+            skill.address
+        );
+        let place = draft.place.clone();
+        let hint = unavailable_hint(skill);
+        self.tell(
+            draft,
+            severity,
+            "schedule-unavailable",
+            &place,
+            (message, &hint),
+        );
+    }
+
+    /// Policies may leave nothing of the due times: nobody would ever be told.
+    pub(super) fn report_never(&mut self, draft: &Draft, read: &Read) {
+        let policy = &read.policy;
+        let is_blocked = !policy.blocked_hours.is_empty() || !policy.blocked_dates.is_empty();
+        let is_bounded = policy.start.is_some() && policy.end.is_some();
+        let Some(now) = self.known.now.filter(|_| is_blocked || is_bounded) else {
+            return;
+        };
+        let zone = read.timezone.parse().unwrap_or(Zone::UTC);
+        let recurrence = Recurrence::of(&read.trigger, zone, now);
+        let Some(slots) = recurrence.filter(|_| policy.end.is_none_or(|end| end >= now)) else {
+            return;
+        };
+        let watched = Watched {
+            id: "",
+            slots: &slots,
+            policy,
+            zone,
+        };
+        let unused = ScheduleState::new(String::new(), now);
+        if slots.next_after(now).is_none() || next_start(watched, &unused, now).is_some() {
+            return;
+        }
+        let message = if is_blocked {
+            "it never runs: every due time in sight lies in blocked hours or dates, or outside of `start` and `end`"
+        } else {
+            "it never runs: no due time lies between `start` and `end`"
+        };
+        let place = draft.place.clone();
+        let hint = "correct the policy, or remove the schedule";
+        self.tell(
+            draft,
+            Severity::Warning,
+            "schedule-never",
+            &place,
+            (message.to_owned(), hint),
+        );
+    }
+
+    pub(super) fn report_past(&mut self, draft: &Draft, read: &Read) {
+        let Some(now) = self.known.now else {
+            return;
+        };
+        let over = match &*read.trigger {
+            Trigger::At { times, dst } => times
+                .iter()
+                .all(|time| has_passed(time, *dst, &read.timezone, now)),
+            _ => false,
+        };
+        let what = if over {
+            "every time of `at` lies in the past"
+        } else if read.policy.end.is_some_and(|end| end < now) {
+            "`end` lies in the past"
+        } else {
+            return;
+        };
+        let message = format!("{what}: it is not due any more");
+        let place = draft.place.clone();
+        let hint = "remove the schedule, or correct the year";
+        self.tell(
+            draft,
+            Severity::Note,
+            "schedule-past",
+            &place,
+            (message, hint),
+        );
+    }
+}
+
+fn is_template(skill: &Skill) -> bool {
+    skill.unavailable.iter().any(|why| why.code == "template")
+}
+
+/// Why a skill cannot run, each reason once.
+fn unavailable_hint(skill: &Skill) -> String {
+    let mut told = HashSet::new();
+    let reasons: Vec<&str> = skill
+        .unavailable
+        .iter()
+        .map(|why| why.reason.as_str())
+        .filter(|reason| told.insert(*reason))
+        .collect();
+    reasons.join("; ")
+}
+
+/// Whether a time of a zone lies before `now`, the last time that its clock shows it.
+fn has_passed(time: &str, dst: Option<Dst>, zone: &str, now: Timestamp) -> bool {
+    let edge = match dst {
+        Some(Dst {
+            fold: Fold::Second | Fold::Both,
+            ..
+        }) => moment::Edge::Last,
+        _ => moment::Edge::First,
+    };
+    let instant = zone
+        .parse()
+        .ok()
+        .and_then(|zone| moment::instant(time, zone, edge));
+    instant.is_some_and(|instant| instant < now)
+}

@@ -1,0 +1,54 @@
+//! Runs one command: group, environment, timeout, caps.
+//!
+//! The library `duct` builds and starts the child; everything after that is done here, in one
+//! loop over its pipes, its exit and its deadlines, without a thread for each command. A command
+//! is over when *no* process of it is left: not in its group, not in a session of its own, not
+//! with an emptied environment.
+
+use workerctl_core::model;
+
+mod command;
+mod container;
+mod descriptors;
+mod environment;
+mod error;
+mod groups;
+mod input;
+mod lines;
+mod live;
+mod memory;
+mod origin;
+mod orphans;
+mod output;
+mod procfs;
+mod registry;
+mod run;
+mod signal;
+mod spawn;
+mod stop;
+mod tag;
+mod usage;
+mod user;
+mod wall;
+
+pub use command::{
+    ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, Ended, ExitStatus, Finished, Limits, OutputSink,
+    Owner, PipeEnd, Program, RUN_VARIABLE, Spawned, Stdin, Stream,
+};
+pub use container::{Container, containers_stand, launched_within_container};
+pub use descriptors::close_inherited_on_exec;
+pub use environment::base_environment;
+pub use error::SpawnError;
+pub use groups::groups_of_peer;
+pub use live::LiveRecord;
+pub use memory::give_back_memory;
+pub use origin::{Origin, origin_of, user_is_kept};
+pub use orphans::{OrphansEnded, OrphansRemain, find_and_end_orphans, is_within};
+pub use registry::become_subreaper;
+pub use run::run;
+pub use stop::{StopHandle, StopKind};
+pub use user::{name_of_user, own_name};
+pub use wall::{Network, RaisedWall, Wall, WallError, landlock_abi, walls_stand};
+
+#[cfg(test)]
+mod tests;

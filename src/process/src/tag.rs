@@ -1,0 +1,129 @@
+//! A mark on processes that survives `env -i`, `setsid` and double forks.
+//!
+//! Linux has accepted a limit on file locks (`RLIMIT_LOCKS`) since 2.4 without enforcing it. The
+//! soft limit is inherited by every fork and kept by every exec, and `/proc/<pid>/limits` shows it.
+//! So a number set there right after the start names the command that a process stems from; only
+//! a process that changes this very limit loses it. This process carries a number itself, so that
+//! what a command forks before it was marked can be told from a process that has shed its mark.
+//! Where the limit cannot be set, processes are told apart by their group, their environment,
+//! their pipes and their start time alone.
+
+use std::hash::{BuildHasher, RandomState};
+
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::procfs::lock_limit_of;
+
+/// The upper 16 bits of every tag, so that a limit that somebody set is not taken for one.
+const SIGNATURE: u64 = 0x5743 << 48;
+
+/// The lower bits are random.
+const RANDOM_MASK: u64 = (1 << 48) - 1;
+
+/// Clock ticks of `/proc/<pid>/stat` in a second (`USER_HZ` is 100 on Linux), and nanoseconds in one.
+const TICKS_IN_SECOND: u64 = 100;
+const TICK_NS: u64 = 10_000_000;
+
+/// A tag that nothing else carries, whatever other engines of this machine tag at this moment: one that was
+/// killed and starts again ends whatever carries the tags that it finds recorded.
+pub(super) fn next() -> u64 {
+    // The keys of the hasher stem from the operating system's source of randomness.
+    SIGNATURE | (RandomState::new().hash_one(tick_now()) & RANDOM_MASK)
+}
+
+/// The present clock tick, counted from boot, suspended time included, as start times of processes are.
+pub(super) fn tick_now() -> u64 {
+    let now = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(now.tv_nsec).unwrap_or(0);
+    seconds * TICKS_IN_SECOND + nanos / TICK_NS
+}
+
+/// Marks `pid`; whether that worked.
+pub(super) fn set(pid: u32, tag: u64) -> bool {
+    let limit = Rlimit {
+        current: Some(tag),
+        maximum: getrlimit(Resource::Locks).maximum,
+    };
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| prlimit(Some(pid), Resource::Locks, limit).is_ok())
+}
+
+/// Marks this process, and with it whatever is born before it is marked itself.
+pub(super) fn set_own() {
+    let maximum = getrlimit(Resource::Locks).maximum;
+    // Where it is refused, own() answers so, and everything is told apart without it.
+    let _ = setrlimit(
+        Resource::Locks,
+        Rlimit {
+            current: Some(next()),
+            maximum,
+        },
+    );
+}
+
+/// The tag that this process carries.
+pub(super) fn own() -> Option<u64> {
+    getrlimit(Resource::Locks)
+        .current
+        .filter(|value| is_tag(*value))
+}
+
+/// What a process is marked with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// A command's tag.
+    Command(u64),
+    /// Our own: it was forked before its command was marked.
+    Own,
+    /// None, or it cannot be read.
+    Absent,
+}
+
+/// The mark of `pid`.
+pub(super) fn of(pid: u32) -> Mark {
+    match lock_limit_of(pid).filter(|value| is_tag(*value)) {
+        None => Mark::Absent,
+        value if value == own() => Mark::Own,
+        Some(tag) => Mark::Command(tag),
+    }
+}
+
+fn is_tag(value: u64) -> bool {
+    value & !RANDOM_MASK == SIGNATURE
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn tags_are_unique_and_tell_nothing_of_the_moment_that_engines_share() {
+        let tags: Vec<u64> = (0..10_000).map(|_| next()).collect();
+        assert!(tags.iter().all(|tag| is_tag(*tag)));
+        let different: HashSet<u64> = tags.iter().copied().collect();
+        assert_eq!(different.len(), tags.len());
+        let falling = tags.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        assert!((4_000..6_000).contains(&falling), "{falling}");
+    }
+
+    #[test]
+    fn a_tag_survives_an_emptied_environment() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "read go; exec env -i setsid sleep 60"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let tag = next();
+        assert!(set(child.id(), tag));
+        drop(child.stdin.take());
+        assert_eq!(of(child.id()), Mark::Command(tag));
+        let started = crate::procfs::stat(child.id()).unwrap().start;
+        assert!(started <= tick_now());
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

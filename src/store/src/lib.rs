@@ -1,0 +1,262 @@
+//! The durable store: one trait, sled behind it, a memory twin, and the files beside it.
+//!
+//! The trait separates two crashes: what [`Store::commit`] returned `Ok` for survives a power cut;
+//! what it did not return for may or may not be there, whole or not at all.
+//!
+//! What lies in the store's directory:
+//!
+//! | path | holds |
+//! |---|---|
+//! | `db/` | sled: one tree, records of at most 4 KiB |
+//! | `payload/<run>/` | what is larger, written before the record that names it |
+//! | `witness` | the store's version and how many commits are durable |
+//! | `id` | which store it is; its workspace knows it too |
+//! | `reserve` | space that is given back when the disk is full |
+//! | `secrets/<run>.json` | values of sensitive inputs, mode 0600 |
+//! | `db.corrupt-<time>/` | a damaged store, moved aside |
+
+use workerctl_core::{machine, model, protocol, thread};
+
+mod batch;
+mod delegate;
+mod files;
+mod flushing;
+mod guard;
+pub mod identity;
+mod keyed;
+mod keys;
+mod ledger;
+pub mod lock;
+pub mod maintenance;
+mod memory;
+mod payload;
+pub mod places;
+pub mod rebuild;
+mod record;
+pub mod secrets;
+mod sled_open;
+mod sled_store;
+mod sled_table;
+mod verify;
+mod witness;
+
+#[cfg(test)]
+mod tests;
+
+pub mod metrics_file;
+pub mod thread_files;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::machine::Entry;
+use crate::model::schedule::{ScheduleState, SlotRow};
+use crate::model::{Notices, RunId, RunSpec, Timestamp};
+use crate::protocol::RunSummary;
+
+pub use files::{Durability, FileError, write_atomically};
+pub use memory::{Fault, FaultPlace, MemoryStore};
+pub use sled_store::{OpenOptions, SledStore};
+
+/// Version of everything stored; writers refuse newer stores, readers accept older ones for ever.
+pub const STORE_VERSION: u32 = 1;
+
+/// One part of a batch. Applying a batch twice changes nothing.
+///
+/// Parts count in their order, except that specifications and events come before all else.
+#[derive(Debug, Clone)]
+pub enum Write {
+    /// The specification of an accepted run; the run counts as active from here on.
+    Spec(Arc<RunSpec>),
+    /// Consecutive events of one run.
+    Entries {
+        /// The run.
+        run: RunId,
+        /// The events in order.
+        entries: Vec<Entry>,
+    },
+    /// A run has ended: the line that lists show of it. It stays active until [`Write::Closed`].
+    Finished(Box<RunSummary>),
+    /// Thread and metrics of a finished run are written: it is no longer active.
+    Closed(RunId),
+    /// A submission's idempotency key.
+    Key {
+        /// The key.
+        key: String,
+        /// The run that it answers.
+        run: RunId,
+        /// When it was given.
+        at: Timestamp,
+    },
+    /// Forgets keys given before this instant.
+    ForgetKeys(Timestamp),
+    /// What is remembered of a schedule.
+    Schedule {
+        /// The schedule.
+        id: String,
+        /// Its state.
+        state: Box<ScheduleState>,
+    },
+    /// A row of the ledger of due times; another with the same first due time goes.
+    Slot {
+        /// The schedule.
+        schedule: String,
+        /// The row.
+        row: SlotRow,
+    },
+    /// A row goes.
+    DropSlot {
+        /// The schedule.
+        schedule: String,
+        /// Its first due time.
+        from: Timestamp,
+    },
+    /// What is to be told of a schedule or a skill; once it is over, nothing is remembered.
+    Notices(Box<Notices>),
+}
+
+/// What is committed at once, or not at all.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// Its parts in order.
+    pub writes: Vec<Write>,
+}
+
+/// Why the store did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No space is left; the batch may be tried again after [`Store::reopen`].
+    #[error("no space is left for the store in `{path}`")]
+    Full {
+        /// The store's directory.
+        path: String,
+    },
+    /// A read, write, flush or sync failed: nothing more may be written; the process is to end and recover.
+    #[error("the store in `{path}` could not read or write")]
+    Broken {
+        /// The store's directory.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// Its files were removed or replaced while it was open: what is written to them is lost with this process.
+    #[error("the store in `{path}` is gone: its files were removed or replaced while it was open")]
+    Gone {
+        /// The store's directory.
+        path: String,
+    },
+    /// The store cannot be read.
+    #[error("the store in `{path}` is damaged: {reason}")]
+    Corrupt {
+        /// The store's directory.
+        path: String,
+        /// What was found.
+        reason: String,
+    },
+    /// A later version wrote it.
+    #[error("the store in `{path}` has version {found}; this program reads up to {STORE_VERSION}")]
+    Newer {
+        /// The store's directory.
+        path: String,
+        /// Its version.
+        found: u32,
+    },
+    /// Another process has it open.
+    #[error("the store in `{path}` is in use by another process")]
+    Busy {
+        /// The store's directory.
+        path: String,
+    },
+    /// The batch cannot be stored; nothing of it was written and the store goes on.
+    #[error("the store in `{path}` refuses the batch: {reason}")]
+    Refused {
+        /// The store's directory.
+        path: String,
+        /// What is wrong with the batch.
+        reason: String,
+    },
+}
+
+/// A record that cannot be read, and that nothing else depends on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct Unreadable {
+    /// Its first due time, of a row.
+    pub from: Option<Timestamp>,
+    /// What is wrong with it.
+    pub reason: String,
+    /// Its bytes.
+    pub record: Vec<u8>,
+}
+
+/// Counters since the store was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreCounters {
+    /// Commits.
+    pub commits: u64,
+    /// Calls of ours that sync a file or directory to disk; one for a commit of small records.
+    pub syncs: u64,
+}
+
+/// The durable store of one engine. One writer; reads from any thread.
+pub trait Store: Send + Sync {
+    /// Writes the batch, whole; on return it is durable against power loss.
+    ///
+    /// An empty batch makes durable what was written lazily, and costs nothing when there is none.
+    fn commit(&self, batch: &Batch) -> Result<(), StoreError>;
+    /// Writes the batch without waiting for the disk; reads see it at once.
+    ///
+    /// After a crash it may be there or not, whole or not at all, until a later [`Store::commit`]
+    /// returns `Ok`: then it is as durable as that. For what may be done again, such as
+    /// [`Write::Closed`].
+    fn commit_lazily(&self, batch: &Batch) -> Result<(), StoreError>;
+    /// After [`StoreError::Full`]: frees the reserve, opens again. The caller then commits the same batch again.
+    fn reopen(&self) -> Result<(), StoreError>;
+    /// A token greater than any handed out before, durable.
+    fn next_fence(&self) -> Result<u64, StoreError>;
+    /// Runs that have not been closed, oldest first.
+    fn active(&self) -> Result<Vec<RunId>, StoreError>;
+    /// The specification of a run.
+    fn spec(&self, run: RunId) -> Result<Option<RunSpec>, StoreError>;
+    /// The journal of a run, in order; empty when there is none.
+    fn journal(&self, run: RunId) -> Result<Vec<Entry>, StoreError>;
+    /// The line of a finished run.
+    fn summary(&self, run: RunId) -> Result<Option<RunSummary>, StoreError>;
+    /// Lines of finished runs, newest first, starting below `before`, until the callback breaks.
+    fn summaries(
+        &self,
+        before: Option<RunId>,
+        callback: &mut dyn FnMut(RunSummary) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+    /// All runs known whose id begins or ends with `fragment` (ignoring case), at most `limit`, newest first.
+    fn find(&self, fragment: &str, limit: usize) -> Result<Vec<RunId>, StoreError>;
+    /// The run that answers an idempotency key, and when it was given.
+    fn key(&self, key: &str) -> Result<Option<(RunId, Timestamp)>, StoreError>;
+    /// The newest run id ever stored.
+    fn newest(&self) -> Result<Option<RunId>, StoreError>;
+    /// What is remembered of every schedule, in the order of their ids; a state that cannot be read is
+    /// told as such and stops nothing.
+    fn schedules(
+        &self,
+        callback: &mut dyn FnMut(&str, Result<ScheduleState, Unreadable>),
+    ) -> Result<(), StoreError>;
+    /// What is remembered of one schedule.
+    fn schedule(&self, id: &str) -> Result<Option<ScheduleState>, StoreError>;
+    /// Rows of a schedule's ledger, newest first, starting below `before`, until the callback breaks; a row
+    /// that cannot be read is told as such and stops nothing.
+    fn slots(
+        &self,
+        schedule: &str,
+        before: Option<Timestamp>,
+        callback: &mut dyn FnMut(Result<SlotRow, Unreadable>) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+    /// What is to be told of every schedule and skill; a record that cannot be read is told as such and stops
+    /// nothing.
+    fn notices(
+        &self,
+        callback: &mut dyn FnMut(Result<Notices, Unreadable>),
+    ) -> Result<(), StoreError>;
+    /// Counters since the store was opened.
+    fn counters(&self) -> StoreCounters;
+}
