@@ -7,15 +7,14 @@
 compile_error!("workerctl supervises processes with Linux interfaces and builds on Linux only");
 
 pub mod cli;
-pub mod clock;
 pub mod daemon;
-pub mod engine;
-pub mod mcp;
 
 // Rooms of packages, under the names that they have there.
 pub use workerctl_catalog as catalog;
+pub use workerctl_clock as clock;
 pub use workerctl_core::{inputs, machine, model, protocol, queue, schedule, template, thread};
+pub use workerctl_engine as engine;
 pub use workerctl_git as git;
+pub use workerctl_mcp as mcp;
 pub use workerctl_process as process;
-use workerctl_sandbox as sandbox;
 pub use workerctl_store as store;

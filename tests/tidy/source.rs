@@ -50,8 +50,9 @@ impl Rust {
 }
 
 /// Rooms that are packages of their own.
-pub(crate) const PACKAGES: [&str; 8] = [
-    "agent", "catalog", "git", "landing", "process", "sandbox", "store", "trees",
+pub(crate) const PACKAGES: [&str; 11] = [
+    "agent", "catalog", "clock", "engine", "git", "landing", "mcp", "process", "sandbox", "store",
+    "trees",
 ];
 
 /// The root of the repository.

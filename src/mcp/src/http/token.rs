@@ -87,7 +87,7 @@ fn below(
 }
 
 /// 64 letters that nobody can guess.
-pub(in crate::mcp) fn random() -> String {
+pub(crate) fn random() -> String {
     use std::fmt::Write as _;
     let mut bytes = [0_u8; 32];
     let mut filled = 0;

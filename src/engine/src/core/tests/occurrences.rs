@@ -3,8 +3,8 @@
 use super::bench::*;
 use super::schedules::*;
 use super::*;
-use crate::engine::request::Request;
 use crate::model::schedule::{AfterWhen, Fate, Overlap, Policy, Schedule, Trigger};
+use crate::request::Request;
 
 /// A schedule that follows runs of the skill of every run on the bench.
 fn follower(when: AfterWhen) -> Schedule {

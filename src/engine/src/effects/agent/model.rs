@@ -12,7 +12,7 @@ use crate::model::agent::{self, Provider};
 ///
 /// # Errors
 /// The key is not there: says which, never its value.
-pub(in crate::engine) fn of(
+pub(crate) fn of(
     model: &agent::Model,
     environment: &BTreeMap<String, String>,
 ) -> Result<Model, String> {

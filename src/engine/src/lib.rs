@@ -1,5 +1,13 @@
 //! Intake, core loop, executor, recovery, hooks: the engine behind [`Control`].
 
+use workerctl_catalog as catalog;
+use workerctl_clock as clock;
+use workerctl_core::{inputs, machine, model, protocol, queue, schedule, template, thread};
+use workerctl_git as git;
+use workerctl_process as process;
+use workerctl_sandbox as sandbox;
+use workerctl_store as store;
+
 mod approval;
 mod at_end;
 #[cfg(feature = "llm")]
@@ -54,7 +62,6 @@ use std::time::Duration;
 
 use crate::catalog::Catalog;
 use crate::clock::{Clock, SystemClock};
-use crate::git;
 use crate::machine::Admission;
 use crate::model::{Config, Diagnostic, Kind};
 use crate::protocol::Control;

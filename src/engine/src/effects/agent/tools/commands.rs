@@ -6,7 +6,7 @@ use std::time::Duration;
 use workerctl_agent::tools::BuiltIn;
 
 use super::Tools;
-use crate::engine::effects::command::{Invocation, Ran};
+use crate::effects::command::{Invocation, Ran};
 use crate::model::agent::CommandTool;
 use crate::model::evidence::Ended;
 use crate::model::spec::Program;

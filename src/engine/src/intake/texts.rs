@@ -243,7 +243,7 @@ fn files(values: &Values, rendered: &Rendered, secrets: &mut Secrets) {
 }
 
 /// What commit messages may name beyond the names of every text.
-pub(in crate::engine) fn message_fields(title: &str) -> serde_json::Map<String, serde_json::Value> {
+pub(crate) fn message_fields(title: &str) -> serde_json::Map<String, serde_json::Value> {
     let title = serde_json::Value::String(title.to_owned());
     std::iter::once(("title".to_owned(), title)).collect()
 }

@@ -3,9 +3,9 @@
 use super::bench::*;
 use super::schedules::*;
 use super::*;
-use crate::engine::request::{Request, Wish};
 use crate::model::schedule::{Fate, Occurrence, Overlap, Pause, Policy, SlotRow};
 use crate::protocol::SlotView;
+use crate::request::{Request, Wish};
 use crate::schedule::Despite;
 use crate::store::{Batch, Write};
 

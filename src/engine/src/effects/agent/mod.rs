@@ -2,7 +2,7 @@
 
 mod brief;
 mod host;
-pub(in crate::engine) mod model;
+pub(crate) mod model;
 mod servers;
 mod tools;
 

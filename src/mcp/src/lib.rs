@@ -3,6 +3,10 @@
 //! [`serve`] speaks over two streams until the input ends. The one place that names the protocol's SDK;
 //! it sees an engine only as [`Control`], found or hosted when it is first needed.
 
+use workerctl_catalog as catalog;
+use workerctl_core::{model, protocol, thread};
+use workerctl_engine as engine;
+
 mod answer;
 mod arguments;
 mod batch;

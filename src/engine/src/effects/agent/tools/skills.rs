@@ -3,7 +3,7 @@
 use workerctl_agent::tools::BuiltIn;
 
 use super::{Left, Tools};
-use crate::engine::children::{CHILDREN_MAX, NotStarted, Wanted};
+use crate::children::{CHILDREN_MAX, NotStarted, Wanted};
 use crate::machine::Event;
 
 impl Tools<'_> {

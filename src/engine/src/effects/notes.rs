@@ -20,7 +20,7 @@ use crate::model::RunId;
 use crate::process::LiveRecord;
 
 /// The files of the commands under way.
-pub(in crate::engine) struct Notes {
+pub(crate) struct Notes {
     directory: Option<OwnedFd>,
     files: Mutex<Files>,
 }
@@ -38,7 +38,7 @@ pub(super) struct Note<'a> {
 
 /// What an earlier engine noted of a run.
 #[derive(Debug, Clone)]
-pub(in crate::engine) struct Noted {
+pub(crate) struct Noted {
     /// The note's file.
     pub path: PathBuf,
     /// What stands in it.
@@ -120,7 +120,7 @@ impl Drop for Note<'_> {
 }
 
 /// The notes that earlier engines left, by run. One that ended in order left none.
-pub(in crate::engine) fn read(state_dir: &Path) -> BTreeMap<RunId, Vec<Noted>> {
+pub(crate) fn read(state_dir: &Path) -> BTreeMap<RunId, Vec<Noted>> {
     let directory = state_dir.join("live");
     let mut noted = BTreeMap::new();
     for name in names(&directory) {

@@ -3,12 +3,9 @@
 use std::sync::Mutex;
 
 use crate::clock::FakeClock;
-use crate::engine::core::*;
-use crate::engine::desk::{Look, Prepares};
-use crate::engine::inbox::Answered;
-use crate::engine::remembered::{Known, Remembered};
-use crate::engine::request::{Request, Submission};
-use crate::engine::work::{Telling, Told, Work};
+use crate::core::*;
+use crate::desk::{Look, Prepares};
+use crate::inbox::Answered;
 use crate::machine::{Action, Run};
 use crate::model::evidence::{
     CheckRecord, CommitsMade, Ended, Execution, Recorded, RestoreReport, Verdict,
@@ -18,7 +15,10 @@ use crate::model::spec::{DueTime, OnCrash, Plan, Program, Retry, SPEC_VERSION};
 use crate::model::{News, Notice, Notices, RunSpec, SkillRef, ThreadId, Timestamp};
 use crate::protocol::RunSummary;
 use crate::queue::Needs;
+use crate::remembered::{Known, Remembered};
+use crate::request::{Request, Submission};
 use crate::store::{MemoryStore, Store};
+use crate::work::{Telling, Told, Work};
 
 /// What the fake effects have done to the world; it survives engines.
 #[derive(Default)]
@@ -299,7 +299,7 @@ impl Prepares for FakeDesk {
             uncounted: false,
         });
         Ok(Submission {
-            needs: crate::engine::live::needs(&made),
+            needs: crate::live::needs(&made),
             spec: Arc::new(made),
             key: None,
         })

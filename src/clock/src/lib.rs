@@ -1,5 +1,7 @@
 //! Wall and monotonic time, and the fake one: the only place that reads a clock.
 
+use workerctl_core::model;
+
 pub mod zones;
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
