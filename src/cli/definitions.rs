@@ -149,7 +149,7 @@ pub(crate) enum Written {
     Config,
 }
 
-/// The JSON Schema of what people write.
+/// The JSON Schema of definition files.
 pub(crate) fn json_schema(of: Written) -> serde_json::Value {
     match of {
         Written::Worker => schema::worker(),

@@ -94,9 +94,9 @@ enum Command {
     Deny(deny::Args),
     /// Settle a run whose outcome is unknown
     Resolve(resolve::Args),
-    /// Put the commit that was kept of a run on its branch
+    /// Land the kept commit of a run on its branch
     Land(land::Args),
-    /// Drop what is kept of a run that has not landed
+    /// Drop the kept commit of a run that has not landed
     Discard(discard::Args),
     /// Wait for a run to end
     Wait(wait::Args),
@@ -108,33 +108,33 @@ enum Command {
     Skills(skills::Args),
     /// Show, check, convert or trust one skill
     Skill(skill::Args),
-    /// List the models of the configuration, or try one
+    /// List the configured models, or test one
     Models(models::Args),
-    /// Count what runs came to, for each skill
+    /// Show run counts, success rates and costs of each skill
     Stats(stats::Args),
-    /// Show what the engine does
+    /// Show what the engine is doing
     Status(status::Args),
-    /// Look at schedules and at what became of their due times
+    /// Show schedules and what became of their due times
     Schedule(schedule::Args),
-    /// Look for what would keep runs from succeeding
+    /// Diagnose problems that would keep runs from succeeding
     Doctor(doctor::Args),
-    /// Be the daemon of the workspace, in the foreground
+    /// Run the workspace daemon in the foreground
     Daemon(daemon::Args),
-    /// Print or install the units of the daemon for systemd
+    /// Print or install the systemd units of the daemon
     Unit(unit::Args),
-    /// Serve skills and runs over standard input and output to a client of the Model Context Protocol
+    /// Serve skills and runs to a Model Context Protocol client over standard input and output
     Mcp(mcp::Args),
     /// Make the daemon read definitions again
     Reload(reload::Args),
     /// Let the daemon finish what runs, then end it
     Drain(drain::Args),
-    /// Look after the store
+    /// Maintain the store
     Store(store::Args),
-    /// Print what a shell needs to complete commands, skills and runs
+    /// Print the shell completions for commands, skills and runs
     Completions(completions::Args),
     /// Print or write manual pages
     Man(man::Args),
-    /// Print the JSON Schema of what people write
+    /// Print the JSON Schema of definition files
     Schema(schema::Args),
     /// Print the versions of the program and of its formats
     Version(version::Args),

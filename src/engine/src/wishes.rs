@@ -215,7 +215,7 @@ fn rows_since(
     Ok(rows)
 }
 
-/// What is known of a due time speaks against running it after all, or nothing does.
+/// Why this due time cannot be backfilled, if it cannot.
 fn judged(
     state: Option<&ScheduleState>,
     rows: &BTreeMap<Timestamp, SlotRow>,

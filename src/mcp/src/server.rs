@@ -50,8 +50,8 @@ pub(super) struct Server {
     arranged: Arc<Mutex<Option<Arc<Skills>>>>,
 }
 
-/// Goes with a request of a session: set once the session has ended, so that what is cancelled from then on
-/// was not cancelled by its client.
+/// Goes with a request of a session: set once the session has ended. Cancellations after a disconnect are not
+/// attributed to the client.
 #[derive(Clone)]
 pub(super) struct Left(pub(super) Arc<AtomicBool>);
 

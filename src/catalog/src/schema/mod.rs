@@ -1,4 +1,4 @@
-//! JSON Schemas of what people write, so that editors complete, explain and check while typing.
+//! JSON Schemas of definition files, so that editors complete, explain and check while typing.
 //!
 //! The types exist for their schemas only: the loader reads values by hand, because it reports every
 //! problem with its place and accepts more than a schema can say. A test holds both to the same keys.

@@ -152,7 +152,7 @@ pub(super) const fn meaning(fate: Fate) -> &'static str {
         Fate::CaughtUp => "it could not run at the due time",
         Fate::Backfilled => "a person asked for it afterwards",
         Fate::SkippedOverlap => "an earlier run had not ended",
-        Fate::Missed => "it could not run in time: no daemon ran, or nothing was to run then",
+        Fate::Missed => "missed: the daemon was down, or it came too late",
         Fate::Paused => "the schedule was paused",
         Fate::BlockedHours => "it fell into blocked hours or dates",
         Fate::BlockedConfig => "the definition could not be run",

@@ -45,7 +45,7 @@ pub struct Moment<'a> {
     pub now: Timestamp,
     /// The schedule's zone.
     pub zone: Zone,
-    /// Since when an engine looks at due times: for those before nobody was there.
+    /// Since when the engine watches due times: earlier ones were missed while the daemon was down.
     pub there_since: Timestamp,
     /// The schedule's id.
     pub id: &'a str,

@@ -145,7 +145,7 @@ impl Session {
         self.streams().version == Some(ProtocolVersion::V_2025_03_26)
     }
 
-    /// Ends it. What is cancelled from then on was not cancelled by its client.
+    /// Ends it. Cancellations from then on are not attributed to the client.
     pub(super) fn close(&self) {
         self.left.store(true, Ordering::Release);
         let mut incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
