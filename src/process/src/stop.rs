@@ -96,8 +96,9 @@ impl StopHandle {
         self.shared.asked.fetch_max(level, Ordering::SeqCst);
         // Whoever makes a bell looks at `asked` after that: one of the two sees the other.
         fence(Ordering::SeqCst);
-        self.shared.any.ring();
+        // Before the bells: who sees a command end by this must find that its listeners know why.
         self.shared.listeners.tell();
+        self.shared.any.ring();
         if kind == StopKind::Now {
             self.shared.now.ring();
         }
@@ -129,6 +130,11 @@ impl StopHandle {
     /// No file descriptor is to be had.
     pub(super) fn prepare(&self) -> io::Result<()> {
         self.shared.any.descriptor().map(drop)
+    }
+
+    #[cfg(test)]
+    pub(super) fn any_descriptor(&self) -> io::Result<BorrowedFd<'_>> {
+        self.shared.any.descriptor()
     }
 
     /// The descriptor that becomes readable when something stronger than `seen` is asked for. `None`:

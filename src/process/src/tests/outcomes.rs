@@ -233,3 +233,26 @@ fn secrets_stay_out_of_debug_output() {
     command.stdin = Stdin::Bytes(b"canary".to_vec());
     assert!(!format!("{command:?}").contains("canary"));
 }
+
+#[test]
+fn listeners_of_a_stop_are_told_before_a_command_notices_it() {
+    let handle = StopHandle::new();
+    handle.prepare().unwrap();
+    let (heard, rung) = (
+        handle.clone(),
+        std::sync::Arc::new(std::sync::Mutex::new(None)),
+    );
+    let seen = std::sync::Arc::clone(&rung);
+    handle.when_asked(Box::new(move || {
+        let bell = heard.any_descriptor().unwrap();
+        let mut bells = [rustix::event::PollFd::new(
+            &bell,
+            rustix::event::PollFlags::IN,
+        )];
+        let now = rustix::event::Timespec::default();
+        let count = rustix::event::poll(&mut bells, Some(&now)).unwrap();
+        *seen.lock().unwrap() = Some(count);
+    }));
+    handle.stop(StopKind::Graceful);
+    assert_eq!(*rung.lock().unwrap(), Some(0));
+}
