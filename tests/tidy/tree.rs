@@ -40,41 +40,34 @@ fn nothing_is_left_for_later() {
 
 #[test]
 fn the_tree_names_no_place_outside_it() {
-    // Written in parts so that this file does not hold what it looks for.
-    let places: Vec<String> = [
-        ("/w", "ork/main"),
-        ("/w", "ork/shared"),
-        ("/t", "mp/wt/"),
-        ("/t", "mp/bash_jobs"),
-        ("crat", "es.io/"),
-        ("npm", "js.org"),
-        ("py", "pi.org"),
-        ("proxy.go", "lang.org"),
-        ("deb.deb", "ian.org"),
-        ("static.crat", "es.io"),
+    // Written backwards so that this file does not hold what it looks for.
+    let places = [
+        "niam/krow/",
+        "derahs/krow/",
+        "/tw/pmt/",
+        "sboj_hsab/pmt/",
+        "/oi.setarc",
+        "gro.sjmpn",
+        "gro.ipyp",
+        "gro.gnalog.yxorp",
+        "gro.naibed.bed",
+        "oi.setarc.citats",
     ]
-    .iter()
-    .map(|(left, right)| format!("{left}{right}"))
-    .collect();
+    .map(|place| place.chars().rev().collect::<String>());
     let mut violations = Violations::default();
     for path in files() {
         let Ok(text) = std::fs::read_to_string(root().join(&path)) else {
             continue;
         };
+        let mut source = None;
         for (at, line) in text.lines().enumerate() {
-            if let Some(place) = places.iter().find(|place| line.contains(place.as_str())) {
+            // Which registry packages come from stands in the lock file, and is the same for all.
+            if path == "Cargo.lock" && line.starts_with("source = \"registry+") {
+                if *source.get_or_insert(line) != line {
+                    violations.add(&path, at + 1, line);
+                }
+            } else if let Some(place) = places.iter().find(|place| line.contains(place.as_str())) {
                 violations.add(&path, at + 1, format_args!("names `{place}`"));
-            }
-            let source = path == "Cargo.lock" && line.starts_with("source = ");
-            if source
-                && line
-                    != concat!(
-                        "source = \"registry+https://github.com/",
-                        "rust-lang/crat",
-                        "es.io-index\""
-                    )
-            {
-                violations.add(&path, at + 1, line);
             }
         }
     }

@@ -15,8 +15,8 @@ use crate::model::{Diagnostic, Kind, RunId};
 /// Most requests that may wait for the loop; beyond, the engine is busy.
 pub(super) const REQUESTS_MAX: usize = 1_024;
 
-/// How long what nobody waits for may wait for something else that is committed. A turn of a model takes longer,
-/// so that little is lost by it with an engine.
+/// How long what nobody waits for may wait for something else that is committed: at once, its own sync would stand in
+/// the way of the next turn. A model takes longer to answer, so that little is lost by it with an engine.
 const NOTED_FOR: Duration = Duration::from_millis(5);
 
 /// Where the one answer to a request arrives.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering, fence};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -46,15 +46,6 @@ impl fmt::Debug for Listeners {
     }
 }
 
-impl Listeners {
-    fn tell(&self) {
-        let told = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for tell in told {
-            tell();
-        }
-    }
-}
-
 /// A descriptor that is never read from, so that every command that shares it wakes up.
 #[derive(Debug, Default)]
 struct Bell(OnceLock<OwnedFd>);
@@ -93,26 +84,35 @@ impl StopHandle {
             StopKind::Graceful => 1,
             StopKind::Now => 2,
         };
+        let mut listeners = self.listeners();
+        // Before anything shows: whoever sees a command end by this finds that the listeners know why.
+        for tell in listeners.drain(..) {
+            tell();
+        }
         self.shared.asked.fetch_max(level, Ordering::SeqCst);
+        drop(listeners);
         // Whoever makes a bell looks at `asked` after that: one of the two sees the other.
         fence(Ordering::SeqCst);
-        // Before the bells: who sees a command end by this must find that its listeners know why.
-        self.shared.listeners.tell();
         self.shared.any.ring();
         if kind == StopKind::Now {
             self.shared.now.ring();
         }
     }
 
-    /// Has this done, briefly, when something is asked for; at once, if it has been.
+    /// Has this done, briefly and without use of this handle, when something is asked for; at once, if it has been.
     pub fn when_asked(&self, told: Box<dyn FnOnce() + Send>) {
-        let listeners = &self.shared.listeners;
-        let mut waiting = listeners.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push(told);
-        drop(waiting);
-        if self.requested().is_some() {
-            listeners.tell();
+        let mut listeners = self.listeners();
+        if self.requested().is_none() {
+            listeners.push(told);
+            return;
         }
+        drop(listeners);
+        told();
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Box<dyn FnOnce() + Send>>> {
+        let listeners = &self.shared.listeners.0;
+        listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The strongest kind asked for so far.
@@ -130,11 +130,6 @@ impl StopHandle {
     /// No file descriptor is to be had.
     pub(super) fn prepare(&self) -> io::Result<()> {
         self.shared.any.descriptor().map(drop)
-    }
-
-    #[cfg(test)]
-    pub(super) fn any_descriptor(&self) -> io::Result<BorrowedFd<'_>> {
-        self.shared.any.descriptor()
     }
 
     /// The descriptor that becomes readable when something stronger than `seen` is asked for. `None`:

@@ -237,22 +237,21 @@ fn secrets_stay_out_of_debug_output() {
 #[test]
 fn listeners_of_a_stop_are_told_before_a_command_notices_it() {
     let handle = StopHandle::new();
-    handle.prepare().unwrap();
-    let (heard, rung) = (
+    let bell = handle.wakes(None).unwrap().try_clone_to_owned().unwrap();
+    let (asked, seen) = (
         handle.clone(),
         std::sync::Arc::new(std::sync::Mutex::new(None)),
     );
-    let seen = std::sync::Arc::clone(&rung);
+    let told = std::sync::Arc::clone(&seen);
     handle.when_asked(Box::new(move || {
-        let bell = heard.any_descriptor().unwrap();
         let mut bells = [rustix::event::PollFd::new(
             &bell,
             rustix::event::PollFlags::IN,
         )];
-        let now = rustix::event::Timespec::default();
-        let count = rustix::event::poll(&mut bells, Some(&now)).unwrap();
-        *seen.lock().unwrap() = Some(count);
+        let at_once = rustix::event::Timespec::default();
+        let rung = rustix::event::poll(&mut bells, Some(&at_once)).unwrap();
+        *told.lock().unwrap() = Some((rung, asked.requested()));
     }));
     handle.stop(StopKind::Graceful);
-    assert_eq!(*rung.lock().unwrap(), Some(0));
+    assert_eq!(*seen.lock().unwrap(), Some((0, None)));
 }

@@ -256,10 +256,6 @@ impl<'a> Tools<'a> {
             Ok(arguments) => self.answer(&call.name, arguments, left),
             Err(problem) => Err(problem.clone()),
         };
-        // A command learns of a stop by itself, perhaps before the conversation is told: its result is none then.
-        if self.work.stop.requested().is_some() {
-            self.stop.stop();
-        }
         let is_error = answer.is_err();
         let (Ok(content) | Err(content)) = answer;
         ToolResult {
