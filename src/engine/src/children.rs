@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use super::desk::{Desk, Origin};
 use super::inbox::Inbox;
 use super::reading;
 use super::request::{Answer, ENDED_OPEN, Request};
+use super::run_factory::{Origin, RunFactory};
 use super::view::{Shown, View};
 use crate::catalog::Conditions;
 use crate::machine::{CancelKind, Event};
@@ -35,7 +35,7 @@ const LINES_MAX: u32 = 100_000;
 
 /// What children need of the engine.
 pub(super) struct Children {
-    pub(super) desk: Arc<Desk>,
+    pub(super) factory: Arc<RunFactory>,
     pub(super) view: Arc<View>,
     pub(super) inbox: Arc<Inbox>,
 }
@@ -79,7 +79,7 @@ pub(super) enum NotStarted {
 impl Children {
     /// Names and descriptions of the skills that a run may start.
     pub(super) fn skills(&self, parent: &RunSpec) -> Vec<(String, String)> {
-        let catalog = self.desk.definitions.current();
+        let catalog = self.factory.definitions.current();
         let skills = catalog.workers.iter().flat_map(|worker| &worker.skills);
         let may = |skill: &&Arc<Skill>| refusal(parent, skill).is_none();
         let named = skills.filter(may);
@@ -94,7 +94,7 @@ impl Children {
     /// It is not started.
     pub(super) fn start(&self, wanted: &Wanted<'_>) -> Result<RunId, NotStarted> {
         let parent = wanted.parent;
-        let catalog = self.desk.definitions.current();
+        let catalog = self.factory.definitions.current();
         let skill = super::lookup::find_skill(&catalog, wanted.skill)
             .map_err(|refused| NotStarted::Refused(not_found(wanted.skill, &refused)))?;
         if let Some(why) = refusal(parent, &skill) {
@@ -125,7 +125,7 @@ impl Children {
             "draining" | "ended" | ENDED_OPEN => NotStarted::EngineEnds,
             _ => NotStarted::Refused(refused_text(&refused)),
         };
-        let mut submission = self.desk.submission(&request, origin).map_err(said)?;
+        let mut submission = self.factory.submission(&request, origin).map_err(said)?;
         let spec = Arc::make_mut(&mut submission.spec);
         spec.bound_by(wanted.budget, wanted.left);
         let run = spec.run;
@@ -141,7 +141,7 @@ impl Children {
     /// Waits until a child has ended; ends it once `is_over` says so.
     pub(super) fn wait(&self, run: RunId, left: Duration, is_over: &dyn Fn() -> bool) -> Ended {
         let watching = self.view.watch(run);
-        let now_ms = || self.desk.clock.monotonic_ms();
+        let now_ms = || self.factory.clock.monotonic_ms();
         let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
         let deadline_ms = now_ms().saturating_add(left_ms);
         let mut asked = false;
@@ -178,7 +178,7 @@ impl Children {
     fn ended(&self, run: RunId) -> Option<Ended> {
         let shown = match self.view.run(run) {
             Some(shown) => shown,
-            None => Arc::new(reading::stored(self.desk.store.as_ref(), run).ok()??),
+            None => Arc::new(reading::stored(self.factory.store.as_ref(), run).ok()??),
         };
         let outcome = shown.run.outcome()?;
         Some(Ended {

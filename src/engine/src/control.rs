@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::approval;
-use super::desk::{Desk, Origin, Prepares};
 use super::inbox::Inbox;
 use super::refusals::{ended, no_such_run, open, unexpected};
 use super::request::{Answer, Request};
+use super::run_factory::{Origin, Prepares, RunFactory};
 use super::view::{Condition, Shown, View};
 use super::work::Effects;
 use super::{Host, definitions, model_test, probe, reading, refusals, rendering, schedules};
-use super::{patches, wishes};
+use super::{manual_trigger, patches};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::machine::{CancelKind, Resolution};
@@ -45,7 +45,7 @@ pub(super) struct EngineControl {
     pub(super) view: Arc<View>,
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) desk: Arc<Desk>,
+    pub(super) factory: Arc<RunFactory>,
     pub(super) host: Host,
     pub(super) started_ms: u64,
     pub(super) effects: Arc<dyn Effects>,
@@ -77,7 +77,7 @@ impl EngineControl {
         if self.host != Host::Daemon {
             return Ok(());
         }
-        let catalog = self.desk.definitions.current();
+        let catalog = self.factory.definitions.current();
         self.ask(Request::Schedules(catalog.fired().to_vec()))?;
         if !catalog.has_errors() {
             self.ask(Request::CloseAbsent)?;
@@ -106,12 +106,12 @@ impl EngineControl {
             retry_of,
             ..Origin::default()
         };
-        let submission = self.desk.submission(request, origin)?;
+        let submission = self.factory.submission(request, origin)?;
         let run = submission.spec.run;
         match self.ask(Request::Submit(Box::new(submission))) {
             Ok(Answer::Submitted(submitted)) => {
                 if submitted.existing {
-                    self.desk.forget(run);
+                    self.factory.forget(run);
                 }
                 Ok(submitted)
             }
@@ -119,7 +119,7 @@ impl EngineControl {
             Err(refused) => {
                 // A run that may still be accepted needs them; if it never is, the next start forgets them.
                 if refused.kind != Kind::Open {
-                    self.desk.forget(run);
+                    self.factory.forget(run);
                 }
                 Err(refused)
             }
@@ -127,11 +127,11 @@ impl EngineControl {
     }
 
     fn set_pause(&self, schedule: &str, pause: Option<Pause>) -> Result<ScheduleView, Diagnostic> {
-        let schedule = schedules::switched_on(&self.desk, schedule)?.id.clone();
+        let schedule = schedules::switched_on(&self.factory, schedule)?.id.clone();
         if self.host != Host::Daemon {
             return Err(schedules::no_daemon());
         }
-        schedules::refuse_held(&self.desk)?;
+        schedules::refuse_held(&self.factory)?;
         let request = Request::Pause {
             schedule: schedule.to_string(),
             pause,
@@ -214,7 +214,7 @@ impl Control for EngineControl {
         };
         let submitted = self.accept(&request, None);
         if let Err(refused) = &submitted {
-            let catalog = self.desk.definitions.current();
+            let catalog = self.factory.definitions.current();
             let line = refusals::line(&catalog, &request.skill, refused, self.clock.now());
             if let Some(line) = line {
                 self.effects.refused(&line);
@@ -224,7 +224,7 @@ impl Control for EngineControl {
     }
 
     fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
-        let ready = self.desk.ready(request, Origin::default())?;
+        let ready = self.factory.ready(request, Origin::default())?;
         Ok(rendering::rendered(&ready))
     }
 
@@ -236,7 +236,7 @@ impl Control for EngineControl {
         let shown = self.shown(self.resolve_id(run)?)?;
         let mut detail = reading::detail(&shown);
         if let Some(view) = &mut detail.approval {
-            approval::complete(view, &shown, &self.desk.state_dir);
+            approval::complete(view, &shown, &self.factory.state_dir);
         }
         Ok(detail)
     }
@@ -359,26 +359,26 @@ impl Control for EngineControl {
 
     fn probe(&self, request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic> {
         let Some(alias) = &request.model else {
-            return Ok(probe::Places::of(&self.desk).probe());
+            return Ok(probe::Places::of(&self.factory).probe());
         };
-        let catalog = self.desk.definitions.current();
-        let (config, environment) = (&catalog.config, &self.desk.environment);
+        let catalog = self.factory.definitions.current();
+        let (config, environment) = (&catalog.config, &self.factory.environment);
         let tested = model_test::test(config, alias, environment, self.clock.as_ref());
         Ok(vec![tested])
     }
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
-        let catalog = self.desk.definitions.current();
+        let catalog = self.factory.definitions.current();
         let view = |worker: &Arc<crate::model::Worker>| WorkerView::of(worker, &catalog.problems);
         Ok(catalog.workers.iter().map(view).collect())
     }
 
     fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
-        schedules::page(&self.desk, &self.view, self.store.as_ref(), query)
+        schedules::page(&self.factory, &self.view, self.store.as_ref(), query)
     }
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
-        schedules::slots(&self.desk, &self.view, self.store.as_ref(), query)
+        schedules::slots(&self.factory, &self.view, self.store.as_ref(), query)
     }
 
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {
@@ -394,19 +394,19 @@ impl Control for EngineControl {
         if self.host != Host::Daemon {
             return Err(schedules::no_daemon());
         }
-        wishes::grant(&self.desk, request, |wish| {
-            self.ask(Request::Wish(Box::new(wish)))
+        manual_trigger::trigger(&self.factory, request, |trigger| {
+            self.ask(Request::ManualTrigger(Box::new(trigger)))
         })
     }
 
     fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
-        wishes::past(&self.desk, self.store.as_ref(), query)
+        manual_trigger::past(&self.factory, self.store.as_ref(), query)
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
         definitions::look_at_zones();
-        let before = self.desk.definitions.current();
-        let catalog = self.desk.definitions.reload();
+        let before = self.factory.definitions.current();
+        let catalog = self.factory.definitions.reload();
         if before.config != catalog.config {
             self.ask(Request::Limits {
                 parallel_max: super::parallel_max(&catalog.config),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox, Mail};
 use super::live::Live;
 use super::pool::Pool;
-use super::remembered::Known;
 use super::request::{Answer, ENDED_OPEN, Envelope};
+use super::run_factory::Prepares;
+use super::stored_schedules::StoredSchedules;
 use super::view::{Shown, View};
 use super::work::Effects;
 use crate::clock::Clock;
@@ -20,19 +20,19 @@ use crate::model::{Diagnostic, Kind, News, RunId, Timestamp};
 use crate::queue::Queue;
 use crate::store::{Store, Write};
 
+mod active;
 mod admission;
 mod alarm;
 mod approvals;
 mod commit;
 mod dispatch;
 mod drain;
-mod in_force;
-mod in_hand;
 mod ledger;
 mod manual;
 mod notices;
 mod occurrences;
 mod requests;
+mod resident;
 mod schedules;
 #[cfg(test)]
 mod tests;
@@ -71,7 +71,7 @@ pub(super) struct CoreParts {
     /// What makes runs of due times.
     pub prepares: Arc<dyn Prepares>,
     /// What the store remembers of schedules.
-    pub schedules: Known,
+    pub schedules: StoredSchedules,
     /// What the store has to be told.
     pub board: Board,
     /// Who this engine is.
@@ -162,7 +162,7 @@ impl Core {
             sealed_ms: 0,
             keys_forgotten_ms: 0,
             unsettled: None,
-            schedules: Schedules::remembering(parts.schedules),
+            schedules: Schedules::with_stored(parts.schedules),
             early: BTreeSet::new(),
             asked: BTreeSet::new(),
             alarms: Alarms::default(),
@@ -225,12 +225,12 @@ impl Core {
                 Delivery::Prepared { schedule, made } => {
                     self.on_prepared(&mut turn, &schedule, *made);
                 }
-                Delivery::Looked {
+                Delivery::Probed {
                     schedule,
                     own,
-                    look,
+                    probe,
                 } => {
-                    self.on_looked(&mut turn, &schedule, own, look);
+                    self.on_probed(&mut turn, &schedule, own, probe);
                 }
                 Delivery::Told { subject, told } => self.on_told(&mut turn, &subject, told),
             }
@@ -262,7 +262,7 @@ impl Core {
         }
         self.show_agenda();
         self.tell();
-        self.lull();
+        self.evict();
         self.give_back_memory();
         self.seal();
         Ok(())

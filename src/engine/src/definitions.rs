@@ -43,7 +43,7 @@ fn text_findings(skill: &Skill, names: &Names, kind: TextKind, text: &str) -> Ve
         TextKind::Argument => argument_findings(skill, text, names),
         TextKind::Destination => findings(PathTemplate::compile(text, names)),
         TextKind::CommitMessage => {
-            let fields = super::intake::texts::message_fields(&skill.name);
+            let fields = super::submission::texts::message_fields(&skill.name);
             findings(MessageTemplate::compile(text, names, &fields))
         }
         TextKind::Hook => hook_findings(text, names, dialect),

@@ -5,9 +5,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::desk::Look;
 use super::refusals::busy;
 use super::request::{Answer, Envelope, Request, Submission};
+use super::run_factory::ProbeResult;
 use super::work::Told;
 use crate::machine::Event;
 use crate::model::{Diagnostic, Kind, RunId};
@@ -51,13 +51,13 @@ pub(super) enum Delivery {
         made: Box<Result<Submission, Diagnostic>>,
     },
     /// What a schedule waits for, as it is now.
-    Looked {
+    Probed {
         /// The schedule.
         schedule: String,
         /// Whether it is looked at because a run of the schedule's own has ended.
         own: bool,
         /// What was seen, or why nothing can be.
-        look: Result<Look, String>,
+        probe: Result<ProbeResult, String>,
     },
     /// The command of a notice has ended, or was stopped.
     Told {

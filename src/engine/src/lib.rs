@@ -10,24 +10,22 @@ use workerctl_store as store;
 
 mod approval;
 mod at_end;
+mod baseline;
 #[cfg(feature = "llm")]
 mod children;
 mod control;
 mod core;
 pub mod definitions;
-mod desk;
 mod effects;
 mod following;
 mod given_up;
-mod groundwork;
 mod hold;
 mod inbox;
-mod intake;
 mod kept;
 mod landings;
 mod live;
-mod looks;
 mod lookup;
+mod manual_trigger;
 mod model_keys;
 mod model_test;
 mod names;
@@ -38,19 +36,21 @@ mod probe;
 mod reading;
 mod recovery;
 mod refusals;
-mod remembered;
 mod rendering;
 mod request;
+mod run_factory;
 mod schedules;
 mod secrets;
 mod spending;
 mod standing;
+mod stored_schedules;
+mod submission;
 mod syntax;
 mod trees;
+mod trigger_probe;
 mod unusable;
 mod view;
 mod walls;
-mod wishes;
 mod work;
 
 use std::collections::BTreeMap;
@@ -71,19 +71,19 @@ use at_end::AtEnd;
 use control::EngineControl;
 use core::{Board, Core, CoreParts};
 use definitions::Definitions;
-use desk::{Desk, Prepares};
 use effects::{EffectParts, Performer, notes};
 use hold::Hold;
 use inbox::Inbox;
 use recovery::{LeftBehind, Recovery};
-use remembered::Known;
+use run_factory::{Prepares, RunFactory};
+use stored_schedules::StoredSchedules;
 use view::View;
 
 pub use hold::{init_store, refuse_unfit};
-pub use intake::agent::check_tools;
 pub use landings::{LeftLanding, left_landings, recover_left_landings};
-pub use looks::{Hints, Watched};
 pub use request::ENDED_OPEN;
+pub use submission::agent::check_tools;
+pub use trigger_probe::{Hints, Watched};
 pub use unusable::{unless_it_passes, unusable};
 
 /// Code of the refusal where another engine has the workspace or the state directory.
@@ -182,13 +182,13 @@ impl Engine {
 
     /// Its definitions.
     pub fn definitions(&self) -> Arc<Definitions> {
-        Arc::clone(&self.control.desk.definitions)
+        Arc::clone(&self.control.factory.definitions)
     }
 
     /// Reads definitions again if any of them changed, or the rules of a zone; answers whether any did.
     pub fn reload_if_stale(&self) -> Result<bool, Diagnostic> {
         definitions::look_at_zones();
-        if self.control.desk.definitions.current().is_stale() {
+        if self.control.factory.definitions.current().is_stale() {
             self.control.reload().map(|_| true)
         } else {
             Ok(false)
@@ -197,7 +197,7 @@ impl Engine {
 
     /// Where changes hint that a schedule may be due.
     pub fn watched(&self) -> Vec<Watched> {
-        looks::watched(&self.control.desk)
+        trigger_probe::watched(&self.control.factory)
     }
 
     /// Takes hints that what a schedule waits for may have changed: it is looked at then.
@@ -211,7 +211,7 @@ impl Engine {
     /// # Errors
     /// The engine has ended.
     pub fn look_at_all(&self) -> Result<(), Diagnostic> {
-        let catalog = self.control.desk.definitions.current();
+        let catalog = self.control.factory.definitions.current();
         if catalog.schedules.iter().any(|one| one.trigger.is_seen()) {
             self.control.hint(None)?;
         }
@@ -305,7 +305,7 @@ impl Parts {
         let owner = format!("engine {fence} pid {}", std::process::id());
         let performer = Arc::new(self.performer(&config, &owner, (&view, &inbox)));
         let effects = Arc::clone(&performer) as Arc<dyn work::Effects>;
-        let desk = Arc::new(Desk {
+        let factory = Arc::new(RunFactory {
             store: Arc::clone(&self.store),
             view: Arc::clone(&view),
             syntax: syntax::Syntax::new(&self.options.environment),
@@ -318,7 +318,7 @@ impl Parts {
         });
         #[cfg(feature = "llm")]
         performer.with_children(children::Children {
-            desk: Arc::clone(&desk),
+            factory: Arc::clone(&factory),
             view: Arc::clone(&view),
             inbox: Arc::clone(&inbox),
         });
@@ -329,9 +329,9 @@ impl Parts {
             view: Arc::clone(&view),
             inbox: Arc::clone(&inbox),
             effects: Arc::clone(&effects),
-            prepares: Arc::clone(&desk) as Arc<dyn Prepares>,
-            schedules: self.remembered_schedules(&catalog).map_err(broken)?,
-            board: Board::remembered(self.store.as_ref(), self.clock.now()).map_err(broken)?,
+            prepares: Arc::clone(&factory) as Arc<dyn Prepares>,
+            schedules: self.stored_schedules(&catalog).map_err(broken)?,
+            board: Board::stored(self.store.as_ref(), self.clock.now()).map_err(broken)?,
             admission: Admission { owner, fence },
             parallel_max: parallel_max(&config),
             waiting_max: config.queue_max,
@@ -345,7 +345,7 @@ impl Parts {
             view,
             store: Arc::clone(&self.store),
             clock: Arc::clone(&self.clock),
-            desk,
+            factory,
             host: self.options.host,
             started_ms: self.clock.monotonic_ms(),
             effects,
@@ -370,15 +370,15 @@ impl Parts {
     }
 
     /// What the store remembers of schedules; only a daemon fires any.
-    fn remembered_schedules(&self, catalog: &Catalog) -> Result<Known, StoreError> {
+    fn stored_schedules(&self, catalog: &Catalog) -> Result<StoredSchedules, StoreError> {
         match self.options.host {
-            Host::Daemon => remembered::schedules(
+            Host::Daemon => stored_schedules::schedules(
                 self.store.as_ref(),
                 &self.options.state_dir,
                 self.clock.now(),
                 catalog.fired(),
             ),
-            Host::InProcess => Ok(Known::default()),
+            Host::InProcess => Ok(StoredSchedules::default()),
         }
     }
 

@@ -56,17 +56,17 @@ pub(super) enum OutputError {
 }
 
 /// A workspace, opened, beneath which every path is resolved anew for each use.
-pub(super) struct Beneath {
+pub(super) struct SandboxedDir {
     root: OwnedFd,
 }
 
-impl Beneath {
+impl SandboxedDir {
     /// Opens the workspace.
-    pub(super) fn open(workspace: &Path) -> Result<Beneath, OutputError> {
+    pub(super) fn open(workspace: &Path) -> Result<SandboxedDir, OutputError> {
         let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
         let root = rustix::fs::open(workspace, flags, Mode::empty())
             .map_err(|errno| refused("open", &workspace.to_string_lossy(), errno))?;
-        Ok(Beneath { root })
+        Ok(SandboxedDir { root })
     }
 
     /// Stamps a file; `None` when nothing is there.
@@ -121,7 +121,7 @@ impl Beneath {
     /// Copies an output of another workspace to a temporary file here.
     pub(super) fn copy_from(
         &self,
-        other: &Beneath,
+        other: &SandboxedDir,
         path: &str,
         temporary: &str,
     ) -> Result<(), OutputError> {
@@ -298,15 +298,15 @@ mod tests {
         let workspace = tempfile::tempdir().unwrap();
         std::fs::write(outside.path().join("secret"), "x").unwrap();
         std::os::unix::fs::symlink(outside.path(), workspace.path().join("link")).unwrap();
-        let beneath = Beneath::open(workspace.path()).unwrap();
+        let sandboxed_dir = SandboxedDir::open(workspace.path()).unwrap();
         for path in ["link/secret", "../x", "/etc/passwd", "link/new/file.md"] {
             assert!(
-                matches!(beneath.stamp(path), Err(OutputError::Escapes { .. })),
+                matches!(sandboxed_dir.stamp(path), Err(OutputError::Escapes { .. })),
                 "{path}: {:?}",
-                beneath.stamp(path)
+                sandboxed_dir.stamp(path)
             );
             assert!(
-                beneath.make_parents(path).is_err() || !path.contains('/'),
+                sandboxed_dir.make_parents(path).is_err() || !path.contains('/'),
                 "{path}"
             );
         }
@@ -316,24 +316,26 @@ mod tests {
     #[test]
     fn equal_bytes_written_again_count_as_written() {
         let workspace = tempfile::tempdir().unwrap();
-        let beneath = Beneath::open(workspace.path()).unwrap();
+        let sandboxed_dir = SandboxedDir::open(workspace.path()).unwrap();
         let spec = output(OutputKind::Markdown, "a/b/report.md");
-        beneath.make_parents("a/b/report.md").unwrap();
+        sandboxed_dir.make_parents("a/b/report.md").unwrap();
         let file = workspace.path().join("a/b/report.md");
         std::fs::write(&file, "same").unwrap();
-        let before = beneath.stamp("a/b/report.md").unwrap();
-        assert!(!beneath.state(&spec, before).written);
+        let before = sandboxed_dir.stamp("a/b/report.md").unwrap();
+        assert!(!sandboxed_dir.state(&spec, before).written);
         let fresh = workspace.path().join("a/b/.fresh");
         std::fs::write(&fresh, "same").unwrap();
-        beneath.publish("a/b/.fresh", "a/b/report.md").unwrap();
-        let state = beneath.state(&spec, before);
+        sandboxed_dir
+            .publish("a/b/.fresh", "a/b/report.md")
+            .unwrap();
+        let state = sandboxed_dir.state(&spec, before);
         assert!(state.written && state.problem.is_none(), "{state:?}");
     }
 
     #[test]
     fn content_is_held_to_its_kind() {
         let workspace = tempfile::tempdir().unwrap();
-        let beneath = Beneath::open(workspace.path()).unwrap();
+        let sandboxed_dir = SandboxedDir::open(workspace.path()).unwrap();
         let table: [(OutputKind, &[u8], Option<&str>); 7] = [
             (OutputKind::Json, b"{\"a\": 1}", None),
             (OutputKind::Json, b"{", Some("not JSON")),
@@ -345,7 +347,7 @@ mod tests {
         ];
         for (kind, content, expected) in table {
             std::fs::write(workspace.path().join("out"), content).unwrap();
-            let problem = beneath.state(&output(kind, "out"), None).problem;
+            let problem = sandboxed_dir.state(&output(kind, "out"), None).problem;
             assert_eq!(
                 problem.is_some(),
                 expected.is_some(),
@@ -353,7 +355,7 @@ mod tests {
             );
             assert!(problem.unwrap_or_default().contains(expected.unwrap_or("")));
         }
-        let missing = beneath.state(&output(OutputKind::File, "none"), None);
+        let missing = sandboxed_dir.state(&output(OutputKind::File, "none"), None);
         assert!(missing.problem.is_some());
     }
 }

@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use super::desk::Prepares;
 use super::inbox::{Delivery, Inbox};
+use super::run_factory::Prepares;
 use super::work::{Effects, Telling, Told, Work, not_performed};
 use crate::machine::Event;
 use crate::model::schedule::{Occurrence, Schedule};
@@ -20,7 +20,7 @@ const THREADS_MAX: usize = 512;
 const STACK_BYTES: usize = 512 * 1024;
 
 /// A look at what a schedule waits for.
-pub(super) struct Glance {
+pub(super) struct ProbeRequest {
     /// What was seen last.
     pub(super) seen: Option<String>,
     /// Whether it is because a run of the schedule's own has ended.
@@ -30,7 +30,7 @@ pub(super) struct Glance {
 enum Item {
     Perform(Box<Work>),
     Prepare(Arc<Schedule>, Occurrence),
-    Look(Arc<Schedule>, Glance),
+    ProbeResult(Arc<Schedule>, ProbeRequest),
     Tell(Box<Telling>),
     Seal,
     GiveBackMemory,
@@ -88,8 +88,8 @@ impl Pool {
     }
 
     /// Has what a schedule waits for looked at, off the loop.
-    pub(super) fn look(&mut self, schedule: &Arc<Schedule>, glance: Glance) {
-        self.push(Item::Look(Arc::clone(schedule), glance));
+    pub(super) fn probe(&mut self, schedule: &Arc<Schedule>, request: ProbeRequest) {
+        self.push(Item::ProbeResult(Arc::clone(schedule), request));
     }
 
     /// Has a notice told.
@@ -182,8 +182,8 @@ impl Shared {
                     self.prepare(&schedule, due);
                     continue;
                 }
-                Item::Look(schedule, glance) => {
-                    self.look(&schedule, &glance);
+                Item::ProbeResult(schedule, request) => {
+                    self.probe(&schedule, &request);
                     continue;
                 }
                 Item::Tell(telling) => {
@@ -212,14 +212,14 @@ impl Shared {
         }
     }
 
-    fn look(&self, schedule: &Schedule, glance: &Glance) {
-        let seen = glance.seen.as_deref();
-        let look = catch_unwind(AssertUnwindSafe(|| self.prepares.look(schedule, seen)))
+    fn probe(&self, schedule: &Schedule, request: &ProbeRequest) {
+        let seen = request.seen.as_deref();
+        let probe = catch_unwind(AssertUnwindSafe(|| self.prepares.probe(schedule, seen)))
             .unwrap_or_else(|panic| Err(describe_panic(panic.as_ref())));
-        self.inbox.deliver(Delivery::Looked {
+        self.inbox.deliver(Delivery::Probed {
             schedule: schedule.id.to_string(),
-            own: glance.own,
-            look,
+            own: request.own,
+            probe,
         });
     }
 
@@ -269,10 +269,10 @@ impl Shared {
                     schedule: schedule.id.to_string(),
                     made: Box::new(Err(Diagnostic::new(Kind::Internal, "no_thread", message))),
                 },
-                Item::Look(schedule, glance) => Delivery::Looked {
+                Item::ProbeResult(schedule, request) => Delivery::Probed {
                     schedule: schedule.id.to_string(),
-                    own: glance.own,
-                    look: Err(message.to_owned()),
+                    own: request.own,
+                    probe: Err(message.to_owned()),
                 },
                 Item::Tell(telling) => Delivery::Told {
                     subject: telling.notices.subject(),

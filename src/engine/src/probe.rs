@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::desk::Desk;
-use super::outputs::{Beneath, OutputError};
+use super::outputs::{OutputError, SandboxedDir};
+use super::run_factory::RunFactory;
 use crate::git::{self, GitError};
 use crate::model::diagnostic::chain;
 use crate::process;
@@ -42,11 +42,11 @@ type Failure = Box<dyn Error>;
 
 impl<'a> Places<'a> {
     /// Those that the engine works with.
-    pub(super) fn of(desk: &'a Desk) -> Places<'a> {
+    pub(super) fn of(factory: &'a RunFactory) -> Places<'a> {
         Places {
-            workspace: &desk.workspace,
-            state_dir: &desk.state_dir,
-            environment: &desk.environment,
+            workspace: &factory.workspace,
+            state_dir: &factory.state_dir,
+            environment: &factory.environment,
         }
     }
 
@@ -202,17 +202,19 @@ fn output(workspace: &Path) -> Result<(), Failure> {
         number()
     );
     let part = format!("{path}.part");
-    let beneath = Beneath::open(workspace)?;
-    beneath.make_parents(&path)?;
+    let sandboxed_dir = SandboxedDir::open(workspace)?;
+    sandboxed_dir.make_parents(&path)?;
     let written = File::create_new(workspace.join(&part))
         .and_then(|mut file| file.write_all(b"probe\n"))
         .map_err(Failure::from)
-        .and_then(|()| Ok(beneath.publish(&part, &path)?))
-        .and_then(|()| match beneath.stamp(&path)? {
+        .and_then(|()| Ok(sandboxed_dir.publish(&part, &path)?))
+        .and_then(|()| match sandboxed_dir.stamp(&path)? {
             Some(_) => Ok(()),
             None => Err("what was written is not there".into()),
         });
-    let removed = beneath.discard(&part).and_then(|()| beneath.discard(&path));
+    let removed = sandboxed_dir
+        .discard(&part)
+        .and_then(|()| sandboxed_dir.discard(&path));
     written.and_then(|()| Ok(removed?))
 }
 

@@ -1,6 +1,6 @@
 //! `render`: exactly what would run, and each substitution.
 
-use super::intake::Ready;
+use super::submission::Ready;
 use crate::model::spec::Program;
 use crate::model::value::MASK;
 use crate::protocol::{Rendered, RenderedCheck, RenderedInstructions, Substitution};

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::desk::Desk;
-use super::intake::refuse_unavailable;
 use super::lookup::find_skill;
 use super::reading::unreadable;
-use super::remembered;
+use super::run_factory::RunFactory;
+use super::stored_schedules;
+use super::submission::refuse_unavailable;
 use super::view::{Agenda, View};
 use crate::catalog::Catalog;
 use crate::model::schedule::{
@@ -33,12 +33,12 @@ const SLOTS_MAX: usize = 10_000;
 
 /// One page of the schedules of the definitions in force.
 pub(super) fn page(
-    desk: &Desk,
+    factory: &RunFactory,
     view: &View,
     store: &dyn Store,
     query: &SchedulesQuery,
 ) -> Result<Vec<ScheduleView>, Diagnostic> {
-    let catalog = desk.definitions.current();
+    let catalog = factory.definitions.current();
     // They are sorted by their ids, and most pages are asked for where the one before ended.
     let from = query.after.as_ref().map_or(0, |after| {
         let all = &catalog.schedules;
@@ -53,20 +53,20 @@ pub(super) fn page(
         &catalog,
         view,
         store,
-        desk.clock.now(),
+        factory.clock.now(),
         wanted.take(query.most()),
     )
 }
 
 /// All schedules of the definitions in force.
 pub(super) fn all(
-    desk: &Desk,
+    factory: &RunFactory,
     view: &View,
     store: &dyn Store,
 ) -> Result<Vec<ScheduleView>, Diagnostic> {
-    let catalog = desk.definitions.current();
+    let catalog = factory.definitions.current();
     let enabled = catalog.schedules.iter().filter(|one| !one.disabled);
-    views(&catalog, view, store, desk.clock.now(), enabled)
+    views(&catalog, view, store, factory.clock.now(), enabled)
 }
 
 fn is_wanted(schedule: &Schedule, query: &SchedulesQuery) -> bool {
@@ -91,7 +91,7 @@ fn views<'a>(
     let mut skills = HashMap::new();
     schedules
         .map(|schedule| {
-            let state = remembered::one(store, &schedule.id, now);
+            let state = stored_schedules::one(store, &schedule.id, now);
             let state = state.map_err(|error| unreadable(&error))?;
             // Looked for once for each skill: that may take as long as there are workers.
             let skill = skills
@@ -300,8 +300,8 @@ fn event_in_words(trigger: &Trigger) -> String {
 }
 
 /// The schedule of this id.
-pub(super) fn named(desk: &Desk, id: &str) -> Result<Arc<Schedule>, Diagnostic> {
-    let catalog = desk.definitions.current();
+pub(super) fn named(factory: &RunFactory, id: &str) -> Result<Arc<Schedule>, Diagnostic> {
+    let catalog = factory.definitions.current();
     let mut all = catalog.schedules.iter();
     all.find(|schedule| schedule.id.eq_ignore_ascii_case(id))
         .cloned()
@@ -309,14 +309,14 @@ pub(super) fn named(desk: &Desk, id: &str) -> Result<Arc<Schedule>, Diagnostic> 
 }
 
 /// The schedule of this id, which its definition does not switch off.
-pub(super) fn switched_on(desk: &Desk, id: &str) -> Result<Arc<Schedule>, Diagnostic> {
-    refuse_switched_off(&desk.definitions.current(), id)?;
-    named(desk, id)
+pub(super) fn switched_on(factory: &RunFactory, id: &str) -> Result<Arc<Schedule>, Diagnostic> {
+    refuse_switched_off(&factory.definitions.current(), id)?;
+    named(factory, id)
 }
 
 /// Refuses what somebody asks for while no schedule is in force.
-pub(super) fn refuse_held(desk: &Desk) -> Result<(), Diagnostic> {
-    match desk.definitions.current().schedules_held() {
+pub(super) fn refuse_held(factory: &RunFactory) -> Result<(), Diagnostic> {
+    match factory.definitions.current().schedules_held() {
         Some(why) => Err(Diagnostic::new(Kind::Conflict, "schedules_held", why)
             .hint("`workerctl check` tells the error")),
         None => Ok(()),
@@ -375,7 +375,7 @@ pub(super) fn pause_of(request: &PauseRequest, now: Timestamp) -> Result<Pause, 
 
 /// Rows of the ledger, newest first.
 pub(super) fn slots(
-    desk: &Desk,
+    factory: &RunFactory,
     view: &View,
     store: &dyn Store,
     query: &SlotsQuery,
@@ -386,7 +386,7 @@ pub(super) fn slots(
     };
     let mut found = Vec::new();
     let mut since = query.since_ms.unwrap_or(i64::MIN);
-    for id in wanted(desk, store, query)? {
+    for id in wanted(factory, store, query)? {
         let mut taken = 0;
         let mut take = |row: Result<SlotRow, Unreadable>| {
             let row = shown(&id, row);
@@ -406,7 +406,7 @@ pub(super) fn slots(
         }
     }
     keep_newest(&mut found, limit);
-    let catalog = desk.definitions.current();
+    let catalog = factory.definitions.current();
     for row in &mut found {
         let all = &catalog.schedules;
         let at = all.binary_search_by(|one| (*one.id).cmp(&row.schedule));
@@ -431,7 +431,11 @@ fn keep_newest(rows: &mut Vec<SlotView>, limit: usize) -> Option<i64> {
 }
 
 /// Ids whose rows are wanted; a schedule whose definition has gone still has its rows.
-fn wanted(desk: &Desk, store: &dyn Store, query: &SlotsQuery) -> Result<Vec<String>, Diagnostic> {
+fn wanted(
+    factory: &RunFactory,
+    store: &dyn Store,
+    query: &SlotsQuery,
+) -> Result<Vec<String>, Diagnostic> {
     let mut known = Vec::new();
     store
         .schedules(&mut |id, _| known.push(id.to_owned()))
@@ -442,7 +446,7 @@ fn wanted(desk: &Desk, store: &dyn Store, query: &SlotsQuery) -> Result<Vec<Stri
     match known.iter().find(|id| id.eq_ignore_ascii_case(wanted)) {
         Some(id) => Ok(vec![id.clone()]),
         // It is defined, and nothing was due yet.
-        None => named(desk, wanted).map(|schedule| vec![schedule.id.to_string()]),
+        None => named(factory, wanted).map(|schedule| vec![schedule.id.to_string()]),
     }
 }
 

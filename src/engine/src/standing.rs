@@ -19,7 +19,7 @@ const KEPT_SHOWN_MAX: usize = 5;
 
 impl EngineControl {
     pub(super) fn standing(&self) -> Result<Status, Diagnostic> {
-        let catalog = self.desk.definitions.current();
+        let catalog = self.factory.definitions.current();
         let open = self.view.open(ACTIVE_SHOWN_MAX);
         let counters = self.store.counters();
         let held = catalog
@@ -29,7 +29,7 @@ impl EngineControl {
         let agenda = match self.host {
             Host::Daemon if held.is_none() => self.view.agenda(),
             Host::Daemon | Host::InProcess => {
-                let all = schedules::all(&self.desk, &self.view, self.store.as_ref())?;
+                let all = schedules::all(&self.factory, &self.view, self.store.as_ref())?;
                 schedules::agenda(&all)
             }
         };
@@ -39,8 +39,8 @@ impl EngineControl {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             host: self.host.name().to_owned(),
-            workspace: self.desk.workspace.display().to_string(),
-            state_dir: self.desk.state_dir.display().to_string(),
+            workspace: self.factory.workspace.display().to_string(),
+            state_dir: self.factory.state_dir.display().to_string(),
             condition: self.view.condition().name().to_owned(),
             running: to_u32(open.running),
             queued: to_u32(open.queued),
@@ -93,9 +93,9 @@ impl EngineControl {
     /// How many of the newest runs have a commit that is on no branch, and the newest of them.
     fn kept_runs(&self, keep_refs_ms: u64) -> (u32, Vec<RunSummary>) {
         let now = self.clock.now();
-        let (mut count, mut shown, mut looked_at) = (0_u32, Vec::new(), 0);
+        let (mut count, mut shown, mut evaluated_at) = (0_u32, Vec::new(), 0);
         let looked = self.store.summaries(None, &mut |summary| {
-            looked_at += 1;
+            evaluated_at += 1;
             // What is older is swept away.
             if now.millis_since(summary.submitted_at) > keep_refs_ms {
                 return ControlFlow::Break(());
@@ -106,7 +106,7 @@ impl EngineControl {
                     shown.push(summary);
                 }
             }
-            if looked_at < LOOKED_AT_MAX {
+            if evaluated_at < LOOKED_AT_MAX {
                 ControlFlow::Continue(())
             } else {
                 ControlFlow::Break(())

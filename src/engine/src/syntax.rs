@@ -72,7 +72,7 @@ impl Syntax {
     }
 
     /// Whether `shell` can read `text`.
-    pub(super) fn look(&self, shell: &str, text: &str) -> Answer {
+    pub(super) fn check(&self, shell: &str, text: &str) -> Answer {
         let digest = digest(shell, text);
         if self.known().digests.contains(&digest) {
             return Answer::Good;
@@ -241,7 +241,7 @@ pub(super) fn findings(
         return Vec::new();
     };
     let shell = names::shell_program(shell);
-    let found = match syntax.look(shell, &rendered) {
+    let found = match syntax.check(shell, &rendered) {
         Answer::Good => None,
         Answer::Broken(fault) => Some(TextFinding {
             code: "shell-syntax".to_owned(),
@@ -333,7 +333,7 @@ pub(super) fn refuse_broken(
         let Program::Shell { shell, text } = &program else {
             continue;
         };
-        match syntax.look(shell, text) {
+        match syntax.check(shell, text) {
             Answer::Good | Answer::ShellMissing => {}
             Answer::Unknown(why) => {
                 tracing::warn!(skill = %skill.address, what, why, "a text was not looked at");
@@ -362,7 +362,7 @@ pub(super) fn hook_problem(
     place: Place,
 ) -> Option<crate::model::Problem> {
     let shell = names::shell_program(Shell::Sh);
-    let Answer::Broken(fault) = syntax.look(shell, command) else {
+    let Answer::Broken(fault) = syntax.check(shell, command) else {
         return None;
     };
     Some(crate::model::Problem {

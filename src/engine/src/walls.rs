@@ -79,12 +79,12 @@ impl Grounds<'_> {
     /// # Errors
     /// A grant leads to what is never granted: says why.
     pub(super) fn check(&self, sandbox: &Sandbox) -> Result<(), String> {
-        for grant in &sandbox.write {
-            self.grant("write", grant)?;
+        for trigger in &sandbox.write {
+            self.trigger("write", trigger)?;
         }
         let engine = self.engine_places();
-        for grant in sandbox.reads.iter().flatten() {
-            refuse_read(&real(&self.expanded(grant)), &engine)?;
+        for trigger in sandbox.reads.iter().flatten() {
+            refuse_read(&real(&self.expanded(trigger)), &engine)?;
         }
         Ok(())
     }
@@ -100,8 +100,8 @@ impl Grounds<'_> {
         own: Vec<PathBuf>,
     ) -> Result<Wall, String> {
         let mut write = own;
-        for grant in &sandbox.write {
-            write.push(self.grant("write", grant)?);
+        for trigger in &sandbox.write {
+            write.push(self.trigger("write", trigger)?);
         }
         // A state directory in the workspace would else keep it from being listed: its names are no secret.
         let workspace = real(self.workspace);
@@ -154,8 +154,8 @@ impl Grounds<'_> {
         let engine = self.engine_places();
         let mut denied = engine.clone();
         denied.extend(self.secrets());
-        for grant in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
-            let path = real(&self.expanded(grant));
+        for trigger in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
+            let path = real(&self.expanded(trigger));
             refuse_read(&path, &engine)?;
             // A path that leads to secrets itself is meant.
             let below = denied
@@ -174,7 +174,7 @@ impl Grounds<'_> {
     ///
     /// # Errors
     /// It is never granted: says why.
-    pub(super) fn grant(&self, key: &str, text: &str) -> Result<PathBuf, String> {
+    pub(super) fn trigger(&self, key: &str, text: &str) -> Result<PathBuf, String> {
         let path = real(&self.expanded(text));
         let refused = |why: &str| Err(format!("`{key}: {text}` {why}, which is never granted"));
         if self.engine_places().iter().any(|own| meets(&path, own)) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::super::schedules::{OVERDUE_SHOWN_MAX, next_due};
 use super::super::view::Agenda;
-use super::schedules::{FIRST_LOOKS_LEAST, LOOKS_MAX, Schedules};
+use super::schedules::{EVALUATIONS_MAX, FIRST_EVALUATIONS_LEAST, Schedules};
 use super::{Core, Turn};
 use crate::model::schedule::Missed;
 use crate::model::{News, Notice, SkillRef, Timestamp};
@@ -38,7 +38,7 @@ pub(super) struct Alarms {
 
 impl Alarms {
     /// The definition of a schedule has come, changed or gone.
-    pub(super) fn look_at(&mut self, id: Arc<str>) {
+    pub(super) fn evaluate(&mut self, id: Arc<str>) {
         self.unseen.insert(id);
     }
 
@@ -86,7 +86,7 @@ impl Alarms {
             one.map_or_else(String::new, |one| one.timezone.to_string())
         };
         Agenda {
-            schedules: schedules.in_force.len(),
+            schedules: schedules.active.len(),
             next: self.next.first().map(|(at, id)| NextDue {
                 schedule: id.to_string(),
                 at: *at,
@@ -121,9 +121,9 @@ impl Core {
         changed.extend(due.map(|(_, id)| Arc::clone(id)));
         // Whether a schedule is overdue may be known later than when it is due.
         let most = if self.schedules.are_seen() {
-            LOOKS_MAX
+            EVALUATIONS_MAX
         } else {
-            FIRST_LOOKS_LEAST
+            FIRST_EVALUATIONS_LEAST
         };
         let unseen = std::iter::from_fn(|| self.alarms.unseen.pop_first());
         changed.extend(unseen.take(most));
@@ -134,12 +134,12 @@ impl Core {
 
     fn look_ahead(&mut self, turn: &mut Turn, id: &Arc<str>, now: Timestamp) {
         self.alarms.changed = true;
-        self.rouse(id);
-        let Some(in_force) = self.schedules.in_hand.get_mut(id) else {
+        self.load(id);
+        let Some(active) = self.schedules.resident.get_mut(id) else {
             return;
         };
-        let (recurrence, zone) = (in_force.recurrence(), in_force.zone);
-        let (definition, state) = (&in_force.definition, &mut in_force.state);
+        let (recurrence, zone) = (active.recurrence(), active.zone);
+        let (definition, state) = (&active.definition, &mut active.state);
         let slots = recurrence.as_ref();
         let expected = slots.and_then(|slots| {
             let watched = Watched {
@@ -171,9 +171,9 @@ impl Core {
             };
             (SkillRef::clone(&definition.skill), notice)
         });
-        if let Some(in_force) = self.schedules.in_force.get_mut(id) {
-            self.alarms.set(id, &in_force.outlook, &outlook);
-            in_force.outlook = outlook;
+        if let Some(active) = self.schedules.active.get_mut(id) {
+            self.alarms.set(id, &active.outlook, &outlook);
+            active.outlook = outlook;
         }
         let overdue = missed.map(|missed| OverdueView {
             schedule: id.to_string(),

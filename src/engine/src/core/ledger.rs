@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::super::remembered::Remembered;
+use super::super::stored_schedules::StoredSchedule;
 use super::{Core, Turn};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Policy, ScheduleState, SlotRow};
@@ -56,7 +56,7 @@ impl Core {
     /// The clock was stepped back: due times that have not run come again.
     pub(super) fn rewind(&mut self, turn: &mut Turn, id: &str) {
         let now = self.clock.now();
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return;
         };
         let is_disarmed = scheduled.state.forget_the_future(now);
@@ -105,14 +105,14 @@ impl Core {
 
     pub(super) fn write_state(&mut self, turn: &mut Turn, id: &str) {
         self.trim(turn, id);
-        if let Some(scheduled) = self.schedules.in_hand.get(id) {
+        if let Some(scheduled) = self.schedules.resident.get(id) {
             turn.before.push(written(id, &scheduled.state));
         }
     }
 
     /// Old rows go; how many due times they covered stays counted.
     fn trim(&mut self, turn: &mut Turn, id: &str) {
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return;
         };
         if scheduled.state.rows <= ROWS_KEPT + ROWS_TRIMMED as u64 {
@@ -148,9 +148,9 @@ impl Core {
             return;
         };
         let id = due.schedule.as_str();
-        self.rouse(id);
+        self.load(id);
         self.count_end(turn, (due, spec.run), &Outcome::Succeeded);
-        if self.schedules.in_hand.contains_key(id) {
+        if self.schedules.resident.contains_key(id) {
             let now = self.clock.now();
             self.schedules.set_wake(id, Some(now));
         }
@@ -167,7 +167,7 @@ impl Core {
         if due.uncounted {
             return;
         }
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return self.count_of_absent(turn, id, outcome);
         };
         let policy = &scheduled.definition.policy;
@@ -206,7 +206,7 @@ impl Core {
             Ok(Some(mut state)) => {
                 state.ended(&Policy::default(), outcome, self.clock.now());
                 turn.before.push(written(id, &state));
-                let held = Remembered::Held(state);
+                let held = StoredSchedule::Held(state);
                 self.schedules.known.insert(id.to_owned(), held);
             }
             Ok(None) => {}
@@ -225,7 +225,7 @@ impl Core {
     pub(super) fn close_absent_schedules(&mut self, turn: &mut Turn) -> Result<(), Diagnostic> {
         let now = self.clock.now();
         let known = self.schedules.known.iter();
-        let open = known.filter(|(_, remembered)| !remembered.is_closed());
+        let open = known.filter(|(_, stored)| !stored.is_closed());
         for id in open.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
             let Some(mut state) = self.known_state(&id)? else {
                 continue;
@@ -233,7 +233,7 @@ impl Core {
             state.closed = Some(now);
             state.open = None;
             turn.before.push(written(&id, &state));
-            self.schedules.known.insert(id, Remembered::of(&state));
+            self.schedules.known.insert(id, StoredSchedule::of(&state));
         }
         Ok(())
     }

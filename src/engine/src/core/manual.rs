@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::super::request::{Answer, Wish};
+use super::super::request::{Answer, ManualTrigger};
 use super::ledger::stored;
 use super::{Core, Reply, Turn};
 use crate::model::schedule::{Overlap, SlotRow};
@@ -16,8 +16,12 @@ const RUNS_LOOKED_AT: usize = 500;
 
 impl Core {
     /// Accepts a run for now, or for a due time that is past, and gives it its row.
-    pub(super) fn wish(&mut self, turn: &mut Turn, wish: &Wish) -> Result<Reply, Diagnostic> {
-        let id = wish.schedule.as_str();
+    pub(super) fn trigger(
+        &mut self,
+        turn: &mut Turn,
+        trigger: &ManualTrigger,
+    ) -> Result<Reply, Diagnostic> {
+        let id = trigger.schedule.as_str();
         if self.draining.is_some() {
             return Err(
                 Diagnostic::new(Kind::Conflict, "draining", "the engine is ending")
@@ -33,7 +37,7 @@ impl Core {
             )
             .hint("ask again"));
         }
-        if !wish.is_past && self.is_taken(id, wish.slot)? {
+        if !trigger.is_past && self.is_taken(id, trigger.slot)? {
             return Err(Diagnostic::new(
                 Kind::Conflict,
                 "busy",
@@ -41,23 +45,24 @@ impl Core {
             )
             .hint("ask again"));
         }
-        self.permit(wish).map_err(|refused| refusal(id, &refused))?;
-        let (submission, at) = (&wish.submission, wish.slot);
+        self.permit(trigger)
+            .map_err(|refused| refusal(id, &refused))?;
+        let (submission, at) = (&trigger.submission, trigger.slot);
         let run = submission.spec.run;
         let now = self.clock.now();
-        let covering = if wish.is_past {
+        let covering = if trigger.is_past {
             self.covering(id, at)?
         } else {
             None
         };
         // Tried on a copy first: a full queue is to leave the record as it is.
-        let Some(mut state) = self.schedules.in_hand.get(id).map(|one| one.state.clone()) else {
+        let Some(mut state) = self.schedules.resident.get(id).map(|one| one.state.clone()) else {
             return Err(super::super::schedules::unknown(id));
         };
-        let rows = if wish.is_past {
+        let rows = if trigger.is_past {
             let recurrence = self
                 .schedules
-                .in_hand
+                .resident
                 .get(id)
                 .and_then(|one| one.recurrence());
             let slots = recurrence.ok_or_else(|| refusal(id, &Refused::NoDueTime))?;
@@ -68,8 +73,8 @@ impl Core {
             vec![state.triggered(at, run, now)]
         };
         self.enqueue(turn, submission)?;
-        self.end_others(turn, id, wish.overlap);
-        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+        self.end_others(turn, id, trigger.overlap);
+        if let Some(scheduled) = self.schedules.resident.get_mut(id) {
             scheduled.state = state;
             scheduled.runs.insert(run);
         }
@@ -87,7 +92,7 @@ impl Core {
 
     /// Whether a row of the schedule, or an occurrence, stands at this instant already.
     fn is_taken(&self, id: &str, at: Timestamp) -> Result<bool, Diagnostic> {
-        let pending = self.schedules.in_hand.get(id);
+        let pending = self.schedules.resident.get(id);
         if pending.is_some_and(|one| one.state.pending.iter().any(|one| one.at == at)) {
             return Ok(true);
         }
@@ -103,29 +108,32 @@ impl Core {
         Ok(taken)
     }
 
-    fn permit(&self, wish: &Wish) -> Result<(), Refused> {
-        let Some(scheduled) = self.schedules.in_hand.get(wish.schedule.as_str()) else {
+    fn permit(&self, trigger: &ManualTrigger) -> Result<(), Refused> {
+        let Some(scheduled) = self.schedules.resident.get(trigger.schedule.as_str()) else {
             return Ok(());
         };
         let policy = &scheduled.definition.policy;
-        let when = (wish.slot, scheduled.zone);
-        permitted(policy, &scheduled.state, when, wish.despite)?;
-        let own = if wish.is_past {
+        let when = (trigger.slot, scheduled.zone);
+        permitted(policy, &scheduled.state, when, trigger.despite)?;
+        let own = if trigger.is_past {
             Overlap::BufferAll
         } else {
             policy.overlap
         };
-        finds_room(wish.overlap.unwrap_or(own), self.others(&wish.schedule))
+        finds_room(
+            trigger.overlap.unwrap_or(own),
+            self.others(&trigger.schedule),
+        )
     }
 
     /// The stored row that covers a due time. Rows of runs that a person asked for lie between the others.
     fn covering(&self, id: &str, at: Timestamp) -> Result<Option<SlotRow>, Diagnostic> {
         let recurrence = self
             .schedules
-            .in_hand
+            .resident
             .get(id)
             .and_then(|one| one.recurrence());
-        let anchor = self.schedules.in_hand.get(id).map(|one| one.state.anchor);
+        let anchor = self.schedules.resident.get(id).map(|one| one.state.anchor);
         let is_earlier = |row: &SlotRow| anchor.is_some_and(|anchor| row.from <= anchor);
         let is_due = |row: &SlotRow| {
             recurrence

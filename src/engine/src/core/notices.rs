@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::super::work::{OfSchedule, Telling, Told};
-use super::schedules::Scheduled;
+use super::schedules::ResidentSchedule;
 use super::{Core, Turn};
 use crate::model::notice::subject;
 use crate::model::outcome::Outcome;
@@ -33,7 +33,7 @@ pub(crate) struct Board {
 
 impl Board {
     /// What the store has, to be tried now; a record that cannot be read is told of and left out.
-    pub(crate) fn remembered(store: &dyn Store, now: Timestamp) -> Result<Board, StoreError> {
+    pub(crate) fn stored(store: &dyn Store, now: Timestamp) -> Result<Board, StoreError> {
         let mut board = Board::default();
         store.notices(&mut |read| match read {
             Ok(notices) => board.put(notices),
@@ -96,7 +96,7 @@ impl Core {
 
     /// A schedule has paused itself.
     pub(super) fn notice_pause(&mut self, turn: &mut Turn, id: &str, run: RunId) {
-        let Some(scheduled) = self.schedules.in_hand.get(id) else {
+        let Some(scheduled) = self.schedules.resident.get(id) else {
             return;
         };
         let (state, skill) = (&scheduled.state, Arc::clone(&scheduled.definition.skill));
@@ -213,7 +213,7 @@ impl Core {
 
     /// What the command is told of a schedule besides.
     fn of_schedule(&mut self, id: &str) -> Option<OfSchedule> {
-        self.rouse(id);
+        self.load(id);
         let mut newest = None;
         let mut take = |row: Result<_, _>| {
             newest = row.ok();
@@ -222,9 +222,9 @@ impl Core {
         if let Err(error) = self.store.slots(id, None, &mut take) {
             tracing::warn!(schedule = id, %error, "the ledger cannot be read");
         }
-        let Scheduled {
+        let ResidentSchedule {
             definition, state, ..
-        } = self.schedules.in_hand.get(id)?.as_ref();
+        } = self.schedules.resident.get(id)?.as_ref();
         Some(OfSchedule {
             definition: Arc::clone(definition),
             succeeded_at: state.succeeded_at,

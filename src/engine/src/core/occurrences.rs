@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::super::desk::Look;
-use super::super::pool::Glance;
+use super::super::pool::ProbeRequest;
+use super::super::run_factory::ProbeResult;
 use super::ledger::stored;
 use super::{Core, Turn};
 use crate::model::outcome::Outcome;
@@ -28,7 +28,7 @@ const SETTLES_MAX: u64 = 30;
 
 /// Looks at what a schedule waits for.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Looking {
+pub(super) struct Probing {
     /// When it is looked at.
     pub(super) due: Option<Timestamp>,
     /// When the first change of a stretch was hinted at.
@@ -39,7 +39,7 @@ pub(super) struct Looking {
     own: bool,
 }
 
-impl Looking {
+impl Probing {
     pub(super) const fn is_at_rest(&self) -> bool {
         self.due.is_none() && self.since.is_none() && !self.in_flight
     }
@@ -86,7 +86,7 @@ impl Core {
         match &*definition.trigger {
             Trigger::After { .. } => self.follow_earlier(turn, id),
             Trigger::Reboot | Trigger::Watch { .. } | Trigger::OnCommit { .. } => {
-                self.look(id, false);
+                self.probe(id, false);
             }
             Trigger::Cron { .. } | Trigger::Every { .. } | Trigger::At { .. } => {}
         }
@@ -99,90 +99,91 @@ impl Core {
             for id in self.schedules.ids() {
                 let definition = self.schedules.definition(&id);
                 if definition.is_some_and(|one| one.trigger.is_seen()) {
-                    self.look(&id, false);
+                    self.probe(&id, false);
                 }
             }
             return;
         };
-        self.rouse(id);
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+        self.load(id);
+        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return;
         };
         let settle = match *scheduled.definition.trigger {
             Trigger::Watch { settle_ms, .. } => settle_ms,
             _ => 0,
         };
-        let since = *scheduled.looking.since.get_or_insert(now);
+        let since = *scheduled.probing.since.get_or_insert(now);
         let last = since.plus_millis(settle.saturating_mul(SETTLES_MAX));
-        scheduled.looking.due = Some(now.plus_millis(settle).min(last.max(now)));
+        scheduled.probing.due = Some(now.plus_millis(settle).min(last.max(now)));
         self.schedules.set_wake(id, Some(now));
     }
 
     /// Looks, if the time for it has come.
-    pub(super) fn look_if_due(&mut self, id: &str) {
+    pub(super) fn probe_if_due(&mut self, id: &str) {
         let now = self.clock.now();
-        let looking = self
+        let probing = self
             .schedules
-            .in_hand
+            .resident
             .get_mut(id)
-            .map(|one| &mut one.looking);
-        let Some(looking) = looking.filter(|one| one.due.is_some_and(|due| due <= now)) else {
+            .map(|one| &mut one.probing);
+        let Some(probing) = probing.filter(|one| one.due.is_some_and(|due| due <= now)) else {
             return;
         };
-        looking.due = None;
-        self.look(id, false);
+        probing.due = None;
+        self.probe(id, false);
     }
 
     /// A run of the schedule's own has ended: what it changed starts no other.
     pub(super) fn look_after_own_run(&mut self, id: &str) {
-        let scheduled = self.schedules.in_hand.get(id);
+        let scheduled = self.schedules.resident.get(id);
         if scheduled.is_some_and(|one| one.definition.trigger.is_seen()) {
-            self.look(id, true);
+            self.probe(id, true);
         }
     }
 
-    fn look(&mut self, id: &str, own: bool) {
-        self.rouse(id);
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+    fn probe(&mut self, id: &str, own: bool) {
+        self.load(id);
+        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return;
         };
-        if scheduled.looking.in_flight {
-            scheduled.looking.own |= own;
+        if scheduled.probing.in_flight {
+            scheduled.probing.own |= own;
             return;
         }
         let waits = waits_for_own(scheduled.definition.policy.overlap);
         if !own && waits && !scheduled.runs.is_empty() {
             return;
         }
-        scheduled.looking.in_flight = true;
+        scheduled.probing.in_flight = true;
         let seen = scheduled.state.seen.clone();
-        self.pool.look(&scheduled.definition, Glance { seen, own });
+        self.pool
+            .probe(&scheduled.definition, ProbeRequest { seen, own });
     }
 
     /// What a schedule waits for has been looked at.
-    pub(super) fn on_looked(
+    pub(super) fn on_probed(
         &mut self,
         turn: &mut Turn,
         id: &str,
         own: bool,
-        look: Result<Look, String>,
+        probe: Result<ProbeResult, String>,
     ) {
         let now = self.clock.now();
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return;
         };
-        scheduled.looking.in_flight = false;
+        scheduled.probing.in_flight = false;
         let waits = waits_for_own(scheduled.definition.policy.overlap);
-        if std::mem::take(&mut scheduled.looking.own) {
+        if std::mem::take(&mut scheduled.probing.own) {
             // It may have been looked at before the run had ended.
-            self.look(id, true);
+            self.probe(id, true);
             return;
         }
         if !own && waits && !scheduled.runs.is_empty() {
             return;
         }
-        match look {
-            Ok(look) => self.has_seen(turn, id, own && waits, look),
+        match probe {
+            Ok(probe) => self.has_seen(turn, id, own && waits, probe),
             Err(why) => {
                 tracing::warn!(schedule = id, why, "what it waits for cannot be seen");
                 let at = scheduled.state.unused(now);
@@ -194,34 +195,34 @@ impl Core {
         }
     }
 
-    fn has_seen(&mut self, turn: &mut Turn, id: &str, own: bool, look: Look) {
+    fn has_seen(&mut self, turn: &mut Turn, id: &str, own: bool, probe: ProbeResult) {
         let now = self.clock.now();
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return;
         };
         let before = scheduled.state.seen.clone();
-        if before.as_ref() == Some(&look.seen) {
-            scheduled.looking.since = None;
+        if before.as_ref() == Some(&probe.seen) {
+            scheduled.probing.since = None;
             return;
         }
         if before.is_some()
             && let Trigger::Watch { settle_ms, .. } = *scheduled.definition.trigger
-            && let Some(settled) = look.changed_at.map(|at| at.plus_millis(settle_ms))
+            && let Some(settled) = probe.changed_at.map(|at| at.plus_millis(settle_ms))
             && !own
-            && look.changed_at <= Some(now)
+            && probe.changed_at <= Some(now)
             && settled > now
         {
-            let since = *scheduled.looking.since.get_or_insert(now);
+            let since = *scheduled.probing.since.get_or_insert(now);
             if since.plus_millis(settle_ms.saturating_mul(SETTLES_MAX)) > now {
-                scheduled.looking.due = Some(settled);
+                scheduled.probing.due = Some(settled);
                 self.schedules.set_wake(id, Some(now));
                 return;
             }
         }
-        scheduled.looking.since = None;
-        scheduled.state.seen = Some(look.seen);
+        scheduled.probing.since = None;
+        scheduled.state.seen = Some(probe.seen);
         let policy = &scheduled.definition.policy;
-        if before.is_some() && look.counts && is_open(policy, &scheduled.state, now) {
+        if before.is_some() && probe.counts && is_open(policy, &scheduled.state, now) {
             if own && scheduled.definition.policy.overlap == Overlap::Skip {
                 let why = "it changed while a run of the schedule itself was under way";
                 let at = scheduled.state.unused(now);
@@ -257,8 +258,8 @@ impl Core {
         outcome: &Outcome,
     ) {
         let now = self.clock.now();
-        self.rouse(id);
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+        self.load(id);
+        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return;
         };
         let counts = match &*scheduled.definition.trigger {
@@ -281,8 +282,8 @@ impl Core {
 
     /// Runs may have ended while no daemon was there: they are followed now.
     fn follow_earlier(&mut self, turn: &mut Turn, id: &str) {
-        self.rouse(id);
-        let Some(scheduled) = self.schedules.in_hand.get(id) else {
+        self.load(id);
+        let Some(scheduled) = self.schedules.resident.get(id) else {
             return;
         };
         let Trigger::After { skill, .. } = &*scheduled.definition.trigger else {

@@ -46,7 +46,7 @@ impl Core {
             Request::Pause { schedule, pause } => self
                 .pause(turn, schedule, pause.clone())
                 .map(|()| Reply::Now(Box::new(Answer::Done))),
-            Request::Wish(wish) => self.wish(turn, wish),
+            Request::ManualTrigger(trigger) => self.trigger(turn, trigger),
             Request::Hint(schedule) => {
                 self.hinted(schedule.as_deref());
                 Ok(Reply::Now(Box::new(Answer::Done)))

@@ -7,11 +7,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::super::remembered::{Known, Remembered};
 use super::super::request::Submission;
-use super::in_hand::InForce;
+use super::super::stored_schedules::{StoredSchedule, StoredSchedules};
 use super::ledger::{Hindrance, blocked, stored};
-use super::occurrences::Looking;
+use super::occurrences::Probing;
+use super::resident::ActiveSchedule;
 use super::{Core, Turn};
 use crate::machine::CancelKind;
 use crate::model::outcome::Outcome;
@@ -24,16 +24,16 @@ pub(super) const TRY_AGAIN_MS: u64 = 5_000;
 
 /// Most schedules that one turn looks at, some milliseconds; the others follow in the next. A due time takes three
 /// turns until its run starts.
-pub(super) const LOOKS_MAX: usize = 200;
+pub(super) const EVALUATIONS_MAX: usize = 200;
 
 /// So many of those that something has put into force are looked at however many are due.
-pub(super) const FIRST_LOOKS_LEAST: usize = 20;
+pub(super) const FIRST_EVALUATIONS_LEAST: usize = 20;
 
 /// Rows of one look before others have their turn.
 const ROUNDS_MAX: usize = 16;
 
 /// A schedule in force to which something happens.
-pub(super) struct Scheduled {
+pub(super) struct ResidentSchedule {
     pub(super) definition: Arc<Schedule>,
     pub(super) zone: Zone,
     pub(super) state: Box<ScheduleState>,
@@ -42,24 +42,24 @@ pub(super) struct Scheduled {
     /// Its runs that have not ended.
     pub(super) runs: BTreeSet<RunId>,
     /// What it waits for, if that does not follow the clock.
-    pub(super) looking: Looking,
+    pub(super) probing: Probing,
     /// Why the due time that is next in turn could not run yet.
     pub(super) held_back: Option<String>,
 }
 
-impl Scheduled {
+impl ResidentSchedule {
     pub(super) fn new(
         definition: &Arc<Schedule>,
         zone: Zone,
         state: Box<ScheduleState>,
-    ) -> Scheduled {
-        Scheduled {
+    ) -> ResidentSchedule {
+        ResidentSchedule {
             definition: Arc::clone(definition),
             zone,
             state,
             preparing: None,
             runs: BTreeSet::new(),
-            looking: Looking::default(),
+            probing: Probing::default(),
             held_back: None,
         }
     }
@@ -67,7 +67,7 @@ impl Scheduled {
     /// Whether nothing happens to it, so that all there is to know is in the store.
     pub(super) fn is_at_rest(&self) -> bool {
         let waits = self.preparing.is_some() || self.held_back.is_some();
-        !waits && self.runs.is_empty() && self.looking.is_at_rest()
+        !waits && self.runs.is_empty() && self.probing.is_at_rest()
     }
 
     /// Its due times that follow the clock. Made anew for each look: kept, they would be the most that is held
@@ -81,13 +81,13 @@ impl Scheduled {
 #[derive(Default)]
 pub(super) struct Schedules {
     /// All that are in force.
-    pub(super) in_force: BTreeMap<Arc<str>, InForce>,
+    pub(super) active: BTreeMap<Arc<str>, ActiveSchedule>,
     /// Those of them to which something happens.
-    pub(super) in_hand: BTreeMap<Arc<str>, Box<Scheduled>>,
+    pub(super) resident: BTreeMap<Arc<str>, Box<ResidentSchedule>>,
     /// Which schedules follow a skill; its address is in lower case.
     pub(super) followers: BTreeMap<String, Vec<String>>,
     /// What the store has of schedules whose definitions are not there.
-    pub(super) known: BTreeMap<String, Remembered>,
+    pub(super) known: BTreeMap<String, StoredSchedule>,
     /// While an engine starts: those that go on with the state that the store has of them, with their cursors.
     pub(super) going_on: HashMap<Arc<str>, Timestamp>,
     /// When each is looked at; of those due at once the first of every worker, then the second of every worker.
@@ -95,18 +95,18 @@ pub(super) struct Schedules {
     /// Those of which it is not known when they are due, by their cursors: what was due last is likely due soon.
     /// They stand behind those whose time has come, for after a start there may be very many.
     unseen: BTreeSet<(Reverse<Timestamp>, Arc<str>)>,
-    looked_at: Option<Timestamp>,
+    evaluated_at: Option<Timestamp>,
     /// Since when due times have been looked at without a break.
     there_since: Timestamp,
     /// Why they were not looked at before.
     absence: &'static str,
     /// How many of them were looked at since there were none.
-    pub(super) first_looks: usize,
+    pub(super) first_evaluations: usize,
 }
 
 impl Schedules {
     /// With what the store remembers.
-    pub(super) fn remembering(known: Known) -> Schedules {
+    pub(super) fn with_stored(known: StoredSchedules) -> Schedules {
         Schedules {
             known: known.others,
             going_on: known.going_on,
@@ -116,12 +116,12 @@ impl Schedules {
 
     /// Those in force.
     pub(super) fn ids(&self) -> Vec<Arc<str>> {
-        self.in_force.keys().map(Arc::clone).collect()
+        self.active.keys().map(Arc::clone).collect()
     }
 
     /// The definition of one that is in force.
     pub(super) fn definition(&self, id: &str) -> Option<&Arc<Schedule>> {
-        self.in_force.get(id).map(|one| &one.definition)
+        self.active.get(id).map(|one| &one.definition)
     }
 
     /// The earliest wall time at which one is looked at; the beginning of time: at once.
@@ -151,20 +151,20 @@ impl Schedules {
     }
 
     /// Has one looked at as soon as nothing is due.
-    pub(super) fn look_soon(&mut self, id: Arc<str>, cursor: Timestamp) {
+    pub(super) fn evaluate_soon(&mut self, id: Arc<str>, cursor: Timestamp) {
         self.unseen.insert((Reverse(cursor), id));
     }
 
     pub(super) fn set_wake(&mut self, id: &str, wake: Option<Timestamp>) {
-        let Some(in_force) = self.in_force.get_mut(id) else {
+        let Some(active) = self.active.get_mut(id) else {
             return;
         };
-        let id = Arc::clone(&in_force.definition.id);
-        let earlier = std::mem::replace(&mut in_force.wake, wake);
+        let id = Arc::clone(&active.definition.id);
+        let earlier = std::mem::replace(&mut active.wake, wake);
         if earlier == wake {
             return;
         }
-        let rank = in_force.rank;
+        let rank = active.rank;
         if let Some(earlier) = earlier {
             self.wakes.remove(&(earlier, rank, Arc::clone(&id)));
         }
@@ -179,13 +179,13 @@ impl Schedules {
 
     /// Its turn among the schedules of its worker.
     pub(super) fn set_rank(&mut self, id: &str, rank: u32) {
-        let Some(in_force) = self.in_force.get(id).filter(|one| one.rank != rank) else {
+        let Some(active) = self.active.get(id).filter(|one| one.rank != rank) else {
             return;
         };
-        let wake = in_force.wake;
+        let wake = active.wake;
         self.set_wake(id, None);
-        if let Some(in_force) = self.in_force.get_mut(id) {
-            in_force.rank = rank;
+        if let Some(active) = self.active.get_mut(id) {
+            active.rank = rank;
         }
         self.set_wake(id, wake);
     }
@@ -198,44 +198,44 @@ impl Core {
             return;
         }
         let now = self.clock.now();
-        let before = self.schedules.looked_at.replace(now);
+        let before = self.schedules.evaluated_at.replace(now);
         self.schedules.notice_break(before, now);
         if before.is_some_and(|before| before > now) {
             // Which of them are ahead of the clock now is known once each is looked at.
             for id in self.schedules.ids() {
-                self.schedules.look_soon(id, now);
+                self.schedules.evaluate_soon(id, now);
             }
         }
-        let mut left = LOOKS_MAX;
+        let mut left = EVALUATIONS_MAX;
         while left > 0 {
             let due = self.schedules.wakes.first();
             let Some((.., id)) = due.filter(|(wake, ..)| *wake <= now).cloned() else {
                 break;
             };
-            self.look_at(turn, &id);
+            self.evaluate(turn, &id);
             left -= 1;
         }
-        for _ in 0..left.max(FIRST_LOOKS_LEAST) {
+        for _ in 0..left.max(FIRST_EVALUATIONS_LEAST) {
             let Some((_, id)) = self.schedules.unseen.pop_first() else {
                 return;
             };
-            self.look_at(turn, &id);
-            self.schedules.first_looks += 1;
+            self.evaluate(turn, &id);
+            self.schedules.first_evaluations += 1;
         }
     }
 
-    fn look_at(&mut self, turn: &mut Turn, id: &str) {
+    fn evaluate(&mut self, turn: &mut Turn, id: &str) {
         self.schedules.set_wake(id, None);
-        self.rouse(id);
-        self.look_if_due(id);
-        let scheduled = self.schedules.in_hand.get(id);
+        self.load(id);
+        self.probe_if_due(id);
+        let scheduled = self.schedules.resident.get(id);
         if scheduled.is_none_or(|one| one.preparing.is_some()) {
             return;
         }
         self.rewind(turn, id);
         match self.decide(turn, id) {
             Some(Next::Fire { slot, .. }) => {
-                if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+                if let Some(scheduled) = self.schedules.resident.get_mut(id) {
                     scheduled.preparing = Some(slot);
                     let occurrence = scheduled.state.occurrence(slot);
                     let definition = Arc::clone(&scheduled.definition);
@@ -249,17 +249,17 @@ impl Core {
     }
 
     fn wait_for(&mut self, id: &str, next: Next) {
-        let look = self
+        let probe = self
             .schedules
-            .in_hand
+            .resident
             .get(id)
-            .and_then(|one| one.looking.due);
+            .and_then(|one| one.probing.due);
         let wake = match next {
             Next::Wait(wake) => wake,
             Next::Hold(until) => Some(until),
             Next::Again | Next::Fire { .. } => Some(self.clock.now()),
         };
-        let wake = wake.into_iter().chain(look).min();
+        let wake = wake.into_iter().chain(probe).min();
         self.schedules.set_wake(id, wake);
     }
 
@@ -269,7 +269,7 @@ impl Core {
         let others = self.others(id);
         let blocking = self.not_ended(id).next();
         let absence = (self.schedules.absence, self.schedules.there_since);
-        let scheduled = self.schedules.in_hand.get_mut(id)?;
+        let scheduled = self.schedules.resident.get_mut(id)?;
         let moment = Moment {
             now,
             zone: scheduled.zone,
@@ -317,7 +317,7 @@ impl Core {
     }
 
     fn not_ended(&self, id: &str) -> impl Iterator<Item = RunId> {
-        let runs = self.schedules.in_hand.get(id).map(|one| &one.runs);
+        let runs = self.schedules.resident.get(id).map(|one| &one.runs);
         let runs = runs.into_iter().flatten().copied();
         runs.filter(|run| self.live.contains_key(run))
     }
@@ -333,7 +333,7 @@ impl Core {
         let run = made.as_ref().ok().map(|submission| submission.spec.run);
         let wanted = self
             .schedules
-            .in_hand
+            .resident
             .get_mut(id)
             .and_then(|scheduled| scheduled.preparing.take())
             .filter(|_| self.draining.is_none());
@@ -381,13 +381,13 @@ impl Core {
             tracing::warn!(schedule = id, why = refused.message, "a due time waits");
             let again = now.plus_millis(TRY_AGAIN_MS);
             self.schedules.set_wake(id, Some(again));
-            if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+            if let Some(scheduled) = self.schedules.resident.get_mut(id) {
                 scheduled.held_back = Some(refused.message);
             }
             return false;
         }
         self.end_others(turn, id, None);
-        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+        if let Some(scheduled) = self.schedules.resident.get_mut(id) {
             scheduled.held_back = None;
             let row = scheduled.state.fired(slot, fate, run, now);
             scheduled.runs.insert(run);
@@ -401,7 +401,7 @@ impl Core {
     fn not_fired(&mut self, turn: &mut Turn, id: &str, slot: Timestamp, why: String) {
         let now = self.clock.now();
         tracing::warn!(schedule = id, why, "a due time does not run");
-        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+        if let Some(scheduled) = self.schedules.resident.get_mut(id) {
             let row = scheduled.state.cover(blocked(slot, now, why));
             turn.before.push(stored(id, row));
         }
@@ -411,7 +411,7 @@ impl Core {
 
     /// Ends the other runs of a schedule where its policy says so.
     pub(super) fn end_others(&mut self, turn: &mut Turn, id: &str, overlap: Option<Overlap>) {
-        let Some(scheduled) = self.schedules.in_hand.get(id) else {
+        let Some(scheduled) = self.schedules.resident.get(id) else {
             return;
         };
         if overlap.unwrap_or(scheduled.definition.policy.overlap) != Overlap::CancelOther {
@@ -436,12 +436,12 @@ impl Core {
             return;
         };
         let (id, now) = (due.schedule.as_str(), self.clock.now());
-        self.rouse(id);
-        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+        self.load(id);
+        if let Some(scheduled) = self.schedules.resident.get_mut(id) {
             scheduled.runs.remove(&spec.run);
         }
         self.count_end(turn, (due, spec.run), outcome);
-        if self.schedules.in_hand.contains_key(id) {
+        if self.schedules.resident.contains_key(id) {
             self.schedules.set_wake(id, Some(now));
             self.look_after_own_run(id);
         }
@@ -456,8 +456,8 @@ impl Core {
     ) -> Result<(), Diagnostic> {
         self.refuse_unreadable(id)?;
         // What was due until now has its fate by what held until now.
-        self.look_at(turn, id);
-        let Some(scheduled) = self.schedules.in_hand.get_mut(id) else {
+        self.evaluate(turn, id);
+        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return Err(super::super::schedules::unknown(id));
         };
         let now = self.clock.now();

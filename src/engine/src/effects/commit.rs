@@ -4,7 +4,7 @@ use std::path::Path;
 
 use workerctl_trees::RunResult;
 
-use super::super::groundwork::{TreeBase, head_of};
+use super::super::baseline::{TreeBase, head_of};
 use super::super::work::Work;
 use super::place::Place;
 use super::tree::tree_spec;

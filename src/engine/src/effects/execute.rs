@@ -98,20 +98,26 @@ impl Performer {
             return Ok(None);
         }
         let workspace = self.outputs_root(work).map_err(|failure| failure.message)?;
-        let beneath = self.beneath(work).map_err(|failure| failure.message)?;
+        let sandboxed_dir = self
+            .sandboxed_dir(work)
+            .map_err(|failure| failure.message)?;
         for path in work
             .spec
             .outputs
             .iter()
             .filter_map(|output| output.path.as_ref())
         {
-            beneath.make_parents(path).map_err(|error| said(&error))?;
+            sandboxed_dir
+                .make_parents(path)
+                .map_err(|error| said(&error))?;
         }
         let Some(path) = stdout_path(&work.spec) else {
             return Ok(None);
         };
         let temporary = temporary_beside(path, work.spec.run);
-        beneath.discard(&temporary).map_err(|error| said(&error))?;
+        sandboxed_dir
+            .discard(&temporary)
+            .map_err(|error| said(&error))?;
         Ok(Some(workspace.join(temporary)))
     }
 }

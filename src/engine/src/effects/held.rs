@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::super::approval;
-use super::super::outputs::{Beneath, OutputError, hex};
+use super::super::outputs::{OutputError, SandboxedDir, hex};
 use super::super::work::Work;
 use super::execute::temporary_beside;
 use super::tree::tree_spec;
@@ -75,7 +75,10 @@ impl Performer {
         // Left where an engine ended half-way.
         self.forget_held(work.spec.run);
         fs::create_dir_all(&place).map_err(io)?;
-        let (from, to) = (self.beneath(work)?, Beneath::open(&place).map_err(refused)?);
+        let (from, to) = (
+            self.sandboxed_dir(work)?,
+            SandboxedDir::open(&place).map_err(refused)?,
+        );
         let mut outputs = Vec::new();
         for path in ignored {
             if from.stamp(path).map_err(refused)?.is_none() {
@@ -133,8 +136,8 @@ impl Performer {
         };
         self.refuse_unapproved(work, Step::Record)?;
         let refused = |error: OutputError| failure(Step::Record, "output_not_held", &error);
-        let from = Beneath::open(&self.held_place(work.spec.run));
-        let to = self.beneath(work)?;
+        let from = SandboxedDir::open(&self.held_place(work.spec.run));
+        let to = self.sandboxed_dir(work)?;
         for output in &held.outputs {
             let from = from
                 .as_ref()
@@ -165,8 +168,8 @@ impl Performer {
 
 /// Copies an output from one workspace to another, durably and by rename.
 pub(super) fn copy(
-    from: &Beneath,
-    to: &Beneath,
+    from: &SandboxedDir,
+    to: &SandboxedDir,
     path: &str,
     run: RunId,
 ) -> Result<(), OutputError> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use workerctl_trees::{InPlace, InPlaceBase, Start};
 
-use super::super::groundwork::{KeptResult, TreeBase};
+use super::super::baseline::{KeptResult, TreeBase};
 use super::super::work::Work;
 use super::execute::temporary_beside;
 use super::record::{keep, no_base, output_paths};
@@ -219,7 +219,7 @@ impl Performer {
 
     /// What the run changed, on the commit that the branch is at by now; in the repository, durably, on return.
     pub(super) fn change_in_place(&self, work: &Work) -> Result<KeptResult, Failure> {
-        let base = work.groundwork().and_then(|found| found.tree);
+        let base = work.baseline().and_then(|found| found.tree);
         let base = base.ok_or_else(no_base)?;
         let refused = |error| tree_failure(Step::Record, work, &error);
         let held = self.tree(work)?;
@@ -260,7 +260,7 @@ impl Performer {
             return RestoreReport::default();
         }
         let put_back = || {
-            let base = work.groundwork().and_then(|found| found.tree);
+            let base = work.baseline().and_then(|found| found.tree);
             let base = base.ok_or_else(no_base)?;
             let kept = match work.kept_result() {
                 Some(kept) => kept,

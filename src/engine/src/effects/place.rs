@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::super::outputs::{Beneath, OutputError};
+use super::super::outputs::{OutputError, SandboxedDir};
 use super::super::work::Work;
 use super::Performer;
 use crate::machine::Action;
@@ -107,11 +107,11 @@ impl Performer {
         Ok(self.place(work)?.of(&work.spec.workspace))
     }
 
-    pub(super) fn beneath(&self, work: &Work) -> Result<Beneath, Failure> {
+    pub(super) fn sandboxed_dir(&self, work: &Work) -> Result<SandboxedDir, Failure> {
         let workspace = self.outputs_root(work)?;
         let refused = |error: OutputError| {
             super::failure(crate::model::outcome::Step::Verify, "output_path", &error)
         };
-        Beneath::open(&workspace).map_err(refused)
+        SandboxedDir::open(&workspace).map_err(refused)
     }
 }

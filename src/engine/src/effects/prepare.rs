@@ -1,6 +1,6 @@
 //! Preparing: makes the run's tree, and notes the outputs as they were.
 
-use super::super::groundwork::Groundwork;
+use super::super::baseline::AttemptBaseline;
 use super::super::work::Work;
 use super::{Performer, failure};
 use crate::machine::Event;
@@ -8,8 +8,8 @@ use crate::model::outcome::{Failure, Step};
 
 impl Performer {
     pub(super) fn prepare(&self, work: &Work) -> Event {
-        let prepared = self.lay_groundwork(work).and_then(|groundwork| {
-            serde_json::to_value(&groundwork)
+        let prepared = self.lay_groundwork(work).and_then(|baseline| {
+            serde_json::to_value(&baseline)
                 .map_err(|error| failure(Step::Prepare, "internal", &error))
         });
         match prepared {
@@ -22,23 +22,23 @@ impl Performer {
     }
 
     /// A tree that equals its base, and stamps of the declared outputs.
-    pub(super) fn lay_groundwork(&self, work: &Work) -> Result<Groundwork, Failure> {
+    pub(super) fn lay_groundwork(&self, work: &Work) -> Result<AttemptBaseline, Failure> {
         let tree = if work.spec.plan.mutating {
             Some(self.start_tree(work)?)
         } else {
             None
         };
         self.stage_outputs(work)?;
-        let beneath = self.beneath(work)?;
+        let sandboxed_dir = self.sandboxed_dir(work)?;
         let mut outputs = Vec::new();
         for output in &work.spec.outputs {
             outputs.push(match &output.path {
-                Some(path) => beneath
+                Some(path) => sandboxed_dir
                     .stamp(path)
                     .map_err(|error| failure(Step::Prepare, "output_path", &error))?,
                 None => None,
             });
         }
-        Ok(Groundwork { outputs, tree })
+        Ok(AttemptBaseline { outputs, tree })
     }
 }

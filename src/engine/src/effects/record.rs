@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use workerctl_landing::{Import, Unobserved, import};
 use workerctl_trees::{HeadState, RunResult};
 
-use super::super::groundwork::{AttemptTree, KeptResult, TreeBase, head_of};
+use super::super::baseline::{AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
 use super::execute::{stdout_path, temporary_beside};
 use super::in_place::works_in_place;
@@ -111,24 +111,24 @@ impl Performer {
         warnings: &mut Vec<String>,
     ) -> Result<Vec<OutputState>, Failure> {
         let refused = |error: &dyn std::error::Error| failure(Step::Verify, "output_path", error);
-        let groundwork = work.groundwork().ok_or_else(|| {
+        let baseline = work.baseline().ok_or_else(|| {
             let message = "what was prepared for the run cannot be read";
             Failure::new(Step::Record, "internal", message)
         })?;
-        let beneath = self.beneath(work)?;
+        let sandboxed_dir = self.sandboxed_dir(work)?;
         if let Some(path) = stdout_path(&work.spec) {
             let temporary = temporary_beside(path, work.spec.run);
-            let stamp = |path| beneath.stamp(path).map_err(|error| refused(&error));
+            let stamp = |path| sandboxed_dir.stamp(path).map_err(|error| refused(&error));
             let before = work
                 .spec
                 .stdout_to
-                .and_then(|place| groundwork.outputs.get(place));
+                .and_then(|place| baseline.outputs.get(place));
             let is_own = stamp(path)?.is_some_and(|now| before.copied().flatten() != Some(now));
             let printed = stamp(&temporary)?.is_some_and(|found| found.bytes > 0);
             let ended = if work.run.facts.results.execution == StepResult::Passed && !is_own {
-                beneath.publish(&temporary, path)
+                sandboxed_dir.publish(&temporary, path)
             } else {
-                beneath.discard(&temporary)
+                sandboxed_dir.discard(&temporary)
             };
             ended.map_err(|error| refused(&error))?;
             if is_own && printed {
@@ -139,8 +139,8 @@ impl Performer {
         }
         let mut outputs: Vec<OutputState> = Vec::new();
         for (place, output) in work.spec.outputs.iter().enumerate() {
-            let before = groundwork.outputs.get(place).copied().flatten();
-            outputs.push(beneath.state(output, before));
+            let before = baseline.outputs.get(place).copied().flatten();
+            outputs.push(sandboxed_dir.state(output, before));
         }
         Ok(outputs)
     }
@@ -153,7 +153,7 @@ impl Performer {
         let base = if let Some(tip) = moved_to(work) {
             self.put_on(work, &tip)?
         } else {
-            let base = work.groundwork().and_then(|found| found.tree);
+            let base = work.baseline().and_then(|found| found.tree);
             base.ok_or_else(no_base)?
         };
         let tree = self.tree(work)?;

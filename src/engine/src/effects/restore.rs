@@ -21,8 +21,9 @@ impl Performer {
             let report = RestoreReport::default();
             return Event::Restored { report };
         }
-        if let (Some(path), Ok(beneath)) = (stdout_path(&work.spec), self.beneath(work)) {
-            let _ = beneath.discard(&temporary_beside(path, work.spec.run));
+        if let (Some(path), Ok(sandboxed_dir)) = (stdout_path(&work.spec), self.sandboxed_dir(work))
+        {
+            let _ = sandboxed_dir.discard(&temporary_beside(path, work.spec.run));
         }
         let goes_on = matches!(
             work.run.state,
@@ -45,11 +46,11 @@ impl Performer {
 
     fn begin_again(&self, work: &Work) -> RestoreReport {
         loop {
-            let groundwork = self.lay_groundwork(work).and_then(|groundwork| {
-                serde_json::to_value(&groundwork)
+            let baseline = self.lay_groundwork(work).and_then(|baseline| {
+                serde_json::to_value(&baseline)
                     .map_err(|error| failure(Step::Prepare, "internal", &error))
             });
-            match groundwork {
+            match baseline {
                 Ok(baseline) => {
                     return RestoreReport {
                         baseline: Some(baseline),

@@ -18,9 +18,9 @@ impl Performer {
     pub(super) fn save(&self, work: &Work, last: bool) -> Event {
         // One that was cancelled, or lost its engine too often, ends without anybody having looked at its output.
         if let Some(path) = stdout_path(&work.spec).filter(|_| !self.is_parked(work))
-            && let Ok(beneath) = self.beneath(work)
+            && let Ok(sandboxed_dir) = self.sandboxed_dir(work)
         {
-            let _ = beneath.discard(&temporary_beside(path, work.spec.run));
+            let _ = sandboxed_dir.discard(&temporary_beside(path, work.spec.run));
         }
         if let Err(failure) = self.publish_staged(work) {
             return Event::SaveFailed { failure };
@@ -99,7 +99,7 @@ fn entries(work: &Work) -> Vec<Entry> {
 fn git_facts(work: &Work) -> GitFacts {
     let (Some(spec), Some(base)) = (
         &work.spec.tree,
-        work.groundwork().and_then(|groundwork| groundwork.tree),
+        work.baseline().and_then(|baseline| baseline.tree),
     ) else {
         return GitFacts::default();
     };

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::outputs::{Beneath, OutputError};
+use super::super::outputs::{OutputError, SandboxedDir};
 use super::super::work::Work;
 use super::held::copy;
 use super::{Performer, failure};
@@ -38,8 +38,8 @@ impl Performer {
         self.forget_staged(work.spec.run);
         fs::create_dir_all(&place)
             .map_err(|error| failure(Step::Prepare, "output_path", &error))?;
-        let from = Beneath::open(Path::new(&work.spec.workspace)).map_err(refused)?;
-        let to = Beneath::open(&place).map_err(refused)?;
+        let from = SandboxedDir::open(Path::new(&work.spec.workspace)).map_err(refused)?;
+        let to = SandboxedDir::open(&place).map_err(refused)?;
         for path in work.spec.outputs.iter().filter_map(|one| one.path.as_ref()) {
             if from.stamp(path).map_err(refused)?.is_some() {
                 copy(&from, &to, path, work.spec.run).map_err(refused)?;
@@ -62,10 +62,10 @@ impl Performer {
         }
         let refused = |error: OutputError| failure(Step::Save, "output_not_published", &error);
         let place = self.staged_place(work.spec.run);
-        let from = Beneath::open(&place).map_err(refused)?;
-        let to = Beneath::open(Path::new(&work.spec.workspace)).map_err(refused)?;
+        let from = SandboxedDir::open(&place).map_err(refused)?;
+        let to = SandboxedDir::open(Path::new(&work.spec.workspace)).map_err(refused)?;
         let before = work
-            .groundwork()
+            .baseline()
             .map(|found| found.outputs)
             .unwrap_or_default();
         for (nth, output) in work.spec.outputs.iter().enumerate() {

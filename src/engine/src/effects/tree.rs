@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use workerctl_trees::{Base, InPlace, Overlay, Owner, RunResult, Start, Tree, TreeError, Trees};
 
-use super::super::groundwork::TreeBase;
-use super::super::outputs::{Beneath, OutputError};
+use super::super::baseline::TreeBase;
+use super::super::outputs::{OutputError, SandboxedDir};
 use super::super::work::Work;
 use super::held::copy;
 use super::in_place::works_in_place;
@@ -150,7 +150,7 @@ impl Performer {
             let message = "the tree that the run worked in is gone";
             Failure::new(Step::Record, "tree_gone", message)
         };
-        let base = work.groundwork().and_then(|found| found.tree);
+        let base = work.baseline().and_then(|found| found.tree);
         let base = base.ok_or_else(gone)?;
         if spec.in_place.is_some() {
             return self.return_to_checkout(work, spec, &base.start);
@@ -206,7 +206,7 @@ impl Performer {
             return;
         }
         let emptied = self.tree(work).and_then(|tree| {
-            let base = work.groundwork().and_then(|found| found.tree);
+            let base = work.baseline().and_then(|found| found.tree);
             let commit = base.and_then(|base| base.start.base);
             Self::with_base(work, tree_spec(work)?, commit.as_ref(), |at| {
                 lock(&tree)
@@ -257,10 +257,10 @@ impl Performer {
         }
         let refused = |error: OutputError| failure(Step::Land, "output_not_published", &error);
         let from = match held {
-            Some(_) => Beneath::open(&self.held_place(work.spec.run)).map_err(refused)?,
-            None => self.beneath(work)?,
+            Some(_) => SandboxedDir::open(&self.held_place(work.spec.run)).map_err(refused)?,
+            None => self.sandboxed_dir(work)?,
         };
-        let to = Beneath::open(&self.parts.workspace).map_err(refused)?;
+        let to = SandboxedDir::open(&self.parts.workspace).map_err(refused)?;
         for path in paths {
             copy(&from, &to, path, work.spec.run).map_err(refused)?;
         }

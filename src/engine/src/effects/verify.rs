@@ -166,12 +166,12 @@ impl Performer {
 
     fn outputs_changed(&self, work: &Work) -> Option<Failure> {
         let recorded = recorded_outputs(work)?;
-        let beneath = self.beneath(work).ok()?;
+        let sandboxed_dir = self.sandboxed_dir(work).ok()?;
         for (output, before) in work.spec.outputs.iter().zip(&recorded) {
             if output.path.is_none() {
                 continue;
             }
-            let now = beneath.state(output, None);
+            let now = sandboxed_dir.state(output, None);
             if (now.digest.as_ref(), now.bytes) != (before.digest.as_ref(), before.bytes) {
                 let path = output.path.as_deref().unwrap_or(&output.name);
                 let message = format!("a check changed the output `{path}`");

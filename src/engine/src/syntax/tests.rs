@@ -34,16 +34,16 @@ fn a_good_text_costs_one_process_and_a_broken_one_each_time() {
     let syntax = here();
     let asked = || fs::read_to_string(&count).unwrap().lines().count();
     for _ in 0..3 {
-        assert_eq!(syntax.look(&shell, "echo a; exit 1"), Answer::Good);
+        assert_eq!(syntax.check(&shell, "echo a; exit 1"), Answer::Good);
     }
     assert_eq!(asked(), 1);
-    assert_eq!(syntax.look(&shell, "echo b"), Answer::Good);
+    assert_eq!(syntax.check(&shell, "echo b"), Answer::Good);
     assert_eq!(asked(), 2);
     for _ in 0..2 {
-        broken(syntax.look(&shell, "for do x"));
+        broken(syntax.check(&shell, "for do x"));
     }
     assert_eq!(asked(), 4);
-    assert_eq!(syntax.look("/bin/sh", "echo a; exit 1"), Answer::Good);
+    assert_eq!(syntax.check("/bin/sh", "echo a; exit 1"), Answer::Good);
     assert_eq!(syntax.known().order.len(), 3);
 }
 
@@ -54,7 +54,7 @@ fn nothing_of_a_text_is_run() {
     let text = format!("touch '{}'\nexit 3\n", mark.display());
     let long = format!("{text}# {}\n", "x".repeat(ARGUMENT_BYTES_MAX));
     for text in [text, long] {
-        assert_eq!(here().look("/bin/sh", &text), Answer::Good);
+        assert_eq!(here().probe("/bin/sh", &text), Answer::Good);
     }
     assert!(!mark.exists());
 }
@@ -62,10 +62,10 @@ fn nothing_of_a_text_is_run() {
 #[test]
 fn a_fault_has_the_line_that_the_shell_names() {
     let text = "echo one\necho two )\necho three\n";
-    assert_eq!(broken(here().look("/bin/sh", text)).line, Some(2));
+    assert_eq!(broken(here().probe("/bin/sh", text)).line, Some(2));
     let long = format!("# {}\n{text}", "x".repeat(ARGUMENT_BYTES_MAX));
-    assert_eq!(broken(here().look("/bin/sh", &long)).line, Some(3));
-    assert!(matches!(here().look("/bin/sh", "-x )"), Answer::Broken(_)));
+    assert_eq!(broken(here().probe("/bin/sh", &long)).line, Some(3));
+    assert!(matches!(here().probe("/bin/sh", "-x )"), Answer::Broken(_)));
     for (said, line, message) in [
         (
             "sh: 4: Syntax error: \")\" unexpected",
@@ -88,10 +88,10 @@ fn a_fault_has_the_line_that_the_shell_names() {
 #[test]
 fn a_shell_that_is_not_there_says_nothing_of_the_text() {
     assert_eq!(
-        here().look("/no/such/shell", "for do"),
+        here().probe("/no/such/shell", "for do"),
         Answer::ShellMissing
     );
-    let ended = here().look("/bin/false", "echo");
+    let ended = here().probe("/bin/false", "echo");
     assert!(
         matches!(ended, Answer::Broken(Fault { line: None, .. })),
         "{ended:?}"
@@ -101,13 +101,13 @@ fn a_shell_that_is_not_there_says_nothing_of_the_text() {
 #[test]
 fn patterns_that_a_text_switches_on_are_read() {
     let text = "shopt -s extglob\nrm -f /nowhere/!(a|b)\n";
-    let answer = here().look("bash", text);
+    let answer = here().probe("bash", text);
     if answer == Answer::ShellMissing {
         eprintln!("skipped: there is no bash");
         return;
     }
     assert_eq!(answer, Answer::Good);
-    broken(here().look("bash", "if true; then\n"));
+    broken(here().probe("bash", "if true; then\n"));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn what_is_remembered_is_bounded() {
             known.order.push_back(one);
         }
     }
-    assert_eq!(syntax.look("/bin/sh", "true"), Answer::Good);
+    assert_eq!(syntax.check("/bin/sh", "true"), Answer::Good);
     let known = syntax.known();
     assert_eq!(
         (known.order.len(), known.digests.len()),

@@ -4,7 +4,6 @@ use std::sync::Mutex;
 
 use crate::clock::FakeClock;
 use crate::core::*;
-use crate::desk::{Look, Prepares};
 use crate::inbox::Answered;
 use crate::machine::{Action, Run};
 use crate::model::evidence::{
@@ -15,9 +14,10 @@ use crate::model::spec::{DueTime, OnCrash, Plan, Program, Retry, SPEC_VERSION};
 use crate::model::{News, Notice, Notices, RunSpec, SkillRef, ThreadId, Timestamp};
 use crate::protocol::RunSummary;
 use crate::queue::Needs;
-use crate::remembered::{Known, Remembered};
 use crate::request::{Request, Submission};
+use crate::run_factory::{Prepares, ProbeResult};
 use crate::store::{MemoryStore, Store};
+use crate::stored_schedules::{StoredSchedule, StoredSchedules};
 use crate::work::{Telling, Told, Work};
 
 /// What the fake effects have done to the world; it survives engines.
@@ -305,9 +305,9 @@ impl Prepares for FakeDesk {
         })
     }
 
-    fn look(&self, schedule: &Schedule, _seen: Option<&str>) -> Result<Look, String> {
+    fn probe(&self, schedule: &Schedule, _seen: Option<&str>) -> Result<ProbeResult, String> {
         match schedule.inputs.get("looks") {
-            Some(seen) => Ok(Look {
+            Some(seen) => Ok(ProbeResult {
                 seen: self.1.lock().unwrap().clone(),
                 counts: seen.as_bool().unwrap_or(true),
                 changed_at: None,
@@ -342,17 +342,17 @@ pub(super) fn bench(
     };
     let sight = Arc::<Mutex<String>>::default();
     let prepares = FakeDesk(Arc::clone(&clock), Arc::clone(&sight), store.clone());
-    let mut schedules = Known::default();
+    let mut schedules = StoredSchedules::default();
     store
         .schedules(&mut |id, state| {
-            let state = Remembered::of(&state.unwrap());
+            let state = StoredSchedule::of(&state.unwrap());
             schedules.others.insert(id.to_owned(), state);
         })
         .unwrap();
     let core = Core::new(CoreParts {
         prepares: Arc::new(prepares),
         schedules,
-        board: Board::remembered(store, clock.now()).unwrap(),
+        board: Board::stored(store, clock.now()).unwrap(),
         store: Arc::new(store.clone()),
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         view: Arc::clone(&view),

@@ -255,8 +255,8 @@ fn a_due_time_does_not_wait_for_the_first_looks_at_very_many_schedules() {
     while bench.core.next_wait() == Duration::ZERO {
         bench.turn().unwrap();
     }
-    let mut in_force = bench.core.schedules.in_force.values();
-    assert!(in_force.all(|one| one.wake.is_some()));
+    let mut active = bench.core.schedules.active.values();
+    assert!(active.all(|one| one.wake.is_some()));
 }
 
 #[test]
@@ -274,9 +274,9 @@ fn what_was_due_last_is_looked_at_first_after_a_start() {
     next.core.schedules.going_on.extend(cursors);
     next.core.begin_schedules(&all, true).unwrap();
     next.turn().unwrap();
-    let in_force = &next.core.schedules.in_force;
-    let seen = |one: &Arc<Schedule>| in_force[&one.id].wake.is_some();
-    let (earlier, later) = all.split_at(all.len() - super::super::schedules::LOOKS_MAX);
+    let active = &next.core.schedules.active;
+    let seen = |one: &Arc<Schedule>| active[&one.id].wake.is_some();
+    let (earlier, later) = all.split_at(all.len() - super::super::schedules::EVALUATIONS_MAX);
     assert!(later.iter().all(seen));
     assert!(!earlier.iter().any(seen));
 }

@@ -37,7 +37,7 @@ fn see(bench: &Bench, sight: &str) {
 }
 
 /// Has everything looked at, and waits until that is done.
-fn look(bench: &mut Bench) {
+fn probe(bench: &mut Bench) {
     bench.clock.advance(1_000);
     let answer = bench.ask(Request::Hint(None));
     bench.turn().unwrap();
@@ -53,8 +53,8 @@ fn look(bench: &mut Bench) {
 }
 
 fn is_looking(bench: &Bench) -> bool {
-    let mut all = bench.core.schedules.in_hand.values();
-    all.any(|one| one.looking.is_in_flight())
+    let mut all = bench.core.schedules.resident.values();
+    all.any(|one| one.probing.is_in_flight())
 }
 
 #[test]
@@ -168,16 +168,16 @@ fn what_is_seen_first_is_no_occurrence_and_each_change_is_one() {
     let mut bench = bench(&store, &world, Vec::new());
     see(&bench, "a");
     put(&mut bench, vec![watcher(Overlap::Skip)]);
-    look(&mut bench);
-    look(&mut bench);
+    probe(&mut bench);
+    probe(&mut bench);
     assert!(rows(&store).is_empty());
     assert_eq!(state(&store).seen.as_deref(), Some("a"));
     see(&bench, "b");
-    look(&mut bench);
+    probe(&mut bench);
     turn_until(&mut bench, &store, 1);
     let run = rows(&store)[0].run.unwrap();
     bench.settle(run).unwrap();
-    look(&mut bench);
+    probe(&mut bench);
     assert_eq!(fates(&store), [Fate::Ran]);
 }
 
@@ -187,7 +187,7 @@ fn what_a_run_changes_itself_starts_no_other() {
     let mut bench = bench(&store, &world, vec!["execute"]);
     see(&bench, "a");
     put(&mut bench, vec![watcher(Overlap::Skip)]);
-    look(&mut bench);
+    probe(&mut bench);
     see(&bench, "b");
     bench.clock.advance(1_000);
     let _answer = bench.ask(Request::Hint(None));
@@ -209,7 +209,7 @@ fn what_a_run_changes_itself_starts_no_other() {
     assert_eq!(fates(&store), [Fate::Ran, Fate::SkippedOverlap]);
     let why = rows(&store)[1].reason.clone().unwrap();
     assert!(why.contains("while a run of the schedule itself"), "{why}");
-    look(&mut bench);
+    probe(&mut bench);
     assert_eq!(rows(&store).len(), 2);
 }
 
@@ -219,7 +219,7 @@ fn what_changed_while_nobody_looked_counts_and_what_cannot_be_seen_says_why() {
     let mut first = bench(&store, &world, Vec::new());
     see(&first, "a");
     put(&mut first, vec![watcher(Overlap::Skip)]);
-    look(&mut first);
+    probe(&mut first);
     let now = first.clock.now();
     first.core.pool.close();
     let mut next = bench(&store, &world, Vec::new());
@@ -246,15 +246,15 @@ fn a_clock_that_steps_back_holds_nothing_up() {
     let mut bench = bench(&store, &world, Vec::new());
     see(&bench, "a");
     put(&mut bench, vec![watcher(Overlap::Skip)]);
-    look(&mut bench);
+    probe(&mut bench);
     see(&bench, "b");
-    look(&mut bench);
+    probe(&mut bench);
     turn_until(&mut bench, &store, 1);
     let run = rows(&store)[0].run.unwrap();
     bench.settle(run).unwrap();
     bench.clock.step(-i64::try_from(24 * HOUR_MS).unwrap());
     see(&bench, "c");
-    look(&mut bench);
+    probe(&mut bench);
     turn_until(&mut bench, &store, 2);
     let fates: Vec<Fate> = rows(&store).iter().map(|row| row.fate).collect();
     assert_eq!(fates, [Fate::Ran, Fate::Ran]);
@@ -272,13 +272,13 @@ fn an_occurrence_that_waits_keeps_its_turn_beside_what_cannot_be_seen() {
     };
     late.policy = policy.into();
     put(&mut bench, vec![late.clone()]);
-    look(&mut bench);
+    probe(&mut bench);
     see(&bench, "b");
-    look(&mut bench);
+    probe(&mut bench);
     assert_eq!(state(&store).pending.len(), 1);
     late.inputs = serde_json::Map::new().into();
     put(&mut bench, vec![late.clone()]);
-    look(&mut bench);
+    probe(&mut bench);
     assert!(
         fates(&store)
             .iter()
@@ -329,7 +329,7 @@ fn what_never_settles_is_taken_as_it_is_after_a_while() {
     });
     see(&bench, "a");
     put(&mut bench, vec![watcher]);
-    look(&mut bench);
+    probe(&mut bench);
     let began = bench.clock.now();
     let mut number = 0;
     while state(&store).pending.is_empty() && rows(&store).is_empty() {

@@ -183,12 +183,12 @@ impl Performer {
 
     /// Whether a declared output is another file than before the attempt.
     fn is_written(&self, work: &Work, path: &str) -> bool {
-        let before = work.groundwork().and_then(|found| {
+        let before = work.baseline().and_then(|found| {
             let place = work.spec.stdout_to?;
             found.outputs.get(place).copied().flatten()
         });
-        let now = self.beneath(work).ok();
-        let now = now.and_then(|beneath| beneath.stamp(path).ok().flatten());
+        let now = self.sandboxed_dir(work).ok();
+        let now = now.and_then(|sandboxed_dir| sandboxed_dir.stamp(path).ok().flatten());
         now.is_some() && now != before
     }
 
@@ -196,10 +196,16 @@ impl Performer {
     fn submit(&self, work: &Work, path: &str, content: &str) -> Result<(), String> {
         let said = |error: &dyn std::error::Error| crate::model::diagnostic::chain(error);
         let root: PathBuf = self.outputs_root(work).map_err(|failure| failure.message)?;
-        let beneath = self.beneath(work).map_err(|failure| failure.message)?;
-        beneath.make_parents(path).map_err(|error| said(&error))?;
+        let sandboxed_dir = self
+            .sandboxed_dir(work)
+            .map_err(|failure| failure.message)?;
+        sandboxed_dir
+            .make_parents(path)
+            .map_err(|error| said(&error))?;
         let temporary = super::execute::temporary_beside(path, work.spec.run);
-        beneath.discard(&temporary).map_err(|error| said(&error))?;
+        sandboxed_dir
+            .discard(&temporary)
+            .map_err(|error| said(&error))?;
         let mut options = std::fs::OpenOptions::new();
         let written = options
             .write(true)
@@ -211,7 +217,7 @@ impl Performer {
                 file.sync_all()
             });
         written.map_err(|error| said(&error))?;
-        beneath
+        sandboxed_dir
             .publish(&temporary, path)
             .map_err(|error| said(&error))
     }

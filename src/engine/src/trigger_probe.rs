@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::desk::{Desk, Look};
+use super::run_factory::{ProbeResult, RunFactory};
 use crate::git;
 use crate::model::diagnostic::chain;
 use crate::model::schedule::{Schedule, Trigger};
@@ -42,9 +42,9 @@ pub struct Watched {
 pub type Hints = Arc<dyn Fn(&str) -> Result<(), Diagnostic> + Send + Sync>;
 
 /// Where changes hint at something, for every schedule that waits for files or a branch.
-pub(super) fn watched(desk: &Desk) -> Vec<Watched> {
-    let catalog = desk.definitions.current();
-    let passed_over: Arc<[PathBuf]> = desk.written_by_engine().into();
+pub(super) fn watched(factory: &RunFactory) -> Vec<Watched> {
+    let catalog = factory.definitions.current();
+    let passed_over: Arc<[PathBuf]> = factory.written_by_engine().into();
     let mut watched = Vec::new();
     let mut common: Option<Option<PathBuf>> = None;
     for schedule in catalog.schedules.iter().filter(|one| !one.disabled) {
@@ -59,12 +59,12 @@ pub(super) fn watched(desk: &Desk) -> Vec<Watched> {
         match &*schedule.trigger {
             Trigger::Watch { paths, .. } => {
                 for begin in beginnings(paths) {
-                    add(desk.workspace.join(begin), true);
+                    add(factory.workspace.join(begin), true);
                 }
             }
             Trigger::OnCommit { .. } => {
                 let locate = || {
-                    git::locate(&desk.workspace)
+                    git::locate(&factory.workspace)
                         .ok()
                         .map(|facts| facts.common_dir)
                 };
@@ -81,11 +81,15 @@ pub(super) fn watched(desk: &Desk) -> Vec<Watched> {
 }
 
 /// Looks; the error says why nothing can be seen.
-pub(super) fn look(desk: &Desk, schedule: &Schedule, seen: Option<&str>) -> Result<Look, String> {
+pub(super) fn probe(
+    factory: &RunFactory,
+    schedule: &Schedule,
+    seen: Option<&str>,
+) -> Result<ProbeResult, String> {
     match &*schedule.trigger {
         Trigger::Reboot => boot(),
-        Trigger::Watch { paths, .. } => files(desk, paths),
-        Trigger::OnCommit { branch } => commits(desk, &schedule.id, branch, seen),
+        Trigger::Watch { paths, .. } => files(factory, paths),
+        Trigger::OnCommit { branch } => commits(factory, &schedule.id, branch, seen),
         Trigger::After { .. }
         | Trigger::Cron { .. }
         | Trigger::Every { .. }
@@ -93,9 +97,9 @@ pub(super) fn look(desk: &Desk, schedule: &Schedule, seen: Option<&str>) -> Resu
     }
 }
 
-fn boot() -> Result<Look, String> {
+fn boot() -> Result<ProbeResult, String> {
     let id = fs::read_to_string(BOOT_ID).map_err(|error| format!("{BOOT_ID}: {error}"))?;
-    Ok(Look {
+    Ok(ProbeResult {
         seen: id.trim().to_owned(),
         counts: true,
         changed_at: None,
@@ -104,10 +108,15 @@ fn boot() -> Result<Look, String> {
 
 /// The tip of a branch; commits do not count that runs of the schedule made, or runs that commits or changed files
 /// led to: two schedules would start each other for ever.
-fn commits(desk: &Desk, id: &str, branch: &str, seen: Option<&str>) -> Result<Look, String> {
-    let tip = git::branch_tip(&desk.workspace, branch).map_err(|error| chain(&error))?;
+fn commits(
+    factory: &RunFactory,
+    id: &str,
+    branch: &str,
+    seen: Option<&str>,
+) -> Result<ProbeResult, String> {
+    let tip = git::branch_tip(&factory.workspace, branch).map_err(|error| chain(&error))?;
     let Some(tip) = tip else {
-        return Ok(Look {
+        return Ok(ProbeResult {
             seen: NO_BRANCH.to_owned(),
             counts: false,
             changed_at: None,
@@ -115,14 +124,14 @@ fn commits(desk: &Desk, id: &str, branch: &str, seen: Option<&str>) -> Result<Lo
     };
     let since = seen.and_then(|seen| seen.parse::<git::Oid>().ok());
     let counts = match since {
-        Some(since) => git::arrivals(&desk.workspace, &tip, &since)
+        Some(since) => git::arrivals(&factory.workspace, &tip, &since)
             .map_err(|error| chain(&error))?
             .iter()
-            .any(|run| !is_of_events(desk, id, run.as_deref())),
+            .any(|run| !is_of_events(factory, id, run.as_deref())),
         // The branch has come to be.
         None => true,
     };
-    Ok(Look {
+    Ok(ProbeResult {
         seen: tip.to_string(),
         counts,
         changed_at: None,
@@ -131,14 +140,14 @@ fn commits(desk: &Desk, id: &str, branch: &str, seen: Option<&str>) -> Result<Lo
 
 /// Whether a commit's trailer names a run of the schedule, or one that commits or changed files led to. A run that
 /// follows others is what the first of them is.
-fn is_of_events(desk: &Desk, id: &str, run: Option<&str>) -> bool {
+fn is_of_events(factory: &RunFactory, id: &str, run: Option<&str>) -> bool {
     let mut run = run.and_then(|run| run.parse::<RunId>().ok());
     for _ in 0..FOLLOWED_MAX {
-        let spec = run.and_then(|run| desk.store.spec(run).ok().flatten());
+        let spec = run.and_then(|run| factory.store.spec(run).ok().flatten());
         let Some(due) = spec.and_then(|spec| spec.scheduled) else {
             return false;
         };
-        if due.schedule == id || follows_changes(desk, &due.schedule) {
+        if due.schedule == id || follows_changes(factory, &due.schedule) {
             return true;
         }
         run = due.after;
@@ -147,8 +156,8 @@ fn is_of_events(desk: &Desk, id: &str, run: Option<&str>) -> bool {
 }
 
 /// Whether commits or changed files make the schedule of this id due.
-fn follows_changes(desk: &Desk, id: &str) -> bool {
-    let catalog = desk.definitions.current();
+fn follows_changes(factory: &RunFactory, id: &str) -> bool {
+    let catalog = factory.definitions.current();
     let all = &catalog.schedules;
     let found = all.binary_search_by(|one| (*one.id).cmp(id));
     let trigger = found
@@ -162,18 +171,18 @@ fn follows_changes(desk: &Desk, id: &str) -> bool {
 }
 
 /// All files that the patterns name, by their names, sizes and times; no link is followed.
-fn files(desk: &Desk, paths: &[String]) -> Result<Look, String> {
+fn files(factory: &RunFactory, paths: &[String]) -> Result<ProbeResult, String> {
     let patterns = git::PathPatterns::new(paths).map_err(|error| chain(&error))?;
     let mut walk = Walk {
-        root: &desk.workspace,
-        passed_over: desk.written_by_engine(),
+        root: &factory.workspace,
+        passed_over: factory.written_by_engine(),
         patterns,
         visited: 0,
         found: Vec::new(),
     };
     for begin in beginnings(paths) {
-        let begin = desk.workspace.join(begin);
-        stay_inside(&desk.workspace, &begin)?;
+        let begin = factory.workspace.join(begin);
+        stay_inside(&factory.workspace, &begin)?;
         let own = walk.passed_over.iter().find(|own| begin.starts_with(own));
         if let Some(own) = own {
             let own = own.display();
@@ -199,7 +208,7 @@ fn files(desk: &Desk, paths: &[String]) -> Result<Look, String> {
         }
     }
     let millis = newest.map(|ns| i64::try_from(ns / 1_000_000).unwrap_or(i64::MAX));
-    Ok(Look {
+    Ok(ProbeResult {
         seen: format!("{:x}", digest.finalize()),
         counts: true,
         changed_at: millis.map(Timestamp::from_millis),

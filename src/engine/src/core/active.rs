@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::super::remembered::{Remembered, digest};
+use super::super::stored_schedules::{StoredSchedule, digest};
 use super::alarm::Outlook;
-use super::in_hand::InForce;
 use super::ledger::{stored, written};
 use super::occurrences::followers;
-use super::schedules::Scheduled;
+use super::resident::ActiveSchedule;
+use super::schedules::ResidentSchedule;
 use super::{Core, Turn};
 use crate::model::schedule::{Schedule, ScheduleState};
 use crate::model::{Diagnostic, RunId, Timestamp, Zone};
@@ -35,7 +35,7 @@ impl Core {
         self.let_go_of_others(turn, definitions);
         let mut runs = self.runs_of_schedules();
         for definition in enabled(definitions) {
-            self.put_in_force(turn, definition, &mut runs)?;
+            self.activate(turn, definition, &mut runs)?;
         }
         self.take_turns(definitions);
         self.schedules.followers = followers(definitions);
@@ -53,10 +53,10 @@ impl Core {
         let mut turn = Turn::default();
         let mut runs = self.runs_of_schedules();
         for definition in enabled(definitions) {
-            self.put_in_force(&mut turn, definition, &mut runs)?;
+            self.activate(&mut turn, definition, &mut runs)?;
             if turn.before.len() >= COMMITTED_AT_ONCE {
                 self.commit(&mut turn)?;
-                self.lull();
+                self.evict();
             }
         }
         self.schedules.followers = followers(definitions);
@@ -65,11 +65,11 @@ impl Core {
             self.close_absent_schedules(&mut turn)?;
         }
         self.commit(&mut turn)?;
-        self.lull();
+        self.evict();
         self.schedules.going_on = HashMap::new();
         // A tree that is filled in order is half empty; one that is made of all at once is full.
-        let in_force = std::mem::take(&mut self.schedules.in_force);
-        self.schedules.in_force = in_force.into_iter().collect();
+        let active = std::mem::take(&mut self.schedules.active);
+        self.schedules.active = active.into_iter().collect();
         Ok(())
     }
 
@@ -106,20 +106,20 @@ impl Core {
         let mut left = self.schedules.ids();
         left.retain(|id| !defined.contains(id.as_ref()));
         for id in left {
-            self.rouse(&id);
+            self.load(&id);
             self.conclude(turn, &id, "the schedule was removed before it ran", true);
             self.schedules.set_wake(&id, None);
-            let gone = self.schedules.in_hand.remove(&id);
+            let gone = self.schedules.resident.remove(&id);
             // One that could not be read stays until it can be.
             if let Some(mut gone) = gone
-                && let Some(in_force) = self.schedules.in_force.remove(&id)
+                && let Some(active) = self.schedules.active.remove(&id)
             {
-                self.alarms.forget(&id, &in_force.outlook);
+                self.alarms.forget(&id, &active.outlook);
                 gone.state.closed = Some(now);
                 gone.state.open = None;
                 turn.before.push(written(&id, &gone.state));
-                let remembered = Remembered::of(&gone.state);
-                self.schedules.known.insert(id.to_string(), remembered);
+                let stored = StoredSchedule::of(&gone.state);
+                self.schedules.known.insert(id.to_string(), stored);
             }
         }
     }
@@ -129,11 +129,11 @@ impl Core {
     fn conclude(&mut self, turn: &mut Turn, id: &str, why: &str, ends: bool) {
         let now = self.clock.now();
         // The run that is being made is of the former definition.
-        if self.draining.is_some() || !self.schedules.in_hand.contains_key(id) {
+        if self.draining.is_some() || !self.schedules.resident.contains_key(id) {
             return;
         }
         self.decide(turn, id);
-        let Some(gone) = self.schedules.in_hand.get_mut(id).filter(|_| ends) else {
+        let Some(gone) = self.schedules.resident.get_mut(id).filter(|_| ends) else {
             return;
         };
         let mut rows = gone.state.let_go(now, why);
@@ -147,21 +147,21 @@ impl Core {
             .extend(rows.into_iter().map(|row| stored(id, row)));
     }
 
-    fn put_in_force(
+    fn activate(
         &mut self,
         turn: &mut Turn,
         definition: &Arc<Schedule>,
         runs: &mut BTreeMap<String, BTreeSet<RunId>>,
     ) -> Result<(), Diagnostic> {
         let id = &definition.id;
-        match self.schedules.in_force.get_mut(id) {
+        match self.schedules.active.get_mut(id) {
             Some(present)
                 if present.definition == *definition && present.zone == zone_of(definition) =>
             {
                 // The same, read again: the former one need not be kept beside it.
                 present.definition = Arc::clone(definition);
-                if let Some(in_hand) = self.schedules.in_hand.get_mut(id) {
-                    in_hand.definition = Arc::clone(definition);
+                if let Some(resident) = self.schedules.resident.get_mut(id) {
+                    resident.definition = Arc::clone(definition);
                 }
                 return Ok(());
             }
@@ -173,33 +173,33 @@ impl Core {
             }
             None => self.take_up(turn, definition, runs.remove(&**id).unwrap_or_default())?,
         }
-        self.alarms.look_at(Arc::clone(id));
-        self.look_soon(id);
+        self.alarms.evaluate(Arc::clone(id));
+        self.evaluate_soon(id);
         self.look_around(turn, id);
         Ok(())
     }
 
-    fn look_soon(&mut self, id: &Arc<str>) {
-        let in_hand = self.schedules.in_hand.get(id);
-        let cursor = in_hand.map(|one| one.state.cursor);
+    fn evaluate_soon(&mut self, id: &Arc<str>) {
+        let resident = self.schedules.resident.get(id);
+        let cursor = resident.map(|one| one.state.cursor);
         let cursor = cursor.or_else(|| self.schedules.going_on.get(id).copied());
         let cursor = cursor.unwrap_or_else(|| self.clock.now());
-        self.schedules.look_soon(Arc::clone(id), cursor);
+        self.schedules.evaluate_soon(Arc::clone(id), cursor);
     }
 
     /// Another definition takes the place of the present one; whether its due times are the same.
     fn replace(&mut self, turn: &mut Turn, definition: &Arc<Schedule>) -> bool {
         let (id, now) = (&definition.id, self.clock.now());
         let digest = digest(definition);
-        let present = self.schedules.in_hand.get(id);
+        let present = self.schedules.resident.get(id);
         let is_other = present.is_some_and(|one| one.state.digest != digest);
-        self.alarms.look_at(Arc::clone(id));
+        self.alarms.evaluate(Arc::clone(id));
         self.conclude(turn, id, "the schedule was changed before it ran", is_other);
-        if let Some(in_force) = self.schedules.in_force.get_mut(id) {
-            in_force.definition = Arc::clone(definition);
-            in_force.zone = zone_of(definition);
+        if let Some(active) = self.schedules.active.get_mut(id) {
+            active.definition = Arc::clone(definition);
+            active.zone = zone_of(definition);
         }
-        if let Some(present) = self.schedules.in_hand.get_mut(id) {
+        if let Some(present) = self.schedules.resident.get_mut(id) {
             present.definition = Arc::clone(definition);
             present.zone = zone_of(definition);
             if is_other {
@@ -207,7 +207,7 @@ impl Core {
                 turn.before.push(written(id, &present.state));
             }
         }
-        self.look_soon(id);
+        self.evaluate_soon(id);
         !is_other
     }
 
@@ -229,7 +229,7 @@ impl Core {
         runs: BTreeSet<RunId>,
     ) -> Result<(), Diagnostic> {
         let (id, zone) = (&definition.id, zone_of(definition));
-        let in_force = InForce {
+        let active = ActiveSchedule {
             definition: Arc::clone(definition),
             zone,
             wake: None,
@@ -239,14 +239,14 @@ impl Core {
         if !self.goes_on(definition) {
             let (known, now) = (self.known_state(id)?, self.clock.now());
             let state = taken_up(turn, (id, digest(definition)), known, now);
-            let scheduled = Box::new(Scheduled::new(definition, zone, state));
-            self.schedules.in_hand.insert(Arc::clone(id), scheduled);
+            let scheduled = Box::new(ResidentSchedule::new(definition, zone, state));
+            self.schedules.resident.insert(Arc::clone(id), scheduled);
         }
-        self.schedules.in_force.insert(Arc::clone(id), in_force);
+        self.schedules.active.insert(Arc::clone(id), active);
         if !runs.is_empty() {
             self.refuse_unreadable(id)?;
         }
-        if let Some(scheduled) = self.schedules.in_hand.get_mut(id) {
+        if let Some(scheduled) = self.schedules.resident.get_mut(id) {
             scheduled.runs = runs;
         }
         self.schedules.known.remove(&**id);

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::definitions::Definitions;
-use super::intake::{self, Ready, Surroundings};
 use super::request::Submission;
+use super::submission::{self, Ready, SubmissionContext};
 use super::syntax::Syntax;
 use super::view::View;
-use super::{following, live, looks, lookup, secrets};
+use super::{following, live, lookup, secrets, trigger_probe};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::model::config::CONFIG_FILE;
@@ -25,14 +25,14 @@ pub(super) trait Prepares: Send + Sync {
     /// Makes the run of a due time; files are read, nothing is stored but secrets.
     fn prepare(&self, schedule: &Schedule, due: Occurrence) -> Result<Submission, Diagnostic>;
     /// Looks at what a schedule waits for; `seen` is what was seen last. The error says why nothing can be seen.
-    fn look(&self, schedule: &Schedule, seen: Option<&str>) -> Result<Look, String>;
+    fn probe(&self, schedule: &Schedule, seen: Option<&str>) -> Result<ProbeResult, String>;
     /// Forgets what was kept for a run that is not accepted.
     fn forget(&self, run: RunId);
 }
 
 /// What a schedule waits for, as it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Look {
+pub(super) struct ProbeResult {
     /// Stands for all of it; another one: it has changed.
     pub(super) seen: String,
     /// Whether what has changed since the last look makes it due.
@@ -43,7 +43,7 @@ pub(super) struct Look {
 
 /// How a person's run of a schedule differs from one of its due times.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked {
+pub(super) struct TriggerOptions {
     /// Who asks.
     pub(super) by: Option<String>,
     /// Instead of the schedule's own.
@@ -53,7 +53,7 @@ pub(super) struct Asked {
 }
 
 /// Makes runs of requests, by the definitions in force.
-pub(super) struct Desk {
+pub(super) struct RunFactory {
     pub(super) store: Arc<dyn Store>,
     pub(super) view: Arc<View>,
     pub(super) definitions: Arc<Definitions>,
@@ -76,7 +76,7 @@ pub(super) struct Origin<'a> {
     pub(super) parent: Option<(&'a Parent, &'a RunSpec)>,
 }
 
-impl Desk {
+impl RunFactory {
     fn next_run(&self) -> Result<RunId, Diagnostic> {
         let mut random = [0u8; 16];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
@@ -100,7 +100,7 @@ impl Desk {
             places::below(&self.workspace, directory)?;
         }
         let skill = lookup::find_skill(&catalog, &request.skill)?;
-        let around = Surroundings {
+        let around = SubmissionContext {
             config,
             workspace: &self.workspace,
             state_dir: &self.state_dir,
@@ -111,7 +111,7 @@ impl Desk {
             parent: origin.parent,
             syntax: &self.syntax,
         };
-        intake::ready(&skill, request, self.next_run()?, &around)
+        submission::ready(&skill, request, self.next_run()?, &around)
     }
 
     /// A run that may be accepted; values of its sensitive inputs are kept beside the store.
@@ -156,7 +156,7 @@ pub(super) fn refuse_unknown_config(catalog: &Catalog) -> Result<(), Diagnostic>
     )
 }
 
-impl Desk {
+impl RunFactory {
     /// Where the engine itself writes: no change there makes anything due.
     pub(super) fn written_by_engine(&self) -> Vec<PathBuf> {
         let config = &self.definitions.current().config;
@@ -173,7 +173,7 @@ impl Desk {
         &self,
         schedule: &Schedule,
         due: Occurrence,
-        asked: &Asked,
+        options: &TriggerOptions,
     ) -> Result<Submission, Diagnostic> {
         let mut inputs = schedule.inputs.as_ref().clone();
         if let Some(run) = due.after {
@@ -181,7 +181,7 @@ impl Desk {
             let skill = lookup::find_skill(&catalog, &schedule.skill.to_string())?;
             following::add_outputs(self.store.as_ref(), run, &skill, &mut inputs)?;
         }
-        let by = asked.by.as_ref();
+        let by = options.by.as_ref();
         let request = SubmitRequest {
             skill: schedule.skill.to_string(),
             inputs: Some(inputs),
@@ -191,13 +191,13 @@ impl Desk {
             )),
             ..SubmitRequest::default()
         };
-        let overlap = asked.overlap.unwrap_or(schedule.policy.overlap);
+        let overlap = options.overlap.unwrap_or(schedule.policy.overlap);
         let due = DueTime {
             schedule: schedule.id.to_string(),
             slot: due.at,
             beside: overlap == Overlap::AllowAll,
             after: due.after,
-            uncounted: asked.uncounted,
+            uncounted: options.uncounted,
         };
         let zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
         let origin = Origin {
@@ -208,13 +208,13 @@ impl Desk {
     }
 }
 
-impl Prepares for Desk {
+impl Prepares for RunFactory {
     fn prepare(&self, schedule: &Schedule, due: Occurrence) -> Result<Submission, Diagnostic> {
-        self.due(schedule, due, &Asked::default())
+        self.due(schedule, due, &TriggerOptions::default())
     }
 
-    fn look(&self, schedule: &Schedule, seen: Option<&str>) -> Result<Look, String> {
-        looks::look(self, schedule, seen)
+    fn probe(&self, schedule: &Schedule, seen: Option<&str>) -> Result<ProbeResult, String> {
+        trigger_probe::probe(self, schedule, seen)
     }
 
     fn forget(&self, run: RunId) {

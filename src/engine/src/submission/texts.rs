@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::outputs::hex;
 use super::super::{names, secrets};
-use super::Intake;
+use super::Submitting;
 use crate::model::definition::{CheckText, HookText, RunText, Shell, Skill};
 use crate::model::spec::{AttemptPlace, CheckSpec, HookSpec, Program};
 use crate::model::{Diagnostic, Kind, Value};
@@ -21,7 +21,7 @@ pub(super) struct Rendered {
     pub(super) refusals: Vec<ValueProblem>,
 }
 
-impl Intake<'_> {
+impl Submitting<'_> {
     /// The program, and whether its text names the output that standard output could become.
     pub(super) fn program(
         &self,

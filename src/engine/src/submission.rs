@@ -66,7 +66,7 @@ pub(super) struct Ready {
 }
 
 /// What intake needs to know of the engine.
-pub(super) struct Surroundings<'a> {
+pub(super) struct SubmissionContext<'a> {
     /// The configuration.
     pub config: &'a Config,
     /// Absolute path of the workspace.
@@ -92,7 +92,7 @@ pub(super) fn ready(
     skill: &Skill,
     request: &SubmitRequest,
     run: RunId,
-    around: &Surroundings<'_>,
+    around: &SubmissionContext<'_>,
 ) -> Result<Ready, Diagnostic> {
     refuse_unavailable(skill)?;
     let given = Given {
@@ -107,14 +107,14 @@ pub(super) fn ready(
     };
     agent::check_tools(skill, around.config)?;
     let names = names::names(skill).map_err(|found| definition_error(skill, &found))?;
-    let intake = Intake {
+    let submission = Submitting {
         skill,
         around,
         names: &names,
         bound: &bound,
         input: input.as_ref(),
     };
-    intake.freeze(request, run)
+    submission.freeze(request, run)
 }
 
 /// Refuses a skill that asks for more than there is.
@@ -141,16 +141,16 @@ pub(super) fn refuse_unavailable(skill: &Skill) -> Result<(), Diagnostic> {
     Err(refused)
 }
 
-struct Intake<'a> {
+struct Submitting<'a> {
     skill: &'a Skill,
-    around: &'a Surroundings<'a>,
+    around: &'a SubmissionContext<'a>,
     names: &'a Names,
     bound: &'a Bound,
     /// The input where a JSON Schema describes it.
     input: Option<&'a serde_json::Value>,
 }
 
-impl Intake<'_> {
+impl Submitting<'_> {
     #[expect(
         clippy::too_many_lines,
         reason = "one literal that names every field of the specification"

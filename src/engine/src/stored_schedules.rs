@@ -31,15 +31,15 @@ pub(super) fn digest(schedule: &Schedule) -> String {
 
 /// What the store has of schedules when an engine starts.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct StoredSchedules {
     /// Those whose definitions are there, and whose due times follow from the same, with their cursors.
     pub(super) going_on: HashMap<Arc<str>, Timestamp>,
     /// All others.
-    pub(super) others: BTreeMap<String, Remembered>,
+    pub(super) others: BTreeMap<String, StoredSchedule>,
 }
 
 /// What is known of a schedule before its state is needed.
-pub(super) enum Remembered {
+pub(super) enum StoredSchedule {
     /// Its state is in the store.
     Stored {
         /// What its due times follow from.
@@ -51,10 +51,10 @@ pub(super) enum Remembered {
     Held(Box<ScheduleState>),
 }
 
-impl Remembered {
+impl StoredSchedule {
     /// Of a state that is in the store.
-    pub(super) fn of(state: &ScheduleState) -> Remembered {
-        Remembered::Stored {
+    pub(super) fn of(state: &ScheduleState) -> StoredSchedule {
+        StoredSchedule::Stored {
             digest: state.digest.clone(),
             is_closed: state.closed.is_some(),
         }
@@ -63,7 +63,7 @@ impl Remembered {
     pub(super) const fn is_closed(&self) -> bool {
         matches!(
             self,
-            Remembered::Stored {
+            StoredSchedule::Stored {
                 is_closed: true,
                 ..
             }
@@ -72,7 +72,7 @@ impl Remembered {
 
     /// Whether a definition of that digest goes on with the state as it is.
     pub(super) fn goes_on(&self, with: &str) -> bool {
-        matches!(self, Remembered::Stored { digest, is_closed: false } if digest == with)
+        matches!(self, StoredSchedule::Stored { digest, is_closed: false } if digest == with)
     }
 }
 
@@ -105,12 +105,16 @@ pub(super) fn schedules(
     state_dir: &Path,
     now: Timestamp,
     definitions: &[Arc<Schedule>],
-) -> Result<Known, StoreError> {
-    let (mut known, mut damaged) = (Known::default(), Vec::new());
+) -> Result<StoredSchedules, StoreError> {
+    let (mut known, mut damaged) = (StoredSchedules::default(), Vec::new());
     store.schedules(&mut |id, state| match state {
         Ok(state) => match going_on(id, &state, definitions) {
             Some(id) => drop(known.going_on.insert(id, state.cursor)),
-            None => drop(known.others.insert(id.to_owned(), Remembered::of(&state))),
+            None => drop(
+                known
+                    .others
+                    .insert(id.to_owned(), StoredSchedule::of(&state)),
+            ),
         },
         Err(one) => damaged.push((id.to_owned(), one)),
     })?;
@@ -126,7 +130,9 @@ pub(super) fn schedules(
                 tracing::error!(schedule = id, reason, %error, "its state is damaged; made anew, and the damaged one could not be kept");
             }
         }
-        known.others.insert(id, Remembered::Held(Box::new(state)));
+        known
+            .others
+            .insert(id, StoredSchedule::Held(Box::new(state)));
     }
     Ok(known)
 }

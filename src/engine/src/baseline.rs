@@ -10,7 +10,7 @@ use crate::machine::Event;
 
 /// The state before an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Groundwork {
+pub(super) struct AttemptBaseline {
     /// Stamps of declared outputs with a path, in the order of the specification.
     pub outputs: Vec<Option<Stamp>>,
     /// What the run's tree started from, for a mutating run.
@@ -56,7 +56,7 @@ pub(super) fn head_of(change: &RunResult) -> Option<&Oid> {
 
 impl Work {
     /// What the newest attempt started from.
-    pub(super) fn groundwork(&self) -> Option<Groundwork> {
+    pub(super) fn baseline(&self) -> Option<AttemptBaseline> {
         let mut entries = self.entries.iter().rev();
         entries.find_map(|entry| match &entry.event {
             Event::Prepared { baseline } => serde_json::from_value(baseline.clone()).ok(),

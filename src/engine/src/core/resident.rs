@@ -4,18 +4,18 @@
 use std::sync::Arc;
 
 use super::super::reading;
-use super::super::remembered::{self, Remembered};
+use super::super::stored_schedules::{self, StoredSchedule};
 use super::Core;
 use super::alarm::Outlook;
-use super::schedules::{Scheduled, TRY_AGAIN_MS};
+use super::schedules::{ResidentSchedule, TRY_AGAIN_MS};
 use crate::model::schedule::{Schedule, ScheduleState};
 use crate::model::{Diagnostic, Timestamp, Zone};
 
 /// So many first looks are worth to have memory given back.
-const LOOKS_MANY: usize = 1_000;
+const EVALUATIONS_MANY: usize = 1_000;
 
 /// What is held of every schedule in force.
-pub(super) struct InForce {
+pub(super) struct ActiveSchedule {
     pub(super) definition: Arc<Schedule>,
     pub(super) zone: Zone,
     /// When it is looked at again.
@@ -28,19 +28,19 @@ pub(super) struct InForce {
 impl Core {
     /// Has the state of a schedule in memory until nothing happens to it any more. Where it cannot be read that is
     /// tried again.
-    pub(super) fn rouse(&mut self, id: &str) {
-        if self.schedules.in_hand.contains_key(id) {
+    pub(super) fn load(&mut self, id: &str) {
+        if self.schedules.resident.contains_key(id) {
             return;
         }
-        let Some(in_force) = self.schedules.in_force.get(id) else {
+        let Some(active) = self.schedules.active.get(id) else {
             return;
         };
         match self.stored_state(id) {
             Ok(state) => {
-                let (definition, zone) = (&in_force.definition, in_force.zone);
-                let scheduled = Scheduled::new(definition, zone, state);
+                let (definition, zone) = (&active.definition, active.zone);
+                let scheduled = ResidentSchedule::new(definition, zone, state);
                 let id = Arc::clone(&definition.id);
-                self.schedules.in_hand.insert(id, Box::new(scheduled));
+                self.schedules.resident.insert(id, Box::new(scheduled));
             }
             Err(error) => {
                 tracing::error!(schedule = id, why = error.message, "its due times wait");
@@ -52,16 +52,16 @@ impl Core {
 
     /// Refuses what somebody asks for where the schedule is in force and cannot be read.
     pub(super) fn refuse_unreadable(&mut self, id: &str) -> Result<(), Diagnostic> {
-        self.rouse(id);
+        self.load(id);
         let schedules = &self.schedules;
-        if schedules.in_force.contains_key(id) && !schedules.in_hand.contains_key(id) {
+        if schedules.active.contains_key(id) && !schedules.resident.contains_key(id) {
             return self.stored_state(id).map(drop);
         }
         Ok(())
     }
 
     pub(super) fn stored_state(&self, id: &str) -> Result<Box<ScheduleState>, Diagnostic> {
-        let state = remembered::schedule(self.store.as_ref(), id);
+        let state = stored_schedules::schedule(self.store.as_ref(), id);
         let state = state.map_err(|error| reading::unreadable(&error))?;
         state.ok_or_else(|| reading::missing(id))
     }
@@ -69,26 +69,27 @@ impl Core {
     /// The state of a schedule that is not in force; `None`: nothing is known of it.
     pub(super) fn known_state(&self, id: &str) -> Result<Option<Box<ScheduleState>>, Diagnostic> {
         match self.schedules.known.get(id) {
-            Some(Remembered::Held(state)) => Ok(Some(state.clone())),
-            Some(Remembered::Stored { .. }) => self.stored_state(id).map(Some),
+            Some(StoredSchedule::Held(state)) => Ok(Some(state.clone())),
+            Some(StoredSchedule::Stored { .. }) => self.stored_state(id).map(Some),
             None => Ok(None),
         }
     }
 
     /// After the commit: states of schedules to which nothing more happens leave memory.
-    pub(super) fn lull(&mut self) {
+    pub(super) fn evict(&mut self) {
         #[cfg(test)]
-        for (id, scheduled) in &self.schedules.in_hand {
+        for (id, scheduled) in &self.schedules.resident {
             self.assert_stored(id, &scheduled.state);
         }
-        let in_hand = &mut self.schedules.in_hand;
-        in_hand.retain(|_, scheduled| !scheduled.is_at_rest());
+        let resident = &mut self.schedules.resident;
+        resident.retain(|_, scheduled| !scheduled.is_at_rest());
     }
 
     /// Looking at very many schedules leaves much behind that is not needed any more.
     pub(super) fn give_back_memory(&mut self) {
         let all_are_seen = self.schedules.are_seen() && self.alarms.are_seen();
-        if all_are_seen && std::mem::take(&mut self.schedules.first_looks) >= LOOKS_MANY {
+        if all_are_seen && std::mem::take(&mut self.schedules.first_evaluations) >= EVALUATIONS_MANY
+        {
             self.pool.give_back_memory();
         }
     }

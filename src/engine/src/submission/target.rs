@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::super::outputs::hex;
-use super::Intake;
+use super::Submitting;
 use crate::git::{self, Head};
 use crate::model::spec::{InPlaceSpec, LaidOver, OutputSpec, TreeSpec};
 use crate::model::{Diagnostic, Isolation, Kind};
@@ -19,7 +19,7 @@ pub(super) struct Repository {
     head: Head,
 }
 
-impl Intake<'_> {
+impl Submitting<'_> {
     pub(super) fn repository(&self, cwd: &str) -> Result<Repository, Diagnostic> {
         let facts = git::locate(Path::new(cwd)).map_err(|error| {
             let mut message = crate::model::diagnostic::chain(&error);

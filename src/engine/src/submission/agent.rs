@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
-use super::Intake;
+use super::Submitting;
 use crate::catalog::Conditions;
 use crate::catalog::input_schema::InputSchema;
 use crate::catalog::roots::worker_page::WorkerPage;
@@ -24,7 +24,7 @@ const READING: [&str; 4] = ["read_file", "list_directory", "glob", "grep"];
 /// Those of skills that are mutating.
 const WRITING: [&str; 2] = ["write_file", "edit_file"];
 
-impl Intake<'_> {
+impl Submitting<'_> {
     /// The instructions with all that is needed to execute them.
     pub(super) fn agent(&self, input: Option<Json>) -> Result<AgentSpec, Diagnostic> {
         let (skill, config) = (self.skill, self.around.config);

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::desk::{Asked, Desk, Prepares, refuse_unknown_config};
 use super::reading::unreadable;
-use super::request::{Answer, Wish};
+use super::request::{Answer, ManualTrigger};
+use super::run_factory::{Prepares, RunFactory, TriggerOptions, refuse_unknown_config};
 use super::schedules::switched_on;
 use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
@@ -20,13 +20,13 @@ const TRIES_MAX: usize = 16;
 const PAST_MAX: usize = 10_000;
 
 /// Makes the run and has it accepted.
-pub(super) fn grant(
-    desk: &Desk,
+pub(super) fn trigger(
+    factory: &RunFactory,
     request: &TriggerRequest,
-    ask: impl Fn(Wish) -> Result<Answer, Diagnostic>,
+    ask: impl Fn(ManualTrigger) -> Result<Answer, Diagnostic>,
 ) -> Result<SlotView, Diagnostic> {
-    let schedule = switched_on(desk, &request.schedule)?;
-    refuse_unknown_config(&desk.definitions.current())?;
+    let schedule = switched_on(factory, &request.schedule)?;
+    refuse_unknown_config(&factory.definitions.current())?;
     if request.slot.is_some() && !schedule.trigger.is_timed() {
         return Err(no_due_times(&schedule));
     }
@@ -35,7 +35,7 @@ pub(super) fn grant(
         Some(_) => Some(request.overlap.unwrap_or(Overlap::BufferAll)),
         None => request.overlap,
     };
-    let asked = Asked {
+    let options = TriggerOptions {
         by: request.by.clone(),
         overlap,
         uncounted: request.despite.contains(&PolicyName::PauseOnFailure),
@@ -45,15 +45,15 @@ pub(super) fn grant(
         tries += 1;
         let slot = match request.slot {
             Some(slot) => slot,
-            None => unused(desk, &schedule)?,
+            None => unused(factory, &schedule)?,
         };
         let due = Occurrence {
             at: slot,
             after: None,
         };
-        let submission = desk.due(&schedule, due, &asked)?;
+        let submission = factory.due(&schedule, due, &options)?;
         let run = submission.spec.run;
-        let wish = Wish {
+        let trigger = ManualTrigger {
             schedule: schedule.id.to_string(),
             submission,
             slot,
@@ -61,7 +61,7 @@ pub(super) fn grant(
             overlap,
             despite,
         };
-        match ask(wish) {
+        match ask(trigger) {
             Ok(Answer::Slot(row)) => return Ok(row),
             Ok(_) => {
                 return Err(Diagnostic::new(
@@ -72,7 +72,7 @@ pub(super) fn grant(
             }
             Err(refused) => {
                 if refused.kind != Kind::Open {
-                    desk.forget(run);
+                    factory.forget(run);
                 }
                 if refused.code != "busy" || tries == TRIES_MAX {
                     return Err(refused);
@@ -119,8 +119,11 @@ fn no_due_times(schedule: &Schedule) -> Diagnostic {
     .hint("`workerctl schedule trigger` runs it now")
 }
 
-fn state_of(desk: &Desk, id: &str) -> Result<Option<ScheduleState>, Diagnostic> {
-    desk.store.schedule(id).map_err(|error| unreadable(&error))
+fn state_of(factory: &RunFactory, id: &str) -> Result<Option<ScheduleState>, Diagnostic> {
+    factory
+        .store
+        .schedule(id)
+        .map_err(|error| unreadable(&error))
 }
 
 fn recurrence(
@@ -134,9 +137,9 @@ fn recurrence(
 }
 
 /// The present, or the next millisecond that is no due time of the schedule's own.
-fn unused(desk: &Desk, schedule: &Schedule) -> Result<Timestamp, Diagnostic> {
-    let now = desk.clock.now();
-    let state = state_of(desk, &schedule.id)?;
+fn unused(factory: &RunFactory, schedule: &Schedule) -> Result<Timestamp, Diagnostic> {
+    let now = factory.clock.now();
+    let state = state_of(factory, &schedule.id)?;
     let mut at = now;
     if let Some(slots) = recurrence(schedule, state.as_ref(), now) {
         while slots.last_at_or_before(at, at).is_some() {
@@ -148,14 +151,14 @@ fn unused(desk: &Desk, schedule: &Schedule) -> Result<Timestamp, Diagnostic> {
 
 /// Due times that are past, and whether each can be run after all.
 pub(super) fn past(
-    desk: &Desk,
+    factory: &RunFactory,
     store: &dyn Store,
     query: &BackfillQuery,
 ) -> Result<Vec<BackfillSlot>, Diagnostic> {
-    let schedule = switched_on(desk, &query.schedule)?;
-    refuse_unknown_config(&desk.definitions.current())?;
-    let state = state_of(desk, &schedule.id)?;
-    let now = desk.clock.now();
+    let schedule = switched_on(factory, &query.schedule)?;
+    refuse_unknown_config(&factory.definitions.current())?;
+    let state = state_of(factory, &schedule.id)?;
+    let now = factory.clock.now();
     let slots =
         recurrence(&schedule, state.as_ref(), now).ok_or_else(|| no_due_times(&schedule))?;
     let despite = despite(&named_policies(&query.despite)?);

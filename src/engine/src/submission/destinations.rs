@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Intake;
+use super::Submitting;
 use crate::model::definition::{RunText, Skill};
 use crate::model::spec::{OutputKind, OutputSpec};
 use crate::model::{Diagnostic, Kind, RunId};
@@ -11,7 +11,7 @@ use crate::template::{PathTemplate, Scope, Values};
 /// Longest rendered destination in bytes.
 const DESTINATION_BYTES_MAX: usize = 1_024;
 
-impl Intake<'_> {
+impl Submitting<'_> {
     pub(super) fn outputs(
         &self,
         values: &Values,
