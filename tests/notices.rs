@@ -42,18 +42,18 @@ impl Supervisor {
     }
 
     /// Takes notices until one has this line, and answers all of them.
-    fn hear(&self, wanted: &str) -> Vec<String> {
+    fn receive(&self, wanted: &str) -> Vec<String> {
         self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        let mut heard = Vec::new();
-        while !heard.iter().any(|line| line == wanted) {
+        let mut received = Vec::new();
+        while !received.iter().any(|line| line == wanted) {
             let mut bytes = [0; 4_096];
             let count = self.socket.recv(&mut bytes).unwrap_or_else(|error| {
-                panic!("`{wanted}` was not told ({error}), but {heard:?}");
+                panic!("`{wanted}` was not told ({error}), but {received:?}");
             });
             let text = std::str::from_utf8(&bytes[..count]).unwrap();
-            heard.extend(text.lines().map(str::to_owned));
+            received.extend(text.lines().map(str::to_owned));
         }
-        heard
+        received
     }
 }
 
@@ -118,18 +118,21 @@ fn what_was_not_heard_is_told_once_somebody_listens() {
         1,
         "said once, not for each notice: {said}"
     );
-    let heard = supervisor.hear("READY=1");
-    let told: Vec<_> = heard.iter().filter(|line| *line != "X_FILLER=1").collect();
+    let received = supervisor.receive("READY=1");
+    let told: Vec<_> = received
+        .iter()
+        .filter(|line| *line != "X_FILLER=1")
+        .collect();
     assert!(
         told.len() <= 6,
         "no more than one on each subject: {told:?}"
     );
-    // From here on it is heard at once again.
+    // From here on it is received at once again.
     daemon.signal(Signal::HUP);
-    supervisor.hear("RELOADING=1");
-    supervisor.hear("READY=1");
+    supervisor.receive("RELOADING=1");
+    supervisor.receive("READY=1");
     daemon.signal(Signal::TERM);
-    supervisor.hear("STOPPING=1");
+    supervisor.receive("STOPPING=1");
     let done = daemon.end();
     assert_eq!(done.code, 0, "{done:?}");
 }

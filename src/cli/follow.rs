@@ -88,16 +88,16 @@ enum Incoming {
 }
 
 /// Hears signals from before a run is asked for, so that none between the request and the waiting is lost.
-pub(crate) struct Ears {
+pub(crate) struct SignalListener {
     sender: SyncSender<Incoming>,
     // Goes before `listening`, whose thread may be sending.
     receiver: Receiver<Incoming>,
     listening: Listening,
 }
 
-impl Ears {
+impl SignalListener {
     /// From now on signals wait for [`follow`].
-    pub(crate) fn open(session: &Session<'_>) -> Result<Ears, Diagnostic> {
+    pub(crate) fn open(session: &Session<'_>) -> Result<SignalListener, Diagnostic> {
         let (sender, receiver) = sync_channel(BACKLOG_MAX);
         let for_signals = sender.clone();
         let listening = session
@@ -107,7 +107,7 @@ impl Ears {
                 let _ = for_signals.send(Incoming::Signal(signal));
             }))
             .map_err(|error| internal("signals_unavailable", &error))?;
-        Ok(Ears {
+        Ok(SignalListener {
             sender,
             receiver,
             listening,
@@ -118,16 +118,16 @@ impl Ears {
 /// Waits for a run.
 pub(crate) fn follow(
     session: &mut Session<'_>,
-    ears: Ears,
+    signals: SignalListener,
     control: &Arc<dyn Control>,
     run: RunId,
     how: Follow,
 ) -> Result<Followed, Diagnostic> {
-    let Ears {
+    let SignalListener {
         sender,
         receiver,
         listening,
-    } = ears;
+    } = signals;
     let lines = how.lines && !how.quiet && !session.json();
     let watcher = watch(Arc::clone(control), run, lines, sender.clone())?;
     let now_ms = session.clock.monotonic_ms();

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::access_control::AccessControl;
 use super::events;
-use super::intake::{self, BodyLimits, Checked};
+use super::extract::{self, BodyLimits, Checked};
 use super::mcp::{self, Mounted};
 use super::metrics;
 use super::operation::Operation;
@@ -228,15 +228,15 @@ pub(super) fn no_such_path() -> Refusal {
 async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<Response, Refusal> {
     let (mut parts, body) = request.into_parts();
     // What was read at once may exceed the buffer that bounds the reading.
-    intake::head_within(&parts, desk.limits.head_bytes_max)?;
-    intake::peer(&parts)?.may(operation.id(), operation.role())?;
+    extract::head_within(&parts, desk.limits.head_bytes_max)?;
+    extract::peer(&parts)?.may(operation.id(), operation.role())?;
     match operation {
         Operation::ListRuns
         | Operation::Logs
         | Operation::Schedules
         | Operation::Slots
         | Operation::Backfill => {}
-        _ => intake::no_query(&parts.uri)?,
+        _ => extract::no_query(&parts.uri)?,
     }
     match operation.method() {
         axum::http::Method::GET => look(operation, desk, &mut parts).await,
@@ -247,7 +247,7 @@ async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<R
 /// Answers what only looks.
 async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Response, Refusal> {
     let run = if operation.names_run() {
-        intake::run_fragment(parts).await?
+        extract::run_fragment(parts).await?
     } else {
         String::new()
     };
@@ -274,7 +274,7 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
             ))
         }
         Operation::Logs => {
-            let query: LogsQuery = intake::query(&query)?;
+            let query: LogsQuery = extract::query(&query)?;
             answered(
                 desk.ask(operation, move |control| control.logs(&run, &query))
                     .await,
@@ -323,18 +323,18 @@ async fn change_schedule(
 ) -> Result<Response, Refusal> {
     let limits = desk.body_limits();
     if operation == Operation::TriggerSchedule {
-        let request: TriggerRequest = intake::body(parts, body, limits, false).await?;
+        let request: TriggerRequest = extract::body(parts, body, limits, false).await?;
         request.check()?;
         Waiting::answering(parts);
         return answered(desk.ask(operation, move |c| c.trigger(&request)).await);
     }
     if operation == Operation::PauseSchedule {
-        let request: PauseRequest = intake::body(parts, body, limits, false).await?;
+        let request: PauseRequest = extract::body(parts, body, limits, false).await?;
         request.check()?;
         Waiting::answering(parts);
         return answered(desk.ask(operation, move |c| c.pause(&request)).await);
     }
-    let request: ResumeRequest = intake::body(parts, body, limits, false).await?;
+    let request: ResumeRequest = extract::body(parts, body, limits, false).await?;
     request.check()?;
     Waiting::answering(parts);
     answered(desk.ask(operation, move |c| c.resume(&request)).await)
@@ -351,7 +351,7 @@ async fn ordered(operation: Operation, desk: &Desk) -> Result<Response, Refusal>
 
 /// Tries what skills need, or one model.
 async fn probed(desk: &Desk, parts: &mut Parts, body: Body) -> Result<Response, Refusal> {
-    let request: ProbeRequest = intake::body(parts, body, desk.body_limits(), true).await?;
+    let request: ProbeRequest = extract::body(parts, body, desk.body_limits(), true).await?;
     Waiting::answering(parts);
     let of_model = request.model.is_some();
     let mut probes = desk
@@ -371,21 +371,21 @@ async fn change(
     body: Body,
 ) -> Result<Response, Refusal> {
     let run = if operation.names_run() {
-        intake::run_fragment(parts).await?
+        extract::run_fragment(parts).await?
     } else {
         String::new()
     };
     let limits = desk.body_limits();
     match operation {
         Operation::SubmitRun | Operation::Render => {
-            let mut request: SubmitRequest = intake::body(parts, body, limits, false).await?;
-            intake::idempotency_key(&parts.headers, &mut request)?;
+            let mut request: SubmitRequest = extract::body(parts, body, limits, false).await?;
+            extract::idempotency_key(&parts.headers, &mut request)?;
             request.check()?;
             Waiting::answering(parts);
             if operation == Operation::Render {
                 return answered(desk.ask(operation, move |c| c.render(&request)).await);
             }
-            request.user_id = Some(intake::peer(parts)?.uid);
+            request.user_id = Some(extract::peer(parts)?.uid);
             Ok(submitted(
                 &desk.ask(operation, move |c| c.submit(&request)).await?,
             ))
@@ -394,7 +394,7 @@ async fn change(
             change_schedule(operation, desk, parts, body).await
         }
         Operation::CancelRun => {
-            let request: CancelRequest = intake::body(parts, body, limits, true).await?;
+            let request: CancelRequest = extract::body(parts, body, limits, true).await?;
             request.check()?;
             Waiting::answering(parts);
             answered(desk.ask(operation, move |c| c.cancel(&run, &request)).await)
@@ -439,7 +439,7 @@ async fn change(
 
 /// Reads the body of a request that takes none.
 async fn nothing(parts: &mut Parts, body: Body, limits: BodyLimits) -> Result<(), Refusal> {
-    let Nothing {} = intake::body(parts, body, limits, true).await?;
+    let Nothing {} = extract::body(parts, body, limits, true).await?;
     Waiting::answering(parts);
     Ok(())
 }

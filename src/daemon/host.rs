@@ -9,13 +9,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
+use super::event_loop::Daemon;
 use super::mcp::Mounted;
 use super::notices::Announcer;
 use super::server::{Identity, Limits, Notices, Server};
 use super::socket::{Endpoint, SocketPlaces};
-use super::succession::Succession;
+use super::takeover::Takeover;
 use super::tcp::TcpDoor;
-use super::turning::Daemon;
 use crate::catalog::{self, watch::Watch};
 use crate::clock::SystemClock;
 use crate::engine::definitions::Definitions;
@@ -170,7 +170,7 @@ pub fn run_daemon(options: &DaemonOptions) -> Result<(), Diagnostic> {
 
 fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
     let clock = Arc::new(SystemClock::default());
-    let succession = Succession::new(clock, &options.workspace, &options.state_dir);
+    let takeover = Takeover::new(clock, &options.workspace, &options.state_dir);
     let endpoint = if let Some(endpoint) = Endpoint::passed()? {
         endpoint
     } else {
@@ -185,7 +185,7 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
         } else {
             places.of_shared_engine()?
         };
-        succession.take_over(Some(&path), || {
+        takeover.take_over(Some(&path), || {
             // Refused before anything is made in a state directory that is not the other's.
             engine::refuse_unfit(&options.workspace, &options.state_dir)?;
             Endpoint::bind(&path)
@@ -202,7 +202,7 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
         environment: options.environment.clone(),
     };
     let start: StartEngine = Box::new(move || {
-        let engine = succession.take_over(None, || Engine::start(engine_options.clone()))?;
+        let engine = takeover.take_over(None, || Engine::start(engine_options.clone()))?;
         Ok(Arc::new(engine) as Arc<dyn Hosted>)
     });
     let (heard, signals) = mpsc::channel(8);

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::answer::{Desk, no_such_path};
-use super::intake;
+use super::extract;
 use super::reply::Refusal;
 use super::server::{Limits, Waiting};
 use super::tcp::{self, TcpDoor};
@@ -119,8 +119,8 @@ impl Mounted {
 pub(super) async fn answer(desk: &Desk, mut request: Request) -> Result<Response, Refusal> {
     let waiting = request.extensions_mut().remove::<Waiting>();
     let (parts, body) = request.into_parts();
-    intake::head_within(&parts, desk.limits.head_bytes_max)?;
-    intake::peer(&parts)?.may(crate::mcp::PATH, AccessRole::Admin)?;
+    extract::head_within(&parts, desk.limits.head_bytes_max)?;
+    extract::peer(&parts)?.may(crate::mcp::PATH, AccessRole::Admin)?;
     // An engine that still recovers says so; one in a command serves the API alone.
     desk.control()?;
     let mounted = desk.mounted.get().ok_or_else(no_such_path)?;

@@ -54,15 +54,15 @@ impl Announcer {
         }
     }
 
-    /// Speaks to `hear`, each state as the line that a service manager would read.
+    /// Speaks to `receive`, each state as the line that a service manager would read.
     pub fn told_to(
         watchdog: Option<Duration>,
-        hear: impl Fn(String) + Send + Sync + 'static,
+        receive: impl Fn(String) + Send + Sync + 'static,
     ) -> Announcer {
         Announcer {
             send: Box::new(move |_, states| {
                 for state in states {
-                    hear(state.to_string());
+                    receive(state.to_string());
                 }
             }),
             watchdog,

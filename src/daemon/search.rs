@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::answer::{Desk, answered};
-use super::intake::{self, Checked};
+use super::extract::{self, Checked};
 use super::operation::Operation;
 use super::paths;
 use super::reply::Refusal;
@@ -41,7 +41,7 @@ pub(super) async fn search(
 
 /// Runs, newest first, and where the next list of them is.
 async fn list_runs(desk: &Desk, uri: &Uri) -> Result<Response, Refusal> {
-    let mut query: RunsQuery = intake::query(uri)?;
+    let mut query: RunsQuery = extract::query(uri)?;
     query.check()?;
     let asked = query.clone();
     let asked = desk.ask(Operation::ListRuns, move |control| control.runs(&asked));
@@ -67,7 +67,7 @@ where
     Q: DeserializeOwned + Checked + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    let query: Q = intake::query(uri)?;
+    let query: Q = extract::query(uri)?;
     query.check()?;
     let asked = desk.ask(operation, move |control| search(control, &query));
     answered(asked.await)

@@ -70,24 +70,24 @@ async fn listen(watched: &[Watched], hints: &Hints) -> io::Result<()> {
         let inotify = Inotify::init()?;
         let mut places = Places::watch(watched, inotify.watches())?;
         let mut notices = inotify.into_event_stream(vec![0; BUFFER_BYTES])?;
-        let mut heard = BTreeSet::new();
+        let mut received = BTreeSet::new();
         loop {
             let Some(notice) = notices.next().await else {
                 return Ok(());
             };
-            let mut anew = places.hear(&notice?, &mut heard);
+            let mut anew = places.receive(&notice?, &mut received);
             let gathering = tokio::time::sleep(GATHERED_FOR);
             tokio::pin!(gathering);
             loop {
                 tokio::select! {
                     () = &mut gathering => break,
                     notice = notices.next() => match notice {
-                        Some(notice) => anew |= places.hear(&notice?, &mut heard),
+                        Some(notice) => anew |= places.receive(&notice?, &mut received),
                         None => break,
                     },
                 }
             }
-            hand_on(std::mem::take(&mut heard), hints).await;
+            hand_on(std::mem::take(&mut received), hints).await;
             if anew {
                 break;
             }
@@ -95,12 +95,12 @@ async fn listen(watched: &[Watched], hints: &Hints) -> io::Result<()> {
     }
 }
 
-async fn hand_on(heard: BTreeSet<String>, hints: &Hints) {
-    if heard.is_empty() {
+async fn hand_on(received: BTreeSet<String>, hints: &Hints) {
+    if received.is_empty() {
         return;
     }
     let hints = Arc::clone(hints);
-    let told = tokio::task::spawn_blocking(move || heard.iter().try_for_each(|id| hints(id)));
+    let told = tokio::task::spawn_blocking(move || received.iter().try_for_each(|id| hints(id)));
     if let Ok(Err(error)) = told.await {
         tracing::debug!(%error, "a hint was not taken");
     }
@@ -202,9 +202,9 @@ impl<'a> Places<'a> {
     }
 
     /// Takes a notice in; whether everything is to be watched anew.
-    fn hear(&mut self, notice: &EventOwned, heard: &mut BTreeSet<String>) -> bool {
+    fn receive(&mut self, notice: &EventOwned, received: &mut BTreeSet<String>) -> bool {
         if notice.mask.contains(EventMask::Q_OVERFLOW) {
-            heard.extend(self.watched.iter().map(|one| one.schedule.clone()));
+            received.extend(self.watched.iter().map(|one| one.schedule.clone()));
             return true;
         }
         let Some(place) = self.known.get(&notice.wd) else {
@@ -214,12 +214,12 @@ impl<'a> Places<'a> {
         let is_gone = EventMask::IGNORED | EventMask::MOVE_SELF | EventMask::DELETE_SELF;
         if notice.mask.intersects(is_gone) {
             let schedules = of.iter().filter_map(|index| self.watched.get(*index));
-            heard.extend(schedules.map(|one| one.schedule.clone()));
+            received.extend(schedules.map(|one| one.schedule.clone()));
             self.known.remove(&notice.wd);
             return true;
         }
         let schedules = of.iter().filter_map(|index| self.watched.get(*index));
-        heard.extend(schedules.map(|one| one.schedule.clone()));
+        received.extend(schedules.map(|one| one.schedule.clone()));
         let came = EventMask::CREATE | EventMask::MOVED_TO;
         if !notice.mask.contains(EventMask::ISDIR) || !notice.mask.intersects(came) {
             return false;
@@ -258,13 +258,13 @@ mod tests {
     }
 
     /// Changes hint until one is noticed; each is made anew, for watching may begin in a moment.
-    async fn noticed(heard: &mut tokio::sync::mpsc::Receiver<String>, change: impl Fn(u32)) {
-        while heard.try_recv().is_ok() {}
+    async fn noticed(received: &mut tokio::sync::mpsc::Receiver<String>, change: impl Fn(u32)) {
+        while received.try_recv().is_ok() {}
         let began = tokio::time::Instant::now();
         for number in 0.. {
             assert!(began.elapsed() < LONG, "nothing was noticed");
             change(number);
-            let soon = tokio::time::timeout(Duration::from_millis(500), heard.recv());
+            let soon = tokio::time::timeout(Duration::from_millis(500), received.recv());
             if soon.await.is_ok() {
                 return;
             }
@@ -280,7 +280,7 @@ mod tests {
     async fn what_comes_goes_and_is_replaced_is_noticed() {
         let root = tempfile::tempdir().unwrap();
         let docs = root.path().join("docs");
-        let (sender, mut heard) = tokio::sync::mpsc::channel(64);
+        let (sender, mut received) = tokio::sync::mpsc::channel(64);
         let hints: Hints = Arc::new(move |id: &str| {
             let _ = sender.try_send(id.to_owned());
             Ok(())
@@ -289,19 +289,19 @@ mod tests {
         sensors.set(vec![watched(docs.clone())], hints);
         let write = |number: u32| fs::write(docs.join(format!("{number}.md")), "x").unwrap();
         // It is not there yet.
-        noticed(&mut heard, |_| make_anew(&docs)).await;
-        noticed(&mut heard, write).await;
+        noticed(&mut received, |_| make_anew(&docs)).await;
+        noticed(&mut received, write).await;
         let deep = docs.join("deep");
-        noticed(&mut heard, |_| make_anew(&deep)).await;
-        noticed(&mut heard, |number| {
+        noticed(&mut received, |_| make_anew(&deep)).await;
+        noticed(&mut received, |number| {
             fs::write(deep.join(number.to_string()), "x").unwrap();
         })
         .await;
         fs::rename(&docs, root.path().join("former")).unwrap();
         fs::create_dir(&docs).unwrap();
-        noticed(&mut heard, write).await;
+        noticed(&mut received, write).await;
         fs::remove_dir_all(&docs).unwrap();
         fs::create_dir(&docs).unwrap();
-        noticed(&mut heard, write).await;
+        noticed(&mut received, write).await;
     }
 }

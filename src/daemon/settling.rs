@@ -5,7 +5,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 
 use super::answer::{Desk, answered};
-use super::intake::{self, Checked};
+use super::extract::{self, Checked};
 use super::operation::Operation;
 use super::reply::Refusal;
 use super::server::Waiting;
@@ -22,7 +22,7 @@ pub(super) async fn settle(
 ) -> Result<Response, Refusal> {
     let limits = desk.body_limits();
     if operation == Operation::ResolveRun {
-        let request: ResolveRequest = intake::body(parts, body, limits, false).await?;
+        let request: ResolveRequest = extract::body(parts, body, limits, false).await?;
         request.check()?;
         Waiting::answering(parts);
         return answered(
@@ -30,7 +30,7 @@ pub(super) async fn settle(
                 .await,
         );
     }
-    let peer = intake::peer(parts)?;
+    let peer = extract::peer(parts)?;
     if peer.within_run {
         return Err(Refusal::from(
             Diagnostic::new(
@@ -43,13 +43,13 @@ pub(super) async fn settle(
     }
     let by = Some(peer.name());
     if operation == Operation::DenyRun {
-        let mut request: DenyRequest = intake::body(parts, body, limits, false).await?;
+        let mut request: DenyRequest = extract::body(parts, body, limits, false).await?;
         request.check()?;
         request.by = by;
         Waiting::answering(parts);
         return answered(desk.ask(operation, move |c| c.deny(&run, &request)).await);
     }
-    let mut request: ApproveRequest = intake::body(parts, body, limits, false).await?;
+    let mut request: ApproveRequest = extract::body(parts, body, limits, false).await?;
     request.check()?;
     request.by = by;
     Waiting::answering(parts);

@@ -26,7 +26,7 @@ impl<S> Stalling<S> {
         }
     }
 
-    fn judge<T>(
+    fn check_progress<T>(
         &mut self,
         cx: &mut Context<'_>,
         progress: Poll<io::Result<T>>,
@@ -66,16 +66,16 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let progress = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.judge(cx, progress)
+        self.check_progress(cx, progress)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let progress = Pin::new(&mut self.stream).poll_flush(cx);
-        self.judge(cx, progress)
+        self.check_progress(cx, progress)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let progress = Pin::new(&mut self.stream).poll_shutdown(cx);
-        self.judge(cx, progress)
+        self.check_progress(cx, progress)
     }
 }

@@ -13,20 +13,20 @@ const EXPIRES_MS_MAX: u64 = 365 * 24 * 3_600_000;
 
 /// What one level says; `None` where it does not.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Asked {
+pub(crate) struct DeclaredApproval {
     before: Option<Gate>,
     expires_ms: Option<u64>,
 }
 
-impl Asked {
+impl DeclaredApproval {
     /// Whether it says that a person is asked before the landing.
     pub(crate) fn is_before_landing(self) -> bool {
         self.before == Some(Gate::Landing)
     }
 
     /// What this level says, and where it says nothing what the outer one does.
-    pub(crate) fn or(self, outer: Asked) -> Asked {
-        Asked {
+    pub(crate) fn or(self, outer: DeclaredApproval) -> DeclaredApproval {
+        DeclaredApproval {
             before: self.before.or(outer.before),
             expires_ms: self.expires_ms.or(outer.expires_ms),
         }
@@ -48,14 +48,14 @@ impl Asked {
 }
 
 /// Reads `approval` of a skill or a worker.
-pub(crate) fn read(view: View<'_>, report: &mut Report) -> Asked {
+pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredApproval {
     if !matches!(view.data(), Data::Map(_)) {
         view.wrong_type("approval", "a map with `before` or `expires`", report);
-        return Asked::default();
+        return DeclaredApproval::default();
     }
     report_unknown(view, APPROVAL, report);
     let value = |key| view.get(key).filter(|value| !value.is_null());
-    Asked {
+    DeclaredApproval {
         before: value("before").and_then(|view| before(view, report)),
         expires_ms: value("expires").and_then(|view| expires(view, report)),
     }

@@ -24,7 +24,7 @@ const RUNS_MAX: u32 = 1_000_000;
 
 /// What one level of a definition says.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct DeclaredBudget {
     /// Of one run.
     pub(crate) budget: Budget,
     /// Of the runs of a day.
@@ -33,9 +33,9 @@ pub(crate) struct Asked {
     pub(crate) money: Option<Place>,
 }
 
-impl Default for Asked {
-    fn default() -> Asked {
-        Asked {
+impl Default for DeclaredBudget {
+    fn default() -> DeclaredBudget {
+        DeclaredBudget {
             budget: Budget::UNSAID,
             per_day: DayBudget::default(),
             money: None,
@@ -43,7 +43,7 @@ impl Default for Asked {
     }
 }
 
-impl Asked {
+impl DeclaredBudget {
     /// Whether anything is said that means nothing to a command.
     pub(crate) fn is_for_models(&self) -> bool {
         self.budget != Budget::UNSAID || self.per_day.money.is_some()
@@ -65,8 +65,8 @@ impl Asked {
 }
 
 /// Reads `budget`. A key that is not known is an error: what it is to limit would go free.
-pub(crate) fn read(view: View<'_>, report: &mut Report) -> Asked {
-    let mut asked = Asked::default();
+pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredBudget {
+    let mut asked = DeclaredBudget::default();
     if !is_known(view, "budget", BUDGET, report) {
         return asked;
     }

@@ -46,7 +46,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         kept: HashSet::new(),
     };
     assembly.take(&units, &config, previous);
-    let known = schedule::Known {
+    let known = schedule::ResolveContext {
         workers: &assembly.workers,
         rejected: &assembly.rejected,
         now: options.now,
@@ -55,7 +55,7 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     };
     let schedule::Resolved { schedules, kept } =
         schedule::resolve(&assembly.drafts, known, &mut assembly.problems);
-    let known = roots::Known {
+    let known = roots::RootsContext {
         config: &config,
         home: options.home,
         threads: options.threads,

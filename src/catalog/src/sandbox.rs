@@ -15,15 +15,15 @@ const PORTS_MAX: usize = 100;
 
 /// What a skill or a worker says.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct DeclaredSandbox {
     place: Place,
     sandbox: Sandbox,
 }
 
-impl Asked {
+impl DeclaredSandbox {
     /// What holds where the worker or the workspace speaks too. What is nearer to the skill counts, but insisting
     /// on walls is never taken back.
-    pub(crate) fn within(mut self, outer: &Sandbox, report: &mut Report) -> Asked {
+    pub(crate) fn within(mut self, outer: &Sandbox, report: &mut Report) -> DeclaredSandbox {
         let narrows = outer.network != NetworkChoice::Any || outer.reads.is_some();
         if self.sandbox.level == Level::Off && (outer.level >= Level::Required || narrows) {
             report.error(
@@ -58,7 +58,7 @@ impl Asked {
 }
 
 /// Reads `sandbox`; `None`: it is a word that means something else to somebody else.
-pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<Asked> {
+pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<DeclaredSandbox> {
     let mut sandbox = Sandbox::default();
     sandbox.level = if let Data::Map(_) = view.data() {
         for (key, value) in view.entries().filter(|(key, _)| !SANDBOX.contains(key)) {
@@ -116,7 +116,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<Asked> {
             "remove `level`, or the others",
         );
     }
-    Some(Asked {
+    Some(DeclaredSandbox {
         place: view.place(),
         sandbox,
     })
@@ -133,7 +133,7 @@ pub(crate) fn of_workspace(view: View<'_>, report: &mut Report) -> Option<Sandbo
             "write `auto`, `required`, `private`, `off`, or a map with `level`",
         );
     }
-    asked.map(Asked::sandbox)
+    asked.map(DeclaredSandbox::sandbox)
 }
 
 fn level(text: &str) -> Option<Level> {

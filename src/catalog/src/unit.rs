@@ -15,7 +15,7 @@ use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
 use super::walk::UnitFiles;
-use super::worker::{Surroundings, WorkerPart};
+use super::worker::{WorkerContext, WorkerPart};
 use super::{Options, identity, skill, worker};
 use crate::model::config::Instance;
 use crate::model::{Config, Place, Problem, Worker};
@@ -226,7 +226,7 @@ impl Reading<'_> {
         let identity = identity::read(root, self.instance, self.report)?;
         self.unit.template = identity.template.then(|| identity.id.clone());
         self.report.set_worker(Some(&identity.id));
-        let around = Surroundings {
+        let around = WorkerContext {
             root: self.root,
             directory: &self.files.directory,
             options: self.options,

@@ -85,7 +85,7 @@ fn listen(
         changed = false;
         match inotify.read_events(&mut buffer) {
             // Each of them is taken in: new directories among them are to be watched.
-            Ok(notices) => notices.for_each(|notice| changed |= tree.hear(&notice.to_owned())),
+            Ok(notices) => notices.for_each(|notice| changed |= tree.receive(&notice.to_owned())),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
@@ -255,7 +255,7 @@ impl Tree {
     }
 
     /// Takes a notice in; whether definitions may have changed.
-    fn hear(&mut self, notice: &EventOwned) -> bool {
+    fn receive(&mut self, notice: &EventOwned) -> bool {
         if notice.mask.contains(EventMask::Q_OVERFLOW) {
             // Directories may have come to be unseen.
             self.look();
@@ -349,7 +349,7 @@ mod tests {
         (watch, hints)
     }
 
-    /// What `change` does is hinted at; nothing that was heard before counts.
+    /// What `change` does is hinted at; nothing that was received before counts.
     fn noticed(hints: &Receiver<()>, change: impl FnOnce()) {
         while hints.try_recv().is_ok() {}
         change();
@@ -429,9 +429,9 @@ mod tests {
     }
 
     /// What of the changes made by `change` is taken for a change of definitions.
-    fn heard(tree: &mut Tree, inotify: &mut Inotify, last: &str) -> usize {
+    fn received(tree: &mut Tree, inotify: &mut Inotify, last: &str) -> usize {
         let mut buffer = vec![0; BUFFER_BYTES];
-        let mut heard = 0;
+        let mut received = 0;
         loop {
             let notices: Vec<EventOwned> = inotify
                 .read_events_blocking(&mut buffer)
@@ -439,9 +439,9 @@ mod tests {
                 .map(|notice| notice.to_owned())
                 .collect();
             for notice in notices {
-                heard += usize::from(tree.hear(&notice));
+                received += usize::from(tree.receive(&notice));
                 if notice.name.is_some_and(|name| name == last) {
-                    return heard;
+                    return received;
                 }
             }
         }
@@ -464,7 +464,7 @@ mod tests {
         fs::write(outside.path().join("x"), "x").unwrap();
         fs::write(root.path().join("other"), "x").unwrap();
         fs::write(root.path().join("last"), "x").unwrap();
-        assert_eq!(heard(&mut tree, &mut inotify, "last"), 0);
+        assert_eq!(received(&mut tree, &mut inotify, "last"), 0);
     }
 
     #[test]

@@ -63,14 +63,14 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) max_runtime_ms: Option<u64>,
     pub(crate) limits: ResourceLimits,
-    pub(crate) budget: budgets::Asked,
+    pub(crate) budget: budgets::DeclaredBudget,
     pub(crate) context: Vec<String>,
     pub(crate) cwd: String,
     pub(crate) shell: Shell,
     pub(crate) env: settings::Env,
     pub(crate) placement: isolation::Placement,
-    pub(crate) approval: approval::Asked,
-    pub(crate) sandbox: Option<sandbox::Asked>,
+    pub(crate) approval: approval::DeclaredApproval,
+    pub(crate) sandbox: Option<sandbox::DeclaredSandbox>,
     /// Inputs of each skill: the placeholders of the id of the template.
     pub(crate) placeholders: Vec<Input>,
     pub(crate) config: &'a Config,
@@ -78,7 +78,7 @@ pub(crate) struct WorkerPart<'a> {
 
 /// Where a worker stands and what it is read with.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct WorkerContext<'a> {
     pub(crate) root: &'a Root,
     pub(crate) directory: &'a str,
     pub(crate) options: Options<'a>,
@@ -90,7 +90,7 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) fn read<'a>(
     root: View<'a>,
     identity: &Identity,
-    around: Surroundings<'a>,
+    around: WorkerContext<'a>,
     report: &mut Report,
 ) -> WorkerPart<'a> {
     let execution = map_of(root, "execution", EXECUTION, report);
@@ -181,7 +181,7 @@ fn model(view: View<'_>, config: &Config, report: &mut Report) -> Option<String>
     Some(alias)
 }
 
-fn budget(root: View<'_>, report: &mut Report) -> budgets::Asked {
+fn budget(root: View<'_>, report: &mut Report) -> budgets::DeclaredBudget {
     let written = written(root, "budget").map(|view| budgets::read(view, report));
     written.unwrap_or_default()
 }

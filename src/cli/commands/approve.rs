@@ -2,7 +2,7 @@
 
 use super::run::conclude;
 use crate::cli::exit::Exit;
-use crate::cli::follow::{Ears, Follow, OnInterrupt, follow};
+use crate::cli::follow::{Follow, OnInterrupt, SignalListener, follow};
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind};
@@ -46,7 +46,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         by: None,
     };
     let run = detail.summary.run;
-    let ears = Ears::open(session)?;
+    let signals = SignalListener::open(session)?;
     let approved = control.approve(&run.to_string(), &request)?;
     if args.no_wait {
         if session.json() {
@@ -63,7 +63,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         lines: true,
         timeout_ms: None,
     };
-    let followed = follow(session, ears, &control, run, how)?;
+    let followed = follow(session, signals, &control, run, how)?;
     Ok(conclude(session, followed, run, args.quiet))
 }
 

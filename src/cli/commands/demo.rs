@@ -10,7 +10,7 @@ use serde_json::json;
 use super::init::{self, unwritable};
 use super::run;
 use crate::cli::exit::Exit;
-use crate::cli::follow::{Ears, Follow, Followed, OnInterrupt, follow};
+use crate::cli::follow::{Follow, Followed, OnInterrupt, SignalListener, follow};
 use crate::cli::globals::Site;
 use crate::cli::io::Stream;
 use crate::cli::render::diagnostic;
@@ -74,7 +74,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         by: session.asked_by(),
         ..SubmitRequest::default()
     };
-    let ears = Ears::open(session)?;
+    let signals = SignalListener::open(session)?;
     let submitted = control.submit(&request)?;
     if told {
         let line = Line::of(BOLD, format!("run {}", submitted.run.short()));
@@ -90,7 +90,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         lines: false,
         timeout_ms: None,
     };
-    let followed = follow(session, ears, &control, submitted.run, how)?;
+    let followed = follow(session, signals, &control, submitted.run, how)?;
     let exit = match followed {
         Followed::Ended {
             detail,

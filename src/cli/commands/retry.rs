@@ -2,7 +2,7 @@
 
 use super::run::{open, print_submitted, wait_for_own};
 use crate::cli::exit::Exit;
-use crate::cli::follow::Ears;
+use crate::cli::follow::SignalListener;
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
 use crate::model::Diagnostic;
@@ -27,7 +27,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     };
     let control = session.connect(accept)?;
     let run = run_named(control.as_ref(), &args.run)?;
-    let ears = Ears::open(session)?;
+    let signals = SignalListener::open(session)?;
     let submitted = control
         .retry(&run)
         .map_err(|refused| open(suggest::run_meant(refused), None))?;
@@ -35,5 +35,5 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         print_submitted(session, &submitted);
         return Ok(Exit::Ok);
     }
-    wait_for_own(session, ears, &control, &submitted, args.quiet)
+    wait_for_own(session, signals, &control, &submitted, args.quiet)
 }

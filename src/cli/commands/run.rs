@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::render;
 use crate::cli::exit::{Ending, Exit};
-use crate::cli::follow::{Ears, Follow, Followed, OnInterrupt, Then, follow};
+use crate::cli::follow::{Follow, Followed, OnInterrupt, SignalListener, Then, follow};
 use crate::cli::render::line::{BOLD, DIM, Line};
 use crate::cli::render::{diagnostic, report, times};
 use crate::cli::session::{Accept, Session, zone_of};
@@ -141,7 +141,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             refused
         }
     })?;
-    let ears = Ears::open(session)?;
+    let signals = SignalListener::open(session)?;
     let submitted = control.submit(&request).map_err(|refused| {
         let refused = open(refused, request.key.as_deref());
         suggest::skill_meant(control.as_ref(), &request.skill, refused)
@@ -150,7 +150,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         print_submitted(session, &submitted);
         return Ok(Exit::Ok);
     }
-    wait_for_own(session, ears, &control, &submitted, args.quiet)
+    wait_for_own(session, signals, &control, &submitted, args.quiet)
 }
 
 /// Has a run accepted that is to start later; nobody waits for it.
@@ -223,7 +223,7 @@ pub(crate) fn print_submitted(session: &mut Session<'_>, submitted: &Submitted) 
 /// Waits for a run that this command has submitted.
 pub(crate) fn wait_for_own(
     session: &mut Session<'_>,
-    ears: Ears,
+    signals: SignalListener,
     control: &Arc<dyn Control>,
     submitted: &Submitted,
     quiet: bool,
@@ -243,7 +243,7 @@ pub(crate) fn wait_for_own(
         lines: true,
         timeout_ms: None,
     };
-    let followed = follow(session, ears, control, submitted.run, how)?;
+    let followed = follow(session, signals, control, submitted.run, how)?;
     Ok(conclude(session, followed, submitted.run, quiet))
 }
 

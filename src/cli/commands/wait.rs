@@ -2,7 +2,7 @@
 
 use super::run::conclude;
 use crate::cli::exit::Exit;
-use crate::cli::follow::{Ears, Follow, Followed, OnInterrupt, follow};
+use crate::cli::follow::{Follow, Followed, OnInterrupt, SignalListener, follow};
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
 use crate::model::duration::parse_millis;
@@ -54,7 +54,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         lines: true,
         timeout_ms: args.timeout,
     };
-    let ears = Ears::open(session)?;
-    let followed = follow(session, ears, &control, run, how)?;
+    let signals = SignalListener::open(session)?;
+    let followed = follow(session, signals, &control, run, how)?;
     Ok(conclude(session, followed, run, args.quiet))
 }

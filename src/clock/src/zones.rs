@@ -20,7 +20,7 @@ const SIZE_MAX: u64 = 1 << 20;
 const NO_ZONES: [&str; 2] = ["right", "posix"];
 
 /// A zone that has been named, and the file that its rules are from.
-struct Known {
+struct CachedZone {
     zone: Zone,
     file: Option<Stamp>,
 }
@@ -34,7 +34,7 @@ struct Stamp {
     changed: (i64, i64),
 }
 
-static KNOWN: RwLock<BTreeMap<String, Known>> = RwLock::new(BTreeMap::new());
+static KNOWN: RwLock<BTreeMap<String, CachedZone>> = RwLock::new(BTreeMap::new());
 
 /// Which data hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +95,7 @@ pub fn look_again() -> Vec<&'static str> {
     changed
 }
 
-fn known() -> RwLockWriteGuard<'static, BTreeMap<String, Known>> {
+fn known() -> RwLockWriteGuard<'static, BTreeMap<String, CachedZone>> {
     KNOWN.write().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -112,7 +112,8 @@ fn named(name: &str) -> Option<Zone> {
         None => read(name)?,
     };
     let file = directory().and_then(|directory| stamp(&directory.join(name)));
-    all.entry(name.to_owned()).or_insert(Known { zone, file });
+    all.entry(name.to_owned())
+        .or_insert(CachedZone { zone, file });
     Some(zone)
 }
 

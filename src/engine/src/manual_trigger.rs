@@ -10,7 +10,7 @@ use super::schedules::switched_on;
 use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{BackfillQuery, BackfillSlot, PolicyName, SlotView, TriggerRequest};
-use crate::schedule::{Despite, Recurrence, permitted};
+use crate::schedule::{Overrides, Recurrence, permitted};
 use crate::store::{Store, Unreadable};
 
 /// How often a wish is made again that met another decision about the same schedule.
@@ -82,8 +82,8 @@ pub(super) fn trigger(
     }
 }
 
-fn despite(named: &[PolicyName]) -> Despite {
-    Despite {
+fn despite(named: &[PolicyName]) -> Overrides {
+    Overrides {
         pause: named.contains(&PolicyName::Pause),
         blackout: named.contains(&PolicyName::Blackout),
         start: named.contains(&PolicyName::Start),

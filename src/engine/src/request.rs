@@ -8,7 +8,7 @@ use crate::model::schedule::{Overlap, Pause, Schedule};
 use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
 use crate::protocol::{RunSummary, SlotView, Submitted};
 use crate::queue::Needs;
-use crate::schedule::Despite;
+use crate::schedule::Overrides;
 
 /// Code of the answer to a request that was being stored when the engine had to end.
 pub const ENDED_OPEN: &str = "engine_ended_open";
@@ -38,7 +38,7 @@ pub(super) struct ManualTrigger {
     /// Instead of the schedule's own.
     pub overlap: Option<Overlap>,
     /// Policies that are not respected.
-    pub despite: Despite,
+    pub despite: Overrides,
 }
 
 /// A request to the core loop.

@@ -48,7 +48,7 @@ pub(super) enum Answer {
 }
 
 #[derive(Default)]
-struct Known {
+struct CachedChecks {
     digests: HashSet<[u8; 32]>,
     order: VecDeque<[u8; 32]>,
 }
@@ -57,7 +57,7 @@ struct Known {
 pub(super) struct Syntax {
     /// Where shells are looked for.
     path: Option<String>,
-    known: Mutex<Known>,
+    known: Mutex<CachedChecks>,
     asked: AtomicU32,
 }
 
@@ -92,7 +92,7 @@ impl Syntax {
         answer
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, CachedChecks> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

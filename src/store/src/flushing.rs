@@ -128,7 +128,7 @@ fn join_in(database: sled::Db) {
         .name("store-flush".to_owned())
         .spawn(move || {
             // The flush that is looked after is told the same.
-            let _ = guard::calmly(|| drop(database.flush()));
+            let _ = guard::catch_panics(|| drop(database.flush()));
         });
     if let Err(error) = joining {
         tracing::warn!(%error, "a flush that takes long could not be looked after");

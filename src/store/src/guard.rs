@@ -2,7 +2,7 @@
 //!
 //! The message would otherwise also reach standard error, where a service has no use for it. The
 //! process's panic hook is therefore wrapped once: it stays silent for a thread that is inside
-//! [`calmly`] and for the threads that sled names `sled-io-…`, and is the former hook for all others.
+//! [`catch_panics`] and for the threads that sled names `sled-io-…`, and is the former hook for all others.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -16,7 +16,7 @@ thread_local! {
 static HOOK: Once = Once::new();
 
 /// Runs `call`; a panic in it comes back as its message.
-pub(super) fn calmly<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+pub(super) fn catch_panics<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let former = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
@@ -49,9 +49,9 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_message() {
-        assert_eq!(calmly(|| 7), Ok(7));
+        assert_eq!(catch_panics(|| 7), Ok(7));
         assert_eq!(
-            calmly(|| panic!("lost {}", 3)),
+            catch_panics(|| panic!("lost {}", 3)),
             Err::<(), _>("lost 3".to_owned())
         );
         assert!(!SILENT.get());

@@ -73,14 +73,14 @@ struct Writer {
 
 /// Runs for searching, read when somebody first searches; commits go on meanwhile.
 #[derive(Debug, Default)]
-struct Known {
+struct RunIndex {
     /// All of them, once they were read.
     runs: Option<BTreeSet<RunId>>,
     /// Those of batches that were written while the others are read.
     meanwhile: Option<Vec<RunId>>,
 }
 
-impl Known {
+impl RunIndex {
     fn learn(&mut self, news: &[RunId]) {
         if let Some(runs) = &mut self.runs {
             runs.extend(news);
@@ -96,7 +96,7 @@ impl Known {
 pub(super) struct Keyed<T> {
     table: T,
     writer: Mutex<Writer>,
-    known: Mutex<Known>,
+    known: Mutex<RunIndex>,
     /// Held by whoever reads all runs, so that it is done once.
     reading: Mutex<()>,
     written: AtomicU64,
@@ -129,7 +129,7 @@ impl<T: Table> Keyed<T> {
                 unsynced: false,
                 lazy: Rows::new(),
             }),
-            known: Mutex::new(Known::default()),
+            known: Mutex::new(RunIndex::default()),
             reading: Mutex::new(()),
             written: AtomicU64::new(0),
         }
@@ -163,7 +163,7 @@ impl<T: Table> Keyed<T> {
         writer.health = Health::Sound;
         writer.lazy.clear();
         writer.commits = read(&self.table, keys::COMMITS)?.unwrap_or(0);
-        *lock(&self.known) = Known::default();
+        *lock(&self.known) = RunIndex::default();
         Ok(())
     }
 

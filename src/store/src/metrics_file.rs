@@ -36,18 +36,18 @@ pub struct MetricsFile {
     directories: Arc<Directories>,
     relative: String,
     bytes_max: u64,
-    known: Mutex<Known>,
+    known: Mutex<FileTail>,
 }
 
 /// The file as it was left, and the runs that stand at its end.
 #[derive(Debug, Default)]
-struct Known {
+struct FileTail {
     /// Device, inode and length.
     file: Option<(u64, u64, u64)>,
     runs: BTreeSet<RunId>,
 }
 
-impl Known {
+impl FileTail {
     fn learn(&mut self, run: RunId) {
         self.runs.insert(run);
         if self.runs.len() > RUNS_KNOWN_MAX {

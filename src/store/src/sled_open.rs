@@ -151,7 +151,7 @@ pub(super) fn open_database(
     options: OpenOptions,
 ) -> Result<Open, StoreError> {
     let opened = open_raw(path, shown, options)?;
-    let flushed = guard::calmly(|| FlushGuard::start().flush(&opened.database));
+    let flushed = guard::catch_panics(|| FlushGuard::start().flush(&opened.database));
     match flushed {
         Ok(result) => result.map_err(|e| from_sled(shown, e))?,
         Err(panic) => return Err(corrupt(shown, format!("sled: {panic}"))),
@@ -165,7 +165,7 @@ pub(super) fn open_database(
 /// Compares what sled holds with what the witness says, and renews a witness that says nothing.
 fn check_witness(path: &Path, shown: &str, opened: &Open) -> Result<(), StoreError> {
     let directory = path.parent().unwrap_or(path);
-    let count = guard::calmly(|| opened.database.get(super::keys::COMMITS));
+    let count = guard::catch_panics(|| opened.database.get(super::keys::COMMITS));
     let count = match count {
         Ok(value) => value.map_err(|e| from_sled(shown, e))?,
         Err(panic) => return Err(corrupt(shown, format!("sled: {panic}"))),
@@ -212,7 +212,7 @@ pub(super) fn open_raw(path: &Path, shown: &str, options: OpenOptions) -> Result
         .flush_every_ms(None);
     let mut tries = 0;
     let database = loop {
-        match guard::calmly(|| config.open()) {
+        match guard::catch_panics(|| config.open()) {
             Ok(Ok(database)) => break database,
             Ok(Err(error)) => {
                 tries += 1;

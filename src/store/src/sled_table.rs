@@ -7,7 +7,7 @@
 //!   that names the batch's last position, and recovery stops before a batch whose end is missing.
 //! - What recovery reads back after a crash may lie in the page cache only; it is synced before
 //!   anybody acts on it.
-//! - sled panics where it finds damage; every call of it goes through [`guard::calmly`].
+//! - sled panics where it finds damage; every call of it goes through [`guard::catch_panics`].
 
 use std::fs::{self, File};
 use std::io;
@@ -118,7 +118,7 @@ impl SledTable {
                 path: self.shown.clone(),
             });
         };
-        match guard::calmly(|| call(open)) {
+        match guard::catch_panics(|| call(open)) {
             Ok(result) => result.map_err(|e| from_sled(&self.shown, e)),
             Err(panic) => Err(corrupt(&self.shown, format!("sled: {panic}"))),
         }
@@ -130,11 +130,11 @@ impl SledTable {
         // sled flushes what is left when it goes; nobody could look after that.
         let flushed = closed
             .as_ref()
-            .map(|open| guard::calmly(|| self.flushes.flush(&open.database)));
+            .map(|open| guard::catch_panics(|| self.flushes.flush(&open.database)));
         if let Some(Ok(Err(error))) = flushed {
             tracing::warn!(%error, "what may be lost was not written when the store was closed");
         }
-        if let Err(panic) = guard::calmly(|| drop(closed)) {
+        if let Err(panic) = guard::catch_panics(|| drop(closed)) {
             tracing::warn!(%panic, "sled failed while it was closed");
         }
     }

@@ -9,7 +9,7 @@ use sha1::{Digest, Sha1};
 use workerctl_landing::ids::RepoPath;
 
 use crate::error::{TreeError, git};
-use crate::known::{Known, hash};
+use crate::known::{RecordedPath, hash};
 
 /// Attributes that change contents and are not applied here.
 const FILTERS: [&str; 3] = ["filter", "working-tree-encoding", "ident"];
@@ -83,7 +83,7 @@ impl Rules {
     }
 
     /// Looks only for what the attribute files of the base and the machine mention.
-    pub(crate) fn limit_to(&mut self, known: &[Known]) -> Result<[u8; 20], TreeError> {
+    pub(crate) fn limit_to(&mut self, known: &[RecordedPath]) -> Result<[u8; 20], TreeError> {
         let mut sum = Sha1::new();
         sum.update(format!("{:?} {}", self.auto, self.is_crlf));
         let mut texts = Vec::new();

@@ -57,13 +57,13 @@ pub(crate) enum Laid {
 
 /// One path.
 #[derive(Debug, Clone)]
-pub(crate) struct Known {
+pub(crate) struct RecordedPath {
     pub(crate) path: Vec<u8>,
     pub(crate) base: Option<Item>,
     pub(crate) laid: Laid,
 }
 
-impl Known {
+impl RecordedPath {
     /// What the tree is to hold here.
     pub(crate) fn wanted(&self) -> Option<Item> {
         match self.laid {
@@ -111,7 +111,7 @@ impl Stamp {
 #[derive(Debug, Clone)]
 pub(crate) struct Manifest {
     pub(crate) tree: git2::Oid,
-    pub(crate) known: Vec<Known>,
+    pub(crate) known: Vec<RecordedPath>,
     pub(crate) stamps: Vec<Option<Stamp>>,
     /// A file that changed at this time or later is not believed.
     pub(crate) believed_before_ns: i64,
@@ -217,7 +217,7 @@ impl Manifest {
                     *stamp = None;
                 }
             } else {
-                fresh.push(Known {
+                fresh.push(RecordedPath {
                     path: path.clone(),
                     base: None,
                     laid: Laid::Over(*item),
@@ -304,11 +304,11 @@ impl Manifest {
 fn push_new(
     path: Vec<u8>,
     new: Option<Item>,
-    known: &mut Vec<Known>,
+    known: &mut Vec<RecordedPath>,
     stamps: &mut Vec<Option<Stamp>>,
 ) {
     if new.is_some() {
-        known.push(Known {
+        known.push(RecordedPath {
             path,
             base: new,
             laid: Laid::No,
@@ -348,7 +348,7 @@ fn read_into(
     repo: &Repository,
     tree: git2::Oid,
     path: &mut Vec<u8>,
-    found: &mut Vec<Known>,
+    found: &mut Vec<RecordedPath>,
 ) -> Result<(), TreeError> {
     let tree = repo.find_tree(tree).map_err(git("read a tree"))?;
     let length = path.len();
@@ -365,7 +365,7 @@ fn read_into(
             oid: entry.id(),
             mode: u32::try_from(entry.filemode_raw()).unwrap_or(MODE_FILE),
         };
-        found.push(Known {
+        found.push(RecordedPath {
             path: path.clone(),
             base: Some(base),
             laid: Laid::No,

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{AtFlags, statat};
 
-use crate::known::{Known, Manifest, Stamp};
+use crate::known::{Manifest, RecordedPath, Stamp};
 
 /// Files for which one more thread is worth its start.
 const FILES_PER_THREAD: usize = 2_000;
@@ -38,7 +38,11 @@ pub(crate) fn unchanged(root: BorrowedFd<'_>, manifest: &Manifest) -> Vec<bool> 
     found
 }
 
-fn is_unchanged(root: BorrowedFd<'_>, manifest: &Manifest, (at, known): (usize, &Known)) -> bool {
+fn is_unchanged(
+    root: BorrowedFd<'_>,
+    manifest: &Manifest,
+    (at, known): (usize, &RecordedPath),
+) -> bool {
     let stat = statat(
         root.as_fd(),
         known.path.as_slice(),

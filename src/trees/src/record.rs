@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::error::{TreeError, io_at};
-use crate::known::{Item, Known, Laid, Manifest, Stamp};
+use crate::known::{Item, Laid, Manifest, RecordedPath, Stamp};
 
 const MAGIC: &[u8; 8] = b"wktree\0\x01";
 /// How long before the record a file must have changed last to be believed: more than the longest tick
@@ -148,7 +148,7 @@ fn decode(bytes: &[u8]) -> Option<Manifest> {
                 mode: from.short()?,
             }),
         };
-        manifest.known.push(Known { path, base, laid });
+        manifest.known.push(RecordedPath { path, base, laid });
         manifest.stamps.push(stamp);
     }
     from.0.is_empty().then_some(manifest)

@@ -14,7 +14,7 @@ use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
 use crate::keep::Keep;
 use crate::known::{
-    Child, Item, Known, Laid, MODE_EXECUTABLE, MODE_LINK, Manifest, Stamp, hash, hash_file,
+    Child, Item, Laid, MODE_EXECUTABLE, MODE_LINK, Manifest, RecordedPath, Stamp, hash, hash_file,
 };
 use crate::overlay::Layer;
 use crate::place::{Gone, Names, look, open_child};
@@ -176,7 +176,7 @@ impl Repair<'_> {
         if self.manifest.believes(at, &now) {
             return Ok(true);
         }
-        let Some(item) = self.manifest.known.get(at).and_then(Known::wanted) else {
+        let Some(item) = self.manifest.known.get(at).and_then(RecordedPath::wanted) else {
             return Ok(true);
         };
         let wanted = if item.mode == MODE_LINK {
@@ -264,7 +264,7 @@ impl Repair<'_> {
     /// Writes a file or link that is not there.
     fn write(&mut self, dir: BorrowedFd<'_>, name: &[u8], at: usize) -> Result<(), TreeError> {
         self.step("write a file")?;
-        let Some(item) = self.manifest.known.get(at).and_then(Known::wanted) else {
+        let Some(item) = self.manifest.known.get(at).and_then(RecordedPath::wanted) else {
             return Ok(());
         };
         let bytes = self.content(at, item)?;

@@ -23,7 +23,7 @@ const THREADS_MAX: usize = 8;
 const FILES_PER_THREAD: usize = 64;
 
 /// What skills of roots are read with.
-pub(crate) struct Known<'a> {
+pub(crate) struct RootsContext<'a> {
     /// The configuration.
     pub(crate) config: &'a Config,
     /// The home directory, where its skills count.
@@ -45,7 +45,7 @@ pub(crate) struct Outcome {
 }
 
 /// Finds and reads all skills of all roots.
-pub(crate) fn load(workspace: &Root, known: &Known<'_>) -> Outcome {
+pub(crate) fn load(workspace: &Root, known: &RootsContext<'_>) -> Outcome {
     let roots = in_order(workspace.path(), &known.config.skills, known.home);
     let scan = search(workspace, &roots);
     let Scan {
@@ -87,7 +87,7 @@ pub(crate) fn load(workspace: &Root, known: &Known<'_>) -> Outcome {
 
 /// What may stand before the colon of a qualified name: labels, also of roots that are not there, and workers,
 /// also those that are rejected.
-fn sources(roots: &[Arc<SkillRoot>], known: &Known<'_>) -> HashSet<String> {
+fn sources(roots: &[Arc<SkillRoot>], known: &RootsContext<'_>) -> HashSet<String> {
     let labels = roots.iter().map(|root| &root.label);
     let workers = known.workers.iter().map(|worker| &worker.id);
     let rejected = known.rejected.iter().map(|one| &one.worker);
@@ -118,7 +118,7 @@ fn is_same(candidate: &Candidate, unit: &Unit) -> bool {
         && candidate.root == unit.root
 }
 
-fn read_all(candidates: &[Candidate], known: &Known<'_>) -> Vec<Arc<Unit>> {
+fn read_all(candidates: &[Candidate], known: &RootsContext<'_>) -> Vec<Arc<Unit>> {
     let before: HashMap<&str, &Arc<Unit>> = known
         .previous
         .iter()

@@ -156,7 +156,7 @@ struct Unit {
     stem: String,
 }
 
-pub(crate) use assemble::{Known, is_stale, load};
+pub(crate) use assemble::{RootsContext, is_stale, load};
 #[cfg(test)]
 pub(crate) use read::{Definition, of_bytes};
 

@@ -8,7 +8,7 @@ use super::loaded::LoadedSkill;
 use super::trust::hex;
 use crate::approval;
 use crate::dialect::{Keys, agent};
-use crate::model::agent::AgentWishes;
+use crate::model::agent::DeclaredAgent;
 use crate::model::definition::{RunText, Shell};
 use crate::model::sandbox::Level;
 use crate::model::spec::{OnCrash, Retry};
@@ -38,7 +38,7 @@ impl RootSkill {
             keys, body, text, ..
         } = loaded;
         let mutating = keys.mutating;
-        let asked = approval::Asked::default();
+        let asked = approval::DeclaredApproval::default();
         Ok(Skill {
             address: self.run_address(),
             name: self.name.clone(),
@@ -70,11 +70,11 @@ impl RootSkill {
             isolation: None,
             sandbox: Some(config.sandbox.clone()).filter(|walls| walls.level != Level::Off),
             approval: approval_required(&keys).then(|| asked.resolve(mutating, &config.approval)),
-            agent: AgentWishes {
+            agent: DeclaredAgent {
                 model: keys.model.clone(),
                 max_iterations: Some(keys.max_iterations),
                 budget: config.budget,
-                ..AgentWishes::default()
+                ..DeclaredAgent::default()
             },
             branch: config.branch.clone().filter(|_| mutating),
             writes: Vec::new(),

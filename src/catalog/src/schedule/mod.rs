@@ -5,18 +5,18 @@
 
 mod check;
 mod cycles;
+mod duplicates;
 mod entry;
 mod kept;
 mod moment;
 mod policy;
 mod resolve;
 mod trigger;
-mod twins;
 mod unnamed;
 mod values;
 
 pub(crate) use policy::hours;
-pub(crate) use resolve::{Known, Resolved, resolve};
+pub(crate) use resolve::{ResolveContext, Resolved, resolve};
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ const LISTED_MAX: usize = 8;
 
 /// What is known when all workers are read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct ResolveContext<'a> {
     pub(crate) workers: &'a [Arc<Worker>],
     pub(crate) rejected: &'a [Rejected],
     /// The present, where what lies in the past is to be told.
@@ -40,7 +40,7 @@ pub(crate) struct Resolved {
 /// The schedules that can be used; what is wrong with the others is added to `problems`.
 pub(crate) fn resolve(
     drafts: &[Arc<Draft>],
-    known: Known<'_>,
+    known: ResolveContext<'_>,
     problems: &mut Vec<Problem>,
 ) -> Resolved {
     if drafts.is_empty() && known.previous.is_empty() {
@@ -62,20 +62,20 @@ pub(crate) fn resolve(
         problems,
     };
     let mut broken = Vec::new();
-    let mut aimed: Vec<Aimed<'_>> = Vec::with_capacity(drafts.len());
+    let mut targets: Vec<TargetedDraft<'_>> = Vec::with_capacity(drafts.len());
     for draft in drafts {
         match resolver.aim(draft) {
-            Some(one) => aimed.push(one),
+            Some(one) => targets.push(one),
             None => broken.push(aimless(draft, &broken)),
         }
     }
     // A worker's own schedules are counted before those that others have for its skills.
-    aimed.sort_by_key(|one| one.skill.address.worker != *one.draft.worker);
-    resolver.name(&mut aimed);
-    resolver.settle(&mut aimed);
-    resolver.leave_out_twins(&mut aimed);
-    resolver.leave_out_cycles(&mut aimed);
-    resolver.put_together(aimed, broken)
+    targets.sort_by_key(|one| one.skill.address.worker != *one.draft.worker);
+    resolver.name(&mut targets);
+    resolver.settle(&mut targets);
+    resolver.leave_out_duplicates(&mut targets);
+    resolver.leave_out_cycles(&mut targets);
+    resolver.put_together(targets, broken)
 }
 
 /// A schedule whose skill is not there: it would have the id that it has where the skill is.
@@ -105,7 +105,7 @@ fn aimless(draft: &Draft, others: &[Broken]) -> Broken {
 }
 
 /// A draft whose skill is found.
-pub(super) struct Aimed<'a> {
+pub(super) struct TargetedDraft<'a> {
     pub(super) draft: &'a Draft,
     pub(super) skill: &'a Arc<Skill>,
     pub(super) id: Arc<str>,
@@ -120,7 +120,7 @@ pub(super) struct Aimed<'a> {
 pub(super) struct Resolver<'a, 'p> {
     workers: HashMap<String, &'a Arc<Worker>>,
     skills: HashMap<String, &'a Arc<Skill>>,
-    pub(super) known: Known<'a>,
+    pub(super) known: ResolveContext<'a>,
     problems: &'p mut Vec<Problem>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Finds the skill that a schedule runs.
-    fn aim(&mut self, draft: &'a Draft) -> Option<Aimed<'a>> {
+    fn aim(&mut self, draft: &'a Draft) -> Option<TargetedDraft<'a>> {
         let skill = match (&draft.skill, draft.target.as_deref()) {
             // A skill that was rejected has told why already.
             (Some(own), _) => *self.skills.get(&key(&SkillRef {
@@ -168,7 +168,7 @@ impl<'a> Resolver<'a, '_> {
             }
             (None, None) => self.only_skill(draft)?,
         };
-        Some(Aimed {
+        Some(TargetedDraft {
             draft,
             skill,
             id: Arc::default(),
@@ -179,9 +179,9 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// What can be used, and of what cannot the last good definitions.
-    fn put_together(self, aimed: Vec<Aimed<'_>>, mut broken: Vec<Broken>) -> Resolved {
+    fn put_together(self, targets: Vec<TargetedDraft<'_>>, mut broken: Vec<Broken>) -> Resolved {
         let mut resolved = Resolved::default();
-        for one in aimed {
+        for one in targets {
             let is_kept = self.known.kept.contains(&std::ptr::from_ref(one.draft));
             match one.schedule {
                 Some(schedule) => {
@@ -327,9 +327,9 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Gives every schedule its id, also those that are left out, so that repairing one moves no other.
-    fn name(&mut self, aimed: &mut [Aimed<'_>]) {
+    fn name(&mut self, targets: &mut [TargetedDraft<'_>]) {
         let mut unnamed: HashMap<&SkillRef, usize> = HashMap::new();
-        for one in aimed.iter_mut() {
+        for one in targets.iter_mut() {
             let address = &one.skill.address;
             let id = if let Some(own) = &one.draft.id {
                 format!("{address}#{}", own.name)
@@ -343,9 +343,9 @@ impl<'a> Resolver<'a, '_> {
             };
             one.id = id.into();
         }
-        self.tell_unnamed(aimed);
-        let places = places_of_shared_ids(aimed);
-        for one in aimed.iter_mut() {
+        self.tell_unnamed(targets);
+        let places = places_of_shared_ids(targets);
+        for one in targets.iter_mut() {
             let Some(all) = places.get(&*folded(&one.id)) else {
                 continue;
             };
@@ -369,9 +369,9 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Checks each schedule against the skills that it names.
-    fn settle(&mut self, aimed: &mut [Aimed<'a>]) {
+    fn settle(&mut self, targets: &mut [TargetedDraft<'a>]) {
         let mut addresses: HashMap<&SkillRef, Arc<SkillRef>> = HashMap::new();
-        for one in aimed.iter_mut().filter(|one| !one.is_duplicate) {
+        for one in targets.iter_mut().filter(|one| !one.is_duplicate) {
             let Some(read) = &one.draft.read else {
                 continue;
             };
@@ -430,10 +430,10 @@ impl<'a> Resolver<'a, '_> {
             .collect()
     }
 
-    fn leave_out_cycles(&mut self, aimed: &mut [Aimed<'_>]) {
+    fn leave_out_cycles(&mut self, targets: &mut [TargetedDraft<'_>]) {
         let mut members = Vec::new();
         let mut edges = Vec::new();
-        for (index, one) in aimed.iter().enumerate() {
+        for (index, one) in targets.iter().enumerate() {
             let Some(schedule) = one.schedule.as_ref().filter(|one| !one.disabled) else {
                 continue;
             };
@@ -449,7 +449,7 @@ impl<'a> Resolver<'a, '_> {
             .into_iter()
             .filter_map(|(edge, text)| Some((*members.get(edge)?, text)))
             .collect();
-        for (index, one) in aimed.iter_mut().enumerate() {
+        for (index, one) in targets.iter_mut().enumerate() {
             let Some(cycle) = found.get(&index) else {
                 continue;
             };
@@ -479,12 +479,12 @@ pub(super) fn folded(id: &str) -> Cow<'_, str> {
 }
 
 /// Where the ids stand that more than one has.
-fn places_of_shared_ids(aimed: &[Aimed<'_>]) -> HashMap<String, Vec<Place>> {
-    let mut known: HashSet<Cow<'_, str>> = HashSet::with_capacity(aimed.len());
-    let again = aimed.iter().map(|one| folded(&one.id));
+fn places_of_shared_ids(targets: &[TargetedDraft<'_>]) -> HashMap<String, Vec<Place>> {
+    let mut known: HashSet<Cow<'_, str>> = HashSet::with_capacity(targets.len());
+    let again = targets.iter().map(|one| folded(&one.id));
     let shared: HashSet<Cow<'_, str>> = again.filter(|id| !known.insert(id.clone())).collect();
     let mut places: HashMap<String, Vec<Place>> = HashMap::new();
-    for one in aimed.iter().filter(|_| !shared.is_empty()) {
+    for one in targets.iter().filter(|_| !shared.is_empty()) {
         let id = folded(&one.id);
         if shared.contains(&id) {
             let all = places.entry(id.into_owned()).or_default();

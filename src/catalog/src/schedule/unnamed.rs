@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
-use super::resolve::{Aimed, Resolver};
+use super::resolve::{Resolver, TargetedDraft};
 use crate::model::{Severity, SkillRef};
 
 impl Resolver<'_, '_> {
     /// Told once for each list, at the second of those that have no id.
-    pub(super) fn tell_unnamed(&mut self, aimed: &[Aimed<'_>]) {
+    pub(super) fn tell_unnamed(&mut self, targets: &[TargetedDraft<'_>]) {
         let mut lists: HashMap<(&SkillRef, bool, &str), usize> = HashMap::new();
-        for one in aimed.iter().filter(|one| one.draft.id.is_none()) {
+        for one in targets.iter().filter(|one| one.draft.id.is_none()) {
             let is_own = one.draft.skill.is_some();
             let list = (&one.skill.address, is_own, &*one.draft.worker);
             let count = lists.entry(list).or_default();
@@ -20,7 +20,7 @@ impl Resolver<'_, '_> {
         }
     }
 
-    fn tell_by_place(&mut self, one: &Aimed<'_>) {
+    fn tell_by_place(&mut self, one: &TargetedDraft<'_>) {
         let message = format!(
             "it is `{}` by its place among others without an `id`: in another order it takes over the record and the pause of another one",
             one.id

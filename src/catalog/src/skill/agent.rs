@@ -1,12 +1,12 @@
 //! How a skill's instructions are executed, and what its runs may spend.
 
 use super::Builder;
-use crate::budgets::{self, Asked};
+use crate::budgets::{self, DeclaredBudget};
 use crate::dialect::{tools, workspace};
 use crate::executor::Named;
 use crate::keys::SKILL;
 use crate::model::Place;
-use crate::model::agent::{AgentWishes, DayBudget};
+use crate::model::agent::{DayBudget, DeclaredAgent};
 use crate::model::definition::RunText;
 use crate::report::Report;
 use crate::view::View;
@@ -29,7 +29,7 @@ impl Builder<'_, '_> {
         }
     }
 
-    pub(super) fn agent(&self, run: &RunText, report: &mut Report) -> AgentWishes {
+    pub(super) fn agent(&self, run: &RunText, report: &mut Report) -> DeclaredAgent {
         let written = self.layers.get("budget");
         let asked = written.map(|view| budgets::read(view, report));
         let asked = asked.unwrap_or_default();
@@ -61,7 +61,7 @@ impl Builder<'_, '_> {
             asked.check_prices(model, report);
             outer.check_prices(model, report);
         }
-        AgentWishes {
+        DeclaredAgent {
             model,
             max_iterations: get("max_iterations")
                 .and_then(|view| workspace::max_iterations(view, report)),
@@ -74,15 +74,15 @@ impl Builder<'_, '_> {
 }
 
 /// A command spends nothing: only its runs are counted.
-fn of_command(asked: &Asked, worker: DayBudget) -> AgentWishes {
+fn of_command(asked: &DeclaredBudget, worker: DayBudget) -> DeclaredAgent {
     let runs = |day: DayBudget| DayBudget {
         money: None,
         runs: day.runs,
     };
-    AgentWishes {
+    DeclaredAgent {
         per_day: runs(asked.per_day),
         worker_per_day: runs(worker),
-        ..AgentWishes::default()
+        ..DeclaredAgent::default()
     }
 }
 

@@ -108,8 +108,8 @@ impl<'a> Builder<'a, '_> {
                 own.map(|own| own.within(&around, report))
             }
         };
-        let place = asked.as_ref().map(sandbox::Asked::place);
-        let mut walls = asked.map_or(around, sandbox::Asked::sandbox);
+        let place = asked.as_ref().map(sandbox::DeclaredSandbox::place);
+        let mut walls = asked.map_or(around, sandbox::DeclaredSandbox::sandbox);
         // The engine listens on one.
         walls.unix_sockets |= may_control;
         if !in_place {

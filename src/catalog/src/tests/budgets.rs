@@ -2,7 +2,7 @@
 
 use super::models::{MODELS, accepted, configured, first, of_worker, problem};
 use super::*;
-use crate::model::agent::{AgentWishes, Budget, DayBudget, Money};
+use crate::model::agent::{Budget, DayBudget, DeclaredAgent, Money};
 
 #[test]
 fn of_each_limit_the_innermost_level_counts_and_days_are_counted_at_each() {
@@ -32,10 +32,10 @@ fn of_each_limit_the_innermost_level_counts_and_days_are_counted_at_each() {
     assert_eq!(skills[1].agent.budget, limits(2_500_000, 30));
     assert_eq!(skills[1].agent.per_day, DayBudget::default());
     // A command spends no money: only its runs are counted.
-    let command = AgentWishes {
+    let command = DeclaredAgent {
         per_day: day(None, 3),
         worker_per_day: day(None, 50),
-        ..AgentWishes::default()
+        ..DeclaredAgent::default()
     };
     assert_eq!(skills[2].agent, command);
     let unsaid = accepted("budget: {turns: 3}\n");

@@ -1,6 +1,6 @@
 //! `schedule backfill`
 
-use super::trigger::{Asked, show};
+use super::trigger::{TriggerArgs, show};
 use super::{schedule_meant, zone_of_schedule};
 use crate::cli::exit::Exit;
 use crate::cli::render::line::{CARE, GOOD, Line};
@@ -31,7 +31,7 @@ pub(super) struct Args {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    asked: Asked,
+    asked: TriggerArgs,
 }
 
 pub(super) fn backfill(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {

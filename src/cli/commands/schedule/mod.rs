@@ -65,7 +65,7 @@ enum What {
         /// Id of the schedule
         schedule: String,
         #[command(flatten)]
-        asked: trigger::Asked,
+        asked: trigger::TriggerArgs,
     },
     /// Run due times of the past that did not run, oldest first
     Backfill(backfill::Args),

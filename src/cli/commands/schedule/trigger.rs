@@ -13,7 +13,7 @@ use crate::protocol::{Control, PolicyName, SlotView, TriggerRequest};
 
 /// How a person's run differs from a due time.
 #[derive(Debug, clap::Args)]
-pub(super) struct Asked {
+pub(super) struct TriggerArgs {
     /// What happens while an earlier run of the schedule has not ended, instead of its own rule
     #[arg(long, value_name = "RULE", value_parser = named(Overlap::ALL.map(Overlap::name)).try_map(|name| read::<Overlap>(&name)))]
     overlap: Option<Overlap>,
@@ -31,7 +31,7 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<T, String> {
     serde_json::from_value(name.into()).map_err(|error| error.to_string())
 }
 
-impl Asked {
+impl TriggerArgs {
     /// Names of the policies that are not respected, these among them, separated by commas.
     pub(super) fn despite_and(&self, more: &[PolicyName]) -> String {
         let all = self.despite.iter().chain(more);
@@ -59,7 +59,7 @@ impl Asked {
 pub(super) fn trigger(
     session: &mut Session<'_>,
     schedule: &str,
-    asked: &Asked,
+    asked: &TriggerArgs,
 ) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningOnly)?;
     let request = asked.request(session, schedule, None);

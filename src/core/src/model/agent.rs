@@ -246,7 +246,7 @@ pub struct AgentSpec {
 
 /// What a definition says about how its instructions are executed; what is absent, it leaves open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentWishes {
+pub struct DeclaredAgent {
     /// Alias of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -271,9 +271,9 @@ const fn unsaid() -> Budget {
     Budget::UNSAID
 }
 
-impl Default for AgentWishes {
-    fn default() -> AgentWishes {
-        AgentWishes {
+impl Default for DeclaredAgent {
+    fn default() -> DeclaredAgent {
+        DeclaredAgent {
             model: None,
             max_iterations: None,
             budget: Budget::UNSAID,

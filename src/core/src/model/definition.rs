@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::agent::AgentWishes;
+use super::agent::DeclaredAgent;
 use super::ids::SkillRef;
 use super::isolation::{BranchChoice, Isolation, LocalEntry};
 use super::limits::ResourceLimits;
@@ -290,7 +290,7 @@ pub struct Skill {
     pub approval: Option<Approving>,
     /// How its instructions are executed, where it has no `run`.
     #[serde(default)]
-    pub agent: AgentWishes,
+    pub agent: DeclaredAgent,
     /// The branch that its results land on, where the skill, its worker or the configuration says.
     #[serde(default)]
     pub branch: Option<BranchChoice>,

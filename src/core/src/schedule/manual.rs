@@ -50,7 +50,7 @@ pub enum Refused {
     clippy::struct_excessive_bools,
     reason = "each stands for one policy, and any of them may be set"
 )]
-pub struct Despite {
+pub struct Overrides {
     /// The schedule is paused.
     pub pause: bool,
     /// Blocked hours and dates.
@@ -71,7 +71,7 @@ pub fn permitted(
     policy: &Policy,
     state: &ScheduleState,
     (slot, zone): (Timestamp, Zone),
-    despite: Despite,
+    despite: Overrides,
 ) -> Result<(), Refused> {
     if let Some(pause) = state.pause.as_ref().filter(|_| !despite.pause) {
         return Err(Refused::Paused(pause.reason.clone()));

@@ -40,7 +40,7 @@ pub use due::{
 pub use error::ExpressionError;
 pub use expression::Expression;
 pub use ledger::STEPPED_BACK_MS;
-pub use manual::{Despite, Refused, finds_room, permitted};
+pub use manual::{Overrides, Refused, finds_room, permitted};
 pub use moments::MomentError;
 pub use overdue::{Expectation, HOUR_AFTER_MS, Watched, expectation};
 pub use planned::Planned;

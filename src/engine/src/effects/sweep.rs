@@ -27,7 +27,7 @@ const UNKNOWN_FACTOR: u64 = 10;
 
 /// What the store of this engine knows of a run that has refs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Known {
+enum RunStatus {
     /// It was accepted here and is not closed.
     Open,
     /// It ended here.
@@ -125,9 +125,9 @@ impl Performer {
         let (mut ended, mut unknown) = (Vec::new(), Vec::new());
         for run in runs {
             match known(store, &open, &run)? {
-                Known::Open => {}
-                Known::Ended => ended.push(run),
-                Known::Nothing => unknown.push(run),
+                RunStatus::Open => {}
+                RunStatus::Ended => ended.push(run),
+                RunStatus::Nothing => unknown.push(run),
             }
         }
         Ok((ended, unknown))
@@ -172,15 +172,19 @@ fn end_landing(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-fn known(store: &dyn Store, open: &HashSet<RunId>, run: &git::RunId) -> Result<Known, StoreError> {
+fn known(
+    store: &dyn Store,
+    open: &HashSet<RunId>,
+    run: &git::RunId,
+) -> Result<RunStatus, StoreError> {
     let Ok(run) = run.as_str().parse::<RunId>() else {
-        return Ok(Known::Nothing);
+        return Ok(RunStatus::Nothing);
     };
     if open.contains(&run) {
-        return Ok(Known::Open);
+        return Ok(RunStatus::Open);
     }
     let summary = store.summary(run)?;
-    Ok(summary.map_or(Known::Nothing, |_| Known::Ended))
+    Ok(summary.map_or(RunStatus::Nothing, |_| RunStatus::Ended))
 }
 
 /// How long refs of runs are kept that this store does not know.
@@ -206,9 +210,9 @@ mod tests {
         let run: git::RunId = "01M7ZZZZZZZZZZZZZZZZZZZZZZ".parse().unwrap();
         let open = HashSet::from([run.as_str().parse().unwrap()]);
         let store = MemoryStore::new();
-        assert_eq!(known(&store, &open, &run).unwrap(), Known::Open);
+        assert_eq!(known(&store, &open, &run).unwrap(), RunStatus::Open);
         let none = HashSet::new();
-        assert_eq!(known(&store, &none, &run).unwrap(), Known::Nothing);
+        assert_eq!(known(&store, &none, &run).unwrap(), RunStatus::Nothing);
     }
 
     #[test]

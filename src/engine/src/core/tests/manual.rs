@@ -6,7 +6,7 @@ use super::*;
 use crate::model::schedule::{Fate, Occurrence, Overlap, Pause, Policy, SlotRow};
 use crate::protocol::SlotView;
 use crate::request::{ManualTrigger, Request};
-use crate::schedule::Despite;
+use crate::schedule::Overrides;
 use crate::store::{Batch, Write};
 
 const HOUR: i64 = 3_600_000;
@@ -16,7 +16,7 @@ fn trigger(
     bench: &mut Bench,
     slot: Option<Timestamp>,
     overlap: Option<Overlap>,
-    despite: Despite,
+    despite: Overrides,
 ) -> Result<SlotView, Diagnostic> {
     let at = slot.unwrap_or_else(|| bench.clock.now());
     let factory = FakeDesk(
@@ -72,7 +72,7 @@ fn a_run_now_has_its_row_and_leaves_the_due_times_alone() {
     let mut bench = bench(&store, &world, Vec::new());
     put(&mut bench, vec![hourly(Policy::default())]);
     bench.clock.advance(HOUR_MS / 2);
-    let row = trigger(&mut bench, None, None, Despite::default()).unwrap();
+    let row = trigger(&mut bench, None, None, Overrides::default()).unwrap();
     assert_eq!(row.fate, Fate::Ran);
     bench.settle(row.run.unwrap()).unwrap();
     bench.clock.advance(HOUR_MS);
@@ -91,16 +91,16 @@ fn policies_speak_against_a_run_now_and_can_be_set_aside() {
     };
     put(&mut bench, vec![hourly(policy)]);
     bench.clock.advance(1_000);
-    trigger(&mut bench, None, None, Despite::default()).unwrap();
+    trigger(&mut bench, None, None, Overrides::default()).unwrap();
     bench.clock.advance(1_000);
-    let refused = trigger(&mut bench, None, None, Despite::default()).unwrap_err();
+    let refused = trigger(&mut bench, None, None, Overrides::default()).unwrap_err();
     assert_eq!(
         (refused.kind, refused.code.as_str()),
         (Kind::Blocked, "used_up")
     );
-    let despite = Despite {
+    let despite = Overrides {
         max_actions: true,
-        ..Despite::default()
+        ..Overrides::default()
     };
     let refused = trigger(&mut bench, None, None, despite).unwrap_err();
     assert_eq!(refused.code, "overlap");
@@ -127,7 +127,7 @@ fn a_full_queue_refuses_a_run_now_and_keeps_the_record_as_it_is() {
             &mut bench,
             None,
             Some(Overlap::BufferAll),
-            Despite::default(),
+            Overrides::default(),
         )
         .err();
         if refused.is_some() {
@@ -158,7 +158,7 @@ fn due_times_of_the_past_run_after_all_and_each_keeps_one_row() {
     assert_eq!(spans(&rows(&store), begun), [(1, 5, Fate::Paused, Some(5))]);
     let at = |hour: i64| Some(Timestamp::from_millis(begun.millis() + hour * HOUR));
     let all = Some(Overlap::BufferAll);
-    let mut backfill = |hour| trigger(&mut bench, at(hour), all, Despite::default());
+    let mut backfill = |hour| trigger(&mut bench, at(hour), all, Overrides::default());
     let row = backfill(3).unwrap();
     assert_eq!(row.fate, Fate::Backfilled);
     let again = backfill(3).unwrap_err();
@@ -181,10 +181,10 @@ fn due_times_of_the_past_run_after_all_and_each_keeps_one_row() {
     assert_eq!(known.totals[&Fate::Paused], 2);
     assert_eq!(known.totals[&Fate::Backfilled], 3);
     // Before the schedule was known nothing was due, and it may run all the same.
-    let before = trigger(&mut bench, at(-2), all, Despite::default()).unwrap();
+    let before = trigger(&mut bench, at(-2), all, Overrides::default()).unwrap();
     assert_eq!(before.fate, Fate::Backfilled);
     let odd = Some(Timestamp::from_millis(begun.millis() + HOUR / 2));
-    let refused = trigger(&mut bench, odd, all, Despite::default()).unwrap_err();
+    let refused = trigger(&mut bench, odd, all, Overrides::default()).unwrap_err();
     assert_eq!(refused.code, "no_due_time");
 }
 
@@ -242,8 +242,8 @@ fn two_runs_at_one_instant_do_not_share_a_row() {
     put(&mut bench, vec![hourly(Policy::default())]);
     bench.clock.advance(1_000);
     let all = Some(Overlap::AllowAll);
-    let first = trigger(&mut bench, None, all, Despite::default()).unwrap();
-    let refused = trigger(&mut bench, None, all, Despite::default()).unwrap_err();
+    let first = trigger(&mut bench, None, all, Overrides::default()).unwrap();
+    let refused = trigger(&mut bench, None, all, Overrides::default()).unwrap_err();
     assert_eq!(refused.code, "busy");
     assert_eq!(rows(&store).len(), 1);
     assert_eq!(rows(&store)[0].run, first.run);
@@ -263,7 +263,7 @@ fn rows_of_another_definition_are_not_divided() {
     pause(&mut bench, false);
     let at = Some(Timestamp::from_millis(begun.millis() + 3 * HOUR));
     let all = Some(Overlap::BufferAll);
-    let refused = trigger(&mut bench, at, all, Despite::default()).unwrap_err();
+    let refused = trigger(&mut bench, at, all, Overrides::default()).unwrap_err();
     assert_eq!(refused.code, "other_definition");
     assert_eq!(rows(&store), before);
 }
@@ -301,12 +301,12 @@ fn what_another_definition_left_is_not_looked_through() {
     let all = Some(Overlap::BufferAll);
     let at = due(50).unwrap();
     assert!(at > minute(900), "all runs lie before it");
-    let refused = trigger(&mut bench, due(50), all, Despite::default()).unwrap_err();
+    let refused = trigger(&mut bench, due(50), all, Overrides::default()).unwrap_err();
     assert_eq!(refused.code, "other_definition");
     // So few runs are looked through.
     let early = (0..10_000)
         .find(|n| due(*n).unwrap() < minute(400))
         .unwrap();
-    let row = trigger(&mut bench, due(early), all, Despite::default()).unwrap();
+    let row = trigger(&mut bench, due(early), all, Overrides::default()).unwrap();
     assert_eq!(row.fate, Fate::Backfilled);
 }

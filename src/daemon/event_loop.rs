@@ -167,7 +167,7 @@ impl<'a> Daemon<'a> {
                 () = notices.reloaded.notified() => self.watch(),
                 () = notices.ended.notified() => return,
                 Some(answer) = self.answers.join_next(), if !self.answers.is_empty() => {
-                    if self.hear(answer.ok()) {
+                    if self.receive(answer.ok()) {
                         return;
                     }
                 }
@@ -297,7 +297,7 @@ impl<'a> Daemon<'a> {
     }
 
     /// Takes an answer; true when it says that the engine has ended.
-    fn hear(&mut self, answer: Option<Answer>) -> bool {
+    fn receive(&mut self, answer: Option<Answer>) -> bool {
         let refused = match &answer {
             Some(Answer::Reloaded(report)) => report.as_ref().err(),
             Some(Answer::Rescanned(changed)) => changed.as_ref().err(),

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::kept::say_the_same;
-use super::resolve::{Aimed, Resolver};
+use super::resolve::{Resolver, TargetedDraft};
 use crate::model::schedule::Schedule;
 use crate::model::{Severity, SkillRef};
 
 impl<'a> Resolver<'a, '_> {
     /// Two that no key tells apart, an `id` neither, are one that was written twice; the later one is left out.
-    pub(super) fn leave_out_twins(&mut self, aimed: &mut [Aimed<'a>]) {
-        let mut of_skill: HashMap<&SkillRef, Vec<&mut Aimed<'a>>> = HashMap::new();
-        let unnamed = aimed.iter_mut().filter(|one| one.draft.id.is_none());
+    pub(super) fn leave_out_duplicates(&mut self, targets: &mut [TargetedDraft<'a>]) {
+        let mut of_skill: HashMap<&SkillRef, Vec<&mut TargetedDraft<'a>>> = HashMap::new();
+        let unnamed = targets.iter_mut().filter(|one| one.draft.id.is_none());
         for one in unnamed.filter(|one| one.schedule.is_some()) {
             let own = of_skill.entry(&one.skill.address).or_default();
             own.push(one);
@@ -23,7 +23,7 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// Among the schedules of one skill.
-    fn leave_out_twins_among(&mut self, own: Vec<&mut Aimed<'a>>) {
+    fn leave_out_twins_among(&mut self, own: Vec<&mut TargetedDraft<'a>>) {
         let mut seen: Vec<Arc<Schedule>> = Vec::with_capacity(own.len());
         for one in own {
             let Some(schedule) = one.schedule.take() else {

@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Who keeps a daemon from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InTheWay {
+enum Incumbent {
     /// A daemon: it stays.
     Daemon,
     /// A command, with its process: its engine ends with it.
@@ -28,17 +28,17 @@ enum InTheWay {
 
 /// The patience of one daemon that starts, and where others may stand in its way.
 #[derive(Clone)]
-pub(super) struct Succession {
+pub(super) struct Takeover {
     clock: Arc<dyn Clock>,
     until_ms: u64,
     workspace: PathBuf,
     state_dir: PathBuf,
 }
 
-impl Succession {
+impl Takeover {
     /// The patience begins now.
-    pub(super) fn new(clock: Arc<dyn Clock>, workspace: &Path, state_dir: &Path) -> Succession {
-        Succession {
+    pub(super) fn new(clock: Arc<dyn Clock>, workspace: &Path, state_dir: &Path) -> Takeover {
+        Takeover {
             until_ms: clock.monotonic_ms().saturating_add(PATIENCE_MS),
             clock,
             workspace: workspace.to_path_buf(),
@@ -58,25 +58,25 @@ impl Succession {
                 Err(refused) if is_held(&refused) => refused,
                 done => return done,
             };
-            let found = self.in_the_way(socket);
+            let found = self.incumbent(socket);
             let over = self.clock.monotonic_ms() >= self.until_ms;
             match found {
-                InTheWay::Daemon => return Err(refused),
-                InTheWay::Command(_) | InTheWay::Unknown if over => return Err(refused),
-                InTheWay::Command(process) if told != Some(process) => {
+                Incumbent::Daemon => return Err(refused),
+                Incumbent::Command(_) | Incumbent::Unknown if over => return Err(refused),
+                Incumbent::Command(process) if told != Some(process) => {
                     told = Some(process);
                     tracing::info!(process, "a command hosts the engine: waiting for its end");
                 }
-                InTheWay::Command(_) | InTheWay::Unknown => {}
+                Incumbent::Command(_) | Incumbent::Unknown => {}
             }
             std::thread::sleep(PAUSE);
         }
     }
 
-    fn in_the_way(&self, socket: Option<&Path>) -> InTheWay {
-        let mut found = socket.map_or(InTheWay::Unknown, |path| of_socket(listener_of(path)));
+    fn incumbent(&self, socket: Option<&Path>) -> Incumbent {
+        let mut found = socket.map_or(Incumbent::Unknown, |path| of_socket(listener_of(path)));
         // Its end frees the socket; whether a daemon holds the locks by then is told by taking them.
-        if let InTheWay::Command(_) = found {
+        if let Incumbent::Command(_) = found {
             return found;
         }
         for look in [
@@ -84,10 +84,10 @@ impl Succession {
             lock::look_at_workspace(&self.workspace),
         ] {
             match look.as_ref().map(of_lock) {
-                Ok(InTheWay::Daemon) => return InTheWay::Daemon,
-                Ok(InTheWay::Command(process)) => found = InTheWay::Command(process),
+                Ok(Incumbent::Daemon) => return Incumbent::Daemon,
+                Ok(Incumbent::Command(process)) => found = Incumbent::Command(process),
                 // What cannot be looked at could not be taken either, and the attempt says why.
-                Ok(InTheWay::Unknown) | Err(_) => {}
+                Ok(Incumbent::Unknown) | Err(_) => {}
             }
         }
         found
@@ -99,25 +99,25 @@ fn is_held(refused: &Diagnostic) -> bool {
     [TAKEN, ENGINE_RUNNING].contains(&refused.code.as_str())
 }
 
-fn of_socket(listener: Listener) -> InTheWay {
+fn of_socket(listener: Listener) -> Incumbent {
     match listener {
         // Whoever listens without a claim leaves it to us, and we have written it.
-        Listener::Lives { pid, .. } if pid == rustix::process::getpid() => InTheWay::Unknown,
+        Listener::Lives { pid, .. } if pid == rustix::process::getpid() => Incumbent::Unknown,
         Listener::Lives { pid, in_command } if in_command => {
-            InTheWay::Command(pid.as_raw_nonzero().get().cast_unsigned())
+            Incumbent::Command(pid.as_raw_nonzero().get().cast_unsigned())
         }
-        Listener::Lives { .. } => InTheWay::Daemon,
-        Listener::Dead | Listener::Unknown => InTheWay::Unknown,
+        Listener::Lives { .. } => Incumbent::Daemon,
+        Listener::Dead | Listener::Unknown => Incumbent::Unknown,
     }
 }
 
-fn of_lock(found: &Found) -> InTheWay {
+fn of_lock(found: &Found) -> Incumbent {
     match found.holder() {
         // A new holder has the lock for a moment before it says who it is.
-        None => InTheWay::Unknown,
-        Some(holder) if holder.is_dead() => InTheWay::Unknown,
-        Some(holder) if holder.host == Host::InProcess.name() => InTheWay::Command(holder.pid),
-        Some(_) => InTheWay::Daemon,
+        None => Incumbent::Unknown,
+        Some(holder) if holder.is_dead() => Incumbent::Unknown,
+        Some(holder) if holder.host == Host::InProcess.name() => Incumbent::Command(holder.pid),
+        Some(_) => Incumbent::Daemon,
     }
 }
 
@@ -141,9 +141,9 @@ mod tests {
             }
         }
 
-        fn succession(&self) -> Succession {
+        fn takeover(&self) -> Takeover {
             let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-            Succession::new(
+            Takeover::new(
                 clock,
                 self.directory.path(),
                 &self.directory.path().join("state"),
@@ -168,7 +168,7 @@ mod tests {
         let bed = Bed::new();
         let mut lock = Some(bed.held_as("in_process"));
         let mut tries = 0;
-        let done = bed.succession().take_over(None, || {
+        let done = bed.takeover().take_over(None, || {
             tries += 1;
             match tries {
                 1 => held(),
@@ -187,7 +187,7 @@ mod tests {
         let bed = Bed::new();
         let _lock = bed.held_as("in_process");
         let mut tries = 0;
-        let refused = bed.succession().take_over(None, || {
+        let refused = bed.takeover().take_over(None, || {
             tries += 1;
             bed.clock.advance(PATIENCE_MS / 2);
             held()
@@ -201,7 +201,7 @@ mod tests {
             let bed = Bed::new();
             let _lock = bed.held_as(host);
             let mut tries = 0;
-            let refused = bed.succession().take_over(None, || {
+            let refused = bed.takeover().take_over(None, || {
                 tries += 1;
                 held()
             });
@@ -211,7 +211,7 @@ mod tests {
         let _lock = bed.held_as("in_process");
         let other = Diagnostic::new(Kind::Internal, "store_broken", "broken");
         let mut tries = 0;
-        let refused = bed.succession().take_over(None, || {
+        let refused = bed.takeover().take_over(None, || {
             tries += 1;
             Err::<(), _>(other.clone())
         });
