@@ -69,7 +69,7 @@ fn the_next_due_times_of_one_of_all_and_of_an_expression() {
         ]
     );
     assert_eq!(all["by_events"], json!(["w/apology", "w/publish"]));
-    // Six due times between 02:00 and 03:59 are blocked.
+    // Six slots between 02:00 and 03:59 are blocked.
     let line = ["next", "W/SYNC", "-n", "2", "--after", "2026-11-23T01:30"];
     let one = schedule(&workspace, &line);
     assert_eq!(
@@ -134,7 +134,7 @@ fn each_policy_is_told_in_a_sentence() {
         let found = policies.iter().find(|one| one["about"] == about).unwrap();
         found["says"].as_str().unwrap().to_owned()
     };
-    assert!(says("overlap").contains("one due time waits for its end"));
+    assert!(says("overlap").contains("one slot waits for its end"));
     assert!(says("catch_up").contains("the last of them runs later, within 1 day"));
     assert!(says("max_actions").contains("9 times in all: 0 used, 9 left"));
     assert!(says("retry").contains("up to 3 attempts"));
@@ -169,7 +169,7 @@ fn a_virtual_clock_runs_over_all_schedules() {
             .unwrap()
             .clone()
     };
-    // 66 due times are not blocked. Each second one from 00:00, and from 04:00, meets the run before it.
+    // 66 slots are not blocked. Each second one from 00:00, and from 04:00, meets the run before it.
     assert_eq!(
         of("w/sync")["totals"],
         json!({"ran": 33, "skipped_overlap": 33, "blocked_hours": 6})

@@ -1,5 +1,5 @@
 //! Definitions that are edited while a daemon fires their schedules: a broken one keeps what it was, one that
-//! is removed goes, and no due time is lost between a break and its repair.
+//! is removed goes, and no slot is lost between a break and its repair.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -158,7 +158,7 @@ fn what_was_broken_over_a_restart_goes_on_where_it_was() {
     let known = rows(&workspace, "w/tick");
     workspace.run(&["reload"]).expect_code(0);
     edit(&workspace, GOOD);
-    eventually("due times after the repair", || {
+    eventually("slots after the repair", || {
         let rows = rows(&workspace, "w/tick");
         (rows.len() > known.len() + 3).then_some(())
     });
@@ -183,7 +183,7 @@ fn what_was_removed_while_no_daemon_ran_is_closed_by_the_next() {
     daemon.stop();
 }
 
-/// The zone of due times may stand in the configuration: without it nothing is fired, and nothing is lost.
+/// The zone of slots may stand in the configuration: without it nothing is fired, and nothing is lost.
 fn everybody_says_that_nothing_is_fired(workspace: &Workspace) {
     let why = "no schedule is fired until `workerctl.yaml` is repaired";
     let status = workspace.json(&["status"]);

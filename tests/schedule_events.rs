@@ -266,7 +266,7 @@ fn a_person_triggers_backfills_and_asks_for_later() {
     assert!(log.contains("2026-01-01T04:00:00+09:00"), "{log}");
     let again = workspace.run(&fill);
     assert_eq!(again.code, 0, "{again:?}");
-    assert!(again.stderr.contains("no due time"), "{again:?}");
+    assert!(again.stderr.contains("no slot"), "{again:?}");
 
     let submitted = workspace.json(&["run", "w/later", "--in", "2s"]);
     let run = submitted["run"].as_str().unwrap().to_owned();

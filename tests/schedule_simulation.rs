@@ -1,6 +1,6 @@
 //! Schedules on a virtual clock, with an engine that is lost, a clock that steps and a machine that sleeps.
 //!
-//! Whatever happens: each due time has exactly one row, each row that says so exactly one run, no due time
+//! Whatever happens: each slot has exactly one row, each row that says so exactly one run, no slot
 //! runs twice, nothing turns in circles, and the same seed leads to the same rows.
 //!
 //! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of seeds (50 by default, 3 for traces, 1,000 before a release);
@@ -34,7 +34,7 @@ fn every_due_time_has_one_row_whatever_happens() {
         world.live();
         slots += world.verify();
     }
-    println!("{rounds} seeds from {first}: {slots} due times, each with one row");
+    println!("{rounds} seeds from {first}: {slots} slots, each with one row");
 }
 
 #[test]

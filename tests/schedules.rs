@@ -1,7 +1,7 @@
-//! A daemon that fires a schedule and is killed around its due times: each has one row, and each row that
+//! A daemon that fires a schedule and is killed around its slots: each has one row, and each row that
 //! says so one run.
 //!
-//! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of kills at random moments, and of those a second before a due time,
+//! `WORKERCTL_TEST_ROUNDS=<n>` sets the number of kills at random moments, and of those a second before a slot,
 //! at it and a second after it (10 each by default; before a release 300 of the first and 100 of the others).
 #![expect(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ use workspace::gate::Gate;
 use workspace::ledger::{millis, row, rows, view, without_gap};
 use workspace::{Dice, Workspace, eventually, rounds};
 
-/// Due every second; the run tells its due time.
+/// Due every second; the run tells its slot.
 const SKILLS: &str = r#"
   - id: tick
     description: says what is due
@@ -40,7 +40,7 @@ const KNOWN: &str = r#"
 /// The schedule of both.
 const ID: &str = "w/tick";
 
-/// Milliseconds between the due times of [`KNOWN`].
+/// Milliseconds between the slots of [`KNOWN`].
 const KNOWN_PERIOD: i64 = 4_000;
 
 /// How long before it is killed a daemon has to have started at least, in milliseconds.
@@ -67,13 +67,13 @@ fn made(workspace: &Workspace) -> BTreeSet<String> {
         .collect()
 }
 
-/// Kills a daemon so many milliseconds after due times, and starts the next at once: each due time that was
+/// Kills a daemon so many milliseconds after slots, and starts the next at once: each slot that was
 /// aimed at has led to one run, and so has every other.
 fn killed_beside_due_times(after: i64) {
     let workspace = Workspace::with_skills(KNOWN);
-    // The first is left in peace, so that the schedule is known before any due time that is aimed at.
+    // The first is left in peace, so that the schedule is known before any slot that is aimed at.
     let daemon = Daemon::start(&workspace);
-    eventually("a first due time", || {
+    eventually("a first slot", || {
         (!rows(&workspace, ID).is_empty()).then_some(())
     });
     daemon.kill();
@@ -134,7 +134,7 @@ fn a_run_sees_the_date_and_the_time_of_its_zone() {
 "#,
     );
     let daemon = Daemon::start(&workspace);
-    let row = eventually("a due time", || {
+    let row = eventually("a slot", || {
         let mut rows = rows(&workspace, ID).into_iter();
         rows.find(|row| row["run"].is_string())
     });
@@ -160,12 +160,12 @@ fn a_daemon_that_is_killed_around_due_times_runs_each_once() {
     let mut dice = Dice(23);
     for _ in 0..rounds(10) {
         let daemon = Daemon::start(&workspace);
-        // The moment is what varies: before, at and after a due time.
+        // The moment is what varies: before, at and after a slot.
         std::thread::sleep(Duration::from_millis(dice.below(1_500)));
         daemon.kill();
     }
     let daemon = Daemon::start(&workspace);
-    let seen = eventually("three more due times", || {
+    let seen = eventually("three more slots", || {
         let rows = rows(&workspace, ID);
         (rows.len() > 3).then_some(rows)
     });
@@ -182,7 +182,7 @@ fn a_daemon_that_is_killed_around_due_times_runs_each_once() {
 fn a_run_knows_its_due_time_and_a_pause_outlives_the_daemon() {
     let workspace = Workspace::with_skills(SKILLS);
     let daemon = Daemon::start(&workspace);
-    let row = eventually("a due time", || {
+    let row = eventually("a slot", || {
         rows(&workspace, ID)
             .into_iter()
             .find(|row| row["run"].is_string())
@@ -227,7 +227,7 @@ fn a_due_time_that_finds_the_queue_full_is_shown_until_it_runs() {
         "  - {id: tick, description: d, run: 'true', schedule: {every: 1s, catch_up: all}}\n";
     workspace.worker("t", tick);
     workspace.run(&["reload"]).expect_code(0);
-    let waiting = eventually("a due time that waits", || {
+    let waiting = eventually("a slot that waits", || {
         let shown = view(&workspace, "t/tick");
         shown["waiting"].as_array()?.first().cloned()
     });

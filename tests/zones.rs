@@ -58,11 +58,11 @@ fn a_running_daemon_goes_by_the_rules_that_an_update_brings() {
         let due = list["schedules"][0]["next"].as_str()?.to_owned();
         Some(due[11..16].to_owned())
     };
-    let before = eventually("a due time", hour);
+    let before = eventually("a slot", hour);
     assert!(["16:00", "17:00"].contains(&&*before), "{before}");
     write(zones, "America/Vancouver", "Asia/Tokyo");
     assert_eq!(workspace.run(&["reload"]).code, 0);
-    eventually("the due time by the new rules", || {
+    eventually("the slot by the new rules", || {
         (hour()? == "00:00").then_some(())
     });
     let log = daemon.log();

@@ -174,7 +174,7 @@ fn idle(scale: Scale, workspace: &Workspace, many: &str, report: &mut Report) {
     );
 }
 
-/// After its start it looks at every schedule, and due times that have passed meanwhile are late.
+/// After its start it looks at every schedule, and slots that have passed meanwhile are late.
 fn wait_until_quiet(daemon: &Daemon) {
     wait_until("a quiet daemon", PATIENCE, || {
         let before = processor_seconds_of(daemon.pid());
@@ -233,7 +233,7 @@ fn punctuality(scale: Scale, workspace: &Workspace, many: &str, report: &mut Rep
     wait_until_quiet(&daemon);
     let wanted = scale.due_rounds * AT_ONCE;
     let due = || runs_of_due_times(workspace);
-    wait_until("runs of due times", PATIENCE, || {
+    wait_until("runs of slots", PATIENCE, || {
         std::thread::sleep(Duration::from_secs(u64::from(BETWEEN_SECONDS)));
         due().len() >= wanted
     });
@@ -242,7 +242,7 @@ fn punctuality(scale: Scale, workspace: &Workspace, many: &str, report: &mut Rep
     late.sort_by(f64::total_cmp);
     let at = |percent: usize| late[(late.len() * percent).div_ceil(100).max(1) - 1];
     report.add(
-        "schedules, from the due time to the run's command, ten at once, p99",
+        "schedules, from the slot to the run's command, ten at once, p99",
         at(99),
         " ms",
         Target::AtMost(50.0),

@@ -114,7 +114,7 @@ enum Command {
     Stats(stats::Args),
     /// Show what the engine is doing
     Status(status::Args),
-    /// Show schedules and what became of their due times
+    /// Show schedules and what became of their slots
     Schedule(schedule::Args),
     /// Diagnose problems that would keep runs from succeeding
     Doctor(doctor::Args),

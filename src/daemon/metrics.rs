@@ -115,7 +115,7 @@ impl Page {
             view.expected_by.map(instant)
         });
         let name = "workerctl_schedule_next_due_timestamp_seconds";
-        let help = "The next due time.";
+        let help = "The next slot.";
         self.each(schedules, (name, Is::Gauge, help), |view| {
             view.next.map(instant)
         });
@@ -145,7 +145,7 @@ impl Page {
             Some(view.actions)
         });
         let name = "workerctl_schedule_due_times_total";
-        self.about(name, Is::Counter, "Due times by what became of them.");
+        self.about(name, Is::Counter, "Slots by what became of them.");
         for view in schedules {
             for fate in Fate::ALL {
                 let count = view.totals.get(&fate).copied().unwrap_or(0);

@@ -19,15 +19,15 @@ pub enum Operation {
     Workers,
     /// Schedules, by id.
     Schedules,
-    /// What became of due times, newest first.
+    /// What became of slots, newest first.
     Slots,
     /// Pauses a schedule.
     PauseSchedule,
     /// Lets a paused schedule go on.
     ResumeSchedule,
-    /// Runs a schedule now, or for a past due time.
+    /// Runs a schedule now, or for a past slot.
     TriggerSchedule,
-    /// Past due times that may be run after all.
+    /// Past slots that may be run after all.
     Backfill,
     /// Runs, newest first.
     ListRuns,
@@ -208,11 +208,11 @@ impl Operation {
             Operation::Metrics => "Tell engine and schedules in the text format of Prometheus",
             Operation::Workers => "List workers with their skills",
             Operation::Schedules => "List schedules with what is due next",
-            Operation::Slots => "Tell what became of due times, newest first",
+            Operation::Slots => "Tell what became of slots, newest first",
             Operation::PauseSchedule => "Pause a schedule",
             Operation::ResumeSchedule => "Let a paused schedule go on",
-            Operation::TriggerSchedule => "Run a schedule now, or for a due time that is past",
-            Operation::Backfill => "List past due times that may be run after all, oldest first",
+            Operation::TriggerSchedule => "Run a schedule now, or for a past slot",
+            Operation::Backfill => "List past slots that may be run after all, oldest first",
             Operation::ListRuns => "List runs, newest first",
             Operation::SubmitRun => "Accept a run; it is durable when the answer arrives",
             Operation::ShowRun => "Show one run in full",

@@ -45,7 +45,7 @@ pub(super) fn schedules(query: &SchedulesQuery) -> String {
     )
 }
 
-/// The path that tells what became of due times.
+/// The path that tells what became of slots.
 pub(super) fn slots(query: &SlotsQuery) -> String {
     with_query(
         "/v1/slots",

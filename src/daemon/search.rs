@@ -1,4 +1,4 @@
-//! Answers to what is asked for by a query: lists of runs, schedules and due times.
+//! Answers to what is asked for by a query: lists of runs, schedules and slots.
 
 use axum::http::{HeaderValue, Uri, header};
 use axum::response::Response;

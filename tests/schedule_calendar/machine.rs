@@ -1,4 +1,4 @@
-//! Due times by the machine's own data of zones, against what the C library makes of them.
+//! Slots by the machine's own data of zones, against what the C library makes of them.
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -153,7 +153,7 @@ fn compare(zone: impl Fn(&str) -> Zone, data: Option<&Path>) {
         }
     }
     println!(
-        "{compared} due times of {tried} expressions in {} zones",
+        "{compared} slots of {tried} expressions in {} zones",
         all.len()
     );
     assert!(compared > tried, "{compared}");

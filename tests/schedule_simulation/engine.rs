@@ -21,7 +21,7 @@ pub(crate) struct Definition {
 pub(crate) struct Durable {
     pub(crate) states: Vec<ScheduleState>,
     pub(crate) rows: Vec<BTreeMap<Timestamp, SlotRow>>,
-    /// Every run that was ever accepted: its schedule and its due time.
+    /// Every run that was ever accepted: its schedule and its slot.
     pub(crate) runs: BTreeMap<RunId, (usize, Timestamp)>,
     /// Runs that have not ended, by schedule.
     pub(crate) active: Vec<Vec<Active>>,

@@ -13,7 +13,7 @@ use workerctl::schedule::{COUNT_MAX, Expression, Recurrence};
 
 use super::engine::{Active, Crash, Definition, Durable, Engine};
 
-/// Due times of one seed at most.
+/// Slots of one seed at most.
 const SLOTS_MAX: i64 = 50_000;
 
 const SECOND: i64 = 1_000;
@@ -141,7 +141,7 @@ impl World {
         self.durable.floors.push(at(BEGINNING));
     }
 
-    /// Due times at least so far apart: a period, or a cron expression near a change of clocks.
+    /// Slots at least so far apart: a period, or a cron expression near a change of clocks.
     fn slots(&mut self, period: i64, zone: Zone) -> Recurrence {
         let expressions = [
             (HOUR, "15 * * * *"),
@@ -292,7 +292,7 @@ impl World {
         self.engine.look_at_all();
     }
 
-    /// Looks at every due time; answers how many there were.
+    /// Looks at every slot; answers how many there were.
     pub(crate) fn verify(&self) -> u64 {
         let ledgers = self.definitions.iter().enumerate();
         let slots = ledgers

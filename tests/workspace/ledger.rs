@@ -1,4 +1,4 @@
-//! What the program tells of schedules, and of what became of their due times.
+//! What the program tells of schedules, and of what became of their slots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,18 +57,18 @@ pub(crate) fn millis(row: &Value, key: &str) -> i64 {
     Timestamp::parse(text).unwrap().millis()
 }
 
-/// Asserts that every due time from the first row to the last has one row, and each run one due time; answers the
+/// Asserts that every slot from the first row to the last has one row, and each run one slot; answers the
 /// runs.
 pub(crate) fn without_gap(rows: &[Value], period_ms: i64) -> BTreeSet<String> {
     let mut runs = BTreeSet::new();
     let mut next = millis(&rows[0], "from");
     for row in rows {
         let (from, to) = (millis(row, "from"), millis(row, "to"));
-        assert_eq!(from, next, "a due time has no row, or two: {row}");
+        assert_eq!(from, next, "a slot has no row, or two: {row}");
         assert_eq!(row["count"], (to - from) / period_ms + 1, "{row}");
         next = to + period_ms;
         if let Some(run) = row["run"].as_str() {
-            assert!(runs.insert(run.to_owned()), "{run} has two due times");
+            assert!(runs.insert(run.to_owned()), "{run} has two slots");
         }
     }
     runs

@@ -177,7 +177,7 @@ pub fn reload(previous: &Catalog, options: Options<'_>) -> Catalog {
 }
 
 impl Catalog {
-    /// The schedules that are fired: none while the zone of their due times is not known.
+    /// The schedules that are fired: none while the zone of their slots is not known.
     pub fn fired(&self) -> &[Arc<Schedule>] {
         if self.config_is_known {
             &self.schedules
@@ -189,7 +189,7 @@ impl Catalog {
     /// Why none of the schedules is fired, where none is.
     pub fn schedules_held(&self) -> Option<&'static str> {
         (!self.config_is_known).then_some(
-            "no schedule is fired until `workerctl.yaml` is repaired, for the zone of due times may stand there",
+            "no schedule is fired until `workerctl.yaml` is repaired, for the zone of slots may stand there",
         )
     }
 

@@ -122,8 +122,7 @@ fn last_good_config(
 
 /// What does not happen while no good configuration is known.
 fn config_unknown(has_schedules: bool, known: &roots::RootSkills) -> Vec<Problem> {
-    let fired =
-        "no schedule is fired until it is repaired: the zone of their due times stands in it";
+    let fired = "no schedule is fired until it is repaired: the zone of their slots stands in it";
     let roots = known.roots.iter().filter(|root| !root.trusted);
     let labels: Vec<String> = roots.map(|root| format!("`{}`", root.label)).collect();
     let trusted = format!(

@@ -68,7 +68,7 @@ pub(super) struct CoreParts {
     pub inbox: Arc<Inbox>,
     /// What performs actions.
     pub effects: Arc<dyn Effects>,
-    /// What makes runs of due times.
+    /// What makes runs of slots.
     pub prepares: Arc<dyn Prepares>,
     /// What the store remembers of schedules.
     pub schedules: StoredSchedules,
@@ -99,7 +99,7 @@ struct Turn {
     keys: HashMap<String, (RunId, Timestamp)>,
     /// Who waits until what their run learnt is durable.
     durable: Vec<(RunId, SyncSender<()>)>,
-    /// Due times whose runs are to be made once what they follow is stored.
+    /// Slots whose runs are to be made once what they follow is stored.
     due: Vec<(Arc<Schedule>, Occurrence)>,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct Core {
     alarms: Alarms,
     /// What is to be told.
     board: Board,
-    /// How many due times are being made into runs.
+    /// How many slots are being made into runs.
     preparing: usize,
     admission: Admission,
     starts_queued: bool,

@@ -43,7 +43,7 @@ pub(super) enum Delivery {
         /// Who waits until it is durable; dropped unused where it never will be.
         durable: Option<SyncSender<()>>,
     },
-    /// The run of a due time, or why there is none.
+    /// The run of a slot, or why there is none.
     Prepared {
         /// The schedule.
         schedule: String,

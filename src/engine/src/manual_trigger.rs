@@ -1,4 +1,4 @@
-//! Runs of schedules that a person asks for: now, or for due times that are past.
+//! Runs of schedules that a person asks for: now, or for slots that are past.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::store::{Store, Unreadable};
 /// How often a wish is made again that met another decision about the same schedule.
 const TRIES_MAX: usize = 16;
 
-/// Most due times of one answer.
+/// Most slots of one answer.
 const PAST_MAX: usize = 10_000;
 
 /// Makes the run and has it accepted.
@@ -28,7 +28,7 @@ pub(super) fn trigger(
     let schedule = switched_on(factory, &request.schedule)?;
     refuse_unknown_config(&factory.definitions.current())?;
     if request.slot.is_some() && !schedule.trigger.is_timed() {
-        return Err(no_due_times(&schedule));
+        return Err(no_slots(&schedule));
     }
     let despite = despite(&request.despite);
     let overlap = match request.slot {
@@ -107,12 +107,12 @@ fn named_policies(text: &str) -> Result<Vec<PolicyName>, Diagnostic> {
         .collect()
 }
 
-fn no_due_times(schedule: &Schedule) -> Diagnostic {
+fn no_slots(schedule: &Schedule) -> Diagnostic {
     Diagnostic::new(
         Kind::Usage,
         "no_due_times",
         format!(
-            "`{}` does not follow the clock, so no due time of it is past",
+            "`{}` does not follow the clock, so no slot of it is past",
             schedule.id
         ),
     )
@@ -136,7 +136,7 @@ fn recurrence(
     Recurrence::of(&schedule.trigger, zone, anchor)
 }
 
-/// The present, or the next millisecond that is no due time of the schedule's own.
+/// The present, or the next millisecond that is no slot of the schedule's own.
 fn unused(factory: &RunFactory, schedule: &Schedule) -> Result<Timestamp, Diagnostic> {
     let now = factory.clock.now();
     let state = state_of(factory, &schedule.id)?;
@@ -149,7 +149,7 @@ fn unused(factory: &RunFactory, schedule: &Schedule) -> Result<Timestamp, Diagno
     Ok(at)
 }
 
-/// Due times that are past, and whether each can be run after all.
+/// Slots that are past, and whether each can be run after all.
 pub(super) fn past(
     factory: &RunFactory,
     store: &dyn Store,
@@ -159,8 +159,7 @@ pub(super) fn past(
     refuse_unknown_config(&factory.definitions.current())?;
     let state = state_of(factory, &schedule.id)?;
     let now = factory.clock.now();
-    let slots =
-        recurrence(&schedule, state.as_ref(), now).ok_or_else(|| no_due_times(&schedule))?;
+    let slots = recurrence(&schedule, state.as_ref(), now).ok_or_else(|| no_slots(&schedule))?;
     let despite = despite(&named_policies(&query.despite)?);
     let from = Timestamp::from_millis(query.from_ms);
     let to = Timestamp::from_millis(query.to_ms).min(now);
@@ -177,7 +176,7 @@ pub(super) fn past(
     let mut next = slots.first_at_or_after(from);
     while let Some(slot) = next.filter(|slot| *slot <= to) {
         if found.len() == PAST_MAX {
-            let why = format!("the range has more than {PAST_MAX} due times");
+            let why = format!("the range has more than {PAST_MAX} slots");
             return Err(Diagnostic::new(Kind::Usage, "too_many", why).hint("divide it"));
         }
         let mut one = judged(state.as_ref(), &rows, slot);
@@ -192,7 +191,7 @@ pub(super) fn past(
     Ok(found)
 }
 
-/// Rows that reach `from`, by their first due time.
+/// Rows that reach `from`, by their first slot.
 fn rows_since(
     store: &dyn Store,
     id: &str,
@@ -218,7 +217,7 @@ fn rows_since(
     Ok(rows)
 }
 
-/// Why this due time cannot be backfilled, if it cannot.
+/// Why this slot cannot be backfilled, if it cannot.
 fn judged(
     state: Option<&ScheduleState>,
     rows: &BTreeMap<Timestamp, SlotRow>,

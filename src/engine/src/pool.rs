@@ -82,7 +82,7 @@ impl Pool {
         self.push(Item::Perform(Box::new(work)));
     }
 
-    /// Has the run of a due time made, off the loop.
+    /// Has the run of a slot made, off the loop.
     pub(super) fn prepare(&mut self, schedule: &Arc<Schedule>, due: Occurrence) {
         self.push(Item::Prepare(Arc::clone(schedule), due));
     }

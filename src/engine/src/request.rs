@@ -31,7 +31,7 @@ pub(super) struct ManualTrigger {
     pub schedule: String,
     /// The run.
     pub submission: Submission,
-    /// Its due time.
+    /// Its slot.
     pub slot: Timestamp,
     /// Whether that is one of the schedule's own which is past, rather than now.
     pub is_past: bool,
@@ -143,7 +143,7 @@ pub(super) enum Answer {
     Submitted(Submitted),
     /// A run as it is now.
     Run(Box<RunSummary>),
-    /// A due time has its row.
+    /// A slot has its row.
     Slot(SlotView),
     /// It is done.
     Done,

@@ -1,4 +1,4 @@
-//! Where requests and due times become runs that may be accepted.
+//! Where requests and slots become runs that may be accepted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,15 +14,15 @@ use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::model::config::CONFIG_FILE;
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
-use crate::model::spec::{DueTime, Parent};
+use crate::model::spec::{Parent, ScheduledSlot};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Severity, Timestamp, Zone};
 use crate::protocol::SubmitRequest;
 use crate::store::lock::WORKSPACE_FOLDER;
 use crate::store::{Store, places};
 
-/// What becomes of a due time that is to run: a run that may be accepted, or why there is none.
+/// What becomes of a slot that is to run: a run that may be accepted, or why there is none.
 pub(super) trait Prepares: Send + Sync {
-    /// Makes the run of a due time; files are read, nothing is stored but secrets.
+    /// Makes the run of a slot; files are read, nothing is stored but secrets.
     fn prepare(&self, schedule: &Schedule, due: Occurrence) -> Result<Submission, Diagnostic>;
     /// Looks at what a schedule waits for; `seen` is what was seen last. The error says why nothing can be seen.
     fn probe(&self, schedule: &Schedule, seen: Option<&str>) -> Result<ProbeResult, String>;
@@ -41,7 +41,7 @@ pub(super) struct ProbeResult {
     pub(super) changed_at: Option<Timestamp>,
 }
 
-/// How a person's run of a schedule differs from one of its due times.
+/// How a person's run of a schedule differs from one of its slots.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TriggerOptions {
     /// Who asks.
@@ -70,8 +70,8 @@ pub(super) struct RunFactory {
 pub(super) struct Origin<'a> {
     /// The run that it repeats.
     pub(super) retry_of: Option<RunId>,
-    /// The due time, with its zone.
-    pub(super) due: Option<(&'a DueTime, Zone)>,
+    /// The slot, with its zone.
+    pub(super) due: Option<(&'a ScheduledSlot, Zone)>,
     /// The run that starts it, and what that one was accepted as.
     pub(super) parent: Option<(&'a Parent, &'a RunSpec)>,
 }
@@ -168,7 +168,7 @@ impl RunFactory {
         ]
     }
 
-    /// Makes the run of a due time.
+    /// Makes the run of a slot.
     pub(super) fn due(
         &self,
         schedule: &Schedule,
@@ -192,7 +192,7 @@ impl RunFactory {
             ..SubmitRequest::default()
         };
         let overlap = options.overlap.unwrap_or(schedule.policy.overlap);
-        let due = DueTime {
+        let due = ScheduledSlot {
             schedule: schedule.id.to_string(),
             slot: due.at,
             beside: overlap == Overlap::AllowAll,

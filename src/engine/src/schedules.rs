@@ -226,7 +226,7 @@ impl Prospect {
     }
 }
 
-/// Events that wait for their row, or the due time that does, and when the run of each starts.
+/// Events that wait for their row, or the slot that does, and when the run of each starts.
 fn waiting(
     schedule: &Schedule,
     recurrence: Option<&Recurrence>,

@@ -22,7 +22,7 @@ const DAMAGED: &str = "store/damaged";
 /// Runs whose ends are looked at for the last success.
 const RUNS_LOOKED_AT: usize = 1_000;
 
-/// The SHA-256 of what due times follow from; other changes of a definition leave them as they are.
+/// The SHA-256 of what slots follow from; other changes of a definition leave them as they are.
 pub(super) fn digest(schedule: &Schedule) -> String {
     // Plain data is serialised to text without fail.
     let text = serde_json::to_string(&(&schedule.trigger, &schedule.timezone)).unwrap_or_default();
@@ -32,7 +32,7 @@ pub(super) fn digest(schedule: &Schedule) -> String {
 /// What the store has of schedules when an engine starts.
 #[derive(Default)]
 pub(super) struct StoredSchedules {
-    /// Those whose definitions are there, and whose due times follow from the same, with their cursors.
+    /// Those whose definitions are there, and whose slots follow from the same, with their cursors.
     pub(super) going_on: HashMap<Arc<str>, Timestamp>,
     /// All others.
     pub(super) others: BTreeMap<String, StoredSchedule>,
@@ -42,7 +42,7 @@ pub(super) struct StoredSchedules {
 pub(super) enum StoredSchedule {
     /// Its state is in the store.
     Stored {
-        /// What its due times follow from.
+        /// What its slots follow from.
         digest: String,
         /// Whether its definition has gone.
         is_closed: bool,
@@ -156,7 +156,7 @@ pub(super) fn one(
     }
 }
 
-/// Due times behind a cursor that have run already. A row that cannot be read may be of a run: it counts.
+/// Slots behind a cursor that have run already. A row that cannot be read may be of a run: it counts.
 fn ran_ahead(store: &dyn Store, id: &str, cursor: Timestamp) -> Result<Vec<Timestamp>, StoreError> {
     let mut ahead = Vec::new();
     store.slots(id, None, &mut |row| match row {
@@ -174,8 +174,8 @@ fn ran_ahead(store: &dyn Store, id: &str, cursor: Timestamp) -> Result<Vec<Times
     Ok(ahead)
 }
 
-/// The state that a schedule's rows tell of: every due time up to the newest row is decided. Its digest is
-/// empty, for what its due times followed from is not known; the present definition goes on behind that row.
+/// The state that a schedule's rows tell of: every slot up to the newest row is decided. Its digest is
+/// empty, for what its slots followed from is not known; the present definition goes on behind that row.
 pub(super) fn restored(
     store: &dyn Store,
     id: &str,

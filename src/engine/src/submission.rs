@@ -20,7 +20,7 @@ use crate::model::agent::{CONFIGURE_A_MODEL, has_model_client};
 use crate::model::definition::{RunText, Shell, Skill};
 use crate::model::sandbox::{Level, Sandbox};
 use crate::model::spec::{
-    DueTime, HookSpec, OutputKind, OutputSpec, Parent, Plan, Program, Retry, SPEC_VERSION,
+    HookSpec, OutputKind, OutputSpec, Parent, Plan, Program, Retry, SPEC_VERSION, ScheduledSlot,
     outputs_placeholder, tree_placeholder,
 };
 use crate::model::{
@@ -31,7 +31,7 @@ use crate::protocol::SubmitRequest;
 use crate::store::secrets::Secrets;
 use crate::template::{Names, Use};
 
-/// The variable that tells every command of a scheduled run its due time.
+/// The variable that tells every command of a scheduled run its slot.
 const SCHEDULED_AT: &str = "WORKERCTL_SCHEDULED_AT";
 
 /// The variable that tells every command of a run which run it follows.
@@ -79,8 +79,8 @@ pub(super) struct SubmissionContext<'a> {
     pub now: Timestamp,
     /// The run that this one repeats.
     pub retry_of: Option<RunId>,
-    /// The due time that it is made for, with its zone: date and time are those of the slot.
-    pub due: Option<(&'a DueTime, Zone)>,
+    /// The slot that it is made for, with its zone: date and time are those of the slot.
+    pub due: Option<(&'a ScheduledSlot, Zone)>,
     /// The run that starts it, and what that one was accepted as.
     pub parent: Option<(&'a Parent, &'a RunSpec)>,
     /// Who asks shells whether they can read a text.

@@ -25,7 +25,7 @@ pub(super) const NOTICES: u8 = b'n';
 pub(super) const RUN: u8 = b'r';
 /// What is remembered of schedules.
 pub(super) const SCHEDULE: u8 = b's';
-/// Rows of the ledger of due times.
+/// Rows of the ledger of slots.
 pub(super) const SLOT: u8 = b't';
 
 const SPEC: u8 = 0;
@@ -58,7 +58,7 @@ impl KeyRange {
         range
     }
 
-    /// The rows of one schedule whose first due time is before an instant.
+    /// The rows of one schedule whose first slot is before an instant.
     pub(super) fn ledger(schedule: &str, before: Option<Timestamp>) -> KeyRange {
         let from = of_ledger(schedule);
         let mut to = from.clone();
@@ -123,7 +123,7 @@ pub(super) fn notices(subject: &str) -> Vec<u8> {
     key
 }
 
-/// The key of a row of the ledger, by its first due time; ids hold no NUL.
+/// The key of a row of the ledger, by its first slot; ids hold no NUL.
 pub(super) fn slot(schedule: &str, from: Timestamp) -> Vec<u8> {
     let mut key = of_ledger(schedule);
     // Times before 1970 sort before those after it.
@@ -139,7 +139,7 @@ fn of_ledger(schedule: &str) -> Vec<u8> {
     key
 }
 
-/// The schedule and the first due time that the key of a row names.
+/// The schedule and the first slot that the key of a row names.
 pub(super) fn slot_of(key: &[u8]) -> Option<(&str, Timestamp)> {
     let (id, sorted) = key.get(1..)?.split_last_chunk::<8>()?;
     let id = std::str::from_utf8(id.strip_suffix(&[0])?).ok()?;
@@ -174,7 +174,7 @@ pub(super) enum Kind {
     Entries(RunId),
     /// What is remembered of a schedule.
     Schedule,
-    /// A row of the ledger, by its first due time.
+    /// A row of the ledger, by its first slot.
     Slot(Timestamp),
     /// What is to be told of a schedule or a skill.
     Notices,
@@ -213,7 +213,7 @@ impl std::fmt::Display for Kind {
             Kind::Entries(run) => write!(f, "the journal of run {run}"),
             Kind::Schedule => f.write_str("the state of a schedule"),
             Kind::Notices => f.write_str("the notices of a schedule or a skill"),
-            Kind::Slot(from) => write!(f, "the due time {}", from.rfc3339()),
+            Kind::Slot(from) => write!(f, "the slot {}", from.rfc3339()),
         }
     }
 }

@@ -97,7 +97,7 @@ pub enum Write {
         /// Its state.
         state: Box<ScheduleState>,
     },
-    /// A row of the ledger of due times; another with the same first due time goes.
+    /// A row of the ledger of slots; another with the same first slot goes.
     Slot {
         /// The schedule.
         schedule: String,
@@ -108,7 +108,7 @@ pub enum Write {
     DropSlot {
         /// The schedule.
         schedule: String,
-        /// Its first due time.
+        /// Its first slot.
         from: Timestamp,
     },
     /// What is to be told of a schedule or a skill; once it is over, nothing is remembered.
@@ -182,7 +182,7 @@ pub enum StoreError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unreadable {
-    /// Its first due time, of a row.
+    /// Its first slot, of a row.
     pub from: Option<Timestamp>,
     /// What is wrong with it.
     pub reason: String,

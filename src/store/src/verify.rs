@@ -59,7 +59,7 @@ pub struct VerifyReport {
     /// Schedules that are remembered.
     #[serde(rename = "schedule_count")]
     pub schedules: u64,
-    /// Rows of the ledger of due times.
+    /// Rows of the ledger of slots.
     #[serde(rename = "slot_count")]
     pub slots: u64,
     /// Payload files that records name.

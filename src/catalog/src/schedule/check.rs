@@ -130,7 +130,7 @@ impl Resolver<'_, '_> {
         );
     }
 
-    /// Policies may leave nothing of the due times: nobody would ever be told.
+    /// Policies may leave nothing of the slots: nobody would ever be told.
     pub(super) fn report_never(&mut self, draft: &Draft, read: &Read) {
         let policy = &read.policy;
         let is_blocked = !policy.blocked_hours.is_empty() || !policy.blocked_dates.is_empty();
@@ -154,9 +154,9 @@ impl Resolver<'_, '_> {
             return;
         }
         let message = if is_blocked {
-            "it never runs: every due time in sight lies in blocked hours or dates, or outside of `start` and `end`"
+            "it never runs: every slot in sight lies in blocked hours or dates, or outside of `start` and `end`"
         } else {
-            "it never runs: no due time lies between `start` and `end`"
+            "it never runs: no slot lies between `start` and `end`"
         };
         let place = draft.place.clone();
         let hint = "correct the policy, or remove the schedule";

@@ -1,4 +1,4 @@
-//! What becomes of due times: overlaps, missed ones, hours in which nothing is due, bounds.
+//! What becomes of slots: overlaps, missed ones, hours in which nothing is due, bounds.
 
 use super::moment::{self, Edge};
 use super::values::{contradiction, is_map, one_of, shown, word, written};

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::shared::{Hook, Notify, duration, hook, text, texts};
 
-/// When a skill is due, and what becomes of its due times. Exactly one of `cron`, `every`, `at`, `after`,
+/// When a skill is due, and what becomes of its slots. Exactly one of `cron`, `every`, `at`, `after`,
 /// `watch` and `on_commit` says when.
 #[derive(Debug, Clone, JsonSchema)]
 pub struct ScheduleMap {
@@ -47,17 +47,17 @@ pub struct ScheduleMap {
     /// Values of the skill's inputs.
     #[schemars(schema_with = "inputs")]
     pub inputs: Option<String>,
-    /// What happens at a due time while an earlier run of the schedule has not ended; `skip` where
+    /// What happens at a slot while an earlier run of the schedule has not ended; `skip` where
     /// nothing is said.
     #[schemars(schema_with = "overlap")]
     pub overlap: Option<String>,
     /// 1: as `overlap: skip`; more: as `overlap: allow_all`.
     #[schemars(range(min = 1, max = 1_024))]
     pub max_concurrent: Option<u32>,
-    /// Which due times run later when no engine was there; `last` where nothing is said.
+    /// Which slots run later when no engine was there; `last` where nothing is said.
     #[schemars(schema_with = "catch_up")]
     pub catch_up: Option<CatchUpMap>,
-    /// Most by which a run starts later than its due time, so that not all start at once.
+    /// Most by which a run starts later than its slot, so that not all start at once.
     #[schemars(schema_with = "duration")]
     pub jitter: Option<String>,
     /// Hours and dates of the schedule's zone on which nothing is due.
@@ -77,7 +77,7 @@ pub struct ScheduleMap {
     /// After how many failures in a row it pauses; `true` is the first.
     #[schemars(schema_with = "failures")]
     pub pause_on_failure: Option<u32>,
-    /// Span within which it is to succeed; its next due time and an hour where nothing is said.
+    /// Span within which it is to succeed; its next slot and an hour where nothing is said.
     #[schemars(schema_with = "duration")]
     pub expected_within: Option<String>,
     /// Command that is told when it has not.
@@ -130,13 +130,13 @@ pub struct ShiftOfClock {
     pub fold: Option<String>,
 }
 
-/// Which due times run later when no engine was there.
+/// Which slots run later when no engine was there.
 #[derive(Debug, Clone, JsonSchema)]
 pub struct CatchUpMap {
     /// The `last` of them, `all` one after the other, or `none`.
     #[schemars(schema_with = "catch_up_mode")]
     pub mode: Option<String>,
-    /// How long after its due time a run may still start; a day where nothing is said.
+    /// How long after its slot a run may still start; a day where nothing is said.
     #[schemars(schema_with = "duration")]
     pub window: Option<String>,
 }

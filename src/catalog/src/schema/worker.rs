@@ -206,7 +206,7 @@ pub struct Identity {
 /// When and how skills run.
 #[derive(Debug, Clone, JsonSchema)]
 pub struct Execution {
-    /// When somebody asks, at due times, or when something happens.
+    /// When somebody asks, at slots, or when something happens.
     #[schemars(schema_with = "mode")]
     pub mode: Option<String>,
     /// When a skill is due: a cron expression, a map, or a list of them.

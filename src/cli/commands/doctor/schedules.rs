@@ -165,6 +165,6 @@ fn unreadable(control: &dyn Control) -> Result<Option<Finding>, Diagnostic> {
         first.schedule,
         first.from.rfc3339()
     );
-    let hint = "the due times were decided, and what became of them is lost; `workerctl store verify` lists the damage";
+    let hint = "the slots were decided, and what became of them is lost; `workerctl store verify` lists the damage";
     Ok(Some(Finding::new("ledger", State::Bad, text).hint(hint)))
 }

@@ -21,13 +21,13 @@ const REFUSED: [PolicyName; 3] = [
 pub(super) struct Args {
     /// Id of the schedule
     schedule: String,
-    /// From this due time on, in the schedule's zone: `2026-11-20`, `2026-11-20T09:00`, `3d` ago
+    /// From this slot on, in the schedule's zone: `2026-11-20`, `2026-11-20T09:00`, `3d` ago
     #[arg(long, value_name = "TIME")]
     from: String,
-    /// Up to this due time
+    /// Up to this slot
     #[arg(long, value_name = "TIME")]
     to: String,
-    /// Show which due times would run, and run nothing
+    /// Show which slots would run, and run nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -69,14 +69,14 @@ pub(super) fn backfill(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
         session
             .io
             .err
-            .line("no due time of that range is left to be run");
+            .line("no slot of that range is left to be run");
     }
     if !made.is_empty() || session.json() {
         show(session, control.as_ref(), &made, "slots")?;
     }
     if blocked > 0 {
         let why = format!(
-            "{blocked} due times lie in blocked hours or dates; `--despite blackout` runs them too"
+            "{blocked} slots lie in blocked hours or dates; `--despite blackout` runs them too"
         );
         diagnostic::warning(&mut session.io.err, &why);
     }
@@ -85,7 +85,7 @@ pub(super) fn backfill(session: &mut Session<'_>, args: &Args) -> Result<Exit, D
         Some(error) if error.code != "queue_full" => Err(error),
         Some(error) => {
             let left = wanted.len().saturating_sub(made.len());
-            let hint = format!("{left} due times are left: the same command goes on with them");
+            let hint = format!("{left} slots are left: the same command goes on with them");
             Err(error.hint(hint))
         }
     }
@@ -148,7 +148,7 @@ fn plan(
         .iter()
         .filter(|slot| slot.not_because.is_none())
         .count();
-    let line = format!("{count} of {} due times would run", slots.len());
+    let line = format!("{count} of {} slots would run", slots.len());
     diagnostic::hint(&mut session.io.err, &line);
     Ok(Exit::Ok)
 }

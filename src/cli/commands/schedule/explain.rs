@@ -19,7 +19,7 @@ struct Explained {
     /// Its id, where it has one.
     schedule: Option<(String, String)>,
     words: String,
-    /// The next due times, as they are shown and as they are.
+    /// The next slots, as they are shown and as they are.
     next: Vec<(Timestamp, String)>,
     changes: Vec<DstWarning>,
     sentences: Vec<Sentence>,

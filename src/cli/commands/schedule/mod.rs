@@ -28,20 +28,20 @@ pub(crate) struct Args {
 enum What {
     /// List schedules: when each is due next, and how it went last
     List(list::Args),
-    /// Tell what became of due times, newest first: why it ran, or why it did not
+    /// Tell what became of slots, newest first: why it ran, or why it did not
     Slots {
         /// Id of the schedule; all without it
         schedule: Option<String>,
-        /// Only due times since then, such as `2h`, `2026-11-20`, `2026-11-20T09:00`
+        /// Only slots since then, such as `2h`, `2026-11-20`, `2026-11-20T09:00`
         #[arg(long, value_name = "TIME")]
         since: Option<String>,
         /// How many rows
         #[arg(short = 'n', long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
-    /// List the next due times of a schedule, of an expression, or of all schedules
+    /// List the next slots of a schedule, of an expression, or of all schedules
     Next(subject::Subject),
-    /// Explain a schedule or an expression in words: due times, changes of the clock, what each policy will do
+    /// Explain a schedule or an expression in words: slots, changes of the clock, what each policy will do
     Explain(subject::Subject),
     /// Let a virtual clock run over all schedules: what fires, what overlaps, how much at once
     Simulate(simulate::Args),
@@ -60,14 +60,14 @@ enum What {
         /// Id of the schedule
         schedule: String,
     },
-    /// Run a schedule now; the run stands in its record like one of a due time
+    /// Run a schedule now; the run stands in its record like one of a slot
     Trigger {
         /// Id of the schedule
         schedule: String,
         #[command(flatten)]
         asked: trigger::TriggerArgs,
     },
-    /// Run due times of the past that did not run, oldest first
+    /// Run slots of the past that did not run, oldest first
     Backfill(backfill::Args),
 }
 
@@ -110,7 +110,7 @@ fn one(control: &dyn Control, id: &str) -> Result<Option<ScheduleView>, Diagnost
     Ok(found.into_iter().next())
 }
 
-/// The zone of a schedule's due times; UTC where there is none of this id.
+/// The zone of a schedule's slots; UTC where there is none of this id.
 fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<Zone, Diagnostic> {
     let view = one(control, id)?;
     Ok(times::zone(
@@ -118,7 +118,7 @@ fn zone_of_schedule(control: &dyn Control, id: &str) -> Result<Zone, Diagnostic>
     ))
 }
 
-/// That an event, or a due time, has no row yet.
+/// That an event, or a slot, has no row yet.
 fn waits(id: &str, event: &WaitingEvent, zone: Zone) -> String {
     let (due, starts) = (event.due.rfc3339_in(zone), event.starts.rfc3339_in(zone));
     format!(

@@ -18,7 +18,7 @@ use crate::schedule::Fire;
 struct Next<'a> {
     fires: Vec<(&'a ScheduleView, Fire)>,
     left_out: Vec<(&'a ScheduleView, SlotRow)>,
-    /// Up to where it was looked, where too many due times do not run.
+    /// Up to where it was looked, where too many slots do not run.
     given_up: Vec<(&'a ScheduleView, Timestamp)>,
     paused: Vec<&'a ScheduleView>,
     /// Those whose skill cannot run.
@@ -177,9 +177,9 @@ impl Next<'_> {
         for (view, row) in &self.left_out {
             let zone = times::zone(&view.timezone);
             let what = match row.count {
-                Some(1) => format!("its due time {} does", row.from.rfc3339_in(zone)),
+                Some(1) => format!("its slot {} does", row.from.rfc3339_in(zone)),
                 count => format!(
-                    "{} due times from {} to {} do",
+                    "{} slots from {} to {} do",
                     count.map_or_else(|| "many".to_owned(), |count| count.to_string()),
                     row.from.rfc3339_in(zone),
                     row.to.rfc3339_in(zone)

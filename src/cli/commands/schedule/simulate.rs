@@ -15,7 +15,7 @@ use crate::model::duration::{parse_millis, show_millis};
 use crate::model::{Diagnostic, Kind, Outcome, Timestamp, Zone};
 use crate::protocol::{Control, RunsQuery, SchedulesQuery};
 use crate::schedule::{
-    Busy, DUE_TIMES_MAX, Met, Planned, Scenario, ScenarioError, Simulated, Simulation,
+    Busy, Met, Planned, SLOTS_MAX, Scenario, ScenarioError, Simulated, Simulation,
 };
 
 /// How many of a skill's last runs say how long one lasts.
@@ -151,10 +151,7 @@ fn refused(error: &ScenarioError, zone: Zone) -> Diagnostic {
         ),
         ScenarioError::TooMany(at) => (
             "simulation_too_large",
-            format!(
-                "more than {DUE_TIMES_MAX} due times, up to {}",
-                at.rfc3339_in(zone)
-            ),
+            format!("more than {SLOTS_MAX} slots, up to {}", at.rfc3339_in(zone)),
             format!("end before: `--to {}`", at.rfc3339_in(zone)),
         ),
     };

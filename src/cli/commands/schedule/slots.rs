@@ -122,7 +122,7 @@ fn outcome(row: &SlotView) -> Line {
     }
 }
 
-/// How long after its due time the command of the run started.
+/// How long after its slot the command of the run started.
 fn started(row: &SlotView) -> String {
     let after = row.started_at.map(|at| at.millis_since(row.from));
     after.map_or_else(String::new, |after| format!("+{}", show_millis(after)))
@@ -149,7 +149,7 @@ fn fate(fate: Fate) -> Line {
 pub(super) const fn meaning(fate: Fate) -> &'static str {
     match fate {
         Fate::Ran => "in time",
-        Fate::CaughtUp => "it could not run at the due time",
+        Fate::CaughtUp => "it could not run at its slot",
         Fate::Backfilled => "a person asked for it afterwards",
         Fate::SkippedOverlap => "an earlier run had not ended",
         Fate::Missed => "missed: the daemon was down, or it came too late",

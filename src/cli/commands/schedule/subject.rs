@@ -24,10 +24,10 @@ pub(super) struct Subject {
     /// The first field of the expression is seconds
     #[arg(long)]
     seconds: bool,
-    /// How many due times
+    /// How many slots
     #[arg(short = 'n', long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     count: u32,
-    /// Only due times after this one, such as `2026-12-24T18:00`, `+2d` [default: now]
+    /// Only slots after this one, such as `2026-12-24T18:00`, `+2d` [default: now]
     #[arg(long, value_name = "TIME")]
     after: Option<String>,
 }
@@ -87,12 +87,12 @@ impl Subject {
         ))
     }
 
-    /// How many due times are wanted.
+    /// How many slots are wanted.
     pub(super) fn count(&self) -> usize {
         usize::try_from(self.count).unwrap_or(FIRES_MAX)
     }
 
-    /// The instant after which due times are wanted, read in a zone; absent: now.
+    /// The instant after which slots are wanted, read in a zone; absent: now.
     pub(super) fn after(
         &self,
         now: Timestamp,
@@ -104,7 +104,7 @@ impl Subject {
             .transpose()
     }
 
-    /// The next due times of an expression.
+    /// The next slots of an expression.
     pub(super) fn fires_of(
         &self,
         recurrence: &Recurrence,
@@ -140,7 +140,7 @@ impl Subject {
     }
 }
 
-/// A due time of before now may be put off by its jitter, and its run is still to come.
+/// A slot of before now may be put off by its jitter, and its run is still to come.
 fn undecided_since(view: &ScheduleView, now: Timestamp) -> Timestamp {
     let jitter = i64::try_from(view.plan.policy.jitter_ms).unwrap_or(i64::MAX);
     let earliest = Timestamp::from_millis(now.millis().saturating_sub(jitter));

@@ -11,7 +11,7 @@ use crate::model::schedule::Overlap;
 use crate::model::{Diagnostic, Timestamp, Zone};
 use crate::protocol::{Control, PolicyName, SlotView, TriggerRequest};
 
-/// How a person's run differs from a due time.
+/// How a person's run differs from a slot.
 #[derive(Debug, clap::Args)]
 pub(super) struct TriggerArgs {
     /// What happens while an earlier run of the schedule has not ended, instead of its own rule
@@ -39,7 +39,7 @@ impl TriggerArgs {
         names.join(",")
     }
 
-    /// The request for a due time, or for now.
+    /// The request for a slot, or for now.
     pub(super) fn request(
         &self,
         session: &Session<'_>,

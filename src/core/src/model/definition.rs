@@ -20,7 +20,7 @@ use super::spec::{Approving, OnCrash, OutputKind, Retry};
 pub enum Mode {
     /// When somebody asks.
     OnDemand,
-    /// At due times.
+    /// At slots.
     Scheduled,
     /// When something happens.
     EventTriggered,

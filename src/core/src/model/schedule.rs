@@ -1,4 +1,4 @@
-//! Schedules: what makes a skill run without anybody asking, and the record of every due time.
+//! Schedules: what makes a skill run without anybody asking, and the record of every slot.
 
 mod alarm;
 mod reason;
@@ -30,12 +30,12 @@ pub struct Schedule {
     pub skill: Arc<SkillRef>,
     /// When.
     pub trigger: Arc<Trigger>,
-    /// IANA zone of its due times.
+    /// IANA zone of its slots.
     pub timezone: Arc<str>,
     /// Inputs of its runs, as JSON.
     #[serde(default)]
     pub inputs: Arc<serde_json::Map<String, serde_json::Value>>,
-    /// What becomes of its due times; shared with others that say the same.
+    /// What becomes of its slots; shared with others that say the same.
     #[serde(default)]
     pub policy: Arc<Policy>,
     /// Whether the definition switches it off.
@@ -45,15 +45,15 @@ pub struct Schedule {
     pub place: Place,
 }
 
-/// What becomes of due times.
+/// What becomes of slots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Policy {
     /// While an earlier run of the schedule has not ended.
     pub overlap: Overlap,
-    /// When nobody was there at the due time.
+    /// When nobody was there at the slot.
     pub catch_up: CatchUp,
-    /// Most milliseconds by which a run starts later than its due time; the same for a due time always.
+    /// Most milliseconds by which a run starts later than its slot; the same for a slot always.
     pub jitter_ms: u64,
     /// Hours of the schedule's zone in which nothing is due, 0 to 23.
     pub blocked_hours: Vec<u8>,
@@ -67,7 +67,7 @@ pub struct Policy {
     pub max_actions: Option<u64>,
     /// After how many failures in a row it pauses.
     pub pause_on_failure: Option<u32>,
-    /// Milliseconds after a due time within which it is to succeed; absent: until an hour after the next one.
+    /// Milliseconds after a slot within which it is to succeed; absent: until an hour after the next one.
     pub expected_within_ms: Option<u64>,
     /// Commands that are told how it goes.
     pub notify: Notify,
@@ -91,7 +91,7 @@ impl Default for Policy {
     }
 }
 
-/// What happens at a due time while an earlier run of the schedule has not ended.
+/// What happens at a slot while an earlier run of the schedule has not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
@@ -132,13 +132,13 @@ impl Overlap {
     }
 }
 
-/// What becomes of due times at which no engine was there.
+/// What becomes of slots at which no engine was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CatchUp {
     /// How many of them run.
     pub mode: CatchUpMode,
-    /// How long after its due time a run may still start, in milliseconds.
+    /// How long after its slot a run may still start, in milliseconds.
     pub window_ms: u64,
 }
 
@@ -151,7 +151,7 @@ impl Default for CatchUp {
     }
 }
 
-/// How many missed due times run.
+/// How many missed slots run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUpMode {
@@ -164,7 +164,7 @@ pub enum CatchUpMode {
     None,
 }
 
-/// What became of a due time.
+/// What became of a slot.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -178,7 +178,7 @@ pub enum Fate {
     Backfilled,
     /// An earlier run had not ended.
     SkippedOverlap,
-    /// It did not run in time, or a later due time took its place; the row says which. Rows of earlier versions
+    /// It did not run in time, or a later slot took its place; the row says which. Rows of earlier versions
     /// have a name for each.
     #[serde(alias = "missed_window", alias = "coalesced")]
     Missed,
@@ -223,10 +223,10 @@ impl Fate {
     }
 }
 
-/// One row of the ledger: a due time that led to a run, or consecutive ones of one other fate.
+/// One row of the ledger: a slot that led to a run, or consecutive ones of one other fate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotRow {
-    /// The first due time that it covers.
+    /// The first slot that it covers.
     pub from: Timestamp,
     /// The last one.
     pub to: Timestamp,
@@ -246,7 +246,7 @@ pub struct SlotRow {
 }
 
 impl SlotRow {
-    /// The row of a single due time that leads to no run.
+    /// The row of a single slot that leads to no run.
     pub fn one(slot: Timestamp, fate: Fate, at: Timestamp) -> SlotRow {
         SlotRow {
             from: slot,
@@ -281,7 +281,7 @@ pub struct Pause {
 /// Most occurrences that may wait for their row; one more takes the place of the oldest.
 pub const PENDING_MAX: usize = 16;
 
-/// That a trigger which does not follow the clock has happened; its instant is its due time.
+/// That a trigger which does not follow the clock has happened; its instant is its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occurrence {
     /// When; no two of a schedule are at the same instant.
@@ -294,13 +294,13 @@ pub struct Occurrence {
 /// What is remembered of a schedule; written in the same commit as the rows that it tells of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleState {
-    /// What its due times follow from; another one begins anew.
+    /// What its slots follow from; another one begins anew.
     pub digest: String,
     /// Since when it counts: the origin of `every`.
     pub anchor: Timestamp,
-    /// Every due time up to here has its row.
+    /// Every slot up to here has its row.
     pub cursor: Timestamp,
-    /// Due times after the cursor that have run already, in their order: the clock was stepped back. They
+    /// Slots after the cursor that have run already, in their order: the clock was stepped back. They
     /// are not stored with it, for their rows tell of them.
     #[serde(skip)]
     pub ran_ahead: Vec<Timestamp>,
@@ -319,7 +319,7 @@ pub struct ScheduleState {
     /// Failures since its last success.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failures: u32,
-    /// The last run that it led to, and its due time.
+    /// The last run that it led to, and its slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<(Timestamp, RunId)>,
     /// When a run of it last succeeded.
@@ -352,7 +352,7 @@ pub struct ScheduleState {
     /// How many rows the ledger holds of it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub rows: u64,
-    /// How many due times had which fate, those whose rows have gone included.
+    /// How many slots had which fate, those whose rows have gone included.
     #[serde(
         default,
         skip_serializing_if = "BTreeMap::is_empty",

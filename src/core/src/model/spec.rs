@@ -297,9 +297,9 @@ impl Plan {
     }
 }
 
-/// The due time of a schedule, as its run knows it.
+/// The slot of a schedule, as its run knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DueTime {
+pub struct ScheduledSlot {
     /// Id of the schedule.
     pub schedule: String,
     /// The nominal time; the run may start later.
@@ -458,9 +458,9 @@ pub struct RunSpec {
     pub threads_dir: String,
     /// The run that this one repeats.
     pub retry_of: Option<RunId>,
-    /// The due time that it was made for.
+    /// The slot that it was made for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scheduled: Option<DueTime>,
+    pub scheduled: Option<ScheduledSlot>,
     /// Not to be started before this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,

@@ -81,15 +81,15 @@ pub trait Control: Send + Sync {
             }
         }
     }
-    /// Rows of the ledger of due times, newest first.
+    /// Rows of the ledger of slots, newest first.
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic>;
     /// Pauses a schedule; nothing of it is due until it goes on.
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic>;
     /// Lets a paused schedule go on.
     fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic>;
-    /// Runs a schedule now, or for a due time that is past.
+    /// Runs a schedule now, or for a past slot.
     fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic>;
-    /// Due times that are past, and whether each can be run after all; oldest first.
+    /// Slots that are past, and whether each can be run after all; oldest first.
     fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic>;
     /// Reads definitions and configuration again.
     fn reload(&self) -> Result<ReloadReport, Diagnostic>;

@@ -1,4 +1,4 @@
-//! Schedules and their due times, as every interface shows them.
+//! Schedules and their slots, as every interface shows them.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ pub struct ScheduleView {
     pub skill: String,
     /// When it is due, in words.
     pub when: String,
-    /// IANA zone of its due times.
+    /// IANA zone of its slots.
     pub timezone: String,
     /// Where it stands.
     pub defined_at: String,
     /// Whether the files or the branch that it waits for have been looked at, so that the next change counts.
     pub seen: bool,
-    /// The next due time; absent when there is none.
+    /// The next slot; absent when there is none.
     pub next: Option<Timestamp>,
-    /// What has made it due and is not decided yet, in its order: events, or the due time that is next in turn.
+    /// What has made it due and is not decided yet, in its order: events, or the slot that is next in turn.
     #[serde(default)]
     pub waiting: Vec<WaitingEvent>,
     /// Why nothing is due, and since when.
@@ -56,7 +56,7 @@ pub struct ScheduleView {
     pub restored: Option<Restored>,
     /// How many runs it has led to.
     pub actions: u64,
-    /// How many due times had which fate.
+    /// How many slots had which fate.
     pub totals: BTreeMap<Fate, u64>,
     /// What its future follows from.
     pub plan: SchedulePlan,
@@ -65,7 +65,7 @@ pub struct ScheduleView {
 /// The last run that a schedule led to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LastFire {
-    /// The due time.
+    /// The slot.
     pub slot: Timestamp,
     /// The run.
     pub run: RunId,
@@ -76,7 +76,7 @@ pub struct LastFire {
 /// An event that has made a schedule due; its run waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WaitingEvent {
-    /// When it happened: the due time.
+    /// When it happened: the slot.
     pub due: Timestamp,
     /// When its run starts: later by its jitter, and not before earlier runs of the schedule let it.
     pub starts: Timestamp,
@@ -84,14 +84,14 @@ pub struct WaitingEvent {
     pub after: Option<RunId>,
 }
 
-/// The next due time of all schedules.
+/// The next slot of all schedules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NextDue {
     /// The schedule.
     pub schedule: String,
     /// When it is due.
     pub at: Timestamp,
-    /// IANA zone of its due times.
+    /// IANA zone of its slots.
     pub timezone: String,
 }
 
@@ -102,7 +102,7 @@ pub struct OverdueView {
     pub schedule: String,
     /// By when it was to have succeeded.
     pub expected_by: Timestamp,
-    /// IANA zone of its due times.
+    /// IANA zone of its slots.
     pub timezone: String,
 }
 
@@ -195,12 +195,12 @@ pub struct PauseView {
     pub at: Timestamp,
 }
 
-/// One row of the ledger of due times.
+/// One row of the ledger of slots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SlotView {
     /// The schedule.
     pub schedule: String,
-    /// The first due time that it covers.
+    /// The first slot that it covers.
     pub from: Timestamp,
     /// The last one.
     pub to: Timestamp,
@@ -223,10 +223,10 @@ pub struct SlotView {
     pub outcome: Option<String>,
     /// Why, where the fate alone does not say it.
     pub reason: Option<String>,
-    /// Whether the row is damaged: what became of the due time is not known, and `reason` says what is wrong.
+    /// Whether the row is damaged: what became of the slot is not known, and `reason` says what is wrong.
     #[serde(default)]
     pub unreadable: bool,
-    /// IANA zone of the schedule's due times, where it is defined.
+    /// IANA zone of the schedule's slots, where it is defined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
 }
@@ -365,15 +365,15 @@ impl PolicyName {
     }
 }
 
-/// A request to run a schedule now, or for a due time that is past.
+/// A request to run a schedule now, or for a past slot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TriggerRequest {
     /// The schedule.
     pub schedule: String,
-    /// The past due time that is to run after all; absent: a run for now.
+    /// The past slot that is to run after all; absent: a run for now.
     pub slot: Option<Timestamp>,
-    /// Instead of the schedule's own; for a past due time `buffer_all` unless something is said.
+    /// Instead of the schedule's own; for a past slot `buffer_all` unless something is said.
     pub overlap: Option<Overlap>,
     /// Policies that are not respected.
     pub despite: Vec<PolicyName>,
@@ -381,7 +381,7 @@ pub struct TriggerRequest {
     pub by: Option<String>,
 }
 
-/// Which past due times are to be looked at.
+/// Which past slots are to be looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BackfillQuery {
@@ -396,10 +396,10 @@ pub struct BackfillQuery {
     pub despite: String,
 }
 
-/// A past due time, and whether it can be run after all.
+/// A past slot, and whether it can be run after all.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BackfillSlot {
-    /// The due time.
+    /// The slot.
     pub slot: Timestamp,
     /// What became of it; absent: nothing, for the schedule was not known yet.
     pub fate: Option<Fate>,

@@ -1,6 +1,6 @@
-//! What becomes of due times: which run now, which do not and why, and when to look again.
+//! What becomes of slots: which run now, which do not and why, and when to look again.
 //!
-//! [`decide`] is pure: it is given the time and told what else of the schedule runs. It covers due times in
+//! [`decide`] is pure: it is given the time and told what else of the schedule runs. It covers slots in
 //! their order, each once: whoever calls it writes the rows, the new state and the run in one commit.
 
 use sha2::{Digest, Sha256};
@@ -10,18 +10,18 @@ use super::starts::Starts;
 use crate::model::schedule::{CatchUpMode, Fate, Overlap, Policy, ScheduleState, SlotRow};
 use crate::model::{Timestamp, Zone};
 
-/// How much later than its due time a run may start and still count as in time, in milliseconds. The loop
+/// How much later than its slot a run may start and still count as in time, in milliseconds. The loop
 /// looks at the wall clock every 30 s at least.
 pub const LATE_AFTER_MS: u64 = 60_000;
 
 /// Most rows of one decision; what is left is decided in the next.
 pub const ROWS_MAX: usize = 64;
 
-/// Due times are counted up to here; a longer row is without a count.
+/// Slots are counted up to here; a longer row is without a count.
 pub const COUNT_MAX: u64 = 100_000;
 
-/// Why a due time was missed that another one stands in for.
-pub const OVERTAKEN: &str = "a later due time took its place";
+/// Why a slot was missed that another one stands in for.
+pub const OVERTAKEN: &str = "a later slot took its place";
 
 /// Runs of the schedule that have not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +45,7 @@ pub struct Moment<'a> {
     pub now: Timestamp,
     /// The schedule's zone.
     pub zone: Zone,
-    /// Since when the engine watches due times: earlier ones were missed while the daemon was down.
+    /// Since when the engine watches slots: earlier ones were missed while the daemon was down.
     pub there_since: Timestamp,
     /// The schedule's id.
     pub id: &'a str,
@@ -62,9 +62,9 @@ pub enum Next {
     Hold(Timestamp),
     /// There is more to decide at once.
     Again,
-    /// A due time is to run now.
+    /// A slot is to run now.
     Fire {
-        /// The due time.
+        /// The slot.
         slot: Timestamp,
         /// `ran` or `caught_up`.
         fate: Fate,
@@ -74,15 +74,15 @@ pub enum Next {
 /// What [`decide`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// Due times that do not run, in their order; the first may go on the state's open row.
+    /// Slots that do not run, in their order; the first may go on the state's open row.
     pub rows: Vec<SlotRow>,
-    /// Every due time up to here has its row once these are written.
+    /// Every slot up to here has its row once these are written.
     pub cursor: Timestamp,
     /// What follows.
     pub next: Next,
 }
 
-/// Milliseconds by which a due time is put off: the same for it always.
+/// Milliseconds by which a slot is put off: the same for it always.
 pub fn jitter_ms(id: &str, slot: Timestamp, most: u64) -> u64 {
     if most == 0 {
         return 0;
@@ -96,7 +96,7 @@ pub fn jitter_ms(id: &str, slot: Timestamp, most: u64) -> u64 {
     u64::from_be_bytes(head) % most.saturating_add(1)
 }
 
-/// Decides about the due times after the state's cursor, in their order.
+/// Decides about the slots after the state's cursor, in their order.
 pub fn decide(
     slots: &Recurrence,
     policy: &Policy,
@@ -161,11 +161,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Decides about the next due time, or a stretch of them; `None`: there may be more.
+    /// Decides about the next slot, or a stretch of them; `None`: there may be more.
     fn step(&mut self) -> Option<Next> {
         let now = self.moment.now;
         let Some(slot) = self.next_slot() else {
-            // What its policy leaves out is no due time, whatever that says later.
+            // What its policy leaves out is no slot, whatever that says later.
             if self
                 .slots
                 .next_after(self.cursor)
@@ -197,7 +197,7 @@ impl Walk<'_> {
         self.in_time(slot)
     }
 
-    /// The next due time that counts; those before the schedule's start and after its end do not.
+    /// The next slot that counts; those before the schedule's start and after its end do not.
     fn next_slot(&self) -> Option<Timestamp> {
         if self
             .policy
@@ -214,7 +214,7 @@ impl Walk<'_> {
         (self.policy.end.is_none_or(|end| slot <= end)).then_some(slot)
     }
 
-    /// Whether the clock was stepped back over a run of this due time.
+    /// Whether the clock was stepped back over a run of this slot.
     fn has_run(&self, slot: Timestamp) -> bool {
         self.state.ran_ahead.binary_search(&slot).is_ok()
     }
@@ -320,7 +320,7 @@ impl Walk<'_> {
         Timestamp::from_millis(self.moment.now.millis().saturating_sub(window))
     }
 
-    /// The last instant up to which due times from `slot` on are late and not blocked.
+    /// The last instant up to which slots from `slot` on are late and not blocked.
     fn late_stretch(&self, slot: Timestamp) -> Timestamp {
         let before = |at: Timestamp, ms: u64| at.minus_millis(ms.saturating_add(1));
         let jitter = self.policy.jitter_ms;
@@ -328,7 +328,7 @@ impl Walk<'_> {
         let unseen = before(self.moment.there_since, jitter);
         let newest = || self.newest_unblocked().map(Timestamp::just_before);
         let by_absence = (unseen > by_age).then(|| newest().unwrap_or(by_age).min(unseen));
-        // A due time that is put off may be late or not; it is looked at alone.
+        // A slot that is put off may be late or not; it is looked at alone.
         let late = by_absence.unwrap_or(by_age).max(by_age).max(slot);
         // Whatever is put off into blocked hours starts at their end, and is late after that.
         match self.starts.blocked.next_from(slot, late) {
@@ -339,7 +339,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The newest due time that has come and is not blocked.
+    /// The newest slot that has come and is not blocked.
     fn newest_unblocked(&self) -> Option<Timestamp> {
         let now = self.moment.now;
         let mut until = self.policy.end.map_or(now, |end| end.min(now));
@@ -358,7 +358,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Gives every due time from `slot` to `until` one fate, up to one that has run already.
+    /// Gives every slot from `slot` to `until` one fate, up to one that has run already.
     fn cover(&mut self, slot: Timestamp, until: Timestamp, fate: Fate, reason: Option<String>) {
         let ran = &self.state.ran_ahead;
         let ahead = ran.get(ran.partition_point(|ran| *ran <= slot));

@@ -1,4 +1,4 @@
-//! The record of due times: rows that grow, a clock that steps back, ends of runs.
+//! The record of slots: rows that grow, a clock that steps back, ends of runs.
 
 use super::due::COUNT_MAX;
 use super::recurrence::Recurrence;
@@ -6,14 +6,14 @@ use crate::model::outcome::Outcome;
 use crate::model::schedule::{FAILURES_IN_A_ROW, Fate, Pause, Policy, ScheduleState, SlotRow};
 use crate::model::{RunId, Timestamp};
 
-/// A clock that steps back by more than this makes due times come again, in milliseconds.
+/// A clock that steps back by more than this makes slots come again, in milliseconds.
 pub const STEPPED_BACK_MS: u64 = 5 * 60_000;
 
 /// Who pauses after failures.
 const OURSELVES: &str = "workerctl";
 
 impl ScheduleState {
-    /// Takes a row in, behind all others; answers it as it is to be stored under its first due time.
+    /// Takes a row in, behind all others; answers it as it is to be stored under its first slot.
     pub fn cover(&mut self, row: SlotRow) -> SlotRow {
         if let Some(count) = row.count {
             let total = self.totals.entry(row.fate).or_default();
@@ -43,7 +43,7 @@ impl ScheduleState {
         row
     }
 
-    /// A due time, or an event, leads to a run.
+    /// A slot, or an event, leads to a run.
     pub fn fired(&mut self, slot: Timestamp, fate: Fate, run: RunId, at: Timestamp) -> SlotRow {
         self.has_led_to(slot, run);
         self.cover(SlotRow {
@@ -52,7 +52,7 @@ impl ScheduleState {
         })
     }
 
-    /// Counts a run; the one of the newest due time is shown as the last.
+    /// Counts a run; the one of the newest slot is shown as the last.
     pub(super) fn has_led_to(&mut self, slot: Timestamp, run: RunId) {
         self.actions = self.actions.saturating_add(1);
         if self
@@ -69,7 +69,7 @@ impl ScheduleState {
         self.has_run_ahead = !self.ran_ahead.is_empty();
     }
 
-    /// Moves on over due times that have run already.
+    /// Moves on over slots that have run already.
     pub fn advance(&mut self, cursor: Timestamp) {
         if cursor > self.cursor {
             self.cursor = cursor;
@@ -133,12 +133,12 @@ impl ScheduleState {
         Some(self.cover(row.because(why)))
     }
 
-    /// Whether the clock stands so far before the cursor that due times come again.
+    /// Whether the clock stands so far before the cursor that slots come again.
     pub fn is_behind(&self, now: Timestamp) -> bool {
         self.cursor.millis_since(now) > STEPPED_BACK_MS
     }
 
-    /// The clock was stepped back: a success later than now would stand for due times that are still to come.
+    /// The clock was stepped back: a success later than now would stand for slots that are still to come.
     /// Answers whether it changed anything.
     pub fn forget_the_future(&mut self, now: Timestamp) -> bool {
         let is_later = |at: Timestamp| at.millis_since(now) > STEPPED_BACK_MS;
@@ -151,10 +151,10 @@ impl ScheduleState {
         later.map(|mark| *mark = Some(now)).count() > 0 || begins_later
     }
 
-    /// The clock was stepped back: due times after `now` come again, but for those that have run.
+    /// The clock was stepped back: slots after `now` come again, but for those that have run.
     ///
     /// `after` are the stored rows that reach beyond `now`. Answers the rows to be removed, by their first
-    /// due time, and the one that is shortened.
+    /// slot, and the one that is shortened.
     pub fn rewind(
         &mut self,
         slots: &Recurrence,

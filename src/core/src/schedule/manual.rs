@@ -1,4 +1,4 @@
-//! Runs that a person asks for: now, or for a due time that is past.
+//! Runs that a person asks for: now, or for a past slot.
 
 use super::blocked::Blocked;
 use super::due::{COUNT_MAX, Others};
@@ -27,16 +27,16 @@ pub enum Refused {
     /// An earlier run of the schedule has not ended.
     #[error("an earlier run of the schedule has not ended")]
     Overlap,
-    /// The due time has run.
+    /// The slot has run.
     #[error("{0} ran for it")]
     HasRun(RunId),
-    /// It is no due time of the schedule.
+    /// It is no slot of the schedule.
     #[error("the schedule is not due then")]
     NoDueTime,
     /// It is not past, or its fate is not decided yet.
     #[error("its fate is not decided yet")]
     NotDecided,
-    /// Its row tells of due times of another definition.
+    /// Its row tells of slots of another definition.
     #[error("the schedule was another one then, and has a row of that time")]
     OtherDefinition,
     /// Its row is no longer kept, so whether it ran cannot be told.
@@ -107,7 +107,7 @@ pub fn finds_room(overlap: Overlap, others: Others) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The part of a row before an instant, or after it, with its due times counted.
+/// The part of a row before an instant, or after it, with its slots counted.
 fn part(slots: &Recurrence, row: &SlotRow, from: Timestamp, to: Timestamp) -> SlotRow {
     let count = slots.count_between(from.just_before(), to, COUNT_MAX + 1);
     SlotRow {
@@ -119,7 +119,7 @@ fn part(slots: &Recurrence, row: &SlotRow, from: Timestamp, to: Timestamp) -> Sl
 }
 
 impl ScheduleState {
-    /// A run that a person asked for now: a due time of its own.
+    /// A run that a person asked for now: a slot of its own.
     pub fn triggered(&mut self, slot: Timestamp, run: RunId, at: Timestamp) -> SlotRow {
         // What is due and not decided yet keeps its turn.
         let cursor = self.cursor;
@@ -132,11 +132,11 @@ impl ScheduleState {
         row
     }
 
-    /// A due time that is past leads to its run after all. `row` is the stored row that covers it, if any;
+    /// A slot that is past leads to its run after all. `row` is the stored row that covers it, if any;
     /// answers the rows to be stored in its place.
     ///
     /// # Errors
-    /// It has run, is no due time, or what became of it is not known.
+    /// It has run, is no slot, or what became of it is not known.
     pub fn backfilled(
         &mut self,
         slots: &Recurrence,
@@ -174,7 +174,7 @@ impl ScheduleState {
         Ok(rows)
     }
 
-    /// What is left of a row without one of its due times.
+    /// What is left of a row without one of its slots.
     fn divided(&mut self, slots: &Recurrence, row: &SlotRow, slot: Timestamp) -> Vec<SlotRow> {
         let before = slots.last_at_or_before(slot.just_before(), row.from);
         let after = slots.next_after(slot).filter(|after| *after <= row.to);

@@ -1,4 +1,4 @@
-//! When schedules are due, and what becomes of their due times: pure arithmetic.
+//! When schedules are due, and what becomes of their slots: pure arithmetic.
 //!
 //! An [`Expression`] names local times. A [`Recurrence`] puts them into a zone, or is a period, or a list of
 //! moments, and yields slots: instants that only grow. `docs/schedules.md` says what may be written.
@@ -48,7 +48,7 @@ pub use preview::{FIRES_MAX, Fire, Preview, Wanted, preview};
 pub use recurrence::Recurrence;
 pub use sentences::{Facts, Sentence, sentences};
 pub use simulate::{
-    Busy, DUE_TIMES_MAX, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
+    Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation, simulate,
 };
 pub use starts::{next_start, undecided};

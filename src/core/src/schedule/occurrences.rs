@@ -1,4 +1,4 @@
-//! What makes a schedule due that does not follow the clock: each occurrence is a due time of its own, kept
+//! What makes a schedule due that does not follow the clock: each occurrence is a slot of its own, kept
 //! until it has its row.
 
 use super::recurrence::Recurrence;
@@ -42,13 +42,13 @@ impl ScheduleState {
         row
     }
 
-    /// The first instant from `at` on that is no due time of it yet.
+    /// The first instant from `at` on that is no slot of it yet.
     pub fn unused(&self, at: Timestamp) -> Timestamp {
         let newest = self.pending.last().map_or(self.cursor, |last| last.at);
         at.max(newest.max(self.cursor).plus_millis(1))
     }
 
-    /// Due times that wait for their row.
+    /// Slots that wait for their row.
     pub fn occurrences(&self) -> Recurrence {
         Recurrence::instants(self.pending.iter().map(|one| one.at).collect())
     }

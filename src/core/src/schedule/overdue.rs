@@ -1,6 +1,6 @@
 //! By when a schedule is to have succeeded, and whether it has not: pure, as everything here.
 //!
-//! A success, whenever it comes, stands for every due time before it. What counts is the first due time after
+//! A success, whenever it comes, stands for every slot before it. What counts is the first slot after
 //! the last success: after the schedule's beginning where there was none, after a person let it go on.
 
 use super::blocked::Blocked;
@@ -9,7 +9,7 @@ use super::starts::Starts;
 use crate::model::schedule::{Pause, Policy, ScheduleState};
 use crate::model::{Timestamp, Zone};
 
-/// How long after the second due time a success is waited for where the schedule does not say it, in
+/// How long after the second slot a success is waited for where the schedule does not say it, in
 /// milliseconds.
 pub const HOUR_AFTER_MS: u64 = 3_600_000;
 
@@ -24,7 +24,7 @@ const BLOCKED_STEPS_MAX: usize = 400;
 pub struct Watched<'a> {
     /// Its id, from which its jitter follows.
     pub id: &'a str,
-    /// Its due times.
+    /// Its slots.
     pub slots: &'a Recurrence,
     /// Its policy.
     pub policy: &'a Policy,
@@ -59,8 +59,8 @@ impl Expectation {
 
 /// By when the schedule is to have succeeded; `None`: nothing is expected of it.
 ///
-/// With `expected_within` that is so long after the first due time since the last success. Without it, it is
-/// an hour after the due time that follows that one, or after that one where none follows. Due times that are
+/// With `expected_within` that is so long after the first slot since the last success. Without it, it is
+/// an hour after the slot that follows that one, or after that one where none follows. Slots that are
 /// blocked, or lie before the schedule's start or after its end, do not count. Nothing is expected of a
 /// schedule that a person has paused, that is closed, that has run as often as it may, or whose end is past.
 pub fn expectation(watched: Watched<'_>, state: &ScheduleState) -> Option<Expectation> {
@@ -83,7 +83,7 @@ pub fn expectation(watched: Watched<'_>, state: &ScheduleState) -> Option<Expect
         .then_some(Expectation { by, until })
 }
 
-/// Due times up to here are not waited for.
+/// Slots up to here are not waited for.
 fn since(policy: &Policy, state: &ScheduleState) -> Timestamp {
     let begun = policy.start.map(Timestamp::just_before);
     // Where the clock was stepped back before its beginning, it is waited for since then.
@@ -96,7 +96,7 @@ fn put_off(watched: Watched<'_>, slot: Timestamp) -> Timestamp {
     Starts::new(watched.id, watched.slots, watched.policy, watched.zone).of(slot)
 }
 
-/// The first due time after an instant that is not blocked and not after the schedule's end.
+/// The first slot after an instant that is not blocked and not after the schedule's end.
 pub(super) fn next_that_counts(watched: Watched<'_>, mut after: Timestamp) -> Option<Timestamp> {
     let blocked = Blocked::new(watched.policy, watched.zone);
     for _ in 0..BLOCKED_STEPS_MAX {
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(by(&daily, &policy, &state), Some(at(9 + 24 + 1)));
         state.ended(&policy, &Outcome::Succeeded, at(10));
         assert_eq!(by(&daily, &policy, &state), Some(at(9 + 48 + 1)));
-        // Weekends are no due times of this one.
+        // Weekends are no slots of this one.
         let weekdays = cron("0 9 * * 1-5");
         state.succeeded_at = Some(at(4 * 24 + 9));
         assert_eq!(by(&weekdays, &policy, &state), Some(at(8 * 24 + 10)));
@@ -266,7 +266,7 @@ mod tests {
             max_actions: Some(1),
             ..Policy::default()
         };
-        // The second due time is there; the hour after it is not.
+        // The second slot is there; the hour after it is not.
         assert_eq!(by(&daily, &policy, &begun(0)), None);
         policy.end = Some(at(40));
         let watched = Watched {

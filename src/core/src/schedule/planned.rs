@@ -13,9 +13,9 @@ pub struct Planned {
     pub skill: String,
     /// What makes it due.
     pub trigger: Trigger,
-    /// What becomes of its due times.
+    /// What becomes of its slots.
     pub policy: Policy,
-    /// The zone of its due times.
+    /// The zone of its slots.
     pub zone: Zone,
     /// The origin of `every`.
     pub anchor: Timestamp,
@@ -23,12 +23,12 @@ pub struct Planned {
     pub actions: u64,
     /// Why nothing of it runs.
     pub pause: Option<Pause>,
-    /// Why its skill cannot run, so that no due time runs.
+    /// Why its skill cannot run, so that no slot runs.
     pub blocked: Option<String>,
 }
 
 impl Planned {
-    /// Its due times; `None` where an event makes it due.
+    /// Its slots; `None` where an event makes it due.
     pub fn recurrence(&self) -> Option<Recurrence> {
         Recurrence::of(&self.trigger, self.zone, self.anchor)
     }

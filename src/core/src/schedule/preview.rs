@@ -8,13 +8,13 @@ use crate::model::{RunId, Timestamp};
 /// Most runs of one preview.
 pub const FIRES_MAX: usize = 10_000;
 
-/// Most decisions of one preview: a schedule whose due times are all blocked comes to an end too.
+/// Most decisions of one preview: a schedule whose slots are all blocked comes to an end too.
 const STEPS_MAX: usize = 100_000;
 
 /// Which runs of a schedule are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
-    /// Only of due times after this one.
+    /// Only of slots after this one.
     pub after: Timestamp,
     /// Only those that start after this instant.
     pub seen: Timestamp,
@@ -24,10 +24,10 @@ pub struct Wanted {
     pub most: usize,
 }
 
-/// A due time that is to run.
+/// A slot that is to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fire {
-    /// The due time.
+    /// The slot.
     pub due: Timestamp,
     /// When its run starts: later by its jitter.
     pub starts: Timestamp,
@@ -38,11 +38,11 @@ pub struct Fire {
 pub struct Preview {
     /// Its next runs.
     pub fires: Vec<Fire>,
-    /// Due times among them that do not run, in stretches of one fate.
+    /// Slots among them that do not run, in stretches of one fate.
     pub left_out: Vec<SlotRow>,
     /// Whether nothing is due behind the last of them.
     pub ends: bool,
-    /// Up to where it was looked, where so many due times do not run that it was given up.
+    /// Up to where it was looked, where so many slots do not run that it was given up.
     pub given_up: Option<Timestamp>,
 }
 

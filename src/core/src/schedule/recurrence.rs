@@ -29,7 +29,7 @@ pub(crate) enum Kind {
 }
 
 impl Recurrence {
-    /// Due times of a trigger that follows the clock, in its zone; `anchor` is the origin of `every`. `None` for
+    /// Slots of a trigger that follows the clock, in its zone; `anchor` is the origin of `every`. `None` for
     /// other triggers, and where a text cannot be read.
     pub fn of(trigger: &Trigger, zone: Zone, anchor: Timestamp) -> Option<Recurrence> {
         match trigger {

@@ -97,14 +97,12 @@ fn pause(planned: &Planned) -> Option<String> {
 
 const fn overlap(overlap: Overlap) -> &'static str {
     match overlap {
-        Overlap::Skip => {
-            "A due time is left out while an earlier run of this schedule has not ended."
-        }
+        Overlap::Skip => "A slot is left out while an earlier run of this schedule has not ended.",
         Overlap::BufferOne => {
-            "While an earlier run of this schedule has not ended, one due time waits for its end; more are left out."
+            "While an earlier run of this schedule has not ended, one slot waits for its end; more are left out."
         }
         Overlap::BufferAll => {
-            "While an earlier run of this schedule has not ended, due times wait and run in their order."
+            "While an earlier run of this schedule has not ended, slots wait and run in their order."
         }
         Overlap::CancelOther => {
             "An earlier run of this schedule that has not ended is cancelled; the new one starts once that is dead and put back."
@@ -117,21 +115,19 @@ fn catch_up(policy: &Policy) -> String {
     let window = span(policy.catch_up.window_ms);
     match policy.catch_up.mode {
         CatchUpMode::Last => format!(
-            "When no daemon was there at due times, the last of them runs later, within {window}; the earlier ones do not."
+            "When no daemon ran at its slots, the last of them runs later, within {window}; the earlier ones do not."
         ),
         CatchUpMode::All => format!(
-            "When no daemon was there at due times, all of them run later, in their order, each within {window}."
+            "When no daemon ran at its slots, all of them run later, in their order, each within {window}."
         ),
-        CatchUpMode::None => {
-            "When no daemon was there at a due time, it does not run later.".to_owned()
-        }
+        CatchUpMode::None => "A slot at which no daemon ran does not run later.".to_owned(),
     }
 }
 
 fn jitter(millis: u64) -> Option<String> {
     (millis > 0).then(|| {
         format!(
-            "A run starts up to {} after its due time, by as much for the same due time always.",
+            "A run starts up to {} after its slot, by as much for the same slot always.",
             span(millis)
         )
     })
@@ -200,7 +196,7 @@ fn retry(attempts: u32) -> String {
     match attempts {
         0 | 1 => "Its skill makes one attempt: if that fails, the run has failed.".to_owned(),
         some => format!(
-            "Its skill makes up to {some} attempts before the run, and with it the due time, counts as failed."
+            "Its skill makes up to {some} attempts before the run, and with it the slot, counts as failed."
         ),
     }
 }
@@ -222,11 +218,11 @@ fn expected(policy: &Policy, timed: bool) -> String {
     match (policy.expected_within_ms, timed) {
         (_, false) => "It is expected at no time, and so never overdue.".to_owned(),
         (Some(millis), true) => format!(
-            "It is overdue when it has not succeeded within {} of a due time.",
+            "It is overdue when it has not succeeded within {} of a slot.",
             span(millis)
         ),
         (None, true) => {
-            "It is overdue when it has not succeeded an hour after the due time that follows."
+            "It is overdue when it has not succeeded an hour after the slot that follows."
                 .to_owned()
         }
     }
@@ -301,11 +297,11 @@ mod tests {
             );
         };
         says("pause: It has been paused since 2026-07-01T12:00:00+02:00 by ada: a move.");
-        says("overlap: While an earlier run of this schedule has not ended, one due time waits");
+        says("overlap: While an earlier run of this schedule has not ended, one slot waits");
         says(
-            "catch_up: When no daemon was there at due times, all of them run later, in their order, each within 1 hour 30 minutes.",
+            "catch_up: When no daemon ran at its slots, all of them run later, in their order, each within 1 hour 30 minutes.",
         );
-        says("jitter: A run starts up to 1 minute after its due time");
+        says("jitter: A run starts up to 1 minute after its slot");
         says(
             "blackout: What is due in the hours 02:00 to 02:59 and 22:00 to 23:59 and on 2026-12-25 does not run",
         );
@@ -315,9 +311,7 @@ mod tests {
         says(
             "pause_on_failure: It pauses after 3 failures in a row, until a person resumes it. So far: 2.",
         );
-        says(
-            "expected_within: It is overdue when it has not succeeded within 2 hours of a due time.",
-        );
+        says("expected_within: It is overdue when it has not succeeded within 2 hours of a slot.");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! When the run of a due time starts: put off by its jitter, and never while nothing may run.
+//! When the run of a slot starts: put off by its jitter, and never while nothing may run.
 
 use super::blocked::Blocked;
 use super::due::jitter_ms;
@@ -33,8 +33,8 @@ impl<'a> Starts<'a> {
         }
     }
 
-    /// When the run of a due time starts. One that is put off comes before the next due time, and not into blocked
-    /// hours: it waits for their end. A due time that is itself blocked has no run; this is when that is told.
+    /// When the run of a slot starts. One that is put off comes before the next slot, and not into blocked
+    /// hours: it waits for their end. A slot that is itself blocked has no run; this is when that is told.
     pub(super) fn of(&self, slot: Timestamp) -> Timestamp {
         let most = self.slots.room_after(slot, self.jitter_ms);
         let start = slot.plus_millis(jitter_ms(self.id, slot, most));
@@ -44,7 +44,7 @@ impl<'a> Starts<'a> {
         self.free_from(start).unwrap_or(start)
     }
 
-    /// How long a due time may wait for those before it, which were put off further.
+    /// How long a slot may wait for those before it, which were put off further.
     pub(super) fn queued_ms(&self) -> u64 {
         if self.slots.is_list() {
             self.jitter_ms
@@ -59,7 +59,7 @@ impl<'a> Starts<'a> {
     }
 }
 
-/// The due time that has come and has no row yet, and when its run starts at the earliest; `None`: there is none, or
+/// The slot that has come and has no row yet, and when its run starts at the earliest; `None`: there is none, or
 /// the schedule is paused.
 pub fn undecided(
     watched: Watched<'_>,
@@ -78,7 +78,7 @@ pub fn undecided(
     Some((slot, starts.of(slot)))
 }
 
-/// When the next run of a schedule starts, as if every due time that has come were decided and no other run of it
+/// When the next run of a schedule starts, as if every slot that has come were decided and no other run of it
 /// went on; `None`: never, or too much of it is blocked to tell.
 pub fn next_start(
     watched: Watched<'_>,

@@ -1,4 +1,4 @@
-//! Rows of the policies' table: what becomes of due times, one case each.
+//! Rows of the policies' table: what becomes of slots, one case each.
 
 use std::num::NonZeroU64;
 
@@ -118,7 +118,7 @@ fn the_five_ways_of_overlap() {
 
 #[test]
 fn what_was_missed_is_caught_up_as_the_policy_says() {
-    // Ten due times while nobody was there; the window holds the last three.
+    // Ten slots while nobody was there; the window holds the last three.
     let now = moment(10 * HOUR + 30 * MINUTE, 0, 0);
     let last = decided(&policy(CatchUpMode::Last, 3), &state(0), now);
     assert_eq!(
@@ -252,7 +252,7 @@ fn jitter_is_the_same_for_a_due_time_always() {
     assert_eq!(goes.1, fires(1, Fate::Ran));
 }
 
-/// Due times of `slots` that run, with the instants at which they start, when somebody looks whenever it is told to.
+/// Slots of `slots` that run, with the instants at which they start, when somebody looks whenever it is told to.
 fn starts(slots: &Recurrence, policy: &Policy, until: i64) -> Vec<(Timestamp, Timestamp)> {
     let mut state = ScheduleState::new("d".to_owned(), at(0));
     let (mut now, mut found) = (at(0), Vec::new());

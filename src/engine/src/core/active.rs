@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    /// What was due until now has its fate by the definition that held until now. Where its due times end with it,
+    /// What was due until now has its fate by the definition that held until now. Where its slots end with it,
     /// those that wait for something do not run.
     fn conclude(&mut self, turn: &mut Turn, id: &str, why: &str, ends: bool) {
         let now = self.clock.now();
@@ -187,7 +187,7 @@ impl Core {
         self.schedules.evaluate_soon(Arc::clone(id), cursor);
     }
 
-    /// Another definition takes the place of the present one; whether its due times are the same.
+    /// Another definition takes the place of the present one; whether its slots are the same.
     fn replace(&mut self, turn: &mut Turn, definition: &Arc<Schedule>) -> bool {
         let (id, now) = (&definition.id, self.clock.now());
         let digest = digest(definition);

@@ -134,7 +134,7 @@ impl Core {
         turn.dropped.push(run);
         let mut writes = ending.before;
         writes.extend(ending.after.into_iter().filter(|_| known));
-        // A due time has its row, though it has no run.
+        // A slot has its row, though it has no run.
         let why = format!("the run cannot be stored: {reason}");
         writes.extend(due.map(|due| Write::Slot {
             schedule: due.schedule,

@@ -1,4 +1,4 @@
-//! The record of due times in the store: what is written of a schedule, shortened, and taken back.
+//! The record of slots in the store: what is written of a schedule, shortened, and taken back.
 
 use std::ops::ControlFlow;
 
@@ -6,7 +6,7 @@ use super::super::stored_schedules::StoredSchedule;
 use super::{Core, Turn};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Policy, ScheduleState, SlotRow};
-use crate::model::spec::DueTime;
+use crate::model::spec::ScheduledSlot;
 use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
 use crate::schedule::OVERTAKEN;
 use crate::store::{Unreadable, Write};
@@ -17,12 +17,12 @@ const ROWS_KEPT: u64 = 10_000;
 /// Rows that go at once, when there are more.
 const ROWS_TRIMMED: usize = 100;
 
-/// The row of a due time whose definition cannot be run as it is.
+/// The row of a slot whose definition cannot be run as it is.
 pub(super) fn blocked(slot: Timestamp, now: Timestamp, why: String) -> SlotRow {
     SlotRow::one(slot, Fate::BlockedConfig, now).because(why)
 }
 
-/// What keeps due times from their runs.
+/// What keeps slots from their runs.
 pub(super) struct Hindrance<'a> {
     pub(super) held_back: Option<&'a str>,
     /// Why nobody was there, and until when.
@@ -32,7 +32,7 @@ pub(super) struct Hindrance<'a> {
 }
 
 impl Hindrance<'_> {
-    /// Says of a due time that did not run what kept it from its run, where that is known.
+    /// Says of a slot that did not run what kept it from its run, where that is known.
     pub(super) fn explain(&self, row: SlotRow) -> SlotRow {
         let (absence, until) = self.absence;
         let was_absent = row.from < until;
@@ -53,7 +53,7 @@ impl Hindrance<'_> {
 }
 
 impl Core {
-    /// The clock was stepped back: due times that have not run come again.
+    /// The clock was stepped back: slots that have not run come again.
     pub(super) fn rewind(&mut self, turn: &mut Turn, id: &str) {
         let now = self.clock.now();
         let Some(scheduled) = self.schedules.resident.get_mut(id) else {
@@ -92,7 +92,7 @@ impl Core {
         let (gone, shortened) = scheduled.state.rewind(&slots, after, now);
         tracing::warn!(
             schedule = id,
-            "the clock was stepped back: due times come again"
+            "the clock was stepped back: slots come again"
         );
         let drop = |from| Write::DropSlot {
             schedule: id.to_owned(),
@@ -110,7 +110,7 @@ impl Core {
         }
     }
 
-    /// Old rows go; how many due times they covered stays counted.
+    /// Old rows go; how many slots they covered stays counted.
     fn trim(&mut self, turn: &mut Turn, id: &str) {
         let Some(scheduled) = self.schedules.resident.get_mut(id) else {
             return;
@@ -160,7 +160,7 @@ impl Core {
     pub(super) fn count_end(
         &mut self,
         turn: &mut Turn,
-        (due, run): (&DueTime, RunId),
+        (due, run): (&ScheduledSlot, RunId),
         outcome: &Outcome,
     ) {
         let (id, now) = (due.schedule.as_str(), self.clock.now());

@@ -11,11 +11,11 @@ use crate::protocol::SlotView;
 use crate::schedule::{Refused, finds_room, permitted};
 use crate::store::Write;
 
-/// Most runs of another definition that are looked through for the row of a due time: the loop waits for it.
+/// Most runs of another definition that are looked through for the row of a slot: the loop waits for it.
 const RUNS_LOOKED_AT: usize = 500;
 
 impl Core {
-    /// Accepts a run for now, or for a due time that is past, and gives it its row.
+    /// Accepts a run for now, or for a past slot, and gives it its row.
     pub(super) fn trigger(
         &mut self,
         turn: &mut Turn,
@@ -33,7 +33,7 @@ impl Core {
             return Err(Diagnostic::new(
                 Kind::Conflict,
                 "busy",
-                "its due times are just being decided",
+                "its slots are just being decided",
             )
             .hint("ask again"));
         }
@@ -126,7 +126,7 @@ impl Core {
         )
     }
 
-    /// The stored row that covers a due time. Rows of runs that a person asked for lie between the others.
+    /// The stored row that covers a slot. Rows of runs that a person asked for lie between the others.
     fn covering(&self, id: &str, at: Timestamp) -> Result<Option<SlotRow>, Diagnostic> {
         let recurrence = self
             .schedules
@@ -225,7 +225,7 @@ fn refusal(id: &str, refused: &Refused) -> Diagnostic {
         Refused::NoDueTime => (
             Kind::Usage,
             "no_due_time",
-            "`workerctl schedule slots` lists due times",
+            "`workerctl schedule slots` lists slots",
         ),
         Refused::NotDecided => (
             Kind::Conflict,

@@ -1,4 +1,4 @@
-//! Triggers that do not follow the clock: what happened becomes a due time, and that is decided like any other.
+//! Triggers that do not follow the clock: what happened becomes a slot, and that is decided like any other.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use crate::model::schedule::{Fate, Overlap, Policy, Schedule, ScheduleState, Slo
 use crate::model::{RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
 
-/// How long before the last due time a run may have been accepted whose end is still to be followed, in
+/// How long before the last slot a run may have been accepted whose end is still to be followed, in
 /// milliseconds: a day.
 const FOLLOWED_MS: u64 = 24 * 3_600_000;
 

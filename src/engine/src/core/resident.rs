@@ -43,7 +43,7 @@ impl Core {
                 self.schedules.resident.insert(id, Box::new(scheduled));
             }
             Err(error) => {
-                tracing::error!(schedule = id, why = error.message, "its due times wait");
+                tracing::error!(schedule = id, why = error.message, "its slots wait");
                 let again = self.clock.now().plus_millis(TRY_AGAIN_MS);
                 self.schedules.set_wake(id, Some(again));
             }

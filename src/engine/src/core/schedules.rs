@@ -1,6 +1,6 @@
-//! Schedules: when each is looked at, and what is written of its due times.
+//! Schedules: when each is looked at, and what is written of its slots.
 //!
-//! A due time that is to run is made into a run off the loop, for that reads files; when it comes back, it is
+//! A slot that is to run is made into a run off the loop, for that reads files; when it comes back, it is
 //! decided anew. Its row, the schedule's state and the run are one commit.
 
 use std::cmp::Reverse;
@@ -19,10 +19,10 @@ use crate::model::schedule::{Fate, Overlap, Pause, Schedule, ScheduleState};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp, Zone};
 use crate::schedule::{LATE_AFTER_MS, Moment, Next, Others, Recurrence, settle};
 
-/// After how long a due time is tried again that finds the queue full or meets a fault, in milliseconds.
+/// After how long a slot is tried again that finds the queue full or meets a fault, in milliseconds.
 pub(super) const TRY_AGAIN_MS: u64 = 5_000;
 
-/// Most schedules that one turn looks at, some milliseconds; the others follow in the next. A due time takes three
+/// Most schedules that one turn looks at, some milliseconds; the others follow in the next. A slot takes three
 /// turns until its run starts.
 pub(super) const EVALUATIONS_MAX: usize = 200;
 
@@ -37,13 +37,13 @@ pub(super) struct ResidentSchedule {
     pub(super) definition: Arc<Schedule>,
     pub(super) zone: Zone,
     pub(super) state: Box<ScheduleState>,
-    /// The due time whose run is being made.
+    /// The slot whose run is being made.
     pub(super) preparing: Option<Timestamp>,
     /// Its runs that have not ended.
     pub(super) runs: BTreeSet<RunId>,
     /// What it waits for, if that does not follow the clock.
     pub(super) probing: Probing,
-    /// Why the due time that is next in turn could not run yet.
+    /// Why the slot that is next in turn could not run yet.
     pub(super) held_back: Option<String>,
 }
 
@@ -70,7 +70,7 @@ impl ResidentSchedule {
         !waits && self.runs.is_empty() && self.probing.is_at_rest()
     }
 
-    /// Its due times that follow the clock. Made anew for each look: kept, they would be the most that is held
+    /// Its slots that follow the clock. Made anew for each look: kept, they would be the most that is held
     /// of a schedule, and hardly any is looked at often.
     pub(super) fn recurrence(&self) -> Option<Recurrence> {
         Recurrence::of(&self.definition.trigger, self.zone, self.state.anchor)
@@ -96,7 +96,7 @@ pub(super) struct Schedules {
     /// They stand behind those whose time has come, for after a start there may be very many.
     unseen: BTreeSet<(Reverse<Timestamp>, Arc<str>)>,
     evaluated_at: Option<Timestamp>,
-    /// Since when due times have been looked at without a break.
+    /// Since when slots have been looked at without a break.
     there_since: Timestamp,
     /// Why they were not looked at before.
     absence: &'static str,
@@ -263,7 +263,7 @@ impl Core {
         self.schedules.set_wake(id, wake);
     }
 
-    /// Decides about the due times that have come; rows and state go into the turn.
+    /// Decides about the slots that have come; rows and state go into the turn.
     pub(super) fn decide(&mut self, turn: &mut Turn, id: &str) -> Option<Next> {
         let now = self.clock.now();
         let others = self.others(id);
@@ -322,7 +322,7 @@ impl Core {
         runs.filter(|run| self.live.contains_key(run))
     }
 
-    /// The run of a due time has been made, or cannot be.
+    /// The run of a slot has been made, or cannot be.
     pub(super) fn on_prepared(
         &mut self,
         turn: &mut Turn,
@@ -353,7 +353,7 @@ impl Core {
         }
     }
 
-    /// A due time leads to its run; false where it does not.
+    /// A slot leads to its run; false where it does not.
     fn fire(
         &mut self,
         turn: &mut Turn,
@@ -367,7 +367,7 @@ impl Core {
             Err(refused) => {
                 // A fault of ours or of the machine says nothing of the definition: it is tried again.
                 if refused.kind == Kind::Internal {
-                    tracing::error!(schedule = id, why = refused.message, "a due time waits");
+                    tracing::error!(schedule = id, why = refused.message, "a slot waits");
                     let again = now.plus_millis(TRY_AGAIN_MS);
                     self.schedules.set_wake(id, Some(again));
                 } else {
@@ -378,7 +378,7 @@ impl Core {
         };
         let run = submission.spec.run;
         if let Err(refused) = self.enqueue(turn, &submission) {
-            tracing::warn!(schedule = id, why = refused.message, "a due time waits");
+            tracing::warn!(schedule = id, why = refused.message, "a slot waits");
             let again = now.plus_millis(TRY_AGAIN_MS);
             self.schedules.set_wake(id, Some(again));
             if let Some(scheduled) = self.schedules.resident.get_mut(id) {
@@ -400,7 +400,7 @@ impl Core {
 
     fn not_fired(&mut self, turn: &mut Turn, id: &str, slot: Timestamp, why: String) {
         let now = self.clock.now();
-        tracing::warn!(schedule = id, why, "a due time does not run");
+        tracing::warn!(schedule = id, why, "a slot does not run");
         if let Some(scheduled) = self.schedules.resident.get_mut(id) {
             let row = scheduled.state.cover(blocked(slot, now, why));
             turn.before.push(stored(id, row));

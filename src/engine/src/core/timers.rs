@@ -96,7 +96,7 @@ impl Core {
         Duration::from_millis(self.drain_wait_ms(wait_ms))
     }
 
-    /// When something is to be started next. An engine that ends starts nothing: a due time that has come would keep
+    /// When something is to be started next. An engine that ends starts nothing: a slot that has come would keep
     /// it turning.
     fn next_start(&self) -> Option<Timestamp> {
         if self.draining.is_some() {

@@ -1,4 +1,4 @@
-//! What is noticed of a schedule besides its due times: that it does not succeed, that its state was damaged.
+//! What is noticed of a schedule besides its slots: that it does not succeed, that its state was damaged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -12,14 +12,14 @@ use crate::model::outcome::Outcome;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "on", rename_all = "snake_case")]
 pub enum Trigger {
-    /// Due times of a cron expression.
+    /// Slots of a cron expression.
     Cron {
         /// As written.
         expression: Arc<str>,
         /// Whether its first field is seconds.
         #[serde(default)]
         seconds: bool,
-        /// What becomes of due times that a change of the clock skips or repeats; absent: by the expression.
+        /// What becomes of slots that a change of the clock skips or repeats; absent: by the expression.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         dst: Option<Dst>,
     },
@@ -61,7 +61,7 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// Whether its due times follow from the clock.
+    /// Whether its slots follow from the clock.
     pub const fn is_timed(&self) -> bool {
         matches!(
             self,

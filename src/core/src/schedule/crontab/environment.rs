@@ -54,7 +54,7 @@ impl Environment {
             "SHELL" => self.set_shell(crontab, line, value),
             "CRON_TZ" => self.zone = zone(crontab, line, name, value),
             "TZ" => {
-                let message = "`TZ` is what commands see, as with cron: due times do not follow it";
+                let message = "`TZ` is what commands see, as with cron: slots do not follow it";
                 let hint = "where they are meant to, write `CRON_TZ` in its place";
                 crontab.note(line, message, Some(hint.to_owned()));
                 self.export(name, value);
@@ -106,7 +106,7 @@ impl Environment {
         &self.exports
     }
 
-    /// The zone of due times.
+    /// The zone of slots.
     pub(super) fn timezone(&self) -> Option<String> {
         self.zone.clone()
     }

@@ -155,7 +155,7 @@ fn anacron(text: &str) -> Option<Refused> {
         lacks_command: false,
         message: format!("`{name}` is a job of an anacrontab: every {period} days, {delay} minutes late"),
         hint: format!(
-            "write a skill with `schedule: {{cron: \"{expression}\", catch_up: {{mode: last}}}}`: a due time that found no daemon is caught up once"
+            "write a skill with `schedule: {{cron: \"{expression}\", catch_up: {{mode: last}}}}`: a slot that found no daemon is caught up once"
         ),
     })
 }

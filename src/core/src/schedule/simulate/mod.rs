@@ -1,6 +1,6 @@
 //! All schedules on a virtual clock: what would fire, what would meet what, and how much at once.
 //!
-//! [`settle`] decides about every due time, as it does in the engine. Here are only the clock, which jumps from
+//! [`settle`] decides about every slot, as it does in the engine. Here are only the clock, which jumps from
 //! one instant at which something happens to the next, and runs, which last as long as is assumed.
 
 mod scenario;
@@ -15,7 +15,7 @@ use super::recurrence::Recurrence;
 use crate::model::schedule::{AfterWhen, Fate, Overlap, ScheduleState, SlotRow, Trigger};
 use crate::model::{RunId, Timestamp};
 pub use scenario::{
-    Busy, DUE_TIMES_MAX, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, Scenario, ScenarioError,
+    Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation,
 };
 
@@ -25,7 +25,7 @@ pub use scenario::{
 /// lead to the same answer.
 ///
 /// # Errors
-/// The scenario is backwards, too long, or has too many due times.
+/// The scenario is backwards, too long, or has too many slots.
 pub fn simulate(schedules: &[Planned], scenario: &Scenario) -> Result<Simulation, ScenarioError> {
     if scenario.to <= scenario.from {
         return Err(ScenarioError::Backwards);
@@ -220,14 +220,14 @@ impl<'a> World<'a> {
 
     fn count(&mut self, due_times: u64, now: Timestamp) -> Result<(), ScenarioError> {
         self.due_times = self.due_times.saturating_add(due_times);
-        if usize::try_from(self.due_times).is_ok_and(|count| count <= DUE_TIMES_MAX) {
+        if usize::try_from(self.due_times).is_ok_and(|count| count <= SLOTS_MAX) {
             Ok(())
         } else {
             Err(ScenarioError::TooMany(now))
         }
     }
 
-    /// A due time whose skill cannot run.
+    /// A slot whose skill cannot run.
     fn block(&mut self, index: usize, slot: Timestamp, why: &str, now: Timestamp) {
         let course = &mut self.courses[index];
         let row = SlotRow::one(slot, Fate::BlockedConfig, now).because(why);
@@ -371,13 +371,13 @@ impl<'a> World<'a> {
     }
 }
 
-/// Due times of the first runs that have not ended.
+/// Slots of the first runs that have not ended.
 fn met(course: &Course<'_>, runs: &[SimulatedRun]) -> Vec<Timestamp> {
     let others = course.running.iter().chain(&course.waiting);
     others.take(MET_MAX).map(|run| runs[*run].due).collect()
 }
 
-/// How many due times have a fate.
+/// How many slots have a fate.
 fn decided(state: &ScheduleState) -> u64 {
     state.totals.values().sum()
 }

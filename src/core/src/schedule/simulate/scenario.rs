@@ -8,10 +8,10 @@ use crate::model::schedule::{Fate, SlotRow};
 /// The longest time that is simulated, in milliseconds: 366 days.
 pub const RANGE_MAX_MS: u64 = 366 * 86_400_000;
 
-/// Most due times of one simulation.
-pub const DUE_TIMES_MAX: usize = 100_000;
+/// Most slots of one simulation.
+pub const SLOTS_MAX: usize = 100_000;
 
-/// Most earlier runs that are named at a due time that meets them.
+/// Most earlier runs that are named at a slot that meets them.
 pub const MET_MAX: usize = 10;
 
 /// What is assumed.
@@ -38,8 +38,8 @@ pub enum ScenarioError {
     /// More than [`RANGE_MAX_MS`].
     #[error("more than 366 days")]
     TooLong,
-    /// More than [`DUE_TIMES_MAX`].
-    #[error("more than {DUE_TIMES_MAX} due times, up to {0}")]
+    /// More than [`SLOTS_MAX`].
+    #[error("more than {SLOTS_MAX} slots, up to {0}")]
     TooMany(Timestamp),
 }
 
@@ -49,7 +49,7 @@ pub enum ScenarioError {
 pub enum EndedBy {
     /// By itself, successfully.
     Itself,
-    /// The schedule's next due time ended it (`cancel_other`).
+    /// The schedule's next slot ended it (`cancel_other`).
     Successor,
 }
 
@@ -58,7 +58,7 @@ pub enum EndedBy {
 pub struct SimulatedRun {
     /// The schedule.
     pub schedule: String,
-    /// Its due time.
+    /// Its slot.
     pub due: Timestamp,
     /// `ran` or `caught_up`.
     pub fate: Fate,
@@ -70,7 +70,7 @@ pub struct SimulatedRun {
     pub ended_by: Option<EndedBy>,
 }
 
-/// What became of a due time that met an earlier run of its schedule.
+/// What became of a slot that met an earlier run of its schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Met {
@@ -84,14 +84,14 @@ pub enum Met {
     Beside,
 }
 
-/// A due time that met an earlier run of its schedule.
+/// A slot that met an earlier run of its schedule.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct OverlapMet {
     /// The schedule.
     pub schedule: String,
-    /// The due time.
+    /// The slot.
     pub due: Timestamp,
-    /// Due times of the runs that had not ended, at most [`MET_MAX`].
+    /// Slots of the runs that had not ended, at most [`MET_MAX`].
     pub met: Vec<Timestamp>,
     /// How many had not.
     #[serde(rename = "other_count")]
@@ -106,12 +106,12 @@ pub struct Simulated {
     /// Its id.
     #[serde(rename = "schedule")]
     pub id: String,
-    /// How many due times had which fate.
+    /// How many slots had which fate.
     pub totals: BTreeMap<Fate, u64>,
     /// How many of its runs the next one ended.
     #[serde(rename = "cut_short_count")]
     pub cut_short: u64,
-    /// Due times that did not run, in stretches of one fate.
+    /// Slots that did not run, in stretches of one fate.
     pub rows: Vec<SlotRow>,
     /// Why it is never due in a simulation, where an event outside of it makes it due.
     pub never_due: Option<&'static str>,
@@ -136,7 +136,7 @@ pub struct Simulation {
     pub schedules: Vec<Simulated>,
     /// Runs, in the order in which they were accepted.
     pub runs: Vec<SimulatedRun>,
-    /// Due times that met an earlier run of their schedule, in their order.
+    /// Slots that met an earlier run of their schedule, in their order.
     pub overlaps: Vec<OverlapMet>,
 }
 

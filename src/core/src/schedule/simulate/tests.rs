@@ -332,7 +332,7 @@ fn what_is_too_much_is_refused_by_name() {
     let refused = |to: &str| simulate(&schedules, &scenario(to)).unwrap_err();
     assert_eq!(refused("2026-03-02"), ScenarioError::Backwards);
     assert_eq!(refused("2027-03-04"), ScenarioError::TooLong);
-    // The due time after the hundred thousandth: 69 days, 10 hours and 40 minutes.
+    // The slot after the hundred thousandth: 69 days, 10 hours and 40 minutes.
     assert_eq!(
         refused("2026-06-01"),
         ScenarioError::TooMany(at("2026-05-10T10:40:00Z"))

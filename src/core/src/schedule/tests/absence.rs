@@ -1,8 +1,8 @@
-//! Due times that came less than a minute before an engine was back.
+//! Slots that came less than a minute before an engine was back.
 
 use super::*;
 
-/// Due times come every 20 s. An engine that has covered the one of second 40 was gone until second 95, and looks half
+/// Slots come every 20 s. An engine that has covered the one of second 40 was gone until second 95, and looks half
 /// a second later.
 fn after_absence(
     mode: CatchUpMode,

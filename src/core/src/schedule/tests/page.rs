@@ -79,7 +79,7 @@ fn changes_of_clocks_are_met_as_the_page_says() {
     }
 }
 
-/// Due times of a day of 2026, by its clocks.
+/// Slots of a day of 2026, by its clocks.
 fn of_day(slots: &Recurrence, zone: Zone, month: u32, day: u32) -> Vec<String> {
     let date = NaiveDate::from_ymd_opt(2026, month, day).unwrap();
     // The day begins in winter or in summer: two hours before it in universal time are enough for both.

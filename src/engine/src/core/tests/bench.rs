@@ -10,7 +10,7 @@ use crate::model::evidence::{
     CheckRecord, CommitsMade, Ended, Execution, Recorded, RestoreReport, Verdict,
 };
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
-use crate::model::spec::{DueTime, OnCrash, Plan, Program, Retry, SPEC_VERSION};
+use crate::model::spec::{OnCrash, Plan, Program, Retry, SPEC_VERSION, ScheduledSlot};
 use crate::model::{News, Notice, Notices, RunSpec, SkillRef, ThreadId, Timestamp};
 use crate::protocol::RunSummary;
 use crate::queue::Needs;
@@ -267,7 +267,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
     })
 }
 
-/// Makes runs of due times without reading anything; inputs with `refused` cannot be run.
+/// Makes runs of slots without reading anything; inputs with `refused` cannot be run.
 pub(super) struct FakeDesk(
     pub(super) Arc<FakeClock>,
     pub(super) Arc<Mutex<String>>,
@@ -291,7 +291,7 @@ impl Prepares for FakeDesk {
         made.skill = (*schedule.skill).clone();
         made.submitted_at = self.0.now();
         let beside = schedule.policy.overlap == Overlap::AllowAll;
-        made.scheduled = Some(DueTime {
+        made.scheduled = Some(ScheduledSlot {
             schedule: schedule.id.to_string(),
             slot,
             beside,

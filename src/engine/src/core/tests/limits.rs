@@ -1,4 +1,4 @@
-//! Schedules at their limits: a full queue, a ledger that is shortened, very many due times, very many schedules.
+//! Schedules at their limits: a full queue, a ledger that is shortened, very many slots, very many schedules.
 
 use super::super::super::request::Request;
 use super::bench::*;
@@ -199,7 +199,7 @@ fn a_reload_writes_what_has_changed_and_leaves_the_others_alone() {
     changed[7].trigger = Arc::new(Trigger::Every {
         period_ms: 2 * HOUR_MS,
     });
-    // What says nothing of due times changes none of them.
+    // What says nothing of slots changes none of them.
     changed[8].policy = Arc::new(Policy {
         overlap: Overlap::BufferOne,
         ..Policy::default()

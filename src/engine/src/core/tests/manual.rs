@@ -11,7 +11,7 @@ use crate::store::{Batch, Write};
 
 const HOUR: i64 = 3_600_000;
 
-/// Asks for a run of the schedule now, or for a due time.
+/// Asks for a run of the schedule now, or for a slot.
 fn trigger(
     bench: &mut Bench,
     slot: Option<Timestamp>,
@@ -139,7 +139,7 @@ fn a_full_queue_refuses_a_run_now_and_keeps_the_record_as_it_is() {
     assert_eq!(u64::try_from(rows(&store).len()).unwrap(), made);
 }
 
-/// An hourly schedule that has been paused over five due times, and when that began.
+/// An hourly schedule that has been paused over five slots, and when that began.
 fn paused_for_five_hours(store: &MemoryStore, world: &Arc<Mutex<World>>) -> (Bench, Timestamp) {
     let mut bench = bench(store, world, Vec::new());
     let begun = bench.clock.now();
@@ -268,7 +268,7 @@ fn rows_of_another_definition_are_not_divided() {
     assert_eq!(rows(&store), before);
 }
 
-/// A schedule whose definition changed: only the row that lies before a due time is looked at, or so many runs.
+/// A schedule whose definition changed: only the row that lies before a slot is looked at, or so many runs.
 #[test]
 fn what_another_definition_left_is_not_looked_through() {
     let (store, world) = (MemoryStore::new(), Arc::default());
