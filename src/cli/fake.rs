@@ -11,7 +11,7 @@ pub(crate) use console::Console;
 use runs::skill;
 pub(crate) use runs::{NOW, detail, failed_detail, log_line, run_id, summary};
 
-use super::interrupts::{Interrupt, Told};
+use super::interrupts::{Interrupt, SignalCallback};
 use crate::model::schedule::{Fate, SlotRow};
 use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{
@@ -49,7 +49,7 @@ pub(crate) struct Fake {
     pub(crate) slots: Vec<SlotView>,
     /// What was asked.
     pub(crate) asked: Mutex<Vec<String>>,
-    told: Mutex<Option<Told>>,
+    told: Mutex<Option<SignalCallback>>,
     changed: Condvar,
 }
 

@@ -16,12 +16,12 @@ pub(crate) enum Interrupt {
 }
 
 /// Takes one signal.
-pub(crate) type Told = Box<dyn Fn(Interrupt) + Send>;
+pub(crate) type SignalCallback = Box<dyn Fn(Interrupt) + Send>;
 
 /// Where signals come from.
 pub(crate) trait Interrupts {
     /// Tells each signal, from another thread, until what is returned is dropped.
-    fn listen(&self, told: Told) -> io::Result<Listening>;
+    fn listen(&self, told: SignalCallback) -> io::Result<Listening>;
 }
 
 /// Signals are told as long as this lives.
@@ -49,7 +49,7 @@ impl Drop for Listening {
 pub(crate) struct ProcessInterrupts;
 
 impl Interrupts for ProcessInterrupts {
-    fn listen(&self, told: Told) -> io::Result<Listening> {
+    fn listen(&self, told: SignalCallback) -> io::Result<Listening> {
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
         let handle = signals.handle();
         let thread = Builder::new().name("signals".to_owned()).spawn(move || {

@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 use crate::machine::Run;
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind, Timestamp};
-use crate::store::lock::{self, Found};
+use crate::store::lock::{self, LockState};
 use crate::store::rebuild::{RestoredRun, ThreadSource, rebuild};
 use crate::store::thread_files::{self, Directory};
 use crate::store::{OpenOptions, StoreError, identity, maintenance, places};
@@ -164,7 +164,7 @@ fn directory_of(
 fn refuse_where_served(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     match holder(workspace)? {
-        Held::By {
+        LockHolder::By {
             state_dir: Some(other),
             ..
         } if real(Path::new(&other)) != real(state_dir) => {
@@ -186,7 +186,7 @@ fn refuse_store_of_another(workspace: &Path, state_dir: &Path) -> Result<(), Dia
 
 /// Who holds a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum LockHolder {
     /// Nobody.
     Free,
     /// A process, with what the lock tells of it.
@@ -199,10 +199,10 @@ pub(crate) enum Held {
 }
 
 /// Who holds the lock of a workspace.
-pub(crate) fn holder(workspace: &Path) -> Result<Held, Diagnostic> {
-    match lock::look_at_workspace(workspace) {
-        Ok(Found::Free) => Ok(Held::Free),
-        Ok(found) => Ok(Held::By {
+pub(crate) fn holder(workspace: &Path) -> Result<LockHolder, Diagnostic> {
+    match lock::inspect_workspace(workspace) {
+        Ok(LockState::Free) => Ok(LockHolder::Free),
+        Ok(found) => Ok(LockHolder::By {
             pid: found.holder().map(|holder| holder.pid),
             state_dir: found.holder().map(|holder| holder.state_dir.clone()),
         }),

@@ -18,7 +18,7 @@ use super::extract::{self, BodyLimits, Checked};
 use super::mcp::{self, Mounted};
 use super::metrics;
 use super::operation::Operation;
-use super::reply::{self, Refusal};
+use super::reply::{self, HttpRefusal};
 use super::search;
 use super::server::{Identity, Limits, Notices, Waiting};
 use super::settling;
@@ -99,11 +99,11 @@ impl Desk {
         }
     }
 
-    pub(super) fn control(&self) -> Result<Arc<dyn Control>, Refusal> {
+    pub(super) fn control(&self) -> Result<Arc<dyn Control>, HttpRefusal> {
         self.control
             .get()
             .cloned()
-            .ok_or_else(|| Refusal::from(starting()))
+            .ok_or_else(|| HttpRefusal::from(starting()))
     }
 
     /// Tells the host what may be different now, and that the engine has ended where its answer says so.
@@ -123,12 +123,12 @@ impl Desk {
         }
     }
 
-    async fn lane(&self, lane: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, Refusal> {
+    async fn lane(&self, lane: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, HttpRefusal> {
         tokio::time::timeout(self.limits.call_patience, Arc::clone(lane).acquire_owned())
             .await
             .ok()
             .and_then(Result::ok)
-            .ok_or_else(|| Refusal::busy("too many requests are under way"))
+            .ok_or_else(|| HttpRefusal::busy("too many requests are under way"))
     }
 
     /// Asks the engine on a thread of its own; what it does goes on when the client has left.
@@ -136,7 +136,7 @@ impl Desk {
         &self,
         operation: Operation,
         question: impl FnOnce(&dyn Control) -> Result<T, Diagnostic> + Send + 'static,
-    ) -> Result<T, Refusal> {
+    ) -> Result<T, HttpRefusal> {
         let control = self.control()?;
         let lane = match operation {
             // It may take as long as what runs; it must not take a place from anyone else.
@@ -157,7 +157,7 @@ impl Desk {
             }
             Err(error) => {
                 tracing::error!(%error, operation = operation.id(), "a request failed inside");
-                Err(Refusal::from(Diagnostic::new(
+                Err(HttpRefusal::from(Diagnostic::new(
                     Kind::Internal,
                     "request_failed",
                     "the engine failed on this request",
@@ -184,7 +184,7 @@ pub(super) fn router(desk: &Arc<Desk>) -> Router {
             operation.path(),
             on(filter, move |request: Request| async move {
                 let answered = answer(operation, &desk, request).await;
-                let response = answered.unwrap_or_else(Refusal::into_response);
+                let response = answered.unwrap_or_else(HttpRefusal::into_response);
                 tracing::debug!(
                     operation = operation.id(),
                     status = response.status().as_u16(),
@@ -200,11 +200,11 @@ pub(super) fn router(desk: &Arc<Desk>) -> Router {
             crate::mcp::PATH,
             any(move |request| async move {
                 let answered = mcp::answer(&served, request).await;
-                answered.unwrap_or_else(Refusal::into_response)
+                answered.unwrap_or_else(HttpRefusal::into_response)
             }),
         )
         .method_not_allowed_fallback(|| async {
-            Refusal::of_transport(
+            HttpRefusal::of_transport(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "method_not_allowed",
                 "this path does not take this method".to_owned(),
@@ -214,8 +214,8 @@ pub(super) fn router(desk: &Arc<Desk>) -> Router {
 }
 
 /// Nothing is served there.
-pub(super) fn no_such_path() -> Refusal {
-    Refusal::from(
+pub(super) fn no_such_path() -> HttpRefusal {
+    HttpRefusal::from(
         Diagnostic::new(
             Kind::NotFound,
             "no_such_path",
@@ -225,7 +225,11 @@ pub(super) fn no_such_path() -> Refusal {
     )
 }
 
-async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<Response, Refusal> {
+async fn answer(
+    operation: Operation,
+    desk: &Desk,
+    request: Request,
+) -> Result<Response, HttpRefusal> {
     let (mut parts, body) = request.into_parts();
     // What was read at once may exceed the buffer that bounds the reading.
     extract::head_within(&parts, desk.limits.head_bytes_max)?;
@@ -245,7 +249,11 @@ async fn answer(operation: Operation, desk: &Desk, request: Request) -> Result<R
 }
 
 /// Answers what only looks.
-async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Response, Refusal> {
+async fn look(
+    operation: Operation,
+    desk: &Desk,
+    parts: &mut Parts,
+) -> Result<Response, HttpRefusal> {
     let run = if operation.names_run() {
         extract::run_fragment(parts).await?
     } else {
@@ -298,12 +306,15 @@ async fn look(operation: Operation, desk: &Desk, parts: &mut Parts) -> Result<Re
         | Operation::Render
         | Operation::Probe
         | Operation::Reload
-        | Operation::Drain => Err(Refusal::bad_request("bad_method", "this changes something")),
+        | Operation::Drain => Err(HttpRefusal::bad_request(
+            "bad_method",
+            "this changes something",
+        )),
     }
 }
 
 /// Engine and schedules, for a monitoring system.
-async fn measured(desk: &Desk) -> Result<Response, Refusal> {
+async fn measured(desk: &Desk) -> Result<Response, HttpRefusal> {
     let text = desk
         .ask(Operation::Metrics, |control| {
             let schedules = control.all_schedules(&SchedulesQuery::default())?;
@@ -320,7 +331,7 @@ async fn change_schedule(
     desk: &Desk,
     parts: &mut Parts,
     body: Body,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let limits = desk.body_limits();
     if operation == Operation::TriggerSchedule {
         let request: TriggerRequest = extract::body(parts, body, limits, false).await?;
@@ -341,7 +352,7 @@ async fn change_schedule(
 }
 
 /// Answers what is asked for by a path alone.
-async fn ordered(operation: Operation, desk: &Desk) -> Result<Response, Refusal> {
+async fn ordered(operation: Operation, desk: &Desk) -> Result<Response, HttpRefusal> {
     if operation == Operation::Reload {
         return answered(desk.ask(operation, |c| c.reload()).await);
     }
@@ -350,7 +361,7 @@ async fn ordered(operation: Operation, desk: &Desk) -> Result<Response, Refusal>
 }
 
 /// Tries what skills need, or one model.
-async fn probed(desk: &Desk, parts: &mut Parts, body: Body) -> Result<Response, Refusal> {
+async fn probed(desk: &Desk, parts: &mut Parts, body: Body) -> Result<Response, HttpRefusal> {
     let request: ProbeRequest = extract::body(parts, body, desk.body_limits(), true).await?;
     Waiting::answering(parts);
     let of_model = request.model.is_some();
@@ -369,7 +380,7 @@ async fn change(
     desk: &Desk,
     parts: &mut Parts,
     body: Body,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let run = if operation.names_run() {
         extract::run_fragment(parts).await?
     } else {
@@ -433,12 +444,15 @@ async fn change(
         | Operation::ShowRun
         | Operation::Diff
         | Operation::Logs
-        | Operation::Events => Err(Refusal::bad_request("bad_method", "this changes nothing")),
+        | Operation::Events => Err(HttpRefusal::bad_request(
+            "bad_method",
+            "this changes nothing",
+        )),
     }
 }
 
 /// Reads the body of a request that takes none.
-async fn nothing(parts: &mut Parts, body: Body, limits: BodyLimits) -> Result<(), Refusal> {
+async fn nothing(parts: &mut Parts, body: Body, limits: BodyLimits) -> Result<(), HttpRefusal> {
     let Nothing {} = extract::body(parts, body, limits, true).await?;
     Waiting::answering(parts);
     Ok(())
@@ -450,7 +464,9 @@ pub(super) fn starting() -> Diagnostic {
         .hint("try again in a second")
 }
 
-pub(super) fn answered<T: Serialize>(answer: Result<T, Refusal>) -> Result<Response, Refusal> {
+pub(super) fn answered<T: Serialize>(
+    answer: Result<T, HttpRefusal>,
+) -> Result<Response, HttpRefusal> {
     Ok(reply::json(StatusCode::OK, &answer?))
 }
 

@@ -15,7 +15,7 @@ use super::exchange::{Following, Line, Outgoing, Reply, open};
 use super::operation::Operation;
 use super::paths;
 use super::socket::canonical;
-use super::sse::Told;
+use super::sse::SseItem;
 use crate::engine::Host;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
@@ -201,13 +201,13 @@ impl HttpControl {
         let mut stream = Stream::Broken { told: false };
         while let Some(told) = following.next(SILENCE_PATIENCE)? {
             let (name, id, data) = match told {
-                Told::Quiet => {
+                SseItem::Quiet => {
                     if callback(WatchEvent::Lagged { lost: 0 }).is_break() {
                         return Ok(Stream::Ended);
                     }
                     continue;
                 }
-                Told::Event { name, id, data } => (name, id, data),
+                SseItem::Event { name, id, data } => (name, id, data),
             };
             let unreadable = |error: serde_json::Error| {
                 self.line

@@ -18,7 +18,7 @@ use super::socket::SocketPlaces;
 use crate::model::{Diagnostic, Kind};
 use crate::process::name_of_user;
 use crate::protocol::Control;
-use crate::store::lock::{self, Found, UNNAMED_HINT, WORKSPACE_FOLDER};
+use crate::store::lock::{self, LockState, UNNAMED_HINT, WORKSPACE_FOLDER};
 
 /// How often an engine that takes its place or leaves it at this moment is tried again.
 pub(super) const TRIES_MAX: u32 = 50;
@@ -129,18 +129,18 @@ fn of_somebody_else(error: Diagnostic, options: &ConnectOptions) -> Diagnostic {
 
 /// Nobody answers: where a process holds the workspace all the same, starting another one helps nobody.
 fn out_of_reach(nobody: Diagnostic, options: &ConnectOptions) -> Diagnostic {
-    let hint = match lock::look_at_workspace(&options.workspace) {
-        Ok(Found::HeldBy(holder)) => {
+    let hint = match lock::inspect_workspace(&options.workspace) {
+        Ok(LockState::HeldBy(holder)) => {
             let place = holder.socket.as_deref().unwrap_or("another socket");
             format!(
                 "process {} holds the workspace and serves `{place}`: name that with `--socket`, or end the process if that file is gone",
                 holder.pid
             )
         }
-        Ok(Found::Unnamed) => {
+        Ok(LockState::Unnamed) => {
             format!("a process holds the workspace and cannot be reached: {UNNAMED_HINT}")
         }
-        Ok(Found::Free | Found::Held) | Err(_) => return nobody,
+        Ok(LockState::Free | LockState::Held) | Err(_) => return nobody,
     };
     Diagnostic {
         code: OUT_OF_REACH.to_owned(),
@@ -184,5 +184,5 @@ pub fn dial(options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
 }
 
 fn nobody_holds(options: &ConnectOptions) -> bool {
-    lock::look_at_workspace(&options.workspace).is_ok_and(|found| found == Found::Free)
+    lock::inspect_workspace(&options.workspace).is_ok_and(|found| found == LockState::Free)
 }

@@ -205,12 +205,12 @@ impl<'a> Daemon<'a> {
             self.watch();
         }
         self.ask_status();
-        self.tell_of_socket();
+        self.report_socket();
         self.ask_hold();
     }
 
     /// Says once that nobody can reach this engine any more.
-    fn tell_of_socket(&mut self) {
+    fn report_socket(&mut self) {
         let lost = self.endpoint.is_lost();
         if lost && !self.told_lost {
             tracing::error!(
@@ -280,7 +280,7 @@ impl<'a> Daemon<'a> {
     }
 
     /// Says that the workspace's lock was removed, and once that it cannot be made anew.
-    fn tell_of_hold(&mut self, put_back: &Result<bool, Diagnostic>) {
+    fn report_hold(&mut self, put_back: &Result<bool, Diagnostic>) {
         match put_back {
             Ok(false) => {}
             Ok(true) => tracing::warn!(
@@ -307,7 +307,7 @@ impl<'a> Daemon<'a> {
         let ended = refused.is_some_and(|error| error.kind == Kind::Unreachable);
         match answer {
             Some(Answer::Reloaded(report)) => {
-                tell_of_reload(report);
+                report_reload(report);
                 self.watch();
                 if self.reload.answered() {
                     self.ask_reload();
@@ -340,7 +340,7 @@ impl<'a> Daemon<'a> {
             Some(Answer::Held(put_back)) => {
                 // The next tick looks again.
                 self.hold = Question::default();
-                self.tell_of_hold(&put_back);
+                self.report_hold(&put_back);
             }
             None => {
                 // A question panicked inside; which one is not known, so each may be asked again.
@@ -397,7 +397,7 @@ fn lives(heartbeat: Heartbeat) -> bool {
             .is_some_and(|committing| committing < COMMIT_MS_MAX)
 }
 
-fn tell_of_reload(report: Result<ReloadReport, Diagnostic>) {
+fn report_reload(report: Result<ReloadReport, Diagnostic>) {
     match report {
         Ok(report) => tracing::info!(
             workers = report.workers,

@@ -19,7 +19,7 @@ use tokio::time::Sleep;
 
 use super::answer::Desk;
 use super::operation::Operation;
-use super::reply::{self, Refusal};
+use super::reply::{self, HttpRefusal};
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{Control, WatchEvent};
 
@@ -31,7 +31,7 @@ pub(super) const NO_LINES: u64 = u64::MAX;
 const WATCHER_STACK_BYTES: usize = 256 * 1024;
 
 /// The first line that the client has not been told yet.
-pub(super) fn resume_from(headers: &HeaderMap) -> Result<u64, Refusal> {
+pub(super) fn resume_from(headers: &HeaderMap) -> Result<u64, HttpRefusal> {
     match headers.get("last-event-id") {
         None => Ok(0),
         Some(id) => id
@@ -39,7 +39,7 @@ pub(super) fn resume_from(headers: &HeaderMap) -> Result<u64, Refusal> {
             .ok()
             .and_then(|id| id.parse().ok())
             .ok_or_else(|| {
-                Refusal::bad_request(
+                HttpRefusal::bad_request(
                     "bad_event_id",
                     "`Last-Event-ID` is not an id of this stream",
                 )
@@ -48,8 +48,12 @@ pub(super) fn resume_from(headers: &HeaderMap) -> Result<u64, Refusal> {
 }
 
 /// Starts the stream. The run is looked up first, so that a wrong id is refused and not streamed.
-pub(super) async fn stream(desk: &Desk, fragment: String, from: u64) -> Result<Response, Refusal> {
-    let too_many = || Refusal::busy("too many runs are being watched");
+pub(super) async fn stream(
+    desk: &Desk,
+    fragment: String,
+    from: u64,
+) -> Result<Response, HttpRefusal> {
+    let too_many = || HttpRefusal::busy("too many runs are being watched");
     let place = Arc::clone(&desk.watchers)
         .try_acquire_owned()
         .map_err(|_| too_many())?;
@@ -70,12 +74,12 @@ pub(super) async fn stream(desk: &Desk, fragment: String, from: u64) -> Result<R
             tell(control.as_ref(), run, from, &events);
         })
         .map_err(|error| {
-            Refusal::busy(format!(
+            HttpRefusal::busy(format!(
                 "no thread could be started to watch the run: {error}"
             ))
         })?;
     let mut response = reply::bytes_of(StatusCode::OK, "text/event-stream", Bytes::new());
-    *response.body_mut() = Body::new(Told {
+    *response.body_mut() = Body::new(EventBody {
         events: receiver,
         keep_alive: desk.limits.keep_alive,
         quiet: Box::pin(tokio::time::sleep(desk.limits.keep_alive)),
@@ -131,7 +135,7 @@ fn event_text<T: serde::Serialize>(name: &str, id: u64, data: &T) -> Bytes {
 }
 
 /// The body of the stream: events as they come, a comment where nothing came for a while.
-struct Told {
+struct EventBody {
     events: mpsc::Receiver<Bytes>,
     keep_alive: Duration,
     quiet: Pin<Box<Sleep>>,
@@ -139,7 +143,7 @@ struct Told {
     _place: OwnedSemaphorePermit,
 }
 
-impl HttpBody for Told {
+impl HttpBody for EventBody {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 

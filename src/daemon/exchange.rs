@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 
-use super::sse::{Assembler, Told};
+use super::sse::{Assembler, SseItem};
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind};
 
@@ -317,7 +317,7 @@ pub(super) struct Following {
 
 impl Following {
     /// What is told next; `None` when the stream has ended. Silence beyond `patience` is an error.
-    pub(super) fn next(&mut self, patience: Duration) -> Result<Option<Told>, Diagnostic> {
+    pub(super) fn next(&mut self, patience: Duration) -> Result<Option<SseItem>, Diagnostic> {
         loop {
             let told = self.assembler.next().map_err(|error| {
                 self.line

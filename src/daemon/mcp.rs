@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::answer::{Desk, no_such_path};
 use super::extract;
-use super::reply::Refusal;
+use super::reply::HttpRefusal;
 use super::server::{Limits, Waiting};
 use super::tcp::{self, TcpDoor};
 use crate::engine::definitions::Definitions;
@@ -116,7 +116,7 @@ impl Mounted {
 }
 
 /// Answers a request that came in at the socket.
-pub(super) async fn answer(desk: &Desk, mut request: Request) -> Result<Response, Refusal> {
+pub(super) async fn answer(desk: &Desk, mut request: Request) -> Result<Response, HttpRefusal> {
     let waiting = request.extensions_mut().remove::<Waiting>();
     let (parts, body) = request.into_parts();
     extract::head_within(&parts, desk.limits.head_bytes_max)?;

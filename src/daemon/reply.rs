@@ -12,34 +12,34 @@ pub(super) const RETRY_AFTER_S: &str = "1";
 
 /// A refusal with the status that it is answered with.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct HttpRefusal {
     pub(super) status: StatusCode,
     pub(super) diagnostic: Box<Diagnostic>,
 }
 
-impl Refusal {
+impl HttpRefusal {
     /// A refusal by the transport itself, before any engine was asked.
-    pub(super) fn of_transport(status: StatusCode, code: &str, message: String) -> Refusal {
-        Refusal {
+    pub(super) fn of_transport(status: StatusCode, code: &str, message: String) -> HttpRefusal {
+        HttpRefusal {
             status,
             diagnostic: Box::new(Diagnostic::new(Kind::Usage, code, message)),
         }
     }
 
     /// A request that is wrong.
-    pub(super) fn bad_request(code: &str, message: impl Into<String>) -> Refusal {
-        Refusal::of_transport(StatusCode::BAD_REQUEST, code, message.into())
+    pub(super) fn bad_request(code: &str, message: impl Into<String>) -> HttpRefusal {
+        HttpRefusal::of_transport(StatusCode::BAD_REQUEST, code, message.into())
     }
 
     /// Too much is under way; the same request can succeed later.
-    pub(super) fn busy(message: impl Into<String>) -> Refusal {
-        Refusal::from(
+    pub(super) fn busy(message: impl Into<String>) -> HttpRefusal {
+        HttpRefusal::from(
             Diagnostic::new(Kind::Conflict, "busy", message).hint("try again in a second"),
         )
     }
 
     /// Adds a hint.
-    pub(super) fn hint(mut self, hint: &str) -> Refusal {
+    pub(super) fn hint(mut self, hint: &str) -> HttpRefusal {
         self.diagnostic.hints.push(hint.to_owned());
         self
     }
@@ -62,16 +62,16 @@ pub(super) fn status_of(diagnostic: &Diagnostic) -> StatusCode {
     }
 }
 
-impl From<Diagnostic> for Refusal {
-    fn from(diagnostic: Diagnostic) -> Refusal {
-        Refusal {
+impl From<Diagnostic> for HttpRefusal {
+    fn from(diagnostic: Diagnostic) -> HttpRefusal {
+        HttpRefusal {
             status: status_of(&diagnostic),
             diagnostic: Box::new(diagnostic),
         }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         let mut response = json(self.status, &*self.diagnostic);
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
@@ -130,7 +130,7 @@ mod tests {
             (Kind::Internal, "broken", 500),
         ];
         for (kind, code, status) in table {
-            let response = Refusal::from(Diagnostic::new(kind, code, "x")).into_response();
+            let response = HttpRefusal::from(Diagnostic::new(kind, code, "x")).into_response();
             assert_eq!(response.status().as_u16(), status, "{kind:?} {code}");
             assert_eq!(
                 response.headers().contains_key(header::RETRY_AFTER),

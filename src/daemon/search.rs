@@ -9,7 +9,7 @@ use super::answer::{Desk, answered};
 use super::extract::{self, Checked};
 use super::operation::Operation;
 use super::paths;
-use super::reply::Refusal;
+use super::reply::HttpRefusal;
 use crate::model::Diagnostic;
 use crate::protocol::{BackfillQuery, Control, RunsQuery, SchedulesQuery, SlotsQuery};
 
@@ -18,7 +18,7 @@ pub(super) async fn search(
     operation: Operation,
     desk: &Desk,
     uri: &Uri,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     match operation {
         Operation::Schedules => {
             found(operation, desk, uri, |c, query: &SchedulesQuery| {
@@ -40,7 +40,7 @@ pub(super) async fn search(
 }
 
 /// Runs, newest first, and where the next list of them is.
-async fn list_runs(desk: &Desk, uri: &Uri) -> Result<Response, Refusal> {
+async fn list_runs(desk: &Desk, uri: &Uri) -> Result<Response, HttpRefusal> {
     let mut query: RunsQuery = extract::query(uri)?;
     query.check()?;
     let asked = query.clone();
@@ -62,7 +62,7 @@ async fn found<Q, T>(
     desk: &Desk,
     uri: &Uri,
     search: fn(&dyn Control, &Q) -> Result<T, Diagnostic>,
-) -> Result<Response, Refusal>
+) -> Result<Response, HttpRefusal>
 where
     Q: DeserializeOwned + Checked + Send + 'static,
     T: Serialize + Send + 'static,

@@ -7,7 +7,7 @@ use axum::response::Response;
 use super::answer::{Desk, answered};
 use super::extract::{self, Checked};
 use super::operation::Operation;
-use super::reply::Refusal;
+use super::reply::HttpRefusal;
 use super::server::Waiting;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{ApproveRequest, DenyRequest, ResolveRequest};
@@ -19,7 +19,7 @@ pub(super) async fn settle(
     run: String,
     parts: &mut Parts,
     body: Body,
-) -> Result<Response, Refusal> {
+) -> Result<Response, HttpRefusal> {
     let limits = desk.body_limits();
     if operation == Operation::ResolveRun {
         let request: ResolveRequest = extract::body(parts, body, limits, false).await?;
@@ -32,7 +32,7 @@ pub(super) async fn settle(
     }
     let peer = extract::peer(parts)?;
     if peer.within_run {
-        return Err(Refusal::from(
+        return Err(HttpRefusal::from(
             Diagnostic::new(
                 Kind::Blocked,
                 "person_needed",

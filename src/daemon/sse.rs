@@ -5,7 +5,7 @@ const EVENT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What a stream told.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum SseItem {
     /// An event.
     Event {
         /// Its name.
@@ -49,7 +49,7 @@ impl Assembler {
     }
 
     /// The next event that is there whole.
-    pub(super) fn next(&mut self) -> Result<Option<Told>, SseError> {
+    pub(super) fn next(&mut self) -> Result<Option<SseItem>, SseError> {
         let rest = self.pending.get(self.searched..).unwrap_or_default();
         let Some(found) = rest.windows(2).position(|pair| pair == b"\n\n") else {
             self.searched = self.pending.len().saturating_sub(1);
@@ -63,7 +63,7 @@ impl Assembler {
     }
 }
 
-fn read(text: &str) -> Told {
+fn read(text: &str) -> SseItem {
     let (mut name, mut id, mut data) = (None, None, None::<String>);
     for line in text.lines() {
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
@@ -82,12 +82,12 @@ fn read(text: &str) -> Told {
         }
     }
     match data {
-        Some(data) => Told::Event {
+        Some(data) => SseItem::Event {
             name: name.unwrap_or_else(|| "message".to_owned()),
             id,
             data,
         },
-        None => Told::Quiet,
+        None => SseItem::Quiet,
     }
 }
 
@@ -99,13 +99,13 @@ mod tests {
     fn events_are_put_together_from_any_pieces() {
         let stream = "id: 1\nevent: line\ndata: {\"a\":\"ü\"}\n\n: quiet\n\ndata: x\ndata: y\n\n";
         let expected = [
-            Told::Event {
+            SseItem::Event {
                 name: "line".into(),
                 id: Some("1".into()),
                 data: "{\"a\":\"ü\"}".into(),
             },
-            Told::Quiet,
-            Told::Event {
+            SseItem::Quiet,
+            SseItem::Event {
                 name: "message".into(),
                 id: None,
                 data: "x\ny".into(),

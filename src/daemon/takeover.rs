@@ -8,7 +8,7 @@ use super::socket::{Listener, TAKEN, listener_of};
 use crate::clock::Clock;
 use crate::engine::{ENGINE_RUNNING, Host};
 use crate::model::Diagnostic;
-use crate::store::lock::{self, Found};
+use crate::store::lock::{self, LockState};
 
 /// How long a daemon waits for commands that host the engine, in milliseconds.
 const PATIENCE_MS: u64 = 10_000;
@@ -80,8 +80,8 @@ impl Takeover {
             return found;
         }
         for look in [
-            lock::look_at_state(&self.state_dir),
-            lock::look_at_workspace(&self.workspace),
+            lock::inspect_state(&self.state_dir),
+            lock::inspect_workspace(&self.workspace),
         ] {
             match look.as_ref().map(of_lock) {
                 Ok(Incumbent::Daemon) => return Incumbent::Daemon,
@@ -111,7 +111,7 @@ fn of_socket(listener: Listener) -> Incumbent {
     }
 }
 
-fn of_lock(found: &Found) -> Incumbent {
+fn of_lock(found: &LockState) -> Incumbent {
     match found.holder() {
         // A new holder has the lock for a moment before it says who it is.
         None => Incumbent::Unknown,

@@ -13,7 +13,7 @@ const STOP_CHARS_MAX: usize = 64;
 
 /// Why reading an answer ended before it was whole.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Broken {
+pub(crate) enum CutOff {
     /// A frame is not what its dialect allows.
     Malformed(&'static str),
     /// More than may be kept.
@@ -91,15 +91,15 @@ impl Answer {
     }
 
     /// Counts bytes that are kept or queued for the caller, which may lag behind.
-    pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), Broken> {
+    pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), CutOff> {
         self.kept_bytes = self.kept_bytes.saturating_add(bytes);
         if self.kept_bytes > self.limit_bytes {
-            return Err(Broken::TooLarge);
+            return Err(CutOff::TooLarge);
         }
         Ok(())
     }
 
-    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), Broken> {
+    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), CutOff> {
         if text.is_empty() {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl Answer {
         Ok(())
     }
 
-    pub(crate) fn add_reasoning(&mut self, text: &str) -> Result<(), Broken> {
+    pub(crate) fn add_reasoning(&mut self, text: &str) -> Result<(), CutOff> {
         if !text.is_empty() {
             self.keep(text.len())?;
             self.deltas.push(Delta::Reasoning(text.to_owned()));
@@ -118,12 +118,12 @@ impl Answer {
     }
 
     /// Begins a call. An empty id is made up at the end.
-    pub(crate) fn open_call(&mut self, key: u64, id: &str, name: &str) -> Result<(), Broken> {
+    pub(crate) fn open_call(&mut self, key: u64, id: &str, name: &str) -> Result<(), CutOff> {
         if self.calls.iter().any(|call| call.key == key) {
-            return Err(Broken::Malformed("two tool calls in one place"));
+            return Err(CutOff::Malformed("two tool calls in one place"));
         }
         if self.calls.len() >= CALLS_MAX {
-            return Err(Broken::Malformed("there are too many tool calls in it"));
+            return Err(CutOff::Malformed("there are too many tool calls in it"));
         }
         self.keep(id.len() + name.len() + size_of::<OpenCall>())?;
         self.deltas.push(Delta::Call {
@@ -147,14 +147,14 @@ impl Answer {
         self.calls.iter().find(|call| call.key == key)
     }
 
-    fn call_mut(&mut self, key: u64) -> Result<&mut OpenCall, Broken> {
+    fn call_mut(&mut self, key: u64) -> Result<&mut OpenCall, CutOff> {
         let found = self.calls.iter_mut().find(|call| call.key == key);
-        found.ok_or(Broken::Malformed(
+        found.ok_or(CutOff::Malformed(
             "a piece of a tool call that has not begun",
         ))
     }
 
-    pub(crate) fn add_arguments(&mut self, key: u64, piece: &str) -> Result<(), Broken> {
+    pub(crate) fn add_arguments(&mut self, key: u64, piece: &str) -> Result<(), CutOff> {
         self.keep(piece.len())?;
         match &mut self.call_mut(key)?.arguments {
             Arguments::Text(text) => text.push_str(piece),
@@ -169,7 +169,7 @@ impl Answer {
         key: u64,
         value: Value,
         bytes: usize,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), CutOff> {
         self.keep(bytes)?;
         self.call_mut(key)?.arguments = match value {
             Value::String(text) => Arguments::Text(text),
@@ -178,7 +178,7 @@ impl Answer {
         Ok(())
     }
 
-    pub(crate) fn close_call(&mut self, key: u64) -> Result<(), Broken> {
+    pub(crate) fn close_call(&mut self, key: u64) -> Result<(), CutOff> {
         self.call_mut(key)?.closed = true;
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Answer {
             _ if self.refused => return Err(Failure::Refusal { stop: stop.clone() }),
             StopKind::Refusal => return Err(Failure::Refusal { stop: stop.clone() }),
             StopKind::Length => return Err(Failure::Length { stop: stop.clone() }),
-            StopKind::Broken => return Err(Failure::Incomplete("the server gave up on it")),
+            StopKind::CutOff => return Err(Failure::Incomplete("the server gave up on it")),
             StopKind::Whole => {}
         }
         let mut calls = Vec::with_capacity(self.calls.len());
@@ -278,7 +278,7 @@ enum StopKind {
     Whole,
     Length,
     Refusal,
-    Broken,
+    CutOff,
 }
 
 impl StopKind {
@@ -294,7 +294,7 @@ impl StopKind {
             | "other"
             | "error"
             | "incomplete"
-            | "finish_reason_unspecified" => Self::Broken,
+            | "finish_reason_unspecified" => Self::CutOff,
             _ => Self::Whole,
         }
     }

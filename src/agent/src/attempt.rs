@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
-use crate::answer::{Answer, Broken};
+use crate::answer::{Answer, CutOff};
 use crate::dialect::{Wire, host};
 use crate::error::{Failure, seconds};
 use crate::frames::{Frames, may_begin};
@@ -238,11 +238,11 @@ impl Attempt {
         }
     }
 
-    fn broken(&self, broken: Broken) -> FailedTry {
+    fn broken(&self, broken: CutOff) -> FailedTry {
         match broken {
-            Broken::Malformed(why) => FailedTry::cut(why),
-            Broken::TooLarge => self.too_large(),
-            Broken::Provider { status, message } => {
+            CutOff::Malformed(why) => FailedTry::cut(why),
+            CutOff::TooLarge => self.too_large(),
+            CutOff::Provider { status, message } => {
                 let (failure, again) = status::failure(&self.wire, status, message, false);
                 FailedTry::new(failure, again)
             }

@@ -11,7 +11,7 @@ pub(crate) type TagAt = usize;
 
 /// Lays `tree` over `text[start..]`.
 pub(crate) fn align(text: &str, start: usize, end: usize, tree: Tree) -> (Node, Vec<TagAt>) {
-    let mut walk = Walk {
+    let mut walk = AlignWalk {
         text: &text.as_bytes()[..end.min(text.len())],
         at: start,
         lost: false,
@@ -39,14 +39,14 @@ impl Context {
     }
 }
 
-struct Walk<'t> {
+struct AlignWalk<'t> {
     text: &'t [u8],
     at: usize,
     lost: bool,
     tags: Vec<TagAt>,
 }
 
-impl Walk<'_> {
+impl AlignWalk<'_> {
     fn peek(&self, ahead: usize) -> Option<u8> {
         self.text.get(self.at + ahead).copied()
     }

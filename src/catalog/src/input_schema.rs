@@ -123,29 +123,29 @@ fn at<'a>(view: View<'a>, pointer: &str) -> View<'a> {
 
 /// Why a schema is none.
 #[derive(Debug)]
-struct Refusal {
+struct SchemaRefusal {
     message: String,
     /// JSON Pointer to what is wrong; empty: the whole.
     at: String,
 }
 
-impl Refusal {
-    fn of(error: &ValidationError<'_>, at: String) -> Refusal {
+impl SchemaRefusal {
+    fn of(error: &ValidationError<'_>, at: String) -> SchemaRefusal {
         let place = if at.is_empty() {
             String::new()
         } else {
             format!(" at `{at}`")
         };
-        Refusal {
+        SchemaRefusal {
             message: format!("`input_schema` is no JSON Schema{place}: {error}"),
             at,
         }
     }
 }
 
-impl From<String> for Refusal {
-    fn from(message: String) -> Refusal {
-        Refusal {
+impl From<String> for SchemaRefusal {
+    fn from(message: String) -> SchemaRefusal {
+        SchemaRefusal {
             message,
             at: String::new(),
         }
@@ -153,7 +153,7 @@ impl From<String> for Refusal {
 }
 
 /// Whether a schema is one, and needs nothing from elsewhere.
-fn check(schema: &Value) -> Result<(), Refusal> {
+fn check(schema: &Value) -> Result<(), SchemaRefusal> {
     if schema
         .get("$schema")
         .is_some_and(|draft| !draft.as_str().is_some_and(is_known_draft))
@@ -164,16 +164,19 @@ fn check(schema: &Value) -> Result<(), Refusal> {
     local_references(schema, true)?;
     weigh_all(schema, schema, &mut weights)?;
     jsonschema::meta::validate(schema)
-        .map_err(|error| Refusal::of(&error, error.instance_path().to_string()))
+        .map_err(|error| SchemaRefusal::of(&error, error.instance_path().to_string()))
 }
 
 /// What checks inputs; a pattern that is none is found here.
-fn compile(schema: &Value, patterns: PatternOptions<FancyRegex>) -> Result<Validator, Refusal> {
+fn compile(
+    schema: &Value,
+    patterns: PatternOptions<FancyRegex>,
+) -> Result<Validator, SchemaRefusal> {
     let built = jsonschema::options()
         .should_validate_formats(true)
         .with_pattern_options(patterns)
         .build(schema);
-    built.map_err(|error| Refusal::of(&error, error.schema_path().to_string()))
+    built.map_err(|error| SchemaRefusal::of(&error, error.schema_path().to_string()))
 }
 
 fn is_known_draft(draft: &str) -> bool {

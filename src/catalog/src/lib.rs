@@ -135,7 +135,7 @@ pub struct Catalog {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fingerprint {
     files: Vec<walk::UnitFiles>,
-    config: Option<open::Stamp>,
+    config: Option<open::DefinitionStamp>,
 }
 
 impl Fingerprint {

@@ -17,7 +17,7 @@ pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// What changes when a file changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Stamp {
+pub(crate) struct DefinitionStamp {
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
@@ -25,9 +25,9 @@ pub(crate) struct Stamp {
     device: u64,
 }
 
-impl Stamp {
-    fn of(stat: &Stat) -> Stamp {
-        Stamp {
+impl DefinitionStamp {
+    fn of(stat: &Stat) -> DefinitionStamp {
+        DefinitionStamp {
             size: stat.st_size.cast_unsigned(),
             modified: (stat.st_mtime, stat.st_mtime_nsec.cast_signed()),
             changed: (stat.st_ctime, stat.st_ctime_nsec.cast_signed()),
@@ -115,10 +115,10 @@ impl Root {
     }
 
     /// Stamp of a path, links followed; `None` where nothing is.
-    pub(crate) fn stamp(&self, relative: &str) -> Option<Stamp> {
+    pub(crate) fn stamp(&self, relative: &str) -> Option<DefinitionStamp> {
         // From here, so that the directories above need not be walked for every file.
         let stat = rustix::fs::statat(&self.directory, relative, AtFlags::empty());
-        stat.ok().map(|stat| Stamp::of(&stat))
+        stat.ok().map(|stat| DefinitionStamp::of(&stat))
     }
 
     /// Path relative to the workspace of what `relative` leads to, when that lies inside.

@@ -65,13 +65,13 @@ fn toolset(name: &str, view: View<'_>, report: &mut Report) -> Option<Toolset> {
         return None;
     }
     if let Some(view) = view.written("read_only").filter(|_| set.mcp.is_none()) {
-        report_strangers(view, &set, report);
+        report_unknown_keys(view, &set, report);
     }
     Some(set)
 }
 
 /// Says which tools are to change nothing that the set has not.
-fn report_strangers(view: View<'_>, set: &Toolset, report: &mut Report) {
+fn report_unknown_keys(view: View<'_>, set: &Toolset, report: &mut Report) {
     let commands = set.commands.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = set
         .builtin

@@ -7,7 +7,7 @@ use super::document;
 use super::frontmatter::of_worker_file;
 use super::keys::{WORKER_FILE, report_unknown};
 use super::listing::{Files, Item, collect};
-use super::open::{Root, Stamp};
+use super::open::{DefinitionStamp, Root};
 use super::report::Report;
 use super::schedule::{Draft, Reader};
 use super::skill::Layers;
@@ -75,7 +75,7 @@ pub(crate) struct Unit {
     /// What was rejected.
     pub(crate) rejected: Vec<Rejected>,
     /// Other files that it depends on, with what they were then.
-    pub(crate) depends: Vec<(String, Option<Stamp>)>,
+    pub(crate) depends: Vec<(String, Option<DefinitionStamp>)>,
     /// Its id with placeholders, where it is known and has some.
     pub(crate) template: Option<String>,
     /// The instance of a template that it is.

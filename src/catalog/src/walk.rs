@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::entries::{self, Bound, Entry};
-use super::open::{Root, Stamp};
+use super::open::{DefinitionStamp, Root};
 use super::report::Report;
 use super::source::whole_file;
 use crate::model::config::CONFIG_FILE;
@@ -28,7 +28,7 @@ pub(crate) struct UnitFiles {
     /// Skill files beside it that may be skills, relative to the workspace, sorted.
     pub(crate) skills: Vec<String>,
     /// Stamp of each, the definition first.
-    pub(crate) stamps: Vec<Option<Stamp>>,
+    pub(crate) stamps: Vec<Option<DefinitionStamp>>,
 }
 
 /// What a search found.
@@ -37,7 +37,7 @@ pub(crate) struct Found {
     /// Workers, sorted by directory.
     pub(crate) units: Vec<UnitFiles>,
     /// Stamp of workerctl.yaml.
-    pub(crate) config: Option<Stamp>,
+    pub(crate) config: Option<DefinitionStamp>,
     /// What stood in the way.
     pub(crate) problems: Vec<crate::model::Problem>,
 }

@@ -16,7 +16,7 @@ use crate::cli::definitions::{Definitions, Weights};
 use crate::cli::exit::Exit;
 use crate::cli::globals::Site;
 use crate::cli::maintenance;
-use crate::cli::maintenance::Held;
+use crate::cli::maintenance::LockHolder;
 use crate::cli::render::line::{ACTIVE, BAD, BOLD, CARE, GOOD, Line};
 use crate::cli::render::times;
 use crate::cli::repository::{author, locate};
@@ -395,13 +395,13 @@ fn without_store(status: &Status) -> Option<Finding> {
 /// No engine answers: none runs, or one that cannot be reached.
 fn silent(site: &Site) -> Vec<Finding> {
     let (pid, state_dir) = match maintenance::holder(&site.workspace) {
-        Ok(Held::Free) => {
+        Ok(LockHolder::Free) => {
             let text = "none runs; commands do their runs themselves";
             let finding = Finding::new("engine", State::Hint, text)
                 .hint("`workerctl daemon` starts what waits, and lets runs outlive a terminal");
             return vec![finding];
         }
-        Ok(Held::By { pid, state_dir }) => (pid, state_dir),
+        Ok(LockHolder::By { pid, state_dir }) => (pid, state_dir),
         Err(refused) => return vec![Finding::refused("engine", State::Bad, refused)],
     };
     let who = pid.map_or_else(

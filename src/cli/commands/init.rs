@@ -124,7 +124,7 @@ pub(crate) struct Files {
 }
 
 /// A repository that this command has made.
-struct Made {
+struct NewRepository {
     branch: String,
     /// The first commit in hex; absent without an author.
     commit: Option<String>,
@@ -249,8 +249,8 @@ fn begin(
     root: &Path,
     branch: String,
     files: &Files,
-) -> Result<Made, Diagnostic> {
-    let mut made = Made {
+) -> Result<NewRepository, Diagnostic> {
+    let mut made = NewRepository {
         branch,
         commit: None,
         unknown: None,
@@ -268,7 +268,7 @@ fn begin(
     Ok(made)
 }
 
-fn advise(session: &mut Session<'_>, root: &Path, missing: &[&str], made: Option<&Made>) {
+fn advise(session: &mut Session<'_>, root: &Path, missing: &[&str], made: Option<&NewRepository>) {
     let located = repository::locate(root);
     let err = &mut session.io.err;
     if !missing.is_empty() {

@@ -46,12 +46,12 @@ pub(crate) struct Args {
     attempt: Option<u32>,
     /// Only of this stream; repeatable
     #[arg(long, value_name = "STREAM")]
-    stream: Vec<Shown>,
+    stream: Vec<StreamChoice>,
 }
 
 /// A stream as people name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Shown {
+enum StreamChoice {
     Stdout,
     Stderr,
     Check,
@@ -59,19 +59,19 @@ enum Shown {
     Event,
 }
 
-impl Shown {
+impl StreamChoice {
     fn is(self, stream: LogStream) -> bool {
         self == match stream {
-            LogStream::Stdout => Shown::Stdout,
-            LogStream::Stderr => Shown::Stderr,
-            LogStream::Check => Shown::Check,
-            LogStream::Tool => Shown::Tool,
-            LogStream::Event => Shown::Event,
+            LogStream::Stdout => StreamChoice::Stdout,
+            LogStream::Stderr => StreamChoice::Stderr,
+            LogStream::Check => StreamChoice::Check,
+            LogStream::Tool => StreamChoice::Tool,
+            LogStream::Event => StreamChoice::Event,
         }
     }
 }
 
-struct Wanted<'a> {
+struct LogQuery<'a> {
     args: &'a Args,
     since: Option<Timestamp>,
     zone: Zone,
@@ -82,7 +82,7 @@ struct Wanted<'a> {
     partial_shown: Cell<bool>,
 }
 
-impl Wanted<'_> {
+impl LogQuery<'_> {
     fn holds(&self, line: &LogLine) -> bool {
         self.since.is_none_or(|since| line.at >= since)
             && self
@@ -153,7 +153,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         .as_ref()
         .map(|text| times::parse_instant(text, session.clock.now(), zone))
         .transpose()?;
-    let wanted = Wanted {
+    let wanted = LogQuery {
         args,
         since,
         zone,
@@ -189,7 +189,7 @@ fn present(
     session: &mut Session<'_>,
     control: &dyn Control,
     run: &str,
-    wanted: &Wanted<'_>,
+    wanted: &LogQuery<'_>,
 ) -> Result<u64, Diagnostic> {
     let out = &mut session.io.out;
     let mut kept: VecDeque<LogLine> = VecDeque::new();
@@ -230,7 +230,7 @@ fn following(
     session: &mut Session<'_>,
     control: &Arc<dyn Control>,
     run: &str,
-    wanted: &Wanted<'_>,
+    wanted: &LogQuery<'_>,
     mut next: u64,
 ) -> Result<Exit, Diagnostic> {
     let detail = control.run(run)?;
@@ -280,7 +280,7 @@ fn between(
     out: &mut Stream<'_>,
     control: &dyn Control,
     run: &str,
-    wanted: &Wanted<'_>,
+    wanted: &LogQuery<'_>,
     missing: Range<u64>,
 ) -> u64 {
     let mut next = missing.start;

@@ -51,7 +51,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         let width = session.io.table_width();
         table(&list.skills).print(&mut session.io.out, width);
     }
-    tell_of_the_rest(session, &list);
+    report_rest(session, &list);
     Ok(Exit::Ok)
 }
 
@@ -74,7 +74,7 @@ fn only_of(list: &mut SkillList, wanted: &str) -> Result<(), Diagnostic> {
 }
 
 /// Says how many files were left out and how many roots cannot be read.
-fn tell_of_the_rest(session: &mut Session<'_>, list: &SkillList) {
+fn report_rest(session: &mut Session<'_>, list: &SkillList) {
     let broken = list
         .roots
         .iter()

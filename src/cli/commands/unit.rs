@@ -17,7 +17,7 @@ use crate::cli::render::line::{DIM, GOOD, Line};
 use crate::cli::repository;
 use crate::cli::session::Session;
 use crate::model::{Diagnostic, Kind};
-use text::{Places, SERVICE, SOCKET};
+use text::{SERVICE, SOCKET, UnitPaths};
 
 /// Where units of the system lie that an administrator writes.
 const OF_SYSTEM: &str = "/etc/systemd/system";
@@ -126,7 +126,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     }
 }
 
-fn places(site: &Site, whose: &Whose) -> Result<Places, Diagnostic> {
+fn places(site: &Site, whose: &Whose) -> Result<UnitPaths, Diagnostic> {
     let program = std::env::current_exe().map_err(|error| {
         let text = format!("the path of this program is not known: {error}");
         Diagnostic::new(Kind::Internal, "no_program", text)
@@ -134,7 +134,7 @@ fn places(site: &Site, whose: &Whose) -> Result<Places, Diagnostic> {
     // A service keeps its state where the unit says, unless something else was asked for.
     let own = site.workspace.join("state");
     let state_dir = Some(site.state_dir.clone()).filter(|asked| *asked != own);
-    Ok(Places {
+    Ok(UnitPaths {
         program,
         workspace: site.workspace.clone(),
         state_dir,
@@ -144,7 +144,7 @@ fn places(site: &Site, whose: &Whose) -> Result<Places, Diagnostic> {
 }
 
 /// What the system unit would not see.
-fn hidden(places: &Places) -> Option<Diagnostic> {
+fn hidden(places: &UnitPaths) -> Option<Diagnostic> {
     places.account.as_ref()?;
     let below = |path: &Path| HIDDEN.iter().find(|(place, _)| path.starts_with(place));
     let told = |path: &Path, line: &str, hint: String| {
@@ -252,7 +252,7 @@ fn refused(path: &Path, error: &io::Error) -> Diagnostic {
     }
 }
 
-fn show(session: &mut Session<'_>, places: &Places, installed: &[Installed], socket_unit: bool) {
+fn show(session: &mut Session<'_>, places: &UnitPaths, installed: &[Installed], socket_unit: bool) {
     let next = next(places, socket_unit);
     let shown = |written: bool| -> Vec<String> {
         let chosen = installed.iter().filter(|one| one.written == written);
@@ -278,7 +278,7 @@ fn show(session: &mut Session<'_>, places: &Places, installed: &[Installed], soc
 }
 
 /// What is to be done until the service runs, as commands.
-fn next(places: &Places, socket_unit: bool) -> Vec<String> {
+fn next(places: &UnitPaths, socket_unit: bool) -> Vec<String> {
     let Some(account) = &places.account else {
         return vec![
             "systemctl --user daemon-reload".to_owned(),

@@ -12,7 +12,7 @@ use crate::cli::Cli;
 use crate::cli::entry::concluded;
 use crate::cli::exit::Exit;
 use crate::cli::globals::Site;
-use crate::cli::interrupts::{Interrupts, Listening, Told};
+use crate::cli::interrupts::{Interrupts, Listening, SignalCallback};
 use crate::cli::io::{Io, Stream};
 use crate::cli::session::{Accept, Engines, Session};
 use crate::clock::FakeClock;
@@ -49,7 +49,7 @@ impl Engines for FakeEngines {
 }
 
 impl Interrupts for FakeEngines {
-    fn listen(&self, told: Told) -> std::io::Result<Listening> {
+    fn listen(&self, told: SignalCallback) -> std::io::Result<Listening> {
         *self.0.told.lock().unwrap() = Some(told);
         Ok(Listening::to_nothing())
     }

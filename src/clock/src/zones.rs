@@ -22,12 +22,12 @@ const NO_ZONES: [&str; 2] = ["right", "posix"];
 /// A zone that has been named, and the file that its rules are from.
 struct CachedZone {
     zone: Zone,
-    file: Option<Stamp>,
+    file: Option<ZoneFileStamp>,
 }
 
 /// What tells one state of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+struct ZoneFileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -144,9 +144,9 @@ fn content(path: &Path) -> Option<Vec<u8>> {
     fs::read(path).ok()
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+fn stamp(path: &Path) -> Option<ZoneFileStamp> {
     let found = fs::metadata(path).ok()?;
-    Some(Stamp {
+    Some(ZoneFileStamp {
         device: found.dev(),
         inode: found.ino(),
         size: found.size(),

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::control::{EngineControl, refuse_note, summary_of};
 use super::outputs::hex;
 use super::request::Request;
-use super::view::Shown;
+use super::view::RunSnapshot;
 use crate::machine::{Approval, Run};
 use crate::model::evidence::HeldResult;
 use crate::model::{Diagnostic, RunId, RunSpec};
@@ -100,7 +100,7 @@ impl EngineControl {
 }
 
 /// Adds what only the engine knows: the digest that an answer has to name, and where outputs wait.
-pub(super) fn complete(view: &mut ApprovalView, shown: &Shown, state_dir: &Path) {
+pub(super) fn complete(view: &mut ApprovalView, shown: &RunSnapshot, state_dir: &Path) {
     if shown.run.asked().is_none() {
         return;
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use workerctl_trees::{HeadState, RunResult, Start};
 
-use super::outputs::Stamp;
+use super::outputs::OutputStamp;
 use super::work::Work;
 use crate::git::Oid;
 use crate::machine::Event;
@@ -12,7 +12,7 @@ use crate::machine::Event;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct AttemptBaseline {
     /// Stamps of declared outputs with a path, in the order of the specification.
-    pub outputs: Vec<Option<Stamp>>,
+    pub outputs: Vec<Option<OutputStamp>>,
     /// What the run's tree started from, for a mutating run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeBase>,

@@ -9,7 +9,7 @@ use super::inbox::Inbox;
 use super::reading;
 use super::request::{Answer, ENDED_OPEN, Request};
 use super::run_factory::{Origin, RunFactory};
-use super::view::{Shown, View};
+use super::view::{RunSnapshot, View};
 use crate::catalog::Conditions;
 use crate::machine::{CancelKind, Event};
 use crate::model::agent::{Budget, Spent};
@@ -41,7 +41,7 @@ pub(super) struct Children {
 }
 
 /// A child that is to be started.
-pub(super) struct Wanted<'a> {
+pub(super) struct ChildRequest<'a> {
     /// The parent.
     pub(super) parent: &'a RunSpec,
     /// The attempt of the parent.
@@ -57,7 +57,7 @@ pub(super) struct Wanted<'a> {
 }
 
 /// How a child ended.
-pub(super) struct Ended {
+pub(super) struct ChildEnd {
     /// Its answer, or why there is none.
     pub(super) answer: Result<String, String>,
     /// What it has spent.
@@ -92,7 +92,7 @@ impl Children {
     ///
     /// # Errors
     /// It is not started.
-    pub(super) fn start(&self, wanted: &Wanted<'_>) -> Result<RunId, NotStarted> {
+    pub(super) fn start(&self, wanted: &ChildRequest<'_>) -> Result<RunId, NotStarted> {
         let parent = wanted.parent;
         let catalog = self.factory.definitions.current();
         let skill = super::lookup::find_skill(&catalog, wanted.skill)
@@ -139,7 +139,7 @@ impl Children {
     }
 
     /// Waits until a child has ended; ends it once `is_over` says so.
-    pub(super) fn wait(&self, run: RunId, left: Duration, is_over: &dyn Fn() -> bool) -> Ended {
+    pub(super) fn wait(&self, run: RunId, left: Duration, is_over: &dyn Fn() -> bool) -> ChildEnd {
         let watching = self.view.watch(run);
         let now_ms = || self.factory.clock.monotonic_ms();
         let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
@@ -165,7 +165,7 @@ impl Children {
                 Some(Err(RecvTimeoutError::Disconnected)) | None => std::thread::sleep(LOOK),
             }
             if gone {
-                return Ended {
+                return ChildEnd {
                     answer: Err("the engine has ended".to_owned()),
                     spent: Spent::default(),
                     turns: 0,
@@ -175,13 +175,13 @@ impl Children {
         }
     }
 
-    fn ended(&self, run: RunId) -> Option<Ended> {
+    fn ended(&self, run: RunId) -> Option<ChildEnd> {
         let shown = match self.view.run(run) {
             Some(shown) => shown,
             None => Arc::new(reading::stored(self.factory.store.as_ref(), run).ok()??),
         };
         let outcome = shown.run.outcome()?;
-        Some(Ended {
+        Some(ChildEnd {
             answer: answer(&shown, outcome),
             spent: shown.run.facts.spent,
             turns: shown.run.facts.all_turns,
@@ -252,7 +252,7 @@ fn refused_text(refused: &Diagnostic) -> String {
 }
 
 /// What the parent is told: the last answer of a model or the output of a command, and how it ended.
-fn answer(shown: &Shown, outcome: &Outcome) -> Result<String, String> {
+fn answer(shown: &RunSnapshot, outcome: &Outcome) -> Result<String, String> {
     let text = said(shown);
     let run = shown.spec.run.short();
     match outcome {
@@ -282,7 +282,7 @@ fn answer(shown: &Shown, outcome: &Outcome) -> Result<String, String> {
     }
 }
 
-fn said(shown: &Shown) -> String {
+fn said(shown: &RunSnapshot) -> String {
     let turns = shown.entries.iter().rev();
     let mut texts = turns.filter_map(|entry| match &entry.event {
         Event::TurnTaken { turn, .. } => turn.answer.get("text")?.as_str(),

@@ -12,7 +12,7 @@ use super::inbox::Inbox;
 use super::refusals::{ended, no_such_run, open, unexpected};
 use super::request::{Answer, Request};
 use super::run_factory::{Origin, Prepares, RunFactory};
-use super::view::{Condition, Shown, View};
+use super::view::{Condition, RunSnapshot, View};
 use super::work::Effects;
 use super::{Host, definitions, model_test, probe, reading, refusals, rendering, schedules};
 use super::{manual_trigger, patches};
@@ -193,7 +193,7 @@ impl EngineControl {
     }
 
     /// A run, live or from the store.
-    pub(super) fn shown(&self, run: RunId) -> Result<Arc<Shown>, Diagnostic> {
+    pub(super) fn shown(&self, run: RunId) -> Result<Arc<RunSnapshot>, Diagnostic> {
         match self.view.run(run) {
             Some(shown) => Ok(shown),
             None => reading::stored(self.store.as_ref(), run)?
@@ -359,7 +359,7 @@ impl Control for EngineControl {
 
     fn probe(&self, request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic> {
         let Some(alias) = &request.model else {
-            return Ok(probe::Places::of(&self.factory).probe());
+            return Ok(probe::SkillProbe::of(&self.factory).probe());
         };
         let catalog = self.factory.definitions.current();
         let (config, environment) = (&catalog.config, &self.factory.environment);
@@ -458,7 +458,7 @@ impl EngineControl {
         if shown.lost {
             self.ask(Request::Settle)?;
         }
-        let told = reading::Told::new(&shown.spec, with_lines, callback);
+        let told = reading::Delivered::new(&shown.spec, with_lines, callback);
         reading::watch(&self.view, &shown, &watching, told)
     }
 }

@@ -11,7 +11,7 @@ use super::pool::Pool;
 use super::request::{Answer, ENDED_OPEN, Envelope};
 use super::run_factory::Prepares;
 use super::stored_schedules::StoredSchedules;
-use super::view::{Shown, View};
+use super::view::{RunSnapshot, View};
 use super::work::Effects;
 use crate::clock::Clock;
 use crate::machine::{Admission, Entry, Event, State};
@@ -191,7 +191,7 @@ impl Core {
                 break Err(error);
             }
         };
-        self.tell_drained(&result);
+        self.report_drained(&result);
         self.inbox.close();
         self.pool.close();
         result
@@ -232,7 +232,7 @@ impl Core {
                 } => {
                     self.on_probed(&mut turn, &schedule, own, probe);
                 }
-                Delivery::Told { subject, told } => self.on_told(&mut turn, &subject, told),
+                Delivery::Notified { subject, told } => self.on_told(&mut turn, &subject, told),
             }
         }
         for envelope in mail.requests {
@@ -398,7 +398,7 @@ impl Core {
 
     fn publish(&mut self, turn: &mut Turn) {
         let shown = |run: &RunId| (*run, self.live.get(run).map(Live::shown));
-        let mut changes: Vec<(RunId, Option<Arc<Shown>>)> =
+        let mut changes: Vec<(RunId, Option<Arc<RunSnapshot>>)> =
             turn.changed.iter().map(shown).collect();
         changes.extend(turn.dropped.iter().map(|run| (*run, None)));
         if !changes.is_empty() {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::{ENGINE_RUNNING, EngineOptions, unusable};
 use crate::model::{Diagnostic, Kind};
 use crate::store::identity;
-use crate::store::lock::{self, Found, Holder, Lock, LockError, UNNAMED_HINT};
+use crate::store::lock::{self, Holder, Lock, LockError, LockState, UNNAMED_HINT};
 
 /// The locks of one engine. They go with it.
 pub(super) struct Hold {
@@ -77,14 +77,14 @@ pub fn init_store(options: &EngineOptions) -> Result<(), Diagnostic> {
 fn refuse_where_held(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let same = |one: &str, other: &Path| real(Path::new(one)) == real(other);
-    let refused = match lock::look_at_workspace(workspace) {
-        Ok(Found::HeldBy(holder)) if !same(&holder.state_dir, state_dir) => LockError::Held {
+    let refused = match lock::inspect_workspace(workspace) {
+        Ok(LockState::HeldBy(holder)) if !same(&holder.state_dir, state_dir) => LockError::Held {
             path: workspace.join(lock::WORKSPACE_FOLDER).join(lock::LOCK_NAME),
             holder: Some(holder),
         },
-        Ok(Found::Unnamed) => match lock::look_at_state(state_dir) {
+        Ok(LockState::Unnamed) => match lock::inspect_state(state_dir) {
             // That one has it: what else it holds tells more.
-            Ok(Found::HeldBy(holder)) if same(&holder.workspace, workspace) => return Ok(()),
+            Ok(LockState::HeldBy(holder)) if same(&holder.workspace, workspace) => return Ok(()),
             _ => LockError::Unnamed(workspace.to_path_buf()),
         },
         _ => return Ok(()),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::refusals::busy;
 use super::request::{Answer, Envelope, Request, Submission};
 use super::run_factory::ProbeResult;
-use super::work::Told;
+use super::work::NoticeResult;
 use crate::machine::Event;
 use crate::model::{Diagnostic, Kind, RunId};
 
@@ -60,11 +60,11 @@ pub(super) enum Delivery {
         probe: Result<ProbeResult, String>,
     },
     /// The command of a notice has ended, or was stopped.
-    Told {
+    Notified {
         /// Whose notice it is.
         subject: String,
         /// How it ended.
-        told: Told,
+        told: NoticeResult,
     },
     /// Thread and metrics files written before the request are durable.
     Sealed,

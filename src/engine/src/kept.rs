@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::control::{EngineControl, summary_of};
 use super::request::Request;
-use super::view::Shown;
+use super::view::RunSnapshot;
 use super::work::Work;
 use crate::git::{self, GitError, Oid, RunId as GitRun};
 use crate::machine::{Action, Event};
@@ -24,8 +24,8 @@ const PATIENCE_MS: u64 = 3_000;
 const RETRY: Duration = Duration::from_millis(100);
 
 /// What is kept of a run.
-struct Kept<'a> {
-    shown: &'a Shown,
+struct KeptRun<'a> {
+    shown: &'a RunSnapshot,
     tree: &'a TreeSpec,
     run: GitRun,
     commit: String,
@@ -37,7 +37,7 @@ impl EngineControl {
     pub(super) fn land_kept(&self, run: RunId) -> Result<Landed, Diagnostic> {
         let _one_at_a_time = self.settling();
         let shown = self.shown(run)?;
-        let kept = Kept::of(&shown)?;
+        let kept = KeptRun::of(&shown)?;
         kept.refuse_gone()?;
         kept.refuse_landed()?;
         let mut notes = kept.left_out()?;
@@ -71,7 +71,7 @@ impl EngineControl {
         let (summary, commit) = match &shown.run.facts.prepared {
             Some(commit) if shown.run.facts.discarded => (shown.summary.clone(), commit.clone()),
             _ => {
-                let commit = Kept::of(&shown)?.commit;
+                let commit = KeptRun::of(&shown)?.commit;
                 let event = Event::Discarded;
                 let answer = self.ask(Request::Settled { run, event })?;
                 (summary_of(answer)?, commit)
@@ -91,7 +91,7 @@ impl EngineControl {
     }
 
     /// Tries until it has landed, cannot land, or has waited long enough.
-    fn tried(&self, kept: &Kept<'_>) -> Result<Event, Diagnostic> {
+    fn tried(&self, kept: &KeptRun<'_>) -> Result<Event, Diagnostic> {
         let shown = kept.shown;
         let work = Work {
             spec: Arc::clone(&shown.spec),
@@ -115,9 +115,9 @@ impl EngineControl {
     }
 }
 
-impl<'a> Kept<'a> {
+impl<'a> KeptRun<'a> {
     /// What is kept of a run that ended before its commit was on the branch.
-    fn of(shown: &'a Shown) -> Result<Kept<'a>, Diagnostic> {
+    fn of(shown: &'a RunSnapshot) -> Result<KeptRun<'a>, Diagnostic> {
         let (run, short) = (shown.spec.run, shown.spec.run.short());
         let facts = &shown.run.facts;
         let refused = |code: &str, message| Err(Diagnostic::new(Kind::Conflict, code, message));
@@ -144,7 +144,7 @@ impl<'a> Kept<'a> {
             Event::CommitPrepared { parent, .. } => Some(parent.clone()),
             _ => None,
         });
-        Ok(Kept {
+        Ok(KeptRun {
             shown,
             tree: tree_of(shown)?,
             run: named(run)?,
@@ -296,7 +296,7 @@ impl<'a> Kept<'a> {
     }
 }
 
-fn nothing_kept(shown: &Shown) -> Diagnostic {
+fn nothing_kept(shown: &RunSnapshot) -> Diagnostic {
     let short = shown.spec.run.short();
     let message = format!("no commit of {short} is kept that could land");
     Diagnostic::new(Kind::NotFound, "nothing_kept", message).hint(format!(
@@ -304,7 +304,7 @@ fn nothing_kept(shown: &Shown) -> Diagnostic {
     ))
 }
 
-fn tree_of(shown: &Shown) -> Result<&TreeSpec, Diagnostic> {
+fn tree_of(shown: &RunSnapshot) -> Result<&TreeSpec, Diagnostic> {
     let tree = shown.spec.tree.as_ref();
     tree.ok_or_else(|| nothing_kept(shown))
 }

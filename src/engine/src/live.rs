@@ -9,7 +9,7 @@ use crate::protocol::RunSummary;
 use crate::queue::{Needs, WaitingFor};
 use crate::thread::project::SummaryBuilder;
 
-use super::view::Shown;
+use super::view::RunSnapshot;
 
 /// An action that an executor thread is performing.
 pub(super) struct Outstanding {
@@ -76,8 +76,8 @@ impl Live {
     }
 
     /// The run as readers see it.
-    pub(super) fn shown(&self) -> Arc<Shown> {
-        Arc::new(Shown {
+    pub(super) fn shown(&self) -> Arc<RunSnapshot> {
+        Arc::new(RunSnapshot {
             spec: Arc::clone(&self.spec),
             run: Arc::clone(&self.run),
             entries: Arc::clone(&self.entries),

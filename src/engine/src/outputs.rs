@@ -20,7 +20,7 @@ const CONTENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// What tells whether a file was written since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
+pub(super) struct OutputStamp {
     inode: u64,
     pub(super) bytes: u64,
     modified_ns: i128,
@@ -70,7 +70,7 @@ impl SandboxedDir {
     }
 
     /// Stamps a file; `None` when nothing is there.
-    pub(super) fn stamp(&self, path: &str) -> Result<Option<Stamp>, OutputError> {
+    pub(super) fn stamp(&self, path: &str) -> Result<Option<OutputStamp>, OutputError> {
         let file = match self.open_at(path, OFlags::PATH) {
             Ok(file) => file,
             Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
@@ -84,7 +84,7 @@ impl SandboxedDir {
         }
         let nanos =
             |seconds: i64, nanos: u64| i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
-        Ok(Some(Stamp {
+        Ok(Some(OutputStamp {
             inode: stat.st_ino,
             bytes: stat.st_size.unsigned_abs(),
             modified_ns: nanos(stat.st_mtime, stat.st_mtime_nsec),
@@ -167,7 +167,7 @@ impl SandboxedDir {
     }
 
     /// Says what became of a declared output.
-    pub(super) fn state(&self, output: &OutputSpec, before: Option<Stamp>) -> OutputState {
+    pub(super) fn state(&self, output: &OutputSpec, before: Option<OutputStamp>) -> OutputState {
         let mut state = OutputState {
             name: output.name.clone(),
             path: output.path.clone(),
@@ -196,7 +196,7 @@ impl SandboxedDir {
         state
     }
 
-    fn look_into(&self, kind: OutputKind, path: &str, stamp: Stamp, state: &mut OutputState) {
+    fn look_into(&self, kind: OutputKind, path: &str, stamp: OutputStamp, state: &mut OutputState) {
         if stamp.bytes > CONTENT_BYTES_MAX {
             if kind != OutputKind::File {
                 state.problem = Some(format!("it exceeds {CONTENT_BYTES_MAX} bytes"));

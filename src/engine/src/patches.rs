@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::view::Shown;
+use super::view::RunSnapshot;
 use crate::git;
 use crate::model::outcome::Phase;
 use crate::model::{Diagnostic, Kind};
@@ -18,7 +18,7 @@ const DIFF_BYTES_MAX: usize = 4 * 1024 * 1024;
 ///
 /// # Errors
 /// Nothing is kept, or the repository cannot be read.
-pub(super) fn patch(shown: &Shown) -> Result<String, Diagnostic> {
+pub(super) fn patch(shown: &RunSnapshot) -> Result<String, Diagnostic> {
     let failed = |error: &dyn std::error::Error| {
         let message = crate::model::diagnostic::chain(error);
         Diagnostic::new(Kind::Internal, "diff", message)
@@ -67,7 +67,7 @@ pub(super) fn patch(shown: &Shown) -> Result<String, Diagnostic> {
 
 /// The commits of a result that waits for a person, where its skill made some: all of them become history, also what a
 /// later one takes back, and none of their authors and messages is ours.
-fn commit_by_commit(shown: &Shown, cwd: &Path) -> Result<Option<String>, Diagnostic> {
+fn commit_by_commit(shown: &RunSnapshot, cwd: &Path) -> Result<Option<String>, Diagnostic> {
     let made = &shown.summary.commits_made;
     let held = shown.run.facts.held.as_ref();
     let Some(held) =

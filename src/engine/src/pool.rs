@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::inbox::{Delivery, Inbox};
 use super::run_factory::Prepares;
-use super::work::{Effects, Telling, Told, Work, not_performed};
+use super::work::{Effects, NoticeResult, Telling, Work, not_performed};
 use crate::machine::Event;
 use crate::model::schedule::{Occurrence, Schedule};
 use crate::model::{Diagnostic, Kind, RunId};
@@ -37,14 +37,14 @@ enum Item {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingItems {
     work: VecDeque<Item>,
     idle: usize,
     closed: bool,
 }
 
 struct Shared {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingItems>,
     arrived: Condvar,
     effects: Arc<dyn Effects>,
     prepares: Arc<dyn Prepares>,
@@ -152,7 +152,7 @@ impl Pool {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingItems> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -242,9 +242,9 @@ impl Shared {
         let told = told.unwrap_or_else(|panic| {
             let message = describe_panic(panic.as_ref());
             tracing::error!(subject, message, "telling a notice panicked");
-            Told::Failed(message)
+            NoticeResult::Failed(message)
         });
-        self.inbox.deliver(Delivery::Told { subject, told });
+        self.inbox.deliver(Delivery::Notified { subject, told });
     }
 
     fn perform(&self, work: &Work) -> Event {
@@ -274,9 +274,9 @@ impl Shared {
                     own: request.own,
                     probe: Err(message.to_owned()),
                 },
-                Item::Tell(telling) => Delivery::Told {
+                Item::Tell(telling) => Delivery::Notified {
                     subject: telling.notices.subject(),
-                    told: Told::Failed(message.to_owned()),
+                    told: NoticeResult::Failed(message.to_owned()),
                 },
                 Item::Seal => Delivery::Sealed,
                 Item::GiveBackMemory => continue,

@@ -32,7 +32,7 @@ const OF_SERVICE: &str = "INVOCATION_ID";
 const HOMES: [&str; 3] = ["/home", "/root", "/run/user"];
 
 /// The places of an engine.
-pub(super) struct Places<'a> {
+pub(super) struct SkillProbe<'a> {
     workspace: &'a Path,
     state_dir: &'a Path,
     environment: &'a BTreeMap<String, String>,
@@ -40,10 +40,10 @@ pub(super) struct Places<'a> {
 
 type Failure = Box<dyn Error>;
 
-impl<'a> Places<'a> {
+impl<'a> SkillProbe<'a> {
     /// Those that the engine works with.
-    pub(super) fn of(factory: &'a RunFactory) -> Places<'a> {
-        Places {
+    pub(super) fn of(factory: &'a RunFactory) -> SkillProbe<'a> {
+        SkillProbe {
             workspace: &factory.workspace,
             state_dir: &factory.state_dir,
             environment: &factory.environment,
@@ -150,7 +150,7 @@ impl<'a> Places<'a> {
             may_control: false,
             wall: None,
         };
-        let mut said = Said(String::new());
+        let mut said = ProbeOutput(String::new());
         let finished = process::run(&command, &process::StopHandle::new(), &mut said)?;
         if finished.status != process::ExitStatus::Exited(0) {
             return Err(format!("`sh` ended with {:?}: {}", finished.status, said.0.trim()).into());
@@ -240,9 +240,9 @@ fn number() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-struct Said(String);
+struct ProbeOutput(String);
 
-impl process::OutputSink for Said {
+impl process::OutputSink for ProbeOutput {
     fn line(&mut self, _: process::Stream, bytes: &[u8], more: bool) {
         self.0.push_str(&String::from_utf8_lossy(bytes));
         if !more {
@@ -296,7 +296,7 @@ mod tests {
 
     fn probe(workspace: &Path, state_dir: &Path) -> Vec<Probe> {
         let environment = BTreeMap::from([(OF_SERVICE.to_owned(), "x".to_owned())]);
-        let places = Places {
+        let places = SkillProbe {
             workspace,
             state_dir,
             environment: &environment,

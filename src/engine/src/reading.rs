@@ -8,7 +8,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use super::given_up::missing_end;
-use super::view::{Shown, View, Watching};
+use super::view::{RunSnapshot, View, Watching};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec};
 use crate::protocol::{
@@ -49,7 +49,7 @@ pub(super) fn missing(schedule: &str) -> Diagnostic {
 }
 
 /// A run that the view no longer holds.
-pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<Shown>, Diagnostic> {
+pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<RunSnapshot>, Diagnostic> {
     let Some(spec) = store.spec(run).map_err(|error| unreadable(&error))? else {
         return Ok(None);
     };
@@ -65,7 +65,7 @@ pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<Shown>, Dia
     let stored = store.summary(run).map_err(|error| unreadable(&error))?;
     entries.extend(missing_end(&mut folded, &entries, stored.as_ref()));
     let summary = stored.unwrap_or_else(|| project::summary(&spec, &folded, &entries));
-    Ok(Some(Shown {
+    Ok(Some(RunSnapshot {
         spec: Arc::new(spec),
         run: Arc::new(folded),
         entries: Arc::new(entries.into_iter().map(Arc::new).collect()),
@@ -170,7 +170,7 @@ fn wanted(summary: &RunSummary, query: &RunsQuery) -> bool {
 }
 
 /// One run in full.
-pub(super) fn detail(shown: &Shown) -> RunDetail {
+pub(super) fn detail(shown: &RunSnapshot) -> RunDetail {
     let entries: Vec<Entry> = shown
         .entries
         .iter()
@@ -240,9 +240,9 @@ fn unreadable_thread(error: &FileError) -> Diagnostic {
 /// cannot be read.
 pub(super) fn watch(
     view: &View,
-    shown: &Shown,
+    shown: &RunSnapshot,
     watching: &Watching,
-    mut told: Told<'_>,
+    mut told: Delivered<'_>,
 ) -> Result<(), Diagnostic> {
     let spec = &shown.spec;
     if told.changed(&shown.summary).is_break() || told.catch_up().is_break() {
@@ -300,7 +300,7 @@ fn is_settled(view: &View, run: RunId) -> bool {
 }
 
 /// What one watcher is told.
-pub(super) struct Told<'a> {
+pub(super) struct Delivered<'a> {
     spec: &'a RunSpec,
     /// Whether it is told lines.
     lines: bool,
@@ -312,14 +312,14 @@ pub(super) struct Told<'a> {
     callback: &'a mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> Delivered<'a> {
     /// A watcher that has been told nothing yet.
     pub(super) fn new(
         spec: &'a RunSpec,
         lines: bool,
         callback: &'a mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
-    ) -> Told<'a> {
-        Told {
+    ) -> Delivered<'a> {
+        Delivered {
             spec,
             lines,
             next: 0,

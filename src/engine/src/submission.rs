@@ -15,7 +15,7 @@ use super::names::{self, Builtins};
 use super::syntax::{self, Syntax};
 use super::walls::Grounds;
 use crate::catalog::NO_EXECUTOR;
-use crate::inputs::{self, Bound, Given};
+use crate::inputs::{self, Bound, RawInputs};
 use crate::model::agent::{CONFIGURE_A_MODEL, has_model_client};
 use crate::model::definition::{RunText, Shell, Skill};
 use crate::model::sandbox::{Level, Sandbox};
@@ -95,7 +95,7 @@ pub(super) fn ready(
     around: &SubmissionContext<'_>,
 ) -> Result<Ready, Diagnostic> {
     refuse_unavailable(skill)?;
-    let given = Given {
+    let given = RawInputs {
         pairs: request.input.clone(),
         json: request.inputs.clone(),
     };

@@ -13,7 +13,7 @@ use crate::catalog::{TextFinding, TextKind};
 use crate::model::definition::{Shell, Skill};
 use crate::model::spec::Program;
 use crate::model::{Diagnostic, Kind, Place, RunSpec, Severity};
-use crate::process::{self, ARGUMENT_BYTES_MAX, Ended, ExitStatus, Owner, SpawnError, Stdin};
+use crate::process::{self, ARGUMENT_BYTES_MAX, EndCause, ExitStatus, Owner, SpawnError, Stdin};
 use crate::template::{Dialect, Names, ShellText};
 
 /// Longest time that a shell may read.
@@ -27,7 +27,7 @@ const KNOWN_MAX: usize = 4_096;
 
 /// What a shell finds wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct SyntaxFault {
     /// Line of the text from 1, where the shell names one.
     pub line: Option<u32>,
     /// What the shell says, without its own name.
@@ -40,7 +40,7 @@ pub(super) enum Answer {
     /// The shell can read it.
     Good,
     /// It cannot.
-    Broken(Fault),
+    Broken(SyntaxFault),
     /// There is no such shell here.
     ShellMissing,
     /// The shell gave no answer, which says nothing of the text.
@@ -121,20 +121,20 @@ impl Syntax {
             wall: None,
         };
         let stop = process::StopHandle::new();
-        let mut said = Said::default();
+        let mut said = StderrHead::default();
         match process::run(&command, &stop, &mut said) {
             Err(SpawnError::ProgramNotFound { .. } | SpawnError::ProgramNotExecutable { .. }) => {
                 Answer::ShellMissing
             }
             Err(error) => Answer::Unknown(crate::model::diagnostic::chain(&error)),
             Ok(finished) => match (finished.ended, finished.status) {
-                (Ended::ByItself, ExitStatus::Exited(0)) => Answer::Good,
-                (Ended::ByItself, ExitStatus::Exited(_)) => Answer::Broken(fault(&said.text())),
+                (EndCause::ByItself, ExitStatus::Exited(0)) => Answer::Good,
+                (EndCause::ByItself, ExitStatus::Exited(_)) => Answer::Broken(fault(&said.text())),
                 (
-                    Ended::ByItself
-                    | Ended::TimedOut
-                    | Ended::LimitReached { .. }
-                    | Ended::Stopped(_),
+                    EndCause::ByItself
+                    | EndCause::TimedOut
+                    | EndCause::LimitReached { .. }
+                    | EndCause::Stopped(_),
                     _,
                 ) => Answer::Unknown(format!("`{shell} -n` was ended before it answered")),
             },
@@ -168,17 +168,17 @@ fn command_line(shell: &str, text: &str) -> (Vec<String>, Stdin) {
 
 /// The beginning of what a shell says on standard error.
 #[derive(Default)]
-struct Said {
+struct StderrHead {
     bytes: Vec<u8>,
 }
 
-impl Said {
+impl StderrHead {
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }
 }
 
-impl process::OutputSink for Said {
+impl process::OutputSink for StderrHead {
     fn line(&mut self, stream: process::Stream, bytes: &[u8], more: bool) {
         if stream == process::Stream::Stderr {
             self.bytes.extend_from_slice(bytes);
@@ -190,21 +190,21 @@ impl process::OutputSink for Said {
 }
 
 /// Reads `sh: 3: Syntax error: …` and `bash: -c: line 3: syntax error …`.
-fn fault(said: &str) -> Fault {
+fn fault(said: &str) -> SyntaxFault {
     let first = said.lines().find(|line| !line.trim().is_empty());
     let first = first.unwrap_or("the shell does not say why").trim();
     let mut rest = first;
     while let Some((part, behind)) = rest.split_once(": ") {
         let number = part.strip_prefix("line ").unwrap_or(part);
         if let Ok(line) = number.parse() {
-            return Fault {
+            return SyntaxFault {
                 line: Some(line),
                 message: lower_first(behind),
             };
         }
         rest = behind;
     }
-    Fault {
+    SyntaxFault {
         line: None,
         message: lower_first(first),
     }
@@ -294,7 +294,7 @@ fn line_start(text: &str, line: Option<u32>) -> usize {
 }
 
 /// The message of a fault, without its line.
-pub(super) fn told(shell: &str, fault: &Fault) -> String {
+pub(super) fn told(shell: &str, fault: &SyntaxFault) -> String {
     format!("`{shell}` cannot read it: {}", fault.message)
 }
 

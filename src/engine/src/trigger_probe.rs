@@ -173,7 +173,7 @@ fn follows_changes(factory: &RunFactory, id: &str) -> bool {
 /// All files that the patterns name, by their names, sizes and times; no link is followed.
 fn files(factory: &RunFactory, paths: &[String]) -> Result<ProbeResult, String> {
     let patterns = git::PathPatterns::new(paths).map_err(|error| chain(&error))?;
-    let mut walk = Walk {
+    let mut walk = FileWalk {
         root: &factory.workspace,
         passed_over: factory.written_by_engine(),
         patterns,
@@ -245,22 +245,22 @@ fn beginnings(paths: &[String]) -> Vec<PathBuf> {
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Seen {
+struct PathDigests {
     path: String,
     modified_ns: i128,
     inode: u64,
     bytes: u64,
 }
 
-struct Walk<'a> {
+struct FileWalk<'a> {
     root: &'a Path,
     passed_over: Vec<PathBuf>,
     patterns: git::PathPatterns,
     visited: usize,
-    found: Vec<Seen>,
+    found: Vec<PathDigests>,
 }
 
-impl Walk<'_> {
+impl FileWalk<'_> {
     fn visit(&mut self, begin: &Path) -> Result<(), String> {
         let mut open = vec![begin.to_owned()];
         while let Some(path) = open.pop() {
@@ -295,7 +295,7 @@ impl Walk<'_> {
             return;
         }
         let seconds = i128::from(metadata.mtime()) * 1_000_000_000;
-        self.found.push(Seen {
+        self.found.push(PathDigests {
             path: relative.to_string_lossy().into_owned(),
             modified_ns: seconds + i128::from(metadata.mtime_nsec()),
             inode: metadata.ino(),

@@ -18,7 +18,7 @@ const WATCHERS_MAX: usize = 256;
 
 /// One run as of the last commit.
 #[derive(Clone)]
-pub(super) struct Shown {
+pub(super) struct RunSnapshot {
     /// Its specification.
     pub spec: Arc<RunSpec>,
     /// Where it is.
@@ -101,7 +101,7 @@ pub(super) struct Watching {
 /// The published view.
 #[derive(Default)]
 pub(super) struct View {
-    runs: RwLock<BTreeMap<RunId, Arc<Shown>>>,
+    runs: RwLock<BTreeMap<RunId, Arc<RunSnapshot>>>,
     watchers: Mutex<HashMap<RunId, Vec<Watcher>>>,
     draining: AtomicBool,
     disk_full: AtomicBool,
@@ -120,7 +120,7 @@ type AtEnd = Box<dyn FnOnce() + Send>;
 
 impl View {
     /// Shows runs as they are after a commit; `None` drops one that the store alone holds from now on.
-    pub(super) fn publish(&self, changes: Vec<(RunId, Option<Arc<Shown>>)>) {
+    pub(super) fn publish(&self, changes: Vec<(RunId, Option<Arc<RunSnapshot>>)>) {
         let mut told = Vec::new();
         {
             let mut runs = self.runs.write().unwrap_or_else(PoisonError::into_inner);
@@ -149,7 +149,7 @@ impl View {
     }
 
     /// One run that the store alone does not hold yet.
-    pub(super) fn run(&self, run: RunId) -> Option<Arc<Shown>> {
+    pub(super) fn run(&self, run: RunId) -> Option<Arc<RunSnapshot>> {
         self.runs
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -163,7 +163,7 @@ impl View {
         let Some(held) = runs.get_mut(&run) else {
             return;
         };
-        let mut shown = Shown::clone(held);
+        let mut shown = RunSnapshot::clone(held);
         shown.summary.waiting_for = waiting_for;
         let told = Box::new(shown.summary.clone());
         *held = Arc::new(shown);
@@ -172,7 +172,7 @@ impl View {
     }
 
     /// All such runs, oldest first.
-    pub(super) fn runs(&self) -> Vec<Arc<Shown>> {
+    pub(super) fn runs(&self) -> Vec<Arc<RunSnapshot>> {
         self.runs
             .read()
             .unwrap_or_else(PoisonError::into_inner)

@@ -64,7 +64,7 @@ pub(super) struct OfSchedule {
 
 /// What became of a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum NoticeResult {
     /// Its command exited with 0.
     Delivered,
     /// No command is named for it.
@@ -83,7 +83,7 @@ pub(super) trait Effects: Send + Sync {
     /// `LandingWaiting`.
     fn land_kept(&self, work: &Work, oid: &str, parent: Option<&str>) -> Result<Event, Failure>;
     /// Tells a notice: runs its command to its end.
-    fn tell(&self, telling: &Telling) -> Told;
+    fn tell(&self, telling: &Telling) -> NoticeResult;
     /// Makes thread and metrics files durable as they are now.
     fn sync_files(&self);
     /// Closes what is held open only to be quicker: what somebody removes meanwhile takes space until then.

@@ -11,7 +11,7 @@ use git2::{Config, ErrorCode, Reference, Repository, RepositoryInitOptions, Repo
 use workerctl_landing::error::{GitError, git, git_write, io_at};
 use workerctl_landing::ids::{Oid, RepoPath};
 use workerctl_landing::{
-    Journal, Kept, LandError, LogLine, Outcome, Plan, Request, Unobserved, clear, land,
+    Journal, LandError, LogLine, MetFile, Outcome, Plan, Request, Unobserved, clear, land,
 };
 
 use super::author::Author;
@@ -184,7 +184,7 @@ impl Journal for Once {
         Ok(())
     }
 
-    fn taken_back(&mut self, _: &Plan, _: &[Kept]) -> io::Result<()> {
+    fn taken_back(&mut self, _: &Plan, _: &[MetFile]) -> io::Result<()> {
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use git2::DiffOptions;
 use serde::{Deserialize, Serialize};
 
 use super::open::Handle;
-use super::refs::Kept;
+use super::refs::KeptRef;
 use workerctl_landing::error::{GitError, git};
 use workerctl_landing::ids::{Oid, RunId};
 
@@ -27,13 +27,13 @@ pub struct Patch {
 pub fn diff(cwd: &Path, run: &RunId, bytes_max: usize) -> Result<Option<Patch>, GitError> {
     let handle = Handle::open(cwd)?;
     let mut after = None;
-    for kept in [Kept::Discarded, Kept::Commit, Kept::Result] {
+    for kept in [KeptRef::Discarded, KeptRef::Commit, KeptRef::Result] {
         after = after.or(handle.kept(run, kept)?);
     }
     let Some(after) = after else { return Ok(None) };
-    let before = match handle.kept(run, Kept::Base)? {
+    let before = match handle.kept(run, KeptRef::Base)? {
         Some(oid) => Some(oid),
-        None => handle.kept(run, Kept::Baseline)?,
+        None => handle.kept(run, KeptRef::Baseline)?,
     };
     handle.patch(before.as_ref(), &after, bytes_max).map(Some)
 }

@@ -36,7 +36,7 @@ pub use making::{
 };
 pub use open::{Facts, Head, is_submodule, locate};
 pub use patterns::PathPatterns;
-pub use preflight::{Refusal, preflight};
+pub use preflight::{RepositoryRefusal, preflight};
 pub use refs::{drop_refs, expired_refs};
 pub use show::{ShownCommit, ShownFile, show_commit};
 pub use tracked::{TrackedChanges, tracked_changes};

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use git2::{ErrorCode, Repository, RepositoryOpenFlags, StatusOptions, StatusShow};
-use workerctl_landing::Seen;
+use workerctl_landing::IndexSnapshot;
 use workerctl_landing::error::{GitError, git, git_write};
 use workerctl_landing::ids::{Oid, RunId};
 
@@ -77,7 +77,7 @@ pub fn branch_at(cwd: &Path, target: &str) -> Result<Option<Oid>, GitError> {
 pub fn check_index(cwd: &Path, target: &str) -> Result<(), GitError> {
     let handle = Handle::open(cwd)?;
     if handle.head()?.refname() == target {
-        Seen::read(&handle.repo.path().join("index"))?;
+        IndexSnapshot::read(&handle.repo.path().join("index"))?;
     }
     Ok(())
 }

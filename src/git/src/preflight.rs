@@ -13,7 +13,7 @@ use workerctl_landing::error::GitError;
 /// A repository state in which no mutating run is started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub struct RepositoryRefusal {
     /// A stable code for journals and views.
     pub code: String,
     /// What is in the way.
@@ -22,7 +22,7 @@ pub struct Refusal {
     pub hint: Option<String>,
 }
 
-impl Refusal {
+impl RepositoryRefusal {
     fn new(code: &str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
@@ -32,7 +32,7 @@ impl Refusal {
     }
 }
 
-impl Refusal {
+impl RepositoryRefusal {
     /// The same with what is damaged, where that is why.
     fn with_damage(mut self, cwd: &Path) -> Self {
         if let Some(found) = damage(cwd).ok().and_then(|all| all.into_iter().next()) {
@@ -43,7 +43,7 @@ impl Refusal {
     }
 }
 
-impl From<GitError> for Refusal {
+impl From<GitError> for RepositoryRefusal {
     fn from(error: GitError) -> Self {
         Self {
             code: error.code().to_owned(),
@@ -53,7 +53,7 @@ impl From<GitError> for Refusal {
     }
 }
 
-impl From<AuthorError> for Refusal {
+impl From<AuthorError> for RepositoryRefusal {
     fn from(error: AuthorError) -> Self {
         Self {
             code: error.code().to_owned(),
@@ -66,7 +66,7 @@ impl From<AuthorError> for Refusal {
 /// Looks at the repository that `cwd` lies in, and refuses what no run could land in. Changes nothing.
 ///
 /// `author_set` is `commit.author`, see [`author`].
-pub fn preflight(cwd: &Path, author_set: Option<&str>) -> Result<Facts, Refusal> {
+pub fn preflight(cwd: &Path, author_set: Option<&str>) -> Result<Facts, RepositoryRefusal> {
     let looked = look(cwd, author_set);
     looked.map_err(|refusal| match refusal.code.as_str() {
         "git" => refusal.with_damage(cwd),
@@ -74,7 +74,7 @@ pub fn preflight(cwd: &Path, author_set: Option<&str>) -> Result<Facts, Refusal>
     })
 }
 
-fn look(cwd: &Path, author_set: Option<&str>) -> Result<Facts, Refusal> {
+fn look(cwd: &Path, author_set: Option<&str>) -> Result<Facts, RepositoryRefusal> {
     let handle = Handle::open(cwd)?;
     let facts = handle.facts()?;
     writable(&facts)?;
@@ -82,7 +82,7 @@ fn look(cwd: &Path, author_set: Option<&str>) -> Result<Facts, Refusal> {
     Ok(facts)
 }
 
-fn writable(facts: &Facts) -> Result<(), Refusal> {
+fn writable(facts: &Facts) -> Result<(), RepositoryRefusal> {
     let places: [PathBuf; 4] = [
         facts.workdir.clone(),
         facts.git_dir.clone(),
@@ -92,7 +92,7 @@ fn writable(facts: &Facts) -> Result<(), Refusal> {
     for place in places {
         let allowed = rustix::fs::access(&place, Access::WRITE_OK | Access::EXEC_OK);
         if let Err(error) = allowed {
-            return Err(Refusal::new(
+            return Err(RepositoryRefusal::new(
                 "read_only",
                 format!("`{}` is not writable: {error}", place.display()),
                 "make it writable for this user",

@@ -16,7 +16,7 @@ const ROOT: &str = "refs/workerctl/runs";
 
 /// What a hidden reference of a run keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+pub(super) enum KeptRef {
     /// The commit that the run starts from.
     Base,
     /// The baseline of older versions, as a commit.
@@ -33,7 +33,7 @@ pub(super) enum Kept {
     Commit,
 }
 
-impl Kept {
+impl KeptRef {
     const ALL: [Self; 7] = [
         Self::Base,
         Self::Baseline,
@@ -65,11 +65,11 @@ impl Handle {
     /// It is written here rather than by libgit2, which renames before it syncs.
     pub(super) fn keep_base(&self, run: &RunId, oid: &Oid) -> Result<(), GitError> {
         let common = self.repo.commondir();
-        let path = common.join(Kept::Base.name(run));
+        let path = common.join(KeptRef::Base.name(run));
         let dir = path.parent().unwrap_or(common);
         std::fs::create_dir_all(dir).map_err(io_at("make the directory", dir))?;
         // A `git pack-refs` that packs what it was before removes the file only under this lock.
-        let lock = match self.kept(run, Kept::Base) {
+        let lock = match self.kept(run, KeptRef::Base) {
             Ok(None) => None,
             Ok(Some(_)) | Err(_) => Some(GitLock::take(&path, common)?),
         };
@@ -79,7 +79,7 @@ impl Handle {
         Ok(())
     }
 
-    pub(super) fn kept(&self, run: &RunId, kept: Kept) -> Result<Option<Oid>, GitError> {
+    pub(super) fn kept(&self, run: &RunId, kept: KeptRef) -> Result<Option<Oid>, GitError> {
         self.tip(&kept.name(run))
     }
 }
@@ -95,7 +95,7 @@ fn drop_once(cwd: &Path, run: &RunId) -> Result<usize, GitError> {
     let handle = Handle::open(cwd)?;
     let common = handle.repo.commondir();
     let mut dropped = 0;
-    for kept in Kept::ALL {
+    for kept in KeptRef::ALL {
         match handle.repo.find_reference(&kept.name(run)) {
             Err(e) if e.code() == ErrorCode::NotFound => {}
             Err(e) => return Err(git("read a reference")(e)),

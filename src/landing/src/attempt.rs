@@ -5,11 +5,13 @@ use std::fs;
 use crate::branch;
 use crate::entries::Entries;
 use crate::ids::{Oid, RepoPath};
-use crate::index::{self, Held, Indexes, Made, Prepared, Seen, Stats, Way};
+use crate::index::{
+    self, Direction, IndexBuild, IndexContent, IndexSnapshot, Indexes, Prepared, Stats,
+};
 use crate::journal::{Journal, Observer};
 use crate::landing::clear;
 use crate::locks::{Locks, lock_of};
-use crate::outcome::{Kept, LandError, Obstacle, Outcome, Recovered};
+use crate::outcome::{LandError, MetFile, Obstacle, Outcome, Recovered};
 use crate::plan::{Change, Follower, Plan};
 use crate::repository::{Repo, entry_at, operation, same};
 use crate::stand::{Files, Stand};
@@ -36,7 +38,7 @@ impl Attempt<'_> {
             return self.give_up(&locks, journal, obstacle);
         }
         for follower in self.plan.followers() {
-            for way in [Way::Forward, Way::Back] {
+            for way in [Direction::Forward, Direction::Back] {
                 Prepared::of(&follower, way).put_back(&follower)?;
             }
         }
@@ -110,7 +112,7 @@ impl Attempt<'_> {
         if !workdir.is_dir() {
             return Ok(Some(Obstacle::CheckoutsChanged));
         }
-        let is_seen = Prepared::of(follower, Way::Forward).is_current(follower);
+        let is_seen = Prepared::of(follower, Direction::Forward).is_current(follower);
         if self.is_fresh && is_seen && follower.checkout.index_only.is_empty() {
             // The entries were compared when the new index was made of this very one, and each file is
             // when its turn comes: so under the locks a large index is not read once more.
@@ -118,7 +120,8 @@ impl Attempt<'_> {
         }
         let seen = self.indexes.read(&follower.index())?;
         let changes = &self.plan.changes;
-        let is_staged = |change: &&Change| index::held(&seen.index, change, changes) == Held::Other;
+        let is_staged =
+            |change: &&Change| index::held(&seen.index, change, changes) == IndexContent::Other;
         let staged = changes.iter().filter(is_staged);
         let paths: Vec<_> = staged.map(|change| change.path.clone()).collect();
         if !paths.is_empty() {
@@ -205,16 +208,18 @@ impl Attempt<'_> {
         if self.plan.changes.is_empty() {
             return Ok(true);
         }
-        let prepared = Prepared::of(follower, Way::Forward);
+        let prepared = Prepared::of(follower, Direction::Forward);
         if !prepared.is_current(follower) {
             // The times of files that somebody may have written to since are not known: they stay zero.
             self.observer.before("make the index again");
             let none = Stats::new();
             let stats = stats.unwrap_or(&none);
-            match index::prepare((follower, self.indexes), Way::Forward, stats, |_| true)? {
-                Made::Ready => {}
-                Made::Same => return Ok(true),
-                Made::Staged => return Ok(false),
+            match index::prepare((follower, self.indexes), Direction::Forward, stats, |_| {
+                true
+            })? {
+                IndexBuild::Ready => {}
+                IndexBuild::Same => return Ok(true),
+                IndexBuild::Staged => return Ok(false),
             }
         }
         self.exchange_index(follower, &prepared)
@@ -272,9 +277,9 @@ impl Attempt<'_> {
             if changes.any(|(number, change)| files.is_placed(number, change)) {
                 return Ok(true);
             }
-            let seen = Seen::read(&follower.index())?;
+            let seen = IndexSnapshot::read(&follower.index())?;
             let changes = &self.plan.changes;
-            let is_new = |c| index::held(&seen.index, c, changes) == Held::New;
+            let is_new = |c| index::held(&seen.index, c, changes) == IndexContent::New;
             let mut ours = changes
                 .iter()
                 .enumerate()
@@ -288,7 +293,7 @@ impl Attempt<'_> {
 
     /// The index goes back before the files, as it went after them: a commit of an index that is ahead of
     /// the files would show their old content as a change of somebody's.
-    fn take_back(&self) -> Result<Vec<Kept>, LandError> {
+    fn take_back(&self) -> Result<Vec<MetFile>, LandError> {
         let repo = Repo::at(&self.plan.common_dir)?;
         let mut left = Vec::new();
         for follower in self.plan.followers().filter(|f| f.workdir.is_dir()) {
@@ -300,11 +305,15 @@ impl Attempt<'_> {
             }
             let before = &follower.checkout.staged_before;
             let wanted = |number| had_old.get(number) == Some(&true) && !before.contains(&number);
-            if index::prepare((&follower, self.indexes), Way::Back, &Stats::new(), wanted)?
-                == Made::Ready
+            if index::prepare(
+                (&follower, self.indexes),
+                Direction::Back,
+                &Stats::new(),
+                wanted,
+            )? == IndexBuild::Ready
             {
                 // Where somebody has written it meanwhile, theirs stays.
-                let prepared = Prepared::of(&follower, Way::Back);
+                let prepared = Prepared::of(&follower, Direction::Back);
                 self.exchange_index(&follower, &prepared)?;
             }
             let files = Files::open(&follower, repo.follows_modes(), self.observer)?;
@@ -319,7 +328,7 @@ impl Attempt<'_> {
         locks: &Locks<'_>,
         journal: &mut dyn Journal,
         obstacle: Obstacle,
-        left: Vec<Kept>,
+        left: Vec<MetFile>,
     ) -> Result<Recovered, LandError> {
         locks.release()?;
         self.observer.before("record that it was taken back");
@@ -353,7 +362,7 @@ impl Attempt<'_> {
         Ok(Recovered::Landed { commit, late })
     }
 
-    fn late(&self, repo: &Repo) -> Result<Vec<Kept>, LandError> {
+    fn late(&self, repo: &Repo) -> Result<Vec<MetFile>, LandError> {
         let mut found = Vec::new();
         for follower in self.plan.followers().filter(|f| f.workdir.is_dir()) {
             let files = Files::open(&follower, repo.follows_modes(), self.observer)?;
@@ -368,6 +377,6 @@ fn dirty(follower: &Follower<'_>, paths: Vec<RepoPath>) -> Obstacle {
     Obstacle::Dirty { workdir, paths }
 }
 
-pub(crate) fn waiting(obstacle: Obstacle, left: Vec<Kept>) -> Outcome {
+pub(crate) fn waiting(obstacle: Obstacle, left: Vec<MetFile>) -> Outcome {
     Outcome::Waiting { obstacle, left }
 }

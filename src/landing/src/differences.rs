@@ -13,7 +13,7 @@ pub const MODE_TREE: u32 = 0o040_000;
 pub type TreeItem = (Oid, u32);
 
 /// Told of a path, and of what the two trees hold there.
-type Told<'a> = &'a mut dyn FnMut(&[u8], Option<TreeItem>, Option<TreeItem>);
+type TreeVisitor<'a> = &'a mut dyn FnMut(&[u8], Option<TreeItem>, Option<TreeItem>);
 
 /// Tells of each entry in which two trees differ, in the order of git: a subtree before what it holds, and a file
 /// and a subtree of one name apart.
@@ -24,7 +24,7 @@ pub fn differences(
     repo: &Repository,
     old: Option<Oid>,
     new: Option<Oid>,
-    told: Told<'_>,
+    told: TreeVisitor<'_>,
 ) -> Result<(), git2::Error> {
     subtree(repo, (old, new), &mut Vec::new(), told)
 }
@@ -33,7 +33,7 @@ fn subtree(
     repo: &Repository,
     (old, new): (Option<Oid>, Option<Oid>),
     path: &mut Vec<u8>,
-    told: Told<'_>,
+    told: TreeVisitor<'_>,
 ) -> Result<(), git2::Error> {
     if old == new {
         return Ok(());

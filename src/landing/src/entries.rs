@@ -21,7 +21,7 @@ const INTENT_TO_ADD: u16 = 0x2000;
 
 /// What an index notes of a file. Numbers are the low 32 bits, as git stores them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Noted {
+pub struct EntryStat {
     /// Times of the last change and of the last modification: seconds and nanoseconds since 1970.
     pub changed: (u32, u32),
     /// See `changed`.
@@ -39,7 +39,7 @@ pub struct Noted {
     extended: u16,
 }
 
-impl Noted {
+impl EntryStat {
     /// An entry as it is after the file was written, if its state is known; marks of the one that was there stay.
     pub fn new(oid: git2::Oid, mode: u32, stat: Option<&Stat>, former: Option<&Self>) -> Self {
         let time = |s: i64, ns: u64| (low(s.cast_unsigned()), low(ns));
@@ -88,7 +88,7 @@ impl Noted {
 #[derive(Debug, Clone)]
 pub struct Entries {
     version: u32,
-    list: Vec<(Noted, Range<usize>)>,
+    list: Vec<(EntryStat, Range<usize>)>,
     names: Vec<u8>,
     trees: Vec<u8>,
     undone: Vec<u8>,
@@ -107,7 +107,7 @@ impl Default for Entries {
 }
 
 impl Entries {
-    fn order(&self, one: &(Noted, Range<usize>), path: &[u8], stage: u16) -> Ordering {
+    fn order(&self, one: &(EntryStat, Range<usize>), path: &[u8], stage: u16) -> Ordering {
         let name = self.name(&one.1);
         name.cmp(path).then(one.0.stage().cmp(&stage))
     }
@@ -122,7 +122,7 @@ impl Entries {
     }
 
     /// The entry of a path that is in no merge.
-    pub fn get(&self, path: &[u8]) -> Option<&Noted> {
+    pub fn get(&self, path: &[u8]) -> Option<&EntryStat> {
         let at = self.find(path, 0).ok()?;
         self.list.get(at).map(|(noted, _)| noted)
     }
@@ -187,12 +187,12 @@ impl Entries {
     }
 
     /// Sets or removes the entries of paths that are in no merge.
-    pub fn change(&mut self, changes: &BTreeMap<&[u8], Option<Noted>>) {
+    pub fn change(&mut self, changes: &BTreeMap<&[u8], Option<EntryStat>>) {
         let names = std::mem::take(&mut self.names);
         let list = std::mem::take(&mut self.list);
         self.names.reserve(names.len());
         let mut coming = changes.iter().peekable();
-        let mut push = |noted: Option<Noted>, name: &[u8]| {
+        let mut push = |noted: Option<EntryStat>, name: &[u8]| {
             let start = self.names.len();
             if let Some(noted) = noted {
                 self.names.extend_from_slice(name);

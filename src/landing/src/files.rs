@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{GitError, io_at};
 use crate::ids::RepoPath;
-use crate::outcome::{Kept, LandError};
+use crate::outcome::{LandError, MetFile};
 use crate::plan::{Change, Entry};
 use crate::repository::{entry_at, same};
 use crate::stand::{Files, Stand};
@@ -197,7 +197,7 @@ impl Files<'_> {
     pub(crate) fn take_back_all(
         &self,
         head: Option<&git2::Tree<'_>>,
-    ) -> Result<Vec<Kept>, LandError> {
+    ) -> Result<Vec<MetFile>, LandError> {
         let mut left = Vec::new();
         let (gone, come): (Vec<_>, Vec<_>) = self
             .follower
@@ -262,13 +262,13 @@ impl Files<'_> {
         Ok(true)
     }
 
-    fn kept(&self, number: usize, change: &Change) -> Kept {
+    fn kept(&self, number: usize, change: &Change) -> MetFile {
         let replaced = match (&change.old, &change.new) {
             (None, _) => None,
             (Some(_), None) => Some(self.follower.out(number)),
             (Some(_), Some(_)) => Some(self.follower.slot(number)),
         };
-        Kept {
+        MetFile {
             workdir: self.follower.workdir.to_owned(),
             path: change.path.clone(),
             replaced: replaced.filter(|path| inode(path).is_some()),
@@ -277,7 +277,7 @@ impl Files<'_> {
 
     /// Files that came out and hold something else than before: they were written to while they, or
     /// after they, were replaced.
-    pub(crate) fn late(&self) -> Result<Vec<Kept>, GitError> {
+    pub(crate) fn late(&self) -> Result<Vec<MetFile>, GitError> {
         let mut found = Vec::new();
         for (number, change) in self.follower.file_changes() {
             let Some(old) = &change.old else { continue };

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use rustix::fs::{CWD, RenameFlags, Stat, renameat_with};
 use rustix::io::Errno;
 
-use crate::entries::{Entries, Noted};
+use crate::entries::{Entries, EntryStat};
 use crate::error::{GitError, io_at};
 use crate::ids::RepoPath;
 use crate::plan::{Change, Entry, Follower};
@@ -22,7 +22,7 @@ use crate::worktree::{directories_above, inode};
 
 /// What an index holds for a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum IndexContent {
     Old,
     New,
     /// Something that somebody staged.
@@ -34,10 +34,10 @@ pub(crate) type Stats = BTreeMap<usize, Stat>;
 
 /// Indexes that were read, for as long as they stay the same files.
 #[derive(Default)]
-pub(crate) struct Indexes(RefCell<Vec<Rc<Seen>>>);
+pub(crate) struct Indexes(RefCell<Vec<Rc<IndexSnapshot>>>);
 
 /// An index as it was read.
-pub struct Seen {
+pub struct IndexSnapshot {
     /// What it holds.
     pub index: Entries,
     /// When it was written, and the rest; `None` where there was none.
@@ -46,7 +46,7 @@ pub struct Seen {
     _file: Option<File>,
 }
 
-impl Seen {
+impl IndexSnapshot {
     /// Reads the index of a checkout, which need not exist.
     ///
     /// # Errors
@@ -74,13 +74,13 @@ impl Seen {
 
 impl Indexes {
     /// The index at a path, under whichever name it was read, or read now.
-    pub(crate) fn read(&self, path: &Path) -> Result<Rc<Seen>, GitError> {
+    pub(crate) fn read(&self, path: &Path) -> Result<Rc<IndexSnapshot>, GitError> {
         let now = fs::metadata(path).ok();
-        let is_it = |seen: &&Rc<Seen>| is_same_file(seen.written.as_ref(), now.as_ref());
+        let is_it = |seen: &&Rc<IndexSnapshot>| is_same_file(seen.written.as_ref(), now.as_ref());
         if let Some(seen) = self.0.borrow().iter().find(is_it) {
             return Ok(Rc::clone(seen));
         }
-        let seen = Rc::new(Seen::read(path)?);
+        let seen = Rc::new(IndexSnapshot::read(path)?);
         self.0.borrow_mut().push(Rc::clone(&seen));
         Ok(seen)
     }
@@ -96,10 +96,10 @@ fn is_same_file(one: Option<&fs::Metadata>, other: Option<&fs::Metadata>) -> boo
 }
 
 /// What the index holds for a change; `changes` are all of the plan.
-pub(crate) fn held(index: &Entries, change: &Change, changes: &[Change]) -> Held {
+pub(crate) fn held(index: &Entries, change: &Change, changes: &[Change]) -> IndexContent {
     let path = change.path.as_bytes();
     if index.is_unmerged(path) || is_obstructed(index, change, changes) {
-        return Held::Other;
+        return IndexContent::Other;
     }
     let noted = index.get(path);
     let is = |wanted: Option<&Entry>| match (noted, wanted) {
@@ -108,11 +108,11 @@ pub(crate) fn held(index: &Entries, change: &Change, changes: &[Change]) -> Held
         _ => false,
     };
     if is(change.old.as_ref()) {
-        Held::Old
+        IndexContent::Old
     } else if is(change.new.as_ref()) {
-        Held::New
+        IndexContent::New
     } else {
-        Held::Other
+        IndexContent::Other
     }
 }
 
@@ -135,11 +135,13 @@ fn is_obstructed(index: &Entries, change: &Change, changes: &[Change]) -> bool {
 
 /// Whether the index says that the file of a path is left out of the work tree.
 pub(crate) fn is_skipped(index: &Entries, path: &RepoPath) -> bool {
-    index.get(path.as_bytes()).is_some_and(Noted::is_skipped)
+    index
+        .get(path.as_bytes())
+        .is_some_and(EntryStat::is_skipped)
 }
 
 /// Whether an index entry has noted the very times of a file, long enough before the index was written.
-pub(crate) fn has_noted(noted: &Noted, written: &fs::Metadata, stat: &Stat) -> bool {
+pub(crate) fn has_noted(noted: &EntryStat, written: &fs::Metadata, stat: &Stat) -> bool {
     let modified = (i64::from(noted.modified.0), i64::from(noted.modified.1));
     let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or(-1);
     noted.is_looked_at()
@@ -151,7 +153,7 @@ pub(crate) fn has_noted(noted: &Noted, written: &fs::Metadata, stat: &Stat) -> b
 
 /// Which way the entries go.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Forward,
     Back,
 }
@@ -165,10 +167,10 @@ pub(crate) struct Prepared {
 
 impl Prepared {
     /// The two ways have names of their own: a crash must not make the one be taken for the other.
-    pub(crate) fn of(follower: &Follower<'_>, way: Way) -> Self {
+    pub(crate) fn of(follower: &Follower<'_>, way: Direction) -> Self {
         let name = match way {
-            Way::Forward => "index",
-            Way::Back => "index-back",
+            Direction::Forward => "index",
+            Direction::Back => "index-back",
         };
         Self {
             new: follower.staged(name),
@@ -216,7 +218,7 @@ impl Prepared {
 
 /// What became of making a new index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Made {
+pub(crate) enum IndexBuild {
     /// It waits in the staging folder.
     Ready,
     /// The present one holds everything already.
@@ -230,10 +232,10 @@ pub(crate) enum Made {
 /// `wanted` tells of each change whether its entry is to be replaced.
 pub(crate) fn prepare(
     (follower, indexes): (&Follower<'_>, &Indexes),
-    way: Way,
+    way: Direction,
     stats: &Stats,
     wanted: impl Fn(usize) -> bool,
-) -> Result<Made, GitError> {
+) -> Result<IndexBuild, GitError> {
     let Prepared { new, ours, seen } = Prepared::of(follower, way);
     for stale in [&new, &ours, &seen] {
         match fs::remove_file(stale) {
@@ -256,7 +258,7 @@ pub(crate) fn prepare(
         index.distrust_racy(written.mtime());
     }
     let made = edit(&mut index, follower, way, stats, wanted);
-    if made != Made::Ready {
+    if made != IndexBuild::Ready {
         return Ok(made);
     }
     let fail = io_at("write", &temporary);
@@ -276,35 +278,35 @@ pub(crate) fn prepare(
 fn edit(
     index: &mut Entries,
     follower: &Follower<'_>,
-    way: Way,
+    way: Direction,
     stats: &Stats,
     wanted: impl Fn(usize) -> bool,
-) -> Made {
+) -> IndexBuild {
     let changes = &follower.plan.changes;
     let from = match way {
-        Way::Forward => Held::Old,
-        Way::Back => Held::New,
+        Direction::Forward => IndexContent::Old,
+        Direction::Back => IndexContent::New,
     };
     let mut todo = BTreeMap::new();
     for (number, change) in changes.iter().enumerate() {
         let held = held(index, change, changes);
-        if way == Way::Forward && held == Held::Other {
-            return Made::Staged;
+        if way == Direction::Forward && held == IndexContent::Other {
+            return IndexBuild::Staged;
         }
         if wanted(number) && held == from {
             let to = match way {
-                Way::Forward => change.new.as_ref(),
-                Way::Back => change.old.as_ref(),
+                Direction::Forward => change.new.as_ref(),
+                Direction::Back => change.old.as_ref(),
             };
             let path = change.path.as_bytes();
             let (former, stat) = (index.get(path), stats.get(&number));
-            let noted = to.map(|to| Noted::new(to.oid.raw(), to.mode, stat, former));
+            let noted = to.map(|to| EntryStat::new(to.oid.raw(), to.mode, stat, former));
             todo.insert(path, noted);
         }
     }
     if todo.is_empty() {
-        return Made::Same;
+        return IndexBuild::Same;
     }
     index.change(&todo);
-    Made::Ready
+    IndexBuild::Ready
 }

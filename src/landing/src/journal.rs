@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Kept;
+use crate::outcome::MetFile;
 use crate::plan::Plan;
 
 /// The durable record of landings. Each call returns only once what it records survives a power cut.
@@ -16,7 +16,7 @@ pub trait Journal {
     /// It is done; what was exchanged out stays in the staging folder until it is cleared.
     fn landed(&mut self, plan: &Plan) -> io::Result<()>;
     /// Everything was taken back, except for what is named.
-    fn taken_back(&mut self, plan: &Plan, left: &[Kept]) -> io::Result<()>;
+    fn taken_back(&mut self, plan: &Plan, left: &[MetFile]) -> io::Result<()>;
 }
 
 /// Told of each effect before it happens.
@@ -47,7 +47,7 @@ pub enum Record {
     /// It was taken back.
     TakenBack {
         /// What could not be.
-        left: Vec<Kept>,
+        left: Vec<MetFile>,
     },
 }
 
@@ -114,7 +114,7 @@ impl Journal for FileJournal {
         self.append(&Record::Landed)
     }
 
-    fn taken_back(&mut self, _plan: &Plan, left: &[Kept]) -> io::Result<()> {
+    fn taken_back(&mut self, _plan: &Plan, left: &[MetFile]) -> io::Result<()> {
         let left = left.to_vec();
         self.append(&Record::TakenBack { left })
     }

@@ -7,10 +7,10 @@ use crate::attempt::{Attempt, waiting};
 use crate::error::{GitError, io_at};
 use crate::forms::Forms;
 use crate::ids::{Oid, RepoPath, RunId, checked_refname};
-use crate::index::{self, Held, Indexes};
+use crate::index::{self, IndexContent, Indexes};
 use crate::journal::{Journal, Observer, Unobserved};
 use crate::locks::Locks;
-use crate::outcome::{Kept, LandError, Obstacle, Outcome, Recovered};
+use crate::outcome::{LandError, MetFile, Obstacle, Outcome, Recovered};
 use crate::plan::{LogLine, Plan};
 use crate::repository::{Repo, entry_at, same};
 use crate::stage;
@@ -154,7 +154,7 @@ pub fn clear(plan: &Plan) -> Result<(), LandError> {
 
 /// Files that were replaced or deleted by a landing and have been written to since, through a
 /// descriptor that was open. Ask before [`clear`].
-pub fn late_edits(plan: &Plan) -> Result<Vec<Kept>, LandError> {
+pub fn late_edits(plan: &Plan) -> Result<Vec<MetFile>, LandError> {
     let follows_modes = Repo::at(&plan.common_dir)?.follows_modes();
     let mut found = Vec::new();
     for follower in plan.followers() {
@@ -216,7 +216,7 @@ fn note_indexes(plan: &mut Plan, indexes: &Indexes) -> Result<(), LandError> {
         let left_out = numbered.filter(|(_, change)| is_left_out(&change.path));
         checkout.index_only = left_out.map(|(number, _)| number).collect();
         let numbered = changes.iter().enumerate();
-        let staged = numbered.filter(|(_, c)| index::held(index, c, changes) == Held::New);
+        let staged = numbered.filter(|(_, c)| index::held(index, c, changes) == IndexContent::New);
         checkout.staged_before = staged.map(|(number, _)| number).collect();
     }
     Ok(())

@@ -70,10 +70,10 @@ mod stand;
 mod worktree;
 
 pub use differences::{MODE_TREE, TreeItem, differences};
-pub use entries::{Entries, Noted};
+pub use entries::{Entries, EntryStat};
 pub use import::{Import, import, kept_reference};
-pub use index::Seen;
+pub use index::IndexSnapshot;
 pub use journal::{FileJournal, Journal, Observer, Record, Unobserved};
 pub use landing::{Request, clear, held_locks, land, late_edits, recover};
-pub use outcome::{Kept, LandError, Obstacle, Outcome, Recovered};
+pub use outcome::{LandError, MetFile, Obstacle, Outcome, Recovered};
 pub use plan::{Change, Checkout, Entry, LogLine, Plan};

@@ -18,7 +18,7 @@ pub enum Outcome {
         commit: Oid,
         /// Files that were written to through an open descriptor while they were replaced. What was
         /// written lies in the staging folder.
-        late: Vec<Kept>,
+        late: Vec<MetFile>,
     },
     /// The branch holds everything already, in somebody else's commit.
     LandedIn {
@@ -38,7 +38,7 @@ pub enum Outcome {
         /// What is in the way.
         obstacle: Obstacle,
         /// Files that could not be put back because somebody has edited them.
-        left: Vec<Kept>,
+        left: Vec<MetFile>,
     },
     /// Somebody took the locks away while files were exchanged, and the index cannot be put back
     /// before they are free: recover the plan until it says something else.
@@ -57,14 +57,14 @@ pub enum Recovered {
         /// The commit: of this round or of an earlier one.
         commit: Oid,
         /// Files that were written to while they were replaced.
-        late: Vec<Kept>,
+        late: Vec<MetFile>,
     },
     /// Nothing of it is left, except for what is named. Land again.
     TakenBack {
         /// Why it could not be completed.
         obstacle: Obstacle,
         /// Files that could not be put back because somebody has edited them.
-        left: Vec<Kept>,
+        left: Vec<MetFile>,
     },
     /// It cannot be decided yet: recover again later.
     Blocked {
@@ -75,7 +75,7 @@ pub enum Recovered {
 
 /// A file of a person's that is named because a landing met it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct MetFile {
     /// The root of its work tree.
     pub workdir: PathBuf,
     /// The path.

@@ -14,7 +14,7 @@ use rustix::fs::{CWD, RenameFlags};
 use crate::error::{GitError, io_at};
 use crate::forms::Forms;
 use crate::ids::RunId;
-use crate::index::{self, Indexes, Stats, Way};
+use crate::index::{self, Direction, Indexes, Stats};
 use crate::journal::Observer;
 use crate::locks::{branch_token, checkout_tokens};
 use crate::outcome::LandError;
@@ -80,7 +80,7 @@ pub(crate) fn stage(
     }
     for (follower, stats) in draft.followers().zip(&all) {
         observer.before("stage the index");
-        index::prepare((&follower, indexes), Way::Forward, stats, |_| true)?;
+        index::prepare((&follower, indexes), Direction::Forward, stats, |_| true)?;
     }
     observer.before("sync the staging folder");
     let open = File::open(&partial).map_err(io_at("open", &partial))?;

@@ -20,7 +20,7 @@ use rustix::fs::Stat;
 use crate::entries::Entries;
 use crate::error::{GitError, io_at};
 use crate::ids::RepoPath;
-use crate::index::{self, Seen};
+use crate::index::{self, IndexSnapshot};
 use crate::journal::Observer;
 use crate::plan::{Change, Entry, Follower};
 use crate::worktree::{Observed, Worktree, inode, observe};
@@ -140,7 +140,7 @@ impl<'a> Files<'a> {
     pub(crate) fn dirty(
         &self,
         stand_fits: impl Fn(Stand) -> bool,
-        seen: Option<&Seen>,
+        seen: Option<&IndexSnapshot>,
     ) -> Result<Vec<RepoPath>, GitError> {
         let known = seen.and_then(|seen| Some((seen.written.as_ref()?, &seen.index)));
         let mut found = Vec::new();

@@ -22,11 +22,11 @@ const LETTING_GO_PAUSE: Duration = Duration::from_millis(20);
 /// Finds, keeps and gives back the engine.
 pub(super) struct Engines {
     connect: Connect,
-    held: Mutex<Held>,
+    held: Mutex<EngineLease>,
 }
 
 #[derive(Default)]
-struct Held {
+struct EngineLease {
     control: Option<Arc<dyn Control>>,
     users: usize,
     idle_since: Option<Instant>,
@@ -62,7 +62,7 @@ impl Engines {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, EngineLease> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

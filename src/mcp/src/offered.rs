@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::catalog::roots::beside::Beside;
+use crate::catalog::roots::beside::Surrounding;
 use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::roots::worker_page::WorkerPage;
 use crate::catalog::{Catalog, RootSkill};
@@ -13,11 +13,11 @@ use crate::catalog::{Catalog, RootSkill};
 /// What the last look saw, by the file of each skill.
 pub(super) struct Offered {
     trust: TrustFiles,
-    seen: HashMap<Arc<str>, Seen>,
+    seen: HashMap<Arc<str>, OfferedSkill>,
 }
 
 /// What of one skill is told to clients and does not stand in its file.
-struct Seen {
+struct OfferedSkill {
     trust: Trust,
     names: u64,
     /// The record of trust and the stamps of the files that `trust` was found for.
@@ -43,15 +43,15 @@ impl Offered {
             .map(|skill| (Arc::clone(&skill.place.path), self.of_root(skill)));
         let of_workers = catalog.skills().filter_map(|(_, skill)| {
             let page = WorkerPage::of(&catalog.root, skill)?;
-            let seen = Seen {
+            let seen = OfferedSkill {
                 trust: Trust::Root,
                 names: page.beside().names,
                 held: None,
             };
             Some((Arc::from(skill.file.as_deref()?), seen))
         });
-        let fresh: HashMap<Arc<str>, Seen> = of_roots.chain(of_workers).collect();
-        let differs = |(path, now): (&Arc<str>, &Seen)| {
+        let fresh: HashMap<Arc<str>, OfferedSkill> = of_roots.chain(of_workers).collect();
+        let differs = |(path, now): (&Arc<str>, &OfferedSkill)| {
             let before = self.seen.get(path);
             before.is_some_and(|before| (before.trust, before.names) != (now.trust, now.names))
         };
@@ -60,22 +60,22 @@ impl Offered {
         changed
     }
 
-    fn of_root(&self, skill: &RootSkill) -> Seen {
+    fn of_root(&self, skill: &RootSkill) -> OfferedSkill {
         if skill.root.trusted {
-            return Seen {
+            return OfferedSkill {
                 trust: Trust::Root,
-                names: Beside::of(skill, false).names,
+                names: Surrounding::of(skill, false).names,
                 held: None,
             };
         }
         let record = self.trust.record(skill);
-        let beside = record.as_ref().map(|_| Beside::of(skill, true));
+        let beside = record.as_ref().map(|_| Surrounding::of(skill, true));
         let beside = beside.unwrap_or_default();
         let held = record.map(|record| (record, beside.stamps));
         let before = self.seen.get(&skill.place.path);
         let same = before.filter(|before| held.is_some() && before.held == held);
         let trust = same.map_or_else(|| self.trust.state(skill), |before| before.trust);
-        Seen {
+        OfferedSkill {
             trust,
             // Files of what is not handed out are not listed.
             names: if trust.holds() { beside.names } else { 0 },

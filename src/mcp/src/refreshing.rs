@@ -76,7 +76,7 @@ async fn keep_reading(
     let mut catalog = looked.definitions.current();
     let mut changes = None;
     loop {
-        tell_problems(&catalog, &mut known);
+        report_problems(&catalog, &mut known);
         let refresh = Duration::from_millis(catalog.config.mcp.refresh_ms);
         sender.send_replace(Some(catalog));
         // Only now, so that the first answer does not wait for it; it hints at what changed since.
@@ -97,10 +97,7 @@ async fn keep_reading(
 
 /// Tells of what is listed otherwise under definitions that somebody else keeps fresh: the catalog is sent once
 /// more. `first` has looked already; everything ends with the runtime.
-pub(super) async fn tell_of_offers(
-    first: Looked,
-    sender: Arc<watch::Sender<Option<Arc<Catalog>>>>,
-) {
+pub(super) async fn report_offers(first: Looked, sender: Arc<watch::Sender<Option<Arc<Catalog>>>>) {
     let looked = Arc::new(first);
     let mut catalogs = sender.subscribe();
     loop {
@@ -186,7 +183,7 @@ impl Changes {
 }
 
 /// Logs what is wrong and has not been told before.
-fn tell_problems(catalog: &Catalog, known: &mut HashSet<String>) {
+fn report_problems(catalog: &Catalog, known: &mut HashSet<String>) {
     let all = catalog
         .problems
         .iter()

@@ -69,7 +69,7 @@ pub(super) fn list(
 }
 
 fn of_skill(skills: &Skills, entry: &Entry, looking: &mut u64) -> Vec<Resource> {
-    let beside = Beside::of(skills, entry);
+    let beside = SkillPart::of(skills, entry);
     let listed = beside.list();
     let description = if listed.cut {
         format!("{} {}", entry.description(), cut())
@@ -94,32 +94,32 @@ fn of_skill(skills: &Skills, entry: &Entry, looking: &mut u64) -> Vec<Resource> 
 }
 
 /// What lies beside a skill: only what is there to be loaded; a skill that cannot be read has its own file at most.
-enum Beside<'s> {
+enum SkillPart<'s> {
     Nothing,
     OfRoot(&'s RootSkill, Box<LoadedSkill>, SkillDirectory),
     OfWorker(WorkerPage<'s>),
 }
 
-impl Beside<'_> {
-    fn of<'s>(skills: &'s Skills, entry: &'s Entry) -> Beside<'s> {
+impl SkillPart<'_> {
+    fn of<'s>(skills: &'s Skills, entry: &'s Entry) -> SkillPart<'s> {
         match &entry.what {
             What::Root(skill) if skill.form == Form::Directory => {
                 match (skill.load(), files::directory(skill)) {
-                    (Ok(loaded), Ok(open)) => Beside::OfRoot(skill, Box::new(loaded), open),
-                    _ => Beside::Nothing,
+                    (Ok(loaded), Ok(open)) => SkillPart::OfRoot(skill, Box::new(loaded), open),
+                    _ => SkillPart::Nothing,
                 }
             }
-            What::Root(_) => Beside::Nothing,
+            What::Root(_) => SkillPart::Nothing,
             What::Worker(_, skill) => WorkerPage::of(&skills.catalog.root, skill)
-                .map_or(Beside::Nothing, Beside::OfWorker),
+                .map_or(SkillPart::Nothing, SkillPart::OfWorker),
         }
     }
 
     fn list(&self) -> FileList {
         let listed = match self {
-            Beside::Nothing => return FileList::default(),
-            Beside::OfRoot(skill, loaded, _) => files::list(skill, &loaded.keys),
-            Beside::OfWorker(page) => page.files(),
+            SkillPart::Nothing => return FileList::default(),
+            SkillPart::OfRoot(skill, loaded, _) => files::list(skill, &loaded.keys),
+            SkillPart::OfWorker(page) => page.files(),
         };
         listed.unwrap_or_default()
     }
@@ -131,9 +131,9 @@ impl Beside<'_> {
         }
         *looking = looking.checked_sub(file.bytes?)?;
         let bytes = match self {
-            Beside::Nothing => return None,
-            Beside::OfRoot(_, _, open) => open.read(&file.path),
-            Beside::OfWorker(page) => page.file(&file.path),
+            SkillPart::Nothing => return None,
+            SkillPart::OfRoot(_, _, open) => open.read(&file.path),
+            SkillPart::OfWorker(page) => page.file(&file.path),
         };
         Some(kinds::of(&file.path, &bytes.ok()?))
     }

@@ -53,7 +53,7 @@ pub(super) struct Server {
 /// Goes with a request of a session: set once the session has ended. Cancellations after a disconnect are not
 /// attributed to the client.
 #[derive(Clone)]
-pub(super) struct Left(pub(super) Arc<AtomicBool>);
+pub(super) struct Disconnected(pub(super) Arc<AtomicBool>);
 
 /// How often it is looked whether a client that is told of changes has left.
 const LEFT_LOOK: Duration = Duration::from_mins(1);
@@ -165,10 +165,10 @@ impl Server {
             .filter(|c| !c.is_control())
             .take(60)
             .collect();
-        let left = context.extensions.get::<Left>();
+        let left = context.extensions.get::<Disconnected>();
         Running {
             engines: Arc::clone(&self.engines),
-            ended: Arc::clone(left.map_or(&self.ended, |Left(left)| left)),
+            ended: Arc::clone(left.map_or(&self.ended, |Disconnected(left)| left)),
             by: format!("mcp {name}").trim_end().to_owned(),
             chat_id: Arc::clone(&self.chat_id),
         }

@@ -54,12 +54,12 @@ pub(super) struct Wire {
 /// The stream of answers.
 pub(super) struct Outgoing {
     sender: blocking::Sender<String>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<Unwritten>,
 }
 
 /// What has been handed over and not been written.
 #[derive(Default)]
-struct Waiting {
+struct Unwritten {
     bytes: AtomicUsize,
     /// Told whenever something was written.
     written: Notify,
@@ -83,7 +83,7 @@ impl Wire {
                 read_lines(input, &lines);
                 over.store(true, Ordering::Release);
             })?;
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(Unwritten::default());
         let (sender, messages) = blocking::channel();
         let shared = Arc::clone(&waiting);
         std::thread::Builder::new()
@@ -382,7 +382,7 @@ fn read_lines(input: Box<dyn Read + Send>, lines: &mpsc::Sender<Incoming>) {
 fn write_messages(
     mut output: Box<dyn Write + Send>,
     messages: &blocking::Receiver<String>,
-    waiting: &Waiting,
+    waiting: &Unwritten,
 ) {
     while let Ok(mut text) = messages.recv() {
         let length = text.len();

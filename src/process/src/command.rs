@@ -230,7 +230,7 @@ pub enum ExitStatus {
 
 /// Why a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Ended {
+pub enum EndCause {
     /// Nobody asked it to.
     ByItself,
     /// [`Limits::timeout`] had passed.
@@ -254,7 +254,7 @@ pub struct Finished {
     /// How its first process ended.
     pub status: ExitStatus,
     /// Why it ended.
-    pub ended: Ended,
+    pub ended: EndCause,
     /// From the start to the exit of its first process.
     pub duration: Duration,
     /// Bytes written to standard output, passed on or not.

@@ -32,8 +32,8 @@ mod user;
 mod wall;
 
 pub use command::{
-    ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, Ended, ExitStatus, Finished, Limits, OutputSink,
-    Owner, PipeEnd, Program, RUN_VARIABLE, Spawned, Stdin, Stream,
+    ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, EndCause, ExitStatus, Finished, Limits,
+    OutputSink, Owner, PipeEnd, Program, RUN_VARIABLE, Spawned, Stdin, Stream,
 };
 pub use container::{Container, containers_stand, launched_within_container};
 pub use descriptors::close_inherited_on_exec;

@@ -11,7 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use super::command::{Command, Ended, ExitStatus, Finished, Limits, OutputSink, Spawned, Stream};
+use super::command::{
+    Command, EndCause, ExitStatus, Finished, Limits, OutputSink, Spawned, Stream,
+};
 use super::error::SpawnError;
 use super::input::Input;
 use super::output::{Output, READ_BYTES};
@@ -21,15 +23,13 @@ use super::stop::{StopHandle, StopKind};
 use super::usage::{Urgency, Usage};
 use super::{registry, signal};
 
-/// Longest wait for processes to vanish after KILL. Only one that is stuck inside the kernel, or
-/// belongs to another user, is still there then.
+/// Longest wait after KILL; only a process stuck in the kernel, or of another user, survives that.
 const KILLED_WAIT: Duration = Duration::from_secs(5);
 
 /// How soon processes are looked at again that cannot be waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Most rounds of halting a tree before it is killed; a tree that forks faster is killed round by
-/// round instead.
+/// A tree that forks faster than this many rounds of halting is killed round by round instead.
 const FREEZE_ROUNDS_MAX: usize = 8;
 
 thread_local! {
@@ -104,7 +104,7 @@ struct Watch<'a> {
     started_at: Instant,
     deadline: Option<Instant>,
     phase: Phase,
-    ended: Ended,
+    ended: EndCause,
     stdout: Output,
     stderr: Output,
     stdin: Input<'a>,
@@ -144,7 +144,7 @@ impl<'a> Watch<'a> {
                 .timeout
                 .and_then(|timeout| started_at.checked_add(timeout)),
             phase: Phase::Running,
-            ended: Ended::ByItself,
+            ended: EndCause::ByItself,
             exited_at: None,
             reaped: false,
             known: HashSet::new(),
@@ -199,7 +199,7 @@ impl<'a> Watch<'a> {
             }
             Phase::Over => {}
         }
-        if let Ended::Stopped(kind) = &mut self.ended {
+        if let EndCause::Stopped(kind) = &mut self.ended {
             *kind = self.stop_seen.map_or(*kind, |seen| seen.max(*kind));
         }
         !matches!(self.phase, Phase::Over)
@@ -216,13 +216,13 @@ impl<'a> Watch<'a> {
                 }
             };
         } else if let Some(kind) = self.stop_seen {
-            self.ended = Ended::Stopped(kind);
+            self.ended = EndCause::Stopped(kind);
             match kind {
                 StopKind::Graceful => self.terminate(now),
                 StopKind::Now => self.kill(now),
             }
         } else if self.deadline.is_some_and(|deadline| now >= deadline) {
-            self.ended = Ended::TimedOut;
+            self.ended = EndCause::TimedOut;
             self.terminate(now);
         }
     }
@@ -241,7 +241,7 @@ impl<'a> Watch<'a> {
         }
         let limits = &self.limits.resources;
         if let Some(reached) = self.usage.count(&self.child.registration, limits) {
-            if self.ended == Ended::ByItself {
+            if self.ended == EndCause::ByItself {
                 self.ended = reached;
             }
             self.kill(now);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource as Limited, getpriority_process, getrlimit, setpriority_process};
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, gettid};
 
-use super::command::Ended;
+use super::command::EndCause;
 use super::procfs;
 use super::registry::Registration;
 use crate::model::{Resource, ResourceLimits};
@@ -69,7 +69,7 @@ impl Drop for Urgency {
 
 /// What was counted of one process.
 #[derive(Clone, Copy)]
-struct Seen {
+struct ProcessUsage {
     parent: u32,
     /// Bytes, with those of the children that it has waited for.
     written: u64,
@@ -79,7 +79,7 @@ struct Seen {
 pub(super) struct Usage {
     next: Instant,
     /// Those that lived when it was last counted.
-    seen: HashMap<(u32, u64), Seen>,
+    seen: HashMap<(u32, u64), ProcessUsage>,
     /// Bytes of those that are gone though their parents, which go on, never waited for them.
     unwaited_bytes: u64,
     processes: u64,
@@ -108,7 +108,7 @@ impl Usage {
     }
 
     /// Counts, and says which limit is exceeded.
-    pub(super) fn count(&mut self, of: &Registration, limits: &ResourceLimits) -> Option<Ended> {
+    pub(super) fn count(&mut self, of: &Registration, limits: &ResourceLimits) -> Option<EndCause> {
         let began = Instant::now();
         let before = (self.processes, self.written);
         self.take(of, limits.processes);
@@ -132,7 +132,7 @@ impl Usage {
         let exceeded = counts
             .into_iter()
             .find(|(_, limit, counted)| counted > limit);
-        exceeded.map(|(resource, limit, counted)| Ended::LimitReached {
+        exceeded.map(|(resource, limit, counted)| EndCause::LimitReached {
             resource,
             limit,
             counted,
@@ -157,7 +157,7 @@ impl Usage {
             let seen = match procfs::written_by(process.pid) {
                 Some(written) => {
                     living_bytes = living_bytes.saturating_add(written);
-                    Some(Seen {
+                    Some(ProcessUsage {
                         parent: process.parent,
                         written,
                     })
@@ -176,14 +176,14 @@ impl Usage {
 
     /// Bytes of those that are gone since the last count and were not added to their parents: a parent that ignores
     /// SIGCHLD gets nothing. Of what such a parent writes itself as much goes uncounted here.
-    fn unwaited(&self, now: &HashMap<(u32, u64), Seen>) -> u64 {
+    fn unwaited(&self, now: &HashMap<(u32, u64), ProcessUsage>) -> u64 {
         let mut gone: HashMap<u32, u64> = HashMap::new();
         for (process, was) in &self.seen {
             if !now.contains_key(process) {
                 *gone.entry(was.parent).or_default() += was.written;
             }
         }
-        let lost = |(process, is): (&(u32, u64), &Seen)| {
+        let lost = |(process, is): (&(u32, u64), &ProcessUsage)| {
             let was = self.seen.get(process)?;
             let of_children = gone.get(&process.0)?;
             Some(of_children.saturating_sub(is.written.saturating_sub(was.written)))

@@ -47,7 +47,7 @@ impl FlushGuard {
         let looking = Arc::clone(&shared);
         let started = Builder::new()
             .name("store-flush".to_owned())
-            .spawn(move || looking.look_after());
+            .spawn(move || looking.maintain());
         if let Err(error) = &started {
             tracing::warn!(%error, "nobody looks after writes of the store that fail");
         }
@@ -96,7 +96,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn look_after(&self) {
+    fn maintain(&self) {
         let (mut last, mut patience) = (0, LOOK);
         let mut state = self.lock();
         while !state.over {

@@ -41,7 +41,7 @@ struct Note {
 }
 
 /// What is known of the store of a workspace.
-enum Noted {
+enum StoreNote {
     /// It had none, as far as is known here.
     Nothing,
     /// It had one, and the note cannot be read.
@@ -65,16 +65,16 @@ pub fn check(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     let store = state_dir.join("store");
     let (note, missing) = (noted(workspace)?, !is_there(&store)?);
     match note {
-        Noted::Unreadable if missing => Err(store_missing(state_dir, None)),
-        Noted::This(note) if missing => Err(store_missing(state_dir, Some(&note))),
-        Noted::This(note) => match id_of(&store) {
+        StoreNote::Unreadable if missing => Err(store_missing(state_dir, None)),
+        StoreNote::This(note) if missing => Err(store_missing(state_dir, Some(&note))),
+        StoreNote::This(note) => match id_of(&store) {
             Some(id) if id == note.store => Ok(()),
             // An earlier version wrote it, or whoever made it on request was killed.
             None if Path::new(&note.state_dir) == state_dir => Ok(()),
             _ => Err(other_store(workspace, state_dir, &note)),
         },
         // What cannot be read is written anew.
-        Noted::Nothing | Noted::Unreadable => Ok(()),
+        StoreNote::Nothing | StoreNote::Unreadable => Ok(()),
     }
 }
 
@@ -89,7 +89,7 @@ pub fn settle(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     let note = Note {
         store: match (&id, &noted) {
             (Some(id), _) => id.clone(),
-            (None, Noted::This(note)) => note.store.clone(),
+            (None, StoreNote::This(note)) => note.store.clone(),
             (None, _) => fresh()?,
         },
         state_dir: shown(state_dir),
@@ -99,7 +99,7 @@ pub fn settle(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
         write_id(&store, &note.store)?;
     }
     match noted {
-        Noted::This(known) if known == note => Ok(()),
+        StoreNote::This(known) if known == note => Ok(()),
         _ => write_note(workspace, &note),
     }
 }
@@ -131,7 +131,7 @@ pub fn claim(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
     let note = Note {
         // In its old place it stays the same store: whoever is killed between the two writes has nothing to mend.
         store: match noted(workspace)? {
-            Noted::This(note) if Path::new(&note.state_dir) == state_dir => note.store,
+            StoreNote::This(note) if Path::new(&note.state_dir) == state_dir => note.store,
             _ => fresh()?,
         },
         state_dir: shown(state_dir),
@@ -158,25 +158,25 @@ fn is_there(store: &Path) -> Result<bool, Diagnostic> {
 }
 
 /// What the workspace notes. In a copy whose original is still there, the store that is noted is the original's.
-fn noted(workspace: &Path) -> Result<Noted, Diagnostic> {
+fn noted(workspace: &Path) -> Result<StoreNote, Diagnostic> {
     let workspace = real(workspace);
     let noted = note_in(&workspace)?;
-    let Noted::This(note) = &noted else {
+    let StoreNote::This(note) = &noted else {
         return Ok(noted);
     };
     let original = Path::new(&note.workspace);
     let is_copy = original != workspace
         && original.is_absolute()
-        && matches!(note_in(original), Ok(Noted::This(same)) if same.store == note.store);
-    Ok(if is_copy { Noted::Nothing } else { noted })
+        && matches!(note_in(original), Ok(StoreNote::This(same)) if same.store == note.store);
+    Ok(if is_copy { StoreNote::Nothing } else { noted })
 }
 
-fn note_in(workspace: &Path) -> Result<Noted, Diagnostic> {
+fn note_in(workspace: &Path) -> Result<StoreNote, Diagnostic> {
     let path = workspace.join(WORKSPACE_FOLDER).join(NOTE);
     let Some(json) = read(&path).map_err(|error| unusable(&FileError::at(&path)(error)))? else {
-        return Ok(Noted::Nothing);
+        return Ok(StoreNote::Nothing);
     };
-    Ok(serde_json::from_slice(&json).map_or(Noted::Unreadable, Noted::This))
+    Ok(serde_json::from_slice(&json).map_or(StoreNote::Unreadable, StoreNote::This))
 }
 
 /// A small file of ours; `None` where there is none.

@@ -55,7 +55,7 @@ use crate::model::{Notices, RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
 
 pub use files::{Durability, FileError, write_atomically};
-pub use memory::{Fault, FaultPlace, MemoryStore};
+pub use memory::{FaultPlace, InjectedFault, MemoryStore};
 pub use sled_store::{OpenOptions, SledStore};
 
 /// Version of everything stored; writers refuse newer stores, readers accept older ones for ever.

@@ -256,11 +256,11 @@ fn taken_directory(workspace: &Path) -> Result<Option<File>, LockError> {
             Err(_) => return Ok(None),
         }
         let holder = match look(&path)? {
-            Found::Free | Found::Unnamed => {
+            LockState::Free | LockState::Unnamed => {
                 return Err(LockError::Unnamed(workspace.to_path_buf()));
             }
-            Found::Held => None,
-            Found::HeldBy(holder) => Some(holder),
+            LockState::Held => None,
+            LockState::HeldBy(holder) => Some(holder),
         };
         if rounds == 0 || !holder.as_deref().is_some_and(Holder::is_dead) {
             return Err(LockError::Held { path, holder });
@@ -278,7 +278,7 @@ fn same(one: io::Result<std::fs::Metadata>, other: io::Result<std::fs::Metadata>
 
 /// Whether a lock is held, and by whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum LockState {
     /// Nobody holds it, whatever the file says.
     Free,
     /// Somebody does, and says so.
@@ -289,28 +289,28 @@ pub enum Found {
     Unnamed,
 }
 
-impl Found {
+impl LockState {
     /// Who holds it, as far as is known.
     pub fn holder(&self) -> Option<&Holder> {
         match self {
-            Found::HeldBy(holder) => Some(holder),
-            Found::Free | Found::Held | Found::Unnamed => None,
+            LockState::HeldBy(holder) => Some(holder),
+            LockState::Free | LockState::Held | LockState::Unnamed => None,
         }
     }
 }
 
 /// Looks at the lock of a state directory.
-pub fn look_at_state(directory: &Path) -> Result<Found, FileError> {
+pub fn inspect_state(directory: &Path) -> Result<LockState, FileError> {
     look(&directory.join(LOCK_NAME))
 }
 
 /// Looks at the lock of a workspace.
-pub fn look_at_workspace(workspace: &Path) -> Result<Found, FileError> {
+pub fn inspect_workspace(workspace: &Path) -> Result<LockState, FileError> {
     let path = place_in(workspace);
     match look(&path)? {
         // An engine that started in between has taken both by now, and has said who it is or will.
-        Found::Free if directory_is_held(workspace) => Ok(match look(&path)? {
-            Found::Free => Found::Unnamed,
+        LockState::Free if directory_is_held(workspace) => Ok(match look(&path)? {
+            LockState::Free => LockState::Unnamed,
             found => found,
         }),
         found => Ok(found),
@@ -324,7 +324,7 @@ fn directory_is_held(workspace: &Path) -> bool {
         .is_ok_and(|free| !free)
 }
 
-fn look(path: &Path) -> Result<Found, FileError> {
+fn look(path: &Path) -> Result<LockState, FileError> {
     let file = match open(path, false) {
         Ok(file) => file,
         Err(error)
@@ -333,16 +333,16 @@ fn look(path: &Path) -> Result<Found, FileError> {
                 io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
             ) =>
         {
-            return Ok(Found::Free);
+            return Ok(LockState::Free);
         }
         Err(error) => return Err(FileError::at(path)(error)),
     };
     // A shared lock is had only while nobody holds the exclusive one; it goes with the file.
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => Ok(Found::Free),
+        Ok(()) => Ok(LockState::Free),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(match content(&file) {
-            Some(holder) => Found::HeldBy(Box::new(holder)),
-            None => Found::Held,
+            Some(holder) => LockState::HeldBy(Box::new(holder)),
+            None => LockState::Held,
         }),
         Err(error) => Err(FileError::at(path)(error.into())),
     }

@@ -15,7 +15,7 @@ use super::witness::{self, Said, Witness};
 use super::{STORE_VERSION, StoreError};
 use crate::model::Timestamp;
 
-pub use super::verify::{Fault, LISTED_MAX, VerifyReport};
+pub use super::verify::{LISTED_MAX, StoreDamage, VerifyReport};
 
 /// Beginning of the name of a damaged store that was moved aside.
 pub const ASIDE_PREFIX: &str = "db.corrupt-";

@@ -17,7 +17,7 @@ const PATH: &str = "memory";
 
 /// Which error an injected fault is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// [`StoreError::Full`].
     Full,
     /// [`StoreError::Broken`].
@@ -53,7 +53,7 @@ impl MemoryStore {
     }
 
     /// Makes the `nth` written batch from now fail, counted from 1; fencing tokens count as batches.
-    pub fn fail_nth(&self, nth: u64, fault: Fault, place: FaultPlace) {
+    pub fn fail_nth(&self, nth: u64, fault: InjectedFault, place: FaultPlace) {
         let mut content = lock(&self.0.table().content);
         let at = content.applied + nth;
         content.faults.insert(at, (fault, place));
@@ -113,9 +113,9 @@ struct Content {
     unsynced: Vec<Rows>,
     /// How many batches were to be applied.
     applied: u64,
-    faults: BTreeMap<u64, (Fault, FaultPlace)>,
+    faults: BTreeMap<u64, (InjectedFault, FaultPlace)>,
     /// The fault of the batch that is being written.
-    due: Option<(Fault, FaultPlace)>,
+    due: Option<(InjectedFault, FaultPlace)>,
 }
 
 impl Content {
@@ -137,8 +137,8 @@ impl Content {
                 self.due = None;
                 let path = PATH.to_owned();
                 Err(match fault {
-                    Fault::Full => StoreError::Full { path },
-                    Fault::Broken => StoreError::Broken {
+                    InjectedFault::Full => StoreError::Full { path },
+                    InjectedFault::Broken => StoreError::Broken {
                         path,
                         source: io::Error::other("injected"),
                     },

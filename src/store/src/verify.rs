@@ -25,7 +25,7 @@ pub const LISTED_MAX: usize = 100;
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Fault {
+pub struct StoreDamage {
     /// The run that it is about, where it is about one.
     pub run: Option<RunId>,
     /// What was found.
@@ -70,7 +70,7 @@ pub struct VerifyReport {
     /// How many such files there are.
     pub orphan_count: u64,
     /// What is wrong, at most [`LISTED_MAX`].
-    pub faults: Vec<Fault>,
+    pub faults: Vec<StoreDamage>,
     /// How many things are wrong.
     pub fault_count: u64,
 }
@@ -84,14 +84,14 @@ impl VerifyReport {
     fn fault(&mut self, run: Option<RunId>, reason: String) {
         self.fault_count += 1;
         if self.faults.len() < LISTED_MAX {
-            self.faults.push(Fault { run, reason });
+            self.faults.push(StoreDamage { run, reason });
         }
     }
 }
 
 /// What is known while the records pass by.
 #[derive(Default)]
-struct Walk {
+struct RecordWalk {
     report: VerifyReport,
     active: BTreeSet<RunId>,
     specs: BTreeSet<RunId>,
@@ -106,7 +106,7 @@ pub(super) fn walk(
     said: Said,
     directory: &Path,
 ) -> Result<VerifyReport, StoreError> {
-    let mut walk = Walk::default();
+    let mut walk = RecordWalk::default();
     let mut range = KeyRange {
         from: Vec::new(),
         to: vec![u8::MAX],
@@ -159,7 +159,7 @@ fn find_orphans(
     })
 }
 
-impl Walk {
+impl RecordWalk {
     fn row(&mut self, table: &impl Table, (key, value): &Row) -> Result<(), StoreError> {
         self.report.records += 1;
         let Some(kind) = Kind::of(key) else {

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use git2::Repository;
 use rustix::fs::Stat;
-use workerctl_landing::Seen as Indexed;
+use workerctl_landing::IndexSnapshot as Indexed;
 use workerctl_landing::ids::{Oid, RepoPath};
 
 use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
-use crate::known::{Item, MODE_LINK, Stamp, empty_tree, raw};
-use crate::look::Seen as Changed;
+use crate::known::{FileStamp, Item, MODE_LINK, empty_tree, raw};
+use crate::look::ChangedPath as Changed;
 use crate::model::{HeadState, IgnoredSeen, PathChange, PutBack, ResultProblem, RunResult, Start};
 use crate::problems;
 use crate::result::{Commits, build_tree, operation, told};
@@ -29,7 +29,7 @@ mod clean;
 mod files;
 mod scope;
 
-use files::{Files, Replaced, Seen, Wanted};
+use files::{Files, PathContent, Replaced, Wanted};
 use scope::Scope;
 
 /// Paths that a comparison names.
@@ -66,13 +66,13 @@ pub struct InPlace {
     root: Option<RepoPath>,
     except: Vec<RepoPath>,
     /// Stat data and entry of what was found clean at the start.
-    clean: HashMap<Vec<u8>, (Stamp, Item)>,
+    clean: HashMap<Vec<u8>, (FileStamp, Item)>,
     /// Whether a file of the result may get other line ends; not known after a crash.
     converts: bool,
 }
 
 /// What one look at the run's paths found.
-struct Found {
+struct PathScan {
     changes: BTreeMap<Vec<u8>, Changed>,
     contents: Vec<Vec<u8>>,
     problems: Vec<ResultProblem>,
@@ -256,12 +256,12 @@ impl InPlace {
         scope: &Scope,
         start: &Start,
         former: git2::Oid,
-    ) -> Result<Found, TreeError> {
+    ) -> Result<PathScan, TreeError> {
         let repo = rules.repo();
         let files = Files::open(&self.workdir, repo.path(), rules)?;
         let tracked = scope.tracked(repo, former)?;
         let walked = scope.walk(files.root(), rules, &tracked)?;
-        let mut found = Found {
+        let mut found = PathScan {
             changes: BTreeMap::new(),
             contents: Vec::new(),
             problems: walked
@@ -293,18 +293,18 @@ impl InPlace {
                 continue;
             }
             let new = match files.observe(path, old)? {
-                Seen::Item(item, content) => Some((item, content)),
-                Seen::Absent if absent.contains(path) => continue,
-                Seen::Blocked(by) if old.is_some() && !scope.owns(&by) => {
+                PathContent::Item(item, content) => Some((item, content)),
+                PathContent::Absent if absent.contains(path) => continue,
+                PathContent::Blocked(by) if old.is_some() && !scope.owns(&by) => {
                     found.problems.push(problems::in_the_way(path, &by));
                     continue;
                 }
-                Seen::Absent | Seen::Directory | Seen::Blocked(_) => None,
-                Seen::Unreadable => {
+                PathContent::Absent | PathContent::Directory | PathContent::Blocked(_) => None,
+                PathContent::Unreadable => {
                     found.problems.push(problems::unreadable(path));
                     continue;
                 }
-                Seen::Other => {
+                PathContent::Other => {
                     found.problems.push(problems::not_a_file(path));
                     continue;
                 }
@@ -322,7 +322,7 @@ impl InPlace {
     /// What a file holds that was found clean at the start and has not been written since.
     fn known(&self, path: &[u8], stat: Option<Stat>) -> Option<Item> {
         let (stamp, item) = self.clean.get(path)?;
-        (Stamp::of(&stat?) == *stamp).then_some(*item)
+        (FileStamp::of(&stat?) == *stamp).then_some(*item)
     }
 
     /// Gives each changed file the line ends with which git would check it out, as a landing would: the
@@ -399,7 +399,7 @@ impl InPlace {
     }
 }
 
-impl Found {
+impl PathScan {
     fn add(
         &mut self,
         rules: &Rules,
@@ -460,7 +460,7 @@ fn put_one(
     }
     // Where it is as it was, and where the branch has it by now, nothing is to be done.
     let seen = files.observe(path, item.or(left))?;
-    if seen.is(item) && !matches!(seen, Seen::Directory) {
+    if seen.is(item) && !matches!(seen, PathContent::Directory) {
         return Ok(());
     }
     match files.replace(path, left, wanted.as_ref()) {

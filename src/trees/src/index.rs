@@ -4,7 +4,7 @@
 use rustix::fs::Stat;
 use sha1::{Digest, Sha1};
 
-use crate::known::{Item, Laid, Manifest, Stamp};
+use crate::known::{FileStamp, Item, Laid, Manifest};
 
 /// `git update-index --assume-unchanged`.
 const ASSUME_UNCHANGED: u16 = 0x8000;
@@ -43,7 +43,7 @@ fn put(
     out: &mut Vec<u8>,
     path: &[u8],
     item: Item,
-    stamp: Option<&Stamp>,
+    stamp: Option<&FileStamp>,
     (root, flags): (&Stat, u16),
 ) {
     let start = out.len();

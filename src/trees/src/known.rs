@@ -76,7 +76,7 @@ impl RecordedPath {
 
 /// Stat data by which a file is recognized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct FileStamp {
     pub(crate) size: u64,
     pub(crate) modified_ns: i64,
     pub(crate) changed_ns: i64,
@@ -84,7 +84,7 @@ pub(crate) struct Stamp {
     pub(crate) mode: u32,
 }
 
-impl Stamp {
+impl FileStamp {
     #[expect(
         clippy::cast_sign_loss,
         clippy::unnecessary_cast,
@@ -112,7 +112,7 @@ impl Stamp {
 pub(crate) struct Manifest {
     pub(crate) tree: git2::Oid,
     pub(crate) known: Vec<RecordedPath>,
-    pub(crate) stamps: Vec<Option<Stamp>>,
+    pub(crate) stamps: Vec<Option<FileStamp>>,
     /// A file that changed at this time or later is not believed.
     pub(crate) believed_before_ns: i64,
     /// The device of the work tree.
@@ -263,7 +263,7 @@ impl Manifest {
     }
 
     /// Whether the recorded stat data say that this is what is wanted.
-    pub(crate) fn believes(&self, at: usize, now: &Stamp) -> bool {
+    pub(crate) fn believes(&self, at: usize, now: &FileStamp) -> bool {
         let stamp = self.stamps.get(at).and_then(Option::as_ref);
         stamp == Some(now) && now.changed_ns < self.believed_before_ns
     }
@@ -305,7 +305,7 @@ fn push_new(
     path: Vec<u8>,
     new: Option<Item>,
     known: &mut Vec<RecordedPath>,
-    stamps: &mut Vec<Option<Stamp>>,
+    stamps: &mut Vec<Option<FileStamp>>,
 ) {
     if new.is_some() {
         known.push(RecordedPath {

@@ -17,7 +17,8 @@ use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
 use crate::keep::Keep;
 use crate::known::{
-    Child, Item, Laid, MODE_COMMIT, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, Manifest, Stamp, hash,
+    Child, FileStamp, Item, Laid, MODE_COMMIT, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, Manifest,
+    hash,
 };
 use crate::model::{IgnoredSeen, ResultProblem};
 use crate::place::{DIRECTORY, Names, kind_of, look, open_file};
@@ -28,7 +29,7 @@ const NAMES_MAX: usize = 20;
 
 /// One path that differs from the base.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct ChangedPath {
     pub(crate) old: Option<Item>,
     pub(crate) new: Option<Item>,
     pub(crate) bytes: u64,
@@ -36,14 +37,14 @@ pub(crate) struct Seen {
 
 /// What the walk found.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) changes: BTreeMap<Vec<u8>, Seen>,
+pub(crate) struct TreeChanges {
+    pub(crate) changes: BTreeMap<Vec<u8>, ChangedPath>,
     pub(crate) ignored: IgnoredSeen,
     pub(crate) problems: Vec<ResultProblem>,
 }
 
 /// What the walk needs to know.
-pub(crate) struct Look<'a> {
+pub(crate) struct TreeWalk<'a> {
     pub(crate) manifest: &'a Manifest,
     pub(crate) rules: &'a Rules,
     pub(crate) keep: &'a Keep,
@@ -59,10 +60,10 @@ pub(crate) struct Look<'a> {
     path: Vec<u8>,
     depth: usize,
     names: BTreeSet<String>,
-    found: Found,
+    found: TreeChanges,
 }
 
-impl<'a> Look<'a> {
+impl<'a> TreeWalk<'a> {
     pub(crate) fn new(
         manifest: &'a Manifest,
         rules: &'a Rules,
@@ -83,12 +84,12 @@ impl<'a> Look<'a> {
             path: Vec::new(),
             depth: 0,
             names: BTreeSet::new(),
-            found: Found::default(),
+            found: TreeChanges::default(),
         }
     }
 
     /// Walks the whole tree.
-    pub(crate) fn all(mut self) -> Result<Found, TreeError> {
+    pub(crate) fn all(mut self) -> Result<TreeChanges, TreeError> {
         let root = crate::place::open_root(self.root)?;
         self.unchanged = crate::preload::unchanged(root.as_fd(), self.manifest);
         self.directory(root.as_fd(), (0, self.manifest.known.len()), false)?;
@@ -203,7 +204,7 @@ impl<'a> Look<'a> {
             Err(Errno::NOENT) => return Ok(false),
             Err(e) => return Err(self.fail("look at", name, e)),
         };
-        if self.manifest.believes(at, &Stamp::of(&stat)) {
+        if self.manifest.believes(at, &FileStamp::of(&stat)) {
             return Ok(true);
         }
         let Some(known) = self.manifest.known.get(at) else {
@@ -372,7 +373,7 @@ impl<'a> Look<'a> {
 
     fn change(&mut self, path: Vec<u8>, old: Option<Item>, new: Option<Item>, bytes: u64) {
         // A file that became a directory and the like is told from both sides.
-        let held = self.found.changes.entry(path).or_insert(Seen {
+        let held = self.found.changes.entry(path).or_insert(ChangedPath {
             old: None,
             new: None,
             bytes: 0,

@@ -27,9 +27,9 @@ const RETRY: Duration = Duration::from_millis(10);
 
 /// A lock that is held; it goes with this value.
 #[derive(Debug)]
-pub(crate) struct Held(OwnedFd);
+pub(crate) struct TreeLock(OwnedFd);
 
-impl Drop for Held {
+impl Drop for TreeLock {
     /// Unlocked by name: a process that is being started has the descriptor too until it executes its program, and
     /// meanwhile a worker would find its tree in use and get another one, without its caches.
     fn drop(&mut self) {
@@ -229,7 +229,7 @@ impl Trees {
     }
 
     /// The lock, unless somebody holds it or the tree is gone.
-    fn lock(&self, number: u32) -> Result<Option<Held>, TreeError> {
+    fn lock(&self, number: u32) -> Result<Option<TreeLock>, TreeError> {
         let path = self.dir(number).join("lock");
         let dir = match open_root(&self.dir(number)) {
             Ok(dir) => dir,
@@ -239,7 +239,7 @@ impl Trees {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let lock = openat(&dir, "lock", flags, Mode::RUSR | Mode::WUSR);
         let lock = match lock {
-            Ok(lock) => Held(lock),
+            Ok(lock) => TreeLock(lock),
             Err(Errno::NOENT) => return Ok(None),
             Err(e) => return Err(io_at("open", &path)(e)),
         };
@@ -278,7 +278,12 @@ impl Trees {
     }
 
     /// A tree whose lock is held, as this owner's; `None` if it became somebody else's meanwhile.
-    fn held(&self, number: u32, owner: &Owner<'_>, lock: Held) -> Result<Option<Tree>, TreeError> {
+    fn held(
+        &self,
+        number: u32,
+        owner: &Owner<'_>,
+        lock: TreeLock,
+    ) -> Result<Option<Tree>, TreeError> {
         let dir = self.dir(number);
         match self.owned(number)? {
             Some(found) if !found.is_of(owner) => return Ok(None),

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{AtFlags, statat};
 
-use crate::known::{Manifest, RecordedPath, Stamp};
+use crate::known::{FileStamp, Manifest, RecordedPath};
 
 /// Files for which one more thread is worth its start.
 const FILES_PER_THREAD: usize = 2_000;
@@ -48,5 +48,5 @@ fn is_unchanged(
         known.path.as_slice(),
         AtFlags::SYMLINK_NOFOLLOW,
     );
-    stat.is_ok_and(|stat| manifest.believes(at, &Stamp::of(&stat)))
+    stat.is_ok_and(|stat| manifest.believes(at, &FileStamp::of(&stat)))
 }

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::error::{TreeError, io_at};
-use crate::known::{Item, Laid, Manifest, RecordedPath, Stamp};
+use crate::known::{FileStamp, Item, Laid, Manifest, RecordedPath};
 
 const MAGIC: &[u8; 8] = b"wktree\0\x01";
 /// How long before the record a file must have changed last to be believed: more than the longest tick
@@ -36,7 +36,7 @@ pub(crate) fn write(dir: &Path, manifest: &mut Manifest) -> Result<(), TreeError
     file.write_all(MAGIC).map_err(&fail)?;
     // The file system's own clock, which need not be that of this machine.
     let stat = rustix::fs::fstat(&file).map_err(io_at("look at", &beside))?;
-    manifest.believed_before_ns = Stamp::of(&stat).modified_ns.saturating_sub(TICK_NS);
+    manifest.believed_before_ns = FileStamp::of(&stat).modified_ns.saturating_sub(TICK_NS);
     let bytes = encode(manifest);
     file.write_all(bytes.get(MAGIC.len()..).unwrap_or_default())
         .map_err(&fail)?;
@@ -140,7 +140,7 @@ fn decode(bytes: &[u8]) -> Option<Manifest> {
         };
         let stamp = match from.take(1)? {
             [0] => None,
-            _ => Some(Stamp {
+            _ => Some(FileStamp {
                 size: from.number()?,
                 modified_ns: from.signed()?,
                 changed_ns: from.signed()?,

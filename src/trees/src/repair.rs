@@ -14,7 +14,8 @@ use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
 use crate::keep::Keep;
 use crate::known::{
-    Child, Item, Laid, MODE_EXECUTABLE, MODE_LINK, Manifest, RecordedPath, Stamp, hash, hash_file,
+    Child, FileStamp, Item, Laid, MODE_EXECUTABLE, MODE_LINK, Manifest, RecordedPath, hash,
+    hash_file,
 };
 use crate::overlay::Layer;
 use crate::place::{Gone, Names, look, open_child};
@@ -172,7 +173,7 @@ impl Repair<'_> {
             Ok(stat) => stat,
             Err(e) => return Err(self.fail("look at", name)(e)),
         };
-        let now = Stamp::of(&stat);
+        let now = FileStamp::of(&stat);
         if self.manifest.believes(at, &now) {
             return Ok(true);
         }
@@ -199,7 +200,7 @@ impl Repair<'_> {
                 .map_err(self.fail("set the mode of", name))?;
         }
         let stat = look(dir, name).map_err(self.fail("look at", name))?;
-        self.stamp(at, Stamp::of(&stat));
+        self.stamp(at, FileStamp::of(&stat));
         Ok(true)
     }
 
@@ -289,11 +290,11 @@ impl Repair<'_> {
             })
         };
         let stat = stat.map_err(self.fail("write", name))?;
-        self.stamp(at, Stamp::of(&stat));
+        self.stamp(at, FileStamp::of(&stat));
         Ok(())
     }
 
-    fn stamp(&mut self, at: usize, stamp: Stamp) {
+    fn stamp(&mut self, at: usize, stamp: FileStamp) {
         if let Some(held) = self.manifest.stamps.get_mut(at) {
             *held = Some(stamp);
         }

@@ -9,7 +9,7 @@ use workerctl_landing::ids::{Oid, RepoPath};
 
 use crate::error::{TreeError, git, io_at};
 use crate::known::{Item, Manifest, empty_tree, raw};
-use crate::look::Seen;
+use crate::look::ChangedPath;
 use crate::model::{HeadState, PathChange, ResultProblem, Start};
 use crate::problems;
 use crate::tree::tree_of;
@@ -137,8 +137,8 @@ pub(crate) fn operation(git_dir: &Path) -> Option<ResultProblem> {
 }
 
 /// The changes as they are told.
-pub(crate) fn told(changes: &BTreeMap<Vec<u8>, Seen>) -> Result<Vec<PathChange>, TreeError> {
-    let one = |(path, seen): (&Vec<u8>, &Seen)| {
+pub(crate) fn told(changes: &BTreeMap<Vec<u8>, ChangedPath>) -> Result<Vec<PathChange>, TreeError> {
+    let one = |(path, seen): (&Vec<u8>, &ChangedPath)| {
         let path = RepoPath::from_bytes(path)
             .map_err(|e| io_at("use the name", Path::new("."))(std::io::Error::other(e)))?;
         Ok(PathChange {
@@ -154,7 +154,7 @@ pub(crate) fn told(changes: &BTreeMap<Vec<u8>, Seen>) -> Result<Vec<PathChange>,
 /// New paths that differ from another path of the result in case alone.
 pub(crate) fn case_collisions(
     manifest: &Manifest,
-    changes: &BTreeMap<Vec<u8>, Seen>,
+    changes: &BTreeMap<Vec<u8>, ChangedPath>,
 ) -> Vec<ResultProblem> {
     let added = || {
         changes

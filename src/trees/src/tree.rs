@@ -16,11 +16,11 @@ use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
 use crate::keep::Keep;
 use crate::known::{Item, Laid, Manifest, empty_tree, raw};
-use crate::look::{Found, Look};
+use crate::look::{TreeChanges, TreeWalk};
 use crate::model::{Base, PathChange, RunResult, Start};
 use crate::overlay::{Layer, Source};
 use crate::place::{Gone, open_root};
-use crate::pool::Held;
+use crate::pool::TreeLock;
 use crate::real::Real;
 use crate::repair::{Modes, Observer, Repair, step};
 use crate::result::{Commits, build_tree, case_collisions, operation, told};
@@ -37,11 +37,11 @@ pub struct Tree {
     dir: PathBuf,
     path: PathBuf,
     /// Its lock goes with it.
-    _lock: Held,
+    _lock: TreeLock,
     /// What the last making equal left, if that was here.
     manifest: Option<Manifest>,
     /// The index as it was put there.
-    index: Option<crate::known::Stamp>,
+    index: Option<crate::known::FileStamp>,
     observer: Option<Observer>,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Debug for Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(number: u32, dir: PathBuf, name: &str, lock: Held) -> Self {
+    pub(crate) fn new(number: u32, dir: PathBuf, name: &str, lock: TreeLock) -> Self {
         Self {
             number,
             path: dir.join(name),
@@ -380,11 +380,11 @@ impl Tree {
         manifest: &Manifest,
         into: Option<&Repository>,
         tracked: &BTreeSet<Vec<u8>>,
-    ) -> Result<Found, TreeError> {
+    ) -> Result<TreeChanges, TreeError> {
         let keep = Keep::read(&start.keep)?;
         let mut rules = self.rules()?;
         rules.limit_to(&manifest.known)?;
-        let found = Look::new(manifest, &rules, &keep, &self.path, into, tracked).all()?;
+        let found = TreeWalk::new(manifest, &rules, &keep, &self.path, into, tracked).all()?;
         // Attribute files of the run decide as git would have it, so all attributes are asked for then.
         if found
             .changes
@@ -392,7 +392,7 @@ impl Tree {
             .any(|path| path.ends_with(b".gitattributes"))
         {
             let rules = self.rules()?;
-            return Look::new(manifest, &rules, &keep, &self.path, into, tracked).all();
+            return TreeWalk::new(manifest, &rules, &keep, &self.path, into, tracked).all();
         }
         Ok(found)
     }
@@ -472,7 +472,7 @@ fn what_was_laid(manifest: &Manifest) -> Vec<(RepoPath, String)> {
     laid.collect()
 }
 
-fn index_stamp(git_dir: &Path) -> Option<crate::known::Stamp> {
+fn index_stamp(git_dir: &Path) -> Option<crate::known::FileStamp> {
     let stat = rustix::fs::lstat(git_dir.join("index")).ok()?;
-    Some(crate::known::Stamp::of(&stat))
+    Some(crate::known::FileStamp::of(&stat))
 }

@@ -14,7 +14,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use crate::answer::{Answer, Broken};
+use crate::answer::{Answer, CutOff};
 use crate::error::Failure;
 use crate::frames::Framing;
 use crate::model::{Dialect, Key, Model};
@@ -37,7 +37,7 @@ pub(crate) struct Wire {
 /// Reads the frames of one answer.
 pub(crate) trait Decode: Send {
     /// Takes the data of one frame; whether the answer ends with it.
-    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, Broken>;
+    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, CutOff>;
 
     /// The body ended cleanly without a final frame. By default that is a cut. Dialects that have no final
     /// frame, or servers that omit it, override this; an answer without a stop reason stays incomplete.
@@ -184,14 +184,14 @@ pub(crate) fn host(url: &Url) -> String {
 }
 
 /// Parses a frame.
-fn parse<'de, T: serde::Deserialize<'de>>(data: &'de [u8]) -> Result<T, Broken> {
-    serde_json::from_slice(data).map_err(|_| Broken::Malformed("a part of it is malformed"))
+fn parse<'de, T: serde::Deserialize<'de>>(data: &'de [u8]) -> Result<T, CutOff> {
+    serde_json::from_slice(data).map_err(|_| CutOff::Malformed("a part of it is malformed"))
 }
 
 /// An error that a server reports within its stream.
-fn provider_error(error: &Value) -> Broken {
+fn provider_error(error: &Value) -> CutOff {
     let (status, message) = status_of(error);
-    Broken::Provider { status, message }
+    CutOff::Provider { status, message }
 }
 
 /// A result's text in dialects that have no mark for errors.

@@ -89,7 +89,7 @@ impl FileRoot<'_> {
     }
 
     fn open_place(&self, place: &Path, shown: &str) -> Result<Opened, RefusedPath> {
-        let way = Way {
+        let way = PathWalk {
             root: self,
             shown,
             passed: Vec::new(),
@@ -101,7 +101,7 @@ impl FileRoot<'_> {
 }
 
 /// A path that is being resolved.
-struct Way<'r> {
+struct PathWalk<'r> {
     root: &'r FileRoot<'r>,
     shown: &'r str,
     /// Directories from the root down to where the way is.
@@ -111,7 +111,7 @@ struct Way<'r> {
     links: usize,
 }
 
-impl Way<'_> {
+impl PathWalk<'_> {
     fn open(mut self) -> Result<Opened, RefusedPath> {
         while let Some(name) = self.ahead.pop_front() {
             if name == ".." {

@@ -11,20 +11,20 @@ use super::{Form, RootSkill};
 
 /// What differs when the directory of a skill differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Beside {
+pub struct Surrounding {
     /// When a file comes, goes, or is named otherwise.
     pub names: u64,
     /// When what a file holds may have changed too; 0 where it was not asked for.
     pub stamps: u64,
 }
 
-impl Beside {
+impl Surrounding {
     /// Looks at a skill; with `stamps` at each of its files too.
-    pub fn of(skill: &RootSkill, stamps: bool) -> Beside {
-        let mut walk = Walk {
+    pub fn of(skill: &RootSkill, stamps: bool) -> Surrounding {
+        let mut walk = DirectoryWalk {
             stamps,
             entries: 0,
-            found: Beside::default(),
+            found: Surrounding::default(),
         };
         match skill.form {
             Form::Directory => walk.directory(&skill.directory(), "", 0),
@@ -37,13 +37,13 @@ impl Beside {
     }
 }
 
-struct Walk {
+struct DirectoryWalk {
     stamps: bool,
     entries: usize,
-    found: Beside,
+    found: Surrounding,
 }
 
-impl Walk {
+impl DirectoryWalk {
     fn directory(&mut self, path: &Path, below: &str, depth: usize) {
         let Ok(entries) = std::fs::read_dir(path) else {
             return;

@@ -123,7 +123,7 @@ pub fn found(skill: &RootSkill) -> Result<FileList, FileError> {
     }
     let root = open(skill)?;
     let own = skill.file_name();
-    let mut walk = Walk {
+    let mut walk = SkillFileWalk {
         root: &root,
         entries: 0,
         list: FileList::default(),
@@ -204,13 +204,13 @@ fn size(root: &Root, path: &str) -> Result<u64, String> {
         .map_err(|error| error.to_string())
 }
 
-struct Walk<'r> {
+struct SkillFileWalk<'r> {
     root: &'r Root,
     entries: usize,
     list: FileList,
 }
 
-impl Walk<'_> {
+impl SkillFileWalk<'_> {
     fn directory(&mut self, below: &str, depth: usize) {
         if depth > DEPTH_MAX {
             self.list.cut = true;

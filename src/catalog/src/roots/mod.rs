@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use super::executor::{Named, READ_ONLY_ROOT};
 use super::folded::Folded;
-use super::open::Stamp;
+use super::open::DefinitionStamp;
 use crate::model::{Place, Problem};
 pub use order::SkillRoot;
 pub use scan::Form;
@@ -148,7 +148,7 @@ pub struct RootSkills {
 #[derive(Debug)]
 struct Unit {
     shown: String,
-    stamp: Option<Stamp>,
+    stamp: Option<DefinitionStamp>,
     root: Arc<SkillRoot>,
     skill: Option<Arc<RootSkill>>,
     problems: Vec<Problem>,

@@ -8,7 +8,7 @@ use super::files::is_passed_over;
 use super::order::SkillRoot;
 use crate::entries::{self, Bound, Entry};
 use crate::model::{Dialect, Problem, Scope};
-use crate::open::{self, Root, Stamp};
+use crate::open::{self, DefinitionStamp, Root};
 use crate::report::Report;
 use crate::source::whole_file;
 
@@ -48,7 +48,7 @@ pub(crate) struct Candidate {
     /// Its form.
     pub(crate) form: Form,
     /// What changes when it changes.
-    pub(crate) stamp: Option<Stamp>,
+    pub(crate) stamp: Option<DefinitionStamp>,
 }
 
 /// What a search found.
@@ -288,7 +288,7 @@ impl Search {
         }
     }
 
-    fn take(&mut self, at: At<'_>, stem: &str, file: &str, stamp: Option<Stamp>) {
+    fn take(&mut self, at: At<'_>, stem: &str, file: &str, stamp: Option<DefinitionStamp>) {
         self.scan.candidates.push(Candidate {
             root: Arc::clone(at.root),
             base: Arc::clone(at.base),

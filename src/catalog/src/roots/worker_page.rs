@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::beside::Beside;
+use super::beside::Surrounding;
 use super::files::{self, FileError, FileList};
 use super::scan::{Form, SKILL_FILE};
 use super::{RootSkill, SkillRoot};
@@ -73,9 +73,12 @@ impl<'s> WorkerPage<'s> {
     }
 
     /// What stands in its directory.
-    pub fn beside(&self) -> Beside {
+    pub fn beside(&self) -> Surrounding {
         let skill = self.as_of_root();
-        skill.map_or_else(|_| Beside::default(), |skill| Beside::of(&skill, false))
+        skill.map_or_else(
+            |_| Surrounding::default(),
+            |skill| Surrounding::of(&skill, false),
+        )
     }
 
     /// Reads one of them, of at most 1 MiB.

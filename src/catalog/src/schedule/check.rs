@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::resolve::Resolver;
 use super::{Draft, Read, moment};
-use crate::inputs::{self, Given};
+use crate::inputs::{self, RawInputs};
 use crate::instances;
 use crate::model::schedule::{Dst, Fold, ScheduleState, Trigger};
 use crate::model::{Severity, Skill, Timestamp, Zone};
@@ -50,7 +50,7 @@ impl Resolver<'_, '_> {
         {
             return true;
         }
-        let given = Given {
+        let given = RawInputs {
             pairs: Vec::new(),
             json: Some(read.inputs.as_ref().clone()),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::values::{shown, written};
-use super::{Around, Draft, Inputs, OwnId, Places, Read, policy, trigger};
+use super::{Around, Draft, Inputs, OwnId, Read, SchedulePlaces, policy, trigger};
 use crate::config_file;
 use crate::keys::{SCHEDULE, report_unknown};
 use crate::model::{Place, Zone};
@@ -83,7 +83,7 @@ fn of_map<'a>(
     let enabled = written(map, "enabled").and_then(|view| view.flag("enabled", report));
     let (trigger, after) = found?;
     policy::agree(map, &policy, &trigger, report);
-    let places = Places {
+    let places = SchedulePlaces {
         after,
         inputs: input_places,
     };
@@ -93,7 +93,7 @@ fn of_map<'a>(
         inputs: shared(inputs, &around.plain.inputs),
         policy: shared(policy, &around.plain.policy),
         disabled: enabled == Some(false),
-        places: (places != Places::default()).then(|| Box::new(places)),
+        places: (places != SchedulePlaces::default()).then(|| Box::new(places)),
     })
 }
 

@@ -14,7 +14,7 @@ use crate::model::{Place, Problem, Severity, SkillRef};
 
 /// A schedule that is written and cannot be used.
 #[derive(Debug)]
-pub(super) struct Broken {
+pub(super) struct BrokenSchedule {
     /// Its id; absent where even the skill that it runs is not known.
     pub(super) id: Option<String>,
     /// Where it stands.
@@ -28,7 +28,7 @@ pub(super) struct Keeping<'a> {
     /// Those that can be used now.
     pub(super) present: &'a [Arc<Schedule>],
     /// Those that cannot.
-    pub(super) broken: &'a [Broken],
+    pub(super) broken: &'a [BrokenSchedule],
     /// Skills that there are, in lower case.
     pub(super) skills: &'a HashSet<String>,
     /// All that was found so far.
@@ -42,7 +42,7 @@ impl Keeping<'_> {
             return Vec::new();
         }
         let missing = self.missing();
-        let mut broken: HashMap<String, &Broken> = HashMap::new();
+        let mut broken: HashMap<String, &BrokenSchedule> = HashMap::new();
         for one in self.broken {
             if let Some(id) = &one.id {
                 broken.entry(lower(id)).or_insert(one);

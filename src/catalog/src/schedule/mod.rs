@@ -79,12 +79,12 @@ struct Read {
     policy: Arc<Policy>,
     disabled: bool,
     /// Absent where nothing stands of which it tells.
-    places: Option<Box<Places>>,
+    places: Option<Box<SchedulePlaces>>,
 }
 
 /// Where what a schedule names stands.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Places {
+struct SchedulePlaces {
     /// The skill of `after`.
     after: Option<Place>,
     /// Each input.

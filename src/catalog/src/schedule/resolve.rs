@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Draft;
 use super::cycles::{self, Edge};
-use super::kept::{self, Broken, Keeping};
+use super::kept::{self, BrokenSchedule, Keeping};
 use crate::model::schedule::{AfterWhen, Schedule, Trigger};
 use crate::model::spec::OutputKind;
 use crate::model::{Place, Problem, Severity, Skill, SkillRef, Timestamp, Worker};
@@ -79,7 +79,7 @@ pub(crate) fn resolve(
 }
 
 /// A schedule whose skill is not there: it would have the id that it has where the skill is.
-fn aimless(draft: &Draft, others: &[Broken]) -> Broken {
+fn aimless(draft: &Draft, others: &[BrokenSchedule]) -> BrokenSchedule {
     let address = match (&draft.skill, draft.target.as_deref()) {
         (Some(own), _) => Some(format!("{}/{own}", draft.worker)),
         (None, Some((name, _))) if name.contains('/') => Some(name.clone()),
@@ -98,7 +98,7 @@ fn aimless(draft: &Draft, others: &[Broken]) -> Broken {
             format!("{address}#{count}")
         }
     });
-    Broken {
+    BrokenSchedule {
         id,
         place: draft.place.clone(),
     }
@@ -179,7 +179,11 @@ impl<'a> Resolver<'a, '_> {
     }
 
     /// What can be used, and of what cannot the last good definitions.
-    fn put_together(self, targets: Vec<TargetedDraft<'_>>, mut broken: Vec<Broken>) -> Resolved {
+    fn put_together(
+        self,
+        targets: Vec<TargetedDraft<'_>>,
+        mut broken: Vec<BrokenSchedule>,
+    ) -> Resolved {
         let mut resolved = Resolved::default();
         for one in targets {
             let is_kept = self.known.kept.contains(&std::ptr::from_ref(one.draft));
@@ -192,7 +196,7 @@ impl<'a> Resolver<'a, '_> {
                     resolved.schedules.push(schedule);
                 }
                 None if one.is_twin => {}
-                None => broken.push(Broken {
+                None => broken.push(BrokenSchedule {
                     id: Some(one.id.to_string()),
                     place: one.draft.place.clone(),
                 }),
@@ -343,7 +347,7 @@ impl<'a> Resolver<'a, '_> {
             };
             one.id = id.into();
         }
-        self.tell_unnamed(targets);
+        self.report_unnamed(targets);
         let places = places_of_shared_ids(targets);
         for one in targets.iter_mut() {
             let Some(all) = places.get(&*folded(&one.id)) else {

@@ -7,7 +7,7 @@ use crate::model::{Severity, SkillRef};
 
 impl Resolver<'_, '_> {
     /// Told once for each list, at the second of those that have no id.
-    pub(super) fn tell_unnamed(&mut self, targets: &[TargetedDraft<'_>]) {
+    pub(super) fn report_unnamed(&mut self, targets: &[TargetedDraft<'_>]) {
         let mut lists: HashMap<(&SkillRef, bool, &str), usize> = HashMap::new();
         for one in targets.iter().filter(|one| one.draft.id.is_none()) {
             let is_own = one.draft.skill.is_some();
@@ -15,12 +15,12 @@ impl Resolver<'_, '_> {
             let count = lists.entry(list).or_default();
             *count += 1;
             if *count == 2 {
-                self.tell_by_place(one);
+                self.report_by_place(one);
             }
         }
     }
 
-    fn tell_by_place(&mut self, one: &TargetedDraft<'_>) {
+    fn report_by_place(&mut self, one: &TargetedDraft<'_>) {
         let message = format!(
             "it is `{}` by its place among others without an `id`: in another order it takes over the record and the pause of another one",
             one.id

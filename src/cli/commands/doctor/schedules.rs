@@ -6,7 +6,7 @@ use super::{Finding, State};
 use crate::cli::commands::check::counted;
 use crate::cli::commands::status::{told_of_failures, told_of_notice};
 use crate::cli::globals::Site;
-use crate::cli::maintenance::{self, Held};
+use crate::cli::maintenance::{self, LockHolder};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
 use crate::model::{Diagnostic, Kind};
@@ -47,7 +47,7 @@ pub(super) fn connected(
 }
 
 fn nobody_is_there(site: &Site) -> bool {
-    matches!(maintenance::holder(&site.workspace), Ok(Held::Free))
+    matches!(maintenance::holder(&site.workspace), Ok(LockHolder::Free))
 }
 
 /// Whether there is a store that nobody uses: looking at it changes nothing that is not there.

@@ -43,7 +43,7 @@ pub(super) fn slots(
         table_of(&rows, zone).print(&mut session.io.out, width);
     }
     if let Some(id) = schedule.filter(|_| !session.json()) {
-        tell_of_waiting(session, control.as_ref(), id, zone)?;
+        report_waiting(session, control.as_ref(), id, zone)?;
     }
     Ok(Exit::Ok)
 }
@@ -57,7 +57,7 @@ fn zone_shown(control: &dyn Control, id: &str) -> Result<Zone, Diagnostic> {
 }
 
 /// Events that have no row yet.
-fn tell_of_waiting(
+fn report_waiting(
     session: &mut Session<'_>,
     control: &dyn Control,
     id: &str,

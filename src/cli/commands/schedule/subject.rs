@@ -7,7 +7,7 @@ use crate::model::duration::parse_millis;
 use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, ScheduleView, SchedulesQuery};
-use crate::schedule::{Expression, FIRES_MAX, Planned, Preview, Recurrence, Wanted, preview};
+use crate::schedule::{Expression, FIRES_MAX, Planned, Preview, PreviewQuery, Recurrence, preview};
 
 /// A schedule or an expression, and how much of its future is wanted.
 #[derive(Debug, clap::Args)]
@@ -130,7 +130,7 @@ impl Subject {
             Some(after) => (after, after),
             None => (undecided_since(view, now), now),
         };
-        let wanted = Wanted {
+        let wanted = PreviewQuery {
             after,
             seen,
             until,

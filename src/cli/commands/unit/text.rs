@@ -19,7 +19,7 @@ const STATE_ROOT: &str = "/var/lib";
 
 /// What differs from one installation to another.
 #[derive(Debug, Clone)]
-pub(super) struct Places {
+pub(super) struct UnitPaths {
     /// This program.
     pub(super) program: PathBuf,
     /// The workspace, without links.
@@ -33,7 +33,7 @@ pub(super) struct Places {
 }
 
 /// The unit of the service.
-pub(super) fn service(places: &Places) -> Result<String, Diagnostic> {
+pub(super) fn service(places: &UnitPaths) -> Result<String, Diagnostic> {
     let workspace = plain(&places.workspace)?;
     let mut environment = assignment("WORKERCTL_WORKSPACE", workspace);
     let mut written = vec![workspace];
@@ -82,7 +82,7 @@ pub(super) fn service(places: &Places) -> Result<String, Diagnostic> {
 }
 
 /// The unit of the socket.
-pub(super) fn socket(places: &Places) -> String {
+pub(super) fn socket(places: &UnitPaths) -> String {
     let account = places.account.as_deref().unwrap_or_default();
     let changes = [
         ("SocketUser=", Some(format!("SocketUser={account}"))),
@@ -152,8 +152,8 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn places(account: Option<&str>) -> Places {
-        Places {
+    fn places(account: Option<&str>) -> UnitPaths {
+        UnitPaths {
             program: PathBuf::from("/usr/local/bin/workerctl"),
             workspace: PathBuf::from("/srv/workerctl"),
             state_dir: None,
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn each_place_stands_where_the_unit_names_it() {
-        let other = Places {
+        let other = UnitPaths {
             program: PathBuf::from("/opt/worker tools/workerctl"),
             workspace: PathBuf::from("/srv/100% \"ours\"\\x"),
             state_dir: Some(PathBuf::from("/data/state")),
@@ -212,7 +212,7 @@ mod tests {
             ]
         );
         assert_eq!(gone.len(), 8, "{gone:?}");
-        let managed = Places {
+        let managed = UnitPaths {
             state_dir: Some(PathBuf::from("/var/lib/workers/ours")),
             ..other
         };
@@ -220,7 +220,7 @@ mod tests {
         assert!(text.contains("\nStateDirectory=workers/ours\n"), "{text}");
         assert!(!text.contains("WORKERCTL_STATE_DIR"), "{text}");
         for impossible in ["/srv/a\nb", "/srv/a\\", "/srv/a "] {
-            let refused = Places {
+            let refused = UnitPaths {
                 workspace: PathBuf::from(impossible),
                 ..places(None)
             };

@@ -10,7 +10,7 @@ pub const OBJECT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// What was given, before anything is known about it.
 #[derive(Clone, Default, PartialEq)]
-pub struct Given {
+pub struct RawInputs {
     /// Pairs in the order of the command line; a list takes its key several times.
     ///
     /// A value is taken as it stands: a leading `@` names no file.
@@ -20,7 +20,7 @@ pub struct Given {
 }
 
 /// Names only: which values are secrets is not known yet.
-impl fmt::Debug for Given {
+impl fmt::Debug for RawInputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pairs: Vec<&str> = self.pairs.iter().map(|(name, _)| name.as_str()).collect();
         let json: Option<Vec<&String>> = self.json.as_ref().map(|map| map.keys().collect());
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn debug_shows_names_only() {
-        let given = Given {
+        let given = RawInputs {
             pairs: vec![("token".to_owned(), "s3cr3t".to_owned())],
             json: Some(parse_object(r#"{"other": "s3cr3t"}"#).unwrap()),
         };

@@ -27,14 +27,14 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
-pub use given::{Given, GivenError, OBJECT_BYTES_MAX, parse_object, parse_pair};
+pub use given::{GivenError, OBJECT_BYTES_MAX, RawInputs, parse_object, parse_pair};
 pub use problem::{Code, InputProblem, refusal};
 
 use crate::model::Value;
 use crate::model::definition::{Input, InputKind};
 use crate::model::value::MASK;
 use decimal::Decimal;
-use problem::{Fault, nearest, printable, shown};
+use problem::{ValueFault, nearest, printable, shown};
 use rules::Rules;
 
 /// Most values that one request may give, items of repeated names included.
@@ -82,10 +82,10 @@ impl fmt::Debug for Bound {
 ///
 /// # Errors
 /// Every problem there is, those of declared inputs in their order first, then undeclared names.
-pub fn bind(inputs: &[Input], given: &Given) -> Result<Bound, Vec<InputProblem>> {
+pub fn bind(inputs: &[Input], given: &RawInputs) -> Result<Bound, Vec<InputProblem>> {
     let members = given.json.as_ref().map_or(0, serde_json::Map::len);
     if given.pairs.len().saturating_add(members) > GIVEN_MAX {
-        let fault = Fault::new(
+        let fault = ValueFault::new(
             Code::TooLarge,
             format!("at most {GIVEN_MAX} values are taken at once"),
         );
@@ -126,7 +126,7 @@ pub fn check_declaration(input: &Input) -> Vec<InputProblem> {
 }
 
 /// At most [`PROBLEMS_PER_INPUT_MAX`] problems, the last one saying how many more there are.
-fn told(name: &str, faults: Vec<Fault>) -> Vec<InputProblem> {
+fn told(name: &str, faults: Vec<ValueFault>) -> Vec<InputProblem> {
     let count = faults.len();
     let mut problems: Vec<InputProblem> = faults
         .into_iter()
@@ -142,7 +142,7 @@ fn told(name: &str, faults: Vec<Fault>) -> Vec<InputProblem> {
     problems
 }
 
-fn bind_one(input: &Input, given: &Given) -> Result<Value, Vec<Fault>> {
+fn bind_one(input: &Input, given: &RawInputs) -> Result<Value, Vec<ValueFault>> {
     let rules = Rules::of(input)?;
     let texts: Vec<&str> = given
         .pairs
@@ -158,14 +158,14 @@ fn bind_one(input: &Input, given: &Given) -> Result<Value, Vec<Fault>> {
     match (texts.as_slice(), json) {
         ([], None) => default_of(&rules),
         ([], Some(json)) => from_json(&rules, json),
-        (_, Some(_)) => Err(vec![Fault::new(
+        (_, Some(_)) => Err(vec![ValueFault::new(
             Code::Duplicate,
             "given both as `name=value` and in the JSON object",
         )]),
         (texts, None) if input.kind == InputKind::Array => list_from_texts(&rules, texts),
         ([text], None) => scalar(&rules, text),
         (several, None) => Err(vec![
-            Fault::new(
+            ValueFault::new(
                 Code::Duplicate,
                 format!("given {} times, and it takes one value", several.len()),
             )
@@ -174,7 +174,7 @@ fn bind_one(input: &Input, given: &Given) -> Result<Value, Vec<Fault>> {
     }
 }
 
-fn default_of(rules: &Rules<'_>) -> Result<Value, Vec<Fault>> {
+fn default_of(rules: &Rules<'_>) -> Result<Value, Vec<ValueFault>> {
     let input = rules.input;
     match declared_default(rules)? {
         Some(value) => Ok(value),
@@ -186,7 +186,7 @@ fn default_of(rules: &Rules<'_>) -> Result<Value, Vec<Fault>> {
                 what => format!("{call}: {}", printable(what)),
             };
             Err(vec![
-                Fault::new(Code::Missing, "a value is required").hint(hint),
+                ValueFault::new(Code::Missing, "a value is required").hint(hint),
             ])
         }
         None => Ok(Value::Unset),
@@ -194,14 +194,14 @@ fn default_of(rules: &Rules<'_>) -> Result<Value, Vec<Fault>> {
 }
 
 /// The default under the same rules as a given value; its refusal is the definition's fault.
-fn declared_default(rules: &Rules<'_>) -> Result<Option<Value>, Vec<Fault>> {
+fn declared_default(rules: &Rules<'_>) -> Result<Option<Value>, Vec<ValueFault>> {
     let Some(default) = rules.input.default.as_ref().filter(|json| !json.is_null()) else {
         return Ok(None);
     };
     from_json(rules, default).map(Some).map_err(|faults| {
         faults
             .into_iter()
-            .map(|fault| Fault {
+            .map(|fault| ValueFault {
                 code: Code::BadDefinition,
                 message: format!("its default is refused: {}", fault.message),
                 hint: fault.hint,
@@ -210,7 +210,7 @@ fn declared_default(rules: &Rules<'_>) -> Result<Option<Value>, Vec<Fault>> {
     })
 }
 
-fn scalar(rules: &Rules<'_>, text: &str) -> Result<Value, Vec<Fault>> {
+fn scalar(rules: &Rules<'_>, text: &str) -> Result<Value, Vec<ValueFault>> {
     let text = rules.check(text)?;
     Ok(match rules.scalar() {
         InputKind::Number => Value::Number(text),
@@ -220,7 +220,7 @@ fn scalar(rules: &Rules<'_>, text: &str) -> Result<Value, Vec<Fault>> {
     })
 }
 
-fn from_json(rules: &Rules<'_>, json: &Json) -> Result<Value, Vec<Fault>> {
+fn from_json(rules: &Rules<'_>, json: &Json) -> Result<Value, Vec<ValueFault>> {
     match (rules.input.kind, json) {
         (InputKind::Array, Json::Array(items)) => list_from_json(rules, items),
         (InputKind::Array, other) => Err(vec![
@@ -234,7 +234,7 @@ fn from_json(rules: &Rules<'_>, json: &Json) -> Result<Value, Vec<Fault>> {
 }
 
 /// The text that a JSON scalar stands for where its one form is certain.
-fn scalar_text(rules: &Rules<'_>, json: &Json) -> Result<String, Fault> {
+fn scalar_text(rules: &Rules<'_>, json: &Json) -> Result<String, ValueFault> {
     let kind = rules.scalar();
     match (kind, json) {
         (_, Json::String(text)) => Ok(text.clone()),
@@ -243,7 +243,7 @@ fn scalar_text(rules: &Rules<'_>, json: &Json) -> Result<String, Fault> {
             .map(|decimal| decimal.to_string())
             .map_err(|error| {
                 let what = shown(rules.input, &number.to_string());
-                Fault::new(
+                ValueFault::new(
                     Code::WrongType,
                     format!("expected a number, got {what}: {error}"),
                 )
@@ -258,7 +258,7 @@ fn scalar_text(rules: &Rules<'_>, json: &Json) -> Result<String, Fault> {
 }
 
 /// Names the type that was found, never the value.
-fn wrong_json(expected: &str, found: &Json) -> Fault {
+fn wrong_json(expected: &str, found: &Json) -> ValueFault {
     let found = match found {
         Json::Null => "null",
         Json::Bool(_) => "a boolean",
@@ -267,20 +267,20 @@ fn wrong_json(expected: &str, found: &Json) -> Fault {
         Json::Array(_) => "a list",
         Json::Object(_) => "an object",
     };
-    Fault::new(Code::WrongType, format!("expected {expected}, got {found}"))
+    ValueFault::new(Code::WrongType, format!("expected {expected}, got {found}"))
 }
 
-fn list_from_json(rules: &Rules<'_>, items: &[Json]) -> Result<Value, Vec<Fault>> {
+fn list_from_json(rules: &Rules<'_>, items: &[Json]) -> Result<Value, Vec<ValueFault>> {
     let texts = items.iter().map(|item| scalar_text(rules, item));
     list(rules, texts.collect())
 }
 
-fn list_from_texts(rules: &Rules<'_>, texts: &[&str]) -> Result<Value, Vec<Fault>> {
+fn list_from_texts(rules: &Rules<'_>, texts: &[&str]) -> Result<Value, Vec<ValueFault>> {
     let mut items = Vec::new();
     for text in texts {
         let trimmed = text.trim_start();
         if trimmed.is_empty() {
-            let fault = Fault::new(Code::WrongType, "an empty text could mean two things");
+            let fault = ValueFault::new(Code::WrongType, "an empty text could mean two things");
             items.push(Err(fault.hint(
                 "write `[]` for an empty list, `[\"\"]` for a list of one empty item",
             )));
@@ -292,7 +292,7 @@ fn list_from_texts(rules: &Rules<'_>, texts: &[&str]) -> Result<Value, Vec<Fault
                     let message = format!("begins with `[` and is no JSON list: column {column}");
                     let hint =
                         "write `[\"a\", \"b\"]`; an item that begins with `[` needs this form";
-                    items.push(Err(Fault::new(Code::WrongType, message).hint(hint)));
+                    items.push(Err(ValueFault::new(Code::WrongType, message).hint(hint)));
                 }
             }
         } else {
@@ -302,9 +302,12 @@ fn list_from_texts(rules: &Rules<'_>, texts: &[&str]) -> Result<Value, Vec<Fault
     list(rules, items)
 }
 
-fn list(rules: &Rules<'_>, items: Vec<Result<String, Fault>>) -> Result<Value, Vec<Fault>> {
+fn list(
+    rules: &Rules<'_>,
+    items: Vec<Result<String, ValueFault>>,
+) -> Result<Value, Vec<ValueFault>> {
     if items.len() > ITEMS_MAX {
-        return Err(vec![Fault::new(
+        return Err(vec![ValueFault::new(
             Code::TooLarge,
             format!(
                 "a list has at most {ITEMS_MAX} items, this one has {}",
@@ -312,7 +315,7 @@ fn list(rules: &Rules<'_>, items: Vec<Result<String, Fault>>) -> Result<Value, V
             ),
         )]);
     }
-    let mut faults: Vec<Fault> = Vec::new();
+    let mut faults: Vec<ValueFault> = Vec::new();
     faults.extend(rules.against_length(items.len(), "item"));
     let mut values = Vec::with_capacity(items.len());
     for (index, item) in items.into_iter().enumerate() {
@@ -332,7 +335,7 @@ fn list(rules: &Rules<'_>, items: Vec<Result<String, Fault>>) -> Result<Value, V
 }
 
 /// Names that were given and are not declared, each once.
-fn undeclared(inputs: &[Input], given: &Given) -> Vec<InputProblem> {
+fn undeclared(inputs: &[Input], given: &RawInputs) -> Vec<InputProblem> {
     let declared: BTreeSet<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
     let pairs = given.pairs.iter().map(|(name, _)| name.as_str());
     let members = given.json.iter().flat_map(serde_json::Map::keys);
@@ -345,7 +348,7 @@ fn undeclared(inputs: &[Input], given: &Given) -> Vec<InputProblem> {
         .iter()
         .take(UNKNOWN_MAX)
         .map(|name| {
-            Fault::new(Code::Unknown, "no such input is declared")
+            ValueFault::new(Code::Unknown, "no such input is declared")
                 .hint(declared_hint(name, inputs))
                 .of(name)
         })

@@ -110,28 +110,28 @@ pub fn refusal(problems: &[InputProblem]) -> Diagnostic {
 
 /// A defect before it is known which input it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct ValueFault {
     pub(super) code: Code,
     pub(super) message: String,
     pub(super) hint: Option<String>,
 }
 
-impl Fault {
-    pub(super) fn new(code: Code, message: impl Into<String>) -> Fault {
-        Fault {
+impl ValueFault {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> ValueFault {
+        ValueFault {
             code,
             message: message.into(),
             hint: None,
         }
     }
 
-    pub(super) fn hint(mut self, hint: impl Into<String>) -> Fault {
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> ValueFault {
         self.hint = Some(hint.into());
         self
     }
 
     /// Says which item of a list it is about, counted from 1.
-    pub(super) fn of_item(mut self, number: usize) -> Fault {
+    pub(super) fn of_item(mut self, number: usize) -> ValueFault {
         self.message = format!("item {number}: {}", self.message);
         self
     }

@@ -5,7 +5,7 @@ use regex::{Regex, RegexBuilder};
 
 use super::decimal::{Decimal, INTEGER_DIGITS_MAX};
 use super::path;
-use super::problem::{Code, Fault, nearest, printable, shown};
+use super::problem::{Code, ValueFault, nearest, printable, shown};
 use crate::model::definition::{Input, InputKind};
 
 /// Longest value in bytes; what a shell text can take of it is bounded more tightly where it is used.
@@ -33,7 +33,7 @@ pub(super) struct Rules<'a> {
 
 impl<'a> Rules<'a> {
     /// Prepares the rules; refuses a definition that no value could be judged by.
-    pub(super) fn of(input: &'a Input) -> Result<Rules<'a>, Vec<Fault>> {
+    pub(super) fn of(input: &'a Input) -> Result<Rules<'a>, Vec<ValueFault>> {
         let scalar = match (input.kind, input.items) {
             (InputKind::Array, Some(items)) => items,
             (InputKind::Array, None) => InputKind::String,
@@ -77,7 +77,7 @@ impl<'a> Rules<'a> {
     }
 
     /// Writes a scalar in its one form and holds it against every rule.
-    pub(super) fn check(&self, text: &str) -> Result<String, Vec<Fault>> {
+    pub(super) fn check(&self, text: &str) -> Result<String, Vec<ValueFault>> {
         let value = canonical(self.input, self.scalar, text).map_err(|fault| vec![fault])?;
         let mut faults = Vec::new();
         faults.extend(self.against_allowed(&value));
@@ -97,15 +97,15 @@ impl<'a> Rules<'a> {
     }
 
     /// Holds the number of items, or of characters, against the declared lengths.
-    pub(super) fn against_length(&self, count: usize, unit: &str) -> Option<Fault> {
+    pub(super) fn against_length(&self, count: usize, unit: &str) -> Option<ValueFault> {
         let count = u64::try_from(count).unwrap_or(u64::MAX);
         let plural = |n: u64| if n == 1 { "" } else { "s" };
         match (self.input.min_length, self.input.max_length) {
-            (Some(min), _) if count < min => Some(Fault::new(
+            (Some(min), _) if count < min => Some(ValueFault::new(
                 Code::OutOfRange,
                 format!("at least {min} {unit}{} expected, got {count}", plural(min)),
             )),
-            (_, Some(max)) if count > max => Some(Fault::new(
+            (_, Some(max)) if count > max => Some(ValueFault::new(
                 Code::OutOfRange,
                 format!("at most {max} {unit}{} expected, got {count}", plural(max)),
             )),
@@ -113,11 +113,11 @@ impl<'a> Rules<'a> {
         }
     }
 
-    fn against_allowed(&self, value: &str) -> Option<Fault> {
+    fn against_allowed(&self, value: &str) -> Option<ValueFault> {
         if self.allowed.is_empty() || self.allowed.iter().any(|one| one == value) {
             return None;
         }
-        let fault = Fault::new(
+        let fault = ValueFault::new(
             Code::NotAllowed,
             format!("{} is none of the allowed values", shown(self.input, value)),
         );
@@ -149,14 +149,14 @@ impl<'a> Rules<'a> {
         listed.join(", ")
     }
 
-    fn against_pattern(&self, value: &str) -> Option<Fault> {
+    fn against_pattern(&self, value: &str) -> Option<ValueFault> {
         let pattern = self.pattern.as_ref()?;
         if pattern.is_match(value) {
             return None;
         }
         let wanted = self.input.pattern.as_deref().unwrap_or_default();
         Some(
-            Fault::new(
+            ValueFault::new(
                 Code::PatternMismatch,
                 format!("{} does not match the pattern", shown(self.input, value)),
             )
@@ -164,13 +164,13 @@ impl<'a> Rules<'a> {
         )
     }
 
-    fn against_limits(&self, value: &str) -> Vec<Fault> {
+    fn against_limits(&self, value: &str) -> Vec<ValueFault> {
         let Ok(number) = Decimal::parse(value) else {
             return Vec::new();
         };
         let mut faults = Vec::new();
         let what = shown(self.input, value);
-        let mut refuse = |message: String| faults.push(Fault::new(Code::OutOfRange, message));
+        let mut refuse = |message: String| faults.push(ValueFault::new(Code::OutOfRange, message));
         if let Some(min) = self.min.as_ref().filter(|min| number < **min) {
             refuse(format!("{what} is below the least number, `{min}`"));
         }
@@ -178,12 +178,12 @@ impl<'a> Rules<'a> {
             refuse(format!("{what} is above the greatest number, `{max}`"));
         }
         if self.input.integer && !number.is_integer() {
-            faults.push(Fault::new(
+            faults.push(ValueFault::new(
                 Code::WrongType,
                 format!("expected a whole number, got {what}"),
             ));
         } else if self.input.integer && number.whole_digits() > INTEGER_DIGITS_MAX {
-            faults.push(Fault::new(
+            faults.push(ValueFault::new(
                 Code::OutOfRange,
                 format!("{what} has more than {INTEGER_DIGITS_MAX} digits"),
             ));
@@ -193,15 +193,15 @@ impl<'a> Rules<'a> {
 }
 
 /// Writes a scalar in the one form of its type, or says why it is not of that type.
-fn canonical(input: &Input, kind: InputKind, text: &str) -> Result<String, Fault> {
+fn canonical(input: &Input, kind: InputKind, text: &str) -> Result<String, ValueFault> {
     if text.contains('\0') {
-        return Err(Fault::new(
+        return Err(ValueFault::new(
             Code::Nul,
             "the value holds a NUL character, which no command can receive",
         ));
     }
     if text.len() > VALUE_BYTES_MAX {
-        return Err(Fault::new(
+        return Err(ValueFault::new(
             Code::TooLarge,
             format!(
                 "a value has at most 1 MiB, this one has {} bytes",
@@ -215,7 +215,7 @@ fn canonical(input: &Input, kind: InputKind, text: &str) -> Result<String, Fault
         InputKind::Number => Decimal::parse(text)
             .map(|n| n.to_string())
             .map_err(|error| {
-                Fault::new(
+                ValueFault::new(
                     Code::WrongType,
                     format!("expected a number, got {}: {error}", shown(input, text)),
                 )
@@ -223,7 +223,7 @@ fn canonical(input: &Input, kind: InputKind, text: &str) -> Result<String, Fault
             }),
         InputKind::Boolean => match text {
             "true" | "false" => Ok(text.to_owned()),
-            _ => Err(Fault::new(
+            _ => Err(ValueFault::new(
                 Code::WrongType,
                 format!("expected true or false, got {}", shown(input, text)),
             )
@@ -232,7 +232,7 @@ fn canonical(input: &Input, kind: InputKind, text: &str) -> Result<String, Fault
         InputKind::Date => date(input, text),
         InputKind::Path => path::parse(text).map_err(|error| {
             let message = format!("{} is refused: {error}", shown(input, text));
-            let fault = Fault::new(Code::BadPath, message);
+            let fault = ValueFault::new(Code::BadPath, message);
             match error.hint() {
                 Some(hint) => fault.hint(hint),
                 None => fault,
@@ -243,9 +243,9 @@ fn canonical(input: &Input, kind: InputKind, text: &str) -> Result<String, Fault
 }
 
 /// A day of the calendar from year 1 on, as `YYYY-MM-DD`.
-fn date(input: &Input, text: &str) -> Result<String, Fault> {
+fn date(input: &Input, text: &str) -> Result<String, ValueFault> {
     let refused = |why: &str| {
-        Fault::new(
+        ValueFault::new(
             Code::WrongType,
             format!("expected a date, got {}{why}", shown(input, text)),
         )
@@ -279,7 +279,7 @@ fn date_parts(text: &str) -> Option<(i32, u32, u32)> {
 /// Compiles a pattern so that it matches whole values only.
 ///
 /// It is compiled by itself first: `a)|(b` must not escape from the anchors around it.
-fn compile(pattern: &str) -> Result<Regex, Fault> {
+fn compile(pattern: &str) -> Result<Regex, ValueFault> {
     if pattern.len() > PATTERN_BYTES_MAX {
         return Err(definition_fault("the pattern exceeds 4 KiB"));
     }
@@ -309,7 +309,7 @@ fn last_line(text: &str) -> String {
 }
 
 /// What a definition says that no value can satisfy.
-fn contradictions(input: &Input, scalar: InputKind) -> Vec<Fault> {
+fn contradictions(input: &Input, scalar: InputKind) -> Vec<ValueFault> {
     let mut faults = Vec::new();
     if scalar == InputKind::Array {
         faults.push(definition_fault("a list of lists is not supported"));
@@ -342,6 +342,6 @@ fn contradictions(input: &Input, scalar: InputKind) -> Vec<Fault> {
     faults
 }
 
-pub(super) fn definition_fault(message: impl Into<String>) -> Fault {
-    Fault::new(Code::BadDefinition, message)
+pub(super) fn definition_fault(message: impl Into<String>) -> ValueFault {
+    ValueFault::new(Code::BadDefinition, message)
 }

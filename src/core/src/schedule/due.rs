@@ -103,7 +103,7 @@ pub fn decide(
     state: &ScheduleState,
     moment: Moment<'_>,
 ) -> Decision {
-    let mut walk = Walk {
+    let mut walk = SlotWalk {
         slots,
         policy,
         state,
@@ -139,7 +139,7 @@ pub fn settle(
     (rows, decision.next)
 }
 
-struct Walk<'a> {
+struct SlotWalk<'a> {
     slots: &'a Recurrence,
     policy: &'a Policy,
     state: &'a ScheduleState,
@@ -149,7 +149,7 @@ struct Walk<'a> {
     cursor: Timestamp,
 }
 
-impl Walk<'_> {
+impl SlotWalk<'_> {
     fn until_something_follows(&mut self) -> Next {
         loop {
             if self.rows.len() >= ROWS_MAX {

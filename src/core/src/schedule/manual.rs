@@ -8,7 +8,7 @@ use crate::model::{RunId, Timestamp, Zone};
 
 /// Why a person's run does not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum ManualRefused {
     /// The schedule is paused.
     #[error("the schedule is paused: {0}")]
     Paused(String),
@@ -72,21 +72,23 @@ pub fn permitted(
     state: &ScheduleState,
     (slot, zone): (Timestamp, Zone),
     despite: Overrides,
-) -> Result<(), Refused> {
+) -> Result<(), ManualRefused> {
     if let Some(pause) = state.pause.as_ref().filter(|_| !despite.pause) {
-        return Err(Refused::Paused(pause.reason.clone()));
+        return Err(ManualRefused::Paused(pause.reason.clone()));
     }
     if !despite.blackout && Blocked::new(policy, zone).until(slot, slot).is_some() {
-        return Err(Refused::Blackout);
+        return Err(ManualRefused::Blackout);
     }
     if !despite.start && policy.start.is_some_and(|start| slot < start) {
-        return Err(Refused::NotBegun);
+        return Err(ManualRefused::NotBegun);
     }
     if !despite.end && policy.end.is_some_and(|end| slot > end) {
-        return Err(Refused::Ended);
+        return Err(ManualRefused::Ended);
     }
     match policy.max_actions {
-        Some(most) if !despite.max_actions && state.actions >= most => Err(Refused::UsedUp(most)),
+        Some(most) if !despite.max_actions && state.actions >= most => {
+            Err(ManualRefused::UsedUp(most))
+        }
         _ => Ok(()),
     }
 }
@@ -95,14 +97,14 @@ pub fn permitted(
 ///
 /// # Errors
 /// Another run of the schedule has not ended, and `overlap` leaves no place beside or behind it.
-pub fn finds_room(overlap: Overlap, others: Others) -> Result<(), Refused> {
+pub fn finds_room(overlap: Overlap, others: Others) -> Result<(), ManualRefused> {
     let refused = match overlap {
         Overlap::Skip => others.running + others.waiting > 0,
         Overlap::BufferOne => others.waiting > 0,
         Overlap::BufferAll | Overlap::CancelOther | Overlap::AllowAll => false,
     };
     if refused {
-        return Err(Refused::Overlap);
+        return Err(ManualRefused::Overlap);
     }
     Ok(())
 }
@@ -143,21 +145,21 @@ impl ScheduleState {
         row: Option<SlotRow>,
         slot: Timestamp,
         (run, at): (RunId, Timestamp),
-    ) -> Result<Vec<SlotRow>, Refused> {
+    ) -> Result<Vec<SlotRow>, ManualRefused> {
         if slots.last_at_or_before(slot, slot).is_none() {
-            return Err(Refused::NoDueTime);
+            return Err(ManualRefused::NoDueTime);
         }
         if self.trimmed_until.is_some_and(|until| slot <= until) {
-            return Err(Refused::NotKept);
+            return Err(ManualRefused::NotKept);
         }
         if slot > self.cursor {
-            return Err(Refused::NotDecided);
+            return Err(ManualRefused::NotDecided);
         }
         if let Some(ran) = row.as_ref().and_then(|row| row.run) {
-            return Err(Refused::HasRun(ran));
+            return Err(ManualRefused::HasRun(ran));
         }
         if row.as_ref().is_some_and(|row| row.from <= self.anchor) {
-            return Err(Refused::OtherDefinition);
+            return Err(ManualRefused::OtherDefinition);
         }
         let mut rows = vec![SlotRow {
             run: Some(run),

@@ -40,11 +40,11 @@ pub use due::{
 pub use error::ExpressionError;
 pub use expression::Expression;
 pub use ledger::STEPPED_BACK_MS;
-pub use manual::{Overrides, Refused, finds_room, permitted};
+pub use manual::{ManualRefused, Overrides, finds_room, permitted};
 pub use moments::MomentError;
 pub use overdue::{Expectation, HOUR_AFTER_MS, Watched, expectation};
 pub use planned::Planned;
-pub use preview::{FIRES_MAX, Fire, Preview, Wanted, preview};
+pub use preview::{FIRES_MAX, Fire, Preview, PreviewQuery, preview};
 pub use recurrence::Recurrence;
 pub use sentences::{Facts, Sentence, sentences};
 pub use simulate::{

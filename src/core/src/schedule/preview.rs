@@ -13,7 +13,7 @@ const STEPS_MAX: usize = 100_000;
 
 /// Which runs of a schedule are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted {
+pub struct PreviewQuery {
     /// Only of slots after this one.
     pub after: Timestamp,
     /// Only those that start after this instant.
@@ -47,7 +47,7 @@ pub struct Preview {
 }
 
 /// The next runs of a schedule; a pause is taken for ended. Empty where an event makes it due.
-pub fn preview(planned: &Planned, wanted: Wanted) -> Preview {
+pub fn preview(planned: &Planned, wanted: PreviewQuery) -> Preview {
     let mut found = Preview::default();
     let Some(slots) = planned.recurrence() else {
         return found;
@@ -131,8 +131,8 @@ mod tests {
         }
     }
 
-    fn wanted(after: Timestamp, seen: Timestamp, most: usize) -> Wanted {
-        Wanted {
+    fn wanted(after: Timestamp, seen: Timestamp, most: usize) -> PreviewQuery {
+        PreviewQuery {
             after,
             seen,
             until: None,
@@ -211,7 +211,7 @@ mod tests {
         );
         assert!(found.fires.is_empty() && !found.ends);
         assert!(found.given_up.unwrap() > at("2200-01-01"));
-        let until = Wanted {
+        let until = PreviewQuery {
             until: Some(at("2026-03-05T00:00:00Z")),
             ..wanted(after, after, 1)
         };

@@ -32,7 +32,7 @@ impl Core {
         turn: &mut Turn,
         definitions: &[Arc<Schedule>],
     ) -> Result<(), Diagnostic> {
-        self.let_go_of_others(turn, definitions);
+        self.deactivate_others(turn, definitions);
         let mut runs = self.runs_of_schedules();
         for definition in enabled(definitions) {
             self.activate(turn, definition, &mut runs)?;
@@ -100,7 +100,7 @@ impl Core {
     }
 
     /// Closes schedules that are not defined any more.
-    fn let_go_of_others(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
+    fn deactivate_others(&mut self, turn: &mut Turn, definitions: &[Arc<Schedule>]) {
         let now = self.clock.now();
         let defined: HashSet<&str> = enabled(definitions).map(|one| &*one.id).collect();
         let mut left = self.schedules.ids();

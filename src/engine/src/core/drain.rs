@@ -64,7 +64,7 @@ impl Core {
     }
 
     /// Tells everybody who asked for it that the engine is drained, or why it ended otherwise.
-    pub(super) fn tell_drained(&mut self, ended: &Result<(), Diagnostic>) {
+    pub(super) fn report_drained(&mut self, ended: &Result<(), Diagnostic>) {
         for envelope in self.draining_for.drain(..) {
             envelope.answer(ended.clone().map(|()| Answer::Done));
         }

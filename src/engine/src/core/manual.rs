@@ -8,7 +8,7 @@ use super::{Core, Reply, Turn};
 use crate::model::schedule::{Overlap, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::SlotView;
-use crate::schedule::{Refused, finds_room, permitted};
+use crate::schedule::{ManualRefused, finds_room, permitted};
 use crate::store::Write;
 
 /// Most runs of another definition that are looked through for the row of a slot: the loop waits for it.
@@ -65,7 +65,7 @@ impl Core {
                 .resident
                 .get(id)
                 .and_then(|one| one.recurrence());
-            let slots = recurrence.ok_or_else(|| refusal(id, &Refused::NoDueTime))?;
+            let slots = recurrence.ok_or_else(|| refusal(id, &ManualRefused::NoDueTime))?;
             state
                 .backfilled(&slots, covering, at, (run, now))
                 .map_err(|refused| refusal(id, &refused))?
@@ -108,7 +108,7 @@ impl Core {
         Ok(taken)
     }
 
-    fn permit(&self, trigger: &ManualTrigger) -> Result<(), Refused> {
+    fn permit(&self, trigger: &ManualTrigger) -> Result<(), ManualRefused> {
         let Some(scheduled) = self.schedules.resident.get(trigger.schedule.as_str()) else {
             return Ok(());
         };
@@ -170,7 +170,7 @@ impl Core {
             .slots(id, Some(at.plus_millis(1)), &mut take)
             .map_err(|error| super::super::reading::unreadable(&error))?;
         if too_many {
-            return Err(refusal(id, &Refused::OtherDefinition));
+            return Err(refusal(id, &ManualRefused::OtherDefinition));
         }
         found.map_err(|damaged| {
             let why = format!("the row before it cannot be read: {damaged}");
@@ -189,55 +189,55 @@ fn tells_of(write: &Write, id: &str) -> bool {
     }
 }
 
-fn refusal(id: &str, refused: &Refused) -> Diagnostic {
+fn refusal(id: &str, refused: &ManualRefused) -> Diagnostic {
     let (kind, code, hint) = match refused {
-        Refused::Paused(_) => (
+        ManualRefused::Paused(_) => (
             Kind::Blocked,
             "paused",
             "`--despite pause` runs it all the same",
         ),
-        Refused::Blackout => (
+        ManualRefused::Blackout => (
             Kind::Blocked,
             "blackout",
             "`--despite blackout` runs it all the same",
         ),
-        Refused::NotBegun => (
+        ManualRefused::NotBegun => (
             Kind::Blocked,
             "not_begun",
             "`--despite start` runs it all the same",
         ),
-        Refused::Ended => (
+        ManualRefused::Ended => (
             Kind::Blocked,
             "schedule_ended",
             "`--despite end` runs it all the same",
         ),
-        Refused::UsedUp(_) => (
+        ManualRefused::UsedUp(_) => (
             Kind::Blocked,
             "used_up",
             "`--despite max_actions` runs it all the same",
         ),
-        Refused::Overlap => (
+        ManualRefused::Overlap => (
             Kind::Blocked,
             "overlap",
             "wait for it, or say `--overlap buffer_one`, `allow_all` or `cancel_other`",
         ),
-        Refused::HasRun(_) => (Kind::Conflict, "has_run", "`workerctl retry` runs it again"),
-        Refused::NoDueTime => (
+        ManualRefused::HasRun(_) => (Kind::Conflict, "has_run", "`workerctl retry` runs it again"),
+        ManualRefused::NoDueTime => (
             Kind::Usage,
             "no_due_time",
             "`workerctl schedule slots` lists slots",
         ),
-        Refused::NotDecided => (
+        ManualRefused::NotDecided => (
             Kind::Conflict,
             "not_decided",
             "`workerctl schedule trigger` runs it now",
         ),
-        Refused::OtherDefinition => (
+        ManualRefused::OtherDefinition => (
             Kind::Conflict,
             "other_definition",
             "`workerctl run` starts the skill itself",
         ),
-        Refused::NotKept => (
+        ManualRefused::NotKept => (
             Kind::Conflict,
             "not_kept",
             "`workerctl run` starts the skill itself",

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::super::work::{OfSchedule, Telling, Told};
+use super::super::work::{NoticeResult, OfSchedule, Telling};
 use super::schedules::ResidentSchedule;
 use super::{Core, Turn};
 use crate::model::notice::subject;
@@ -234,7 +234,7 @@ impl Core {
     }
 
     /// A command has ended. One that was stopped is started again by the next engine.
-    pub(super) fn on_told(&mut self, turn: &mut Turn, subject: &str, told: Told) {
+    pub(super) fn on_told(&mut self, turn: &mut Turn, subject: &str, told: NoticeResult) {
         let running = self.board.telling.remove(subject);
         let Some(mut notices) = self.board.known.get(subject).cloned() else {
             return;
@@ -246,17 +246,17 @@ impl Core {
         }
         let now = self.clock.now();
         let writes = match told {
-            Told::Stopped => return self.board.put(notices),
+            NoticeResult::Stopped => return self.board.put(notices),
             // Should that be lost, it is found out again.
-            Told::Unwanted => {
+            NoticeResult::Unwanted => {
                 notices.delivered(now);
                 &mut turn.lazy
             }
-            Told::Delivered => {
+            NoticeResult::Delivered => {
                 notices.delivered(now);
                 &mut turn.before
             }
-            Told::Failed(why) => {
+            NoticeResult::Failed(why) => {
                 notices.undelivered(&why, now);
                 &mut turn.before
             }

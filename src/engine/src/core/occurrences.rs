@@ -134,7 +134,7 @@ impl Core {
     }
 
     /// A run of the schedule's own has ended: what it changed starts no other.
-    pub(super) fn look_after_own_run(&mut self, id: &str) {
+    pub(super) fn maintain_own_run(&mut self, id: &str) {
         let scheduled = self.schedules.resident.get(id);
         if scheduled.is_some_and(|one| one.definition.trigger.is_seen()) {
             self.probe(id, true);

@@ -443,7 +443,7 @@ impl Core {
         self.count_end(turn, (due, spec.run), outcome);
         if self.schedules.resident.contains_key(id) {
             self.schedules.set_wake(id, Some(now));
-            self.look_after_own_run(id);
+            self.maintain_own_run(id);
         }
     }
 

@@ -12,13 +12,13 @@ use std::sync::Mutex;
 
 use super::super::request::{Request, Submission};
 use super::super::view::Condition;
-use super::super::work::{Telling, Told, Work};
+use super::super::work::{NoticeResult, Telling, Work};
 use super::*;
 use crate::machine::{Action, CancelKind, Run};
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::spec::{Plan, Retry};
 use crate::queue::Needs;
-use crate::store::{Fault, FaultPlace, MemoryStore};
+use crate::store::{FaultPlace, InjectedFault, MemoryStore};
 use bench::*;
 
 #[test]
@@ -134,7 +134,7 @@ fn crash_at(nth: u64, place: FaultPlace, plan: Plan) {
     let case = format!("commit {nth} {place:?} mutating {}", plan.mutating);
     let (store, world) = (MemoryStore::new(), Arc::<Mutex<World>>::default());
     let spec = spec(1, plan);
-    store.fail_nth(nth, Fault::Broken, place);
+    store.fail_nth(nth, InjectedFault::Broken, place);
     let mut first = bench(&store, &world, Vec::new());
     let answer = first.submit(&spec, None);
     let mut crashed = first.turn().is_err();
@@ -183,7 +183,7 @@ fn a_full_disk_keeps_the_batch_and_refuses_new_work() {
     let (store, world) = (MemoryStore::new(), Arc::default());
     let mut bench = bench(&store, &world, Vec::new());
     let spec = spec(1, plan(true));
-    store.fail_nth(2, Fault::Full, FaultPlace::BeforeApply);
+    store.fail_nth(2, InjectedFault::Full, FaultPlace::BeforeApply);
     let _answer = bench.submit(&spec, None);
     bench.turn().unwrap();
     let other = self::spec(2, plan(false));
@@ -309,7 +309,7 @@ fn a_drain_interrupts_what_outlives_its_grace() {
         Run::fold(&journal).unwrap().is_queued(),
         "a run that only reads goes back to the queue"
     );
-    bench.core.tell_drained(&Ok(()));
+    bench.core.report_drained(&Ok(()));
     assert!(drained.try_recv().unwrap().is_ok());
 }
 
@@ -372,7 +372,7 @@ fn an_effect_that_panics_fails_its_run_alone() {
             Ok(Event::LandingStopped)
         }
 
-        fn tell(&self, _telling: &Telling) -> Told {
+        fn tell(&self, _telling: &Telling) -> NoticeResult {
             std::panic::resume_unwind(Box::new("boom"));
         }
         fn sync_files(&self) {}

@@ -193,9 +193,9 @@ fn program_of(invocation: &Invocation<'_>, place: &Place) -> process::Program {
 
 pub(super) fn ended(finished: &process::Finished) -> Ended {
     match (finished.ended, finished.status) {
-        (process::Ended::TimedOut, _) => Ended::TimedOut,
+        (process::EndCause::TimedOut, _) => Ended::TimedOut,
         (
-            process::Ended::LimitReached {
+            process::EndCause::LimitReached {
                 resource,
                 limit,
                 counted,
@@ -206,9 +206,9 @@ pub(super) fn ended(finished: &process::Finished) -> Ended {
             limit,
             counted,
         },
-        (process::Ended::Stopped(_), _) => Ended::Stopped,
-        (process::Ended::ByItself, process::ExitStatus::Exited(code)) => Ended::Exited { code },
-        (process::Ended::ByItself, process::ExitStatus::Signalled(signal)) => {
+        (process::EndCause::Stopped(_), _) => Ended::Stopped,
+        (process::EndCause::ByItself, process::ExitStatus::Exited(code)) => Ended::Exited { code },
+        (process::EndCause::ByItself, process::ExitStatus::Signalled(signal)) => {
             Ended::Signalled { signal }
         }
     }

@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use workerctl_landing::{
-    FileJournal, Kept, LandError, LogLine, Obstacle, Outcome, Recovered, Request, Unobserved, land,
-    recover,
+    FileJournal, LandError, LogLine, MetFile, Obstacle, Outcome, Recovered, Request, Unobserved,
+    land, recover,
 };
 
 use super::super::landings::DIRECTORY;
@@ -248,7 +248,7 @@ fn earlier(work: &Work, to: &Oid) -> Vec<Oid> {
     prepared.filter(|oid| oid != to).collect()
 }
 
-fn ended(commit: &Oid, late: &[Kept]) -> Tried {
+fn ended(commit: &Oid, late: &[MetFile]) -> Tried {
     let warning = (!late.is_empty()).then(|| {
         let named = late.iter().map(|kept| match &kept.replaced {
             Some(place) => format!("`{}` (now in `{}`)", kept.path, place.display()),

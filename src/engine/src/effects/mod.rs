@@ -9,7 +9,7 @@ use workerctl_landing::LandError;
 use super::definitions::Definitions;
 use super::inbox::Inbox;
 use super::view::View;
-use super::work::{Effects, Telling, Told, Work};
+use super::work::{Effects, NoticeResult, Telling, Work};
 use crate::clock::Clock;
 use crate::git;
 use crate::machine::{Action, Event};
@@ -161,7 +161,7 @@ impl Effects for Performer {
         self.land_once(work, oid, parent)
     }
 
-    fn tell(&self, telling: &Telling) -> Told {
+    fn tell(&self, telling: &Telling) -> NoticeResult {
         self.run_notify(telling)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::names;
-use super::super::work::{Telling, Told};
+use super::super::work::{NoticeResult, Telling};
 use super::Performer;
 use super::command::{TAIL_BYTES_MAX, Tail};
 
@@ -21,12 +21,12 @@ use crate::thread::sgr::without_sgr;
 const SAID_BYTES_MAX: usize = 120;
 
 impl Performer {
-    pub(super) fn run_notify(&self, telling: &Telling) -> Told {
+    pub(super) fn run_notify(&self, telling: &Telling) -> NoticeResult {
         let Some(notice) = telling.notices.waiting.first() else {
-            return Told::Unwanted;
+            return NoticeResult::Unwanted;
         };
         let Some(hook) = self.hook_of(telling, notice) else {
-            return Told::Unwanted;
+            return NoticeResult::Unwanted;
         };
         let (subject, event) = (telling.notices.subject(), notice.news.event());
         // Another workspace may have the same.
@@ -50,16 +50,16 @@ impl Performer {
             Err(error) => crate::model::diagnostic::chain(error),
         };
         let succeeded = ran.as_ref().is_ok_and(|finished| {
-            finished.ended == process::Ended::ByItself
+            finished.ended == process::EndCause::ByItself
                 && finished.status == process::ExitStatus::Exited(0)
         });
         let key = notice.news.key();
         if succeeded {
             tracing::info!(subject, event, "`{key}` was told");
-            return Told::Delivered;
+            return NoticeResult::Delivered;
         }
         if telling.stop.requested().is_some() {
-            return Told::Stopped;
+            return NoticeResult::Stopped;
         }
         let output = heard.tail.text();
         tracing::error!(
@@ -69,7 +69,7 @@ impl Performer {
             output,
             "`{key}` failed; it is told again"
         );
-        Told::Failed(said(&ended, &output))
+        NoticeResult::Failed(said(&ended, &output))
     }
 
     /// The schedule's command, else the worker's, else the one for all: as the files say it now.

@@ -20,11 +20,11 @@ const SPARE_MAX: usize = 64;
 /// serves a later run under that run's name: renaming costs a third of removing and making.
 pub(super) struct Scratch {
     root: PathBuf,
-    places: Mutex<Places>,
+    places: Mutex<ScratchDirs>,
 }
 
 #[derive(Default)]
-struct Places {
+struct ScratchDirs {
     held: HashSet<RunId>,
     spare: Vec<PathBuf>,
 }
@@ -75,7 +75,7 @@ impl Scratch {
         let _ = fs::remove_dir_all(&path);
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn places(&self) -> MutexGuard<'_, ScratchDirs> {
         lock(&self.places)
     }
 }

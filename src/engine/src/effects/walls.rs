@@ -41,13 +41,13 @@ pub(super) struct Walls {
 struct Kind {
     sandbox: Sandbox,
     readable: Arc<Readable>,
-    stamps: Vec<Option<Stamp>>,
-    raised: Vec<(Vec<Option<Stamp>>, Arc<RaisedWall>)>,
+    stamps: Vec<Option<DirStamp>>,
+    raised: Vec<(Vec<Option<DirStamp>>, Arc<RaisedWall>)>,
 }
 
 /// Tells whether the entries of a directory are what they were: device, inode, and in nanoseconds the time of the
 /// last change of its entries, which is left out where those do not matter.
-type Stamp = (u64, u64, Option<(i64, i64)>);
+type DirStamp = (u64, u64, Option<(i64, i64)>);
 
 impl Walls {
     /// Keeps nothing any more.
@@ -80,13 +80,17 @@ impl Walls {
         Ok(readable)
     }
 
-    fn kind(&self, sandbox: &Sandbox) -> Option<(Arc<Readable>, Vec<Option<Stamp>>)> {
+    fn kind(&self, sandbox: &Sandbox) -> Option<(Arc<Readable>, Vec<Option<DirStamp>>)> {
         let kinds = lock(&self.kinds);
         let kind = kinds.iter().find(|kind| kind.sandbox == *sandbox)?;
         Some((Arc::clone(&kind.readable), kind.stamps.clone()))
     }
 
-    fn raised(&self, readable: &Arc<Readable>, write: &[Option<Stamp>]) -> Option<Arc<RaisedWall>> {
+    fn raised(
+        &self,
+        readable: &Arc<Readable>,
+        write: &[Option<DirStamp>],
+    ) -> Option<Arc<RaisedWall>> {
         let kinds = lock(&self.kinds);
         let kind = kinds
             .iter()
@@ -95,7 +99,7 @@ impl Walls {
         Some(Arc::clone(&found.1))
     }
 
-    fn keep(&self, readable: &Arc<Readable>, write: Vec<Option<Stamp>>, wall: &Arc<RaisedWall>) {
+    fn keep(&self, readable: &Arc<Readable>, write: Vec<Option<DirStamp>>, wall: &Arc<RaisedWall>) {
         let mut kinds = lock(&self.kinds);
         if let Some(kind) = kinds
             .iter_mut()
@@ -106,7 +110,7 @@ impl Walls {
     }
 }
 
-fn stamps(paths: &[PathBuf], entries: bool) -> Vec<Option<Stamp>> {
+fn stamps(paths: &[PathBuf], entries: bool) -> Vec<Option<DirStamp>> {
     let stamp = |path: &PathBuf| {
         let found = fs::metadata(path).ok()?;
         let changed = entries.then(|| (found.mtime(), found.mtime_nsec()));

@@ -8,7 +8,7 @@ use super::Submitting;
 use crate::catalog::Conditions;
 use crate::catalog::input_schema::InputSchema;
 use crate::catalog::roots::worker_page::WorkerPage;
-use crate::inputs::{Bound, Given};
+use crate::inputs::{Bound, RawInputs};
 use crate::model::agent::{
     AgentSpec, Budget, CONFIGURE_A_MODEL, DEFAULT_MODEL, ITERATIONS_DEFAULT, ListedFile, Model,
     Toolset, built_in_tool,
@@ -166,7 +166,10 @@ pub fn check_tools(skill: &Skill, config: &Config) -> Result<(), Diagnostic> {
 
 /// The input of a skill that a JSON Schema describes instead of an `interface`, complete with defaults; `None`: there is
 /// no such schema.
-pub(super) fn of_schema(skill: &Skill, given: &Given) -> Result<Option<(Bound, Json)>, Diagnostic> {
+pub(super) fn of_schema(
+    skill: &Skill,
+    given: &RawInputs,
+) -> Result<Option<(Bound, Json)>, Diagnostic> {
     let schema = skill
         .kept
         .get("input_schema")

@@ -20,7 +20,7 @@ fn counting(directory: &Path) -> (String, PathBuf) {
     (shell.to_str().unwrap().to_owned(), count)
 }
 
-fn broken(answer: Answer) -> Fault {
+fn broken(answer: Answer) -> SyntaxFault {
     match answer {
         Answer::Broken(fault) => fault,
         other => panic!("{other:?}"),
@@ -54,7 +54,7 @@ fn nothing_of_a_text_is_run() {
     let text = format!("touch '{}'\nexit 3\n", mark.display());
     let long = format!("{text}# {}\n", "x".repeat(ARGUMENT_BYTES_MAX));
     for text in [text, long] {
-        assert_eq!(here().probe("/bin/sh", &text), Answer::Good);
+        assert_eq!(here().check("/bin/sh", &text), Answer::Good);
     }
     assert!(!mark.exists());
 }
@@ -62,10 +62,10 @@ fn nothing_of_a_text_is_run() {
 #[test]
 fn a_fault_has_the_line_that_the_shell_names() {
     let text = "echo one\necho two )\necho three\n";
-    assert_eq!(broken(here().probe("/bin/sh", text)).line, Some(2));
+    assert_eq!(broken(here().check("/bin/sh", text)).line, Some(2));
     let long = format!("# {}\n{text}", "x".repeat(ARGUMENT_BYTES_MAX));
-    assert_eq!(broken(here().probe("/bin/sh", &long)).line, Some(3));
-    assert!(matches!(here().probe("/bin/sh", "-x )"), Answer::Broken(_)));
+    assert_eq!(broken(here().check("/bin/sh", &long)).line, Some(3));
+    assert!(matches!(here().check("/bin/sh", "-x )"), Answer::Broken(_)));
     for (said, line, message) in [
         (
             "sh: 4: Syntax error: \")\" unexpected",
@@ -88,12 +88,12 @@ fn a_fault_has_the_line_that_the_shell_names() {
 #[test]
 fn a_shell_that_is_not_there_says_nothing_of_the_text() {
     assert_eq!(
-        here().probe("/no/such/shell", "for do"),
+        here().check("/no/such/shell", "for do"),
         Answer::ShellMissing
     );
-    let ended = here().probe("/bin/false", "echo");
+    let ended = here().check("/bin/false", "echo");
     assert!(
-        matches!(ended, Answer::Broken(Fault { line: None, .. })),
+        matches!(ended, Answer::Broken(SyntaxFault { line: None, .. })),
         "{ended:?}"
     );
 }
@@ -101,13 +101,13 @@ fn a_shell_that_is_not_there_says_nothing_of_the_text() {
 #[test]
 fn patterns_that_a_text_switches_on_are_read() {
     let text = "shopt -s extglob\nrm -f /nowhere/!(a|b)\n";
-    let answer = here().probe("bash", text);
+    let answer = here().check("bash", text);
     if answer == Answer::ShellMissing {
         eprintln!("skipped: there is no bash");
         return;
     }
     assert_eq!(answer, Answer::Good);
-    broken(here().probe("bash", "if true; then\n"));
+    broken(here().check("bash", "if true; then\n"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use sha1::{Digest, Sha1};
 
-use super::{ASSUME_UNCHANGED, Entries, Noted, STAGES, low};
+use super::{ASSUME_UNCHANGED, Entries, EntryStat, STAGES, low};
 use crate::error::GitError;
 
 const EXTENDED: u16 = 0x4000;
@@ -106,7 +106,7 @@ impl Entries {
     }
 
     /// Cached trees that a change reaches are not valid any more; damaged ones are left out.
-    pub(super) fn keep_trees(&mut self, changes: &BTreeMap<&[u8], Option<Noted>>) {
+    pub(super) fn keep_trees(&mut self, changes: &BTreeMap<&[u8], Option<EntryStat>>) {
         if self.trees.is_empty() {
             return;
         }
@@ -160,7 +160,7 @@ impl Entries {
     }
 }
 
-impl Noted {
+impl EntryStat {
     fn encode(&self, name: usize, out: &mut Vec<u8>) {
         let numbers = [
             self.changed.0,
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    fn noted(&mut self) -> Result<Noted, GitError> {
+    fn noted(&mut self) -> Result<EntryStat, GitError> {
         let changed = (self.number()?, self.number()?);
         let modified = (self.number()?, self.number()?);
         let (device, inode, mode) = (self.number()?, self.number()?, self.number()?);
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
             0 => 0,
             _ => u16::from_be_bytes(self.array()?),
         };
-        Ok(Noted {
+        Ok(EntryStat {
             changed,
             modified,
             device,
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
 fn keep_trees(
     reader: &mut Reader<'_>,
     path: &mut Vec<u8>,
-    changes: &BTreeMap<&[u8], Option<Noted>>,
+    changes: &BTreeMap<&[u8], Option<EntryStat>>,
     out: &mut Vec<u8>,
 ) -> Option<()> {
     const PATH_BYTES_MAX: usize = 4_096;

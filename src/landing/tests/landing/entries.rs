@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use workerctl_landing::error::GitError;
-use workerctl_landing::{Entries, Noted};
+use workerctl_landing::{Entries, EntryStat};
 
 use crate::rig::git_ok;
 
@@ -76,14 +76,15 @@ fn what_is_changed_in_the_table_is_what_git_would_have_written() {
             "z",
         ];
         for round in 0..40 {
-            let mut changes: BTreeMap<&[u8], Option<Noted>> = BTreeMap::new();
+            let mut changes: BTreeMap<&[u8], Option<EntryStat>> = BTreeMap::new();
             let table = Entries::parse(&fs::read(&index).unwrap()).unwrap();
             let copy = repo.join(".git/copy");
             fs::copy(&index, &copy).unwrap();
             for _ in 0..=seeded.below(3) {
                 let path = paths[seeded.below(paths.len())];
                 let former = table.get(path.as_bytes());
-                let new = (seeded.below(3) > 0).then(|| Noted::new(oid, 0o100_755, None, former));
+                let new =
+                    (seeded.below(3) > 0).then(|| EntryStat::new(oid, 0o100_755, None, former));
                 changes.insert(path.as_bytes(), new);
             }
             let mut table = table;

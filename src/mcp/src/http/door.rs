@@ -11,7 +11,7 @@ use hyper::http::request::Parts;
 use hyper::http::uri::Authority;
 use hyper::{Method, StatusCode};
 
-use super::reply::{self, Answer, Refused};
+use super::reply::{self, Answer, ErrorResponse};
 use super::token::Token;
 
 /// Where a request came in.
@@ -32,7 +32,7 @@ const HEADERS: &str = "authorization, content-type, last-event-id, mcp-method, m
 
 /// Lets a request in, or says why not. Over TCP the token is asked for last, so that a page that may not ask
 /// learns nothing about it.
-pub(super) fn admit(door: &Door, parts: &Parts, origins: &[String]) -> Result<(), Refused> {
+pub(super) fn admit(door: &Door, parts: &Parts, origins: &[String]) -> Result<(), ErrorResponse> {
     let headers = &parts.headers;
     if let Door::Tcp(_) = door
         && !names_this_machine(headers)
@@ -104,7 +104,7 @@ fn allowed_origin<'h>(headers: &'h HeaderMap, origins: &[String]) -> Option<&'h 
     headers.get(ORIGIN).filter(|_| allowed)
 }
 
-fn has_token(token: &Token, headers: &HeaderMap) -> Result<(), Refused> {
+fn has_token(token: &Token, headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let given = only(headers, &AUTHORIZATION).and_then(|value| value.split_once(' '));
     let bearer = given.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let (why, challenge) = match bearer {

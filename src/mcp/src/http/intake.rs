@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::super::batch::MESSAGES_MAX;
 use super::super::message::{self, INVALID_REQUEST};
 use super::super::wire::MESSAGE_BYTES_MAX;
-use super::reply::{self, Answer, Refused};
+use super::reply::{self, Answer, ErrorResponse};
 
 /// How long a body may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,7 +43,7 @@ pub(super) fn room() -> Semaphore {
 }
 
 /// Reads a body whole, or says why not. It waits for room where others take too much of it.
-pub(super) async fn read<B>(body: B, room: &Semaphore) -> Result<Bytes, Refused>
+pub(super) async fn read<B>(body: B, room: &Semaphore) -> Result<Bytes, ErrorResponse>
 where
     B: Body,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -88,7 +88,7 @@ fn too_large() -> Answer {
 }
 
 /// Tells what was posted, or refuses it as the protocol does: what is no JSON, and what is no message.
-pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, Refused> {
+pub(super) fn posted(headers: &HeaderMap, body: &Bytes) -> Result<Posted, ErrorResponse> {
     if !is_json(headers) {
         return Ok(Posted::One(None));
     }

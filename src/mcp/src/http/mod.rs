@@ -37,7 +37,7 @@ use crate::engine::definitions::Definitions;
 use crate::model::{Diagnostic, McpHttp};
 use intake::Posted;
 use late::Abandoned;
-use reply::Refused;
+use reply::ErrorResponse;
 use sessions::Sessions;
 
 pub use door::Door;
@@ -97,7 +97,7 @@ impl HttpServer {
         let (sender, catalogs) = watch::channel(None);
         let sender = Arc::new(sender);
         let looked = Looked::first(Arc::clone(&options.definitions), &options.state_dir);
-        handle.spawn(refreshing::tell_of_offers(looked, Arc::clone(&sender)));
+        handle.spawn(refreshing::report_offers(looked, Arc::clone(&sender)));
         options.definitions.on_change(Box::new(move |catalog| {
             sender.send_replace(Some(Arc::clone(catalog)));
         }));
@@ -179,13 +179,15 @@ impl HttpServer {
                 body.map_frame(held).boxed()
             }))
         };
-        let mut answer = answered.await.unwrap_or_else(|refused: Refused| *refused);
+        let mut answer = answered
+            .await
+            .unwrap_or_else(|refused: ErrorResponse| *refused);
         door::let_read(&asked, &self.origins, &mut answer);
         answer
     }
 
     /// Leads a request to the SDK, on the thread that is made for it.
-    async fn lead(&self, parts: Parts, body: Bytes) -> Result<Answer, Refused> {
+    async fn lead(&self, parts: Parts, body: Bytes) -> Result<Answer, ErrorResponse> {
         let posted = if parts.method == hyper::Method::POST {
             intake::posted(&parts.headers, &body)?
         } else {
@@ -300,7 +302,7 @@ impl Drop for HttpServer {
 
 /// Refuses to go on with a stream that is not there: the SDK would give an empty one, and nobody would learn that an
 /// answer is lost.
-fn known_stream(session: &session::Session, headers: &HeaderMap) -> Result<(), Refused> {
+fn known_stream(session: &session::Session, headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let Some(event) = headers.get("last-event-id") else {
         return Ok(());
     };

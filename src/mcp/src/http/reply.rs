@@ -16,7 +16,7 @@ use super::super::server::BUSY;
 pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Why a request is not answered.
-pub(super) type Refused = Box<Answer>;
+pub(super) type ErrorResponse = Box<Answer>;
 
 /// Nothing but a status.
 pub(super) fn empty(status: StatusCode) -> Answer {

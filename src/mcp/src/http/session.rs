@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::super::server::Left;
+use super::super::server::Disconnected;
 use super::size;
 
 /// Messages of a client that wait to be handled.
@@ -176,7 +176,7 @@ impl Session {
         let ClientJsonRpcMessage::Request(request) = message else {
             return None;
         };
-        let left = Left(Arc::clone(&self.left));
+        let left = Disconnected(Arc::clone(&self.left));
         request.request.extensions_mut().insert(left);
         let token = request.request.get_meta().get_progress_token();
         Some(self.streams().begin(request.id.clone(), token))

@@ -64,7 +64,7 @@ fn no_tree_survives_being_stopped() {
             let stop = never();
             let mut sink = Kept::stopping("ready", kind, &stop);
             let finished = run(&command, &stop, &mut sink).unwrap();
-            assert_eq!(finished.ended, Ended::Stopped(kind), "{name}");
+            assert_eq!(finished.ended, EndCause::Stopped(kind), "{name}");
             assert_eq!(sleeper.alive(), [0; 0], "{name}, {kind:?}, {finished:?}");
             assert_eq!(finished.survivors_left, [0; 0], "{name}");
         }
@@ -77,7 +77,7 @@ fn no_tree_survives_its_time_limit() {
         let (sleeper, mut command) = hostile(text);
         command.limits.timeout = Some(Duration::from_millis(300));
         let (finished, _) = run_kept(&command);
-        assert_eq!(finished.ended, Ended::TimedOut, "{name}");
+        assert_eq!(finished.ended, EndCause::TimedOut, "{name}");
         assert_eq!(sleeper.alive(), [0; 0], "{name}, {finished:?}");
     }
 }
@@ -89,7 +89,7 @@ fn no_tree_survives_the_exit_of_its_first_process() {
         let (sleeper, command) = hostile(&format!("{text}: ; exit 7"));
         let (finished, _) = run_kept(&command);
         assert_eq!(finished.status, ExitStatus::Exited(7), "{name}");
-        assert_eq!(finished.ended, Ended::ByItself, "{name}");
+        assert_eq!(finished.ended, EndCause::ByItself, "{name}");
         assert_eq!(sleeper.alive(), [0; 0], "{name}, {finished:?}");
     }
 }
@@ -146,7 +146,10 @@ fn runs_side_by_side_end_their_own_processes_and_no_others() {
         }
         assert_eq!(bystander.asleep(), 3);
         stop_bystander.stop(StopKind::Now);
-        assert_eq!(watched.join().unwrap().ended, Ended::Stopped(StopKind::Now));
+        assert_eq!(
+            watched.join().unwrap().ended,
+            EndCause::Stopped(StopKind::Now)
+        );
     });
     assert_eq!(bystander.alive(), [0; 0]);
 }
@@ -168,7 +171,7 @@ fn stopping_now_does_not_wait_for_the_grace_period() {
         });
         run(&command, &stop, &mut sink).unwrap()
     });
-    assert_eq!(finished.ended, Ended::Stopped(StopKind::Now));
+    assert_eq!(finished.ended, EndCause::Stopped(StopKind::Now));
     assert_eq!(finished.status, ExitStatus::Signalled(9));
     assert_eq!(sleeper.alive(), [0; 0]);
 }

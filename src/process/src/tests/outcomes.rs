@@ -11,7 +11,7 @@ fn exit_codes_are_those_of_the_command() {
     for code in [0, 1, 7, 126, 127, 255] {
         let (finished, _) = run_kept(&sh(&format!("exit {code}")));
         assert_eq!(finished.status, ExitStatus::Exited(code));
-        assert_eq!(finished.ended, Ended::ByItself);
+        assert_eq!(finished.ended, EndCause::ByItself);
         assert_eq!(finished.survivors_ended, 0);
     }
     let (finished, kept) = run_kept(&sh("no-such-program-at-all"));
@@ -28,7 +28,7 @@ fn a_signal_is_told_from_an_exit() {
     for signal in [9, 15, 6, 11] {
         let (finished, _) = run_kept(&sh(&format!("kill -{signal} $$")));
         assert_eq!(finished.status, ExitStatus::Signalled(signal));
-        assert_eq!(finished.ended, Ended::ByItself);
+        assert_eq!(finished.ended, EndCause::ByItself);
     }
 }
 
@@ -37,7 +37,7 @@ fn a_time_limit_ends_the_command() {
     let mut command = argv(&["sleep", "1000"]);
     command.limits.timeout = Some(Duration::from_millis(50));
     let (finished, _) = run_kept(&command);
-    assert_eq!(finished.ended, Ended::TimedOut);
+    assert_eq!(finished.ended, EndCause::TimedOut);
     assert_eq!(finished.status, ExitStatus::Signalled(15));
     assert!(finished.duration >= Duration::from_millis(50));
 }
@@ -49,7 +49,7 @@ fn a_command_may_use_its_grace_period() {
     let mut sink = Kept::stopping("ready", StopKind::Graceful, &stop);
     let finished = run(&command, &stop, &mut sink).unwrap();
     assert_eq!(finished.status, ExitStatus::Exited(3));
-    assert_eq!(finished.ended, Ended::Stopped(StopKind::Graceful));
+    assert_eq!(finished.ended, EndCause::Stopped(StopKind::Graceful));
     assert_eq!(sink.stdout(), "ready\ncleaned\n");
 }
 
@@ -92,7 +92,7 @@ fn one_handle_stops_several_commands_from_another_thread() {
         stop.stop(StopKind::Graceful);
         for thread in running {
             match thread.join().unwrap() {
-                Ok(finished) => assert_eq!(finished.ended, Ended::Stopped(StopKind::Graceful)),
+                Ok(finished) => assert_eq!(finished.ended, EndCause::Stopped(StopKind::Graceful)),
                 Err(error) => assert!(matches!(error, SpawnError::StoppedBeforeStart { .. })),
             }
         }

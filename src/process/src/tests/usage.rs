@@ -26,10 +26,10 @@ fn bomb(detached: bool, dir: &std::path::Path, sleeper: &Sleeper) -> Command {
 
 fn reached(finished: &Finished) -> Option<(Resource, u64)> {
     match finished.ended {
-        Ended::LimitReached {
+        EndCause::LimitReached {
             resource, limit, ..
         } => Some((resource, limit)),
-        Ended::ByItself | Ended::TimedOut | Ended::Stopped(_) => None,
+        EndCause::ByItself | EndCause::TimedOut | EndCause::Stopped(_) => None,
     }
 }
 
@@ -72,7 +72,7 @@ fn the_dead_whom_nobody_waits_for_count_and_threads_do_not() {
     let mut command = argv(&["python3", "-c", threads]);
     command.limits.resources.processes = 10;
     let (finished, kept) = run_kept(&command);
-    assert_eq!(finished.ended, Ended::ByItself, "{}", kept.stderr());
+    assert_eq!(finished.ended, EndCause::ByItself, "{}", kept.stderr());
 }
 
 /// Whether the kernel counts what is written to the directory: it does so for disks, not for memory.
@@ -129,7 +129,12 @@ fn whoever_writes_too_much_is_ended_and_others_are_not() {
         let mut command = writer("0.3");
         command.limits.resources.written_bytes = 34 << 20;
         let (finished, kept) = run_kept(&command);
-        assert_eq!(finished.ended, Ended::ByItself, "{name}: {}", kept.stderr());
+        assert_eq!(
+            finished.ended,
+            EndCause::ByItself,
+            "{name}: {}",
+            kept.stderr()
+        );
     }
 }
 

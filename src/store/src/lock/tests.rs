@@ -11,8 +11,8 @@ fn once_let_go<T>(look: impl Fn() -> Option<T>) -> T {
     panic!("it is still held");
 }
 
-fn is_free(found: impl Fn() -> Result<Found, FileError>) {
-    once_let_go(|| (found().unwrap() == Found::Free).then_some(()));
+fn is_free(found: impl Fn() -> Result<LockState, FileError>) {
+    once_let_go(|| (found().unwrap() == LockState::Free).then_some(()));
 }
 
 #[test]
@@ -20,11 +20,11 @@ fn the_second_is_told_who_holds_it() {
     let dir = tempfile::tempdir().unwrap();
     let me = Holder::this_process(dir.path(), dir.path());
     assert!(!me.boot_id.is_empty());
-    assert_eq!(look_at_state(dir.path()).unwrap(), Found::Free);
+    assert_eq!(inspect_state(dir.path()).unwrap(), LockState::Free);
     let lock = once_let_go(|| Lock::of_state(dir.path(), &me).ok());
     assert_eq!(
-        look_at_state(dir.path()).unwrap(),
-        Found::HeldBy(Box::new(me.clone()))
+        inspect_state(dir.path()).unwrap(),
+        LockState::HeldBy(Box::new(me.clone()))
     );
     let error = Lock::of_state(dir.path(), &me).unwrap_err();
     let shown = error.to_string();
@@ -33,7 +33,7 @@ fn the_second_is_told_who_holds_it() {
         "{shown}"
     );
     drop(lock);
-    is_free(|| look_at_state(dir.path()));
+    is_free(|| inspect_state(dir.path()));
     drop(once_let_go(|| Lock::of_state(dir.path(), &me).ok()));
 }
 
@@ -43,12 +43,12 @@ fn what_a_killed_holder_left_is_harmless() {
     let path = dir.path().join(LOCK_NAME);
     for left in ["{\"pid\":1}", "not json", ""] {
         std::fs::write(&path, left).unwrap();
-        is_free(|| look_at_state(dir.path()));
+        is_free(|| inspect_state(dir.path()));
         let me = Holder::this_process(dir.path(), dir.path());
         let lock = once_let_go(|| Lock::of_state(dir.path(), &me).ok());
         assert_eq!(
-            look_at_state(dir.path()).unwrap(),
-            Found::HeldBy(Box::new(me))
+            inspect_state(dir.path()).unwrap(),
+            LockState::HeldBy(Box::new(me))
         );
         drop(lock);
     }
@@ -97,8 +97,8 @@ fn the_folder_in_a_workspace_ignores_itself() {
     me.socket = Some("/run/x.sock".to_owned());
     lock.tell(&me).unwrap();
     assert_eq!(
-        look_at_workspace(dir.path()).unwrap(),
-        Found::HeldBy(Box::new(me))
+        inspect_workspace(dir.path()).unwrap(),
+        LockState::HeldBy(Box::new(me))
     );
     let ignore = std::fs::read_to_string(dir.path().join(".workerctl/.gitignore")).unwrap();
     assert_eq!(ignore, "*\n");
@@ -112,20 +112,20 @@ fn a_workspace_stays_held_though_its_folder_is_cleaned_away() {
     assert!(!lock.is_lost());
     std::fs::remove_dir_all(dir.path().join(WORKSPACE_FOLDER)).unwrap();
     assert!(lock.is_lost());
-    assert_eq!(look_at_workspace(dir.path()).unwrap(), Found::Unnamed);
+    assert_eq!(inspect_workspace(dir.path()).unwrap(), LockState::Unnamed);
     let link = dir.path().join("link");
     std::os::unix::fs::symlink(dir.path(), &link).unwrap();
-    assert_eq!(look_at_workspace(&link).unwrap(), Found::Unnamed);
+    assert_eq!(inspect_workspace(&link).unwrap(), LockState::Unnamed);
     let refused = Lock::of_workspace(dir.path(), &me).unwrap_err();
     assert!(matches!(refused, LockError::Unnamed(_)), "{refused}");
     assert!(!dir.path().join(WORKSPACE_FOLDER).exists());
     lock.put_back(dir.path(), &me).unwrap();
     assert!(!lock.is_lost());
-    let found = look_at_workspace(dir.path()).unwrap();
-    assert_eq!(found, Found::HeldBy(Box::new(me.clone())));
+    let found = inspect_workspace(dir.path()).unwrap();
+    assert_eq!(found, LockState::HeldBy(Box::new(me.clone())));
     assert!(dir.path().join(".workerctl/.gitignore").exists());
     drop(lock);
-    is_free(|| look_at_workspace(dir.path()));
+    is_free(|| inspect_workspace(dir.path()));
     drop(once_let_go(|| Lock::of_workspace(dir.path(), &me).ok()));
 }
 

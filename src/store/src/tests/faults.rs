@@ -1,7 +1,7 @@
 //! Failing commits and power cuts, on the store in memory.
 
 use super::sample_runs::{accepted, batch, run, summary};
-use crate::{Fault, FaultPlace, MemoryStore, Store, StoreError, Write};
+use crate::{FaultPlace, InjectedFault, MemoryStore, Store, StoreError, Write};
 
 fn closed(n: u64) -> crate::Batch {
     batch(vec![
@@ -20,7 +20,7 @@ fn after_full_the_same_batch_is_committed_again_and_nothing_is_lost() {
         let store = MemoryStore::new();
         store.commit(&accepted(1)).unwrap();
         store.commit_lazily(&closed(1)).unwrap();
-        store.fail_nth(1, Fault::Full, place);
+        store.fail_nth(1, InjectedFault::Full, place);
         let error = store.commit(&accepted(2)).unwrap_err();
         assert!(
             matches!(error, StoreError::Full { .. }),
@@ -44,7 +44,7 @@ fn after_full_the_same_batch_is_committed_again_and_nothing_is_lost() {
 fn after_any_other_failure_nothing_is_written_until_a_new_start() {
     let store = MemoryStore::new();
     store.commit(&accepted(1)).unwrap();
-    store.fail_nth(2, Fault::Broken, FaultPlace::BeforeSync);
+    store.fail_nth(2, InjectedFault::Broken, FaultPlace::BeforeSync);
     store.commit(&accepted(2)).unwrap();
     assert!(matches!(
         store.commit(&accepted(3)),

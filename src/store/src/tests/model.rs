@@ -303,6 +303,6 @@ proptest! {
             .iter()
             .filter(|fault| !fault.reason.contains("event") && !fault.reason.contains("begin"))
             .collect();
-        assert_eq!(unexpected, Vec::<&crate::maintenance::Fault>::new());
+        assert_eq!(unexpected, Vec::<&crate::maintenance::StoreDamage>::new());
     }
 }

@@ -9,14 +9,14 @@ use std::path::Path;
 use git2::{Index, IndexEntry, Repository};
 use rustix::fs::Stat;
 use workerctl_landing::ids::RepoPath;
-use workerctl_landing::{Entries, Noted, Seen as Indexed};
+use workerctl_landing::{Entries, EntryStat, IndexSnapshot as Indexed};
 
-use super::files::{Files, Seen};
+use super::files::{Files, PathContent};
 use super::scope::Scope;
 use super::{InPlace, RACY_NS, item_of};
 use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
-use crate::known::{Item, Stamp};
+use crate::known::{FileStamp, Item};
 use crate::model::{CheckoutState, PathChange};
 use crate::problems::escape;
 use crate::result::operation;
@@ -86,7 +86,7 @@ pub(super) fn look(
     // The moment at which the small repository was written, by the clock that stamps files.
     let made = rustix::fs::stat(held.objects.join("objects/info/alternates"));
     let made = made.map_err(io_at("look at", &held.objects))?;
-    let believed_before = Stamp::of(&made).modified_ns - RACY_NS;
+    let believed_before = FileStamp::of(&made).modified_ns - RACY_NS;
     let mut dirty = Vec::new();
     for path in paths {
         refuse_filtered(rules, path)?;
@@ -106,7 +106,7 @@ pub(super) fn look(
             continue;
         }
         let stat = files.stat(path);
-        let is_sparse = entry.is_some_and(Noted::is_skipped);
+        let is_sparse = entry.is_some_and(EntryStat::is_skipped);
         if is_sparse && stat.is_none() {
             state.absent.extend(RepoPath::from_bytes(path));
             continue;
@@ -118,9 +118,10 @@ pub(super) fn look(
         if !is_noted && let Some(why) = differs(&files, rules, path, former)? {
             dirty.push((path, why));
         } else if let (Some(item), Some(stat)) = (former, stat)
-            && Stamp::of(&stat).changed_ns < believed_before
+            && FileStamp::of(&stat).changed_ns < believed_before
         {
-            held.clean.insert(path.to_vec(), (Stamp::of(&stat), item));
+            held.clean
+                .insert(path.to_vec(), (FileStamp::of(&stat), item));
         }
     }
     for output in &scope.outputs {
@@ -150,13 +151,13 @@ fn differs(
     let seen = files.observe(path, former)?;
     let is_ignored = || rules.is_ignored(Path::new(OsStr::from_bytes(path)));
     Ok(match (&seen, former) {
-        (Seen::Blocked(_), _) => Some("lies behind a link, a file or another repository"),
-        (Seen::Unreadable, _) => Some("cannot be read"),
-        (Seen::Absent, None) => None,
-        (Seen::Item(..), None) if is_ignored()? => None,
+        (PathContent::Blocked(_), _) => Some("lies behind a link, a file or another repository"),
+        (PathContent::Unreadable, _) => Some("cannot be read"),
+        (PathContent::Absent, None) => None,
+        (PathContent::Item(..), None) if is_ignored()? => None,
         (_, None) => Some("is there already and not committed"),
-        (Seen::Absent, Some(_)) => Some("is deleted"),
-        (Seen::Item(item, ..), Some(former)) if item.is_same(former) => None,
+        (PathContent::Absent, Some(_)) => Some("is deleted"),
+        (PathContent::Item(item, ..), Some(former)) if item.is_same(former) => None,
         (_, Some(_)) => Some("is changed"),
     })
 }
@@ -227,7 +228,7 @@ fn is_entry(entry: Option<&IndexEntry>, former: Option<Item>) -> bool {
 }
 
 /// The same of an entry of an index that was read here.
-fn is_noted(noted: Option<&Noted>, former: Option<Item>) -> bool {
+fn is_noted(noted: Option<&EntryStat>, former: Option<Item>) -> bool {
     match (noted, former) {
         (None, None) => true,
         (Some(noted), Some(former)) => {
@@ -240,7 +241,7 @@ fn is_noted(noted: Option<&Noted>, former: Option<Item>) -> bool {
 
 /// Whether an entry has noted these stat data, clearly before the index was written. Git's usual builds
 /// compare whole seconds.
-fn has_noted(noted: &Noted, written: i64, stat: &Stat) -> bool {
+fn has_noted(noted: &EntryStat, written: i64, stat: &Stat) -> bool {
     noted.is_looked_at()
         && noted.is_of(stat)
         && i64::from(noted.modified.0) == stat.st_mtime

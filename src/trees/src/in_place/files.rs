@@ -21,7 +21,7 @@ use crate::known::{Item, MODE_EXECUTABLE, MODE_FILE, MODE_LINK, hash};
 use crate::place::{DIRECTORY, look, open_file};
 
 /// The directory of a path, or why there is none.
-pub(crate) enum Way {
+pub(crate) enum ParentDir {
     Open(OwnedFd),
     Missing,
     /// A link, a file or another repository has this path.
@@ -29,7 +29,7 @@ pub(crate) enum Way {
 }
 
 /// What lies at a path, with its content in git's form.
-pub(crate) enum Seen {
+pub(crate) enum PathContent {
     Absent,
     Item(Item, Vec<u8>),
     Directory,
@@ -40,7 +40,7 @@ pub(crate) enum Seen {
     Blocked(Vec<u8>),
 }
 
-impl Seen {
+impl PathContent {
     pub(crate) fn item(&self) -> Option<Item> {
         match self {
             Self::Item(item, ..) => Some(*item),
@@ -107,19 +107,23 @@ impl<'a> Files<'a> {
     }
 
     /// What lies at a path; `former` is what the base has there.
-    pub(crate) fn observe(&self, path: &[u8], former: Option<Item>) -> Result<Seen, TreeError> {
+    pub(crate) fn observe(
+        &self,
+        path: &[u8],
+        former: Option<Item>,
+    ) -> Result<PathContent, TreeError> {
         let fail = |e: Errno| io_at("look at", &self.place.join(OsStr::from_bytes(path)))(e);
         match way(self.root.as_fd(), path).map_err(fail)? {
-            Way::Missing => Ok(Seen::Absent),
-            Way::Blocked(by) => Ok(Seen::Blocked(by)),
-            Way::Open(dir) => self.observe_at(dir.as_fd(), name_of(path), path, former),
+            ParentDir::Missing => Ok(PathContent::Absent),
+            ParentDir::Blocked(by) => Ok(PathContent::Blocked(by)),
+            ParentDir::Open(dir) => self.observe_at(dir.as_fd(), name_of(path), path, former),
         }
     }
 
     /// The stat data of a path.
     pub(crate) fn stat(&self, path: &[u8]) -> Option<Stat> {
         match way(self.root.as_fd(), path) {
-            Ok(Way::Open(dir)) => look(dir.as_fd(), name_of(path)).ok(),
+            Ok(ParentDir::Open(dir)) => look(dir.as_fd(), name_of(path)).ok(),
             _ => None,
         }
     }
@@ -127,7 +131,7 @@ impl<'a> Files<'a> {
     /// The bytes of a file as they are on the disk.
     pub(crate) fn bytes(&self, path: &[u8]) -> Result<Option<Vec<u8>>, TreeError> {
         let fail = |e: io::Error| io_at("read", &self.place.join(OsStr::from_bytes(path)))(e);
-        let Way::Open(dir) = way(self.root.as_fd(), path).map_err(|e| fail(e.into()))? else {
+        let ParentDir::Open(dir) = way(self.root.as_fd(), path).map_err(|e| fail(e.into()))? else {
             return Ok(None);
         };
         let Ok(file) = open_file(dir.as_fd(), name_of(path)) else {
@@ -144,24 +148,24 @@ impl<'a> Files<'a> {
         name: &[u8],
         path: &[u8],
         former: Option<Item>,
-    ) -> Result<Seen, TreeError> {
+    ) -> Result<PathContent, TreeError> {
         let fail = |e: io::Error| io_at("read", &self.place.join(OsStr::from_bytes(path)))(e);
         let stat = match look(dir, name) {
             Ok(stat) => stat,
-            Err(Errno::NOENT) => return Ok(Seen::Absent),
+            Err(Errno::NOENT) => return Ok(PathContent::Absent),
             Err(e) => return Err(fail(e.into())),
         };
         let (mode, content) = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => return Ok(Seen::Directory),
+            FileType::Directory => return Ok(PathContent::Directory),
             FileType::Symlink => match rustix::fs::readlinkat(dir, name, Vec::new()) {
                 Ok(target) => (MODE_LINK, target.into_bytes()),
-                Err(_) => return Ok(Seen::Other),
+                Err(_) => return Ok(PathContent::Other),
             },
             FileType::RegularFile => {
                 let mut file = match open_file(dir, name) {
                     Ok(file) => File::from(file),
-                    Err(Errno::ACCESS) => return Ok(Seen::Unreadable),
-                    Err(Errno::LOOP | Errno::NOENT | Errno::NXIO) => return Ok(Seen::Other),
+                    Err(Errno::ACCESS) => return Ok(PathContent::Unreadable),
+                    Err(Errno::LOOP | Errno::NOENT | Errno::NXIO) => return Ok(PathContent::Other),
                     Err(e) => return Err(fail(e.into())),
                 };
                 let mut content = Vec::new();
@@ -172,10 +176,10 @@ impl<'a> Files<'a> {
                     .to_git(path, content, former.map(|item| item.oid))?;
                 (self.mode(&stat, former), content)
             }
-            _ => return Ok(Seen::Other),
+            _ => return Ok(PathContent::Other),
         };
         let oid = hash(ObjectType::Blob, &content);
-        Ok(Seen::Item(Item { oid, mode }, content))
+        Ok(PathContent::Item(Item { oid, mode }, content))
     }
 
     pub(crate) fn mode(&self, stat: &Stat, former: Option<Item>) -> u32 {
@@ -220,7 +224,7 @@ impl<'a> Files<'a> {
         let place = self.place.join(OsStr::from_bytes(path));
         let fail = |e: Errno| io_at("replace", &place)(e);
         let Some(wanted) = wanted else {
-            let Way::Open(dir) = way(self.root.as_fd(), path).map_err(fail)? else {
+            let ParentDir::Open(dir) = way(self.root.as_fd(), path).map_err(fail)? else {
                 return Ok(Replaced::Done);
             };
             return match renameat_with(&dir, name_of(path), &staging, &slot, RenameFlags::NOREPLACE)
@@ -243,7 +247,7 @@ impl<'a> Files<'a> {
         };
         let flags = match (&seen, expected) {
             (_, Some(_)) => RenameFlags::EXCHANGE,
-            (Seen::Directory, None) => {
+            (PathContent::Directory, None) => {
                 let _ = unlinkat(&dir, name_of(path), AtFlags::REMOVEDIR);
                 RenameFlags::NOREPLACE
             }
@@ -302,7 +306,7 @@ impl<'a> Files<'a> {
         let fail = |e: Errno| io_at("replace", &self.staging.join(&slot))(e);
         let wanted = wanted.map(|wanted| wanted.item);
         let left = self.observe_at(staging.as_fd(), slot.as_bytes(), path, expected)?;
-        if matches!(left, Seen::Absent) {
+        if matches!(left, PathContent::Absent) {
             return Ok(());
         }
         let mut own = [expected, wanted].into_iter().flatten();
@@ -311,7 +315,7 @@ impl<'a> Files<'a> {
             .is_some_and(|left| own.any(|item| item.is_same(left)));
         if !is_ours
             && self.observe(path, expected)?.is(wanted)
-            && let Way::Open(dir) = way(self.root.as_fd(), path).map_err(fail)?
+            && let ParentDir::Open(dir) = way(self.root.as_fd(), path).map_err(fail)?
         {
             let flags = match wanted {
                 Some(_) => RenameFlags::EXCHANGE,
@@ -329,14 +333,14 @@ impl<'a> Files<'a> {
     fn make_way(&self, path: &[u8]) -> rustix::io::Result<Option<OwnedFd>> {
         loop {
             match way(self.root.as_fd(), path)? {
-                Way::Open(dir) => return Ok(Some(dir)),
-                Way::Blocked(_) => return Ok(None),
-                Way::Missing => {}
+                ParentDir::Open(dir) => return Ok(Some(dir)),
+                ParentDir::Blocked(_) => return Ok(None),
+                ParentDir::Missing => {}
             }
             // The first one that is missing.
             for (cut, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
                 let above = path.get(..cut).unwrap_or_default();
-                let Way::Open(dir) = way(self.root.as_fd(), above)? else {
+                let ParentDir::Open(dir) = way(self.root.as_fd(), above)? else {
                     break;
                 };
                 match mkdirat(&dir, name_of(above), Mode::from_raw_mode(0o777)) {
@@ -351,7 +355,7 @@ impl<'a> Files<'a> {
     pub(crate) fn remove_emptied(&self, path: &[u8], stays: impl Fn(&[u8]) -> bool) {
         for (cut, _) in path.iter().enumerate().rev().filter(|(_, b)| **b == b'/') {
             let above = path.get(..cut).unwrap_or_default();
-            let Ok(Way::Open(dir)) = way(self.root.as_fd(), above) else {
+            let Ok(ParentDir::Open(dir)) = way(self.root.as_fd(), above) else {
                 continue;
             };
             let is_gone = |e| e == Errno::NOENT;
@@ -399,15 +403,19 @@ fn write(staging: &OwnedFd, slot: &str, wanted: &Wanted) -> io::Result<()> {
 }
 
 /// Opens the directory of a path step by step.
-pub(crate) fn way(root: BorrowedFd<'_>, path: &[u8]) -> rustix::io::Result<Way> {
+pub(crate) fn way(root: BorrowedFd<'_>, path: &[u8]) -> rustix::io::Result<ParentDir> {
     let mut dir = rustix::io::fcntl_dupfd_cloexec(root, 0)?;
     let mut from = 0;
     for (cut, _) in path.iter().enumerate().filter(|(_, b)| **b == b'/') {
         let name = path.get(from..cut).unwrap_or_default();
-        let blocked = || Ok(Way::Blocked(path.get(..cut).unwrap_or_default().to_vec()));
+        let blocked = || {
+            Ok(ParentDir::Blocked(
+                path.get(..cut).unwrap_or_default().to_vec(),
+            ))
+        };
         dir = match openat(&dir, name, DIRECTORY, Mode::empty()) {
             Ok(inner) => inner,
-            Err(Errno::NOENT) => return Ok(Way::Missing),
+            Err(Errno::NOENT) => return Ok(ParentDir::Missing),
             Err(Errno::NOTDIR | Errno::LOOP) => return blocked(),
             Err(e) => return Err(e),
         };
@@ -416,7 +424,7 @@ pub(crate) fn way(root: BorrowedFd<'_>, path: &[u8]) -> rustix::io::Result<Way> 
         }
         from = cut + 1;
     }
-    Ok(Way::Open(dir))
+    Ok(ParentDir::Open(dir))
 }
 
 fn name_of(path: &[u8]) -> &[u8] {

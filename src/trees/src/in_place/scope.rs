@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use workerctl_landing::ids::{PATH_COMPONENTS_MAX, RepoPath};
 
 use super::InPlaceBase;
-use super::files::{Way, way};
+use super::files::{ParentDir, way};
 use crate::error::{TreeError, git, io_at};
 use crate::forms::Rules;
 use crate::known::{Item, empty_tree};
@@ -196,7 +196,7 @@ impl Scope {
         rules: &Rules,
         tracked: &Tracked,
     ) -> Result<Walked, TreeError> {
-        let mut walk = Walk {
+        let mut walk = ScopeWalk {
             scope: self,
             rules,
             tracked,
@@ -206,7 +206,7 @@ impl Scope {
             let fail = |e| io_at("look at", Path::new(OsStr::from_bytes(top)))(e);
             if top.is_empty() {
                 walk.directory(root, &mut Vec::new(), 0)?;
-            } else if let Way::Open(dir) = way(root, top).map_err(fail)? {
+            } else if let ParentDir::Open(dir) = way(root, top).map_err(fail)? {
                 let name = top.rsplit(|b| *b == b'/').next().unwrap_or_default();
                 let length = top.len() - name.len();
                 let mut above = top
@@ -220,14 +220,14 @@ impl Scope {
     }
 }
 
-struct Walk<'a> {
+struct ScopeWalk<'a> {
     scope: &'a Scope,
     rules: &'a Rules,
     tracked: &'a Tracked,
     found: Walked,
 }
 
-impl Walk<'_> {
+impl ScopeWalk<'_> {
     fn directory(
         &mut self,
         dir: BorrowedFd<'_>,

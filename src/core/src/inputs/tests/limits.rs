@@ -76,7 +76,7 @@ fn defaults_are_filled_in_and_checked() {
             (i.default, i.required, i.max) = (Some(default), required, Some(9.0));
         })
     };
-    let nothing = Given::default();
+    let nothing = RawInputs::default();
     let null = member(json!(null));
     let table = [
         (weeks(json!(1), false), &nothing, number("1")),
@@ -128,7 +128,7 @@ fn a_declaration_that_contradicts_itself_is_told_at_load() {
         let problems = check_declaration(&declaration);
         let codes: Vec<Code> = problems.iter().map(|p| p.code).collect();
         assert_eq!(codes, [Code::BadDefinition], "{problems:?}");
-        let bound = bind_x(&declaration, &Given::default());
+        let bound = bind_x(&declaration, &RawInputs::default());
         assert_eq!(bound, refused(Code::BadDefinition), "{problems:?}");
     }
     let required = with(InputKind::String, |i| i.required = true);

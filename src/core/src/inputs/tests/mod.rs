@@ -34,8 +34,8 @@ fn with(kind: InputKind, change: impl FnOnce(&mut Input)) -> Input {
     changed
 }
 
-fn texts(values: &[&str]) -> Given {
-    Given {
+fn texts(values: &[&str]) -> RawInputs {
+    RawInputs {
         pairs: values
             .iter()
             .map(|value| ("x".to_owned(), (*value).to_owned()))
@@ -44,16 +44,16 @@ fn texts(values: &[&str]) -> Given {
     }
 }
 
-fn member(value: Json) -> Given {
+fn member(value: Json) -> RawInputs {
     let mut map = serde_json::Map::new();
     map.insert("x".to_owned(), value);
-    Given {
+    RawInputs {
         pairs: Vec::new(),
         json: Some(map),
     }
 }
 
-fn bind_x(input: &Input, given: &Given) -> Result<Value, Vec<Code>> {
+fn bind_x(input: &Input, given: &RawInputs) -> Result<Value, Vec<Code>> {
     bind(std::slice::from_ref(input), given)
         .map(|bound| bound.values["x"].clone())
         .map_err(|problems| problems.iter().map(|p| p.code).collect())
@@ -241,7 +241,7 @@ fn all_problems_are_told_at_once_with_their_remedies() {
         ("zzz", "3"),
         ("zzz", "4"),
     ];
-    let given = Given {
+    let given = RawInputs {
         pairs: pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec(),
         json: Some(parse_object(r#"{"tags": ["a"]}"#).unwrap()),
     };
@@ -276,7 +276,7 @@ fn a_flood_of_problems_is_bounded() {
     assert_eq!(problems.len(), PROBLEMS_PER_INPUT_MAX);
     assert!(problems[9].message.ends_with("and 890 more problems"));
     let pairs = (0..500).map(|i| (format!("n{i}"), String::new())).collect();
-    let problems = bind(&[], &Given { pairs, json: None }).unwrap_err();
+    let problems = bind(&[], &RawInputs { pairs, json: None }).unwrap_err();
     assert_eq!(problems.len(), UNKNOWN_MAX);
     assert!(problems[19].message.ends_with("nor are 480 more"));
     assert_eq!(

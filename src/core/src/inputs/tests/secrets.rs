@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn messages_cannot_steer_a_terminal() {
     let hostile = "\u{1b}]0;x\u{7}\r\n\u{202e}";
-    let given = Given {
+    let given = RawInputs {
         pairs: vec![
             (hostile.to_owned(), String::new()),
             ("x".to_owned(), hostile.to_owned()),
@@ -64,7 +64,7 @@ fn secrets_are_never_quoted() {
                 member(json!(value)),
                 member(json!([value])),
                 member(json!({ value: 1 })),
-                Given::default(),
+                RawInputs::default(),
             ] {
                 for declared in [&secret, &enumerated, &defaulted] {
                     if let Err(problems) = bind(std::slice::from_ref(declared), &given) {
@@ -88,7 +88,7 @@ fn bound_secrets_are_masked_in_debug_output() {
     assert_eq!(bound.secrets, ["x"]);
     assert!(!format!("{bound:?}").contains(SECRET));
     assert_eq!(bound.masked()["x"], Value::Text(MASK.to_owned()));
-    let unset = bind(&[secret], &Given::default()).unwrap();
+    let unset = bind(&[secret], &RawInputs::default()).unwrap();
     assert_eq!(unset.masked()["x"], Value::Unset);
     assert!(unset.secrets.is_empty());
 }

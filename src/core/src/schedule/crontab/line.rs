@@ -13,7 +13,7 @@ pub(super) enum Line<'a> {
     /// `NAME=value`, quotes removed.
     Variable(&'a str, &'a str),
     /// A job, or why it is none.
-    Job(Result<Parsed, Refused>),
+    Job(Result<Parsed, LineRefused>),
 }
 
 /// A job as it is written.
@@ -27,7 +27,7 @@ pub(super) struct Parsed {
 
 /// Why a line is no job.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct LineRefused {
     /// Whether its times can be read, and nothing follows them.
     pub(super) lacks_command: bool,
     pub(super) message: String,
@@ -79,7 +79,7 @@ fn variable(text: &str) -> Option<(&str, &str)> {
     Some((name, quoted.unwrap_or(value)))
 }
 
-fn job(text: &str, form: Form) -> Result<Parsed, Refused> {
+fn job(text: &str, form: Form) -> Result<Parsed, LineRefused> {
     // A leading dash tells some crons to keep silent in the log.
     let text = text.strip_prefix('-').unwrap_or(text);
     let fields = if text.starts_with('@') { 1 } else { 5 };
@@ -102,7 +102,7 @@ fn job(text: &str, form: Form) -> Result<Parsed, Refused> {
         Err(error) if error.is_reboot() => {}
         Err(error) => {
             let column = error.at.start + 1;
-            return Err(Refused {
+            return Err(LineRefused {
                 lacks_command: false,
                 message: format!("`{expression}`, column {column}: {}", error.message),
                 hint: error.hint,
@@ -119,7 +119,7 @@ fn job(text: &str, form: Form) -> Result<Parsed, Refused> {
     };
     let command = rest.trim_matches(BLANKS);
     if command.is_empty() {
-        return Err(Refused {
+        return Err(LineRefused {
             lacks_command: true,
             message: "it has no command".to_owned(),
             hint: match form {
@@ -138,7 +138,7 @@ fn job(text: &str, form: Form) -> Result<Parsed, Refused> {
 }
 
 /// A line of an anacrontab: a period in days, a delay in minutes, a name, a command.
-fn anacron(text: &str) -> Option<Refused> {
+fn anacron(text: &str) -> Option<LineRefused> {
     let mut words = text.split(BLANKS).filter(|word| !word.is_empty());
     let (period, delay, name) = (words.next()?, words.next()?, words.next()?);
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
@@ -151,7 +151,7 @@ fn anacron(text: &str) -> Option<Refused> {
         nickname if nickname.starts_with('@') => nickname,
         _ => "@daily",
     };
-    is_one.then(|| Refused {
+    is_one.then(|| LineRefused {
         lacks_command: false,
         message: format!("`{name}` is a job of an anacrontab: every {period} days, {delay} minutes late"),
         hint: format!(

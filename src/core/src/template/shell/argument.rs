@@ -1,9 +1,9 @@
 //! Commands without a shell: what the program itself does with a value.
 
-use super::judge::{fill, guarded};
+use super::lint::{fill, guarded};
+use super::messages;
 use super::operands::{Role, roles};
-use super::reading::{Form, Left, Part, Place, Slot, Word};
-use super::verdicts;
+use super::reading::{Form, Part, Place, Slot, UnboundName, Word};
 use super::{DashGuard, Use};
 use crate::template::names::{Names, Projection};
 use crate::template::problem::{Severity, TextProblem};
@@ -35,8 +35,8 @@ pub(crate) fn argument_problems(
     for (argument, (word, role)) in words.iter().zip(&roles.of).enumerate() {
         if !matches!(role, Role::Code(_)) {
             let left = unknown_names(&arguments[argument], names);
-            let said = left.map(|left| (argument, verdicts::left(&arguments[argument], &left)));
-            found.problems.extend(said);
+            let message = left.map(|left| (argument, messages::left(&arguments[argument], &left)));
+            found.problems.extend(message);
         }
         for index in word.slots() {
             let slot = &slots[index];
@@ -44,7 +44,7 @@ pub(crate) fn argument_problems(
                 Role::Argument if word.first_slot() != Some(index) => Role::Operand,
                 role => role.clone(),
             };
-            judge(
+            lint(
                 slot,
                 &role,
                 argument,
@@ -58,7 +58,7 @@ pub(crate) fn argument_problems(
     found
 }
 
-fn judge(
+fn lint(
     slot: &Slot,
     role: &Role,
     argument: usize,
@@ -69,24 +69,26 @@ fn judge(
 ) {
     let name = names.get(slot.reference);
     let (kind, inert) = (names.kind(slot.reference), names.is_inert(slot.reference));
-    let said = |severity, said| {
-        let (code, message, hint) = fill(said, text, names, slot);
+    let message = |severity, message| {
+        let (code, message, hint) = fill(message, text, names, slot);
         (
             argument,
             TextProblem::new(severity, code, slot.range.clone(), message, hint),
         )
     };
-    if let Some(refusal) = verdicts::role(role, kind, inert) {
-        found.problems.push(said(Severity::Error, refusal));
+    if let Some(refusal) = messages::role(role, kind, inert) {
+        found.problems.push(message(Severity::Error, refusal));
     }
     if name.secret && external && slot.reference.projection != Projection::File {
         found
             .problems
-            .push(said(Severity::Warning, verdicts::secret()));
+            .push(message(Severity::Warning, messages::secret()));
     }
     let (offset, projection) = (slot.range.clone(), slot.reference.projection);
     if guarded(names, slot.reference, role) {
-        found.problems.push(said(Severity::Note, verdicts::dash()));
+        found
+            .problems
+            .push(message(Severity::Note, messages::dash()));
         let (name, scope, offset) = (name.name.clone(), name.scope, offset.clone());
         found.guards.push(DashGuard {
             name,
@@ -95,7 +97,7 @@ fn judge(
             offset,
         });
     }
-    let context = verdicts::context(slot, Some(role));
+    let context = messages::context(slot, Some(role));
     let becomes = text.get(offset.clone()).unwrap_or_default().to_owned();
     let (name, scope) = (name.name.clone(), name.scope);
     found.uses.push(Use {
@@ -109,12 +111,12 @@ fn judge(
 }
 
 /// Words in braces that nothing is named.
-fn unknown_names<'a>(text: &'a str, names: &'a Names) -> impl Iterator<Item = Left> + 'a {
+fn unknown_names<'a>(text: &'a str, names: &'a Names) -> impl Iterator<Item = UnboundName> + 'a {
     let opening = text.match_indices('{').map(|(at, _)| at);
     let unknown = opening.filter(|at| token::braces(text, *at, names).is_none());
     unknown.filter_map(|at| {
         let range = token::unknown(text, at)?;
-        Some(Left {
+        Some(UnboundName {
             range,
             is_built_in: false,
         })

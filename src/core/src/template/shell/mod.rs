@@ -5,15 +5,15 @@ mod argument;
 mod command;
 mod compound;
 mod expansion;
-mod judge;
+mod lint;
 mod lists;
+mod messages;
 mod operands;
 mod plain;
 mod reader;
 mod reading;
 mod redirect;
 mod tools;
-mod verdicts;
 mod word;
 
 #[cfg(test)]
@@ -131,10 +131,10 @@ impl ShellText {
         let reading = reader::Reader::read(text, names, dialect);
         if !mentions.iter().any(known) {
             // Without a placeholder the text is run as it is, whatever was made of it here.
-            return verdict(plain, judge::slips(text, &reading));
+            return verdict(plain, lint::slips(text, &reading));
         }
-        let judged = judge::judge(text, names, &reading, &mentions);
-        verdict(assemble(text, names, &reading, &judged), judged.problems)
+        let linted = lint::lint(text, names, &reading, &mentions);
+        verdict(assemble(text, names, &reading, &linted), linted.problems)
     }
 
     /// The text to run. `lengths` has the number of elements of each list, by scope and name; a
@@ -173,7 +173,7 @@ fn assemble(
     text: &str,
     names: &Names,
     reading: &reading::Reading,
-    judged: &judge::Judged,
+    linted: &lint::Linted,
 ) -> ShellText {
     let mut edits: Vec<(Range<usize>, Piece)> = Vec::new();
     for (range, with) in &reading.edits {
@@ -184,7 +184,7 @@ fn assemble(
         edits.push((range.clone(), Piece::Text(format!("'{inside}'"))));
     }
     let mut uses = Vec::new();
-    for (slot, context) in reading.slots.iter().zip(&judged.contexts) {
+    for (slot, context) in reading.slots.iter().zip(&linted.contexts) {
         let name = names.get(slot.reference);
         let variable = names.variable(slot.reference);
         let list = names.kind(slot.reference) == Kind::List;
@@ -234,7 +234,7 @@ fn assemble(
             offset,
         }
     };
-    let guards = judged.guards.iter().map(|(r, o)| guard(r, o)).collect();
+    let guards = linted.guards.iter().map(|(r, o)| guard(r, o)).collect();
     ShellText {
         pieces,
         uses,

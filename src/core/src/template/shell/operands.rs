@@ -56,7 +56,7 @@ pub(crate) fn roles(words: &[Word]) -> Roles {
 
 pub(super) fn roles_within(words: &[Word], chain: usize) -> Roles {
     let of = vec![Role::Argument; words.len()];
-    let mut walk = Walk {
+    let mut walk = OperandWalk {
         words,
         roles: Roles {
             of,
@@ -67,7 +67,7 @@ pub(super) fn roles_within(words: &[Word], chain: usize) -> Roles {
     walk.roles
 }
 
-pub(super) struct Walk<'a> {
+pub(super) struct OperandWalk<'a> {
     pub(super) words: &'a [Word],
     pub(super) roles: Roles,
 }
@@ -98,7 +98,7 @@ enum Program {
 
 /// What has been seen of the words of a command from the table.
 #[derive(Debug, Default)]
-struct Seen {
+struct WordState {
     /// The word that is being read.
     i: usize,
     operands: usize,
@@ -107,7 +107,7 @@ struct Seen {
     options_ended: bool,
 }
 
-impl Seen {
+impl WordState {
     fn gives(&mut self, given: bool) {
         if given {
             self.program = Program::Given;
@@ -115,7 +115,7 @@ impl Seen {
     }
 }
 
-impl Walk<'_> {
+impl OperandWalk<'_> {
     pub(super) fn fixed(&self, at: usize) -> Option<&str> {
         self.words.get(at).and_then(Word::fixed)
     }
@@ -264,9 +264,9 @@ impl Walk<'_> {
 
     /// A command from the table.
     fn tool(&mut self, tool: &'static Tool, name: &str, at: usize) {
-        let mut seen = Seen {
+        let mut seen = WordState {
             i: at + 1,
-            ..Seen::default()
+            ..WordState::default()
         };
         while seen.i < self.words.len() {
             let lead = self.words[seen.i].lead();
@@ -301,7 +301,7 @@ impl Walk<'_> {
     }
 
     /// Reads an option of a command from the table, with its operand.
-    fn option(&mut self, tool: &'static Tool, name: &str, seen: &mut Seen) {
+    fn option(&mut self, tool: &'static Tool, name: &str, seen: &mut WordState) {
         let lead = self.words[seen.i].lead().to_owned();
         seen.from_input |= tool.code_is_operand && is_cluster_with(&lead, 's');
         // These set something beside the program, in a text that is read again all the same.
@@ -351,7 +351,7 @@ impl Walk<'_> {
     }
 
     /// Reads an operand of a command from the table; whether it is a program.
-    fn operand(&mut self, tool: &'static Tool, name: &str, seen: &mut Seen) -> bool {
+    fn operand(&mut self, tool: &'static Tool, name: &str, seen: &mut WordState) -> bool {
         seen.operands += 1;
         let reads = tool.input == Input::WithoutProgram || tool.names.contains(&"source");
         let piped = self.words[seen.i].is_process() && seen.operands == 1;
@@ -377,7 +377,7 @@ impl Walk<'_> {
     }
 
     /// Notes whether the command reads a program from standard input.
-    fn input(&mut self, tool: &'static Tool, seen: &Seen, at: usize) {
+    fn input(&mut self, tool: &'static Tool, seen: &WordState, at: usize) {
         let reads = match tool.input {
             _ if seen.from_input => true,
             Input::Data => false,

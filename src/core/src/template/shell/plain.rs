@@ -1,6 +1,6 @@
 //! Builtins and commands whose words have roles that no table says.
 
-use super::operands::{Role, Walk, roles_within};
+use super::operands::{OperandWalk, Role, roles_within};
 use super::reading::Word;
 use super::tools::{GIT_RUNS, Tool};
 
@@ -8,7 +8,7 @@ use super::tools::{GIT_RUNS, Tool};
 pub(super) const COMPUTES: &str =
     "declare the variable without `-i`: bash runs what it finds in a number";
 
-impl Walk<'_> {
+impl OperandWalk<'_> {
     /// A command that is not in the table.
     pub(super) fn plain(&mut self, name: &str, at: usize, chain: usize) {
         self.behind_options(name, at + 1);

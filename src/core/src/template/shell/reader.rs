@@ -4,7 +4,7 @@
 //! is not certain it stops with a [`Doubt`]; placeholders behind that point are refused.
 
 use super::Dialect;
-use super::reading::{Doubt, Feed, Form, Left, Part, Place, Reading, Refusal, Slot, Word};
+use super::reading::{Doubt, Feed, Form, Part, Place, Reading, Refusal, Slot, UnboundName, Word};
 use crate::template::names::{Names, Reference, Scope, is_shell_variable};
 use crate::template::problem::TextProblem;
 use crate::template::token::{self, Token, What};
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         let is_read = matches!(form, Form::Bare | Form::Double) && !self.in_expansion;
         let range = token::unknown(self.text, self.at).filter(|range| range.end <= self.end);
         word.left
-            .extend(range.filter(|_| is_read).map(|range| Left {
+            .extend(range.filter(|_| is_read).map(|range| UnboundName {
                 range,
                 is_built_in: false,
             }));
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
         match &token.what {
             What::Known(reference) if self.is_left(*reference, written, form) => {
                 let is_built_in = true;
-                word.left.push(Left { range, is_built_in });
+                word.left.push(UnboundName { range, is_built_in });
                 return false;
             }
             What::Known(reference) => {

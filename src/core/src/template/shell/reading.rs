@@ -99,12 +99,12 @@ pub(crate) struct Word {
     /// The commands inside its substitutions, as numbers in [`Reading::commands`].
     pub(crate) inner: Range<usize>,
     /// Names in braces that stay as they are.
-    pub(crate) left: Vec<Left>,
+    pub(crate) left: Vec<UnboundName>,
 }
 
 /// A name in braces that is no placeholder where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Left {
+pub(crate) struct UnboundName {
     pub(crate) range: Range<usize>,
     /// It is a built-in between single quotes, not a name that nothing has.
     pub(crate) is_built_in: bool,

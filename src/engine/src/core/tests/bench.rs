@@ -18,7 +18,7 @@ use crate::request::{Request, Submission};
 use crate::run_factory::{Prepares, ProbeResult};
 use crate::store::{MemoryStore, Store};
 use crate::stored_schedules::{StoredSchedule, StoredSchedules};
-use crate::work::{Telling, Told, Work};
+use crate::work::{NoticeResult, Telling, Work};
 
 /// What the fake effects have done to the world; it survives engines.
 #[derive(Default)]
@@ -89,7 +89,7 @@ impl Effects for FakeEffects {
         Ok(Event::LandingStopped)
     }
 
-    fn tell(&self, telling: &Telling) -> Told {
+    fn tell(&self, telling: &Telling) -> NoticeResult {
         let notice = telling.notices.waiting.first().unwrap();
         let mut stored = false;
         let mut take = |one: Result<Notices, _>| stored |= one.unwrap().waiting.contains(notice);
@@ -100,7 +100,7 @@ impl Effects for FakeEffects {
             world.out_of_order.push(early);
         }
         if notice.news != News::Missed && !world.wants_all {
-            return Told::Unwanted;
+            return NoticeResult::Unwanted;
         }
         world.told.push(notice.clone());
         let succeeded = world.execution_code == 0 && !world.deaf;
@@ -109,12 +109,12 @@ impl Effects for FakeEffects {
             while telling.stop.requested().is_none() {
                 std::thread::yield_now();
             }
-            return Told::Stopped;
+            return NoticeResult::Stopped;
         }
         if succeeded {
-            Told::Delivered
+            NoticeResult::Delivered
         } else {
-            Told::Failed("exited with 1".to_owned())
+            NoticeResult::Failed("exited with 1".to_owned())
         }
     }
 

@@ -8,7 +8,7 @@ use super::*;
 fn what_was_being_stored_when_the_store_broke_is_open() {
     let (store, world) = (MemoryStore::new(), Arc::default());
     let mut bench = bench(&store, &world, Vec::new());
-    store.fail_nth(1, Fault::Broken, FaultPlace::AfterSync);
+    store.fail_nth(1, InjectedFault::Broken, FaultPlace::AfterSync);
     let answer = bench.submit(&spec(1, plan(true)), None);
     let ended = bench.turn().unwrap_err();
     assert_eq!(ended.code, "store_broken");
@@ -21,7 +21,7 @@ fn what_was_being_stored_when_the_store_broke_is_open() {
 fn a_drain_does_not_wait_for_space_that_nothing_needs() {
     let (store, world) = (MemoryStore::new(), Arc::default());
     let mut bench = bench(&store, &world, Vec::new());
-    store.fail_nth(1, Fault::Full, FaultPlace::BeforeApply);
+    store.fail_nth(1, InjectedFault::Full, FaultPlace::BeforeApply);
     let answer = bench.submit(&spec(1, plan(true)), None);
     let _drained = bench.ask(Request::Drain);
     let ended = bench.turn().unwrap_err();
@@ -44,7 +44,7 @@ fn a_drain_waits_for_space_that_a_result_needs() {
     }
     let _drained = bench.ask(Request::Drain);
     bench.turn().unwrap();
-    store.fail_nth(1, Fault::Full, FaultPlace::BeforeApply);
+    store.fail_nth(1, InjectedFault::Full, FaultPlace::BeforeApply);
     let interrupted = Event::CancelRequested {
         kind: CancelKind::Now,
         by: "a test".to_owned(),

@@ -289,7 +289,7 @@ fn very_many_new_schedules_are_stored_part_by_part() {
         .map(|number| Arc::new(one_of_many(number)))
         .collect();
     let before = store.counters().syncs;
-    store.fail_nth(2, Fault::Broken, FaultPlace::BeforeApply);
+    store.fail_nth(2, InjectedFault::Broken, FaultPlace::BeforeApply);
     assert!(first.core.begin_schedules(&all, true).is_err());
     first.core.pool.close();
     store.power_cut(0).unwrap();

@@ -135,7 +135,7 @@ fn an_engine_that_is_lost_at_any_commit_follows_a_run_once() {
             let _answer = engine.submit(&first, None);
             engine.turn().unwrap();
             engine.clock.advance(1_000);
-            store.fail_nth(nth, Fault::Broken, place);
+            store.fail_nth(nth, InjectedFault::Broken, place);
             let mut lost = false;
             for _ in 0..200 {
                 lost |= engine.turn().is_err();

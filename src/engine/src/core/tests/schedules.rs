@@ -109,7 +109,7 @@ fn an_engine_that_is_lost_at_any_commit_of_a_due_time_runs_it_once() {
             let (store, world) = (MemoryStore::new(), Arc::<Mutex<World>>::default());
             let mut first = bench(&store, &world, Vec::new());
             put(&mut first, vec![hourly(Policy::default())]);
-            store.fail_nth(nth, Fault::Broken, place);
+            store.fail_nth(nth, InjectedFault::Broken, place);
             first.clock.advance(HOUR_MS);
             let mut lost = false;
             while !lost && world.lock().unwrap().closed.is_empty() {

@@ -352,7 +352,7 @@ impl Host for RunHost<'_> {
     }
 
     fn refused(&mut self, call: &Call, why: &str) {
-        self.tell_call(call);
+        self.report_call(call);
         let said = why.lines().next().unwrap_or_default();
         self.tell(&format!("  error: {said}"));
     }
@@ -362,7 +362,7 @@ impl Host for RunHost<'_> {
         if left.is_zero() {
             return Err(time_up());
         }
-        self.tell_call(call);
+        self.report_call(call);
         let budget = self.left();
         let mut result = self.tools.call(call, Left { time: left, budget });
         let (spent, turns) = self.tools.take_spent();
@@ -421,7 +421,7 @@ impl RunHost<'_> {
         }
     }
 
-    fn tell_call(&self, call: &Call) {
+    fn report_call(&self, call: &Call) {
         let arguments = call.arguments.as_ref();
         let arguments = arguments.map_or_else(Clone::clone, ToString::to_string);
         let cut = arguments.floor_char_boundary(arguments.len().min(1_024));

@@ -3,7 +3,7 @@
 use workerctl_agent::tools::BuiltIn;
 
 use super::{Left, Tools};
-use crate::children::{CHILDREN_MAX, NotStarted, Wanted};
+use crate::children::{CHILDREN_MAX, ChildRequest, NotStarted};
 use crate::machine::Event;
 
 impl Tools<'_> {
@@ -34,7 +34,7 @@ impl Tools<'_> {
             return Err(format!("a run starts at most {CHILDREN_MAX} others"));
         }
         let children = self.performer.children()?;
-        let started = children.start(&Wanted {
+        let started = children.start(&ChildRequest {
             parent: &self.work.spec,
             attempt: self.attempt,
             skill: skill.unwrap_or_default(),

@@ -1,10 +1,10 @@
 //! Which placeholders are right where they stand.
 
+use super::messages;
 use super::operands::{Role, Roles, roles};
 use super::plain::COMPUTES;
 use super::reading::{Command, Place, Reading, Refusal, Slot, Word};
 use super::tools;
-use super::verdicts;
 use crate::template::names::{Kind, Names, Projection, Reference};
 use crate::template::problem::{Severity, TextProblem};
 use crate::template::token::{Token, What};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The verdict on a whole text.
-pub(crate) struct Judged {
+pub(crate) struct Linted {
     pub(crate) problems: Vec<TextProblem>,
     /// For each slot of the reading, what kind of place it stands in.
     pub(crate) contexts: Vec<&'static str>,
@@ -41,13 +41,13 @@ fn left<'a>(
 ) -> impl Iterator<Item = TextProblem> + use<'a> {
     let is_read = matches!(role, Role::Code(_) | Role::Replaced(_));
     let left = word.left.iter().filter(move |_| !is_read);
-    left.map(|left| verdicts::left(text, left))
+    left.map(|left| messages::left(text, left))
 }
 
 /// Judges every placeholder of `reading`; `mentions` are all that the text holds anywhere.
-pub(super) fn judge(text: &str, names: &Names, reading: &Reading, mentions: &[Token]) -> Judged {
+pub(super) fn lint(text: &str, names: &Names, reading: &Reading, mentions: &[Token]) -> Linted {
     let limit = reading.doubt.map_or(usize::MAX, |doubt| doubt.at);
-    let mut judge = Judge {
+    let mut linter = Linter {
         text,
         names,
         reading,
@@ -57,9 +57,9 @@ pub(super) fn judge(text: &str, names: &Names, reading: &Reading, mentions: &[To
     let commands: Vec<Roles> = reading.commands.iter().map(|c| roles(&c.words)).collect();
     let mut of_slot: Vec<Option<(Role, bool)>> = vec![None; reading.slots.len()];
     for (command, roles) in reading.commands.iter().zip(&commands) {
-        judge.command(command, roles);
+        linter.command(command, roles);
         for (word, role) in command.words.iter().zip(&roles.of) {
-            judge.problems.extend(left(text, word, role));
+            linter.problems.extend(left(text, word, role));
             for slot in word.slots() {
                 let leads = word.first_slot() == Some(slot);
                 let role = match role {
@@ -71,43 +71,43 @@ pub(super) fn judge(text: &str, names: &Names, reading: &Reading, mentions: &[To
             }
         }
     }
-    judge.inputs(&commands);
+    linter.inputs(&commands);
     let computed: BTreeSet<&str> = computed(&commands);
     let mut contexts = Vec::new();
     for (slot, role) in reading.slots.iter().zip(&of_slot) {
-        contexts.push(verdicts::context(slot, role.as_ref().map(|(role, _)| role)));
+        contexts.push(messages::context(slot, role.as_ref().map(|(role, _)| role)));
         let code = (Role::Code(COMPUTES), false);
         let role = match assigned_to(slot, role.as_ref()) {
             Some(name) if computed.contains(name) => Some(&code),
             _ => role.as_ref(),
         };
         if slot.range.start < limit {
-            judge.slot(slot, role);
+            linter.slot(slot, role);
         }
     }
-    judge.problems.extend(
+    linter.problems.extend(
         reading
             .problems
             .iter()
             .filter(|p| p.offset.start < limit)
             .cloned(),
     );
-    judge.problems.extend(shell_variables(reading, &commands));
+    linter.problems.extend(shell_variables(reading, &commands));
     if let Some(doubt) = reading.doubt {
         let behind = |t: &&Token| t.range.end > doubt.at && !matches!(t.what, What::Near(_));
         let line = text
             .get(..doubt.at)
             .map_or(1, |before| before.matches('\n').count() + 1);
         for token in mentions.iter().filter(behind) {
-            judge
+            linter
                 .problems
-                .push(verdicts::doubtful(text, token.range.clone(), doubt, line));
+                .push(messages::doubtful(text, token.range.clone(), doubt, line));
         }
     }
-    Judged {
-        problems: judge.problems,
+    Linted {
+        problems: linter.problems,
         contexts,
-        guards: judge.guards,
+        guards: linter.guards,
     }
 }
 
@@ -136,11 +136,11 @@ fn shell_variables(reading: &Reading, commands: &[Roles]) -> Vec<TextProblem> {
         |(_, name): &&(Range<usize>, String)| !reading.assigned.contains(name) && !sets(name);
     let found = reading.variables.iter().filter(unset);
     found
-        .map(|(range, name)| verdicts::shell_variable(range.clone(), name))
+        .map(|(range, name)| messages::shell_variable(range.clone(), name))
         .collect()
 }
 
-struct Judge<'a> {
+struct Linter<'a> {
     text: &'a str,
     names: &'a Names,
     reading: &'a Reading,
@@ -148,14 +148,14 @@ struct Judge<'a> {
     guards: Vec<(Reference, Range<usize>)>,
 }
 
-impl Judge<'_> {
+impl Linter<'_> {
     fn refuse(&mut self, slot: &Slot, (code, message, hint): (&'static str, String, String)) {
         let problem = TextProblem::error(code, slot.range.clone(), message, hint);
         self.problems.push(problem);
     }
 
-    fn say(&mut self, severity: Severity, slot: &Slot, said: (&'static str, String, String)) {
-        let (code, message, hint) = said;
+    fn say(&mut self, severity: Severity, slot: &Slot, message: (&'static str, String, String)) {
+        let (code, message, hint) = message;
         self.problems.push(TextProblem::new(
             severity,
             code,
@@ -189,7 +189,7 @@ impl Judge<'_> {
             self.say(
                 Severity::Warning,
                 &self.reading.slots[slot],
-                verdicts::joined_test(),
+                messages::joined_test(),
             );
         }
     }
@@ -234,21 +234,21 @@ impl Judge<'_> {
         for (slot, remedy) in piped {
             let slot = &self.reading.slots[slot];
             if !self.names.is_inert(slot.reference) {
-                self.refuse(slot, self.said(slot, verdicts::piped(remedy)));
+                self.refuse(slot, self.message(slot, messages::piped(remedy)));
             }
         }
     }
 
-    fn said(&self, slot: &Slot, said: verdicts::Said) -> verdicts::Said {
-        fill(said, self.text, self.names, slot)
+    fn message(&self, slot: &Slot, message: messages::Message) -> messages::Message {
+        fill(message, self.text, self.names, slot)
     }
 
     fn slot(&mut self, slot: &Slot, role: Option<&(Role, bool)>) {
         let kind = self.names.kind(slot.reference);
         let inert = self.names.is_inert(slot.reference);
-        if let Some(said) = verdicts::place(slot, kind, inert) {
-            let said = self.said(slot, said);
-            return self.refuse(slot, said);
+        if let Some(message) = messages::place(slot, kind, inert) {
+            let message = self.message(slot, message);
+            return self.refuse(slot, message);
         }
         let takes_list = slot.whole
             && match role {
@@ -256,15 +256,15 @@ impl Judge<'_> {
                 None => matches!(slot.place, Place::LoopWord | Place::ArrayElement),
             };
         if let Some((role, external)) = role {
-            if let Some(said) = verdicts::role(role, kind, inert) {
-                let said = self.said(slot, said);
-                return self.refuse(slot, said);
+            if let Some(message) = messages::role(role, kind, inert) {
+                let message = self.message(slot, message);
+                return self.refuse(slot, message);
             }
             self.remarks(slot, role, kind, *external);
         }
         if kind == Kind::List && !takes_list {
-            let said = self.said(slot, verdicts::list());
-            self.refuse(slot, said);
+            let message = self.message(slot, messages::list());
+            self.refuse(slot, message);
         }
     }
 
@@ -276,24 +276,29 @@ impl Judge<'_> {
         let name = self.names.get(slot.reference);
         let file = slot.reference.projection == Projection::File;
         if name.secret && external && !file {
-            let said = self.said(slot, verdicts::secret());
-            self.say(Severity::Warning, slot, said);
+            let message = self.message(slot, messages::secret());
+            self.say(Severity::Warning, slot, message);
         }
         if guarded(self.names, slot.reference, role) {
             self.guards.push((slot.reference, slot.range.clone()));
-            let said = self.said(slot, verdicts::dash());
-            self.say(Severity::Note, slot, said);
+            let message = self.message(slot, messages::dash());
+            self.say(Severity::Note, slot, message);
         }
         if *role == Role::Echoed && matches!(kind, Kind::Text | Kind::List) {
-            let said = self.said(slot, verdicts::echoed());
-            self.say(Severity::Note, slot, said);
+            let message = self.message(slot, messages::echoed());
+            self.say(Severity::Note, slot, message);
         }
     }
 }
 
 /// Fills the placeholder and its variable into a message.
-pub(super) fn fill(said: verdicts::Said, text: &str, names: &Names, slot: &Slot) -> verdicts::Said {
-    let (code, message, hint) = said;
+pub(super) fn fill(
+    message: messages::Message,
+    text: &str,
+    names: &Names,
+    slot: &Slot,
+) -> messages::Message {
+    let (code, message, hint) = message;
     let written = text.get(slot.range.clone()).unwrap_or_default();
     let variable = names.variable(slot.reference);
     let fill = |text: String| text.replace("%N", written).replace("%V", &variable);

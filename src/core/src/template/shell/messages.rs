@@ -2,27 +2,27 @@
 //!
 //! In a message `%N` stands for the placeholder as written and `%V` for its variable.
 
-use super::judge::{refusal, steers};
+use super::lint::{refusal, steers};
 use super::operands::Role;
-use super::reading::{Doubt, Form, Left, Place, Refusal, Slot};
+use super::reading::{Doubt, Form, Place, Refusal, Slot, UnboundName};
 use super::tools::steers_programs;
 use crate::template::names::Kind;
 use crate::template::problem::{Severity, TextProblem};
 use std::ops::Range;
 
 /// A code, a message and a hint.
-pub(super) type Said = (&'static str, String, String);
+pub(super) type Message = (&'static str, String, String);
 
 /// What may stand almost everywhere.
 const INERT: &str = "An input that is a whole number, a boolean, an `enum`, or has a `pattern` such as `[A-Za-z0-9_.-]+` \
                      that begins with no `-` may stand here";
 
-fn said(code: &'static str, message: &str, hint: &str) -> Said {
+fn message(code: &'static str, message: &str, hint: &str) -> Message {
     (code, message.to_owned(), hint.to_owned())
 }
 
 /// Why a placeholder cannot stand in its place, if it cannot.
-pub(super) fn place(slot: &Slot, kind: Kind, inert: bool) -> Option<Said> {
+pub(super) fn place(slot: &Slot, kind: Kind, inert: bool) -> Option<Message> {
     if let Some(refusal) = refusal(&slot.place) {
         return Some(refused(refusal));
     }
@@ -30,7 +30,7 @@ pub(super) fn place(slot: &Slot, kind: Kind, inert: bool) -> Option<Said> {
         return Some(steering(name));
     }
     Some(match &slot.place {
-        Place::Arithmetic | Place::NumericCondition if kind != Kind::Integer => said(
+        Place::Arithmetic | Place::NumericCondition if kind != Kind::Integer => message(
             "arithmetic_needs_integer",
             "`%N` stands in arithmetic, where the shell would run what it finds in a value",
             "declare the input as a number with whole bounds, or compute with another program",
@@ -38,7 +38,7 @@ pub(super) fn place(slot: &Slot, kind: Kind, inert: bool) -> Option<Said> {
         Place::Redirect
             if !matches!(kind, Kind::Path | Kind::OutputFile | Kind::Date) && !inert =>
         {
-            said(
+            message(
                 "redirect_to_value",
                 "the value of `%N` would choose a file to read or write",
                 "declare the input as `type: path`, give it a `pattern`, or write to a declared output",
@@ -48,57 +48,57 @@ pub(super) fn place(slot: &Slot, kind: Kind, inert: bool) -> Option<Said> {
     })
 }
 
-fn steering(name: &str) -> Said {
-    said(
+fn steering(name: &str) -> Message {
+    message(
         "value_steers_programs",
         &format!("`{name}` decides which programs run, and `%N` would set it"),
         "use a variable of another name",
     )
 }
 
-fn refused(refusal: Refusal) -> Said {
+fn refused(refusal: Refusal) -> Message {
     match refusal {
-        Refusal::VariableName => said(
+        Refusal::VariableName => message(
             "placeholder_as_variable_name",
             "`%N` would name a variable",
             "write the name of the variable, and give it the value: `name=%N`",
         ),
-        Refusal::Subscript => said(
+        Refusal::Subscript => message(
             "placeholder_in_subscript",
             "`%N` stands in a subscript, where the shell would run what it finds in a value",
             "loop over the elements, or keep the data in a file",
         ),
-        Refusal::Operator => said(
+        Refusal::Operator => message(
             "placeholder_in_expansion",
             "`%N` stands in a part of an expansion that reads it a second time",
             "assign the value to a variable first, and use that",
         ),
-        Refusal::Descriptor => said(
+        Refusal::Descriptor => message(
             "placeholder_as_descriptor",
             "`%N` would choose a file descriptor",
             "write the number, or redirect to a file with `>`",
         ),
-        Refusal::Delimiter => said(
+        Refusal::Delimiter => message(
             "placeholder_as_delimiter",
             "`%N` stands in the delimiter of a here-document",
             "use a fixed word",
         ),
-        Refusal::QuotedHereDoc => said(
+        Refusal::QuotedHereDoc => message(
             "placeholder_in_quoted_heredoc",
             "nothing is expanded in a here-document whose delimiter is quoted: `%N` would arrive as it is",
             "in a program, read its environment variable `%V`; in other text, take the quotes from the delimiter and write a backslash before each `$`, backtick and backslash; write `\\%N` if the braces are meant",
         ),
-        Refusal::Backticks => said(
+        Refusal::Backticks => message(
             "placeholder_in_backticks",
             "`%N` stands between backticks with a backslash, which is read twice",
             "write `$(…)`",
         ),
-        Refusal::AngleAmbiguous => said(
+        Refusal::AngleAmbiguous => message(
             "ambiguous_angle_brackets",
             "`%N` can be read as a redirection or as plain text",
             "write `{output}` or the name in braces; write `< output > x` with blanks for redirections, or `\\%N` for the text",
         ),
-        Refusal::EscapeInExpansion => said(
+        Refusal::EscapeInExpansion => message(
             "escape_in_expansion",
             "the brace of `%N` would end the expansion around it",
             "assign the text to a variable first",
@@ -107,26 +107,26 @@ fn refused(refusal: Refusal) -> Said {
 }
 
 /// Why a placeholder cannot have this role in a command, if it cannot.
-pub(super) fn role(role: &Role, kind: Kind, inert: bool) -> Option<Said> {
+pub(super) fn role(role: &Role, kind: Kind, inert: bool) -> Option<Message> {
     Some(match role {
-        Role::Program if kind != Kind::Enumeration => said(
+        Role::Program if kind != Kind::Enumeration => message(
             "placeholder_as_command",
             "the value of `%N` would choose the program to run",
             "write the command, or declare the input as an `enum`",
         ),
-        Role::Code(remedy) if !inert => said(
+        Role::Code(remedy) if !inert => message(
             "placeholder_in_code",
             "`%N` stands in text that is read as a program",
             &format!("{remedy}. {INERT}"),
         ),
         Role::VariableName => refused(Refusal::VariableName),
         Role::Assigned(name) if steers_programs(name) => steering(name),
-        Role::Replaced(how) if !inert => said(
+        Role::Replaced(how) if !inert => message(
             "value_is_rewritten",
             &format!("{how}, so `%N` would not arrive as it is"),
             "read `$%V` in a script that the command runs",
         ),
-        Role::AtFile(remedy) if !inert => said(
+        Role::AtFile(remedy) if !inert => message(
             "value_names_a_file",
             "the value of `%N` could name a file to be sent",
             remedy,
@@ -142,7 +142,7 @@ pub(super) fn role(role: &Role, kind: Kind, inert: bool) -> Option<Said> {
     })
 }
 
-pub(super) fn list() -> Said {
+pub(super) fn list() -> Message {
     (
         "list_needs_a_word",
         "`%N` is a list, which can only stand as a word of its own outside quotes".to_owned(),
@@ -150,7 +150,7 @@ pub(super) fn list() -> Said {
     )
 }
 
-pub(super) fn piped(remedy: &str) -> Said {
+pub(super) fn piped(remedy: &str) -> Message {
     (
         "placeholder_in_code",
         "the value of `%N` is read as a program on standard input".to_owned(),
@@ -158,7 +158,7 @@ pub(super) fn piped(remedy: &str) -> Said {
     )
 }
 
-pub(super) fn secret() -> Said {
+pub(super) fn secret() -> Message {
     (
         "secret_in_argument",
         "`%N` is a secret, and every user of the machine can read the arguments of a process"
@@ -168,7 +168,7 @@ pub(super) fn secret() -> Said {
     )
 }
 
-pub(super) fn dash() -> Said {
+pub(super) fn dash() -> Message {
     (
         "dash_guard",
         "a value of `%N` that begins with `-` would be an option, so it is refused at intake"
@@ -179,7 +179,7 @@ pub(super) fn dash() -> Said {
 }
 
 /// A name in braces that stays text.
-pub(super) fn left(text: &str, left: &Left) -> TextProblem {
+pub(super) fn left(text: &str, left: &UnboundName) -> TextProblem {
     let range = left.range.clone();
     let written = text.get(range.clone()).unwrap_or_default();
     let name = written.trim_matches(['{', '}']);
@@ -207,7 +207,7 @@ pub(super) fn left(text: &str, left: &Left) -> TextProblem {
     TextProblem::new(Severity::Warning, "undeclared_name", range, message, hint)
 }
 
-pub(super) fn echoed() -> Said {
+pub(super) fn echoed() -> Message {
     (
         "echo_changes_text",
         "`echo` may drop `-n` and read backslashes in `%N`".to_owned(),
@@ -215,7 +215,7 @@ pub(super) fn echoed() -> Said {
     )
 }
 
-pub(super) fn joined_test() -> Said {
+pub(super) fn joined_test() -> Message {
     (
         "joined_test",
         "`-a` and `-o` make `[` misread values such as `(` and `!`".to_owned(),
