@@ -10,7 +10,7 @@ use crate::model::{Access, AccessRole};
 use crate::process::groups_of_peer;
 use crate::protocol::Probe;
 
-/// The roles in force, which a reload replaces.
+/// The current roles, which a reload replaces.
 #[derive(Debug, Default)]
 pub(super) struct AccessControl {
     access: RwLock<Access>,

@@ -191,7 +191,7 @@ impl<'a> Daemon<'a> {
         }
     }
 
-    /// Watches what the schedules in force wait for.
+    /// Watches what the active schedules wait for.
     fn watch(&mut self) {
         self.sensors.set(self.engine.watched(), self.engine.hints());
     }

@@ -72,7 +72,7 @@ impl EngineControl {
         }
     }
 
-    /// Hands the schedules of the definitions in force to the loop; only a daemon fires them.
+    /// Hands the schedules of the current definitions to the loop; only a daemon fires them.
     pub(super) fn put_schedules_in_force(&self) -> Result<(), Diagnostic> {
         if self.host != Host::Daemon {
             return Ok(());

@@ -70,7 +70,7 @@ pub(super) struct CoreParts {
     pub effects: Arc<dyn Effects>,
     /// What makes runs of slots.
     pub prepares: Arc<dyn Prepares>,
-    /// What the store remembers of schedules.
+    /// What is stored of schedules.
     pub schedules: StoredSchedules,
     /// What the store has to be told.
     pub board: Board,

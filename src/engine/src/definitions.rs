@@ -1,4 +1,4 @@
-//! The definitions in force, and the check of their texts while they are loaded.
+//! The current definitions, and the check of their texts while they are loaded.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -234,10 +234,10 @@ pub fn home(environment: &BTreeMap<String, String>) -> Option<PathBuf> {
     home.is_absolute().then_some(home)
 }
 
-/// Is told of definitions that are in force from now on.
+/// Is told of definitions that are active from now on.
 pub type OnDefinitions = Box<dyn Fn(&Arc<Catalog>) + Send + Sync>;
 
-/// The definitions in force; replaced whole.
+/// The current definitions; replaced whole.
 pub struct Definitions {
     home: Option<PathBuf>,
     current: RwLock<Arc<Catalog>>,
@@ -254,14 +254,14 @@ impl Definitions {
         }
     }
 
-    /// Does this, briefly, with the definitions in force now and with all that replace them.
+    /// Does this, briefly, with the current definitions now and with all that replace them.
     pub fn on_change(&self, told: OnDefinitions) {
         let mut all = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told(&self.current());
         all.push(told);
     }
 
-    /// The definitions in force.
+    /// The current definitions.
     pub fn current(&self) -> Arc<Catalog> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -369,7 +369,7 @@ impl Parts {
         trees::place(&self.workspace, &self.options)
     }
 
-    /// What the store remembers of schedules; only a daemon fires any.
+    /// What is stored of schedules; only a daemon fires any.
     fn stored_schedules(&self, catalog: &Catalog) -> Result<StoredSchedules, StoreError> {
         match self.options.host {
             Host::Daemon => stored_schedules::schedules(

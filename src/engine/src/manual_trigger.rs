@@ -13,7 +13,7 @@ use crate::protocol::{BackfillQuery, BackfillSlot, PolicyName, SlotView, Trigger
 use crate::schedule::{Overrides, Recurrence, permitted};
 use crate::store::{Store, Unreadable};
 
-/// How often a wish is made again that met another decision about the same schedule.
+/// How often a trigger request is repeated that met another decision about the same schedule.
 const TRIES_MAX: usize = 16;
 
 /// Most slots of one answer.

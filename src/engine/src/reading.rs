@@ -41,7 +41,7 @@ pub(super) fn unreadable(error: &StoreError) -> Diagnostic {
     .hint("`workerctl store verify` shows what is damaged")
 }
 
-/// A schedule that is in force has no state in the store.
+/// An active schedule has no state in the store.
 pub(super) fn missing(schedule: &str) -> Diagnostic {
     let message = format!("the store has nothing of the schedule `{schedule}`");
     Diagnostic::new(Kind::Internal, "store_unreadable", message)

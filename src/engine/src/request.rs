@@ -93,7 +93,7 @@ pub(super) enum Request {
         /// How many runs may wait.
         waiting_max: u32,
     },
-    /// These schedules are in force from now on.
+    /// These schedules are active from now on.
     Schedules(Vec<Arc<Schedule>>),
     /// No definition has an error: what is remembered of schedules without one is of schedules that have gone.
     CloseAbsent,

@@ -52,7 +52,7 @@ pub(super) struct TriggerOptions {
     pub(super) uncounted: bool,
 }
 
-/// Makes runs of requests, by the definitions in force.
+/// Makes runs of requests, by the current definitions.
 pub(super) struct RunFactory {
     pub(super) store: Arc<dyn Store>,
     pub(super) view: Arc<View>,

@@ -1,4 +1,4 @@
-//! Schedules and their ledgers, as readers see them: definitions in force, and what the store remembers.
+//! Schedules and their ledgers, as readers see them: current definitions, and what is stored.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -31,7 +31,7 @@ const SLOTS_DEFAULT: usize = 50;
 /// Most rows of one answer.
 const SLOTS_MAX: usize = 10_000;
 
-/// One page of the schedules of the definitions in force.
+/// One page of the schedules of the current definitions.
 pub(super) fn page(
     factory: &RunFactory,
     view: &View,
@@ -58,7 +58,7 @@ pub(super) fn page(
     )
 }
 
-/// All schedules of the definitions in force.
+/// All schedules of the current definitions.
 pub(super) fn all(
     factory: &RunFactory,
     view: &View,
@@ -314,7 +314,7 @@ pub(super) fn switched_on(factory: &RunFactory, id: &str) -> Result<Arc<Schedule
     named(factory, id)
 }
 
-/// Refuses what somebody asks for while no schedule is in force.
+/// Refuses what somebody asks for while no schedule is active.
 pub(super) fn refuse_held(factory: &RunFactory) -> Result<(), Diagnostic> {
     match factory.definitions.current().schedules_held() {
         Some(why) => Err(Diagnostic::new(Kind::Conflict, "schedules_held", why)

@@ -1,4 +1,4 @@
-//! What the store remembers of schedules, for an engine that starts. A state that is damaged is kept aside and
+//! What is stored of schedules, for an engine that starts. A state that is damaged is kept aside and
 //! made anew of the schedule's rows.
 
 use std::collections::{BTreeMap, HashMap};

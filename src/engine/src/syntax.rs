@@ -53,7 +53,7 @@ struct CachedChecks {
     order: VecDeque<[u8; 32]>,
 }
 
-/// Looks at shell texts; each good one costs one process.
+/// Checks shell texts; each good one costs one process.
 pub(super) struct Syntax {
     /// Where shells are looked for.
     path: Option<String>,

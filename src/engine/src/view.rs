@@ -71,7 +71,7 @@ impl Condition {
 /// What is due next, and what should have succeeded by now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Agenda {
-    /// How many schedules are in force.
+    /// How many schedules are active.
     pub schedules: usize,
     /// What is due next.
     pub next: Option<NextDue>,

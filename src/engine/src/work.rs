@@ -43,7 +43,7 @@ impl Work {
 pub(super) struct Telling {
     /// What waits.
     pub notices: Notices,
-    /// What is known of its schedule; absent: there is none, or none in force.
+    /// What is known of its schedule; absent: there is none, or none active.
     pub schedule: Option<OfSchedule>,
     /// Ends the command from outside.
     pub stop: StopHandle,

@@ -31,7 +31,7 @@ pub(super) struct Source {
     pub(super) environment: BTreeMap<String, String>,
 }
 
-/// The definitions in force; nothing until they have been read for the first time.
+/// The current definitions; nothing until they have been read for the first time.
 pub(super) type Catalogs = watch::Receiver<Option<Arc<Catalog>>>;
 
 /// Begins to read. Everything ends with the runtime.

@@ -118,7 +118,7 @@ impl Server {
         Ok(call)
     }
 
-    /// The skills of the definitions in force; waits for them to be read for the first time.
+    /// The skills of the current definitions; waits for them to be read for the first time.
     async fn skills(&self) -> Result<Arc<Skills>, ErrorData> {
         let mut catalogs = self.catalogs.clone();
         let read = catalogs.wait_for(Option::is_some).await.map_err(internal)?;

@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Longest time between two of them.
 const LOOK_MAX: Duration = Duration::from_secs(64);
 
-/// The thread that looks after flushes. It sleeps while there are none.
+/// The thread that waits for flushes. It sleeps while there are none.
 #[derive(Debug)]
 pub(super) struct FlushGuard {
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! The durable store: one trait, sled behind it, a memory twin, and the files beside it.
+//! The durable store: one trait, sled behind it, an in-memory implementation, and the files beside it.
 //!
 //! The trait separates two crashes: what [`Store::commit`] returned `Ok` for survives a power cut;
 //! what it did not return for may or may not be there, whole or not at all.

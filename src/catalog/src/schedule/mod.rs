@@ -107,7 +107,7 @@ const WORKSPACE_FOLDER: &str = ".workerctl";
 /// Values of inputs by their names.
 type Inputs = serde_json::Map<String, serde_json::Value>;
 
-/// What the surroundings of a schedule say for it.
+/// What the enclosing definition says for a schedule.
 #[derive(Debug, Clone, Copy)]
 struct Around<'a> {
     worker: &'a Arc<str>,

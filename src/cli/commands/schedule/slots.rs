@@ -48,7 +48,7 @@ pub(super) fn slots(
     Ok(Exit::Ok)
 }
 
-/// The zone of a schedule, that of the workspace where it is not in force any more.
+/// The zone of a schedule, that of the workspace where it is no longer active.
 fn zone_shown(control: &dyn Control, id: &str) -> Result<Zone, Diagnostic> {
     match super::one(control, id) {
         Ok(Some(view)) => Ok(times::zone(&view.timezone)),

@@ -36,7 +36,7 @@ pub(super) struct Subject {
 pub(super) enum Meant {
     /// An expression that stands in no definition.
     Expression(Recurrence, Zone),
-    /// Schedules of the definitions in force.
+    /// Schedules of the current definitions.
     Schedules(Vec<ScheduleView>),
 }
 

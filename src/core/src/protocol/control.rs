@@ -66,7 +66,7 @@ pub trait Control: Send + Sync {
     fn probe(&self, request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic>;
     /// Lists workers with their skills.
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic>;
-    /// One page of the schedules in force, by id.
+    /// One page of the active schedules, by id.
     fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic>;
     /// All schedules that a query names, by id, asked for page by page. Its `limit` is that of a page.
     fn all_schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {

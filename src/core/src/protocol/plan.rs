@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::Timestamp;
 use crate::model::schedule::{Policy, Trigger};
 
-/// The definition in force of a schedule, and what is remembered of it.
+/// The current definition of a schedule, and its stored state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SchedulePlan {
     /// What makes it due.

@@ -1,4 +1,4 @@
-//! A schedule whose future is computed: its definition, and what is remembered of it.
+//! A schedule whose future is computed: its definition, and its stored state.
 
 use super::recurrence::Recurrence;
 use crate::model::schedule::{Pause, Policy, ScheduleState, Trigger};

@@ -1,4 +1,4 @@
-//! Which schedules are in force: what a definition that comes, changes or goes does to what is remembered of it.
+//! Which schedules are active: what a definition that comes, changes or goes does to its stored state.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn enabled(definitions: &[Arc<Schedule>]) -> impl Iterator<Item = &Arc<Schedule>
 }
 
 impl Core {
-    /// These definitions are in force from now on.
+    /// These definitions are current from now on.
     pub(super) fn set_schedules(
         &mut self,
         turn: &mut Turn,
@@ -43,7 +43,7 @@ impl Core {
         Ok(())
     }
 
-    /// Puts schedules in force before runs of earlier engines are settled. Nobody waits for an answer, so that a
+    /// Puts active schedules before runs of earlier engines are settled. Nobody waits for an answer, so that a
     /// workspace of very many that are new is stored part by part. They are complete where no error hides one.
     pub(crate) fn begin_schedules(
         &mut self,
@@ -221,7 +221,7 @@ impl Core {
                 .is_some_and(|known| known.goes_on(&digest(definition)))
     }
 
-    /// Puts a schedule in force that was not, with its runs of earlier engines that have not ended.
+    /// Activates a schedule that was not, with its runs of earlier engines that have not ended.
     fn take_up(
         &mut self,
         turn: &mut Turn,
@@ -254,7 +254,7 @@ impl Core {
     }
 }
 
-/// The state of a schedule that was not in force.
+/// The state of a schedule that was not active.
 fn taken_up(
     turn: &mut Turn,
     (id, digest): (&str, String),

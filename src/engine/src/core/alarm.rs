@@ -64,7 +64,7 @@ impl Alarms {
         self.next.extend(outlook.next.map(key));
     }
 
-    /// A schedule is not in force any more.
+    /// A schedule is not active any more.
     pub(super) fn forget(&mut self, id: &Arc<str>, outlook: &Outlook) {
         self.set(id, outlook, &Outlook::default());
         self.set_overdue(id, None);

@@ -195,7 +195,7 @@ impl Core {
         }
     }
 
-    /// A run has ended whose schedule is not in force: switched off, removed, or of an engine that fires none. How
+    /// A run has ended whose schedule is not active: switched off, removed, or of an engine that fires none. How
     /// it went counts once the schedule is back; whether it then pauses is for its next run to say.
     fn count_of_absent(&mut self, turn: &mut Turn, id: &str, outcome: &Outcome) {
         let known = match self.known_state(id) {

@@ -14,7 +14,7 @@ use crate::model::{Diagnostic, Timestamp, Zone};
 /// So many first looks are worth to have memory given back.
 const EVALUATIONS_MANY: usize = 1_000;
 
-/// What is held of every schedule in force.
+/// What is held of every active schedule.
 pub(super) struct ActiveSchedule {
     pub(super) definition: Arc<Schedule>,
     pub(super) zone: Zone,
@@ -50,7 +50,7 @@ impl Core {
         }
     }
 
-    /// Refuses what somebody asks for where the schedule is in force and cannot be read.
+    /// Refuses what somebody asks for where the schedule is active and cannot be read.
     pub(super) fn refuse_unreadable(&mut self, id: &str) -> Result<(), Diagnostic> {
         self.load(id);
         let schedules = &self.schedules;
@@ -66,7 +66,7 @@ impl Core {
         state.ok_or_else(|| reading::missing(id))
     }
 
-    /// The state of a schedule that is not in force; `None`: nothing is known of it.
+    /// The state of a schedule that is not active; `None`: nothing is known of it.
     pub(super) fn known_state(&self, id: &str) -> Result<Option<Box<ScheduleState>>, Diagnostic> {
         match self.schedules.known.get(id) {
             Some(StoredSchedule::Held(state)) => Ok(Some(state.clone())),

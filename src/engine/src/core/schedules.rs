@@ -32,7 +32,7 @@ pub(super) const FIRST_EVALUATIONS_LEAST: usize = 20;
 /// Rows of one look before others have their turn.
 const ROUNDS_MAX: usize = 16;
 
-/// A schedule in force to which something happens.
+/// An active schedule to which something happens.
 pub(super) struct ResidentSchedule {
     pub(super) definition: Arc<Schedule>,
     pub(super) zone: Zone,
@@ -80,7 +80,7 @@ impl ResidentSchedule {
 /// All schedules.
 #[derive(Default)]
 pub(super) struct Schedules {
-    /// All that are in force.
+    /// All that are active.
     pub(super) active: BTreeMap<Arc<str>, ActiveSchedule>,
     /// Those of them to which something happens.
     pub(super) resident: BTreeMap<Arc<str>, Box<ResidentSchedule>>,
@@ -105,7 +105,7 @@ pub(super) struct Schedules {
 }
 
 impl Schedules {
-    /// With what the store remembers.
+    /// With what is stored.
     pub(super) fn with_stored(known: StoredSchedules) -> Schedules {
         Schedules {
             known: known.others,
@@ -114,12 +114,12 @@ impl Schedules {
         }
     }
 
-    /// Those in force.
+    /// The active ones.
     pub(super) fn ids(&self) -> Vec<Arc<str>> {
         self.active.keys().map(Arc::clone).collect()
     }
 
-    /// The definition of one that is in force.
+    /// The definition of one that is active.
     pub(super) fn definition(&self, id: &str) -> Option<&Arc<Schedule>> {
         self.active.get(id).map(|one| &one.definition)
     }
