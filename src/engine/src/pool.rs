@@ -30,7 +30,7 @@ pub(super) struct ProbeRequest {
 enum Item {
     Perform(Box<Work>),
     Prepare(Arc<Schedule>, Occurrence),
-    ProbeResult(Arc<Schedule>, ProbeRequest),
+    Probe(Arc<Schedule>, ProbeRequest),
     Tell(Box<Telling>),
     Seal,
     GiveBackMemory,
@@ -89,7 +89,7 @@ impl Pool {
 
     /// Has what a schedule waits for looked at, off the loop.
     pub(super) fn probe(&mut self, schedule: &Arc<Schedule>, request: ProbeRequest) {
-        self.push(Item::ProbeResult(Arc::clone(schedule), request));
+        self.push(Item::Probe(Arc::clone(schedule), request));
     }
 
     /// Has a notice told.
@@ -182,7 +182,7 @@ impl Shared {
                     self.prepare(&schedule, due);
                     continue;
                 }
-                Item::ProbeResult(schedule, request) => {
+                Item::Probe(schedule, request) => {
                     self.probe(&schedule, &request);
                     continue;
                 }
@@ -269,7 +269,7 @@ impl Shared {
                     schedule: schedule.id.to_string(),
                     made: Box::new(Err(Diagnostic::new(Kind::Internal, "no_thread", message))),
                 },
-                Item::ProbeResult(schedule, request) => Delivery::Probed {
+                Item::Probe(schedule, request) => Delivery::Probed {
                     schedule: schedule.id.to_string(),
                     own: request.own,
                     probe: Err(message.to_owned()),

@@ -129,13 +129,17 @@ impl<'a> SkillProbe<'a> {
 
     /// A command starts in the workspace, and carries the mark by which what it leaves behind is found again.
     fn command(&self) -> Result<(), Failure> {
+        let owner = process::Owner {
+            run: "probe".to_owned(),
+            attempt: number(),
+        };
         let command = process::Command {
             program: process::Program::Shell {
                 shell: PathBuf::from("sh"),
                 text: COMMAND.to_owned(),
             },
             cwd: self.workspace.to_owned(),
-            env: process::base_environment(self.environment, self.state_dir),
+            env: process::environment(self.environment, self.state_dir, [], &owner),
             stdin: process::Stdin::Null,
             stdout_file: None,
             scratch: None,
@@ -143,10 +147,7 @@ impl<'a> SkillProbe<'a> {
                 timeout: Some(TIMEOUT),
                 ..process::Limits::default()
             },
-            owner: process::Owner {
-                run: "probe".to_owned(),
-                attempt: number(),
-            },
+            owner,
             may_control: false,
             wall: None,
         };

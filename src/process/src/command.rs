@@ -28,8 +28,7 @@ pub struct Command {
     pub program: Program,
     /// Working directory of the command; relative program paths are taken from here.
     pub cwd: PathBuf,
-    /// The whole environment. [`RUN_VARIABLE`] and [`ATTEMPT_VARIABLE`] are added from `owner`
-    /// and win over entries of the same name; of two equal names the last one wins.
+    /// The whole environment, as [`environment`](super::environment()) puts it together.
     pub env: Vec<(String, String)>,
     /// What the command reads.
     pub stdin: Stdin,

@@ -1,7 +1,9 @@
-//! The environment that every command gets before anything is added to it.
+//! The environment of a command.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+
+use super::command::{ATTEMPT_VARIABLE, Owner, RUN_VARIABLE};
 
 /// Variables taken over from the parent environment when they are set there.
 const TAKEN: [&str; 7] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "SHELL"];
@@ -9,25 +11,31 @@ const TAKEN: [&str; 7] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "SHEL
 /// What a command gets as `PATH` when the parent environment has none, as under systemd.
 const PATH_DEFAULT: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The base environment: of `parent` only PATH, HOME, USER, LOGNAME, LANG, every LC_*, TZ and
-/// SHELL; `scratch` as TMPDIR; and git is kept from asking questions that nobody would answer.
-/// In particular no variable of ours is inherited from a run that this process is itself part of.
-pub fn base_environment(
+/// The whole environment of a command, put together in this one place. Of equal names the last one counts:
+/// of `parent` only PATH, HOME, USER, LOGNAME, LANG, every LC_*, TZ and SHELL; `scratch` as TMPDIR; git is
+/// kept from asking questions that nobody would answer; `more`; and the marks of `owner`, by which a process
+/// that is left behind is found again. No mark is inherited from a run that this process is itself part of.
+pub fn environment(
     parent: &BTreeMap<String, String>,
     scratch: &Path,
+    more: impl IntoIterator<Item = (String, String)>,
+    owner: &Owner,
 ) -> Vec<(String, String)> {
     let is_taken = |name: &str| TAKEN.contains(&name) || name.starts_with("LC_");
-    let mut base: Vec<(String, String)> = parent
+    let mut all: Vec<(String, String)> = parent
         .iter()
         .filter(|(name, value)| is_taken(name) && !(*name == "PATH" && value.is_empty()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
-    if !base.iter().any(|(name, _)| name == "PATH") {
-        base.push(("PATH".to_owned(), PATH_DEFAULT.to_owned()));
+    if !all.iter().any(|(name, _)| name == "PATH") {
+        all.push(("PATH".to_owned(), PATH_DEFAULT.to_owned()));
     }
-    base.push(("TMPDIR".to_owned(), scratch.to_string_lossy().into_owned()));
-    base.push(("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()));
-    base
+    all.push(("TMPDIR".to_owned(), scratch.to_string_lossy().into_owned()));
+    all.push(("GIT_TERMINAL_PROMPT".to_owned(), "0".to_owned()));
+    all.extend(more);
+    all.push((RUN_VARIABLE.to_owned(), owner.run.clone()));
+    all.push((ATTEMPT_VARIABLE.to_owned(), owner.attempt.to_string()));
+    all
 }
 
 #[cfg(test)]
@@ -39,13 +47,19 @@ mod tests {
             .iter()
             .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
             .collect();
-        base_environment(&parent, Path::new("/scratch"))
+        let owner = Owner {
+            run: "RUN".to_owned(),
+            attempt: 2,
+        };
+        let more = [("A", "1"), ("A", "2"), (RUN_VARIABLE, "forged")];
+        let more = more.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        environment(&parent, Path::new("/scratch"), more, &owner)
             .into_iter()
             .collect()
     }
 
     #[test]
-    fn only_the_named_variables_pass() {
+    fn only_the_named_variables_pass_and_the_marks_cannot_be_forged() {
         let base = base_of(&[
             ("PATH", "/bin"),
             ("HOME", "/home/a"),
@@ -58,11 +72,14 @@ mod tests {
             ("GIT_TERMINAL_PROMPT", "1"),
         ]);
         let want = [
+            ("A", "2"),
             ("GIT_TERMINAL_PROMPT", "0"),
             ("HOME", "/home/a"),
             ("LC_TIME", "de_DE"),
             ("PATH", "/bin"),
             ("TMPDIR", "/scratch"),
+            ("WORKERCTL_ATTEMPT", "2"),
+            ("WORKERCTL_RUN", "RUN"),
         ];
         let got: Vec<(&str, &str)> = base.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         assert_eq!(got, want);

@@ -37,7 +37,7 @@ pub use command::{
 };
 pub use container::{Container, containers_stand, launched_within_container};
 pub use descriptors::close_inherited_on_exec;
-pub use environment::base_environment;
+pub use environment::environment;
 pub use error::SpawnError;
 pub use groups::groups_of_peer;
 pub use live::LiveRecord;

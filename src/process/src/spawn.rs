@@ -13,7 +13,7 @@ use rustix::fs::{Access, OFlags, access};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
-use super::command::{ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, Program, RUN_VARIABLE, Stdin};
+use super::command::{ARGUMENT_BYTES_MAX, Command, Program, Stdin};
 use super::error::SpawnError;
 use super::registry::Registration;
 use super::usage::Urgency;
@@ -44,12 +44,12 @@ pub(super) struct Pipes {
 }
 
 /// What is to be executed, in full.
-struct Image {
+struct Image<'c> {
     /// As it was asked for; becomes the first argument.
     name: String,
     path: PathBuf,
     arguments: Vec<OsString>,
-    environment: Vec<(String, String)>,
+    environment: &'c [(String, String)],
     files: Vec<PrivateFile>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn start(command: &Command) -> Result<(Child, Pipes), SpawnError> {
 }
 
 /// Starts the command within its wall, if it has one, and marks it.
-fn start_within(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnError> {
+fn start_within(command: &Command, image: Image<'_>) -> Result<(Child, Pipes), SpawnError> {
     let (mut child, pipes) = match &command.wall {
         None => start_image(command, image)?,
         Some(wall) if wall.container.is_some() => start_image(command, image.within(command)?)?,
@@ -106,7 +106,7 @@ fn start_within(command: &Command, image: Image) -> Result<(Child, Pipes), Spawn
     Ok((child, pipes))
 }
 
-fn start_image(command: &Command, image: Image) -> Result<(Child, Pipes), SpawnError> {
+fn start_image(command: &Command, image: Image<'_>) -> Result<(Child, Pipes), SpawnError> {
     let pipe_step = |error: rustix::io::Errno| SpawnError::of_step("make a pipe", error.into());
     let (stdout, stdout_end) = pipe_with(PipeFlags::CLOEXEC).map_err(pipe_step)?;
     let (stderr, stderr_end) = pipe_with(PipeFlags::CLOEXEC).map_err(pipe_step)?;
@@ -198,14 +198,9 @@ fn watch(handle: &duct::Handle) -> Result<(Pid, OwnedFd), SpawnError> {
     }
 }
 
-impl Image {
-    fn of(command: &Command) -> Result<Self, SpawnError> {
-        let mut environment = command.env.clone();
-        environment.push((RUN_VARIABLE.to_owned(), command.owner.run.clone()));
-        environment.push((
-            ATTEMPT_VARIABLE.to_owned(),
-            command.owner.attempt.to_string(),
-        ));
+impl<'c> Image<'c> {
+    fn of(command: &'c Command) -> Result<Self, SpawnError> {
+        let environment = command.env.as_slice();
         if let Some((name, _)) = environment
             .iter()
             .find(|(name, _)| name.is_empty() || name.contains('='))

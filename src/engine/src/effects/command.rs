@@ -37,8 +37,10 @@ pub(super) struct Invocation<'a> {
     pub stdout_file: Option<PathBuf>,
     /// Whether its process is noted on disk, so that it is found after a crash.
     pub noted: bool,
-    /// Variables beyond those of the specification.
+    /// Variables beyond those of the run, or instead of them.
     pub more: Vec<(String, String)>,
+    /// Whether it sees the variables of the run, secrets included.
+    pub sees_run: bool,
     /// Whether it is the engine's own, which has no walls.
     pub ours: bool,
     /// How many bytes of its output are kept as evidence.
@@ -123,8 +125,12 @@ impl Performer {
             let _ = std::fs::create_dir_all(&cwd);
         }
         let program = program_of(invocation, &place);
-        let more = std::mem::take(&mut invocation.more);
-        let env = self.environment(work, log, (&scratch, &place), more);
+        let owner = Owner {
+            run: work.spec.run.to_string(),
+            attempt: invocation.attempt,
+        };
+        let variables = variables(work, log, &place, invocation);
+        let env = process::environment(&self.parts.environment, &scratch, variables, &owner);
         let wall = self.wall(work, &scratch, &place);
         let wall = wall.map_err(|why| refused("sandbox", &why))?;
         let wall = wall.filter(|_| !invocation.ours);
@@ -137,10 +143,7 @@ impl Performer {
             stdout_file: invocation.stdout_file.take(),
             scratch: Some(scratch),
             limits: self.limits(work, invocation.timeout_ms),
-            owner: Owner {
-                run: work.spec.run.to_string(),
-                attempt: invocation.attempt,
-            },
+            owner,
             may_control: work.spec.may_control,
             wall,
         };
@@ -157,24 +160,26 @@ impl Performer {
             ..process::Limits::default()
         }
     }
+}
 
-    fn environment(
-        &self,
-        work: &Work,
-        log: &RunLog,
-        (scratch, place): (&Path, &Place),
-        more: Vec<(String, String)>,
-    ) -> Vec<(String, String)> {
-        let mut env = process::base_environment(&self.parts.environment, scratch);
-        env.extend(work.spec.environment.iter().cloned());
-        env.extend(log.environment().iter().cloned());
-        env.extend(more);
-        if works_in_place(work) {
-            env.push(("GIT_REFLOG_ACTION".to_owned(), reflog_action(work)));
-        }
-        let filled = |(name, value): (String, String)| (name, place.fill(&value).into_owned());
-        env.into_iter().map(filled).collect()
+/// What a command is given besides what all of them are.
+fn variables(
+    work: &Work,
+    log: &RunLog,
+    place: &Place,
+    invocation: &mut Invocation<'_>,
+) -> Vec<(String, String)> {
+    let mut given = Vec::new();
+    if invocation.sees_run {
+        given.extend(work.spec.environment.iter().cloned());
+        given.extend(log.environment().iter().cloned());
     }
+    given.append(&mut invocation.more);
+    if invocation.sees_run && works_in_place(work) {
+        given.push(("GIT_REFLOG_ACTION".to_owned(), reflog_action(work)));
+    }
+    let filled = |(name, value): (String, String)| (name, place.fill(&value).into_owned());
+    given.into_iter().map(filled).collect()
 }
 
 fn program_of(invocation: &Invocation<'_>, place: &Place) -> process::Program {

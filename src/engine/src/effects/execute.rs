@@ -49,6 +49,7 @@ impl Performer {
                         stdout_file,
                         noted: true,
                         more,
+                        sees_run: true,
                         ours: false,
                         tail_bytes: TAIL_BYTES_MAX,
                     },

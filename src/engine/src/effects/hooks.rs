@@ -127,6 +127,7 @@ impl Performer {
                 stdout_file: None,
                 noted: true,
                 more,
+                sees_run: true,
                 ours: is_push(work, hook),
                 tail_bytes: TAIL_BYTES_MAX,
             },

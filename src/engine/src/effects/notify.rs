@@ -95,8 +95,8 @@ impl Performer {
         let workspace = &self.parts.workspace;
         let scratch = self.parts.state_dir.join("scratch");
         let envelope = envelope(telling, notice, workspace);
-        let mut env = process::base_environment(&self.parts.environment, &scratch);
-        env.extend(variables(telling, notice, workspace));
+        let more = variables(telling, notice, workspace);
+        let env = process::environment(&self.parts.environment, &scratch, more, &owner);
         process::Command {
             program: process::Program::Shell {
                 shell: names::shell_program(Shell::Sh).into(),

@@ -90,6 +90,7 @@ impl Performer {
                             stdout_file: None,
                             noted: true,
                             more: Vec::new(),
+                            sees_run: true,
                             ours: false,
                             tail_bytes: TAIL_BYTES_MAX,
                         },

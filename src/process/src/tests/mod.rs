@@ -91,11 +91,21 @@ fn unique() -> String {
 }
 
 fn argv(words: &[&str]) -> Command {
+    owned_argv(
+        words,
+        Owner {
+            run: format!("run-{}", unique()),
+            attempt: 1,
+        },
+    )
+}
+
+fn owned_argv(words: &[&str], owner: Owner) -> Command {
     let parent = std::env::vars().collect();
     Command {
         program: Program::Argv(words.iter().map(|word| (*word).to_owned()).collect()),
         cwd: PathBuf::from("/"),
-        env: base_environment(&parent, &std::env::temp_dir()),
+        env: environment(&parent, &std::env::temp_dir(), [], &owner),
         stdin: Stdin::Null,
         stdout_file: None,
         scratch: None,
@@ -104,10 +114,7 @@ fn argv(words: &[&str]) -> Command {
             grace: Duration::from_secs(20),
             ..Limits::default()
         },
-        owner: Owner {
-            run: format!("run-{}", unique()),
-            attempt: 1,
-        },
+        owner,
         may_control: false,
         wall: None,
     }

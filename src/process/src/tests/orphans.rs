@@ -75,11 +75,11 @@ fn engine_alone() {
     let Ok(text) = std::env::var("TEST_TEXT") else {
         return;
     };
-    let mut command = sh(&text);
-    command.owner = Owner {
+    let owner = Owner {
         run: std::env::var("TEST_RUN").unwrap(),
         attempt: 2,
     };
+    let command = owned_argv(&["/bin/sh", "-c", &text], owner);
     let live = PathBuf::from(std::env::var_os("TEST_LIVE").unwrap());
     run(&command, &never(), &mut Records(live)).unwrap();
 }

@@ -159,6 +159,8 @@ impl Performer {
         let said = |error: std::io::Error| error.to_string();
         let (their_input, input) = pipe().map_err(said)?;
         let (output, their_output) = pipe().map_err(said)?;
+        let credentials = std::collections::BTreeMap::new();
+        let given = secrets::of_environment(names, &credentials, &self.parts.environment);
         let mut invocation = Invocation {
             program,
             stdin: Stdin::Pipe(PipeEnd::new(their_input)),
@@ -167,20 +169,14 @@ impl Performer {
             logged_as: None,
             stdout_file: None,
             noted: false,
-            more: Vec::new(),
+            // It sees nothing of the run, and of secrets those that its configuration names.
+            more: given.map_err(|missing| missing.message)?,
+            sees_run: false,
             ours: false,
             tail_bytes: TAIL_BYTES_MAX,
         };
         let prepared = self.prepared(work, log, &mut invocation);
         let (mut command, _) = prepared.map_err(|ran| ran.ended.describe())?;
-        // It sees nothing of the run, and of secrets those that its configuration names.
-        let scratch = command.scratch.clone().unwrap_or_default();
-        command.env = process::base_environment(&self.parts.environment, &scratch);
-        let credentials = std::collections::BTreeMap::new();
-        let given = secrets::of_environment(names, &credentials, &self.parts.environment);
-        command
-            .env
-            .extend(given.map_err(|missing| missing.message)?);
         command.limits.output_bytes_max = u64::MAX;
         command.limits.grace = Duration::from_secs(1);
         let said_so_far = Arc::new(Mutex::new(Tail::of(TAIL_BYTES_MAX)));

@@ -78,6 +78,7 @@ impl Tools<'_> {
                 stdout_file: None,
                 noted: true,
                 more: Vec::new(),
+                sees_run: true,
                 ours: false,
                 tail_bytes: OUTPUT_BYTES_MAX,
             },
