@@ -10,6 +10,7 @@ use super::live::Live;
 use super::pool::Pool;
 use super::request::{Answer, ENDED_OPEN, Envelope};
 use super::run_factory::Prepares;
+use super::scheduler::Scheduler;
 use super::stored_schedules::StoredSchedules;
 use super::view::{RunSnapshot, View};
 use super::work::Effects;
@@ -20,22 +21,16 @@ use crate::model::{Diagnostic, Kind, News, RunId, Timestamp};
 use crate::queue::Queue;
 use crate::store::{Store, Write};
 
-mod active;
 mod admission;
-mod alarm;
 mod approvals;
 mod commit;
 mod dispatch;
 mod drain;
-mod ledger;
-mod manual;
 mod notices;
-mod occurrences;
 mod requests;
-mod resident;
-mod schedules;
+mod scheduling;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod timers;
 
 /// Longest wait of the loop: then the wall clock is looked at again.
@@ -51,10 +46,8 @@ const SEAL_AFTER_MS: u64 = 5_000;
 const SEAL_BACKLOG: usize = 512;
 
 pub(crate) use admission::Orphans;
-use alarm::Alarms;
 use approvals::deadline;
 pub(crate) use notices::Board;
-use schedules::Schedules;
 
 /// What the core loop is built from.
 pub(super) struct CoreParts {
@@ -125,12 +118,11 @@ pub(super) struct Core {
     sealed_ms: u64,
     keys_forgotten_ms: u64,
     unsettled: Option<Box<dyn Orphans>>,
-    schedules: Schedules,
+    scheduler: Scheduler,
     /// Waiting runs whose time has not come.
     early: BTreeSet<(Timestamp, RunId)>,
     /// Until when a person is asked about a run.
     asked: BTreeSet<(Timestamp, RunId)>,
-    alarms: Alarms,
     /// What is to be told.
     board: Board,
     /// How many slots are being made into runs.
@@ -162,10 +154,9 @@ impl Core {
             sealed_ms: 0,
             keys_forgotten_ms: 0,
             unsettled: None,
-            schedules: Schedules::with_stored(parts.schedules),
+            scheduler: Scheduler::new(parts.schedules),
             early: BTreeSet::new(),
             asked: BTreeSet::new(),
-            alarms: Alarms::default(),
             board: parts.board,
             preparing: 0,
             admission: parts.admission,
@@ -211,36 +202,13 @@ impl Core {
         }
         let mut turn = Turn::default();
         for delivery in mail.deliveries {
-            match delivery {
-                Delivery::Result { run, event, then } => {
-                    self.on_result(&mut turn, run, event);
-                    self.on_following(&mut turn, run, then.map(|then| *then));
-                }
-                Delivery::Progress {
-                    run,
-                    events,
-                    durable,
-                } => self.on_progress(&mut turn, run, events, durable),
-                Delivery::Sealed => self.on_sealed(&mut turn),
-                Delivery::Prepared { schedule, made } => {
-                    self.on_prepared(&mut turn, &schedule, *made);
-                }
-                Delivery::Probed {
-                    schedule,
-                    own,
-                    probe,
-                } => {
-                    self.on_probed(&mut turn, &schedule, own, probe);
-                }
-                Delivery::Notified { subject, told } => self.on_told(&mut turn, &subject, told),
-            }
+            self.on_delivery(&mut turn, delivery);
         }
         for envelope in mail.requests {
             self.on_request(&mut turn, envelope);
         }
         self.on_time(&mut turn);
         self.schedules_on_time(&mut turn);
-        self.alarms_on_time(&mut turn);
         self.notices_on_time();
         self.admit(&mut turn);
         if let Err(error) = self.commit(&mut turn) {
@@ -260,12 +228,40 @@ impl Core {
         for (schedule, occurrence) in turn.due {
             self.pool.prepare(&schedule, occurrence);
         }
-        self.show_agenda();
+        if let Some(agenda) = self.scheduler.changed_agenda() {
+            self.view.set_agenda(agenda);
+        }
         self.tell();
         self.evict();
-        self.give_back_memory();
+        if self.scheduler.has_seen_many() {
+            self.pool.give_back_memory();
+        }
         self.seal();
         Ok(())
+    }
+
+    fn on_delivery(&mut self, turn: &mut Turn, delivery: Delivery) {
+        match delivery {
+            Delivery::Result { run, event, then } => {
+                self.on_result(turn, run, event);
+                self.on_following(turn, run, then.map(|then| *then));
+            }
+            Delivery::Progress {
+                run,
+                events,
+                durable,
+            } => self.on_progress(turn, run, events, durable),
+            Delivery::Sealed => self.on_sealed(turn),
+            Delivery::Prepared { schedule, made } => self.on_prepared(turn, &schedule, *made),
+            Delivery::Probed {
+                schedule,
+                own,
+                probe,
+            } => self.ask_scheduler(turn, |scheduler, context| {
+                scheduler.on_probed(context, &schedule, own, probe);
+            }),
+            Delivery::Notified { subject, told } => self.on_told(turn, &subject, told),
+        }
     }
 
     fn on_result(&mut self, turn: &mut Turn, run: RunId, event: Event) {

@@ -39,6 +39,7 @@ mod refusals;
 mod rendering;
 mod request;
 mod run_factory;
+mod scheduler;
 mod schedules;
 mod secrets;
 mod spending;

@@ -20,6 +20,7 @@ const THREADS_MAX: usize = 512;
 const STACK_BYTES: usize = 512 * 1024;
 
 /// A look at what a schedule waits for.
+#[derive(Debug)]
 pub(super) struct ProbeRequest {
     /// What was seen last.
     pub(super) seen: Option<String>,

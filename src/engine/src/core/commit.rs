@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::request::{Answer, Envelope, Request};
-use super::ledger::blocked;
 use super::{Core, Reply, Turn};
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind, RunId, Timestamp};
+use crate::scheduler::blocked;
 use crate::store::{Batch, StoreError, Write};
 
 /// How often a full disk is tried again.

@@ -4,15 +4,12 @@
 //! an engine was lost is started again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
-use std::sync::Arc;
 
-use super::super::work::{NoticeResult, OfSchedule, Telling};
-use super::schedules::ResidentSchedule;
+use super::super::work::{NoticeResult, Telling};
 use super::{Core, Turn};
 use crate::model::notice::subject;
 use crate::model::outcome::Outcome;
-use crate::model::{News, Notice, Notices, RunId, RunSpec, SkillRef, Timestamp};
+use crate::model::{News, Notice, Notices, RunSpec, SkillRef, Timestamp};
 use crate::process::{StopHandle, StopKind};
 use crate::store::{Store, StoreError, Write};
 
@@ -94,24 +91,6 @@ impl Core {
         });
     }
 
-    /// A schedule has paused itself.
-    pub(super) fn notice_pause(&mut self, turn: &mut Turn, id: &str, run: RunId) {
-        let Some(scheduled) = self.schedules.resident.get(id) else {
-            return;
-        };
-        let (state, skill) = (&scheduled.state, Arc::clone(&scheduled.definition.skill));
-        let notice = Notice {
-            run: Some(run),
-            failures: state.failures,
-            message: state.pause.as_ref().map(|pause| pause.reason.clone()),
-            ..Notice::of(News::Paused, self.clock.now())
-        };
-        self.notice(turn, &skill, Some(id), |notices| {
-            notices.add(notice);
-            true
-        });
-    }
-
     /// A run waits for a person, or did so in vain.
     pub(super) fn notice_approval(
         &mut self,
@@ -133,8 +112,8 @@ impl Core {
         });
     }
 
-    /// A schedule has not succeeded in time.
-    pub(super) fn notice_missed(
+    /// A schedule has paused itself, or has not succeeded in time.
+    pub(super) fn notice_of_schedule(
         &mut self,
         turn: &mut Turn,
         skill: &SkillRef,
@@ -142,7 +121,9 @@ impl Core {
         notice: Notice,
     ) {
         self.notice(turn, skill, Some(id), |notices| {
-            notices.failing_since = notices.failing_since.or(Some(notice.at));
+            if notice.news == News::Missed {
+                notices.failing_since = notices.failing_since.or(Some(notice.at));
+            }
             notices.add(notice);
             true
         });
@@ -200,8 +181,8 @@ impl Core {
             let telling = Telling {
                 schedule: notices
                     .schedule
-                    .clone()
-                    .and_then(|id| self.of_schedule(&id)),
+                    .as_deref()
+                    .and_then(|id| self.scheduler.told_of(self.store.as_ref(), id)),
                 notices,
                 stop: StopHandle::new(),
             };
@@ -209,28 +190,6 @@ impl Core {
             self.board.telling.insert(subject, running);
             self.pool.tell(telling);
         }
-    }
-
-    /// What the command is told of a schedule besides.
-    fn of_schedule(&mut self, id: &str) -> Option<OfSchedule> {
-        self.load(id);
-        let mut newest = None;
-        let mut take = |row: Result<_, _>| {
-            newest = row.ok();
-            ControlFlow::Break(())
-        };
-        if let Err(error) = self.store.slots(id, None, &mut take) {
-            tracing::warn!(schedule = id, %error, "the ledger cannot be read");
-        }
-        let ResidentSchedule {
-            definition, state, ..
-        } = self.schedules.resident.get(id)?.as_ref();
-        Some(OfSchedule {
-            definition: Arc::clone(definition),
-            succeeded_at: state.succeeded_at,
-            pause: state.pause.as_deref().cloned(),
-            newest,
-        })
     }
 
     /// A command has ended. One that was stopped is started again by the next engine.

@@ -6,9 +6,11 @@ use super::super::request::{Answer, Envelope, Request, Submission};
 use super::super::view::Condition;
 use super::{Core, Reply, Turn};
 use crate::machine::{CancelKind, Entry, Event, MACHINE_VERSION, Resolution, Run, State};
+use crate::model::outcome::Outcome;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::Submitted;
 use crate::queue::Refused;
+use crate::scheduler::Scheduler;
 use crate::store::{StoreError, Write};
 
 /// How long an idempotency key answers the same run.
@@ -41,14 +43,18 @@ impl Core {
                 .set_schedules(turn, definitions)
                 .map(|()| Reply::Now(Box::new(Answer::Done))),
             Request::CloseAbsent => self
-                .close_absent_schedules(turn)
+                .ask_scheduler(turn, Scheduler::close_absent_schedules)
                 .map(|()| Reply::Now(Box::new(Answer::Done))),
             Request::Pause { schedule, pause } => self
-                .pause(turn, schedule, pause.clone())
+                .ask_scheduler(turn, |scheduler, context| {
+                    scheduler.pause(context, schedule, pause.clone())
+                })
                 .map(|()| Reply::Now(Box::new(Answer::Done))),
             Request::ManualTrigger(trigger) => self.trigger(turn, trigger),
             Request::Hint(schedule) => {
-                self.hinted(schedule.as_deref());
+                self.ask_scheduler(turn, |scheduler, context| {
+                    scheduler.hinted(context, schedule.as_deref());
+                });
                 Ok(Reply::Now(Box::new(Answer::Done)))
             }
             Request::Settle => Ok(Reply::Now(Box::new(Answer::Done))),
@@ -274,7 +280,10 @@ impl Core {
         self.record(turn, run, event);
         let spec = self.live.get(&run).map(|live| live.spec.clone());
         if let Some(spec) = spec.filter(|_| landed) {
-            self.scheduled_run_landed(turn, &spec);
+            self.notice_end(turn, &spec, &Outcome::Succeeded);
+            self.ask_scheduler(turn, |scheduler, context| {
+                scheduler.on_run_landed(context, &spec);
+            });
         }
         Ok(Reply::Summary(run))
     }

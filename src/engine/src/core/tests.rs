@@ -1,12 +1,12 @@
 //! The loop over the store in memory, with a fake world: crashes at every commit, full disks, drains.
 
 mod alarms;
-mod bench;
+pub(crate) mod bench;
 mod ending;
 mod limits;
 mod manual;
 mod occurrences;
-mod schedules;
+pub(crate) mod schedules;
 
 use std::sync::Mutex;
 

@@ -105,8 +105,7 @@ impl Core {
         let early = self.early.first().map(|(time, _)| *time);
         let asked = self.asked.first().map(|(time, _)| *time);
         let told = self.board.next_wake().filter(|_| self.starts_queued);
-        let (schedules, alarms) = (self.schedules.next_wake(), self.alarms.next_wake());
-        let wakes = [early, asked, schedules, alarms, told];
+        let wakes = [early, asked, self.scheduler.next_deadline(), told];
         wakes.into_iter().flatten().min()
     }
 }

@@ -268,10 +268,10 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
 }
 
 /// Makes runs of slots without reading anything; inputs with `refused` cannot be run.
-pub(super) struct FakeDesk(
-    pub(super) Arc<FakeClock>,
-    pub(super) Arc<Mutex<String>>,
-    pub(super) MemoryStore,
+pub(crate) struct FakeDesk(
+    pub(crate) Arc<FakeClock>,
+    pub(crate) Arc<Mutex<String>>,
+    pub(crate) MemoryStore,
 );
 
 impl Prepares for FakeDesk {

@@ -7,7 +7,9 @@ use super::*;
 use crate::model::schedule::{
     CatchUp, CatchUpMode, Fate, Overlap, Policy, Schedule, SlotRow, Trigger,
 };
+use crate::scheduler::EVALUATIONS_MAX;
 use crate::store::{Batch, Write};
+use crate::stored_schedules::StoredSchedules;
 
 /// Rows that a ledger keeps.
 const KEPT: u64 = 10_000;
@@ -255,8 +257,8 @@ fn a_due_time_does_not_wait_for_the_first_looks_at_very_many_schedules() {
     while bench.core.next_wait() == Duration::ZERO {
         bench.turn().unwrap();
     }
-    let mut active = bench.core.schedules.active.values();
-    assert!(active.all(|one| one.wake.is_some()));
+    let mut active = bench.core.scheduler.wakes_in_force();
+    assert!(active.all(|(_, wake)| wake.is_some()));
 }
 
 #[test]
@@ -271,12 +273,15 @@ fn what_was_due_last_is_looked_at_first_after_a_start() {
         let cursor = next.clock.now().plus_millis(minute as u64 * 60_000);
         (Arc::clone(&one.id), cursor)
     });
-    next.core.schedules.going_on.extend(cursors);
+    next.core.scheduler = Scheduler::new(StoredSchedules {
+        going_on: cursors.collect(),
+        others: BTreeMap::new(),
+    });
     next.core.begin_schedules(&all, true).unwrap();
     next.turn().unwrap();
-    let active = &next.core.schedules.active;
-    let seen = |one: &Arc<Schedule>| active[&one.id].wake.is_some();
-    let (earlier, later) = all.split_at(all.len() - super::super::schedules::EVALUATIONS_MAX);
+    let active: HashMap<_, _> = next.core.scheduler.wakes_in_force().collect();
+    let seen = |one: &Arc<Schedule>| active[&*one.id].is_some();
+    let (earlier, later) = all.split_at(all.len() - EVALUATIONS_MAX);
     assert!(later.iter().all(seen));
     assert!(!earlier.iter().any(seen));
 }

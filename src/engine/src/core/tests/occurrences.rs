@@ -45,16 +45,12 @@ fn probe(bench: &mut Bench) {
     for _ in 0..200 {
         bench.inbox.wait(Duration::from_millis(5));
         bench.turn().unwrap();
-        if bench.core.preparing == 0 && bench.core.outstanding == 0 && !is_looking(bench) {
+        let is_looking = bench.core.scheduler.is_looking();
+        if bench.core.preparing == 0 && bench.core.outstanding == 0 && !is_looking {
             return;
         }
     }
     panic!("nobody has looked");
-}
-
-fn is_looking(bench: &Bench) -> bool {
-    let mut all = bench.core.schedules.resident.values();
-    all.any(|one| one.probing.is_in_flight())
 }
 
 #[test]

@@ -11,9 +11,9 @@ use crate::model::schedule::{
     Fate, Overlap, Pause, Policy, Schedule, ScheduleState, SlotRow, Trigger,
 };
 
-pub(super) const HOUR_MS: u64 = 3_600_000;
+pub(crate) const HOUR_MS: u64 = 3_600_000;
 
-pub(super) fn hourly(policy: Policy) -> Schedule {
+pub(crate) fn hourly(policy: Policy) -> Schedule {
     Schedule {
         id: "w/s".into(),
         skill: Arc::new(SkillRef {
@@ -51,7 +51,7 @@ pub(super) fn rows(store: &MemoryStore) -> Vec<SlotRow> {
     rows
 }
 
-pub(super) fn fates(store: &MemoryStore) -> Vec<Fate> {
+pub(crate) fn fates(store: &MemoryStore) -> Vec<Fate> {
     rows(store).iter().map(|row| row.fate).collect()
 }
 
@@ -251,12 +251,12 @@ fn what_is_due_at_once_is_shared_out_between_workers() {
     };
     put(&mut bench, schedules(&[("a", 3), ("b", 1), ("c", 2)]));
     bench.turn().unwrap();
-    let in_turn = bench.core.schedules.in_turn().join(" ");
+    let in_turn = bench.core.scheduler.in_turn().join(" ");
     assert_eq!(in_turn, "a/1 b/1 c/1 a/2 c/2 a/3");
     // One that goes lets those behind it move up.
     put(&mut bench, schedules(&[("a", 3), ("c", 2)]).split_off(1));
     bench.turn().unwrap();
-    assert_eq!(bench.core.schedules.in_turn().join(" "), "a/2 c/1 a/3 c/2");
+    assert_eq!(bench.core.scheduler.in_turn().join(" "), "a/2 c/1 a/3 c/2");
 }
 
 #[test]

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::super::pool::ProbeRequest;
-use super::super::run_factory::ProbeResult;
 use super::ledger::stored;
-use super::{Core, Turn};
+use super::{Instruction, Scheduler, SchedulerContext};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Overlap, Policy, Schedule, ScheduleState, SlotRow, Trigger};
 use crate::model::{RunId, RunSpec, Timestamp};
+use crate::pool::ProbeRequest;
 use crate::protocol::RunSummary;
+use crate::run_factory::ProbeResult;
 
 /// How long before the last slot a run may have been accepted whose end is still to be followed, in
 /// milliseconds: a day.
@@ -77,35 +77,35 @@ fn is_open(policy: &Policy, state: &ScheduleState, at: Timestamp) -> bool {
         && policy.max_actions.is_none_or(|most| state.actions < most)
 }
 
-impl Core {
+impl Scheduler {
     /// What a schedule that comes into force has to look at.
-    pub(super) fn look_around(&mut self, turn: &mut Turn, id: &str) {
-        let Some(definition) = self.schedules.definition(id) else {
+    pub(super) fn look_around(&mut self, context: &SchedulerContext<'_>, id: &str) {
+        let Some(definition) = self.definition(id) else {
             return;
         };
         match &*definition.trigger {
-            Trigger::After { .. } => self.follow_earlier(turn, id),
+            Trigger::After { .. } => self.follow_earlier(context, id),
             Trigger::Reboot | Trigger::Watch { .. } | Trigger::OnCommit { .. } => {
-                self.probe(id, false);
+                self.probe(context, id, false);
             }
             Trigger::Cron { .. } | Trigger::Every { .. } | Trigger::At { .. } => {}
         }
     }
 
     /// Somebody has a hint that what a schedule waits for has changed; `None`: every one is looked at.
-    pub(super) fn hinted(&mut self, id: Option<&str>) {
-        let now = self.clock.now();
+    pub(crate) fn hinted(&mut self, context: &SchedulerContext<'_>, id: Option<&str>) {
+        let now = context.now;
         let Some(id) = id else {
-            for id in self.schedules.ids() {
-                let definition = self.schedules.definition(&id);
+            for id in self.ids() {
+                let definition = self.definition(&id);
                 if definition.is_some_and(|one| one.trigger.is_seen()) {
-                    self.probe(&id, false);
+                    self.probe(context, &id, false);
                 }
             }
             return;
         };
-        self.load(id);
-        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
+        self.load(context, id);
+        let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
         let settle = match *scheduled.definition.trigger {
@@ -115,35 +115,31 @@ impl Core {
         let since = *scheduled.probing.since.get_or_insert(now);
         let last = since.plus_millis(settle.saturating_mul(SETTLES_MAX));
         scheduled.probing.due = Some(now.plus_millis(settle).min(last.max(now)));
-        self.schedules.set_wake(id, Some(now));
+        self.set_wake(id, Some(now));
     }
 
     /// Looks, if the time for it has come.
-    pub(super) fn probe_if_due(&mut self, id: &str) {
-        let now = self.clock.now();
-        let probing = self
-            .schedules
-            .resident
-            .get_mut(id)
-            .map(|one| &mut one.probing);
+    pub(super) fn probe_if_due(&mut self, context: &SchedulerContext<'_>, id: &str) {
+        let now = context.now;
+        let probing = self.resident.get_mut(id).map(|one| &mut one.probing);
         let Some(probing) = probing.filter(|one| one.due.is_some_and(|due| due <= now)) else {
             return;
         };
         probing.due = None;
-        self.probe(id, false);
+        self.probe(context, id, false);
     }
 
     /// A run of the schedule's own has ended: what it changed starts no other.
-    pub(super) fn maintain_own_run(&mut self, id: &str) {
-        let scheduled = self.schedules.resident.get(id);
+    pub(super) fn maintain_own_run(&mut self, context: &SchedulerContext<'_>, id: &str) {
+        let scheduled = self.resident.get(id);
         if scheduled.is_some_and(|one| one.definition.trigger.is_seen()) {
-            self.probe(id, true);
+            self.probe(context, id, true);
         }
     }
 
-    fn probe(&mut self, id: &str, own: bool) {
-        self.load(id);
-        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
+    fn probe(&mut self, context: &SchedulerContext<'_>, id: &str, own: bool) {
+        self.load(context, id);
+        let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
         if scheduled.probing.in_flight {
@@ -156,48 +152,55 @@ impl Core {
         }
         scheduled.probing.in_flight = true;
         let seen = scheduled.state.seen.clone();
-        self.pool
-            .probe(&scheduled.definition, ProbeRequest { seen, own });
+        let definition = Arc::clone(&scheduled.definition);
+        let probe = Instruction::Probe(definition, ProbeRequest { seen, own });
+        self.instructions.push(probe);
     }
 
     /// What a schedule waits for has been looked at.
-    pub(super) fn on_probed(
+    pub(crate) fn on_probed(
         &mut self,
-        turn: &mut Turn,
+        context: &SchedulerContext<'_>,
         id: &str,
         own: bool,
         probe: Result<ProbeResult, String>,
     ) {
-        let now = self.clock.now();
-        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
+        let now = context.now;
+        let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
         scheduled.probing.in_flight = false;
         let waits = waits_for_own(scheduled.definition.policy.overlap);
         if std::mem::take(&mut scheduled.probing.own) {
             // It may have been looked at before the run had ended.
-            self.probe(id, true);
+            self.probe(context, id, true);
             return;
         }
         if !own && waits && !scheduled.runs.is_empty() {
             return;
         }
         match probe {
-            Ok(probe) => self.has_seen(turn, id, own && waits, probe),
+            Ok(probe) => self.has_seen(context, id, own && waits, probe),
             Err(why) => {
                 tracing::warn!(schedule = id, why, "what it waits for cannot be seen");
                 let at = scheduled.state.unused(now);
                 let row = SlotRow::one(at, Fate::BlockedConfig, now).because(why);
                 let row = scheduled.state.noted(row);
-                turn.before.push(stored(id, row));
-                self.write_state(turn, id);
+                self.instructions.push(stored(id, row));
+                self.write_state(context, id);
             }
         }
     }
 
-    fn has_seen(&mut self, turn: &mut Turn, id: &str, own: bool, probe: ProbeResult) {
-        let now = self.clock.now();
-        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
+    fn has_seen(
+        &mut self,
+        context: &SchedulerContext<'_>,
+        id: &str,
+        own: bool,
+        probe: ProbeResult,
+    ) {
+        let now = context.now;
+        let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
         let before = scheduled.state.seen.clone();
@@ -215,7 +218,7 @@ impl Core {
             let since = *scheduled.probing.since.get_or_insert(now);
             if since.plus_millis(settle_ms.saturating_mul(SETTLES_MAX)) > now {
                 scheduled.probing.due = Some(settled);
-                self.schedules.set_wake(id, Some(now));
+                self.set_wake(id, Some(now));
                 return;
             }
         }
@@ -228,38 +231,43 @@ impl Core {
                 let at = scheduled.state.unused(now);
                 let row = SlotRow::one(at, Fate::SkippedOverlap, now).because(why);
                 let row = scheduled.state.noted(row);
-                turn.before.push(stored(id, row));
+                self.instructions.push(stored(id, row));
             } else {
                 let row = scheduled.state.occurred(now, None);
-                turn.before.extend(row.map(|row| stored(id, row)));
+                self.instructions.extend(row.map(|row| stored(id, row)));
             }
         }
-        self.write_state(turn, id);
-        self.schedules.set_wake(id, Some(now));
+        self.write_state(context, id);
+        self.set_wake(id, Some(now));
     }
 
     /// A run has ended: schedules that follow its skill are due.
-    pub(super) fn follow(&mut self, turn: &mut Turn, spec: &RunSpec, outcome: &Outcome) {
+    pub(super) fn follow(
+        &mut self,
+        context: &SchedulerContext<'_>,
+        spec: &RunSpec,
+        outcome: &Outcome,
+    ) {
         let skill = spec.skill.to_string().to_lowercase();
-        let Some(ids) = self.schedules.followers.get(&skill).cloned() else {
+        let Some(ids) = self.followers.get(&skill).cloned() else {
             return;
         };
-        let now = self.clock.now();
+        let now = context.now;
         for id in ids {
-            self.follow_run(turn, &id, (spec.run, now), outcome);
+            self.follow_run(context, &id, (spec.run, now), outcome);
         }
     }
 
     fn follow_run(
         &mut self,
-        turn: &mut Turn,
+        context: &SchedulerContext<'_>,
         id: &str,
         (run, at): (RunId, Timestamp),
         outcome: &Outcome,
     ) {
-        let now = self.clock.now();
-        self.load(id);
-        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
+        let now = context.now;
+        self.load(context, id);
+        let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
         let counts = match &*scheduled.definition.trigger {
@@ -275,22 +283,22 @@ impl Core {
             return;
         }
         let row = scheduled.state.occurred(at, Some(run));
-        turn.before.extend(row.map(|row| stored(id, row)));
-        self.write_state(turn, id);
-        self.schedules.set_wake(id, Some(now));
+        self.instructions.extend(row.map(|row| stored(id, row)));
+        self.write_state(context, id);
+        self.set_wake(id, Some(now));
     }
 
     /// Runs may have ended while no daemon was there: they are followed now.
-    fn follow_earlier(&mut self, turn: &mut Turn, id: &str) {
-        self.load(id);
-        let Some(scheduled) = self.schedules.resident.get(id) else {
+    fn follow_earlier(&mut self, context: &SchedulerContext<'_>, id: &str) {
+        self.load(context, id);
+        let Some(scheduled) = self.resident.get(id) else {
             return;
         };
         let Trigger::After { skill, .. } = &*scheduled.definition.trigger else {
             return;
         };
         let skill = skill.to_string();
-        let (cursor, now) = (scheduled.state.cursor, self.clock.now());
+        let (cursor, now) = (scheduled.state.cursor, context.now);
         let since =
             Timestamp::from_millis(cursor.millis().saturating_sub(FOLLOWED_MS.cast_signed()));
         let mut found: Vec<(RunId, Timestamp, Outcome)> = Vec::new();
@@ -310,13 +318,13 @@ impl Core {
             }
             ControlFlow::Continue(())
         };
-        if let Err(error) = self.store.summaries(None, &mut take) {
+        if let Err(error) = context.store.summaries(None, &mut take) {
             tracing::error!(schedule = id, %error, "runs that it follows cannot be read");
             return;
         }
         found.sort_by_key(|(_, at, _)| *at);
         for (run, at, outcome) in found {
-            self.follow_run(turn, id, (run, at), &outcome);
+            self.follow_run(context, id, (run, at), &outcome);
         }
     }
 }

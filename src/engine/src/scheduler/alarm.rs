@@ -4,15 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::schedules::{OVERDUE_SHOWN_MAX, next_due};
-use super::super::view::Agenda;
-use super::schedules::{EVALUATIONS_MAX, FIRST_EVALUATIONS_LEAST, Schedules};
-use super::{Core, Turn};
+use super::resident::ActiveSchedule;
+use super::slots::{EVALUATIONS_MAX, FIRST_EVALUATIONS_LEAST};
+use super::{Scheduler, SchedulerContext};
 use crate::model::schedule::Missed;
-use crate::model::{News, Notice, SkillRef, Timestamp};
+use crate::model::{News, Notice, Timestamp};
 use crate::protocol::{FailingView, NextDue, OverdueView};
 use crate::schedule::{Watched, expectation};
+use crate::schedules::{OVERDUE_SHOWN_MAX, next_due};
 use crate::store::Write;
+use crate::view::Agenda;
 
 /// What is known of one schedule.
 #[derive(Default)]
@@ -80,13 +81,13 @@ impl Alarms {
         }
     }
 
-    fn agenda(&self, schedules: &Schedules) -> Agenda {
+    fn agenda(&self, active: &BTreeMap<Arc<str>, ActiveSchedule>) -> Agenda {
         let timezone = |id: &str| {
-            let one = schedules.definition(id);
-            one.map_or_else(String::new, |one| one.timezone.to_string())
+            let one = active.get(id);
+            one.map_or_else(String::new, |one| one.definition.timezone.to_string())
         };
         Agenda {
-            schedules: schedules.active.len(),
+            schedules: active.len(),
             next: self.next.first().map(|(at, id)| NextDue {
                 schedule: id.to_string(),
                 at: *at,
@@ -108,19 +109,17 @@ impl Alarms {
     }
 }
 
-impl Core {
+impl Scheduler {
     /// Looks ahead for every schedule that this turn has changed, and for those whose time has come.
-    pub(super) fn alarms_on_time(&mut self, turn: &mut Turn) {
-        if !self.starts_queued || self.draining.is_some() {
-            return;
-        }
-        let now = self.clock.now();
-        let mut changed: BTreeSet<Arc<str>> = turn.before.iter().filter_map(schedule_of).collect();
+    pub(crate) fn alarms_on_time(&mut self, context: &SchedulerContext<'_>) {
+        let now = context.now;
+        let uncommitted = context.uncommitted.iter();
+        let mut changed: BTreeSet<Arc<str>> = uncommitted.filter_map(schedule_of).collect();
         let due = self.alarms.wakes.iter();
         let due = due.take_while(|(wake, _)| *wake <= now);
         changed.extend(due.map(|(_, id)| Arc::clone(id)));
         // Whether a schedule is overdue may be known later than when it is due.
-        let most = if self.schedules.are_seen() {
+        let most = if self.are_seen() {
             EVALUATIONS_MAX
         } else {
             FIRST_EVALUATIONS_LEAST
@@ -128,18 +127,19 @@ impl Core {
         let unseen = std::iter::from_fn(|| self.alarms.unseen.pop_first());
         changed.extend(unseen.take(most));
         for id in changed {
-            self.look_ahead(turn, &id, now);
+            self.look_ahead(context, &id);
         }
     }
 
-    fn look_ahead(&mut self, turn: &mut Turn, id: &Arc<str>, now: Timestamp) {
+    fn look_ahead(&mut self, context: &SchedulerContext<'_>, id: &Arc<str>) {
+        let now = context.now;
         self.alarms.changed = true;
-        self.load(id);
-        let Some(active) = self.schedules.resident.get_mut(id) else {
+        self.load(context, id);
+        let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
-        let (recurrence, zone) = (active.recurrence(), active.zone);
-        let (definition, state) = (&active.definition, &mut active.state);
+        let (recurrence, zone) = (scheduled.recurrence(), scheduled.zone);
+        let (definition, state) = (&scheduled.definition, &mut scheduled.state);
         let slots = recurrence.as_ref();
         let expected = slots.and_then(|slots| {
             let watched = Watched {
@@ -161,17 +161,17 @@ impl Core {
             next: next.and_then(|slots| next_due(definition, slots, state, now)),
         };
         let missed = expected.filter(|expected| expected.is_missed(now));
-        let news = missed.filter(|_| state.missed.is_none()).map(|missed| {
+        let notice = missed.filter(|_| state.missed.is_none()).map(|missed| {
             let (expected_by, at) = (missed.by, now);
             state.missed = Some(Box::new(Missed { expected_by, at }));
-            let notice = Notice {
+            Notice {
                 failures: state.failures,
                 expected_by: Some(expected_by),
                 ..Notice::of(News::Missed, now)
-            };
-            (SkillRef::clone(&definition.skill), notice)
+            }
         });
-        if let Some(active) = self.schedules.active.get_mut(id) {
+        let notify = notice.map(|notice| scheduled.notify(notice));
+        if let Some(active) = self.active.get_mut(id) {
             self.alarms.set(id, &active.outlook, &outlook);
             active.outlook = outlook;
         }
@@ -181,18 +181,17 @@ impl Core {
             timezone,
         });
         self.alarms.set_overdue(id, overdue);
-        if let Some((skill, notice)) = news {
+        if let Some(notify) = notify {
             tracing::warn!(schedule = &**id, "it has not succeeded in time");
-            self.write_state(turn, id);
-            self.notice_missed(turn, &skill, id, notice);
+            self.write_state(context, id);
+            self.instructions.push(notify);
         }
     }
 
-    /// After the commit: shows readers what holds now.
-    pub(super) fn show_agenda(&mut self) {
-        if std::mem::take(&mut self.alarms.changed) {
-            self.view.set_agenda(self.alarms.agenda(&self.schedules));
-        }
+    /// What is due next and what is overdue, where that has changed since it was asked for.
+    pub(crate) fn changed_agenda(&mut self) -> Option<Agenda> {
+        let changed = std::mem::take(&mut self.alarms.changed);
+        changed.then(|| self.alarms.agenda(&self.active))
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::ops::ControlFlow;
 
-use super::super::stored_schedules::StoredSchedule;
-use super::{Core, Turn};
+use super::resident::stored_state;
+use super::{Instruction, Scheduler, SchedulerContext};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Policy, ScheduleState, SlotRow};
 use crate::model::spec::ScheduledSlot;
-use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
+use crate::model::{Diagnostic, News, Notice, RunId, RunSpec, Timestamp};
 use crate::schedule::OVERTAKEN;
 use crate::store::{Unreadable, Write};
+use crate::stored_schedules::StoredSchedule;
 
 /// Rows that a schedule's ledger keeps; older ones go, and stay counted.
 const ROWS_KEPT: u64 = 10_000;
@@ -18,7 +19,7 @@ const ROWS_KEPT: u64 = 10_000;
 const ROWS_TRIMMED: usize = 100;
 
 /// The row of a slot whose definition cannot be run as it is.
-pub(super) fn blocked(slot: Timestamp, now: Timestamp, why: String) -> SlotRow {
+pub(crate) fn blocked(slot: Timestamp, now: Timestamp, why: String) -> SlotRow {
     SlotRow::one(slot, Fate::BlockedConfig, now).because(why)
 }
 
@@ -52,23 +53,23 @@ impl Hindrance<'_> {
     }
 }
 
-impl Core {
+impl Scheduler {
     /// The clock was stepped back: slots that have not run come again.
-    pub(super) fn rewind(&mut self, turn: &mut Turn, id: &str) {
-        let now = self.clock.now();
-        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
+    pub(super) fn rewind(&mut self, context: &SchedulerContext<'_>, id: &str) {
+        let now = context.now;
+        let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
         let is_disarmed = scheduled.state.forget_the_future(now);
         if !scheduled.state.is_behind(now) {
             if is_disarmed {
-                self.write_state(turn, id);
+                self.write_state(context, id);
             }
             return;
         }
         let Some(slots) = scheduled.recurrence() else {
             scheduled.state.bring_forward(now);
-            self.write_state(turn, id);
+            self.write_state(context, id);
             return;
         };
         let mut after = Vec::new();
@@ -85,7 +86,7 @@ impl Core {
                 ControlFlow::Continue(())
             }
         };
-        if let Err(error) = self.store.slots(id, None, &mut take) {
+        if let Err(error) = context.store.slots(id, None, &mut take) {
             tracing::error!(schedule = id, %error, "the ledger cannot be read");
             return;
         }
@@ -94,25 +95,23 @@ impl Core {
             schedule = id,
             "the clock was stepped back: slots come again"
         );
-        let drop = |from| Write::DropSlot {
-            schedule: id.to_owned(),
-            from,
-        };
-        turn.before.extend(gone.into_iter().map(drop));
-        turn.before.extend(shortened.map(|row| stored(id, row)));
-        self.write_state(turn, id);
+        self.instructions
+            .extend(gone.into_iter().map(|from| dropped(id, from)));
+        self.instructions
+            .extend(shortened.map(|row| stored(id, row)));
+        self.write_state(context, id);
     }
 
-    pub(super) fn write_state(&mut self, turn: &mut Turn, id: &str) {
-        self.trim(turn, id);
-        if let Some(scheduled) = self.schedules.resident.get(id) {
-            turn.before.push(written(id, &scheduled.state));
+    pub(super) fn write_state(&mut self, context: &SchedulerContext<'_>, id: &str) {
+        self.trim(context, id);
+        if let Some(scheduled) = self.resident.get(id) {
+            self.instructions.push(written(id, &scheduled.state));
         }
     }
 
     /// Old rows go; how many slots they covered stays counted.
-    fn trim(&mut self, turn: &mut Turn, id: &str) {
-        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
+    fn trim(&mut self, context: &SchedulerContext<'_>, id: &str) {
+        let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
         if scheduled.state.rows <= ROWS_KEPT + ROWS_TRIMMED as u64 {
@@ -128,47 +127,42 @@ impl Core {
             }
             ControlFlow::Continue(())
         };
-        if let Err(error) = self.store.slots(id, None, &mut take) {
+        if let Err(error) = context.store.slots(id, None, &mut take) {
             tracing::warn!(schedule = id, %error, "the ledger cannot be read");
             return;
         }
         scheduled.state.rows = scheduled.state.rows.saturating_sub(old.len() as u64);
         scheduled.state.trimmed_until = scheduled.state.trimmed_until.max(until);
-        let drop = |from| Write::DropSlot {
-            schedule: id.to_owned(),
-            from,
-        };
-        turn.before.extend(old.into_iter().map(drop));
+        self.instructions
+            .extend(old.into_iter().map(|from| dropped(id, from)));
     }
 
     /// The commit that was kept of a run has landed: its schedule has succeeded after all.
-    pub(super) fn scheduled_run_landed(&mut self, turn: &mut Turn, spec: &RunSpec) {
-        self.notice_end(turn, spec, &Outcome::Succeeded);
+    pub(crate) fn on_run_landed(&mut self, context: &SchedulerContext<'_>, spec: &RunSpec) {
         let Some(due) = &spec.scheduled else {
             return;
         };
         let id = due.schedule.as_str();
-        self.load(id);
-        self.count_end(turn, (due, spec.run), &Outcome::Succeeded);
-        if self.schedules.resident.contains_key(id) {
-            let now = self.clock.now();
-            self.schedules.set_wake(id, Some(now));
+        self.load(context, id);
+        self.count_end(context, (due, spec.run), &Outcome::Succeeded);
+        if self.resident.contains_key(id) {
+            self.set_wake(id, Some(context.now));
         }
     }
 
     /// How a run of a schedule ended, or that it has landed since, counts for its schedule.
     pub(super) fn count_end(
         &mut self,
-        turn: &mut Turn,
+        context: &SchedulerContext<'_>,
         (due, run): (&ScheduledSlot, RunId),
         outcome: &Outcome,
     ) {
-        let (id, now) = (due.schedule.as_str(), self.clock.now());
+        let (id, now) = (due.schedule.as_str(), context.now);
         if due.uncounted {
             return;
         }
-        let Some(scheduled) = self.schedules.resident.get_mut(id) else {
-            return self.count_of_absent(turn, id, outcome);
+        let Some(scheduled) = self.resident.get_mut(id) else {
+            return self.count_of_absent(context, id, outcome);
         };
         let policy = &scheduled.definition.policy;
         let (failures, ran) = (scheduled.state.failures, scheduled.state.pause.is_none());
@@ -189,25 +183,41 @@ impl Core {
             tracing::info!(schedule = id, failures, "a schedule succeeds again");
         }
         let pauses = ran && state.pause.is_some();
-        self.write_state(turn, id);
+        self.write_state(context, id);
         if pauses {
-            self.notice_pause(turn, id, run);
+            self.tell_of_pause(now, id, run);
         }
+    }
+
+    /// A schedule has paused itself.
+    fn tell_of_pause(&mut self, now: Timestamp, id: &str, run: RunId) {
+        let Some(scheduled) = self.resident.get(id) else {
+            return;
+        };
+        let state = &scheduled.state;
+        let notice = Notice {
+            run: Some(run),
+            failures: state.failures,
+            message: state.pause.as_ref().map(|pause| pause.reason.clone()),
+            ..Notice::of(News::Paused, now)
+        };
+        let notify = scheduled.notify(notice);
+        self.instructions.push(notify);
     }
 
     /// A run has ended whose schedule is not active: switched off, removed, or of an engine that fires none. How
     /// it went counts once the schedule is back; whether it then pauses is for its next run to say.
-    fn count_of_absent(&mut self, turn: &mut Turn, id: &str, outcome: &Outcome) {
-        let known = match self.known_state(id) {
-            Ok(None) => self.stored_state(id).map(Some),
+    fn count_of_absent(&mut self, context: &SchedulerContext<'_>, id: &str, outcome: &Outcome) {
+        let known = match self.known_state(context, id) {
+            Ok(None) => stored_state(context.store, id).map(Some),
             known => known,
         };
         match known {
             Ok(Some(mut state)) => {
-                state.ended(&Policy::default(), outcome, self.clock.now());
-                turn.before.push(written(id, &state));
+                state.ended(&Policy::default(), outcome, context.now);
+                self.instructions.push(written(id, &state));
                 let held = StoredSchedule::Held(state);
-                self.schedules.known.insert(id.to_owned(), held);
+                self.known.insert(id.to_owned(), held);
             }
             Ok(None) => {}
             Err(error) => {
@@ -222,33 +232,43 @@ impl Core {
 
     /// Closes what is remembered of schedules without a definition. Not done while a definition has an error:
     /// after a restart nobody knows which schedules that hides, and one that comes back goes on where it was.
-    pub(super) fn close_absent_schedules(&mut self, turn: &mut Turn) -> Result<(), Diagnostic> {
-        let now = self.clock.now();
-        let known = self.schedules.known.iter();
+    pub(crate) fn close_absent_schedules(
+        &mut self,
+        context: &SchedulerContext<'_>,
+    ) -> Result<(), Diagnostic> {
+        let now = context.now;
+        let known = self.known.iter();
         let open = known.filter(|(_, stored)| !stored.is_closed());
         for id in open.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
-            let Some(mut state) = self.known_state(&id)? else {
+            let Some(mut state) = self.known_state(context, &id)? else {
                 continue;
             };
             state.closed = Some(now);
             state.open = None;
-            turn.before.push(written(&id, &state));
-            self.schedules.known.insert(id, StoredSchedule::of(&state));
+            self.instructions.push(written(&id, &state));
+            self.known.insert(id, StoredSchedule::of(&state));
         }
         Ok(())
     }
 }
 
-pub(super) fn written(id: &str, state: &ScheduleState) -> Write {
-    Write::Schedule {
+pub(super) fn written(id: &str, state: &ScheduleState) -> Instruction {
+    Instruction::Write(Write::Schedule {
         id: id.to_owned(),
         state: Box::new(state.clone()),
-    }
+    })
 }
 
-pub(super) fn stored(id: &str, row: SlotRow) -> Write {
-    Write::Slot {
+pub(super) fn stored(id: &str, row: SlotRow) -> Instruction {
+    Instruction::Write(Write::Slot {
         schedule: id.to_owned(),
         row,
-    }
+    })
+}
+
+fn dropped(id: &str, from: Timestamp) -> Instruction {
+    Instruction::Write(Write::DropSlot {
+        schedule: id.to_owned(),
+        from,
+    })
 }
