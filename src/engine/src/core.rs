@@ -208,7 +208,9 @@ impl Core {
             self.on_request(&mut turn, envelope);
         }
         self.on_time(&mut turn);
-        self.schedules_on_time(&mut turn);
+        if self.starts_queued && self.draining.is_none() {
+            self.ask_scheduler(&mut turn, Scheduler::on_time);
+        }
         self.notices_on_time();
         self.admit(&mut turn);
         if let Err(error) = self.commit(&mut turn) {
@@ -252,7 +254,12 @@ impl Core {
                 durable,
             } => self.on_progress(turn, run, events, durable),
             Delivery::Sealed => self.on_sealed(turn),
-            Delivery::Prepared { schedule, made } => self.on_prepared(turn, &schedule, *made),
+            Delivery::Prepared { schedule, made } => {
+                self.preparing = self.preparing.saturating_sub(1);
+                self.ask_scheduler(turn, |scheduler, context| {
+                    scheduler.on_prepared(context, &schedule, *made);
+                });
+            }
             Delivery::Probed {
                 schedule,
                 own,

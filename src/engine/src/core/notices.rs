@@ -9,6 +9,7 @@ use super::super::work::{NoticeResult, Telling};
 use super::{Core, Turn};
 use crate::model::notice::subject;
 use crate::model::outcome::Outcome;
+use crate::model::schedule::Schedule;
 use crate::model::{News, Notice, Notices, RunSpec, SkillRef, Timestamp};
 use crate::process::{StopHandle, StopKind};
 use crate::store::{Store, StoreError, Write};
@@ -116,11 +117,10 @@ impl Core {
     pub(super) fn notice_of_schedule(
         &mut self,
         turn: &mut Turn,
-        skill: &SkillRef,
-        id: &str,
+        schedule: &Schedule,
         notice: Notice,
     ) {
-        self.notice(turn, skill, Some(id), |notices| {
+        self.notice(turn, &schedule.skill, Some(&schedule.id), |notices| {
             if notice.news == News::Missed {
                 notices.failing_since = notices.failing_since.or(Some(notice.at));
             }

@@ -60,11 +60,9 @@ impl Core {
                 }
             }
             Instruction::Forget(run) => self.pool.forget(run),
-            Instruction::Notify {
-                schedule,
-                skill,
-                notice,
-            } => self.notice_of_schedule(turn, &skill, &schedule, notice),
+            Instruction::Notify(schedule, notice) => {
+                self.notice_of_schedule(turn, &schedule, notice);
+            }
         }
     }
 
@@ -86,30 +84,6 @@ impl Core {
             scheduler.on_enqueued(context, run, slot_run);
         });
         Ok(())
-    }
-
-    /// Has the scheduler look at what is due and at what is overdue.
-    pub(super) fn schedules_on_time(&mut self, turn: &mut Turn) {
-        if !self.starts_queued || self.draining.is_some() {
-            return;
-        }
-        if self.unsettled.is_none() {
-            self.ask_scheduler(turn, Scheduler::on_time);
-        }
-        self.ask_scheduler(turn, Scheduler::alarms_on_time);
-    }
-
-    /// The run of a slot has been made, or cannot be.
-    pub(super) fn on_prepared(
-        &mut self,
-        turn: &mut Turn,
-        id: &str,
-        made: Result<Submission, Diagnostic>,
-    ) {
-        self.preparing = self.preparing.saturating_sub(1);
-        self.ask_scheduler(turn, |scheduler, context| {
-            scheduler.on_prepared(context, id, made);
-        });
     }
 
     /// A run has ended; its schedule may have waited for that, and others may follow it.

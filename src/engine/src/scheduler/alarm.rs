@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::resident::ActiveSchedule;
 use super::slots::{EVALUATIONS_MAX, FIRST_EVALUATIONS_LEAST};
-use super::{Scheduler, SchedulerContext};
+use super::{Instruction, Scheduler, SchedulerContext};
 use crate::model::schedule::Missed;
 use crate::model::{News, Notice, Timestamp};
 use crate::protocol::{FailingView, NextDue, OverdueView};
@@ -111,12 +111,12 @@ impl Alarms {
 
 impl Scheduler {
     /// Looks ahead for every schedule that this turn has changed, and for those whose time has come.
-    pub(crate) fn alarms_on_time(&mut self, context: &SchedulerContext<'_>) {
-        let now = context.now;
-        let uncommitted = context.uncommitted.iter();
-        let mut changed: BTreeSet<Arc<str>> = uncommitted.filter_map(schedule_of).collect();
+    pub(super) fn alarms_on_time(&mut self, context: &SchedulerContext<'_>) {
+        let decided = self.instructions.iter().filter_map(Instruction::write);
+        let written = context.uncommitted.iter().chain(decided);
+        let mut changed: BTreeSet<Arc<str>> = written.filter_map(schedule_of).collect();
         let due = self.alarms.wakes.iter();
-        let due = due.take_while(|(wake, _)| *wake <= now);
+        let due = due.take_while(|(wake, _)| *wake <= context.now);
         changed.extend(due.map(|(_, id)| Arc::clone(id)));
         // Whether a schedule is overdue may be known later than when it is due.
         let most = if self.are_seen() {
@@ -170,7 +170,7 @@ impl Scheduler {
                 ..Notice::of(News::Missed, now)
             }
         });
-        let notify = notice.map(|notice| scheduled.notify(notice));
+        let notify = notice.map(|notice| Instruction::Notify(Arc::clone(definition), notice));
         if let Some(active) = self.active.get_mut(id) {
             self.alarms.set(id, &active.outlook, &outlook);
             active.outlook = outlook;

@@ -1,6 +1,7 @@
 //! The record of slots in the store: what is written of a schedule, shortened, and taken back.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::resident::stored_state;
 use super::{Instruction, Scheduler, SchedulerContext};
@@ -182,27 +183,17 @@ impl Scheduler {
         } else if failures > 0 && state.failures == 0 {
             tracing::info!(schedule = id, failures, "a schedule succeeds again");
         }
-        let pauses = ran && state.pause.is_some();
-        self.write_state(context, id);
-        if pauses {
-            self.tell_of_pause(now, id, run);
-        }
-    }
-
-    /// A schedule has paused itself.
-    fn tell_of_pause(&mut self, now: Timestamp, id: &str, run: RunId) {
-        let Some(scheduled) = self.resident.get(id) else {
-            return;
-        };
-        let state = &scheduled.state;
-        let notice = Notice {
+        let pause = state.pause.as_ref().filter(|_| ran);
+        let notice = pause.map(|pause| Notice {
             run: Some(run),
             failures: state.failures,
-            message: state.pause.as_ref().map(|pause| pause.reason.clone()),
+            message: Some(pause.reason.clone()),
             ..Notice::of(News::Paused, now)
-        };
-        let notify = scheduled.notify(notice);
-        self.instructions.push(notify);
+        });
+        let definition = Arc::clone(&scheduled.definition);
+        self.write_state(context, id);
+        let notify = notice.map(|notice| Instruction::Notify(definition, notice));
+        self.instructions.extend(notify);
     }
 
     /// A run has ended whose schedule is not active: switched off, removed, or of an engine that fires none. How

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::model::schedule::{Fate, Occurrence, Schedule, ScheduleState, SlotRow};
-use crate::model::{Notice, RunId, SkillRef, Timestamp};
+use crate::model::{Notice, RunId, Timestamp};
 use crate::pool::ProbeRequest;
 use crate::request::Submission;
 use crate::store::{Store, Write};
@@ -68,12 +68,17 @@ pub(crate) enum Instruction {
     Enqueue(Box<Submission>, SlotRun),
     /// Forget a run that was made and is not wanted.
     Forget(RunId),
-    /// Tell people.
-    Notify {
-        schedule: Arc<str>,
-        skill: Arc<SkillRef>,
-        notice: Notice,
-    },
+    /// Tell people of a schedule.
+    Notify(Arc<Schedule>, Notice),
+}
+
+impl Instruction {
+    fn write(&self) -> Option<&Write> {
+        match self {
+            Instruction::Write(write) => Some(write),
+            _ => None,
+        }
+    }
 }
 
 /// A run that is to be enqueued for a slot.

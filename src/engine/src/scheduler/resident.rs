@@ -8,9 +8,9 @@ use std::sync::Arc;
 use super::alarm::Outlook;
 use super::occurrences::Probing;
 use super::slots::TRY_AGAIN_MS;
-use super::{Instruction, RunStates, Scheduler, SchedulerContext};
+use super::{RunStates, Scheduler, SchedulerContext};
 use crate::model::schedule::{Overlap, Schedule, ScheduleState};
-use crate::model::{Diagnostic, Notice, RunId, Timestamp, Zone};
+use crate::model::{Diagnostic, RunId, Timestamp, Zone};
 use crate::reading;
 use crate::schedule::{Others, Recurrence};
 use crate::store::Store;
@@ -92,15 +92,6 @@ impl ResidentSchedule {
             }
         }
         others
-    }
-
-    /// That people are to be told of it.
-    pub(super) fn notify(&self, notice: Notice) -> Instruction {
-        Instruction::Notify {
-            schedule: Arc::clone(&self.definition.id),
-            skill: Arc::clone(&self.definition.skill),
-            notice,
-        }
     }
 
     /// Its runs that another one cancels, where its policy or what somebody asks for says so.

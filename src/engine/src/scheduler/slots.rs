@@ -83,8 +83,13 @@ impl Scheduler {
         self.set_wake(id, wake);
     }
 
-    /// Looks at every schedule whose time has come.
+    /// Looks at every schedule whose time has come, and at what is overdue.
     pub(crate) fn on_time(&mut self, context: &SchedulerContext<'_>) {
+        self.slots_on_time(context);
+        self.alarms_on_time(context);
+    }
+
+    fn slots_on_time(&mut self, context: &SchedulerContext<'_>) {
         let now = context.now;
         if self.presence.probe(now).is_some_and(|before| before > now) {
             // Which of them are ahead of the clock now is known once each is looked at.
