@@ -29,6 +29,7 @@ mod drain;
 mod notices;
 mod requests;
 mod scheduling;
+mod sealing;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timers;
@@ -39,15 +40,10 @@ const TICK: Duration = Duration::from_secs(30);
 /// How long more messages are gathered under load before they are committed together.
 const GATHER: Duration = Duration::from_micros(1_500);
 
-/// How long files of threads may be written and not synced.
-const SEAL_AFTER_MS: u64 = 5_000;
-
-/// How many closed runs may wait for that.
-const SEAL_BACKLOG: usize = 512;
-
 pub(crate) use admission::Orphans;
 use approvals::deadline;
 pub(crate) use notices::Board;
+use sealing::Sealing;
 
 /// What the core loop is built from.
 pub(super) struct CoreParts {
@@ -108,31 +104,32 @@ pub(super) struct Core {
     view: Arc<View>,
     inbox: Arc<Inbox>,
     pool: Pool,
+    admission: Admission,
+    starts_queued: bool,
+    drain_grace_ms: u64,
+
     queue: Queue,
     live: HashMap<RunId, Live>,
+    /// Runs with a limit of time or a pause between attempts.
     timed: HashSet<RunId>,
-    outstanding: usize,
-    closing: Vec<(RunId, Entry)>,
-    sealing: bool,
-    sealed_with: usize,
-    sealed_ms: u64,
-    keys_forgotten_ms: u64,
-    unsettled: Option<Box<dyn Orphans>>,
-    scheduler: Scheduler,
     /// Waiting runs whose time has not come.
     early: BTreeSet<(Timestamp, RunId)>,
     /// Until when a person is asked about a run.
     asked: BTreeSet<(Timestamp, RunId)>,
-    /// What is to be told.
-    board: Board,
+    /// How many actions are under way.
+    outstanding: usize,
+    sealing: Sealing,
+
+    scheduler: Scheduler,
     /// How many slots are being made into runs.
     preparing: usize,
-    admission: Admission,
-    starts_queued: bool,
+    /// What is to be told.
+    board: Board,
+
+    /// What earlier engines may have left running, until that is settled.
+    unsettled: Option<Box<dyn Orphans>>,
     draining: Option<drain::Draining>,
-    /// Requests to drain, answered when the loop has ended.
-    draining_for: Vec<Envelope>,
-    drain_grace_ms: u64,
+    keys_forgotten_ms: u64,
 }
 
 impl Core {
@@ -144,26 +141,22 @@ impl Core {
             clock: parts.clock,
             view: parts.view,
             inbox: parts.inbox,
+            admission: parts.admission,
+            starts_queued: parts.starts_queued,
+            drain_grace_ms: parts.drain_grace_ms,
             queue: Queue::new(parts.parallel_max, parts.waiting_max),
             live: HashMap::new(),
             timed: HashSet::new(),
-            outstanding: 0,
-            closing: Vec::new(),
-            sealing: false,
-            sealed_with: 0,
-            sealed_ms: 0,
-            keys_forgotten_ms: 0,
-            unsettled: None,
-            scheduler: Scheduler::new(parts.schedules),
             early: BTreeSet::new(),
             asked: BTreeSet::new(),
-            board: parts.board,
+            outstanding: 0,
+            sealing: Sealing::default(),
+            scheduler: Scheduler::new(parts.schedules),
             preparing: 0,
-            admission: parts.admission,
-            starts_queued: parts.starts_queued,
+            board: parts.board,
+            unsettled: None,
             draining: None,
-            draining_for: Vec::new(),
-            drain_grace_ms: parts.drain_grace_ms,
+            keys_forgotten_ms: 0,
         }
     }
 

@@ -9,6 +9,8 @@ use crate::model::{Diagnostic, RunId};
 pub(super) struct Draining {
     since_ms: u64,
     grace_over: bool,
+    /// Who asked for it, and is answered when the loop has ended.
+    asked_by: Vec<Envelope>,
 }
 
 impl Draining {
@@ -52,20 +54,22 @@ fn is_landing(action: &Action) -> bool {
 
 impl Core {
     pub(super) fn start_draining(&mut self, asked: Envelope) {
-        self.draining_for.push(asked);
-        if self.draining.is_none() {
-            let since_ms = self.clock.monotonic_ms();
-            self.draining = Some(Draining {
-                since_ms,
-                grace_over: false,
-            });
-            self.view.set_draining();
+        if let Some(draining) = &mut self.draining {
+            draining.asked_by.push(asked);
+            return;
         }
+        self.draining = Some(Draining {
+            since_ms: self.clock.monotonic_ms(),
+            grace_over: false,
+            asked_by: vec![asked],
+        });
+        self.view.set_draining();
     }
 
     /// Tells everybody who asked for it that the engine is drained, or why it ended otherwise.
     pub(super) fn report_drained(&mut self, ended: &Result<(), Diagnostic>) {
-        for envelope in self.draining_for.drain(..) {
+        let draining = self.draining.iter_mut();
+        for envelope in draining.flat_map(|draining| draining.asked_by.drain(..)) {
             envelope.answer(ended.clone().map(|()| Answer::Done));
         }
     }
@@ -127,7 +131,7 @@ impl Core {
             && self.outstanding == 0
             && self.preparing == 0
             && self.board.is_silent()
-            && self.closing.is_empty()
+            && self.sealing.is_empty()
             && (self.unsettled.is_some() || self.rests())
     }
 

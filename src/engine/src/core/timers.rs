@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Core, SEAL_AFTER_MS, TICK, Turn};
+use super::{Core, TICK, Turn};
 use crate::machine::{Event, State};
 use crate::model::{RunId, Timestamp};
 
@@ -86,9 +86,8 @@ impl Core {
                 wait_ms = wait_ms.min(self.left(timer, live.timer_since_ms, now));
             }
         }
-        if self.has_unsynced() && !self.sealing {
-            let waited = self.clock.monotonic_ms().saturating_sub(self.sealed_ms);
-            wait_ms = wait_ms.min(SEAL_AFTER_MS.saturating_sub(waited));
+        if let Some(left_ms) = self.seals_in_ms() {
+            wait_ms = wait_ms.min(left_ms);
         }
         if let Some(wake) = self.next_start() {
             wait_ms = wait_ms.min(wake.millis_since(now));

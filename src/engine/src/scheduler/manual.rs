@@ -163,58 +163,36 @@ fn tells_of(write: &Write, id: &str) -> bool {
 }
 
 fn refusal(id: &str, refused: &ManualRefused) -> Diagnostic {
-    let (kind, code, hint) = match refused {
-        ManualRefused::Paused(_) => (
-            Kind::Blocked,
-            "paused",
-            "`--despite pause` runs it all the same",
-        ),
-        ManualRefused::Blackout => (
-            Kind::Blocked,
-            "blackout",
-            "`--despite blackout` runs it all the same",
-        ),
-        ManualRefused::NotBegun => (
-            Kind::Blocked,
-            "not_begun",
-            "`--despite start` runs it all the same",
-        ),
-        ManualRefused::Ended => (
-            Kind::Blocked,
-            "schedule_ended",
-            "`--despite end` runs it all the same",
-        ),
-        ManualRefused::UsedUp(_) => (
-            Kind::Blocked,
-            "used_up",
-            "`--despite max_actions` runs it all the same",
-        ),
-        ManualRefused::Overlap => (
-            Kind::Blocked,
-            "overlap",
-            "wait for it, or say `--overlap buffer_one`, `allow_all` or `cancel_other`",
-        ),
-        ManualRefused::HasRun(_) => (Kind::Conflict, "has_run", "`workerctl retry` runs it again"),
-        ManualRefused::NoDueTime => (
-            Kind::Usage,
-            "no_due_time",
-            "`workerctl schedule slots` lists slots",
-        ),
-        ManualRefused::NotDecided => (
-            Kind::Conflict,
-            "not_decided",
-            "`workerctl schedule trigger` runs it now",
-        ),
-        ManualRefused::OtherDefinition => (
-            Kind::Conflict,
-            "other_definition",
-            "`workerctl run` starts the skill itself",
-        ),
-        ManualRefused::NotKept => (
-            Kind::Conflict,
-            "not_kept",
-            "`workerctl run` starts the skill itself",
-        ),
+    let other = |kind, code, hint: &str| {
+        Diagnostic::new(kind, code, format!("`{id}`: {refused}")).hint(hint)
     };
-    Diagnostic::new(kind, code, format!("`{id}`: {refused}")).hint(hint)
+    let despite = |code, policy| {
+        let hint = format!("`--despite {policy}` runs it all the same");
+        other(Kind::Blocked, code, &hint)
+    };
+    let run_itself = "`workerctl run` starts the skill itself";
+    match refused {
+        ManualRefused::Paused(_) => despite("paused", "pause"),
+        ManualRefused::Blackout => despite("blackout", "blackout"),
+        ManualRefused::NotBegun => despite("not_begun", "start"),
+        ManualRefused::Ended => despite("schedule_ended", "end"),
+        ManualRefused::UsedUp(_) => despite("used_up", "max_actions"),
+        ManualRefused::Overlap => {
+            let hint = "wait for it, or say `--overlap buffer_one`, `allow_all` or `cancel_other`";
+            other(Kind::Blocked, "overlap", hint)
+        }
+        ManualRefused::HasRun(_) => {
+            other(Kind::Conflict, "has_run", "`workerctl retry` runs it again")
+        }
+        ManualRefused::NoDueTime => {
+            let hint = "`workerctl schedule slots` lists slots";
+            other(Kind::Usage, "no_due_time", hint)
+        }
+        ManualRefused::NotDecided => {
+            let hint = "`workerctl schedule trigger` runs it now";
+            other(Kind::Conflict, "not_decided", hint)
+        }
+        ManualRefused::OtherDefinition => other(Kind::Conflict, "other_definition", run_itself),
+        ManualRefused::NotKept => other(Kind::Conflict, "not_kept", run_itself),
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use crate::clock::FakeClock;
+use crate::core::sealing::SEAL_AFTER_MS;
 use crate::core::*;
 use crate::inbox::Answered;
 use crate::machine::{Action, Run};
@@ -397,7 +398,7 @@ impl Bench {
     }
 
     pub(super) fn turn(&mut self) -> Result<(), Diagnostic> {
-        if self.core.outstanding + self.core.preparing > 0 || self.core.sealing {
+        if self.core.outstanding + self.core.preparing > 0 || self.core.sealing.is_under_way() {
             self.inbox.wait(Duration::from_millis(20));
         }
         let mail = self.inbox.take();
@@ -416,7 +417,7 @@ impl Bench {
                 .live
                 .get(&run)
                 .is_some_and(|live| live.outstanding.is_some());
-            if !is_worked_on && self.core.preparing == 0 && !self.core.sealing {
+            if !is_worked_on && self.core.preparing == 0 && !self.core.sealing.is_under_way() {
                 self.clock.advance(SEAL_AFTER_MS);
             }
             self.turn()?;
