@@ -52,6 +52,23 @@ const CLI_DOORS: [(&str, &[&str]); 6] = [
     ("git", &["src/cli/repository.rs"]),
 ];
 
+/// What the scheduler of the engine may name of its package: data and questions, and nothing that performs.
+const SCHEDULER_NAMES: [&str; 13] = [
+    "crate::desk::Look",
+    "crate::model",
+    "crate::pool::Glance",
+    "crate::protocol",
+    "crate::reading",
+    "crate::remembered",
+    "crate::request::Submission",
+    "crate::request::Wish",
+    "crate::schedule",
+    "crate::schedules",
+    "crate::store",
+    "crate::view::Agenda",
+    "crate::work::OfSchedule",
+];
+
 /// Where clocks are read, and why there.
 const CLOCK_READERS: [(&str, &str); 4] = [
     ("src/clock/", "the room whose work it is"),
@@ -246,6 +263,27 @@ fn only_the_command_line_prints_and_only_main_exits() {
             if exit && file.path != "src/main.rs" {
                 violations.add(&file.path, path.line, "`exit` outside `main.rs`");
             }
+        }
+    }
+    violations.none();
+}
+
+#[test]
+fn the_scheduler_decides_and_performs_nothing() {
+    let mut violations = Violations::default();
+    for file in rust_files() {
+        if !file.path.starts_with("src/engine/src/scheduler/") {
+            continue;
+        }
+        for path in paths(&file.shipped) {
+            let is_allowed = SCHEDULER_NAMES.iter().any(|one| path.is_below(one));
+            if path.is_below("crate") && !is_allowed {
+                let what = format_args!("the scheduler may not name `{}`", path.text());
+                violations.add(&file.path, path.line, what);
+            }
+        }
+        for line in places(&file.shipped, &[".", "commit"]) {
+            violations.add(&file.path, line, "the core loop commits");
         }
     }
     violations.none();
