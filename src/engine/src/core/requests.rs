@@ -37,27 +37,27 @@ impl Core {
                 waiting_max,
             } => {
                 self.queue.set_limits(*parallel_max, *waiting_max);
-                Ok(Reply::Now(Box::new(Answer::Done)))
+                Ok(done())
             }
-            Request::Schedules(definitions) => self
-                .set_schedules(turn, definitions)
-                .map(|()| Reply::Now(Box::new(Answer::Done))),
+            Request::Schedules(definitions) => {
+                self.set_schedules(turn, definitions).map(|()| done())
+            }
             Request::CloseAbsent => self
                 .ask_scheduler(turn, Scheduler::close_absent_schedules)
-                .map(|()| Reply::Now(Box::new(Answer::Done))),
+                .map(|()| done()),
             Request::Pause { schedule, pause } => self
                 .ask_scheduler(turn, |scheduler, context| {
                     scheduler.pause(context, schedule, pause.clone())
                 })
-                .map(|()| Reply::Now(Box::new(Answer::Done))),
+                .map(|()| done()),
             Request::ManualTrigger(trigger) => self.trigger(turn, trigger),
             Request::Hint(schedule) => {
                 self.ask_scheduler(turn, |scheduler, context| {
                     scheduler.hinted(context, schedule.as_deref());
                 });
-                Ok(Reply::Now(Box::new(Answer::Done)))
+                Ok(done())
             }
-            Request::Settle => Ok(Reply::Now(Box::new(Answer::Done))),
+            Request::Settle => Ok(done()),
             // Answered when the loop has ended.
             Request::Drain => {
                 self.start_draining(envelope);
@@ -310,6 +310,10 @@ impl Core {
         let live = Live::new(std::sync::Arc::new(spec), folded, entries);
         Ok((live, missing))
     }
+}
+
+fn done() -> Reply {
+    Reply::Now(Box::new(Answer::Done))
 }
 
 fn ended(run: RunId) -> Diagnostic {

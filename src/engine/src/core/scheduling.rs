@@ -163,11 +163,8 @@ impl Core {
     fn runs_of_schedules(&self) -> BTreeMap<String, BTreeSet<RunId>> {
         let mut runs: BTreeMap<String, BTreeSet<RunId>> = BTreeMap::new();
         for (run, live) in &self.live {
-            if let Some(due) = live
-                .spec
-                .scheduled
-                .as_ref()
-                .filter(|_| !live.run.is_finished())
+            if let Some(due) = &live.spec.scheduled
+                && !live.run.is_finished()
             {
                 runs.entry(due.schedule.clone()).or_default().insert(*run);
             }

@@ -75,12 +75,6 @@ impl ResidentSchedule {
         Recurrence::of(&self.definition.trigger, self.zone, self.state.anchor)
     }
 
-    /// Its runs that have not ended, and are not about to leave memory.
-    pub(super) fn not_ended(&self, runs: &dyn RunStates) -> impl Iterator<Item = RunId> {
-        let own = self.runs.iter().copied();
-        own.filter(|run| runs.is_waiting(*run).is_some())
-    }
-
     /// How many of its runs wait, and how many go on.
     pub(super) fn others(&self, runs: &dyn RunStates) -> Others {
         let mut others = Others::default();
@@ -96,12 +90,9 @@ impl ResidentSchedule {
 
     /// Its runs that another one cancels, where its policy or what somebody asks for says so.
     pub(super) fn cancelled_for_another(&self, overlap: Option<Overlap>) -> Vec<RunId> {
-        match overlap.unwrap_or(self.definition.policy.overlap) {
-            Overlap::CancelOther => self.runs.iter().copied().collect(),
-            Overlap::Skip | Overlap::BufferOne | Overlap::BufferAll | Overlap::AllowAll => {
-                Vec::new()
-            }
-        }
+        let overlap = overlap.unwrap_or(self.definition.policy.overlap);
+        let runs = self.runs.iter().copied();
+        runs.filter(|_| overlap == Overlap::CancelOther).collect()
     }
 }
 
@@ -160,13 +151,13 @@ impl Scheduler {
     pub(crate) fn told_of(&self, store: &dyn Store, id: &str) -> Option<OfSchedule> {
         let definition = Arc::clone(self.definition(id)?);
         let state = match self.resident.get(id) {
-            Some(scheduled) => Ok(scheduled.state.clone()),
-            None => stored_state(store, id),
+            Some(scheduled) => scheduled.state.clone(),
+            None => stored_state(store, id)
+                .inspect_err(|error| {
+                    tracing::warn!(schedule = id, why = error.message, "its state is not told");
+                })
+                .ok()?,
         };
-        let state = state.inspect_err(|error| {
-            tracing::warn!(schedule = id, why = error.message, "its state is not told");
-        });
-        let state = state.ok()?;
         let mut newest = None;
         let mut take = |row: Result<_, _>| {
             newest = row.ok();

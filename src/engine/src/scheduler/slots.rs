@@ -159,7 +159,8 @@ impl Scheduler {
             id,
             others: scheduled.others(context.runs),
         };
-        let blocking = scheduled.not_ended(context.runs).next();
+        let mut runs = scheduled.runs.iter().copied();
+        let blocking = runs.find(|run| context.runs.is_waiting(*run).is_some());
         let occurrences = scheduled.state.occurrences();
         let recurrence = scheduled.recurrence();
         let slots = recurrence.as_ref().unwrap_or(&occurrences);
