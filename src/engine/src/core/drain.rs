@@ -131,7 +131,7 @@ impl Core {
             && self.outstanding == 0
             && self.preparing == 0
             && self.board.is_silent()
-            && self.sealing.is_empty()
+            && self.sealing.closing.is_empty()
             && (self.unsettled.is_some() || self.rests())
     }
 

@@ -15,23 +15,11 @@ const SEAL_BACKLOG: usize = 512;
 #[derive(Default)]
 pub(super) struct Sealing {
     /// Runs that are closed, each with the entry that says so.
-    closing: Vec<(RunId, Entry)>,
+    pub(super) closing: Vec<(RunId, Entry)>,
     /// How many of them the sync covers that is under way.
-    under_way: Option<usize>,
+    pub(super) under_way: Option<usize>,
     /// When the last sync ended, or the first run since then was closed.
     synced_ms: u64,
-}
-
-impl Sealing {
-    /// Whether somebody syncs.
-    pub(super) const fn is_under_way(&self) -> bool {
-        self.under_way.is_some()
-    }
-
-    /// Whether no closed run waits.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.closing.is_empty()
-    }
 }
 
 impl Core {
@@ -108,12 +96,12 @@ impl Core {
             .clock
             .monotonic_ms()
             .saturating_sub(self.sealing.synced_ms);
-        let is_due = self.has_unsynced() && !self.sealing.is_under_way();
+        let is_due = self.has_unsynced() && self.sealing.under_way.is_none();
         is_due.then(|| SEAL_AFTER_MS.saturating_sub(waited))
     }
 
     /// Whether files may have been written that are not synced.
     fn has_unsynced(&self) -> bool {
-        !self.sealing.is_empty() || self.outstanding > 0
+        !self.sealing.closing.is_empty() || self.outstanding > 0
     }
 }

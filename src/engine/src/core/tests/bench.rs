@@ -398,7 +398,8 @@ impl Bench {
     }
 
     pub(super) fn turn(&mut self) -> Result<(), Diagnostic> {
-        if self.core.outstanding + self.core.preparing > 0 || self.core.sealing.is_under_way() {
+        if self.core.outstanding + self.core.preparing > 0 || self.core.sealing.under_way.is_some()
+        {
             self.inbox.wait(Duration::from_millis(20));
         }
         let mail = self.inbox.take();
@@ -417,7 +418,7 @@ impl Bench {
                 .live
                 .get(&run)
                 .is_some_and(|live| live.outstanding.is_some());
-            if !is_worked_on && self.core.preparing == 0 && !self.core.sealing.is_under_way() {
+            if !is_worked_on && self.core.preparing == 0 && self.core.sealing.under_way.is_none() {
                 self.clock.advance(SEAL_AFTER_MS);
             }
             self.turn()?;
