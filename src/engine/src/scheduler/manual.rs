@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::resident::ResidentSchedule;
-use super::{Record, Scheduler, SchedulerContext, SlotRun};
+use super::{Scheduler, SchedulerContext, SlotRecord, SlotRun};
 use crate::model::schedule::{Overlap, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::SlotView;
@@ -52,7 +52,7 @@ impl Scheduler {
         let slot_run = SlotRun {
             schedule: Arc::clone(&scheduled.definition.id),
             cancels: scheduled.cancelled_for_another(trigger.overlap),
-            record: Record::Asked { state, rows },
+            record: SlotRecord::Asked { state, rows },
         };
         Ok((slot_run, shown.ok_or_else(|| unknown(id))?))
     }

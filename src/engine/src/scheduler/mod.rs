@@ -87,12 +87,12 @@ pub(crate) struct SlotRun {
     pub schedule: Arc<str>,
     /// Other runs of the schedule, which are cancelled for it.
     pub cancels: Vec<RunId>,
-    record: Record,
+    record: SlotRecord,
 }
 
 /// What is recorded once the run is in the queue.
 #[derive(Debug)]
-enum Record {
+enum SlotRecord {
     /// The slot was due.
     Due { slot: Timestamp, fate: Fate },
     /// A person asked for it.

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::ledger::{Hindrance, blocked, stored};
-use super::{Instruction, Record, Scheduler, SchedulerContext, SlotRun};
+use super::{Instruction, Scheduler, SchedulerContext, SlotRecord, SlotRun};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Pause};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
@@ -224,7 +224,7 @@ impl Scheduler {
             let slot_run = SlotRun {
                 schedule: Arc::clone(&scheduled.definition.id),
                 cancels: scheduled.cancelled_for_another(None),
-                record: Record::Due { slot, fate },
+                record: SlotRecord::Due { slot, fate },
             };
             let enqueue = Instruction::Enqueue(Box::new(submission), slot_run);
             self.instructions.push(enqueue);
@@ -265,11 +265,11 @@ impl Scheduler {
         let (id, now) = (&*slot_run.schedule, context.now);
         if let Some(scheduled) = self.resident.get_mut(id) {
             let rows = match slot_run.record {
-                Record::Due { slot, fate } => {
+                SlotRecord::Due { slot, fate } => {
                     scheduled.held_back = None;
                     vec![scheduled.state.fired(slot, fate, run, now)]
                 }
-                Record::Asked { state, rows } => {
+                SlotRecord::Asked { state, rows } => {
                     scheduled.state = state;
                     rows
                 }
