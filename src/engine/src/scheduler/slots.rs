@@ -39,7 +39,7 @@ pub(super) struct Presence {
 impl Presence {
     /// They are looked at; answers when that was done before. The loop does so every 30 s at least: more time has
     /// passed where it did not run, or the machine was suspended.
-    fn probe(&mut self, now: Timestamp) -> Option<Timestamp> {
+    fn note(&mut self, now: Timestamp) -> Option<Timestamp> {
         let before = self.evaluated_at.replace(now);
         if before.is_none_or(|before| now.millis_since(before) > LATE_AFTER_MS) {
             self.since = now;
@@ -91,7 +91,7 @@ impl Scheduler {
 
     fn slots_on_time(&mut self, context: &SchedulerContext<'_>) {
         let now = context.now;
-        if self.presence.probe(now).is_some_and(|before| before > now) {
+        if self.presence.note(now).is_some_and(|before| before > now) {
             // Which of them are ahead of the clock now is known once each is looked at.
             let all = self.ids().into_iter().map(|id| (Reverse(now), id));
             self.unseen.extend(all);
