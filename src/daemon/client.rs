@@ -8,14 +8,12 @@ use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::answer::{self, STARTING, VersionReply};
 use super::dialling::ConnectOptions;
-use super::events::NO_LINES;
 use super::exchange::{Following, Line, Outgoing, Reply, open};
-use super::operation::Operation;
 use super::paths;
 use super::socket::canonical;
 use super::sse::SseItem;
+use super::wire::{NO_LINES, STARTING, VersionReply, starting};
 use crate::engine::Host;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
@@ -58,10 +56,7 @@ impl HttpControl {
         options: &ConnectOptions,
     ) -> Result<HttpControl, Diagnostic> {
         let line = Line::new(socket, &options.workspace);
-        let reply = line.send(
-            Outgoing::get(Operation::Version.path()),
-            INTRODUCTION_PATIENCE,
-        )?;
+        let reply = line.send(Outgoing::get("/v1/version"), INTRODUCTION_PATIENCE)?;
         let mut control = HttpControl {
             line,
             ends_soon: false,
@@ -104,7 +99,7 @@ impl HttpControl {
         if version.ready {
             Ok(control)
         } else {
-            Err(answer::starting())
+            Err(starting())
         }
     }
 

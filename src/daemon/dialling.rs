@@ -9,12 +9,12 @@ use std::time::Duration;
 use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
-use super::answer::STARTING;
 use super::client::{HttpControl, OTHER_WORKSPACE};
 use super::exchange::{CUT_OFF, NO_ENGINE, NOT_PERMITTED};
 use super::hosted::Hosted;
 use super::reached::{Place, Reached};
 use super::socket::SocketPlaces;
+use super::wire::STARTING;
 use crate::model::{Diagnostic, Kind};
 use crate::process::name_of_user;
 use crate::protocol::Control;

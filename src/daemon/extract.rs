@@ -1,104 +1,177 @@
-//! Reads what a client sent, within bounds, and refuses the rest in the one JSON form.
+//! What handlers take of a request: read within bounds, and refused in the one JSON form where it is wrong.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequestParts, Query, RawPathParams};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
+use super::checks::Checked;
+use super::connections::Waiting;
+use super::description::{Description, Input};
+use super::limits::Limits;
 use super::peer::Peer;
-use super::reply::HttpRefusal;
-use crate::protocol::{
-    ApproveRequest, BackfillQuery, CancelRequest, DenyRequest, PauseRequest, ResolveRequest,
-    ResumeRequest, RunsQuery, SchedulesQuery, SlotsQuery, SubmitRequest, TriggerRequest,
-};
+use super::reply::{HttpRefusal, Json};
+use super::state::Desk;
+use crate::model::{Diagnostic, Kind};
+use crate::protocol::SubmitRequest;
 
-/// Longest name, key or filter that is accepted, in bytes.
-const TEXT_BYTES_MAX: usize = 255;
-/// Longest note that is accepted, in bytes.
-const NOTE_BYTES_MAX: usize = 4_096;
 /// Letters of a run id; a fragment of it is never longer.
 const RUN_CHARS_MAX: usize = 26;
 
-/// Texts of a request that are checked before an engine sees them.
-pub(super) trait Checked {
-    /// Refuses what no engine could accept.
-    fn check(&self) -> Result<(), HttpRefusal>;
-}
+/// The run that the path names: a fragment of an id, never anything that could be more than that.
+pub(super) struct RunFragment(pub(super) String);
 
-impl Checked for SubmitRequest {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        text("skill", &self.skill)?;
-        optional("key", self.key.as_deref())?;
-        optional("by", self.by.as_deref())?;
-        optional("chat_id", self.chat_id.as_deref())?;
-        if self.key.as_deref() == Some("") {
-            return Err(HttpRefusal::bad_request(
-                "bad_key",
-                "the idempotency key is empty",
-            ));
-        }
-        Ok(())
+impl<S: Send + Sync> FromRequestParts<S> for RunFragment {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<RunFragment, HttpRefusal> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.ok()
+            .map(|Path(fragment)| fragment)
+            .filter(|fragment| {
+                (1..=RUN_CHARS_MAX).contains(&fragment.len())
+                    && fragment.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            })
+            .map(RunFragment)
+            .ok_or_else(|| {
+                HttpRefusal::bad_request(
+                    "bad_run_id",
+                    format!("a run is named by 1 to {RUN_CHARS_MAX} letters and digits of its id"),
+                )
+            })
     }
 }
 
-impl Checked for RunsQuery {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        optional("worker", self.worker.as_deref())?;
-        optional("skill", self.skill.as_deref())?;
-        optional("outcome", self.outcome.as_deref())
+impl Input for RunFragment {
+    fn describe(operation: &mut Description<'_>) {
+        operation.parameter(
+            "path",
+            "run",
+            "A run's id, or a unique prefix or suffix of it.",
+            &json!({"type": "string", "pattern": "^[0-9A-Za-z]{1,26}$"}),
+        );
     }
 }
 
-impl Checked for SchedulesQuery {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        optional("schedule", self.schedule.as_deref())?;
-        optional("worker", self.worker.as_deref())?;
-        optional("skill", self.skill.as_deref())?;
-        optional("after", self.after.as_deref())
+/// Parameters of the query; unknown and repeated ones are refused.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<S: Sync, T: DeserializeOwned + Checked> FromRequestParts<S> for Query<T> {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Query<T>, HttpRefusal> {
+        let axum::extract::Query(query) = axum::extract::Query::<T>::try_from_uri(&parts.uri)
+            .map_err(|refused| {
+                HttpRefusal::bad_request("bad_query", clipped(&refused.body_text()))
+            })?;
+        query.check()?;
+        Ok(Query(query))
     }
 }
 
-impl Checked for CancelRequest {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        optional("by", self.by.as_deref())
+impl<T: JsonSchema> Input for Query<T> {
+    const READS_QUERY: bool = true;
+
+    fn describe(operation: &mut Description<'_>) {
+        operation.query::<T>();
     }
 }
 
-impl Checked for ResolveRequest {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        text("as", &self.resolution)?;
-        note(&self.note)
+impl<T: DeserializeOwned + Checked> FromRequest<Arc<Desk>> for Json<T> {
+    type Rejection = HttpRefusal;
+
+    async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Json<T>, HttpRefusal> {
+        let (mut parts, body) = request.into_parts();
+        let bytes = read(body, &desk.limits).await?;
+        Waiting::answering(&mut parts);
+        let mut value: T = if T::MAY_BE_EMPTY && bytes.is_empty() {
+            parse(b"{}")?
+        } else {
+            json_expected(&parts.headers)?;
+            parse(&bytes)?
+        };
+        value.merge(&parts.headers)?;
+        value.check()?;
+        Ok(Json(value))
     }
 }
 
-impl Checked for ApproveRequest {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        text("digest", &self.digest)?;
-        optional("by", self.by.as_deref())?;
-        self.note.as_deref().map_or(Ok(()), note)
+impl<T: JsonSchema + Checked> Input for Json<T> {
+    fn describe(operation: &mut Description<'_>) {
+        operation.body::<T>(!T::MAY_BE_EMPTY);
     }
 }
 
-impl Checked for DenyRequest {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        optional("by", self.by.as_deref())?;
-        note(&self.note)
+/// The body of a submission, with the idempotency key of the header.
+pub(super) struct Submission(pub(super) SubmitRequest);
+
+impl FromRequest<Arc<Desk>> for Submission {
+    type Rejection = HttpRefusal;
+
+    async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Submission, HttpRefusal> {
+        let Json(request) = Json::from_request(request, desk).await?;
+        Ok(Submission(request))
     }
 }
 
-fn note(note: &str) -> Result<(), HttpRefusal> {
-    if note.len() > NOTE_BYTES_MAX || note.contains('\0') {
-        return Err(HttpRefusal::bad_request(
-            "bad_note",
-            format!("`note` must not hold NUL or exceed {NOTE_BYTES_MAX} bytes"),
-        ));
+impl Input for Submission {
+    fn describe(operation: &mut Description<'_>) {
+        operation.parameter(
+            "header",
+            "Idempotency-Key",
+            "The same key within 24 h answers the same run.",
+            &json!({"type": "string", "pattern": "^[ -~]{1,255}$"}),
+        );
+        operation.body::<SubmitRequest>(true);
     }
-    Ok(())
 }
+
+/// The first line that a client which follows a run has not been told yet.
+pub(super) struct LastEventId(pub(super) u64);
+
+impl<S: Sync> FromRequestParts<S> for LastEventId {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<LastEventId, HttpRefusal> {
+        let Some(id) = parts.headers.get("last-event-id") else {
+            return Ok(LastEventId(0));
+        };
+        let line = id.to_str().ok().and_then(|id| id.parse().ok());
+        line.map(LastEventId).ok_or_else(|| {
+            HttpRefusal::bad_request(
+                "bad_event_id",
+                "`Last-Event-ID` is not an id of this stream",
+            )
+        })
+    }
+}
+
+impl Input for LastEventId {
+    fn describe(operation: &mut Description<'_>) {
+        operation.parameter(
+            "header",
+            "Last-Event-ID",
+            "Number of the first line that has not been told yet; 18446744073709551615 for no lines at all.",
+            &json!({"type": "integer", "minimum": 0}),
+        );
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Peer {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Peer, HttpRefusal> {
+        peer(parts)
+    }
+}
+
+impl Input for Peer {}
 
 /// Who is behind the connection of a request.
 pub(super) fn peer(parts: &Parts) -> Result<Peer, HttpRefusal> {
@@ -108,83 +181,29 @@ pub(super) fn peer(parts: &Parts) -> Result<Peer, HttpRefusal> {
     })
 }
 
-impl Checked for PauseRequest {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        text("schedule", &self.schedule)?;
-        optional("by", self.by.as_deref())
+/// The name of whom the system knows behind the connection; commands of runs are refused.
+pub(super) struct Person(pub(super) String);
+
+impl<S: Sync> FromRequestParts<S> for Person {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Person, HttpRefusal> {
+        let peer = peer(parts)?;
+        if !peer.within_run {
+            return Ok(Person(peer.name()));
+        }
+        Err(HttpRefusal::from(
+            Diagnostic::new(
+                Kind::Blocked,
+                "person_needed",
+                "a person answers, no command of a run",
+            )
+            .hint("ask for it where you are: `workerctl runs --awaiting`"),
+        ))
     }
 }
 
-impl Checked for ResumeRequest {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        text("schedule", &self.schedule)
-    }
-}
-
-impl Checked for TriggerRequest {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        text("schedule", &self.schedule)?;
-        optional("by", self.by.as_deref())
-    }
-}
-
-impl Checked for BackfillQuery {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        text("schedule", &self.schedule)
-    }
-}
-
-impl Checked for SlotsQuery {
-    fn check(&self) -> Result<(), HttpRefusal> {
-        optional("schedule", self.schedule.as_deref())
-    }
-}
-
-fn optional(name: &str, value: Option<&str>) -> Result<(), HttpRefusal> {
-    value.map_or(Ok(()), |value| text(name, value))
-}
-
-fn text(name: &str, value: &str) -> Result<(), HttpRefusal> {
-    if value.len() > TEXT_BYTES_MAX || value.chars().any(char::is_control) {
-        return Err(HttpRefusal::bad_request(
-            "bad_text",
-            format!("`{name}` must not hold control characters or exceed {TEXT_BYTES_MAX} bytes"),
-        ));
-    }
-    Ok(())
-}
-
-/// The run that the path names: a fragment of an id, never anything that could be more than that.
-pub(super) async fn run_fragment(parts: &mut Parts) -> Result<String, HttpRefusal> {
-    let params = RawPathParams::from_request_parts(parts, &())
-        .await
-        .map_err(|_| bad_run())?;
-    let fragment = params
-        .iter()
-        .find(|(name, _)| *name == "run")
-        .map_or("", |(_, value)| value);
-    let fits = (1..=RUN_CHARS_MAX).contains(&fragment.len())
-        && fragment.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if fits {
-        Ok(fragment.to_owned())
-    } else {
-        Err(bad_run())
-    }
-}
-
-fn bad_run() -> HttpRefusal {
-    HttpRefusal::bad_request(
-        "bad_run_id",
-        format!("a run is named by 1 to {RUN_CHARS_MAX} letters and digits of its id"),
-    )
-}
-
-/// The query string as `T`; unknown and repeated parameters are refused.
-pub(super) fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T, HttpRefusal> {
-    Query::<T>::try_from_uri(uri)
-        .map(|Query(value)| value)
-        .map_err(|rejection| HttpRefusal::bad_request("bad_query", clipped(&rejection.body_text())))
-}
+impl Input for Person {}
 
 /// Refuses a head of more bytes.
 pub(super) fn head_within(parts: &Parts, bytes_max: usize) -> Result<(), HttpRefusal> {
@@ -214,60 +233,10 @@ pub(super) fn no_query(uri: &Uri) -> Result<(), HttpRefusal> {
     }
 }
 
-/// The idempotency key of the header, merged with that of the body.
-pub(super) fn idempotency_key(
-    headers: &HeaderMap,
-    request: &mut SubmitRequest,
-) -> Result<(), HttpRefusal> {
-    let mut given = headers.get_all("idempotency-key").iter();
-    let Some(first) = given.next() else {
-        return Ok(());
-    };
-    let key = first.to_str().ok().filter(|key| !key.is_empty());
-    let (Some(key), None) = (key, given.next()) else {
-        return Err(HttpRefusal::bad_request(
-            "bad_key",
-            "`Idempotency-Key` must be given once and hold visible ASCII",
-        ));
-    };
-    match &request.key {
-        Some(other) if other != key => Err(HttpRefusal::bad_request(
-            "bad_key",
-            "`Idempotency-Key` and `key` of the body differ",
-        )),
-        _ => {
-            request.key = Some(key.to_owned());
-            Ok(())
-        }
-    }
-}
-
-/// The body as `T`; an empty one is read as `{}` where `optional` allows it.
-pub(super) async fn body<T: DeserializeOwned>(
-    parts: &Parts,
-    body: Body,
-    limits: BodyLimits,
-    optional: bool,
-) -> Result<T, HttpRefusal> {
-    let bytes = read(body, limits).await?;
-    if bytes.is_empty() && optional {
-        return parse(b"{}");
-    }
-    json_expected(&parts.headers)?;
-    parse(&bytes)
-}
-
-/// How much of a body is read, and how long.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BodyLimits {
-    pub(super) bytes_max: usize,
-    pub(super) patience: Duration,
-}
-
-async fn read(body: Body, limits: BodyLimits) -> Result<Bytes, HttpRefusal> {
+async fn read(body: Body, limits: &Limits) -> Result<Bytes, HttpRefusal> {
     let collected = tokio::time::timeout(
-        limits.patience,
-        Limited::new(body, limits.bytes_max).collect(),
+        limits.read_patience,
+        Limited::new(body, limits.body_bytes_max).collect(),
     )
     .await
     .map_err(|_| {
@@ -276,7 +245,7 @@ async fn read(body: Body, limits: BodyLimits) -> Result<Bytes, HttpRefusal> {
             "body_too_slow",
             format!(
                 "the body did not arrive within {} s",
-                limits.patience.as_secs()
+                limits.read_patience.as_secs()
             ),
         )
     })?;
@@ -287,7 +256,7 @@ async fn read(body: Body, limits: BodyLimits) -> Result<Bytes, HttpRefusal> {
                 HttpRefusal::of_transport(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     "body_too_large",
-                    format!("the body exceeds {} bytes", limits.bytes_max),
+                    format!("the body exceeds {} bytes", limits.body_bytes_max),
                 )
             } else {
                 HttpRefusal::bad_request(

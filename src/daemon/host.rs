@@ -10,10 +10,12 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::event_loop::Daemon;
+use super::limits::Limits;
 use super::mcp::Mounted;
 use super::notices::Announcer;
-use super::server::{Identity, Limits, Notices, Server};
+use super::server::Server;
 use super::socket::{Endpoint, SocketPlaces};
+use super::state::{Identity, Notices};
 use super::takeover::Takeover;
 use super::tcp::TcpDoor;
 use crate::catalog::{self, watch::Watch};

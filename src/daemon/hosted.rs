@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::dialling::ConnectOptions;
-use super::server::{Identity, Limits, Server};
+use super::limits::Limits;
+use super::server::Server;
 use super::socket::{Endpoint, SocketPlaces};
+use super::state::Identity;
 use crate::engine::{self, Engine, EngineOptions, Host};
 use crate::model::Diagnostic;
 use crate::protocol::Control;

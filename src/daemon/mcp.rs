@@ -3,20 +3,14 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use axum::body::Body;
-use axum::extract::Request;
-use axum::response::Response;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::answer::{Desk, no_such_path};
-use super::extract;
-use super::reply::HttpRefusal;
-use super::server::{Limits, Waiting};
+use super::limits::Limits;
 use super::tcp::{self, TcpDoor};
 use crate::engine::definitions::Definitions;
-use crate::mcp::{Door, HttpOptions, HttpServer};
-use crate::model::{AccessRole, Diagnostic, Kind};
+use crate::mcp::{HttpOptions, HttpServer};
+use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
 /// The protocol's server: nothing of it is there before somebody asks.
@@ -58,7 +52,7 @@ impl Mounted {
     }
 
     /// The server; started where it is not.
-    fn server(&self) -> Result<Arc<HttpServer>, Diagnostic> {
+    pub(super) fn server(&self) -> Result<Arc<HttpServer>, Diagnostic> {
         let mut state = self.state();
         let server = match std::mem::replace(&mut *state, State::Ended) {
             State::Unasked(options) => Arc::new(HttpServer::start(*options)?),
@@ -113,24 +107,4 @@ impl Mounted {
             server.stop();
         }
     }
-}
-
-/// Answers a request that came in at the socket.
-pub(super) async fn answer(desk: &Desk, mut request: Request) -> Result<Response, HttpRefusal> {
-    let waiting = request.extensions_mut().remove::<Waiting>();
-    let (parts, body) = request.into_parts();
-    extract::head_within(&parts, desk.limits.head_bytes_max)?;
-    extract::peer(&parts)?.may(crate::mcp::PATH, AccessRole::Admin)?;
-    // An engine that still recovers says so; one in a command serves the API alone.
-    desk.control()?;
-    let mounted = desk.mounted.get().ok_or_else(no_such_path)?;
-    let server = mounted.server()?;
-    let heard = || {
-        if let Some(waiting) = waiting {
-            waiting.forget();
-        }
-    };
-    let request = Request::from_parts(parts, body);
-    let answer = server.answer(&Door::Socket, request, heard).await;
-    Ok(answer.map(Body::new))
 }

@@ -4,43 +4,49 @@
 //! [`run_daemon`] is the daemon's main. Between them lies one HTTP/JSON API on a Unix socket.
 
 mod access_control;
-mod answer;
+mod checks;
 mod client;
+mod connections;
+mod description;
 mod dialling;
 mod event_loop;
-mod events;
 mod exchange;
 mod extract;
+mod handlers;
 mod host;
 mod hosted;
+mod limits;
 mod logging;
 mod mcp;
 mod metrics;
 mod notices;
 mod openapi;
-mod operation;
 mod paths;
 mod peer;
 mod reached;
 mod reply;
-mod search;
+mod route;
+mod routes;
 mod sensors;
 mod server;
-mod settling;
 mod socket;
 mod sse;
 mod stalling;
+mod state;
 mod takeover;
 mod tcp;
+mod wire;
 
 pub use client::HttpControl;
 pub use dialling::{ConnectMode, ConnectOptions, connect, dial};
 pub use host::{
     DaemonOptions, HostSignal, Hosted, StartEngine, process_environment, run_daemon, serve_daemon,
 };
+pub use limits::Limits;
 pub use logging::{LogFormat, start_logging};
 pub use notices::Announcer;
-pub use openapi::document as openapi_document;
-pub use operation::Operation;
-pub use server::{Identity, Limits, Notices, Server};
+pub use route::Route;
+pub use routes::routes;
+pub use server::Server;
 pub use socket::{Endpoint, SOCKET_PATH_BYTES_MAX, SocketPlaces};
+pub use state::{Identity, Notices};

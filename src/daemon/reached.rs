@@ -4,11 +4,11 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::answer::STARTING;
 use super::client::{CONNECTION_LOST, HttpControl};
 use super::dialling::{ConnectOptions, TRIES_MAX, TRY_PAUSE, find};
 use super::exchange::{CUT_OFF, NO_ENGINE};
 use super::hosted::Hosted;
+use super::wire::STARTING;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,

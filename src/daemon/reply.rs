@@ -1,10 +1,13 @@
 //! Answers of the API: JSON, and one form for every refusal.
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, NoContent, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
+use super::description::{Description, Output};
 use crate::model::{Diagnostic, Kind};
 
 /// After how many seconds a request that was refused for now may be sent again.
@@ -35,6 +38,18 @@ impl HttpRefusal {
     pub(super) fn busy(message: impl Into<String>) -> HttpRefusal {
         HttpRefusal::from(
             Diagnostic::new(Kind::Conflict, "busy", message).hint("try again in a second"),
+        )
+    }
+
+    /// Nothing is served there.
+    pub(super) fn no_such_path() -> HttpRefusal {
+        HttpRefusal::from(
+            Diagnostic::new(
+                Kind::NotFound,
+                "no_such_path",
+                "nothing is served at this path",
+            )
+            .hint("`GET /v1/openapi.json` lists every path"),
         )
     }
 
@@ -83,17 +98,52 @@ impl IntoResponse for HttpRefusal {
     }
 }
 
+/// A value as JSON: the body of a request, or an answer.
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        json(StatusCode::OK, &self.0)
+    }
+}
+
+impl<T: JsonSchema> Output for Json<T> {
+    fn describe(operation: &mut Description<'_>) {
+        let content = operation.json::<T>();
+        operation.reply("200", operation.summary, &content);
+    }
+}
+
+impl<T: Output> Output for Result<T, HttpRefusal> {
+    fn describe(operation: &mut Description<'_>) {
+        T::describe(operation);
+    }
+}
+
+/// What the answer holds is the same.
+impl<T: Output> Output for (axum::http::HeaderMap, T) {
+    fn describe(operation: &mut Description<'_>) {
+        T::describe(operation);
+    }
+}
+
+impl Output for NoContent {
+    fn describe(operation: &mut Description<'_>) {
+        operation.reply("204", operation.summary, &Value::Null);
+    }
+}
+
 /// A JSON answer. What cannot be written as JSON is told as our own fault.
 pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
     match serde_json::to_vec(value) {
-        Ok(bytes) => bytes_of(status, "application/json", Bytes::from(bytes)),
+        Ok(bytes) => answer_of(status, "application/json", Body::from(bytes)),
         Err(error) => {
             tracing::error!(%error, "an answer could not be written as JSON");
-            bytes_of(
+            answer_of(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "application/json",
-                Bytes::from_static(
-                    br#"{"kind":"internal","code":"reply_not_json","message":"the answer could not be written as JSON","hints":[]}"#,
+                Body::from(
+                    r#"{"kind":"internal","code":"reply_not_json","message":"the answer could not be written as JSON","hints":[]}"#,
                 ),
             )
         }
@@ -101,8 +151,8 @@ pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> Response {
 }
 
 /// An answer of a given type. Nothing of it may be cached: it is true for this moment only.
-pub(super) fn bytes_of(status: StatusCode, kind: &'static str, bytes: Bytes) -> Response {
-    let mut response = Response::new(Body::from(bytes));
+pub(super) fn answer_of(status: StatusCode, kind: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));

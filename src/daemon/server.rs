@@ -5,112 +5,31 @@
 //! When all connections are taken, the oldest one that has not sent its request yet gives way, so
 //! clients that hang cannot shut out those that do not.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::UnixListener as StdUnixListener;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::request::Parts;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::{HttpService, Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::service::{Service, service_fn};
 use hyper_util::service::TowerToHyperService;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Notify, watch};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::access_control::AccessControl;
-use super::answer::{self, Desk};
+use super::connections::{Pause, Unheard, Waiting, make_place, serve_one};
+use super::limits::Limits;
 use super::mcp::Mounted;
 use super::peer::Peer;
-use super::socket::canonical;
-use super::stalling::Stalling;
+use super::routes;
+use super::state::{Desk, Identity, Notices};
 use super::tcp::TcpDoor;
-use crate::engine::Host;
 use crate::model::{AccessRole, Diagnostic, Kind};
 use crate::protocol::Control;
-
-/// Bounds of the server.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Connections at once.
-    pub connections: usize,
-    /// Runs watched at once.
-    pub watchers: usize,
-    /// Questions to the engine at once, in each of the lanes of reading and of changing.
-    pub calls: usize,
-    /// How long a request waits for its lane before it is told `busy`.
-    pub call_patience: Duration,
-    /// Bytes of a body.
-    pub body_bytes_max: usize,
-    /// Bytes of a request's head.
-    pub head_bytes_max: usize,
-    /// How long a head may take, and how long a body.
-    pub read_patience: Duration,
-    /// How long a write may make no progress.
-    pub write_patience: Duration,
-    /// After how long a silent stream of events sends a comment.
-    pub keep_alive: Duration,
-    /// How long requests under way may take to end once the server stops.
-    pub stop_patience: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            connections: 256,
-            watchers: 64,
-            calls: 32,
-            call_patience: Duration::from_secs(5),
-            body_bytes_max: 1024 * 1024,
-            head_bytes_max: 32 * 1024,
-            read_patience: Duration::from_secs(10),
-            write_patience: Duration::from_secs(10),
-            keep_alive: Duration::from_secs(15),
-            stop_patience: Duration::from_secs(2),
-        }
-    }
-}
-
-/// For whom the server answers.
-#[derive(Debug, Clone)]
-pub struct Identity {
-    /// Absolute path of the workspace.
-    pub workspace: PathBuf,
-    /// The user whose requests are heard, beside root's.
-    pub uid: u32,
-    /// What the engine runs in.
-    pub host: Host,
-}
-
-impl Identity {
-    /// The user of this process serves `workspace`.
-    pub fn of_process(workspace: &Path, host: Host) -> Identity {
-        Identity {
-            host,
-            workspace: canonical(workspace),
-            uid: rustix::process::geteuid().as_raw(),
-        }
-    }
-}
-
-/// What the server tells its host. Told twice before it is heard counts once.
-#[derive(Debug, Default)]
-pub struct Notices {
-    /// Runs or definitions may have changed.
-    pub changed: Notify,
-    /// Definitions were read again for a client.
-    pub reloaded: Notify,
-    /// The engine has ended: a client drained it, or was told so by its answer.
-    pub ended: Notify,
-}
 
 /// A running server; it stops when it is dropped.
 pub struct Server {
@@ -210,56 +129,8 @@ impl Drop for Server {
     }
 }
 
-/// Connections that have not sent their request yet, oldest first.
-pub(super) type Unheard = Arc<Mutex<BTreeMap<u64, AbortHandle>>>;
-
-/// A connection's entry among those that may have to give way.
-#[derive(Clone)]
-pub(super) struct Waiting {
-    number: u64,
-    unheard: Unheard,
-}
-
-/// Ends the oldest connection that has not sent its request yet; whether there was one.
-pub(super) fn make_place(unheard: &Unheard) -> bool {
-    let oldest = locked(unheard).pop_first();
-    oldest.is_some_and(|(_, oldest)| {
-        oldest.abort();
-        true
-    })
-}
-
-impl Waiting {
-    /// An entry of its own for a connection.
-    pub(super) fn new(number: u64, unheard: &Unheard) -> Waiting {
-        let unheard = Arc::clone(unheard);
-        Waiting { number, unheard }
-    }
-
-    /// From here on the connection may have to give way.
-    pub(super) fn enter(&self, connection: AbortHandle) {
-        locked(&self.unheard).insert(self.number, connection);
-    }
-
-    /// The request has arrived whole: from here on its connection keeps its place.
-    pub(super) fn answering(parts: &mut Parts) {
-        if let Some(waiting) = parts.extensions.remove::<Waiting>() {
-            waiting.forget();
-        }
-    }
-
-    /// From here on its connection keeps its place.
-    pub(super) fn forget(&self) {
-        locked(&self.unheard).remove(&self.number);
-    }
-}
-
-fn locked(unheard: &Unheard) -> std::sync::MutexGuard<'_, BTreeMap<u64, AbortHandle>> {
-    unheard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 async fn serve(listener: UnixListener, desk: Arc<Desk>, mut stopped: watch::Receiver<bool>) {
-    let router = answer::router(&desk);
+    let router = routes::router(Arc::clone(&desk));
     let mut connections = JoinSet::new();
     let unheard = Unheard::default();
     let mut number = 0_u64;
@@ -364,49 +235,4 @@ async fn converse(
         TowerToHyperService::new(router.clone()).call(request.map(Body::new))
     });
     serve_one(stream, service, &waiting, &limits).await;
-}
-
-/// Serves one request on one connection.
-pub(super) async fn serve_one<S, B>(
-    stream: impl AsyncRead + AsyncWrite + Unpin,
-    service: S,
-    waiting: &Waiting,
-    limits: &Limits,
-) where
-    S: HttpService<Incoming, ResBody = B>,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    B: hyper::body::Body + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let ended = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(limits.read_patience)
-        .max_buf_size(limits.head_bytes_max)
-        .max_headers(64)
-        .keep_alive(false)
-        .serve_connection(
-            TokioIo::new(Stalling::new(stream, limits.write_patience)),
-            service,
-        )
-        .await;
-    waiting.forget();
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection ended early");
-    }
-}
-
-/// The pause after an `accept` that failed, such as for want of file descriptors: it would fail again at once.
-#[derive(Default)]
-pub(super) struct Pause {
-    failures: u32,
-}
-
-impl Pause {
-    pub(super) async fn take(&mut self, error: &io::Error) {
-        if self.failures == 0 {
-            tracing::warn!(%error, "no connection can be accepted at the moment");
-        }
-        self.failures = self.failures.saturating_add(1).min(7);
-        tokio::time::sleep(Duration::from_millis(5 << self.failures)).await;
-    }
 }

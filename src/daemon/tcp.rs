@@ -16,7 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::server::{Limits, Pause, Unheard, Waiting, make_place, serve_one};
+use super::connections::{Pause, Unheard, Waiting, make_place, serve_one};
+use super::limits::Limits;
 use crate::catalog;
 use crate::mcp::{Answer, Door, HttpServer, PATH, Token};
 use crate::model::{Diagnostic, Kind, Severity};

@@ -1,9 +1,9 @@
 use super::*;
-use workerctl::daemon::Operation;
+use workerctl::daemon::{Route, routes};
 
-/// The path of an operation with `run` in the place of its run.
-fn path_of(operation: Operation, run: &str) -> String {
-    operation.path().replace("{run}", run)
+/// The path of a route with `run` in the place of its run.
+fn path_of(route: &Route, run: &str) -> String {
+    route.path.replace("{run}", run)
 }
 
 #[test]
@@ -11,34 +11,32 @@ fn every_operation_answers_as_documented() {
     let served = Served::start(Limits::default());
     let document = served.ask("GET", "/v1/openapi.json", "", b"").value();
     let run = served.engine.run.short();
-    for operation in Operation::ALL {
-        let body = match operation {
-            Operation::SubmitRun | Operation::Render => r#"{"skill": "weekly"}"#,
-            Operation::CancelRun => r#"{"now": true}"#,
-            Operation::ResolveRun => r#"{"as": "failed", "note": "seen"}"#,
-            Operation::ApproveRun => r#"{"digest": "d1", "by": "somebody else"}"#,
-            Operation::DenyRun => r#"{"note": "no", "by": "somebody else"}"#,
-            Operation::PauseSchedule => r#"{"schedule": "w/s", "reason": "seen"}"#,
-            Operation::ResumeSchedule | Operation::TriggerSchedule => r#"{"schedule": "w/s"}"#,
+    for route in &routes() {
+        let id = route.id;
+        let body = match id {
+            "submit_run" | "render" => r#"{"skill": "weekly"}"#,
+            "cancel_run" => r#"{"now": true}"#,
+            "resolve_run" => r#"{"as": "failed", "note": "seen"}"#,
+            "approve_run" => r#"{"digest": "d1", "by": "somebody else"}"#,
+            "deny_run" => r#"{"note": "no", "by": "somebody else"}"#,
+            "pause_schedule" => r#"{"schedule": "w/s", "reason": "seen"}"#,
+            "resume_schedule" | "trigger_schedule" => r#"{"schedule": "w/s"}"#,
             _ => "",
         };
-        let method = operation.method();
-        let query = match operation {
-            Operation::Backfill => "?schedule=w%2Fs&from_ms=0&to_ms=1",
+        let method = &route.method;
+        let query = match id {
+            "backfill" => "?schedule=w%2Fs&from_ms=0&to_ms=1",
             _ => "",
         };
-        let path = path_of(operation, &run) + query;
+        let path = path_of(route, &run) + query;
         let answer = served.json(method.as_str(), &path, body);
-        assert!(
-            (200..300).contains(&answer.status),
-            "{operation:?}: {answer:?}"
-        );
+        assert!((200..300).contains(&answer.status), "{id}: {answer:?}");
         let lower = method.as_str().to_ascii_lowercase();
-        let described = &document["paths"][operation.path()][&lower];
+        let described = &document["paths"][route.path][&lower];
         let response = &described["responses"][answer.status.to_string()];
         assert!(
             response.is_object(),
-            "{operation:?} answers {} undocumented",
+            "{id} answers {} undocumented",
             answer.status
         );
     }
@@ -51,8 +49,8 @@ fn every_operation_answers_as_documented() {
     for (path, described) in document["paths"].as_object().expect("paths") {
         for method in described.as_object().expect("methods").keys() {
             assert!(
-                Operation::ALL.iter().any(|known| known.path() == path
-                    && known.method().as_str().eq_ignore_ascii_case(method)),
+                routes().iter().any(|known| known.path == path
+                    && known.method.as_str().eq_ignore_ascii_case(method)),
                 "{method} {path} is documented and not served"
             );
         }
@@ -62,14 +60,14 @@ fn every_operation_answers_as_documented() {
 #[test]
 fn undeclared_methods_and_paths_are_refused_in_the_same_form() {
     let served = Served::start(Limits::default());
-    for operation in Operation::ALL {
-        let path = path_of(operation, "ABC");
+    for route in &routes() {
+        let path = path_of(route, "ABC");
         for method in [
             "GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW",
         ] {
-            let declared = Operation::ALL
+            let declared = routes()
                 .iter()
-                .any(|other| other.path() == operation.path() && other.method().as_str() == method);
+                .any(|other| other.path == route.path && other.method.as_str() == method);
             if declared {
                 continue;
             }
@@ -125,17 +123,18 @@ fn malformed_bodies_are_refused_by_every_operation() {
         b"{\"skill\": \"a\", \"inputs\": {\"n\": 1, \"n\": 2}}",
         b"{} {}",
     ];
-    for operation in Operation::ALL {
-        if operation.method().as_str() != "POST" {
+    for route in &routes() {
+        let id = route.id;
+        if route.method.as_str() != "POST" {
             continue;
         }
-        let path = path_of(operation, &served.engine.run.short());
+        let path = path_of(route, &served.engine.run.short());
         for body in bodies {
             let answer = served.ask("POST", &path, "Content-Type: application/json\r\n", body);
             assert_eq!(
                 (answer.status, answer.code().as_str()),
                 (400, "bad_body"),
-                "{operation:?} {:?}",
+                "{id} {:?}",
                 String::from_utf8_lossy(&body[..body.len().min(40)])
             );
         }
@@ -143,10 +142,10 @@ fn malformed_bodies_are_refused_by_every_operation() {
         assert_eq!(
             (answer.status, answer.code().as_str()),
             (415, "not_json"),
-            "{operation:?}"
+            "{id}"
         );
         let answer = served.ask("POST", &format!("{path}?x=1"), "", b"");
-        assert_eq!(answer.status, 400, "{operation:?}");
+        assert_eq!(answer.status, 400, "{id}");
     }
     assert!(served.engine.submitted.lock().expect("a lock").is_empty());
     assert_eq!(
@@ -185,33 +184,27 @@ fn hostile_ids_are_refused_by_every_operation_that_names_a_run() {
         longer.as_str(),
         "%E2%80%AE",
     ];
-    for operation in Operation::ALL
-        .into_iter()
-        .filter(|operation| operation.names_run())
-    {
+    for route in routes().iter().filter(|route| route.path.contains("{run}")) {
+        let id = route.id;
         for run in hostile {
-            let answer = served.json(operation.method().as_str(), &path_of(operation, run), "");
+            let answer = served.json(route.method.as_str(), &path_of(route, run), "");
             assert!(
                 (400..500).contains(&answer.status),
-                "{operation:?} {run}: {answer:?}"
+                "{id} {run}: {answer:?}"
             );
-            assert_eq!(answer.code(), "bad_run_id", "{operation:?} {run}");
+            assert_eq!(answer.code(), "bad_run_id", "{id} {run}");
         }
-        let body = match operation {
-            Operation::ResolveRun => r#"{"as": "failed", "note": "x"}"#,
-            Operation::ApproveRun => r#"{"digest": "d1"}"#,
-            Operation::DenyRun => r#"{"note": "x"}"#,
+        let body = match id {
+            "resolve_run" => r#"{"as": "failed", "note": "x"}"#,
+            "approve_run" => r#"{"digest": "d1"}"#,
+            "deny_run" => r#"{"note": "x"}"#,
             _ => "",
         };
-        let answer = served.json(
-            operation.method().as_str(),
-            &path_of(operation, "ZZZZZ"),
-            body,
-        );
+        let answer = served.json(route.method.as_str(), &path_of(route, "ZZZZZ"), body);
         assert_eq!(
             (answer.status, answer.code().as_str()),
             (404, "no_such_run"),
-            "{operation:?}"
+            "{id}"
         );
     }
 }

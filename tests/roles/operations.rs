@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use serde_json::Value;
-use workerctl::daemon::Operation;
+use workerctl::daemon::routes;
 
 use crate::{Bed, NOBODY, Person};
 
@@ -54,15 +54,15 @@ fn each_operation_needs_the_role_that_the_table_and_the_document_say() {
     let socket = bed.socket();
     let (_, document) = ask(READER, &socket, "GET", "/v1/openapi.json");
     let document: Value = serde_json::from_str(&document).unwrap();
-    for operation in Operation::ALL {
-        let (method, id) = (operation.method(), operation.id());
+    for route in routes() {
+        let (method, id) = (&route.method, route.id);
         // What it is about is not there, so that whoever may ask is told so, and nothing happens.
-        let path = operation.path().replace("{run}", "ZZZZZZZZ");
-        let described = &document["paths"][operation.path()][method.as_str().to_lowercase()];
+        let path = route.path.replace("{run}", "ZZZZZZZZ");
+        let described = &document["paths"][route.path][method.as_str().to_lowercase()];
         let readable = READABLE.contains(&id);
         let role = if readable { "read" } else { "admin" };
         assert_eq!(described["x-role"], role, "{id}");
-        assert_eq!(operation.role().name(), role, "{id}");
+        assert_eq!(route.role.name(), role, "{id}");
         let (status, body) = ask(READER, &socket, method.as_str(), &path);
         let is_refused = status == 403 && body.contains(r#""code":"role""#);
         assert_eq!(is_refused, !readable, "{id}: {status} {body}");

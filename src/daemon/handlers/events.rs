@@ -11,48 +11,33 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
-use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
+use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Sleep;
 
-use super::answer::Desk;
-use super::operation::Operation;
-use super::reply::{self, HttpRefusal};
+use crate::daemon::description::{Description, Output};
+use crate::daemon::extract::{LastEventId, RunFragment};
+use crate::daemon::reply::{self, HttpRefusal};
+use crate::daemon::state::Desk;
+use crate::daemon::wire::NO_LINES;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{Control, WatchEvent};
 
 /// Events that wait for a slow client before the engine's own queue begins to fill.
 const PENDING_EVENTS_MAX: usize = 256;
-/// The first line that is told to a client that wants none: no log gets so far.
-pub(super) const NO_LINES: u64 = u64::MAX;
 /// Stack of a watcher's thread in bytes: it only formats and hands over.
 const WATCHER_STACK_BYTES: usize = 256 * 1024;
 
-/// The first line that the client has not been told yet.
-pub(super) fn resume_from(headers: &HeaderMap) -> Result<u64, HttpRefusal> {
-    match headers.get("last-event-id") {
-        None => Ok(0),
-        Some(id) => id
-            .to_str()
-            .ok()
-            .and_then(|id| id.parse().ok())
-            .ok_or_else(|| {
-                HttpRefusal::bad_request(
-                    "bad_event_id",
-                    "`Last-Event-ID` is not an id of this stream",
-                )
-            }),
-    }
-}
-
 /// Starts the stream. The run is looked up first, so that a wrong id is refused and not streamed.
-pub(super) async fn stream(
-    desk: &Desk,
-    fragment: String,
-    from: u64,
-) -> Result<Response, HttpRefusal> {
+pub(crate) async fn follow(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+    LastEventId(from): LastEventId,
+) -> Result<Told, HttpRefusal> {
     let too_many = || HttpRefusal::busy("too many runs are being watched");
     let place = Arc::clone(&desk.watchers)
         .try_acquire_owned()
@@ -60,9 +45,7 @@ pub(super) async fn stream(
     let thread = Arc::clone(&desk.watch_threads)
         .try_acquire_owned()
         .map_err(|_| too_many())?;
-    let detail = desk
-        .ask(Operation::ShowRun, move |control| control.run(&fragment))
-        .await?;
+    let detail = desk.read(move |control| control.run(&run)).await?;
     let run = detail.summary.run;
     let control = desk.control()?;
     let (events, receiver) = mpsc::channel(PENDING_EVENTS_MAX);
@@ -78,14 +61,12 @@ pub(super) async fn stream(
                 "no thread could be started to watch the run: {error}"
             ))
         })?;
-    let mut response = reply::bytes_of(StatusCode::OK, "text/event-stream", Bytes::new());
-    *response.body_mut() = Body::new(EventBody {
+    Ok(Told {
         events: receiver,
         keep_alive: desk.limits.keep_alive,
         quiet: Box::pin(tokio::time::sleep(desk.limits.keep_alive)),
         _place: place,
-    });
-    Ok(response)
+    })
 }
 
 /// Watches the run on this thread and hands each event over; ends when the client has left.
@@ -119,7 +100,7 @@ fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Byte
         control.watch(run, &mut hand_over)
     };
     let last = match ended {
-        Ok(()) => event_text("end", next, &serde_json::json!({})),
+        Ok(()) => event_text("end", next, &json!({})),
         Err(diagnostic) => event_text("error", next, &diagnostic),
     };
     // The client may have left; nobody else waits for this.
@@ -129,13 +110,13 @@ fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Byte
 fn event_text<T: serde::Serialize>(name: &str, id: u64, data: &T) -> Bytes {
     let data = serde_json::to_string(data).unwrap_or_else(|error| {
         let diagnostic = Diagnostic::new(Kind::Internal, "reply_not_json", error.to_string());
-        serde_json::json!(diagnostic).to_string()
+        json!(diagnostic).to_string()
     });
     Bytes::from(format!("id: {id}\nevent: {name}\ndata: {data}\n\n"))
 }
 
-/// The body of the stream: events as they come, a comment where nothing came for a while.
-struct EventBody {
+/// The stream: events as they come, a comment where nothing came for a while.
+pub(crate) struct Told {
     events: mpsc::Receiver<Bytes>,
     keep_alive: Duration,
     quiet: Pin<Box<Sleep>>,
@@ -143,7 +124,23 @@ struct EventBody {
     _place: OwnedSemaphorePermit,
 }
 
-impl HttpBody for EventBody {
+impl IntoResponse for Told {
+    fn into_response(self) -> Response {
+        reply::answer_of(StatusCode::OK, "text/event-stream", Body::new(self))
+    }
+}
+
+impl Output for Told {
+    fn describe(operation: &mut Description<'_>) {
+        // The schema is that of the data of the events `line`, `partial`, `changed` and `lagged`; `end` has `{}`,
+        // `error` a refusal.
+        let data = operation.replies.subschema_for::<WatchEvent>();
+        let content = json!({"text/event-stream": {"schema": {"type": "string"}, "x-data": data}});
+        operation.reply("200", operation.summary, &content);
+    }
+}
+
+impl HttpBody for Told {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 

@@ -1,0 +1,188 @@
+//! Texts of requests that are checked before an engine sees them.
+
+use axum::http::HeaderMap;
+
+use super::reply::HttpRefusal;
+use crate::protocol::{
+    ApproveRequest, BackfillQuery, CancelRequest, DenyRequest, LogsQuery, PauseRequest,
+    ProbeRequest, ResolveRequest, ResumeRequest, RunsQuery, SchedulesQuery, SlotsQuery,
+    SubmitRequest, TriggerRequest,
+};
+
+/// Longest name, key or filter that is accepted, in bytes.
+const TEXT_BYTES_MAX: usize = 255;
+/// Longest note that is accepted, in bytes.
+const NOTE_BYTES_MAX: usize = 4_096;
+
+/// What a client sent, as a body or as parameters.
+pub(super) trait Checked {
+    /// Whether an empty body stands for `{}`.
+    const MAY_BE_EMPTY: bool = false;
+
+    /// Takes over what stands in headers instead.
+    fn merge(&mut self, _headers: &HeaderMap) -> Result<(), HttpRefusal> {
+        Ok(())
+    }
+
+    /// Refuses what no engine could accept.
+    fn check(&self) -> Result<(), HttpRefusal> {
+        Ok(())
+    }
+}
+
+/// A body that holds nothing; anything in it is refused.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+impl Checked for Nothing {
+    const MAY_BE_EMPTY: bool = true;
+}
+
+impl Checked for ProbeRequest {
+    const MAY_BE_EMPTY: bool = true;
+}
+
+impl Checked for LogsQuery {}
+
+impl Checked for SubmitRequest {
+    /// The idempotency key of the header.
+    fn merge(&mut self, headers: &HeaderMap) -> Result<(), HttpRefusal> {
+        let mut given = headers.get_all("idempotency-key").iter();
+        let Some(first) = given.next() else {
+            return Ok(());
+        };
+        let key = first.to_str().ok().filter(|key| !key.is_empty());
+        let (Some(key), None) = (key, given.next()) else {
+            return Err(HttpRefusal::bad_request(
+                "bad_key",
+                "`Idempotency-Key` must be given once and hold visible ASCII",
+            ));
+        };
+        if self.key.as_ref().is_some_and(|other| other != key) {
+            return Err(HttpRefusal::bad_request(
+                "bad_key",
+                "`Idempotency-Key` and `key` of the body differ",
+            ));
+        }
+        self.key = Some(key.to_owned());
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), HttpRefusal> {
+        text("skill", &self.skill)?;
+        optional("key", self.key.as_deref())?;
+        optional("by", self.by.as_deref())?;
+        optional("chat_id", self.chat_id.as_deref())?;
+        if self.key.as_deref() == Some("") {
+            return Err(HttpRefusal::bad_request(
+                "bad_key",
+                "the idempotency key is empty",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Checked for RunsQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("worker", self.worker.as_deref())?;
+        optional("skill", self.skill.as_deref())?;
+        optional("outcome", self.outcome.as_deref())
+    }
+}
+
+impl Checked for SchedulesQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("schedule", self.schedule.as_deref())?;
+        optional("worker", self.worker.as_deref())?;
+        optional("skill", self.skill.as_deref())?;
+        optional("after", self.after.as_deref())
+    }
+}
+
+impl Checked for CancelRequest {
+    const MAY_BE_EMPTY: bool = true;
+
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("by", self.by.as_deref())
+    }
+}
+
+impl Checked for ResolveRequest {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        text("as", &self.resolution)?;
+        note(&self.note)
+    }
+}
+
+impl Checked for ApproveRequest {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        text("digest", &self.digest)?;
+        optional("by", self.by.as_deref())?;
+        self.note.as_deref().map_or(Ok(()), note)
+    }
+}
+
+impl Checked for DenyRequest {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("by", self.by.as_deref())?;
+        note(&self.note)
+    }
+}
+
+fn note(note: &str) -> Result<(), HttpRefusal> {
+    if note.len() > NOTE_BYTES_MAX || note.contains('\0') {
+        return Err(HttpRefusal::bad_request(
+            "bad_note",
+            format!("`note` must not hold NUL or exceed {NOTE_BYTES_MAX} bytes"),
+        ));
+    }
+    Ok(())
+}
+
+impl Checked for PauseRequest {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        text("schedule", &self.schedule)?;
+        optional("by", self.by.as_deref())
+    }
+}
+
+impl Checked for ResumeRequest {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        text("schedule", &self.schedule)
+    }
+}
+
+impl Checked for TriggerRequest {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        text("schedule", &self.schedule)?;
+        optional("by", self.by.as_deref())
+    }
+}
+
+impl Checked for BackfillQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        text("schedule", &self.schedule)
+    }
+}
+
+impl Checked for SlotsQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("schedule", self.schedule.as_deref())
+    }
+}
+
+fn optional(name: &str, value: Option<&str>) -> Result<(), HttpRefusal> {
+    value.map_or(Ok(()), |value| text(name, value))
+}
+
+fn text(name: &str, value: &str) -> Result<(), HttpRefusal> {
+    if value.len() > TEXT_BYTES_MAX || value.chars().any(char::is_control) {
+        return Err(HttpRefusal::bad_request(
+            "bad_text",
+            format!("`{name}` must not hold control characters or exceed {TEXT_BYTES_MAX} bytes"),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,12 @@
+//! Handlers of the API, by theme. What each takes and returns is what the document says of its route.
+
+pub(super) mod engine;
+pub(super) mod events;
+pub(super) mod mcp;
+pub(super) mod runs;
+pub(super) mod schedules;
+
+use super::reply::{HttpRefusal, Json};
+
+/// An answer in JSON.
+type Answer<T> = Result<Json<T>, HttpRefusal>;

@@ -1,0 +1,97 @@
+//! The engine itself, and the definitions that it goes by.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, NoContent, Response};
+use serde_json::json;
+
+use super::Answer;
+use crate::daemon::checks::Nothing;
+use crate::daemon::description::{Description, Output};
+use crate::daemon::metrics;
+use crate::daemon::reply::{self, HttpRefusal, Json};
+use crate::daemon::state::Desk;
+use crate::daemon::wire::VersionReply;
+use crate::protocol::{
+    Probe, ProbeRequest, ReloadReport, Rendered, SchedulesQuery, Status, SubmitRequest, WorkerView,
+};
+
+/// Tells who answers, even before there is an engine.
+pub(crate) async fn version(State(desk): State<Arc<Desk>>) -> Json<VersionReply> {
+    Json(desk.version())
+}
+
+pub(crate) async fn status(State(desk): State<Arc<Desk>>) -> Answer<Status> {
+    desk.read(|control| control.status()).await.map(Json)
+}
+
+pub(crate) async fn workers(State(desk): State<Arc<Desk>>) -> Answer<Vec<WorkerView>> {
+    desk.read(|control| control.workers()).await.map(Json)
+}
+
+/// Engine and schedules, for a monitoring system.
+pub(crate) async fn metrics(State(desk): State<Arc<Desk>>) -> Result<Metrics, HttpRefusal> {
+    let text = desk.read(|control| {
+        let schedules = control.all_schedules(&SchedulesQuery::default())?;
+        Ok(metrics::text(&control.status()?, &schedules))
+    });
+    text.await.map(Metrics)
+}
+
+/// Metrics in the text format of Prometheus.
+pub(crate) struct Metrics(String);
+
+impl IntoResponse for Metrics {
+    fn into_response(self) -> Response {
+        reply::answer_of(StatusCode::OK, metrics::CONTENT_TYPE, Body::from(self.0))
+    }
+}
+
+impl Output for Metrics {
+    fn describe(operation: &mut Description<'_>) {
+        let content = json!({"text/plain": {"schema": {"type": "string"}}});
+        operation.reply("200", operation.summary, &content);
+    }
+}
+
+pub(crate) async fn render(
+    State(desk): State<Arc<Desk>>,
+    Json(request): Json<SubmitRequest>,
+) -> Answer<Rendered> {
+    desk.read(move |control| control.render(&request))
+        .await
+        .map(Json)
+}
+
+/// Tries what skills need, or one model.
+pub(crate) async fn probe(
+    State(desk): State<Arc<Desk>>,
+    Json(request): Json<ProbeRequest>,
+) -> Answer<Vec<Probe>> {
+    let of_model = request.model.is_some();
+    let mut probes = desk.read(move |control| control.probe(&request)).await?;
+    if !of_model {
+        probes.extend(desk.access.probe());
+    }
+    Ok(Json(probes))
+}
+
+pub(crate) async fn reload(
+    State(desk): State<Arc<Desk>>,
+    Json(Nothing {}): Json<Nothing>,
+) -> Answer<ReloadReport> {
+    let report = desk.change(|control| control.reload()).await?;
+    desk.tell(|notices| &notices.reloaded);
+    Ok(Json(report))
+}
+
+pub(crate) async fn drain(
+    State(desk): State<Arc<Desk>>,
+    Json(Nothing {}): Json<Nothing>,
+) -> Result<NoContent, HttpRefusal> {
+    desk.drain().await?;
+    Ok(NoContent)
+}

@@ -1,0 +1,197 @@
+//! Runs: what is asked of them, and what people decide about them.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use super::Answer;
+use crate::daemon::checks::Nothing;
+use crate::daemon::description::{Description, Output};
+use crate::daemon::extract::{Person, Query, RunFragment, Submission};
+use crate::daemon::paths;
+use crate::daemon::peer::Peer;
+use crate::daemon::reply::{self, HttpRefusal, Json};
+use crate::daemon::state::Desk;
+use crate::protocol::{
+    API_VERSION, ApproveRequest, CancelRequest, DenyRequest, Discarded, Landed, LogLine, LogsQuery,
+    ResolveRequest, RunDetail, RunSummary, RunsQuery, Submitted,
+};
+
+/// Runs, newest first, and where the next list of them is.
+pub(crate) async fn list(
+    State(desk): State<Arc<Desk>>,
+    Query(mut query): Query<RunsQuery>,
+) -> Result<(HeaderMap, Json<Vec<RunSummary>>), HttpRefusal> {
+    let asked = query.clone();
+    let runs = desk.read(move |control| control.runs(&asked)).await?;
+    query.before = runs.last().map(|last| last.run);
+    let mut headers = HeaderMap::new();
+    if query.before.is_some()
+        && let Ok(link) = HeaderValue::try_from(format!("<{}>; rel=\"next\"", paths::runs(&query)))
+    {
+        headers.insert(header::LINK, link);
+    }
+    Ok((headers, Json(runs)))
+}
+
+pub(crate) async fn submit(
+    State(desk): State<Arc<Desk>>,
+    peer: Peer,
+    Submission(mut request): Submission,
+) -> Result<Accepted, HttpRefusal> {
+    request.user_id = Some(peer.uid);
+    desk.change(move |control| control.submit(&request))
+        .await
+        .map(Accepted)
+}
+
+pub(crate) async fn retry(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+    Json(Nothing {}): Json<Nothing>,
+) -> Result<Accepted, HttpRefusal> {
+    desk.change(move |control| control.retry(&run))
+        .await
+        .map(Accepted)
+}
+
+/// A run that was accepted, now or by an earlier request with the same key.
+pub(crate) struct Accepted(Submitted);
+
+impl IntoResponse for Accepted {
+    fn into_response(self) -> Response {
+        let status = if self.0.existing {
+            StatusCode::OK
+        } else {
+            StatusCode::CREATED
+        };
+        let mut response = reply::json(status, &self.0);
+        if let Ok(location) = HeaderValue::try_from(format!("/{API_VERSION}/runs/{}", self.0.run)) {
+            response.headers_mut().insert(header::LOCATION, location);
+        }
+        response
+    }
+}
+
+impl Output for Accepted {
+    fn describe(operation: &mut Description<'_>) {
+        let content = operation.json::<Submitted>();
+        operation.reply(
+            "200",
+            "An earlier request with the same key had made the run",
+            &content,
+        );
+        operation.reply("201", operation.summary, &content);
+    }
+}
+
+pub(crate) async fn show(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+) -> Answer<RunDetail> {
+    desk.read(move |control| control.run(&run)).await.map(Json)
+}
+
+pub(crate) async fn diff(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+) -> Result<Patch, HttpRefusal> {
+    desk.read(move |control| control.diff(&run))
+        .await
+        .map(Patch)
+}
+
+/// What a run changed.
+pub(crate) struct Patch(String);
+
+impl IntoResponse for Patch {
+    fn into_response(self) -> Response {
+        let kind = "text/x-diff; charset=utf-8";
+        reply::answer_of(StatusCode::OK, kind, Body::from(self.0))
+    }
+}
+
+impl Output for Patch {
+    fn describe(operation: &mut Description<'_>) {
+        let content = json!({"text/x-diff": {"schema": {"type": "string"}}});
+        operation.reply("200", operation.summary, &content);
+    }
+}
+
+pub(crate) async fn logs(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+    Query(query): Query<LogsQuery>,
+) -> Answer<Vec<LogLine>> {
+    desk.read(move |control| control.logs(&run, &query))
+        .await
+        .map(Json)
+}
+
+pub(crate) async fn cancel(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+    Json(request): Json<CancelRequest>,
+) -> Answer<RunSummary> {
+    desk.change(move |control| control.cancel(&run, &request))
+        .await
+        .map(Json)
+}
+
+pub(crate) async fn approve(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+    Person(by): Person,
+    Json(mut request): Json<ApproveRequest>,
+) -> Answer<RunSummary> {
+    request.by = Some(by);
+    desk.change(move |control| control.approve(&run, &request))
+        .await
+        .map(Json)
+}
+
+pub(crate) async fn deny(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+    Person(by): Person,
+    Json(mut request): Json<DenyRequest>,
+) -> Answer<RunSummary> {
+    request.by = Some(by);
+    desk.change(move |control| control.deny(&run, &request))
+        .await
+        .map(Json)
+}
+
+pub(crate) async fn resolve(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+    Json(request): Json<ResolveRequest>,
+) -> Answer<RunSummary> {
+    desk.change(move |control| control.resolve(&run, &request))
+        .await
+        .map(Json)
+}
+
+pub(crate) async fn land(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+    Json(Nothing {}): Json<Nothing>,
+) -> Answer<Landed> {
+    desk.change(move |control| control.land(&run))
+        .await
+        .map(Json)
+}
+
+pub(crate) async fn discard(
+    State(desk): State<Arc<Desk>>,
+    RunFragment(run): RunFragment,
+    Json(Nothing {}): Json<Nothing>,
+) -> Answer<Discarded> {
+    desk.change(move |control| control.discard(&run))
+        .await
+        .map(Json)
+}

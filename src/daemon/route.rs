@@ -1,0 +1,122 @@
+//! One route of the API: declared once, for the router, the document and tests.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::response::IntoResponse;
+use axum::routing::{MethodFilter, MethodRouter, on};
+use tracing::Instrument;
+
+use super::connections::Waiting;
+use super::description::{Description, Endpoint, Input, Output};
+use super::extract;
+use super::reply::HttpRefusal;
+use super::state::Desk;
+use crate::model::AccessRole;
+
+/// One method on one path of the API.
+pub struct Route {
+    /// Its name in the document.
+    pub id: &'static str,
+    /// One sentence for people.
+    pub summary: &'static str,
+    /// Its method.
+    pub method: Method,
+    /// Its path; `{run}` stands for a run's id or a unique prefix or suffix of it.
+    pub path: &'static str,
+    /// Who may ask for it.
+    pub role: AccessRole,
+    /// What its handler's types say in the document.
+    pub(super) describe: fn(&mut Description<'_>),
+    /// Its handler, behind what is checked of every request.
+    pub(super) handler: MethodRouter<Arc<Desk>>,
+}
+
+/// A route that lacks its handler.
+pub(super) struct Operation {
+    method: Method,
+    path: &'static str,
+    id: &'static str,
+    summary: &'static str,
+}
+
+/// Begins to declare a route.
+pub(super) fn operation(method: Method, path: &'static str, id: &'static str) -> Operation {
+    Operation {
+        method,
+        path,
+        id,
+        summary: "",
+    }
+}
+
+impl Operation {
+    /// One sentence for people.
+    pub(super) fn summary(mut self, summary: &'static str) -> Operation {
+        self.summary = summary;
+        self
+    }
+
+    /// The route: who may ask for it, and who answers.
+    pub(super) fn handler<H, M, A>(self, role: AccessRole, handler: H) -> Route
+    where
+        H: Handler<M, Arc<Desk>> + Endpoint<A>,
+        M: 'static,
+    {
+        let Operation {
+            method,
+            path,
+            id,
+            summary,
+        } = self;
+        let serve = move |State(desk): State<Arc<Desk>>, request: Request| async move {
+            let response = match admitted(request, &desk, id, role, H::Inputs::READS_QUERY) {
+                Ok(request) => {
+                    let span = tracing::error_span!("request", operation = id);
+                    handler.call(request, desk).instrument(span).await
+                }
+                Err(refusal) => refusal.into_response(),
+            };
+            let status = response.status().as_u16();
+            tracing::debug!(operation = id, status, "answered");
+            response
+        };
+        let filter = MethodFilter::try_from(method.clone()).unwrap_or(MethodFilter::GET);
+        Route {
+            id,
+            summary,
+            method,
+            path,
+            role,
+            describe: |description| {
+                H::Inputs::describe(description);
+                H::Output::describe(description);
+            },
+            handler: on(filter, serve),
+        }
+    }
+}
+
+/// The request, where its sender may ask for this and its head says nothing that nobody reads.
+fn admitted(
+    request: Request,
+    desk: &Desk,
+    id: &str,
+    role: AccessRole,
+    reads_query: bool,
+) -> Result<Request, HttpRefusal> {
+    let (mut parts, body) = request.into_parts();
+    // What was read at once may exceed the buffer that bounds the reading.
+    extract::head_within(&parts, desk.limits.head_bytes_max)?;
+    extract::peer(&parts)?.may(id, role)?;
+    if !reads_query {
+        extract::no_query(&parts.uri)?;
+    }
+    if parts.method != Method::POST {
+        // Nothing more of it is read.
+        Waiting::answering(&mut parts);
+    }
+    Ok(Request::from_parts(parts, body))
+}

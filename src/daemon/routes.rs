@@ -1,0 +1,133 @@
+//! The routes of the API, and the router that is made of them.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, StatusCode};
+use axum::routing::any;
+use serde_json::{Map, Value};
+
+use super::handlers::{engine, events, mcp, runs, schedules};
+use super::openapi;
+use super::reply::{HttpRefusal, Json};
+use super::route::{Route, operation};
+use super::state::Desk;
+use crate::model::AccessRole::{Admin, Read};
+
+const GET: Method = Method::GET;
+const POST: Method = Method::POST;
+
+/// Every route of the API, in the order of the document. What changes anything is for admins.
+#[expect(clippy::too_many_lines, reason = "one table, read from top to bottom")]
+pub fn routes() -> Vec<Route> {
+    vec![
+        operation(GET, "/v1/version", "version")
+            .summary("Tell who answers here and which API it speaks")
+            .handler(Read, engine::version),
+        operation(GET, "/v1/openapi.json", "openapi")
+            .summary("Give this document")
+            .handler(Read, openapi),
+        operation(GET, "/v1/status", "status")
+            .summary("Tell what the engine does at the moment")
+            .handler(Read, engine::status),
+        operation(GET, "/v1/metrics", "metrics")
+            .summary("Tell engine and schedules in the text format of Prometheus")
+            .handler(Read, engine::metrics),
+        operation(GET, "/v1/workers", "workers")
+            .summary("List workers with their skills")
+            .handler(Read, engine::workers),
+        operation(GET, "/v1/schedules", "schedules")
+            .summary("List schedules with what is due next")
+            .handler(Read, schedules::list),
+        operation(GET, "/v1/slots", "slots")
+            .summary("Tell what became of slots, newest first")
+            .handler(Read, schedules::slots),
+        operation(POST, "/v1/schedules/pause", "pause_schedule")
+            .summary("Pause a schedule")
+            .handler(Admin, schedules::pause),
+        operation(POST, "/v1/schedules/resume", "resume_schedule")
+            .summary("Let a paused schedule go on")
+            .handler(Admin, schedules::resume),
+        operation(POST, "/v1/schedules/trigger", "trigger_schedule")
+            .summary("Run a schedule now, or for a past slot")
+            .handler(Admin, schedules::trigger),
+        operation(GET, "/v1/schedules/backfill", "backfill")
+            .summary("List past slots that may be run after all, oldest first")
+            .handler(Read, schedules::backfill),
+        operation(GET, "/v1/runs", "list_runs")
+            .summary("List runs, newest first")
+            .handler(Read, runs::list),
+        operation(POST, "/v1/runs", "submit_run")
+            .summary("Accept a run; it is durable when the answer arrives")
+            .handler(Admin, runs::submit),
+        operation(GET, "/v1/runs/{run}", "show_run")
+            .summary("Show one run in full")
+            .handler(Read, runs::show),
+        operation(POST, "/v1/runs/{run}/cancel", "cancel_run")
+            .summary("Ask to end a run")
+            .handler(Admin, runs::cancel),
+        operation(POST, "/v1/runs/{run}/retry", "retry_run")
+            .summary("Accept a new run with the same inputs and the present definition")
+            .handler(Admin, runs::retry),
+        operation(POST, "/v1/runs/{run}/approve", "approve_run")
+            .summary("Approve what a run waits with, as it was shown")
+            .handler(Admin, runs::approve),
+        operation(POST, "/v1/runs/{run}/deny", "deny_run")
+            .summary("Refuse what a run waits with")
+            .handler(Admin, runs::deny),
+        operation(POST, "/v1/runs/{run}/resolve", "resolve_run")
+            .summary("Settle a run whose outcome is unknown")
+            .handler(Admin, runs::resolve),
+        operation(POST, "/v1/runs/{run}/land", "land_run")
+            .summary("Land the commit that was kept of a run")
+            .handler(Admin, runs::land),
+        operation(POST, "/v1/runs/{run}/discard", "discard_run")
+            .summary("Drop what is kept of a run that has not landed")
+            .handler(Admin, runs::discard),
+        operation(GET, "/v1/runs/{run}/diff", "diff")
+            .summary("Give what a run changed as a patch")
+            .handler(Read, runs::diff),
+        operation(GET, "/v1/runs/{run}/logs", "logs")
+            .summary("Read lines of a run's log")
+            .handler(Read, runs::logs),
+        operation(GET, "/v1/runs/{run}/events", "events")
+            .summary("Follow a run from the first line of its log until it has ended, as server-sent events")
+            .handler(Read, events::follow),
+        operation(POST, "/v1/render", "render")
+            .summary("Check and render everything without accepting anything")
+            .handler(Read, engine::render),
+        operation(POST, "/v1/probe", "probe")
+            .summary("Try what skills need, where the engine runs")
+            .handler(Read, engine::probe),
+        operation(POST, "/v1/reload", "reload")
+            .summary("Read definitions and configuration again")
+            .handler(Admin, engine::reload),
+        operation(POST, "/v1/drain", "drain")
+            .summary("Start nothing new, wait for what runs, end the engine")
+            .handler(Admin, engine::drain),
+    ]
+}
+
+/// The router of all routes and of the Model Context Protocol.
+pub(super) fn router(desk: Arc<Desk>) -> Router {
+    let mut router = Router::new();
+    for route in routes() {
+        router = router.route(route.path, route.handler);
+    }
+    router
+        .route(crate::mcp::PATH, any(mcp::serve))
+        .method_not_allowed_fallback(|| async {
+            HttpRefusal::of_transport(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "this path does not take this method".to_owned(),
+            )
+        })
+        .fallback(|| async { HttpRefusal::no_such_path() })
+        .with_state(desk)
+}
+
+/// The OpenAPI document.
+async fn openapi() -> Json<Map<String, Value>> {
+    Json(openapi::document(&routes()))
+}

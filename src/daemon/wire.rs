@@ -1,0 +1,37 @@
+//! What both ends of the socket agree on, beside the types of the protocol.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Diagnostic, Kind};
+
+/// Code of a refusal by an engine that is still recovering.
+pub(super) const STARTING: &str = "starting";
+/// The first line that is told to a client that wants none: no log gets so far.
+pub(super) const NO_LINES: u64 = u64::MAX;
+
+/// Who answers at a socket. Read by clients of every version, so fields are only ever added.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub(super) struct VersionReply {
+    /// Always `workerctl`.
+    pub(super) name: String,
+    /// Version of the program.
+    pub(super) version: String,
+    /// Version of the API.
+    pub(super) api: String,
+    /// Absolute path of the workspace that is served.
+    pub(super) workspace: String,
+    /// Process id of the engine.
+    pub(super) pid: u32,
+    /// Whether it has recovered and answers more than this.
+    #[serde(default)]
+    pub(super) ready: bool,
+    /// `daemon`, or `in_process` where it ends with the command that it is in.
+    #[serde(default)]
+    pub(super) host: String,
+}
+
+/// An engine that does not answer yet.
+pub(super) fn starting() -> Diagnostic {
+    Diagnostic::new(Kind::Conflict, STARTING, "the engine is still recovering")
+        .hint("try again in a second")
+}
