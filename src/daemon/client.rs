@@ -8,7 +8,7 @@ use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::dialling::ConnectOptions;
+use super::connect_options::ConnectOptions;
 use super::exchange::{Following, Line, Outgoing, Reply, open};
 use super::paths;
 use super::socket::canonical;

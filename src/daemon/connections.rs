@@ -1,4 +1,4 @@
-//! Connections of either door: one request each, every bound explicit.
+//! Connections of the socket and of TCP: one request each, every bound explicit.
 //!
 //! When all connections are taken, the oldest one that has not sent its request yet gives way, so
 //! clients that hang cannot shut out those that do not.
@@ -8,19 +8,85 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
 use axum::http::request::Parts;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::HttpService;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::task::AbortHandle;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
 
 use super::limits::Limits;
 use super::stalling::Stalling;
 
+/// Where connections arrive.
+pub(super) trait Acceptor {
+    /// A connection.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    /// Who is behind it, as handlers are told.
+    type Peer: Clone + Send + Sync + 'static;
+
+    /// The next connection.
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+
+    /// Who is behind a connection, where that may be heard.
+    fn admit(&self, stream: &Self::Stream) -> Option<Self::Peer>;
+
+    /// Sends a client away since this many connections are taken.
+    fn send_away(&self, stream: &Self::Stream, connected: usize);
+}
+
+/// Accepts connections until it is told to stop; what is still under way then.
+pub(super) async fn accept<A: Acceptor>(
+    acceptor: A,
+    router: Router,
+    limits: Limits,
+    mut stopped: watch::Receiver<bool>,
+) -> JoinSet<()> {
+    let mut connections = JoinSet::new();
+    let unheard = Unheard::default();
+    let (mut number, mut pause) = (0_u64, Pause::default());
+    loop {
+        tokio::select! {
+            _ = stopped.changed() => return connections,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = acceptor.accept() => match accepted {
+                Ok(stream) => {
+                    pause = Pause::default();
+                    number += 1;
+                    let Some(peer) = acceptor.admit(&stream) else {
+                        continue;
+                    };
+                    if connections.len() >= limits.connections && !make_place(&unheard) {
+                        acceptor.send_away(&stream, connections.len());
+                        continue;
+                    }
+                    let unheard = Arc::clone(&unheard);
+                    let waiting = Waiting { number, unheard };
+                    let connection = converse(stream, peer, router.clone(), waiting.clone(), limits.clone());
+                    waiting.enter(connections.spawn(connection));
+                }
+                Err(error) => pause.take(&error).await,
+            },
+        }
+    }
+}
+
+/// Lets requests under way end for a moment.
+pub(super) async fn end(mut connections: JoinSet<()>, patience: Duration) {
+    let ending = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(patience, ending).await.is_err() {
+        tracing::debug!("connections were cut off at the end");
+    }
+}
+
 /// Connections that have not sent their request yet, oldest first.
-pub(super) type Unheard = Arc<Mutex<BTreeMap<u64, AbortHandle>>>;
+type Unheard = Arc<Mutex<BTreeMap<u64, AbortHandle>>>;
 
 /// A connection's entry among those that may have to give way.
 #[derive(Clone)]
@@ -30,7 +96,7 @@ pub(super) struct Waiting {
 }
 
 /// Ends the oldest connection that has not sent its request yet; whether there was one.
-pub(super) fn make_place(unheard: &Unheard) -> bool {
+fn make_place(unheard: &Unheard) -> bool {
     let oldest = locked(unheard).pop_first();
     oldest.is_some_and(|(_, oldest)| {
         oldest.abort();
@@ -39,14 +105,8 @@ pub(super) fn make_place(unheard: &Unheard) -> bool {
 }
 
 impl Waiting {
-    /// An entry of its own for a connection.
-    pub(super) fn new(number: u64, unheard: &Unheard) -> Waiting {
-        let unheard = Arc::clone(unheard);
-        Waiting { number, unheard }
-    }
-
     /// From here on the connection may have to give way.
-    pub(super) fn enter(&self, connection: AbortHandle) {
+    fn enter(&self, connection: AbortHandle) {
         locked(&self.unheard).insert(self.number, connection);
     }
 
@@ -68,17 +128,19 @@ fn locked(unheard: &Unheard) -> std::sync::MutexGuard<'_, BTreeMap<u64, AbortHan
 }
 
 /// Serves one request on one connection.
-pub(super) async fn serve_one<S, B>(
+async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    service: S,
-    waiting: &Waiting,
-    limits: &Limits,
-) where
-    S: HttpService<Incoming, ResBody = B>,
-    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    B: hyper::body::Body + 'static,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
+    peer: impl Clone + Send + Sync + 'static,
+    router: Router,
+    waiting: Waiting,
+    limits: Limits,
+) {
+    let entry = waiting.clone();
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer.clone());
+        request.extensions_mut().insert(entry.clone());
+        TowerToHyperService::new(router.clone()).call(request.map(Body::new))
+    });
     let ended = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.read_patience)
@@ -98,12 +160,12 @@ pub(super) async fn serve_one<S, B>(
 
 /// The pause after an `accept` that failed, such as for want of file descriptors: it would fail again at once.
 #[derive(Default)]
-pub(super) struct Pause {
+struct Pause {
     failures: u32,
 }
 
 impl Pause {
-    pub(super) async fn take(&mut self, error: &io::Error) {
+    async fn take(&mut self, error: &io::Error) {
         if self.failures == 0 {
             tracing::warn!(%error, "no connection can be accepted at the moment");
         }

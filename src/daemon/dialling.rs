@@ -1,8 +1,7 @@
 //! Finding the engine of a workspace: the one that answers, else one hosted here.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,14 +9,13 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
 use super::client::{HttpControl, OTHER_WORKSPACE};
+use super::connect_options::{ConnectMode, ConnectOptions};
 use super::exchange::{CUT_OFF, NO_ENGINE, NOT_PERMITTED};
 use super::hosted::Hosted;
-use super::reached::{Place, Reached};
 use super::socket::SocketPlaces;
 use super::wire::STARTING;
 use crate::model::{Diagnostic, Kind};
 use crate::process::name_of_user;
-use crate::protocol::Control;
 use crate::store::lock::{self, LockState, UNNAMED_HINT, WORKSPACE_FOLDER};
 
 /// How often an engine that takes its place or leaves it at this moment is tried again.
@@ -30,33 +28,12 @@ pub(super) const TRY_PAUSE: Duration = Duration::from_millis(100);
 /// Code of the refusal where nobody answers and a process holds the workspace all the same.
 const OUT_OF_REACH: &str = "engine_out_of_reach";
 
-/// Which engine a command accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConnectMode {
-    /// The one that runs; where none runs, one hosted in this process.
-    RunningElseHosted,
-    /// Only one that runs: for what must outlive this process, and for commands about the daemon.
-    RunningOnly,
-}
-
-/// Where to look for an engine, and what to host one with.
-#[derive(Debug, Clone)]
-pub struct ConnectOptions {
-    /// Absolute path of the workspace.
-    pub workspace: PathBuf,
-    /// Absolute path of the state directory.
-    pub state_dir: PathBuf,
-    /// The socket that was asked for.
-    pub socket: Option<PathBuf>,
-    /// The process's environment.
-    pub environment: BTreeMap<String, String>,
-    /// Which engine is accepted.
-    pub mode: ConnectMode,
-}
-
-/// Finds the engine of a workspace, or hosts it.
-pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic> {
-    Ok(Box::new(Reached::at(find(options)?, options)))
+/// Where the engine is.
+pub(super) enum Place {
+    /// Behind a socket.
+    Elsewhere(Arc<HttpControl>),
+    /// In this process.
+    Here(Box<Hosted>),
 }
 
 /// Where the engine of a workspace is: behind a socket, else here.

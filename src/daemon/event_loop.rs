@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::Sleep;
+use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
-use super::host::{EXTEND_BY, EXTEND_EVERY, HostSignal, Hosted, every, internal};
-use super::notices::{Announcer, status_text};
+use super::engine_port::{HostSignal, Hosted};
+use super::notices::{Announcer, EXTEND_BY, EXTEND_EVERY, status_text};
 use super::sensors::Sensors;
 use super::server::Server;
 use super::socket::Endpoint;
@@ -447,6 +447,16 @@ async fn until_drained(
         }),
         None => std::future::pending().await,
     }
+}
+
+pub(super) fn every(period: Duration) -> Interval {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+pub(super) fn internal(code: &str, what: &str, error: &dyn std::error::Error) -> Diagnostic {
+    Diagnostic::new(Kind::Internal, code, format!("{what}: {error}"))
 }
 
 #[cfg(test)]

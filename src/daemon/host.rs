@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::time::{Interval, MissedTickBehavior};
 
-use super::event_loop::Daemon;
+use super::engine_port::{HostSignal, Hosted, StartEngine};
+use super::event_loop::{Daemon, every, internal};
 use super::limits::Limits;
 use super::mcp::Mounted;
-use super::notices::Announcer;
+use super::notices::{Announcer, EXTEND_BY, EXTEND_EVERY};
 use super::server::Server;
 use super::socket::{Endpoint, SocketPlaces};
 use super::state::{Identity, Notices};
@@ -20,16 +19,10 @@ use super::takeover::Takeover;
 use super::tcp::TcpDoor;
 use crate::catalog::{self, watch::Watch};
 use crate::clock::SystemClock;
-use crate::engine::definitions::Definitions;
-use crate::engine::{self, Engine, EngineOptions, Heartbeat, Hints, Host, Watched};
-use crate::model::{Access, Diagnostic, Kind, Severity};
-use crate::protocol::Control;
+use crate::engine::{self, Engine, EngineOptions, Host};
+use crate::model::{Access, Diagnostic, Severity};
 use crate::store::identity;
 
-/// How often the service manager is asked for more time.
-pub(super) const EXTEND_EVERY: Duration = Duration::from_secs(5);
-/// For how much it is asked, beyond the present moment.
-pub(super) const EXTEND_BY: Duration = Duration::from_secs(30);
 /// How often recovery may ask for more time: after an hour it counts as hanging.
 const EXTENSIONS_MAX: u32 = 720;
 
@@ -45,113 +38,6 @@ pub struct DaemonOptions {
     /// The process's environment.
     pub environment: BTreeMap<String, String>,
 }
-
-/// What a person or the service manager asks of the daemon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostSignal {
-    /// End in order; a second time: end what runs at once.
-    Stop,
-    /// Read the definitions again.
-    Reload,
-}
-
-/// What the daemon needs of an engine.
-pub trait Hosted: Send + Sync {
-    /// The interface to it. Once the engine has ended its answers are `Kind::Unreachable`.
-    fn control(&self) -> Arc<dyn Control>;
-    /// Signs of life of its core loop.
-    fn heartbeat(&self) -> Heartbeat;
-    /// Reads the definitions again if any of them changed; answers whether any did.
-    fn rescan(&self) -> Result<bool, Diagnostic>;
-    /// Where changes hint that a schedule may be due.
-    fn watched(&self) -> Vec<Watched> {
-        Vec::new()
-    }
-    /// Takes hints that one of them is to be looked at.
-    fn hints(&self) -> Hints {
-        Arc::new(|_| Ok(()))
-    }
-    /// Whether it has ended, as far as that can be told without waiting.
-    fn has_ended(&self) -> bool {
-        false
-    }
-    /// Does this once it has ended, so that nobody has to look.
-    fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
-        drop(told);
-    }
-    /// Makes the workspace's lock anew where somebody removed it; answers whether that was so.
-    fn keep_hold(&self) -> Result<bool, Diagnostic> {
-        Ok(false)
-    }
-    /// Its definitions, where it has some.
-    fn definitions(&self) -> Option<Arc<Definitions>> {
-        None
-    }
-    /// Does this whenever something else is due next or a schedule is overdue or no longer.
-    fn on_agenda(&self, told: Box<dyn Fn() + Send + Sync>) {
-        drop(told);
-    }
-    /// Waits until it has ended, and says why where that was not in order.
-    fn join(self: Arc<Self>) -> Result<(), Diagnostic>;
-}
-
-impl Hosted for Engine {
-    fn control(&self) -> Arc<dyn Control> {
-        Engine::control(self)
-    }
-
-    fn heartbeat(&self) -> Heartbeat {
-        Engine::heartbeat(self)
-    }
-
-    fn rescan(&self) -> Result<bool, Diagnostic> {
-        let changed = self.reload_if_stale()?;
-        self.look_at_all()?;
-        Ok(changed)
-    }
-
-    fn watched(&self) -> Vec<Watched> {
-        Engine::watched(self)
-    }
-
-    fn hints(&self) -> Hints {
-        Engine::hints(self)
-    }
-
-    fn has_ended(&self) -> bool {
-        Engine::has_ended(self)
-    }
-
-    fn keep_hold(&self) -> Result<bool, Diagnostic> {
-        Engine::keep_hold(self)
-    }
-
-    fn on_end(&self, told: Box<dyn FnOnce() + Send>) {
-        Engine::on_end(self, told);
-    }
-
-    fn on_agenda(&self, told: Box<dyn Fn() + Send + Sync>) {
-        Engine::on_agenda(self, told);
-    }
-
-    fn definitions(&self) -> Option<Arc<Definitions>> {
-        Some(Engine::definitions(self))
-    }
-
-    fn join(self: Arc<Self>) -> Result<(), Diagnostic> {
-        match Arc::into_inner(self) {
-            Some(engine) => Engine::join(engine),
-            None => Err(Diagnostic::new(
-                Kind::Internal,
-                "engine_in_use",
-                "the engine is still being asked while it ends",
-            )),
-        }
-    }
-}
-
-/// Starts an engine.
-pub type StartEngine = Box<dyn FnOnce() -> Result<Arc<dyn Hosted>, Diagnostic> + Send>;
 
 /// The process's environment; variables that are not UTF-8 are left out, as are those of the service manager's protocol.
 pub fn process_environment() -> BTreeMap<String, String> {
@@ -252,10 +138,6 @@ fn runtime() -> Result<tokio::runtime::Runtime, Diagnostic> {
         .enable_all()
         .build()
         .map_err(|error| internal("daemon_not_started", "the daemon could not start", &error))
-}
-
-pub(super) fn internal(code: &str, what: &str, error: &dyn std::error::Error) -> Diagnostic {
-    Diagnostic::new(Kind::Internal, code, format!("{what}: {error}"))
 }
 
 /// Turns the process's signals into requests.
@@ -395,12 +277,6 @@ async fn recover(
             },
         }
     }
-}
-
-pub(super) fn every(period: Duration) -> Interval {
-    let mut interval = tokio::time::interval(period);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    interval
 }
 
 #[cfg(test)]

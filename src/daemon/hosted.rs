@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::dialling::ConnectOptions;
+use super::connect_options::ConnectOptions;
 use super::limits::Limits;
 use super::server::Server;
 use super::socket::{Endpoint, SocketPlaces};

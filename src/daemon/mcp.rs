@@ -3,13 +3,19 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::Response;
+use axum::routing::any;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::connections::Waiting;
 use super::limits::Limits;
 use super::tcp::{self, TcpDoor};
 use crate::engine::definitions::Definitions;
-use crate::mcp::{HttpOptions, HttpServer};
+use crate::mcp::{Door, HttpOptions, HttpServer, PATH};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
@@ -70,9 +76,15 @@ impl Mounted {
     pub(super) fn open(&self, door: TcpDoor, limits: &Limits) -> Result<(), Diagnostic> {
         let server = self.server()?;
         let runtime = server.runtime().clone();
+        let door_of_token = Door::Tcp(door.token);
+        let router = Router::new().route(
+            PATH,
+            any(move |request| async move { answer(&server, &door_of_token, request).await }),
+        );
         let serving = {
             let _inside = runtime.enter();
-            tcp::serve(door, server, limits.clone(), self.stop_tcp.subscribe())?
+            let stopped = self.stop_tcp.subscribe();
+            tcp::serve(door.listener, router, limits.clone(), stopped)?
         };
         let mut tcp = self.tcp.lock().unwrap_or_else(PoisonError::into_inner);
         *tcp = Some(runtime.spawn(serving));
@@ -107,4 +119,15 @@ impl Mounted {
             server.stop();
         }
     }
+}
+
+/// Answers a request that came in at this door.
+pub(super) async fn answer(server: &HttpServer, door: &Door, mut request: Request) -> Response {
+    let waiting = request.extensions_mut().remove::<Waiting>();
+    let heard = || {
+        if let Some(waiting) = waiting {
+            waiting.forget();
+        }
+    };
+    server.answer(door, request, heard).await.map(Body::new)
 }

@@ -2,13 +2,23 @@
 //!
 //! Two faces: [`connect`] gives a command the one interface to an engine, wherever it runs, and
 //! [`run_daemon`] is the daemon's main. Between them lies one HTTP/JSON API on a Unix socket.
+//!
+//! Files import what stands to their left here, and nothing back:
+//!
+//! - the API: `wire · limits` → `state` (what handlers share) → `extract · reply` (what they take and return, and what
+//!   the document says of that) → `handlers` → `route · routes` (the table) → `server`;
+//! - its ways in, which know a router and no handler: `connections` → `unix · tcp` → `server`;
+//! - the daemon: `engine_port · notices · sensors` → `turning` (its loop) → `host`;
+//! - a client: `connect_options` → `exchange · client` → `dialling` → `reached`.
 
 mod access_control;
 mod checks;
 mod client;
+mod connect_options;
 mod connections;
 mod description;
 mod dialling;
+mod engine_port;
 mod event_loop;
 mod exchange;
 mod extract;
@@ -35,16 +45,18 @@ mod stalling;
 mod state;
 mod takeover;
 mod tcp;
+mod unix;
 mod wire;
 
 pub use client::HttpControl;
-pub use dialling::{ConnectMode, ConnectOptions, connect, dial};
-pub use host::{
-    DaemonOptions, HostSignal, Hosted, StartEngine, process_environment, run_daemon, serve_daemon,
-};
+pub use connect_options::{ConnectMode, ConnectOptions};
+pub use dialling::dial;
+pub use engine_port::{HostSignal, Hosted, StartEngine};
+pub use host::{DaemonOptions, process_environment, run_daemon, serve_daemon};
 pub use limits::Limits;
 pub use logging::{LogFormat, start_logging};
 pub use notices::Announcer;
+pub use reached::connect;
 pub use route::Route;
 pub use routes::routes;
 pub use server::Server;

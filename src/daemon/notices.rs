@@ -16,6 +16,10 @@ use tokio::sync::Notify;
 use crate::model::Zone;
 use crate::protocol::Status;
 
+/// How often the service manager is asked for more time.
+pub(super) const EXTEND_EVERY: Duration = Duration::from_secs(5);
+/// For how much it is asked, beyond the present moment.
+pub(super) const EXTEND_BY: Duration = Duration::from_secs(30);
 /// What a notice is about. A later one takes the place of an earlier one on the same subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {

@@ -4,10 +4,10 @@
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::client::{CONNECTION_LOST, HttpControl};
-use super::dialling::{ConnectOptions, TRIES_MAX, TRY_PAUSE, find};
+use super::client::CONNECTION_LOST;
+use super::connect_options::ConnectOptions;
+use super::dialling::{Place, TRIES_MAX, TRY_PAUSE, find};
 use super::exchange::{CUT_OFF, NO_ENGINE};
-use super::hosted::Hosted;
 use super::wire::STARTING;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
@@ -23,12 +23,9 @@ type Callback<'a> = &'a mut dyn FnMut(WatchEvent) -> ControlFlow<()>;
 /// One of the two ways to watch a run.
 type Watch = fn(&dyn Control, RunId, Callback<'_>) -> Result<(), Diagnostic>;
 
-/// Where the engine is.
-pub(super) enum Place {
-    /// Behind a socket.
-    Elsewhere(Arc<HttpControl>),
-    /// In this process.
-    Here(Box<Hosted>),
+/// Finds the engine of a workspace, or hosts it.
+pub fn connect(options: &ConnectOptions) -> Result<Box<dyn Control>, Diagnostic> {
+    Ok(Box::new(Reached::at(find(options)?, options)))
 }
 
 /// The engine of a workspace, wherever it is.

@@ -1,9 +1,4 @@
-//! The server of the API: a thread with its own runtime, one request per connection, every bound explicit.
-//!
-//! A connection is closed unheard unless its peer is the user whom the engine belongs to, root, or somebody whom the
-//! configuration gives a role.
-//! When all connections are taken, the oldest one that has not sent its request yet gives way, so
-//! clients that hang cannot shut out those that do not.
+//! The server of the API: a thread with its own runtime, every bound explicit.
 
 use std::io;
 use std::os::unix::net::UnixListener as StdUnixListener;
@@ -11,24 +6,18 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::Body;
-use hyper::body::Incoming;
-use hyper::service::{Service, service_fn};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixListener;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
 use super::access_control::AccessControl;
-use super::connections::{Pause, Unheard, Waiting, make_place, serve_one};
+use super::connections;
 use super::limits::Limits;
 use super::mcp::Mounted;
-use super::peer::Peer;
 use super::routes;
 use super::state::{Desk, Identity, Notices};
 use super::tcp::TcpDoor;
-use crate::model::{AccessRole, Diagnostic, Kind};
+use super::unix::OwnSocket;
+use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
 /// A running server; it stops when it is dropped.
@@ -129,110 +118,16 @@ impl Drop for Server {
     }
 }
 
-async fn serve(listener: UnixListener, desk: Arc<Desk>, mut stopped: watch::Receiver<bool>) {
+async fn serve(listener: UnixListener, desk: Arc<Desk>, stopped: watch::Receiver<bool>) {
     let router = routes::router(Arc::clone(&desk));
-    let mut connections = JoinSet::new();
-    let unheard = Unheard::default();
-    let mut number = 0_u64;
-    let mut pause = Pause::default();
-    loop {
-        tokio::select! {
-            _ = stopped.changed() => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    pause = Pause::default();
-                    number += 1;
-                    if let Some(peer) = admitted(&stream, &desk, connections.len(), &unheard) {
-                        let waiting = Waiting::new(number, &unheard);
-                        let connection = converse(stream, peer, router.clone(), waiting.clone(), desk.limits.clone());
-                        waiting.enter(connections.spawn(connection));
-                    }
-                }
-                Err(error) => pause.take(&error).await,
-            },
-        }
-    }
-    drop(listener);
+    let socket = OwnSocket {
+        listener,
+        uid: desk.identity.uid,
+        access: Arc::clone(&desk.access),
+    };
+    let under_way = connections::accept(socket, router, desk.limits.clone(), stopped).await;
     if let Some(mounted) = desk.mounted.get() {
         mounted.close(&desk.limits).await;
     }
-    let patience = tokio::time::sleep(desk.limits.stop_patience);
-    tokio::pin!(patience);
-    while !connections.is_empty() {
-        tokio::select! {
-            () = &mut patience => break,
-            _ = connections.join_next() => {}
-        }
-    }
-}
-
-/// The peer, where it is heard and a place is left or can be made for it.
-fn admitted(stream: &UnixStream, desk: &Desk, connected: usize, unheard: &Unheard) -> Option<Peer> {
-    let peer = stream.peer_cred();
-    let process = peer.as_ref().ok().and_then(tokio::net::unix::UCred::pid);
-    let known = peer.as_ref().ok().and_then(|peer| {
-        let is_own = [0, desk.identity.uid].contains(&peer.uid());
-        let own = is_own.then_some(AccessRole::Admin);
-        let role = own.or_else(|| desk.access.role_of(stream, *peer))?;
-        Some((peer.uid(), role))
-    });
-    let Some((uid, role)) = known else {
-        tracing::warn!(?peer, "a connection of another user was refused");
-        refuse(
-            stream,
-            "403 Forbidden",
-            r#"{"kind":"usage","code":"not_your_engine","message":"this engine belongs to another user","hints":["`access` in its `workerctl.yaml` names who else may ask"]}"#,
-        );
-        return None;
-    };
-    let pid = process.and_then(|pid| u32::try_from(pid).ok());
-    let peer = match Peer::of(uid, pid, role) {
-        Ok(peer) => peer,
-        Err(refused) => {
-            tracing::warn!(?pid, why = refused.message, "a connection was refused");
-            let body = serde_json::to_string(&refused).unwrap_or_default();
-            refuse(stream, "403 Forbidden", &body);
-            return None;
-        }
-    };
-    if connected < desk.limits.connections || make_place(unheard) {
-        return Some(peer);
-    }
-    tracing::warn!(
-        connected,
-        "every connection is in use; a client was sent away"
-    );
-    refuse(
-        stream,
-        "503 Service Unavailable\r\nretry-after: 1",
-        r#"{"kind":"conflict","code":"busy","message":"every connection is in use","hints":["try again in a second"]}"#,
-    );
-    None
-}
-
-/// Tells a peer why it is not heard, as far as that is possible without waiting for it.
-fn refuse(stream: &UnixStream, status: &str, body: &str) {
-    let text = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
-        body.len()
-    );
-    // It is about to be closed either way.
-    let _ = stream.try_write(text.as_bytes());
-}
-
-async fn converse(
-    stream: UnixStream,
-    peer: Peer,
-    router: Router,
-    waiting: Waiting,
-    limits: Limits,
-) {
-    let entry = waiting.clone();
-    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(peer);
-        request.extensions_mut().insert(entry.clone());
-        TowerToHyperService::new(router.clone()).call(request.map(Body::new))
-    });
-    serve_one(stream, service, &waiting, &limits).await;
+    connections::end(under_way, desk.limits.stop_patience).await;
 }

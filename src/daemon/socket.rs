@@ -25,6 +25,7 @@ mod permissions;
 
 pub(super) use claim::{Listener, TAKEN, listener_of};
 pub(super) use permissions::SocketFiles;
+use permissions::temporary_directory;
 
 /// Longest path of a socket in bytes: `sun_path` of `unix(7)` holds 108 with the final zero.
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -177,10 +178,6 @@ impl SocketPlaces<'_> {
         let found = fs::metadata(self.workspace).ok()?;
         Some(self.in_temporary(found.uid()))
     }
-}
-
-fn temporary_directory(uid: u32) -> PathBuf {
-    PathBuf::from(format!("/tmp/workerctl-{uid}"))
 }
 
 /// Whether the directory of a socket is there or can be made in the one above it, where that is there.

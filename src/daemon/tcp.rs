@@ -2,31 +2,25 @@
 //! served there.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::future::Future;
 use std::io;
 use std::net::TcpListener as StdTcpListener;
 use std::path::Path;
-use std::sync::Arc;
 
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper::{Request, StatusCode};
+use axum::Router;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 
-use super::connections::{Pause, Unheard, Waiting, make_place, serve_one};
+use super::connections::{self, Acceptor};
 use super::limits::Limits;
 use crate::catalog;
-use crate::mcp::{Answer, Door, HttpServer, PATH, Token};
+use crate::mcp::{PATH, Token};
 use crate::model::{Diagnostic, Kind, Severity};
 
 /// An address that is listened at, and the token that is asked for there.
 #[derive(Debug)]
 pub(super) struct TcpDoor {
-    listener: StdTcpListener,
-    token: Token,
+    pub(super) listener: StdTcpListener,
+    pub(super) token: Token,
 }
 
 impl TcpDoor {
@@ -78,12 +72,11 @@ fn taken(listen: &str, error: &io::Error) -> Diagnostic {
 
 /// Serves until it is told to stop, then lets connections end. Called inside of the runtime where it is to run.
 pub(super) fn serve(
-    door: TcpDoor,
-    server: Arc<HttpServer>,
+    listener: StdTcpListener,
+    router: Router,
     limits: Limits,
     stopped: watch::Receiver<bool>,
 ) -> Result<impl Future<Output = ()> + Send + 'static, Diagnostic> {
-    let TcpDoor { listener, token } = door;
     let address = listener.local_addr();
     let shown = address.map_or_else(|_| "?".to_owned(), |address| address.to_string());
     let listening = listener
@@ -95,79 +88,27 @@ pub(super) fn serve(
         path = PATH,
         "the Model Context Protocol is served over TCP"
     );
-    Ok(accept(listener, server, Door::Tcp(token), limits, stopped))
+    Ok(async move {
+        let patience = limits.stop_patience;
+        let under_way = connections::accept(listener, router, limits, stopped).await;
+        connections::end(under_way, patience).await;
+    })
 }
 
-async fn accept(
-    listener: TcpListener,
-    server: Arc<HttpServer>,
-    door: Door,
-    limits: Limits,
-    mut stopped: watch::Receiver<bool>,
-) {
-    let mut connections = JoinSet::new();
-    let unheard = Unheard::default();
-    let (mut number, mut pause) = (0_u64, Pause::default());
-    loop {
-        tokio::select! {
-            _ = stopped.changed() => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    pause = Pause::default();
-                    number += 1;
-                    if connections.len() >= limits.connections && !make_place(&unheard) {
-                        tracing::warn!("every connection of TCP is in use; a client was sent away");
-                        continue;
-                    }
-                    let waiting = Waiting::new(number, &unheard);
-                    let connection = converse(
-                        stream,
-                        Arc::clone(&server),
-                        door.clone(),
-                        waiting.clone(),
-                        limits.clone(),
-                    );
-                    waiting.enter(connections.spawn(connection));
-                }
-                Err(error) => pause.take(&error).await,
-            },
-        }
-    }
-    drop(listener);
-    let ending = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(limits.stop_patience, ending)
-        .await
-        .is_err()
-    {
-        tracing::debug!("connections of TCP were cut off at the end");
-    }
-}
+impl Acceptor for TcpListener {
+    type Stream = TcpStream;
+    type Peer = ();
 
-async fn converse(
-    stream: TcpStream,
-    server: Arc<HttpServer>,
-    door: Door,
-    waiting: Waiting,
-    limits: Limits,
-) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let (server, door, waiting) = (&server, &door, &waiting);
-        async move { Ok::<Answer, Infallible>(answer(server, door, waiting, request).await) }
-    });
-    serve_one(stream, service, &waiting, &limits).await;
-}
-
-async fn answer(
-    server: &HttpServer,
-    door: &Door,
-    waiting: &Waiting,
-    request: Request<Incoming>,
-) -> Answer {
-    if request.uri().path() != PATH {
-        let mut nothing = Answer::default();
-        *nothing.status_mut() = StatusCode::NOT_FOUND;
-        return nothing;
+    async fn accept(&self) -> io::Result<TcpStream> {
+        TcpListener::accept(self).await.map(|(stream, _)| stream)
     }
-    server.answer(door, request, || waiting.forget()).await
+
+    /// Whoever has the token is heard.
+    fn admit(&self, _stream: &TcpStream) -> Option<()> {
+        Some(())
+    }
+
+    fn send_away(&self, _stream: &TcpStream, _connected: usize) {
+        tracing::warn!("every connection of TCP is in use; a client was sent away");
+    }
 }

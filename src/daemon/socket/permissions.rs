@@ -17,6 +17,11 @@ pub(in crate::daemon) struct SocketFiles {
     pub(super) own_directory: Option<PathBuf>,
 }
 
+/// The directory of a user's sockets that everybody can find.
+pub(super) fn temporary_directory(uid: u32) -> PathBuf {
+    PathBuf::from(format!("/tmp/workerctl-{uid}"))
+}
+
 impl SocketFiles {
     /// Lets others connect while any of them has a role: who they are is told by the kernel and decided at each
     /// connection. What others have made stays as it is, and a log line says so where it keeps them out.
@@ -27,7 +32,7 @@ impl SocketFiles {
             (0o666, 0o711)
         };
         let socket = self.is_ours.then_some((&self.socket, of_socket));
-        let shared = super::temporary_directory(rustix::process::geteuid().as_raw());
+        let shared = temporary_directory(rustix::process::geteuid().as_raw());
         // Engines of other workspaces of this user may let others in there.
         let is_left = |own: &&PathBuf| access.is_empty() && **own == shared;
         let directory = self.own_directory.iter().filter(|own| !is_left(own));

@@ -1,0 +1,82 @@
+//! The Unix socket as a way in.
+//!
+//! A connection is closed unheard unless its peer is the user whom the engine belongs to, root, or somebody whom the
+//! configuration gives a role.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::unix::UCred;
+use tokio::net::{UnixListener, UnixStream};
+
+use super::access_control::AccessControl;
+use super::connections::Acceptor;
+use super::peer::Peer;
+use crate::model::AccessRole;
+
+/// The socket of an engine.
+pub(super) struct OwnSocket {
+    pub(super) listener: UnixListener,
+    /// The user whose requests are heard, beside root's.
+    pub(super) uid: u32,
+    pub(super) access: Arc<AccessControl>,
+}
+
+impl Acceptor for OwnSocket {
+    type Stream = UnixStream;
+    type Peer = Peer;
+
+    async fn accept(&self) -> io::Result<UnixStream> {
+        self.listener.accept().await.map(|(stream, _)| stream)
+    }
+
+    fn admit(&self, stream: &UnixStream) -> Option<Peer> {
+        let peer = stream.peer_cred();
+        let process = peer.as_ref().ok().and_then(UCred::pid);
+        let known = peer.as_ref().ok().and_then(|peer| {
+            let is_own = [0, self.uid].contains(&peer.uid());
+            let own = is_own.then_some(AccessRole::Admin);
+            let role = own.or_else(|| self.access.role_of(stream, *peer))?;
+            Some((peer.uid(), role))
+        });
+        let Some((uid, role)) = known else {
+            tracing::warn!(?peer, "a connection of another user was refused");
+            refuse(
+                stream,
+                "403 Forbidden",
+                r#"{"kind":"usage","code":"not_your_engine","message":"this engine belongs to another user","hints":["`access` in its `workerctl.yaml` names who else may ask"]}"#,
+            );
+            return None;
+        };
+        let pid = process.and_then(|pid| u32::try_from(pid).ok());
+        Peer::of(uid, pid, role)
+            .inspect_err(|refused| {
+                tracing::warn!(?pid, why = refused.message, "a connection was refused");
+                let body = serde_json::to_string(refused).unwrap_or_default();
+                refuse(stream, "403 Forbidden", &body);
+            })
+            .ok()
+    }
+
+    fn send_away(&self, stream: &UnixStream, connected: usize) {
+        tracing::warn!(
+            connected,
+            "every connection is in use; a client was sent away"
+        );
+        refuse(
+            stream,
+            "503 Service Unavailable\r\nretry-after: 1",
+            r#"{"kind":"conflict","code":"busy","message":"every connection is in use","hints":["try again in a second"]}"#,
+        );
+    }
+}
+
+/// Tells a peer why it is not heard, as far as that is possible without waiting for it.
+fn refuse(stream: &UnixStream, status: &str, body: &str) {
+    let text = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // It is about to be closed either way.
+    let _ = stream.try_write(text.as_bytes());
+}
