@@ -9,6 +9,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::engine_port::{HostSignal, Hosted};
+use super::faults::internal;
 use super::notices::{Announcer, EXTEND_BY, EXTEND_EVERY, status_text};
 use super::sensors::Sensors;
 use super::server::Server;
@@ -30,6 +31,15 @@ const TURN_MS_MAX: u64 = 45_000;
 const COMMIT_MS_MAX: u64 = 60_000;
 /// How long an engine may take to end once it has been drained.
 const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is asked of the engine on the side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Matter {
+    Reload,
+    Rescan,
+    Status,
+    Hold,
+}
 
 /// What was asked of the engine on the side, with its answer.
 enum Answer {
@@ -73,10 +83,8 @@ pub(super) struct Daemon<'a> {
     announcer: Announcer,
     notices: Arc<Notices>,
     answers: JoinSet<Answer>,
-    reload: Question,
-    rescan: Question,
-    status: Question,
-    hold: Question,
+    /// By [`Matter`].
+    questions: [Question; 4],
     /// Set while the engine drains.
     draining: Option<JoinHandle<Result<(), Diagnostic>>>,
     /// Time since the last rescan.
@@ -103,10 +111,7 @@ impl<'a> Daemon<'a> {
             announcer,
             notices,
             answers: JoinSet::new(),
-            reload: Question::default(),
-            rescan: Question::default(),
-            status: Question::default(),
-            hold: Question::default(),
+            questions: Default::default(),
             draining: None,
             unscanned: Duration::ZERO,
             endpoint,
@@ -136,7 +141,7 @@ impl<'a> Daemon<'a> {
         // The first tick is due at once and looks for nothing: the definitions have just been read.
         tick.tick().await;
         self.feed();
-        self.ask_status();
+        self.ask(Matter::Status);
         self.watch();
         let mut extend = every(EXTEND_EVERY);
         let mut quiet: Option<Pin<Box<Sleep>>> = None;
@@ -162,9 +167,9 @@ impl<'a> Daemon<'a> {
                 },
                 () = until(&mut quiet) => {
                     (quiet, hints) = (None, 0);
-                    self.ask_rescan();
+                    self.ask(Matter::Rescan);
                 }
-                () = notices.changed.notified() => self.ask_status(),
+                () = notices.changed.notified() => self.ask(Matter::Status),
                 () = notices.reloaded.notified() => self.watch(),
                 () = notices.ended.notified() => return,
                 Some(answer) = self.answers.join_next(), if !self.answers.is_empty() => {
@@ -202,12 +207,12 @@ impl<'a> Daemon<'a> {
         self.unscanned += period;
         if self.unscanned >= RESCAN_EVERY {
             self.unscanned = Duration::ZERO;
-            self.ask_rescan();
+            self.ask(Matter::Rescan);
             self.watch();
         }
-        self.ask_status();
+        self.ask(Matter::Status);
         self.report_socket();
-        self.ask_hold();
+        self.ask(Matter::Hold);
     }
 
     /// Says once that nobody can reach this engine any more.
@@ -239,45 +244,22 @@ impl<'a> Daemon<'a> {
     /// A reload that somebody asked for.
     fn reload(&mut self) {
         self.announcer.reloading();
-        self.ask_reload();
+        self.ask(Matter::Reload);
         // Requests are answered from the former definitions meanwhile; that is no reason to be not ready.
         self.ready();
     }
 
-    fn ask_reload(&mut self) {
-        if !self.reload.ask() {
-            return;
-        }
-        let control = self.engine.control();
-        self.answers
-            .spawn_blocking(move || Answer::Reloaded(control.reload()));
-    }
-
-    fn ask_rescan(&mut self) {
-        if !self.rescan.ask() {
+    fn ask(&mut self, matter: Matter) {
+        if !self.questions[matter as usize].ask() {
             return;
         }
         let engine = Arc::clone(&self.engine);
-        self.answers
-            .spawn_blocking(move || Answer::Rescanned(engine.rescan()));
-    }
-
-    fn ask_status(&mut self) {
-        if !self.status.ask() {
-            return;
-        }
-        let control = self.engine.control();
-        self.answers
-            .spawn_blocking(move || Answer::Status(Box::new(control.status())));
-    }
-
-    fn ask_hold(&mut self) {
-        if !self.hold.ask() {
-            return;
-        }
-        let engine = Arc::clone(&self.engine);
-        self.answers
-            .spawn_blocking(move || Answer::Held(engine.keep_hold()));
+        self.answers.spawn_blocking(move || match matter {
+            Matter::Reload => Answer::Reloaded(engine.control().reload()),
+            Matter::Rescan => Answer::Rescanned(engine.rescan()),
+            Matter::Status => Answer::Status(Box::new(engine.control().status())),
+            Matter::Hold => Answer::Held(engine.keep_hold()),
+        });
     }
 
     /// Says that the workspace's lock was removed, and once that it cannot be made anew.
@@ -299,55 +281,41 @@ impl<'a> Daemon<'a> {
 
     /// Takes an answer; true when it says that the engine has ended.
     fn receive(&mut self, answer: Option<Answer>) -> bool {
-        let refused = match &answer {
-            Some(Answer::Reloaded(report)) => report.as_ref().err(),
-            Some(Answer::Rescanned(changed)) => changed.as_ref().err(),
-            Some(Answer::Status(status)) => status.as_ref().as_ref().err(),
-            Some(Answer::Held(_)) | None => None,
+        let Some(answer) = answer else {
+            // A question panicked inside; which one is not known, so each may be asked again.
+            self.questions = Default::default();
+            tracing::error!("a question to the engine failed inside");
+            return false;
+        };
+        let (matter, refused) = match &answer {
+            Answer::Reloaded(report) => (Matter::Reload, report.as_ref().err()),
+            Answer::Rescanned(changed) => (Matter::Rescan, changed.as_ref().err()),
+            Answer::Status(status) => (Matter::Status, status.as_ref().as_ref().err()),
+            Answer::Held(_) => (Matter::Hold, None),
         };
         let ended = refused.is_some_and(|error| error.kind == Kind::Unreachable);
         match answer {
-            Some(Answer::Reloaded(report)) => {
+            Answer::Reloaded(report) => {
                 report_reload(report);
                 self.watch();
-                if self.reload.answered() {
-                    self.ask_reload();
-                }
             }
-            Some(Answer::Rescanned(changed)) => {
-                match changed {
-                    Ok(true) => {
-                        tracing::info!("definitions have changed and were read again");
-                        self.watch();
-                    }
-                    Ok(false) => {}
-                    Err(error) => {
-                        tracing::warn!(%error, "definitions were not read again; the former ones hold");
-                    }
-                }
-                if self.rescan.answered() {
-                    self.ask_rescan();
-                }
+            Answer::Rescanned(Ok(true)) => {
+                tracing::info!("definitions have changed and were read again");
+                self.watch();
             }
-            Some(Answer::Status(status)) => {
-                match *status {
-                    Ok(status) => self.announcer.status(&status_text(&status)),
-                    Err(error) => tracing::warn!(%error, "the engine does not tell its status"),
-                }
-                if self.status.answered() {
-                    self.ask_status();
-                }
+            Answer::Rescanned(Ok(false)) => {}
+            Answer::Rescanned(Err(error)) => {
+                tracing::warn!(%error, "definitions were not read again; the former ones hold");
             }
-            Some(Answer::Held(put_back)) => {
-                // The next tick looks again.
-                self.hold = Question::default();
-                self.report_hold(&put_back);
-            }
-            None => {
-                // A question panicked inside; which one is not known, so each may be asked again.
-                (self.reload, self.rescan, self.status, self.hold) = Default::default();
-                tracing::error!("a question to the engine failed inside");
-            }
+            Answer::Status(status) => match *status {
+                Ok(status) => self.announcer.status(&status_text(&status)),
+                Err(error) => tracing::warn!(%error, "the engine does not tell its status"),
+            },
+            Answer::Held(put_back) => self.report_hold(&put_back),
+        }
+        // The next tick looks at the lock again.
+        if self.questions[matter as usize].answered() && matter != Matter::Hold {
+            self.ask(matter);
         }
         ended
     }
@@ -453,10 +421,6 @@ pub(super) fn every(period: Duration) -> Interval {
     let mut interval = tokio::time::interval(period);
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
     interval
-}
-
-pub(super) fn internal(code: &str, what: &str, error: &dyn std::error::Error) -> Diagnostic {
-    Diagnostic::new(Kind::Internal, code, format!("{what}: {error}"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
 use super::engine_port::{HostSignal, Hosted, StartEngine};
-use super::event_loop::{Daemon, every, internal};
+use super::event_loop::{Daemon, every};
+use super::faults::internal;
 use super::limits::Limits;
 use super::mcp::Mounted;
 use super::notices::{Announcer, EXTEND_BY, EXTEND_EVERY};

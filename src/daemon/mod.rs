@@ -22,6 +22,7 @@ mod engine_port;
 mod event_loop;
 mod exchange;
 mod extract;
+mod faults;
 mod handlers;
 mod host;
 mod hosted;

@@ -11,13 +11,14 @@ use tokio::sync::watch;
 
 use super::access_control::AccessControl;
 use super::connections;
+use super::faults::internal;
 use super::limits::Limits;
 use super::mcp::Mounted;
 use super::routes;
 use super::state::{Desk, Identity, Notices};
 use super::tcp::TcpDoor;
 use super::unix::OwnSocket;
-use crate::model::{Diagnostic, Kind};
+use crate::model::Diagnostic;
 use crate::protocol::Control;
 
 /// A running server; it stops when it is dropped.
@@ -36,11 +37,8 @@ impl Server {
         notices: Option<Arc<Notices>>,
     ) -> Result<Server, Diagnostic> {
         let failed = |what: &str, error: io::Error| {
-            Diagnostic::new(
-                Kind::Internal,
-                "server_not_started",
-                format!("the API server could not start: {what}: {error}"),
-            )
+            let what = format!("the API server could not start: {what}");
+            internal("server_not_started", &what, &error)
         };
         listener
             .set_nonblocking(true)

@@ -17,6 +17,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
+use super::faults::internal;
 use crate::engine::{Host, unusable};
 use crate::model::{Diagnostic, Kind};
 
@@ -350,13 +351,9 @@ impl Endpoint {
 
     /// A second handle to the same socket, for the server.
     pub fn listener(&self) -> Result<UnixListener, Diagnostic> {
-        self.listener.try_clone().map_err(|error| {
-            Diagnostic::new(
-                Kind::Internal,
-                "socket_not_opened",
-                format!("the socket could not be handed to the server: {error}"),
-            )
-        })
+        let what = "the socket could not be handed to the server";
+        let listener = self.listener.try_clone();
+        listener.map_err(|error| internal("socket_not_opened", what, &error))
     }
 }
 

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Pid;
 
+use crate::daemon::faults::internal;
 use crate::engine::{Host, unusable};
 use crate::model::{Diagnostic, Kind};
 
@@ -111,14 +112,8 @@ fn make_way(path: &Path) -> Result<(), Diagnostic> {
     }
     tracing::info!(path = %path.display(), "a socket file that nobody answered was removed");
     fs::remove_file(path).map_err(|error| {
-        Diagnostic::new(
-            Kind::Internal,
-            "socket_not_opened",
-            format!(
-                "the stale socket `{}` could not be removed: {error}",
-                path.display()
-            ),
-        )
+        let what = format!("the stale socket `{}` could not be removed", path.display());
+        internal("socket_not_opened", &what, &error)
     })
 }
 
