@@ -4,12 +4,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
 
-use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::connect_options::ConnectOptions;
-use super::exchange::{Following, Line, Outgoing, Reply, open};
+use super::exchange::{FOREIGN, Following, Line, Outgoing, Reply, open};
 use super::paths;
 use super::socket::canonical;
 use super::sse::SseItem;
@@ -114,15 +113,9 @@ impl HttpControl {
     }
 
     fn foreign(&self) -> Diagnostic {
-        Diagnostic::new(
-            Kind::Unreachable,
-            "foreign_service",
-            format!(
-                "what listens on `{}` is not a workerctl engine",
-                self.socket().display()
-            ),
-        )
-        .hint("choose the engine's socket with `--socket`")
+        self.line
+            .diagnostic(FOREIGN, "is not a workerctl engine")
+            .hint("choose the engine's socket with `--socket`")
     }
 
     /// What an answer that is no success says.
@@ -136,15 +129,18 @@ impl HttpControl {
         }
     }
 
+    fn of_another_form(&self, what: &str, error: &serde_json::Error) -> Diagnostic {
+        self.line
+            .unreachable("bad_answer", what, error)
+            .hint("restart the daemon, so that both are of one version")
+    }
+
     fn understood<T: DeserializeOwned>(&self, reply: &Reply) -> Result<T, Diagnostic> {
         if !reply.status.is_success() {
             return Err(self.misunderstood(reply));
         }
-        serde_json::from_slice(&reply.body).map_err(|error| {
-            self.line
-                .unreachable("bad_answer", "gave an answer of another form", &error)
-                .hint("restart the daemon, so that both are of one version")
-        })
+        serde_json::from_slice(&reply.body)
+            .map_err(|error| self.of_another_form("gave an answer of another form", &error))
     }
 
     fn ask<T: DeserializeOwned>(&self, path: String) -> Result<T, Diagnostic> {
@@ -158,22 +154,7 @@ impl HttpControl {
         body: &impl Serialize,
         patience: Duration,
     ) -> Result<Reply, Diagnostic> {
-        let body = serde_json::to_vec(body).map_err(|error| {
-            Diagnostic::new(
-                Kind::Usage,
-                "bad_request",
-                format!("this cannot be asked over the socket: {error}"),
-            )
-        })?;
-        self.line.send(
-            Outgoing {
-                method: Method::POST,
-                path: path.to_owned(),
-                body: Some(body),
-                last_event_id: None,
-            },
-            patience,
-        )
+        self.line.send(Outgoing::post(path, body)?, patience)
     }
 
     /// Asks for a change. Where no answer arrives it may have been made or not.
@@ -204,11 +185,7 @@ impl HttpControl {
                 }
                 SseItem::Event { name, id, data } => (name, id, data),
             };
-            let unreadable = |error: serde_json::Error| {
-                self.line
-                    .unreachable("bad_answer", "sent an event of another form", &error)
-                    .hint("restart the daemon, so that both are of one version")
-            };
+            let unreadable = |error| self.of_another_form("sent an event of another form", &error);
             match name.as_str() {
                 "line" | "partial" | "changed" | "lagged" => {
                     let event = serde_json::from_str(&data).map_err(unreadable)?;
@@ -247,15 +224,15 @@ impl Control for HttpControl {
     }
 
     fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
-        self.ask(paths::runs(query))
+        self.ask(paths::with_query("/v1/runs", query))
     }
 
     fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
-        self.ask(paths::schedules(query))
+        self.ask(paths::with_query("/v1/schedules", query))
     }
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
-        self.ask(paths::slots(query))
+        self.ask(paths::with_query("/v1/slots", query))
     }
 
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {
@@ -271,7 +248,7 @@ impl Control for HttpControl {
     }
 
     fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic> {
-        self.ask(paths::backfill(query))
+        self.ask(paths::with_query("/v1/schedules/backfill", query))
     }
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
@@ -320,12 +297,7 @@ impl Control for HttpControl {
     }
 
     fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
-        self.ask(format!(
-            "{}?from={}&limit={}",
-            paths::of_run(run, "/logs")?,
-            query.from,
-            query.limit
-        ))
+        self.ask(paths::with_query(&paths::of_run(run, "/logs")?, query))
     }
 
     fn watch(

@@ -13,9 +13,11 @@ use hyper::client::conn::http1;
 use hyper::header::HeaderValue;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 
+use super::faults::internal;
 use super::sse::{Assembler, SseItem};
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind};
@@ -26,7 +28,7 @@ pub(super) const NO_ENGINE: &str = "no_engine";
 const UNANSWERED: [&str; 3] = [SILENT, CUT_OFF, FOREIGN];
 const SILENT: &str = "no_answer";
 pub(super) const CUT_OFF: &str = "answer_cut_off";
-const FOREIGN: &str = "foreign_service";
+pub(super) const FOREIGN: &str = "foreign_service";
 /// Code of a diagnostic that says that this user may not connect.
 pub(super) const NOT_PERMITTED: &str = "not_permitted";
 /// Longest answer in bytes.
@@ -51,6 +53,20 @@ impl Outgoing {
             last_event_id: None,
         }
     }
+
+    pub(super) fn post(path: &str, body: &impl Serialize) -> Result<Outgoing, Diagnostic> {
+        Ok(Outgoing {
+            method: Method::POST,
+            path: path.to_owned(),
+            body: Some(serde_json::to_vec(body).map_err(|error| not_askable(&error))?),
+            last_event_id: None,
+        })
+    }
+}
+
+fn not_askable(error: &dyn std::error::Error) -> Diagnostic {
+    let message = format!("this cannot be asked over the socket: {error}");
+    Diagnostic::new(Kind::Usage, "bad_request", message)
 }
 
 /// An answer, read whole.
@@ -86,22 +102,8 @@ impl Line {
 
     /// Sends a request and reads its answer, both within `patience`.
     pub(super) fn send(&self, request: Outgoing, patience: Duration) -> Result<Reply, Diagnostic> {
-        runtime()?.block_on(async {
-            tokio::time::timeout(patience, async {
-                let response = self.exchange(request).await?;
-                let status = response.status();
-                let body = Limited::new(response.into_body(), REPLY_BYTES_MAX)
-                    .collect()
-                    .await
-                    .map_err(|error| self.unreachable(CUT_OFF, "broke off its answer", &*error))?;
-                Ok(Reply {
-                    status,
-                    body: body.to_bytes(),
-                })
-            })
-            .await
-            .map_err(|_| self.silent(patience))?
-        })
+        let reply = async { self.whole(self.exchange(request).await?).await };
+        runtime()?.block_on(self.within(patience, reply))
     }
 
     /// Sends a request whose answer is a stream of events.
@@ -111,11 +113,7 @@ impl Line {
         patience: Duration,
     ) -> Result<Result<Following, Reply>, Diagnostic> {
         let runtime = runtime()?;
-        let response = runtime.block_on(async {
-            tokio::time::timeout(patience, self.exchange(request))
-                .await
-                .map_err(|_| self.silent(patience))?
-        })?;
+        let response = runtime.block_on(self.within(patience, self.exchange(request)))?;
         let streamed = response
             .headers()
             .get(header::CONTENT_TYPE)
@@ -128,20 +126,29 @@ impl Line {
                 assembler: Assembler::default(),
             }));
         }
-        let status = response.status();
-        let body = runtime.block_on(async {
-            tokio::time::timeout(
-                patience,
-                Limited::new(response.into_body(), REPLY_BYTES_MAX).collect(),
-            )
+        let reply = runtime.block_on(self.within(patience, self.whole(response)))?;
+        Ok(Err(reply))
+    }
+
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        answer: impl Future<Output = Result<T, Diagnostic>>,
+    ) -> Result<T, Diagnostic> {
+        tokio::time::timeout(patience, answer)
             .await
-            .map_err(|_| self.silent(patience))?
-            .map_err(|error| self.unreachable(CUT_OFF, "broke off its answer", &*error))
-        })?;
-        Ok(Err(Reply {
-            status,
-            body: body.to_bytes(),
-        }))
+            .unwrap_or_else(|_| Err(self.silent(patience)))
+    }
+
+    /// Reads an answer to its end.
+    async fn whole(&self, response: Response<Incoming>) -> Result<Reply, Diagnostic> {
+        let status = response.status();
+        let body = Limited::new(response.into_body(), REPLY_BYTES_MAX)
+            .collect()
+            .await
+            .map_err(|error| self.unreachable(CUT_OFF, "broke off its answer", &*error))?
+            .to_bytes();
+        Ok(Reply { status, body })
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Response<Incoming>, Diagnostic> {
@@ -172,13 +179,7 @@ impl Line {
         }
         let request = request
             .body(Full::new(Bytes::from(outgoing.body.unwrap_or_default())))
-            .map_err(|error| {
-                Diagnostic::new(
-                    Kind::Usage,
-                    "bad_request",
-                    format!("this cannot be asked over the socket: {error}"),
-                )
-            })?;
+            .map_err(|error| not_askable(&error))?;
         sender
             .send_request(request)
             .await
@@ -204,15 +205,11 @@ impl Line {
         if self.trusted.contains(&peer) {
             return Ok(stream);
         }
-        Err(Diagnostic::new(
-            Kind::Unreachable,
-            "foreign_engine",
-            format!(
-                "what listens on `{}` belongs to user {peer}, who owns neither this process nor the workspace",
-                self.socket.display()
-            ),
-        )
-        .hint("choose your own engine's socket with `--socket`"))
+        let what =
+            format!("belongs to user {peer}, who owns neither this process nor the workspace");
+        Err(self
+            .diagnostic("foreign_engine", &what)
+            .hint("choose your own engine's socket with `--socket`"))
     }
 
     fn refused(&self, error: &io::Error) -> Diagnostic {
@@ -254,16 +251,9 @@ impl Line {
     }
 
     fn silent(&self, patience: Duration) -> Diagnostic {
-        Diagnostic::new(
-            Kind::Unreachable,
-            SILENT,
-            format!(
-                "what listens on `{}` did not answer within {} s",
-                self.socket.display(),
-                patience.as_secs()
-            ),
-        )
-        .hint("its log tells more; try again in a while")
+        let what = format!("did not answer within {} s", patience.as_secs());
+        self.diagnostic(SILENT, &what)
+            .hint("its log tells more; try again in a while")
     }
 
     pub(super) fn unreachable(
@@ -272,15 +262,13 @@ impl Line {
         what: &str,
         error: &(dyn std::error::Error + 'static),
     ) -> Diagnostic {
-        Diagnostic::new(
-            Kind::Unreachable,
-            code,
-            format!(
-                "what listens on `{}` {what}: {}",
-                self.socket.display(),
-                chain(error)
-            ),
-        )
+        self.diagnostic(code, &format!("{what}: {}", chain(error)))
+    }
+
+    /// What is wrong with what listens at the socket.
+    pub(super) fn diagnostic(&self, code: &str, what: &str) -> Diagnostic {
+        let message = format!("what listens on `{}` {what}", self.socket.display());
+        Diagnostic::new(Kind::Unreachable, code, message)
     }
 }
 
@@ -362,11 +350,5 @@ fn runtime() -> Result<Runtime, Diagnostic> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| {
-            Diagnostic::new(
-                Kind::Internal,
-                "client_not_started",
-                format!("the client could not start: {error}"),
-            )
-        })
+        .map_err(|error| internal("client_not_started", "the client could not start", &error))
 }

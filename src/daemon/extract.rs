@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{Extension, FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
@@ -163,15 +163,8 @@ impl Input for LastEventId {
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Peer {
-    type Rejection = HttpRefusal;
-
-    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Peer, HttpRefusal> {
-        peer(parts)
-    }
-}
-
-impl Input for Peer {}
+/// What the connection says is no part of the request.
+impl<T> Input for Extension<T> {}
 
 /// Who is behind the connection of a request.
 pub(super) fn peer(parts: &Parts) -> Result<Peer, HttpRefusal> {

@@ -1,11 +1,12 @@
 //! Paths of the API as a client writes them.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
 
 use crate::model::{Diagnostic, Kind};
-use crate::protocol::{API_VERSION, BackfillQuery, RunsQuery, SchedulesQuery, SlotsQuery};
+use crate::protocol::API_VERSION;
 
 /// What stands in percent form in a value: all that RFC 3986 does not call unreserved.
 const OUTSIDE_OF_VALUES: &AsciiSet = &NON_ALPHANUMERIC
@@ -14,76 +15,18 @@ const OUTSIDE_OF_VALUES: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// The path that lists runs.
-pub(super) fn runs(query: &RunsQuery) -> String {
-    let number = |value: Option<i64>| value.map(|value| value.to_string());
-    with_query(
-        "/v1/runs",
-        [
-            ("worker", query.worker.clone()),
-            ("skill", query.skill.clone()),
-            ("outcome", query.outcome.clone()),
-            ("since_ms", number(query.since_ms)),
-            ("until_ms", number(query.until_ms)),
-            ("before", query.before.map(|run| run.to_string())),
-            ("limit", Some(query.limit.to_string())),
-        ],
-    )
-}
-
-/// The path that lists schedules.
-pub(super) fn schedules(query: &SchedulesQuery) -> String {
-    with_query(
-        "/v1/schedules",
-        [
-            ("schedule", query.schedule.clone()),
-            ("worker", query.worker.clone()),
-            ("skill", query.skill.clone()),
-            ("after", query.after.clone()),
-            ("limit", Some(query.limit.to_string())),
-        ],
-    )
-}
-
-/// The path that tells what became of slots.
-pub(super) fn slots(query: &SlotsQuery) -> String {
-    with_query(
-        "/v1/slots",
-        [
-            ("schedule", query.schedule.clone()),
-            ("since_ms", query.since_ms.map(|since| since.to_string())),
-            ("limit", Some(query.limit.to_string())),
-        ],
-    )
-}
-
-pub(super) fn backfill(query: &BackfillQuery) -> String {
-    with_query(
-        "/v1/schedules/backfill",
-        [
-            ("schedule", Some(query.schedule.clone())),
-            ("from_ms", Some(query.from_ms.to_string())),
-            ("to_ms", Some(query.to_ms.to_string())),
-            (
-                "despite",
-                Some(query.despite.clone()).filter(|names| !names.is_empty()),
-            ),
-        ],
-    )
-}
-
-fn with_query<const N: usize>(path: &str, parameters: [(&str, Option<String>); N]) -> String {
-    let mut path = format!("{path}?");
-    for (name, value) in parameters {
-        if let Some(value) = value {
-            path.push_str(name);
-            path.push('=');
-            let _ = write!(path, "{}", encoded(&value));
-            path.push('&');
-        }
-    }
-    path.pop();
-    path
+/// A path with the fields of a query's type as parameters; those without a value are left out.
+pub(super) fn with_query(path: &str, query: &impl Serialize) -> String {
+    // These types hold texts and numbers only, so that none of them is no object.
+    let fields = serde_json::to_value(query).unwrap_or_default();
+    let fields = fields.as_object().into_iter().flatten();
+    let parameters = fields
+        .filter(|(_, value)| !value.is_null())
+        .map(|(name, value)| {
+            let number = value.to_string();
+            format!("{name}={}", encoded(value.as_str().unwrap_or(&number)))
+        });
+    format!("{path}?{}", parameters.collect::<Vec<_>>().join("&"))
 }
 
 /// The path of a run, or of something of it. The same grammar as the server's, so that no text gets further.
@@ -106,6 +49,42 @@ fn encoded(text: &str) -> impl Display {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::{BackfillQuery, LogsQuery, RunsQuery, SlotsQuery};
+
+    #[test]
+    fn parameters_are_the_fields_that_have_a_value_in_their_order() {
+        let runs = RunsQuery {
+            worker: Some("a b/ü".to_owned()),
+            skill: Some(String::new()),
+            since_ms: Some(-1),
+            limit: 5,
+            ..RunsQuery::default()
+        };
+        assert_eq!(
+            with_query("/v1/runs", &runs),
+            "/v1/runs?worker=a%20b%2F%C3%BC&skill=&since_ms=-1&limit=5"
+        );
+        let mut backfill = BackfillQuery {
+            schedule: "w/s".to_owned(),
+            from_ms: 0,
+            to_ms: 1,
+            despite: String::new(),
+        };
+        let path = "/v1/schedules/backfill?schedule=w%2Fs&from_ms=0&to_ms=1";
+        assert_eq!(with_query("/v1/schedules/backfill", &backfill), path);
+        backfill.despite = "a,b".to_owned();
+        let path = format!("{path}&despite=a%2Cb");
+        assert_eq!(with_query("/v1/schedules/backfill", &backfill), path);
+        let logs = LogsQuery {
+            from: u64::MAX,
+            limit: 0,
+        };
+        assert_eq!(
+            with_query("x", &logs),
+            "x?from=18446744073709551615&limit=0"
+        );
+        assert_eq!(with_query("x", &SlotsQuery::default()), "x?limit=0");
+    }
 
     #[test]
     fn no_text_leaves_its_place_in_a_path() {

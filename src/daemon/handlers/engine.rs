@@ -25,11 +25,11 @@ pub(crate) async fn version(State(desk): State<Arc<Desk>>) -> Json<VersionReply>
 }
 
 pub(crate) async fn status(State(desk): State<Arc<Desk>>) -> Answer<Status> {
-    desk.read(|control| control.status()).await.map(Json)
+    Ok(Json(desk.read(|c| c.status()).await?))
 }
 
 pub(crate) async fn workers(State(desk): State<Arc<Desk>>) -> Answer<Vec<WorkerView>> {
-    desk.read(|control| control.workers()).await.map(Json)
+    Ok(Json(desk.read(|c| c.workers()).await?))
 }
 
 /// Engine and schedules, for a monitoring system.
@@ -61,9 +61,7 @@ pub(crate) async fn render(
     State(desk): State<Arc<Desk>>,
     Json(request): Json<SubmitRequest>,
 ) -> Answer<Rendered> {
-    desk.read(move |control| control.render(&request))
-        .await
-        .map(Json)
+    Ok(Json(desk.read(move |c| c.render(&request)).await?))
 }
 
 /// Tries what skills need, or one model.

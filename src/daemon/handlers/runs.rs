@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -31,7 +31,10 @@ pub(crate) async fn list(
     query.before = runs.last().map(|last| last.run);
     let mut headers = HeaderMap::new();
     if query.before.is_some()
-        && let Ok(link) = HeaderValue::try_from(format!("<{}>; rel=\"next\"", paths::runs(&query)))
+        && let Ok(link) = HeaderValue::try_from(format!(
+            "<{}>; rel=\"next\"",
+            paths::with_query("/v1/runs", &query)
+        ))
     {
         headers.insert(header::LINK, link);
     }
@@ -40,13 +43,11 @@ pub(crate) async fn list(
 
 pub(crate) async fn submit(
     State(desk): State<Arc<Desk>>,
-    peer: Peer,
+    Extension(peer): Extension<Peer>,
     Submission(mut request): Submission,
 ) -> Result<Accepted, HttpRefusal> {
     request.user_id = Some(peer.uid);
-    desk.change(move |control| control.submit(&request))
-        .await
-        .map(Accepted)
+    Ok(Accepted(desk.change(move |c| c.submit(&request)).await?))
 }
 
 pub(crate) async fn retry(
@@ -54,9 +55,7 @@ pub(crate) async fn retry(
     RunFragment(run): RunFragment,
     Json(Nothing {}): Json<Nothing>,
 ) -> Result<Accepted, HttpRefusal> {
-    desk.change(move |control| control.retry(&run))
-        .await
-        .map(Accepted)
+    Ok(Accepted(desk.change(move |c| c.retry(&run)).await?))
 }
 
 /// A run that was accepted, now or by an earlier request with the same key.
@@ -93,16 +92,14 @@ pub(crate) async fn show(
     State(desk): State<Arc<Desk>>,
     RunFragment(run): RunFragment,
 ) -> Answer<RunDetail> {
-    desk.read(move |control| control.run(&run)).await.map(Json)
+    Ok(Json(desk.read(move |c| c.run(&run)).await?))
 }
 
 pub(crate) async fn diff(
     State(desk): State<Arc<Desk>>,
     RunFragment(run): RunFragment,
 ) -> Result<Patch, HttpRefusal> {
-    desk.read(move |control| control.diff(&run))
-        .await
-        .map(Patch)
+    Ok(Patch(desk.read(move |c| c.diff(&run)).await?))
 }
 
 /// What a run changed.
@@ -127,9 +124,7 @@ pub(crate) async fn logs(
     RunFragment(run): RunFragment,
     Query(query): Query<LogsQuery>,
 ) -> Answer<Vec<LogLine>> {
-    desk.read(move |control| control.logs(&run, &query))
-        .await
-        .map(Json)
+    Ok(Json(desk.read(move |c| c.logs(&run, &query)).await?))
 }
 
 pub(crate) async fn cancel(
@@ -137,9 +132,7 @@ pub(crate) async fn cancel(
     RunFragment(run): RunFragment,
     Json(request): Json<CancelRequest>,
 ) -> Answer<RunSummary> {
-    desk.change(move |control| control.cancel(&run, &request))
-        .await
-        .map(Json)
+    Ok(Json(desk.change(move |c| c.cancel(&run, &request)).await?))
 }
 
 pub(crate) async fn approve(
@@ -149,9 +142,7 @@ pub(crate) async fn approve(
     Json(mut request): Json<ApproveRequest>,
 ) -> Answer<RunSummary> {
     request.by = Some(by);
-    desk.change(move |control| control.approve(&run, &request))
-        .await
-        .map(Json)
+    Ok(Json(desk.change(move |c| c.approve(&run, &request)).await?))
 }
 
 pub(crate) async fn deny(
@@ -161,9 +152,7 @@ pub(crate) async fn deny(
     Json(mut request): Json<DenyRequest>,
 ) -> Answer<RunSummary> {
     request.by = Some(by);
-    desk.change(move |control| control.deny(&run, &request))
-        .await
-        .map(Json)
+    Ok(Json(desk.change(move |c| c.deny(&run, &request)).await?))
 }
 
 pub(crate) async fn resolve(
@@ -171,9 +160,7 @@ pub(crate) async fn resolve(
     RunFragment(run): RunFragment,
     Json(request): Json<ResolveRequest>,
 ) -> Answer<RunSummary> {
-    desk.change(move |control| control.resolve(&run, &request))
-        .await
-        .map(Json)
+    Ok(Json(desk.change(move |c| c.resolve(&run, &request)).await?))
 }
 
 pub(crate) async fn land(
@@ -181,9 +168,7 @@ pub(crate) async fn land(
     RunFragment(run): RunFragment,
     Json(Nothing {}): Json<Nothing>,
 ) -> Answer<Landed> {
-    desk.change(move |control| control.land(&run))
-        .await
-        .map(Json)
+    Ok(Json(desk.change(move |c| c.land(&run)).await?))
 }
 
 pub(crate) async fn discard(
@@ -191,7 +176,5 @@ pub(crate) async fn discard(
     RunFragment(run): RunFragment,
     Json(Nothing {}): Json<Nothing>,
 ) -> Answer<Discarded> {
-    desk.change(move |control| control.discard(&run))
-        .await
-        .map(Json)
+    Ok(Json(desk.change(move |c| c.discard(&run)).await?))
 }
