@@ -108,7 +108,7 @@ impl<T: JsonSchema + Checked> Input for Json<T> {
     }
 }
 
-/// The body of a submission, with the idempotency key of the header.
+/// A submission. A request to render may have the header too; the document names it here, where it counts.
 pub(super) struct Submission(pub(super) SubmitRequest);
 
 impl FromRequest<Arc<Desk>> for Submission {

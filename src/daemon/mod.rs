@@ -5,11 +5,11 @@
 //!
 //! Files import what stands to their left here, and nothing back:
 //!
-//! - the API: `wire · limits` → `state` (what handlers share) → `extract · reply` (what they take and return, and what
-//!   the document says of that) → `handlers` → `route · routes` (the table) → `server`;
-//! - its ways in, which know a router and no handler: `connections` → `unix · tcp` → `server`;
-//! - the daemon: `engine_port · notices · sensors` → `turning` (its loop) → `host`;
-//! - a client: `connect_options` → `exchange · client` → `dialling` → `reached`.
+//! - the API: `limits · wire · description` (what types say in the document) → `reply` → `state` (what handlers share) →
+//!   `checks · extract` (what they take) → `handlers` → `route` → `openapi` → `routes` (the table) → `server`;
+//! - its ways in, which know a router and no handler: `connections` → `unix · tcp` → `mcp` → `server`;
+//! - the daemon: `server · engine_port · notices · sensors` → `turning` (its loop) → `host`;
+//! - a client: `wire · exchange` → `client`, `server` → `hosted` → `dialling` → `reached`.
 
 mod access_control;
 mod checks;
