@@ -17,7 +17,7 @@ use super::description::{Description, Input};
 use super::limits::Limits;
 use super::peer::Peer;
 use super::reply::{HttpRefusal, Json};
-use super::state::Desk;
+use super::state::ApiState;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::SubmitRequest;
 
@@ -83,12 +83,12 @@ impl<T: JsonSchema> Input for Query<T> {
     }
 }
 
-impl<T: DeserializeOwned + Checked> FromRequest<Arc<Desk>> for Json<T> {
+impl<T: DeserializeOwned + Checked> FromRequest<Arc<ApiState>> for Json<T> {
     type Rejection = HttpRefusal;
 
-    async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Json<T>, HttpRefusal> {
+    async fn from_request(request: Request, state: &Arc<ApiState>) -> Result<Json<T>, HttpRefusal> {
         let (mut parts, body) = request.into_parts();
-        let bytes = read(body, &desk.limits).await?;
+        let bytes = read(body, &state.limits).await?;
         Waiting::answering(&mut parts);
         let mut value: T = if T::MAY_BE_EMPTY && bytes.is_empty() {
             parse(b"{}")?
@@ -111,11 +111,14 @@ impl<T: JsonSchema + Checked> Input for Json<T> {
 /// A submission. A request to render may have the header too; the document names it here, where it counts.
 pub(super) struct Submission(pub(super) SubmitRequest);
 
-impl FromRequest<Arc<Desk>> for Submission {
+impl FromRequest<Arc<ApiState>> for Submission {
     type Rejection = HttpRefusal;
 
-    async fn from_request(request: Request, desk: &Arc<Desk>) -> Result<Submission, HttpRefusal> {
-        let Json(request) = Json::from_request(request, desk).await?;
+    async fn from_request(
+        request: Request,
+        state: &Arc<ApiState>,
+    ) -> Result<Submission, HttpRefusal> {
+        let Json(request) = Json::from_request(request, state).await?;
         Ok(Submission(request))
     }
 }

@@ -13,7 +13,7 @@ use super::connections::Waiting;
 use super::description::{Description, Endpoint, Input, Output};
 use super::extract;
 use super::reply::HttpRefusal;
-use super::state::Desk;
+use super::state::ApiState;
 use crate::model::AccessRole;
 
 /// One method on one path of the API.
@@ -31,7 +31,7 @@ pub struct Route {
     /// What its handler's types say in the document.
     pub(super) describe: fn(&mut Description<'_>),
     /// Its handler, behind what is checked of every request.
-    pub(super) handler: MethodRouter<Arc<Desk>>,
+    pub(super) handler: MethodRouter<Arc<ApiState>>,
 }
 
 /// A route that lacks its handler.
@@ -62,7 +62,7 @@ impl Operation {
     /// The route: who may ask for it, and who answers.
     pub(super) fn handler<H, M, A>(self, role: AccessRole, handler: H) -> Route
     where
-        H: Handler<M, Arc<Desk>> + Endpoint<A>,
+        H: Handler<M, Arc<ApiState>> + Endpoint<A>,
         M: 'static,
     {
         let Operation {
@@ -71,11 +71,11 @@ impl Operation {
             id,
             summary,
         } = self;
-        let serve = move |State(desk): State<Arc<Desk>>, request: Request| async move {
-            let response = match admitted(request, &desk, id, role, H::Inputs::READS_QUERY) {
+        let serve = move |State(state): State<Arc<ApiState>>, request: Request| async move {
+            let response = match admitted(request, &state, id, role, H::Inputs::READS_QUERY) {
                 Ok(request) => {
                     let span = tracing::error_span!("request", operation = id);
-                    handler.call(request, desk).instrument(span).await
+                    handler.call(request, state).instrument(span).await
                 }
                 Err(refusal) => refusal.into_response(),
             };
@@ -102,14 +102,14 @@ impl Operation {
 /// The request, where its sender may ask for this and its head says nothing that nobody reads.
 fn admitted(
     request: Request,
-    desk: &Desk,
+    state: &ApiState,
     id: &str,
     role: AccessRole,
     reads_query: bool,
 ) -> Result<Request, HttpRefusal> {
     let (mut parts, body) = request.into_parts();
     // What was read at once may exceed the buffer that bounds the reading.
-    extract::head_within(&parts, desk.limits.head_bytes_max)?;
+    extract::head_within(&parts, state.limits.head_bytes_max)?;
     extract::peer(&parts)?.may(id, role)?;
     if !reads_query {
         extract::no_query(&parts.uri)?;

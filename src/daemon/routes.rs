@@ -11,7 +11,7 @@ use super::handlers::{engine, events, mcp, runs, schedules};
 use super::openapi;
 use super::reply::{HttpRefusal, Json};
 use super::route::{Route, operation};
-use super::state::Desk;
+use super::state::ApiState;
 use crate::model::AccessRole::{Admin, Read};
 
 const GET: Method = Method::GET;
@@ -109,7 +109,7 @@ pub fn routes() -> Vec<Route> {
 }
 
 /// The router of all routes and of the Model Context Protocol.
-pub(super) fn router(desk: Arc<Desk>) -> Router {
+pub(super) fn router(state: Arc<ApiState>) -> Router {
     let mut router = Router::new();
     for route in routes() {
         router = router.route(route.path, route.handler);
@@ -124,7 +124,7 @@ pub(super) fn router(desk: Arc<Desk>) -> Router {
             )
         })
         .fallback(|| async { HttpRefusal::no_such_path() })
-        .with_state(desk)
+        .with_state(state)
 }
 
 /// The OpenAPI document.

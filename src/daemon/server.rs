@@ -15,7 +15,7 @@ use super::faults::internal;
 use super::limits::Limits;
 use super::mcp::Mounted;
 use super::routes;
-use super::state::{Desk, Identity, Notices};
+use super::state::{ApiState, Identity, Notices};
 use super::tcp::TcpDoor;
 use super::unix::OwnSocket;
 use crate::model::Diagnostic;
@@ -23,7 +23,7 @@ use crate::protocol::Control;
 
 /// A running server; it stops when it is dropped.
 pub struct Server {
-    desk: Arc<Desk>,
+    state: Arc<ApiState>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -53,9 +53,9 @@ impl Server {
             let _inside = runtime.enter();
             UnixListener::from_std(listener).map_err(|error| failed("its socket", error))?
         };
-        let desk = Arc::new(Desk::new(identity, limits, notices));
+        let state = Arc::new(ApiState::new(identity, limits, notices));
         let (stop, stopped) = watch::channel(false);
-        let served = Arc::clone(&desk);
+        let served = Arc::clone(&state);
         let thread = std::thread::Builder::new()
             .name("api".to_owned())
             .spawn(move || {
@@ -68,7 +68,7 @@ impl Server {
             })
             .map_err(|error| failed("its thread", error))?;
         Ok(Server {
-            desk,
+            state,
             stop,
             thread: Some(thread),
         })
@@ -76,15 +76,15 @@ impl Server {
 
     /// Hands over the engine that answers from now on.
     pub fn open(&self, control: Arc<dyn Control>) {
-        self.desk.open(control);
+        self.state.open(control);
     }
 
     /// Serves the Model Context Protocol beside the API from now on, and over TCP where a door is given.
     pub(super) fn mount(&self, mounted: Mounted, tcp: Option<TcpDoor>) -> Result<(), Diagnostic> {
         if let Some(door) = tcp {
-            mounted.open(door, &self.desk.limits)?;
+            mounted.open(door, &self.state.limits)?;
         }
-        if self.desk.mounted.set(mounted).is_err() {
+        if self.state.mounted.set(mounted).is_err() {
             tracing::error!("the Model Context Protocol was mounted twice");
         }
         Ok(())
@@ -92,7 +92,7 @@ impl Server {
 
     /// Who is heard beside the engine's own user and root: at first nobody.
     pub(super) fn access(&self) -> Arc<AccessControl> {
-        Arc::clone(&self.desk.access)
+        Arc::clone(&self.state.access)
     }
 
     /// Accepts no more, lets requests under way end for a moment, ends.
@@ -116,16 +116,16 @@ impl Drop for Server {
     }
 }
 
-async fn serve(listener: UnixListener, desk: Arc<Desk>, stopped: watch::Receiver<bool>) {
-    let router = routes::router(Arc::clone(&desk));
+async fn serve(listener: UnixListener, state: Arc<ApiState>, stopped: watch::Receiver<bool>) {
+    let router = routes::router(Arc::clone(&state));
     let socket = OwnSocket {
         listener,
-        uid: desk.identity.uid,
-        access: Arc::clone(&desk.access),
+        uid: state.identity.uid,
+        access: Arc::clone(&state.access),
     };
-    let under_way = connections::accept(socket, router, desk.limits.clone(), stopped).await;
-    if let Some(mounted) = desk.mounted.get() {
-        mounted.close(&desk.limits).await;
+    let under_way = connections::accept(socket, router, state.limits.clone(), stopped).await;
+    if let Some(mounted) = state.mounted.get() {
+        mounted.close(&state.limits).await;
     }
-    connections::end(under_way, desk.limits.stop_patience).await;
+    connections::end(under_way, state.limits.stop_patience).await;
 }

@@ -49,7 +49,7 @@ pub struct Notices {
 }
 
 /// What every request needs.
-pub(super) struct Desk {
+pub(super) struct ApiState {
     pub(super) identity: Identity,
     pub(super) access: Arc<AccessControl>,
     pub(super) limits: Limits,
@@ -64,9 +64,13 @@ pub(super) struct Desk {
     pub(super) mounted: OnceLock<Mounted>,
 }
 
-impl Desk {
-    pub(super) fn new(identity: Identity, limits: Limits, notices: Option<Arc<Notices>>) -> Desk {
-        Desk {
+impl ApiState {
+    pub(super) fn new(
+        identity: Identity,
+        limits: Limits,
+        notices: Option<Arc<Notices>>,
+    ) -> ApiState {
+        ApiState {
             identity,
             access: Arc::default(),
             control: OnceLock::new(),

@@ -13,28 +13,28 @@ use crate::daemon::checks::Nothing;
 use crate::daemon::description::{Description, Output};
 use crate::daemon::metrics;
 use crate::daemon::reply::{self, HttpRefusal, Json};
-use crate::daemon::state::Desk;
+use crate::daemon::state::ApiState;
 use crate::daemon::wire::VersionReply;
 use crate::protocol::{
     Probe, ProbeRequest, ReloadReport, Rendered, SchedulesQuery, Status, SubmitRequest, WorkerView,
 };
 
 /// Tells who answers, even before there is an engine.
-pub(crate) async fn version(State(desk): State<Arc<Desk>>) -> Json<VersionReply> {
-    Json(desk.version())
+pub(crate) async fn version(State(state): State<Arc<ApiState>>) -> Json<VersionReply> {
+    Json(state.version())
 }
 
-pub(crate) async fn status(State(desk): State<Arc<Desk>>) -> Answer<Status> {
-    Ok(Json(desk.read(|c| c.status()).await?))
+pub(crate) async fn status(State(state): State<Arc<ApiState>>) -> Answer<Status> {
+    Ok(Json(state.read(|c| c.status()).await?))
 }
 
-pub(crate) async fn workers(State(desk): State<Arc<Desk>>) -> Answer<Vec<WorkerView>> {
-    Ok(Json(desk.read(|c| c.workers()).await?))
+pub(crate) async fn workers(State(state): State<Arc<ApiState>>) -> Answer<Vec<WorkerView>> {
+    Ok(Json(state.read(|c| c.workers()).await?))
 }
 
 /// Engine and schedules, for a monitoring system.
-pub(crate) async fn metrics(State(desk): State<Arc<Desk>>) -> Result<Metrics, HttpRefusal> {
-    let text = desk.read(|control| {
+pub(crate) async fn metrics(State(state): State<Arc<ApiState>>) -> Result<Metrics, HttpRefusal> {
+    let text = state.read(|control| {
         let schedules = control.all_schedules(&SchedulesQuery::default())?;
         Ok(metrics::text(&control.status()?, &schedules))
     });
@@ -58,38 +58,38 @@ impl Output for Metrics {
 }
 
 pub(crate) async fn render(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     Json(request): Json<SubmitRequest>,
 ) -> Answer<Rendered> {
-    Ok(Json(desk.read(move |c| c.render(&request)).await?))
+    Ok(Json(state.read(move |c| c.render(&request)).await?))
 }
 
 /// Tries what skills need, or one model.
 pub(crate) async fn probe(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     Json(request): Json<ProbeRequest>,
 ) -> Answer<Vec<Probe>> {
     let of_model = request.model.is_some();
-    let mut probes = desk.read(move |control| control.probe(&request)).await?;
+    let mut probes = state.read(move |control| control.probe(&request)).await?;
     if !of_model {
-        probes.extend(desk.access.probe());
+        probes.extend(state.access.probe());
     }
     Ok(Json(probes))
 }
 
 pub(crate) async fn reload(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     Json(Nothing {}): Json<Nothing>,
 ) -> Answer<ReloadReport> {
-    let report = desk.change(|control| control.reload()).await?;
-    desk.tell(|notices| &notices.reloaded);
+    let report = state.change(|control| control.reload()).await?;
+    state.tell(|notices| &notices.reloaded);
     Ok(Json(report))
 }
 
 pub(crate) async fn drain(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     Json(Nothing {}): Json<Nothing>,
 ) -> Result<NoContent, HttpRefusal> {
-    desk.drain().await?;
+    state.drain().await?;
     Ok(NoContent)
 }

@@ -22,7 +22,7 @@ use tokio::time::Sleep;
 use crate::daemon::description::{Description, Output};
 use crate::daemon::extract::{LastEventId, RunFragment};
 use crate::daemon::reply::{self, HttpRefusal};
-use crate::daemon::state::Desk;
+use crate::daemon::state::ApiState;
 use crate::daemon::wire::NO_LINES;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{Control, WatchEvent};
@@ -34,20 +34,20 @@ const WATCHER_STACK_BYTES: usize = 256 * 1024;
 
 /// Starts the stream. The run is looked up first, so that a wrong id is refused and not streamed.
 pub(crate) async fn follow(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
     LastEventId(from): LastEventId,
 ) -> Result<Told, HttpRefusal> {
     let too_many = || HttpRefusal::busy("too many runs are being watched");
-    let place = Arc::clone(&desk.watchers)
+    let place = Arc::clone(&state.watchers)
         .try_acquire_owned()
         .map_err(|_| too_many())?;
-    let thread = Arc::clone(&desk.watch_threads)
+    let thread = Arc::clone(&state.watch_threads)
         .try_acquire_owned()
         .map_err(|_| too_many())?;
-    let detail = desk.read(move |control| control.run(&run)).await?;
+    let detail = state.read(move |control| control.run(&run)).await?;
     let run = detail.summary.run;
-    let control = desk.control()?;
+    let control = state.control()?;
     let (events, receiver) = mpsc::channel(PENDING_EVENTS_MAX);
     std::thread::Builder::new()
         .name("watch".to_owned())
@@ -63,8 +63,8 @@ pub(crate) async fn follow(
         })?;
     Ok(Told {
         events: receiver,
-        keep_alive: desk.limits.keep_alive,
-        quiet: Box::pin(tokio::time::sleep(desk.limits.keep_alive)),
+        keep_alive: state.limits.keep_alive,
+        quiet: Box::pin(tokio::time::sleep(state.limits.keep_alive)),
         _place: place,
     })
 }

@@ -8,21 +8,21 @@ use axum::response::Response;
 use crate::daemon::extract;
 use crate::daemon::mcp;
 use crate::daemon::reply::HttpRefusal;
-use crate::daemon::state::Desk;
+use crate::daemon::state::ApiState;
 use crate::mcp::{Door, PATH};
 use crate::model::AccessRole;
 
 /// Answers a request that came in at the socket.
 pub(crate) async fn serve(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     request: Request,
 ) -> Result<Response, HttpRefusal> {
     let (parts, body) = request.into_parts();
-    extract::head_within(&parts, desk.limits.head_bytes_max)?;
+    extract::head_within(&parts, state.limits.head_bytes_max)?;
     extract::peer(&parts)?.may(PATH, AccessRole::Admin)?;
     // An engine that still recovers says so; one in a command serves the API alone.
-    desk.control()?;
-    let mounted = desk.mounted.get().ok_or_else(HttpRefusal::no_such_path)?;
+    state.control()?;
+    let mounted = state.mounted.get().ok_or_else(HttpRefusal::no_such_path)?;
     let server = mounted.server()?;
     let request = Request::from_parts(parts, body);
     Ok(mcp::answer(&server, &Door::Socket, request).await)

@@ -15,7 +15,7 @@ use crate::daemon::extract::{Person, Query, RunFragment, Submission};
 use crate::daemon::paths;
 use crate::daemon::peer::Peer;
 use crate::daemon::reply::{self, HttpRefusal, Json};
-use crate::daemon::state::Desk;
+use crate::daemon::state::ApiState;
 use crate::protocol::{
     API_VERSION, ApproveRequest, CancelRequest, DenyRequest, Discarded, Landed, LogLine, LogsQuery,
     ResolveRequest, RunDetail, RunSummary, RunsQuery, Submitted,
@@ -23,11 +23,11 @@ use crate::protocol::{
 
 /// Runs, newest first, and where the next list of them is.
 pub(crate) async fn list(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     Query(mut query): Query<RunsQuery>,
 ) -> Result<(HeaderMap, Json<Vec<RunSummary>>), HttpRefusal> {
     let asked = query.clone();
-    let runs = desk.read(move |control| control.runs(&asked)).await?;
+    let runs = state.read(move |control| control.runs(&asked)).await?;
     query.before = runs.last().map(|last| last.run);
     let mut headers = HeaderMap::new();
     if query.before.is_some()
@@ -42,20 +42,20 @@ pub(crate) async fn list(
 }
 
 pub(crate) async fn submit(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     Extension(peer): Extension<Peer>,
     Submission(mut request): Submission,
 ) -> Result<Accepted, HttpRefusal> {
     request.user_id = Some(peer.uid);
-    Ok(Accepted(desk.change(move |c| c.submit(&request)).await?))
+    Ok(Accepted(state.change(move |c| c.submit(&request)).await?))
 }
 
 pub(crate) async fn retry(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
     Json(Nothing {}): Json<Nothing>,
 ) -> Result<Accepted, HttpRefusal> {
-    Ok(Accepted(desk.change(move |c| c.retry(&run)).await?))
+    Ok(Accepted(state.change(move |c| c.retry(&run)).await?))
 }
 
 /// A run that was accepted, now or by an earlier request with the same key.
@@ -89,17 +89,17 @@ impl Output for Accepted {
 }
 
 pub(crate) async fn show(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
 ) -> Answer<RunDetail> {
-    Ok(Json(desk.read(move |c| c.run(&run)).await?))
+    Ok(Json(state.read(move |c| c.run(&run)).await?))
 }
 
 pub(crate) async fn diff(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
 ) -> Result<Patch, HttpRefusal> {
-    Ok(Patch(desk.read(move |c| c.diff(&run)).await?))
+    Ok(Patch(state.read(move |c| c.diff(&run)).await?))
 }
 
 /// What a run changed.
@@ -120,61 +120,65 @@ impl Output for Patch {
 }
 
 pub(crate) async fn logs(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
     Query(query): Query<LogsQuery>,
 ) -> Answer<Vec<LogLine>> {
-    Ok(Json(desk.read(move |c| c.logs(&run, &query)).await?))
+    Ok(Json(state.read(move |c| c.logs(&run, &query)).await?))
 }
 
 pub(crate) async fn cancel(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
     Json(request): Json<CancelRequest>,
 ) -> Answer<RunSummary> {
-    Ok(Json(desk.change(move |c| c.cancel(&run, &request)).await?))
+    Ok(Json(state.change(move |c| c.cancel(&run, &request)).await?))
 }
 
 pub(crate) async fn approve(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
     Person(by): Person,
     Json(mut request): Json<ApproveRequest>,
 ) -> Answer<RunSummary> {
     request.by = Some(by);
-    Ok(Json(desk.change(move |c| c.approve(&run, &request)).await?))
+    Ok(Json(
+        state.change(move |c| c.approve(&run, &request)).await?,
+    ))
 }
 
 pub(crate) async fn deny(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
     Person(by): Person,
     Json(mut request): Json<DenyRequest>,
 ) -> Answer<RunSummary> {
     request.by = Some(by);
-    Ok(Json(desk.change(move |c| c.deny(&run, &request)).await?))
+    Ok(Json(state.change(move |c| c.deny(&run, &request)).await?))
 }
 
 pub(crate) async fn resolve(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
     Json(request): Json<ResolveRequest>,
 ) -> Answer<RunSummary> {
-    Ok(Json(desk.change(move |c| c.resolve(&run, &request)).await?))
+    Ok(Json(
+        state.change(move |c| c.resolve(&run, &request)).await?,
+    ))
 }
 
 pub(crate) async fn land(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
     Json(Nothing {}): Json<Nothing>,
 ) -> Answer<Landed> {
-    Ok(Json(desk.change(move |c| c.land(&run)).await?))
+    Ok(Json(state.change(move |c| c.land(&run)).await?))
 }
 
 pub(crate) async fn discard(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
     Json(Nothing {}): Json<Nothing>,
 ) -> Answer<Discarded> {
-    Ok(Json(desk.change(move |c| c.discard(&run)).await?))
+    Ok(Json(state.change(move |c| c.discard(&run)).await?))
 }

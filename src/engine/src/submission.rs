@@ -65,7 +65,7 @@ pub(super) struct Ready {
     pub written: Option<String>,
 }
 
-/// What intake needs to know of the engine.
+/// What a submission needs to know of the engine.
 pub(super) struct SubmissionContext<'a> {
     /// The configuration.
     pub config: &'a Config,

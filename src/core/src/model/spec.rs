@@ -1,4 +1,4 @@
-//! A run's specification, frozen at intake: everything that later steps need, and no values of secrets.
+//! A run's specification, frozen at its submission: everything that later steps need, and no values of secrets.
 
 mod parent;
 

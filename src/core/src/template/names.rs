@@ -76,7 +76,7 @@ pub struct Name {
     pub secret: bool,
     /// Whether a value that begins with `-` is meant to reach commands as it is.
     pub allow_dash: bool,
-    /// The regular expression that intake holds the value to.
+    /// The regular expression that a submission holds the value to.
     pub pattern: Option<String>,
 }
 

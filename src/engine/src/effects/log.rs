@@ -144,7 +144,7 @@ impl Logs {
             .map(|(name, value)| (name.as_str(), value.as_bytes()))
             .chain(kept.values.iter().map(|value| ("input", value.as_bytes())))
             .collect();
-        // A secret that cannot be masked was refused at intake; here nothing may be logged unmasked.
+        // A secret that cannot be masked was refused at its submission; here nothing may be logged unmasked.
         let masker = Masker::new(named);
         let writer = match &masker {
             Ok(masker) => self.open_writer(spec, masker.clone()),

@@ -3,7 +3,7 @@
 //! It has a thread of its own, so that calls that wait for runs take nothing from the API.
 
 mod door;
-mod intake;
+mod extract;
 mod late;
 mod reply;
 mod session;
@@ -35,7 +35,7 @@ use super::server::Server;
 use super::{BLOCKING_THREADS_MAX, Connect, failed};
 use crate::engine::definitions::Definitions;
 use crate::model::{Diagnostic, McpHttp};
-use intake::Posted;
+use extract::Posted;
 use late::Abandoned;
 use reply::ErrorResponse;
 use sessions::Sessions;
@@ -138,7 +138,7 @@ impl HttpServer {
             calls,
             origins: settings.origins,
             places: Arc::new(Semaphore::new(REQUESTS_MAX)),
-            bodies: intake::room(),
+            bodies: extract::room(),
             runtime: handle,
             stop,
             thread: Mutex::new(Some(thread)),
@@ -167,7 +167,7 @@ impl HttpServer {
                     reply::busy("Service Unavailable: too many requests are under way").into(),
                 );
             };
-            let body = intake::read(body, &self.bodies).await?;
+            let body = extract::read(body, &self.bodies).await?;
             heard();
             let answer = self.lead(parts, body).await?;
             // The place is taken for as long as the answer is read.
@@ -189,7 +189,7 @@ impl HttpServer {
     /// Leads a request to the SDK, on the thread that is made for it.
     async fn lead(&self, parts: Parts, body: Bytes) -> Result<Answer, ErrorResponse> {
         let posted = if parts.method == hyper::Method::POST {
-            intake::posted(&parts.headers, &body)?
+            extract::posted(&parts.headers, &body)?
         } else {
             Posted::One(None)
         };
@@ -208,7 +208,7 @@ impl HttpServer {
         let may_be_late = matches!(posted, Posted::One(Some(_))) && session.is_none();
         let mut work = match posted {
             Posted::One(Some(id)) if session.as_ref().is_some_and(|one| one.answers_to(&id)) => {
-                return Err(intake::invalid(message::is_under_way(&id)).into());
+                return Err(extract::invalid(message::is_under_way(&id)).into());
             }
             Posted::Begin if !self.sessions.make_room() => {
                 return Err(reply::busy("Service Unavailable: every session is in use").into());
@@ -216,7 +216,7 @@ impl HttpServer {
             Posted::Batch(items) => {
                 let Some(session) = session.filter(|session| session.has_batches()) else {
                     return Err(
-                        intake::invalid("this version of the protocol has no batches").into(),
+                        extract::invalid("this version of the protocol has no batches").into(),
                     );
                 };
                 let answered = several::answer(service, session, parts, items);
@@ -310,7 +310,7 @@ fn known_stream(session: &session::Session, headers: &HeaderMap) -> Result<(), E
     if session.keeps(event) {
         return Ok(());
     }
-    Err(intake::invalid(
+    Err(extract::invalid(
         "the stream of this `Last-Event-ID` is not known, or not kept any more: what was asked there is to be asked again",
     )
     .into())

@@ -18,7 +18,7 @@ use super::super::server::Server;
 use super::reply::{self, Answer};
 use super::session::Session;
 use super::sessions::Sessions;
-use super::{intake, late};
+use super::{extract, late};
 
 /// Answers each message as if it had come alone; the answers follow each other on one stream.
 pub(super) async fn answer(
@@ -34,11 +34,11 @@ pub(super) async fn answer(
                 streams.push(Full::from(format!("data: {refusal}\n\n")).boxed());
                 continue;
             }
-            Ok(message) if intake::begins(&message) => {
-                return intake::invalid("`initialize` stands alone");
+            Ok(message) if extract::begins(&message) => {
+                return extract::invalid("`initialize` stands alone");
             }
             Ok(message) => {
-                if let Some(id) = intake::id_of(&message).filter(|id| session.answers_to(id)) {
+                if let Some(id) = extract::id_of(&message).filter(|id| session.answers_to(id)) {
                     let why = format!("Invalid Request: {}", message::is_under_way(&id));
                     let refusal = message::refusal(&Value::Null, message::INVALID_REQUEST, &why);
                     streams.push(Full::from(format!("data: {refusal}\n\n")).boxed());
