@@ -210,51 +210,6 @@ fn documented_problem_codes_are_those_of_the_code() {
     violations.none();
 }
 
-#[test]
-fn every_key_that_is_evaluated_is_documented() {
-    let page = std::fs::read_to_string(root().join("docs/definitions.md")).unwrap();
-    let configuration = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
-    let keys = std::fs::read_to_string(root().join("src/catalog/src/keys.rs")).unwrap();
-    let mut violations = Violations::default();
-    let mut list = "";
-    for (at, line) in keys.lines().enumerate() {
-        if let Some(name) = line.strip_prefix("pub(crate) const ") {
-            list = name.split(':').next().unwrap_or(name);
-        }
-        // Of whole files many keys are kept and not evaluated; those of the parts all count.
-        if [
-            "WORKER_FILE",
-            "IDENTITY",
-            "EXECUTION",
-            "SKILL",
-            "SYNONYMS",
-            "",
-        ]
-        .contains(&list)
-        {
-            continue;
-        }
-        let place = if list.starts_with("CONFIG") {
-            &configuration
-        } else {
-            &page
-        };
-        for key in line.split('"').skip(1).step_by(2) {
-            if !place.contains(key) {
-                violations.add(
-                    "src/catalog/src/keys.rs",
-                    at + 1,
-                    format_args!("`{key}` of {list} is not documented"),
-                );
-            }
-        }
-        if line.ends_with("];") {
-            list = "";
-        }
-    }
-    violations.none();
-}
-
 /// A page that says which test shows a promise is only worth something while that test is there.
 #[test]
 fn every_test_that_the_reliability_page_names_exists() {

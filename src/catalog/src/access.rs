@@ -10,15 +10,7 @@ use crate::model::access::{Access, Member, Members};
 const MEMBERS_MAX: usize = 256;
 
 /// The highest number of a user or group: the one above it stands for none.
-const ID_MAX: u64 = u32::MAX as u64 - 1;
-
-/// Every value with the path of its key.
-pub(crate) const ORIGINS: [&str; 4] = [
-    "access.admin.users",
-    "access.admin.groups",
-    "access.read.users",
-    "access.read.groups",
-];
+pub(crate) const ID_MAX: u64 = u32::MAX as u64 - 1;
 
 /// What a list names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +48,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Access {
     if !is_map(view, "access", "a map with `admin` or `read`", report) {
         return Access::default();
     }
-    report_unknown(view, CONFIG_ACCESS, report);
+    report_unknown(view, &CONFIG_ACCESS, report);
     let admin = members(view, "admin", &Members::default(), report);
     let read = members(view, "read", &admin, report);
     Access { admin, read }
@@ -79,7 +71,7 @@ fn members(access: View<'_>, role: &str, other: &Members, report: &mut Report) -
     }) else {
         return Members::default();
     };
-    report_unknown(view, CONFIG_MEMBERS, report);
+    report_unknown(view, &CONFIG_MEMBERS, report);
     Members {
         users: list(view, Principal::User, &other.users, report),
         groups: list(view, Principal::Group, &other.groups, report),

@@ -53,7 +53,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredApproval {
         view.wrong_type("approval", "a map with `before` or `expires`", report);
         return DeclaredApproval::default();
     }
-    report_unknown(view, APPROVAL, report);
+    report_unknown(view, &APPROVAL, report);
     let value = |key| view.get(key).filter(|value| !value.is_null());
     DeclaredApproval {
         before: value("before").and_then(|view| before(view, report)),

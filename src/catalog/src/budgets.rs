@@ -1,21 +1,12 @@
 //! `budget`: what runs with a model may spend.
 
 use super::amounts;
-use super::keys::{BUDGET, PER_DAY, refuse_unknown};
+use super::keys::{BUDGET, PER_DAY, Table, refuse_unknown};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
 use crate::model::Place;
 use crate::model::agent::{Budget, DayBudget, Model};
-
-/// Every value of the configuration with the path of its key.
-pub(crate) const ORIGINS: [&str; 5] = [
-    "budget.tokens",
-    "budget.money",
-    "budget.turns",
-    "budget.per_day.money",
-    "budget.per_day.runs",
-];
 
 /// The largest limits: a larger number is more likely a typing error than meant.
 const TOKENS_MAX: u64 = 1_000_000_000_000;
@@ -67,11 +58,11 @@ impl DeclaredBudget {
 /// Reads `budget`. A key that is not known is an error: what it is to limit would go free.
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredBudget {
     let mut asked = DeclaredBudget::default();
-    if !is_known(view, "budget", BUDGET, report) {
+    if !is_known(view, "budget", &BUDGET, report) {
         return asked;
     }
     let day = view.written("per_day");
-    let day = day.filter(|day| is_known(*day, "per_day", PER_DAY, report));
+    let day = day.filter(|day| is_known(*day, "per_day", &PER_DAY, report));
     let of_day = |key| day.and_then(|day| day.written(key));
     let money = [view.written("money"), of_day("money")];
     asked.money = money.into_iter().flatten().next().map(|view| view.place());
@@ -105,10 +96,10 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredBudget {
 }
 
 /// Whether it is a map; keys that are not known are refused.
-fn is_known(view: View<'_>, key: &str, known: &[&str], report: &mut Report) -> bool {
+fn is_known(view: View<'_>, key: &str, table: &Table, report: &mut Report) -> bool {
     let is_map = matches!(view.data(), Data::Map(_));
     if is_map {
-        refuse_unknown(view, known, "restriction-malformed", report);
+        refuse_unknown(view, &table.names(), "restriction-malformed", report);
     } else {
         view.wrong_type(key, "a map such as `{money: 2.50}`", report);
     }

@@ -8,7 +8,7 @@ use super::view::View;
 use crate::model::definition::CheckText;
 
 /// Limit of a check that names none, in milliseconds.
-const CHECK_TIMEOUT_MS: u64 = 60_000;
+pub(crate) const CHECK_TIMEOUT_MS: u64 = 60_000;
 
 /// Checks of one list.
 const CHECKS_MAX: usize = 200;
@@ -33,7 +33,7 @@ pub(crate) fn read<'a>(view: View<'a>, report: &mut Report) -> Verification<'a> 
         Data::Null => {}
         Data::List(_) => found.after = list(view, TextKind::Check, &mut found.texts, report),
         Data::Map(_) => {
-            report_unknown(view, VERIFICATION, report);
+            report_unknown(view, &VERIFICATION, report);
             if let Some(before) = view.get("pre_execute") {
                 found.before = list(before, TextKind::PreCheck, &mut found.texts, report);
             }
@@ -140,7 +140,7 @@ fn check<'a>(
         );
         return Some(manual(item, &text, report));
     }
-    report_unknown(item, CHECK, report);
+    report_unknown(item, &CHECK, report);
     let mut text_of = |key: &str| {
         item.get(key)
             .filter(|view| !view.is_null())
@@ -190,7 +190,7 @@ fn prose_with_colon(item: View<'_>) -> Option<String> {
     let mut entries = item.entries();
     let (key, value) = entries.next()?;
     let alone = entries.next().is_none();
-    let prose = alone && key.contains(' ') && !CHECK.contains(&key);
+    let prose = alone && key.contains(' ') && !CHECK.has(key);
     prose.then(|| format!("{key}: {}", value.scalar_text().unwrap_or_default()))
 }
 

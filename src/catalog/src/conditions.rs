@@ -33,8 +33,9 @@ impl Conditions {
             allowed_tools: None,
             toolsets: Vec::new(),
         };
+        let known = SKILL.names();
         for (key, value) in &skill.kept {
-            match restrict::meant(key, SKILL) {
+            match restrict::meant(key, &known) {
                 Some("disable-model-invocation") => {
                     found.model_invocable &= *value == Value::Bool(false);
                 }

@@ -5,12 +5,11 @@ mod mcp;
 
 use super::access;
 use super::approval;
-use super::budgets;
 use super::document;
 use super::isolation::{self, PushTo};
 use super::keys::{
-    APPROVAL, CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_QUEUE, CONFIG_SKILLS,
-    CONFIG_TREES, NOTIFY, report_unknown_but,
+    APPROVAL, CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_METRICS, CONFIG_QUEUE,
+    CONFIG_SKILLS, CONFIG_TREES, report_unknown,
 };
 use super::limits;
 use super::open::Root;
@@ -22,116 +21,30 @@ use super::settings;
 use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
+pub(crate) use mcp::LIST_BYTES;
+
 use crate::model::config::CONFIG_FILE;
 use crate::model::skill_roots::FAMILIES;
 use crate::model::{Config, Problem, Zone, zone};
 
 /// Runs that may be active at once.
-const PARALLEL_MAX: u64 = 1_024;
+pub(crate) const PARALLEL_MAX: u64 = 1_024;
 
 /// Runs that may wait.
-const QUEUE_MAX: u64 = 1_000_000;
+pub(crate) const QUEUE_MAX: u64 = 1_000_000;
 
 /// Bytes of one command's output that may be kept: 1 GiB.
-const OUTPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+pub(crate) const OUTPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Trees that runs may work in.
-const TREES_MAX: u64 = 1_024;
-
-/// Every value with the path of its key.
-const ORIGINS: &[&str] = &[
-    "timezone",
-    "max_parallel",
-    "queue.max",
-    "commit.author",
-    "commit.message",
-    "threads.directory",
-    "metrics.directory",
-    "hooks.post_tools",
-    "hooks.post_commit",
-    "notify.on_failure",
-    "notify.on_recovery",
-    "notify.on_missed",
-    "notify.on_approval",
-    "approval.before",
-    "approval.expires",
-    "sandbox",
-    "branch",
-    "push",
-    "land_wait",
-    "trees.max",
-    "trees.min_free",
-    "trees.idle",
-    "timeout",
-    "grace",
-    "drain_grace",
-    "output_bytes_max",
-    "limits.processes",
-    "limits.written",
-    "keep_refs",
-    "blocked_hours",
-    "skills.families",
-    "skills.personal",
-    "skills.roots",
-    "skills.untrusted",
-    "mcp.mutating",
-    "mcp.list_bytes",
-    "mcp.wait",
-    "mcp.refresh",
-    "mcp.http.listen",
-    "mcp.http.token_file",
-    "mcp.http.origins",
-    "mcp.http.sessions",
-    "mcp.http.idle",
-    "models",
-    "toolsets",
-    "instances",
-];
-
-/// Keys that have a field of their own.
-const EVALUATED: &[&str] = &[
-    "timezone",
-    "max_parallel",
-    "queue",
-    "commit",
-    "threads",
-    "metrics",
-    "hooks",
-    "notify",
-    "approval",
-    "sandbox",
-    "branch",
-    "push",
-    "land_wait",
-    "trees",
-    "timeout",
-    "grace",
-    "drain_grace",
-    "output_bytes_max",
-    "limits",
-    "keep_refs",
-    "blocked_hours",
-    "skills",
-    "mcp",
-    "access",
-    "models",
-    "budget",
-    "toolsets",
-    "instances",
-];
+pub(crate) const TREES_MAX: u64 = 1_024;
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
 pub(crate) fn read(root: &Root) -> (Config, Vec<Problem>) {
     let mut report = Report::default();
     let mut config = Config::default();
-    for key in ORIGINS
-        .iter()
-        .chain(&access::ORIGINS)
-        .chain(&budgets::ORIGINS)
-    {
-        config
-            .origins
-            .insert((*key).to_owned(), "default".to_owned());
+    for (path, _) in CONFIG.paths() {
+        config.origins.insert(path, "default".to_owned());
     }
     let absent = std::fs::symlink_metadata(root.path().join(CONFIG_FILE))
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
@@ -161,7 +74,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
             return None;
         }
     }
-    report_unknown_but(map, CONFIG, Some("skills"), report);
+    report_unknown(map, &CONFIG, report);
     let mut reader = Reader { map, config };
     reader.numbers(report);
     reader.texts(report);
@@ -175,7 +88,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.budget(report);
     reader.instances(report);
     for (key, value) in map.entries() {
-        if !EVALUATED.contains(&key) {
+        if CONFIG.keeps(key) {
             reader.config.kept.insert(key.to_owned(), value.json());
         }
     }
@@ -197,6 +110,14 @@ impl<'a> Reader<'a, '_> {
         let origin = format!("{CONFIG_FILE}:{}", view.place().line);
         self.config.origins.insert(path.to_owned(), origin);
         Some(view)
+    }
+
+    /// Remembers the origins of all values in a map.
+    fn at_all(&mut self, key: &str) {
+        let all = CONFIG.paths().into_iter();
+        for (path, _) in all.filter(|(path, _)| path.split('.').next() == Some(key)) {
+            self.at(&path);
+        }
     }
 
     /// The value at a path, when it can be read; otherwise its origin is the default again.
@@ -237,8 +158,7 @@ impl<'a> Reader<'a, '_> {
         }
         let view = self.map.get("limits").filter(|view| !view.is_null());
         if let Some(view) = view {
-            self.at("limits.processes");
-            self.at("limits.written");
+            self.at_all("limits");
             self.config.limits = limits::read(view, report).within(self.config.limits);
         }
         for path in ["timeout", "grace", "drain_grace", "keep_refs"] {
@@ -266,21 +186,20 @@ impl<'a> Reader<'a, '_> {
             self.config.timezone = zone;
         }
         for (key, known) in [
-            ("queue", CONFIG_QUEUE),
-            ("trees", CONFIG_TREES),
-            ("approval", APPROVAL),
-            ("commit", CONFIG_COMMIT),
-            ("threads", CONFIG_DIRECTORY),
-            ("metrics", CONFIG_DIRECTORY),
-            ("skills", CONFIG_SKILLS),
-            ("mcp", CONFIG_MCP),
+            ("queue", &CONFIG_QUEUE),
+            ("trees", &CONFIG_TREES),
+            ("approval", &APPROVAL),
+            ("commit", &CONFIG_COMMIT),
+            ("threads", &CONFIG_DIRECTORY),
+            ("metrics", &CONFIG_METRICS),
+            ("skills", &CONFIG_SKILLS),
+            ("mcp", &CONFIG_MCP),
         ] {
             let Some(view) = self.map.get(key).filter(|view| !view.is_null()) else {
                 continue;
             };
             if matches!(view.data(), Data::Map(_)) {
-                let restricting = (key == "skills").then_some("untrusted");
-                report_unknown_but(view, known, restricting, report);
+                report_unknown(view, known, report);
             } else {
                 view.wrong_type(key, "a map", report);
             }
@@ -374,26 +293,20 @@ impl<'a> Reader<'a, '_> {
     }
 
     fn access(&mut self, report: &mut Report) {
-        for path in access::ORIGINS {
-            self.at(path);
-        }
+        self.at_all("access");
         if let Some(view) = self.map.get("access").filter(|view| !view.is_null()) {
             self.config.access = access::read(view, report);
         }
     }
 
     fn hooks(&mut self, report: &mut Report) {
-        for path in ["hooks.post_tools", "hooks.post_commit"] {
-            self.at(path);
-        }
+        self.at_all("hooks");
         if let Some(view) = self.map.get("hooks") {
             let hooks = settings::hooks(view, report);
             self.config.post_tools_hooks = hooks.post_tools;
             self.config.post_commit_hooks = hooks.post_commit;
         }
-        for key in NOTIFY {
-            self.at(&format!("notify.{key}"));
-        }
+        self.at_all("notify");
         if let Some(view) = self.map.get("notify").filter(|view| !view.is_null()) {
             self.config.notify = settings::notify(view, &mut Vec::new(), report);
         }

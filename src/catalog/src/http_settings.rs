@@ -9,7 +9,7 @@ use super::view::View;
 use crate::model::duration::show_millis;
 
 /// Sessions that may be asked for.
-const SESSIONS: std::ops::RangeInclusive<u64> = 1..=1_024;
+pub(crate) const SESSIONS: std::ops::RangeInclusive<u64> = 1..=1_024;
 
 /// Longest that a session may be kept which nobody uses.
 const IDLE_MS_MAX: u64 = 24 * 3_600_000;
@@ -23,7 +23,7 @@ const BELOW: [&str; 3] = ["/", "~/", "$CREDENTIALS_DIRECTORY/"];
 /// Reports keys that are not known, and what is no map.
 pub(crate) fn shape(view: View<'_>, report: &mut Report) {
     if matches!(view.data(), Data::Map(_)) {
-        report_unknown(view, CONFIG_MCP_HTTP, report);
+        report_unknown(view, &CONFIG_MCP_HTTP, report);
     } else {
         view.wrong_type("http", "a map such as `{listen: 127.0.0.1:8931}`", report);
     }

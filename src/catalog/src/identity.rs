@@ -42,7 +42,7 @@ pub(crate) fn read(
             wrapper.wrong_type("worker", "a map with `id`", report);
             return None;
         }
-        report_unknown(wrapper, IDENTITY, report);
+        report_unknown(wrapper, &IDENTITY, report);
     }
     let map = wrapper.unwrap_or(root);
     let text = |key: &str, report: &mut Report| {

@@ -33,7 +33,7 @@ pub(crate) fn read<'a>(view: View<'a>, report: &mut Report) -> Interface<'a> {
         view.wrong_type("interface", "a map with `inputs` and `outputs`", report);
         return found;
     }
-    report_unknown(view, INTERFACE, report);
+    report_unknown(view, &INTERFACE, report);
     for item in members(view, "inputs", report) {
         if let Some(input) = input(item, &mut found.texts, report) {
             let taken = found.inputs.iter().any(|other| other.name == input.name);
@@ -109,7 +109,7 @@ fn input<'a>(
         item.wrong_type("inputs", "a map with `name` and `type`", report);
         return None;
     }
-    report_unknown(item, INPUT, report);
+    report_unknown(item, &INPUT, report);
     if item.get("name").is_none_or(|name| name.is_null()) {
         let message = "an input has no name".to_owned();
         report.error("missing-key", item.place(), message, "add `name`");
@@ -355,7 +355,7 @@ fn output<'a>(
         );
         return None;
     }
-    report_unknown(item, OUTPUT, report);
+    report_unknown(item, &OUTPUT, report);
     let kind = match item.get("type").filter(|view| !view.is_null()) {
         Some(view) => output_kind(view, report)?,
         None => OutputKind::File,

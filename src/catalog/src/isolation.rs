@@ -108,7 +108,7 @@ fn isolation(view: View<'_>, report: &mut Report) -> Option<AskedIsolation> {
 pub(crate) fn branch(view: View<'_>, report: &mut Report) -> Option<BranchChoice> {
     let (named, create) = match view.data() {
         Data::Map(_) if view.get("name").is_some() => {
-            report_unknown(view, BRANCH, report);
+            report_unknown(view, &BRANCH, report);
             let create = match view.get("create").filter(|create| !create.is_null()) {
                 Some(create) => create.flag("create", report)?,
                 None => false,
@@ -197,7 +197,7 @@ fn local(view: View<'_>, config: &Config, report: &mut Report) -> Vec<LocalEntry
         .filter_map(|item| {
             let (named, link) = match item.data() {
                 Data::Map(_) if item.get("path").is_some() => {
-                    report_unknown(item, LOCAL, report);
+                    report_unknown(item, &LOCAL, report);
                     (item.get("path")?, item.get("link"))
                 }
                 Data::Map(_) => {

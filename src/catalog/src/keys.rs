@@ -1,428 +1,227 @@
-//! The keys that are known, and what is said about others.
+//! The keys of definition files, each declared once: what may be written, what it does, and what is evaluated.
+//!
+//! Readers, the remarks about unknown keys, the JSON Schemas and the tables of the documentation follow from
+//! these tables; tests hold the readers and the pages to them.
+
+// Each key is a row of a table, which would be five lines the way code is laid out.
+#[rustfmt::skip]
+mod config;
+#[rustfmt::skip]
+mod models;
+#[rustfmt::skip]
+mod schedule;
+#[rustfmt::skip]
+mod shared;
+#[rustfmt::skip]
+mod skill;
+#[rustfmt::skip]
+mod worker;
 
 mod unknown;
 
-pub(crate) use unknown::{refuse_unknown, report_unknown, report_unknown_but, suggest};
+pub(crate) use config::*;
+pub(crate) use models::*;
+pub(crate) use schedule::*;
+pub(crate) use shared::*;
+pub(crate) use skill::*;
+pub(crate) use unknown::{refuse_unknown, report_unknown, report_unknown_beside, suggest};
+pub(crate) use worker::*;
 
-/// Top level of worker.yaml.
-pub(crate) const WORKER_FILE: &[&str] = &[
-    "worker",
-    "id",
-    "name",
-    "type",
-    "version",
-    "company",
-    "description",
-    "team",
-    "status",
-    "execution",
-    "schedule",
-    "cron",
-    "state_machine",
-    "context",
-    "verification",
-    "output",
-    "instructions",
-    "skills",
-    "env",
-    "cwd",
-    "shell",
-    "hooks",
-    "notify",
-    "commit",
-    "retry",
-    "timeout",
-    "max_runtime",
-    "limits",
-    "budget",
-    "agent",
-    "sandbox",
-    "isolation",
-    "approval",
-    "branch",
-    "keep",
-    "local",
-    "push",
-    "mcp",
-    "cli",
-    "reporting",
-    "tasks",
-    "audit",
-    "tags",
-    "external_skills",
-    "identity",
-    "knowledge",
-    "integrations",
-    "exports",
-    "capabilities",
-    "adapters",
-    "metadata",
-];
+use crate::model::duration::exact_millis;
 
-/// The `worker` map.
-pub(crate) const IDENTITY: &[&str] = &[
-    "id",
-    "name",
-    "type",
-    "version",
-    "description",
-    "team",
-    "status",
-    "company",
-    "visibility",
-    "tags",
-    "created",
-    "author",
-];
+/// The keys of one map.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Its name in the schemas.
+    pub(crate) name: &'static str,
+    /// What the map is.
+    pub(crate) what: &'static str,
+    /// Its keys.
+    pub(crate) keys: &'static [Key],
+}
 
-/// The `execution` map.
-pub(crate) const EXECUTION: &[&str] = &[
-    "mode",
-    "schedule",
-    "timezone",
-    "max_runtime",
-    "timeout",
-    "retry_attempts",
-    "retry",
-    "model",
-    "sandbox",
-    "isolation",
-    "spawn_method",
-    "codex_model",
-    "codex_flags",
-];
+/// A key that is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    /// What may be written.
+    pub(crate) form: Form,
+    /// What it does: a sentence without its capital letter and its full stop.
+    pub(crate) what: &'static str,
+    /// What holds where it is absent.
+    pub(crate) default: DefaultValue,
+    /// Words of the documentation and the place that they link to.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test renders the pages"))]
+    pub(crate) see: Option<(&'static str, &'static str)>,
+    /// What becomes of it.
+    pub(crate) role: Role,
+    /// Whether it must stand.
+    pub(crate) required: bool,
+    /// Whether null is taken as if it were absent.
+    pub(crate) nullable: bool,
+    /// Whether something would go free if it were misspelt, so that a near miss of it is an error.
+    pub(crate) restricts: bool,
+}
 
-/// The `state_machine` map.
-pub(crate) const STATE_MACHINE: &[&str] = &["enabled", "max_retries", "hooks", "states"];
+/// What becomes of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is evaluated.
+    Evaluated,
+    /// It is evaluated, and the data that a worker or a skill is shown with has it as it was written.
+    EvaluatedAndKept,
+    /// It is kept as data and not evaluated.
+    Kept,
+}
 
-/// The worker's `verification` map, and a skill's where it is a map.
-pub(crate) const VERIFICATION: &[&str] = &[
-    "pre_execute",
-    "post_execute",
-    "approval_required",
-    "human_checkpoints",
-];
+/// What holds where a key is absent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum DefaultValue {
+    /// Nothing.
+    Nothing,
+    /// A span of time.
+    Millis(u64),
+    /// A number.
+    Whole(u64),
+    /// A value as it would be written.
+    Value(&'static str),
+    /// What is said in words.
+    Told(&'static str),
+}
 
-/// An item of a list of checks.
-pub(crate) const CHECK: &[&str] = &[
-    "check",
-    "name",
-    "command",
-    "description",
-    "must_pass",
-    "timeout",
-    "when",
-    "max",
-    "min",
-];
+/// What may be written as a value, where null is not spoken of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Form {
+    Anything,
+    /// Text, also where YAML reads a number or a truth value.
+    Text,
+    String,
+    /// Text of a regular expression of JSON Schema.
+    Pattern(&'static str),
+    Flag,
+    False,
+    /// A whole number with both its bounds.
+    Whole(u64, u64),
+    Number,
+    /// A number with both its bounds.
+    NumberIn(u32, u32),
+    Duration,
+    Size,
+    Money,
+    /// A number from 1 on, which may have underscores between its digits.
+    Count,
+    Words(&'static [&'static str]),
+    Map(&'static Table),
+    /// A map whose keys are people's own.
+    Named(&'static Form),
+    /// A map that another party reads.
+    Object,
+    List(&'static Form),
+    /// A list with at least one item.
+    Filled(&'static Form),
+    AnyOf(&'static [Form]),
+    /// A schema that is nothing of these.
+    Schema(fn() -> serde_json::Value),
+}
 
-/// A skill, inline or in the frontmatter of a file of its own.
-pub(crate) const SKILL: &[&str] = &[
-    "id",
-    "name",
-    "description",
-    "file",
-    "path",
-    "trigger",
-    "interface",
-    "run",
-    "verification",
-    "mutating",
-    "idempotent",
-    "on_crash",
-    "timeout",
-    "max_runtime",
-    "limits",
-    "budget",
-    "retry",
-    "cwd",
-    "shell",
-    "env",
-    "hooks",
-    "commit",
-    "instructions",
-    "agent",
-    "model",
-    "sandbox",
-    "isolation",
-    "branch",
-    "writes",
-    "keep",
-    "local",
-    "parallel",
-    "push",
-    "filtered",
-    "workerctl",
-    "approval",
-    "approval_required",
-    "human_checkpoints",
-    "schedule",
-    "cron",
-    "tags",
-    "version",
-    "metadata",
-    "license",
-    "compatibility",
-    "allowed-tools",
-    "required_tools",
-    "disable-model-invocation",
-    "user-invocable",
-    "argument-hint",
-    "preferred_model",
-    "max_iterations",
-    "input_schema",
-    "toolsets",
-    "files",
-    "context",
-];
+impl Table {
+    /// Whether a key is known.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.keys.iter().any(|one| one.name == key)
+    }
 
-/// Keys of a skill that are evaluated; all others are kept as data.
-pub(crate) const SKILL_EVALUATED: &[&str] = &[
-    "id",
-    "name",
-    "description",
-    "file",
-    "path",
-    "interface",
-    "run",
-    "verification",
-    "mutating",
-    "idempotent",
-    "on_crash",
-    "timeout",
-    "max_runtime",
-    "limits",
-    "retry",
-    "cwd",
-    "shell",
-    "env",
-    "hooks",
-    "commit",
-    "instructions",
-    "schedule",
-    "cron",
-    "isolation",
-    "approval",
-    "approval_required",
-    "human_checkpoints",
-    "branch",
-    "writes",
-    "keep",
-    "local",
-    "parallel",
-    "push",
-    "filtered",
-    "workerctl",
-];
+    /// The names of all keys.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.keys.iter().map(|key| key.name).collect()
+    }
 
-/// The `interface` map.
-pub(crate) const INTERFACE: &[&str] = &["inputs", "outputs"];
+    /// Whether a key belongs to the data that a definition is shown with; keys that are not known do.
+    pub(crate) fn keeps(&self, key: &str) -> bool {
+        let known = self.keys.iter().find(|one| one.name == key);
+        known.is_none_or(|key| key.role != Role::Evaluated)
+    }
 
-/// An input.
-pub(crate) const INPUT: &[&str] = &[
-    "name",
-    "type",
-    "required",
-    "default",
-    "description",
-    "enum",
-    "pattern",
-    "min",
-    "max",
-    "integer",
-    "min_length",
-    "max_length",
-    "items",
-    "sensitive",
-    "allow_dash",
-];
+    /// The dotted path of each value, through maps that are written in one way only.
+    pub(crate) fn paths(&self) -> Vec<(String, &'static Key)> {
+        let of = |key: &'static Key| match key.form {
+            Form::Map(inner) => {
+                let below = inner.paths().into_iter();
+                let below = below.map(|(path, leaf)| (format!("{}.{path}", key.name), leaf));
+                below.collect()
+            }
+            _ => vec![(key.name.to_owned(), key)],
+        };
+        self.keys.iter().flat_map(of).collect()
+    }
+}
 
-/// An output.
-pub(crate) const OUTPUT: &[&str] = &["name", "type", "destination", "description"];
+/// Declares a key that is evaluated, may be left out, and may be null.
+const fn key(name: &'static str, form: Form, what: &'static str) -> Key {
+    Key {
+        name,
+        form,
+        what,
+        default: DefaultValue::Nothing,
+        see: None,
+        role: Role::Evaluated,
+        required: false,
+        nullable: true,
+        restricts: false,
+    }
+}
 
-/// `run` as a map.
-pub(crate) const RUN: &[&str] = &["script", "interpreter", "args"];
+/// Declares a key that is kept as data and not evaluated.
+const fn kept(name: &'static str) -> Key {
+    kept_as(name, Form::Anything)
+}
 
-/// The `retry` map.
-pub(crate) const RETRY: &[&str] = &["max_attempts", "backoff", "on"];
+const fn kept_as(name: &'static str, form: Form) -> Key {
+    Key {
+        role: Role::Kept,
+        ..key(name, form, "kept and not evaluated")
+    }
+}
 
-/// The `backoff` map.
-pub(crate) const BACKOFF: &[&str] = &["initial", "factor", "max"];
+impl Key {
+    const fn default(self, default: DefaultValue) -> Key {
+        Key { default, ..self }
+    }
 
-/// The `hooks` map.
-pub(crate) const HOOKS: &[&str] = &["post_tools", "post_commit"];
+    const fn see(self, words: &'static str, place: &'static str) -> Key {
+        let see = Some((words, place));
+        Key { see, ..self }
+    }
 
-/// A hook as a map.
-pub(crate) const HOOK: &[&str] = &["command", "timeout"];
+    const fn and_kept(self) -> Key {
+        let role = Role::EvaluatedAndKept;
+        Key { role, ..self }
+    }
 
-/// The `notify` map of the configuration, a worker or a schedule.
-pub(crate) const NOTIFY: &[&str] = &["on_failure", "on_recovery", "on_missed", "on_approval"];
+    const fn required(self) -> Key {
+        let required = true;
+        Key { required, ..self }
+    }
 
-/// An item of `env` that is a map.
-pub(crate) const ENV: &[&str] = &["name", "credential"];
+    const fn never_null(self) -> Key {
+        let nullable = false;
+        Key { nullable, ..self }
+    }
 
-/// The `commit` map of a worker or a skill.
-pub(crate) const COMMIT: &[&str] = &["message"];
+    const fn restricts(self) -> Key {
+        let restricts = true;
+        Key { restricts, ..self }
+    }
+}
 
-/// The `approval` map of the configuration, a worker or a skill.
-pub(crate) const APPROVAL: &[&str] = &["before", "expires"];
-
-/// `sandbox` as a map.
-pub(crate) const SANDBOX: &[&str] = &["level", "write", "reads", "network", "unix_sockets"];
-
-/// The `limits` map of the configuration, a worker or a skill.
-pub(crate) const LIMITS: &[&str] = &["processes", "written"];
-
-/// The `budget` map of the configuration, a worker or a skill.
-pub(crate) const BUDGET: &[&str] = &["tokens", "money", "turns", "per_day"];
-
-/// `per_day` of a budget.
-pub(crate) const PER_DAY: &[&str] = &["money", "runs"];
-
-/// `branch` as a map.
-pub(crate) const BRANCH: &[&str] = &["name", "create"];
-
-/// An item of `local` as a map.
-pub(crate) const LOCAL: &[&str] = &["path", "link"];
-
-/// A schedule as a map.
-pub(crate) const SCHEDULE: &[&str] = &[
-    "cron",
-    "schedule",
-    "every",
-    "at",
-    "after",
-    "watch",
-    "on_commit",
-    "seconds",
-    "timezone",
-    "dst",
-    "id",
-    "skill",
-    "inputs",
-    "overlap",
-    "max_concurrent",
-    "catch_up",
-    "jitter",
-    "blackout",
-    "blocked_hours",
-    "start",
-    "end",
-    "max_actions",
-    "pause_on_failure",
-    "expected_within",
-    "on_missed",
-    "notify",
-    "enabled",
-];
-
-/// `after` of a schedule.
-pub(crate) const AFTER: &[&str] = &["skill", "on"];
-
-/// `watch` of a schedule.
-pub(crate) const WATCH: &[&str] = &["paths", "settle"];
-
-/// `on_commit` of a schedule.
-pub(crate) const ON_COMMIT: &[&str] = &["branch"];
-
-/// `dst` of a schedule.
-pub(crate) const DST: &[&str] = &["gap", "fold"];
-
-/// `catch_up` of a schedule.
-pub(crate) const CATCH_UP: &[&str] = &["mode", "window"];
-
-/// `blackout` of a schedule.
-pub(crate) const BLACKOUT: &[&str] = &["hours", "dates"];
-
-/// Top level of workerctl.yaml.
-pub(crate) const CONFIG: &[&str] = &[
-    "timezone",
-    "max_parallel",
-    "queue",
-    "commit",
-    "threads",
-    "metrics",
-    "hooks",
-    "notify",
-    "approval",
-    "sandbox",
-    "branch",
-    "push",
-    "land_wait",
-    "trees",
-    "timeout",
-    "grace",
-    "drain_grace",
-    "output_bytes_max",
-    "limits",
-    "keep_refs",
-    "blocked_hours",
-    "skills",
-    "mcp",
-    "access",
-    "models",
-    "budget",
-    "toolsets",
-    "instances",
-];
-
-/// A model of workerctl.yaml.
-pub(crate) const CONFIG_MODEL: &[&str] = &[
-    "provider",
-    "model",
-    "base_url",
-    "key",
-    "max_output_tokens",
-    "temperature",
-    "timeouts",
-    "prices",
-];
-
-/// `timeouts` of a model.
-pub(crate) const CONFIG_MODEL_TIMEOUTS: &[&str] = &["connect", "headers", "silence", "turn"];
-
-/// `prices` of a model.
-pub(crate) const CONFIG_PRICES: &[&str] = &["input", "output", "cache_read", "cache_write"];
-
-/// A tool set of workerctl.yaml.
-pub(crate) const CONFIG_TOOLSET: &[&str] = &["builtin", "commands", "mcp", "read_only"];
-
-/// A command of a tool set.
-pub(crate) const CONFIG_TOOL: &[&str] = &["run", "description", "schema", "timeout"];
-
-/// `mcp` of a tool set that starts a program.
-pub(crate) const CONFIG_TOOL_PROGRAM: &[&str] = &["command", "env", "start", "call"];
-
-/// `mcp` of a tool set that reaches a server.
-pub(crate) const CONFIG_TOOL_SERVER: &[&str] = &["url", "key", "start", "call"];
-
-/// `commit` of workerctl.yaml.
-pub(crate) const CONFIG_COMMIT: &[&str] = &["author", "message"];
-
-/// `queue` of workerctl.yaml.
-pub(crate) const CONFIG_QUEUE: &[&str] = &["max"];
-
-/// `trees` of workerctl.yaml.
-pub(crate) const CONFIG_TREES: &[&str] = &["max", "min_free", "idle"];
-
-/// `skills` of workerctl.yaml.
-pub(crate) const CONFIG_SKILLS: &[&str] = &["families", "personal", "roots", "untrusted"];
-
-/// `mcp` of workerctl.yaml.
-pub(crate) const CONFIG_MCP: &[&str] = &["mutating", "list_bytes", "wait", "refresh", "http"];
-
-/// `mcp.http` of workerctl.yaml.
-pub(crate) const CONFIG_MCP_HTTP: &[&str] =
-    &["listen", "token_file", "origins", "sessions", "idle"];
-
-/// `access` of workerctl.yaml.
-pub(crate) const CONFIG_ACCESS: &[&str] = &["admin", "read"];
-
-/// Those who have a role.
-pub(crate) const CONFIG_MEMBERS: &[&str] = &["users", "groups"];
-
-/// An item of `roots` as a map.
-pub(crate) const CONFIG_SKILL_ROOT: &[&str] = &["path", "dialect", "trusted"];
-
-/// `threads` and `metrics` of workerctl.yaml.
-pub(crate) const CONFIG_DIRECTORY: &[&str] = &["directory"];
+impl DefaultValue {
+    /// As people would write it, or say it; `None` where there is none.
+    pub(crate) fn shown(self) -> Option<String> {
+        match self {
+            DefaultValue::Nothing => None,
+            DefaultValue::Millis(millis) => Some(format!("`{}`", exact_millis(millis))),
+            DefaultValue::Whole(number) => Some(format!("`{number}`")),
+            DefaultValue::Value(value) => Some(format!("`{value}`")),
+            DefaultValue::Told(words) => Some(words.to_owned()),
+        }
+    }
+}

@@ -8,7 +8,7 @@ use super::view::View;
 use crate::model::ResourceLimits;
 
 /// Processes that one command may have at a time; no kernel has more numbers for them.
-const PROCESSES: std::ops::RangeInclusive<u64> = 1..=4_194_304;
+pub(crate) const PROCESSES: std::ops::RangeInclusive<u64> = 1..=4_194_304;
 
 /// Bytes that one command may write: 1 KiB to 1 PiB.
 const WRITTEN: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 50;
@@ -40,7 +40,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> AskedLimits {
         );
         return AskedLimits::default();
     }
-    for (key, value) in view.entries().filter(|(key, _)| !LIMITS.contains(key)) {
+    for (key, value) in view.entries().filter(|(key, _)| !LIMITS.has(key)) {
         report.error(
             "restriction-malformed",
             value.key_place(),

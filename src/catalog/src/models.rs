@@ -12,8 +12,8 @@ use crate::model::duration::exact_millis;
 const MODELS_MAX: usize = 64;
 
 /// Tokens that one answer may be asked for, and where nothing is said.
-const OUTPUT_TOKENS_MAX: u32 = 1_000_000;
-const OUTPUT_TOKENS: u32 = 8_192;
+pub(crate) const OUTPUT_TOKENS_MAX: u32 = 1_000_000;
+pub(crate) const OUTPUT_TOKENS: u32 = 8_192;
 
 /// Code of a key that is written where its place belongs.
 pub(crate) const KEY_LITERAL: &str = "key-literal";
@@ -83,7 +83,7 @@ fn model(alias: &str, view: View<'_>, report: &mut Report) -> Option<Model> {
         view.wrong_type(alias, "a map with `provider` and `model`", report);
         return None;
     }
-    refuse_unknown(view, CONFIG_MODEL, KEY_REFUSED, report);
+    refuse_unknown(view, &CONFIG_MODEL.names(), KEY_REFUSED, report);
     let provider =
         required(view, "provider", "anthropic", report).and_then(|view| provider(view, report));
     let name = required(view, "model", "the name that its server knows", report)
@@ -188,7 +188,7 @@ fn timeouts(view: View<'_>, report: &mut Report) -> ModelTimeouts {
         view.wrong_type("timeouts", "a map such as `{turn: 10m}`", report);
         return usual;
     }
-    refuse_unknown(view, CONFIG_MODEL_TIMEOUTS, KEY_REFUSED, report);
+    refuse_unknown(view, &CONFIG_MODEL_TIMEOUTS.names(), KEY_REFUSED, report);
     let mut within = |key: &str, usual: u64, outer: Option<(&str, u64)>| {
         let limit = outer.map_or(u64::MAX, |(_, limit)| limit);
         let written = view.written(key);
@@ -225,7 +225,7 @@ fn prices(view: View<'_>, report: &mut Report) -> Option<Prices> {
         );
         return None;
     }
-    refuse_unknown(view, CONFIG_PRICES, KEY_REFUSED, report);
+    refuse_unknown(view, &CONFIG_PRICES.names(), KEY_REFUSED, report);
     let input =
         required(view, "input", "3.00", report).and_then(|view| money(view, "input", report));
     let output =

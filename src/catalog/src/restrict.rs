@@ -1,7 +1,7 @@
 //! Keys that restrict what may run: malformed they reject, unsupported they make unavailable.
 //! Nothing is ever run with less protection than it asks for.
 
-use super::keys::{self, SKILL, suggest};
+use super::keys::{SKILL, report_unknown_beside, suggest};
 use super::report::Report;
 use super::skill::Layers;
 use super::tree::Data;
@@ -32,19 +32,20 @@ pub(crate) fn meant(key: &str, known: &[&'static str]) -> Option<&'static str> {
 
 /// Says which keys of a skill are not known; a near miss of one that restricts is read as that one.
 pub(crate) fn report_unknown(map: View<'_>, report: &mut Report) {
-    let mut known = SKILL.to_vec();
+    let known = SKILL.names();
+    let mut told = Vec::new();
     for (key, value) in map.entries() {
-        if let Some(meant) = meant(key, SKILL).filter(|meant| *meant != key) {
+        if let Some(meant) = meant(key, &known).filter(|meant| *meant != key) {
             report.warning(
                 "key-misspelled",
                 value.key_place(),
                 format!("`{key}` is read as `{meant}`"),
                 &format!("write `{meant}`"),
             );
-            known.push(key);
+            told.push(key);
         }
     }
-    keys::report_unknown(map, &known, report);
+    report_unknown_beside(map, &SKILL, &told, report);
 }
 
 /// Rejects keys whose restriction cannot be understood.

@@ -113,7 +113,7 @@ fn script<'a>(
     root: &Root,
     report: &mut Report,
 ) -> Option<Run<'a>> {
-    report_unknown(view, RUN, report);
+    report_unknown(view, &RUN, report);
     let script = view.get("script")?;
     let written = script.filled_text("script", report)?;
     let Some(relative) = join(directory, &written) else {

@@ -61,7 +61,7 @@ impl DeclaredSandbox {
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<DeclaredSandbox> {
     let mut sandbox = Sandbox::default();
     sandbox.level = if let Data::Map(_) = view.data() {
-        for (key, value) in view.entries().filter(|(key, _)| !SANDBOX.contains(key)) {
+        for (key, value) in view.entries().filter(|(key, _)| !SANDBOX.has(key)) {
             report.error(
                 "restriction-malformed",
                 value.key_place(),

@@ -12,7 +12,7 @@ use crate::model::definition::{HookText, Shell};
 use crate::model::spec::Retry;
 
 /// Limit of a hook that names none, in milliseconds.
-const HOOK_TIMEOUT_MS: u64 = 60_000;
+pub(crate) const HOOK_TIMEOUT_MS: u64 = 60_000;
 
 /// Hooks of one kind.
 const HOOKS_MAX: usize = 50;
@@ -47,7 +47,7 @@ pub(crate) fn hooks<'a>(view: View<'a>, report: &mut Report) -> Hooks<'a> {
         view.wrong_type("hooks", "a map with `post_tools` or `post_commit`", report);
         return found;
     }
-    report_unknown(view, HOOKS, report);
+    report_unknown(view, &HOOKS, report);
     if let Some(list) = view.get("post_tools") {
         found.post_tools = hook_list(list, "post_tools", &mut found.texts, report);
     }
@@ -89,7 +89,7 @@ pub(crate) fn notify<'a>(
         view.wrong_type("notify", expected, report);
         return Notify::default();
     }
-    report_unknown(view, NOTIFY, report);
+    report_unknown(view, &NOTIFY, report);
     let mut command = |key: &str| {
         let written = view.get(key).filter(|value| !value.is_null())?;
         hook(written, key, texts, report)
@@ -112,7 +112,7 @@ pub(crate) fn hook<'a>(
     let (command_view, timeout_ms) = match view.data() {
         Data::Text(_) => (view, HOOK_TIMEOUT_MS),
         Data::Map(_) if view.get("command").is_some() => {
-            report_unknown(view, HOOK, report);
+            report_unknown(view, &HOOK, report);
             let timeout = match view.get("timeout") {
                 Some(timeout) => timeout.millis("timeout", report)?,
                 None => HOOK_TIMEOUT_MS,
@@ -142,7 +142,7 @@ pub(crate) fn retry(view: View<'_>, report: &mut Report) -> Option<Retry> {
         view.wrong_type("retry", "a map with `max_attempts`", report);
         return None;
     }
-    report_unknown(view, RETRY, report);
+    report_unknown(view, &RETRY, report);
     let mut retry = Retry {
         initial_ms: BACKOFF_INITIAL_MS,
         ..Retry::ONCE
@@ -172,7 +172,7 @@ fn backoff(view: View<'_>, retry: &mut Retry, report: &mut Report) -> Option<()>
         retry.initial_ms = view.millis("backoff", report)?;
         return Some(());
     }
-    report_unknown(view, BACKOFF, report);
+    report_unknown(view, &BACKOFF, report);
     if let Some(initial) = view.get("initial") {
         retry.initial_ms = initial.millis("initial", report)?;
     }
@@ -270,7 +270,7 @@ pub(crate) fn env(view: View<'_>, report: &mut Report) -> Env {
     for item in view.items() {
         let (name, credential) = match item.data() {
             Data::Map(_) if item.get("name").is_some() => {
-                report_unknown(item, ENV, report);
+                report_unknown(item, &ENV, report);
                 (item.get("name"), item.get("credential"))
             }
             _ => (Some(item), None),

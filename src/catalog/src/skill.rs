@@ -10,7 +10,7 @@ use super::checks;
 use super::executor::{self, NO_EXECUTOR};
 use super::identity::check_id;
 use super::instances;
-use super::keys::{SKILL, SKILL_EVALUATED, report_unknown};
+use super::keys::{SKILL, SKILL_FILE, report_unknown};
 use super::listing::{FileOf, Files, Item};
 use super::report::Report;
 use super::restrict;
@@ -54,9 +54,10 @@ impl<'a> Layers<'a> {
 
     /// Every value of a key that restricts, null included; a near miss stands for the key.
     pub(crate) fn restricting(&self, key: &str) -> Vec<View<'a>> {
+        let known = SKILL.names();
         let layers = [self.inline, self.file].into_iter().flatten();
         let near = layers.flat_map(|map| map.entries()).filter(|(name, _)| {
-            *name != key && restrict::meant(name, SKILL).is_some_and(|meant| meant == key)
+            *name != key && restrict::meant(name, &known).is_some_and(|meant| meant == key)
         });
         let near = near.map(|(_, value)| value);
         self.written(key).into_iter().chain(near).collect()
@@ -265,7 +266,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             restrict::report_unknown(map, report);
         }
         if let Some(map) = self.file.and_then(SkillFile::beside) {
-            report_unknown(map, &["skill"], report);
+            report_unknown(map, &SKILL_FILE, report);
         }
     }
 
@@ -474,7 +475,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         let mut kept = serde_json::Map::new();
         for layer in [self.layers.file, self.layers.inline].into_iter().flatten() {
             for (key, value) in layer.entries() {
-                if !SKILL_EVALUATED.contains(&key) {
+                if SKILL.keeps(key) {
                     kept.insert(key.to_owned(), value.json());
                 }
             }

@@ -2,9 +2,7 @@
 
 use super::amounts::is_name;
 use super::input_schema;
-use super::keys::{
-    CONFIG_TOOL, CONFIG_TOOL_PROGRAM, CONFIG_TOOL_SERVER, CONFIG_TOOLSET, refuse_unknown, suggest,
-};
+use super::keys::{CONFIG_TOOL, CONFIG_TOOL_MCP, CONFIG_TOOLSET, refuse_unknown, suggest};
 use super::models::{KEY_REFUSED, key, named, required, url};
 use super::report::Report;
 use super::settings::variable_name;
@@ -19,9 +17,9 @@ const TOOLSETS_MAX: usize = 64;
 const COMMANDS_MAX: usize = 128;
 
 /// Limits where nothing is said, in milliseconds.
-const COMMAND_MS: u64 = 120_000;
-const START_MS: u64 = 30_000;
-const CALL_MS: u64 = 60_000;
+pub(crate) const COMMAND_MS: u64 = 120_000;
+pub(crate) const START_MS: u64 = 30_000;
+pub(crate) const CALL_MS: u64 = 60_000;
 
 /// Reads all tool sets; those that are rejected are left out.
 pub(crate) fn read<'a>(view: View<'a>, report: &mut Report) -> Vec<(View<'a>, Toolset)> {
@@ -40,7 +38,7 @@ fn toolset(name: &str, view: View<'_>, report: &mut Report) -> Option<Toolset> {
     ) {
         return None;
     }
-    refuse_unknown(view, CONFIG_TOOLSET, KEY_REFUSED, report);
+    refuse_unknown(view, &CONFIG_TOOLSET.names(), KEY_REFUSED, report);
     let set = Toolset {
         name: name.to_owned(),
         builtin: view
@@ -145,7 +143,7 @@ fn command(name: &str, view: View<'_>, report: &mut Report) -> Option<CommandToo
     if !is_map(view, name, "a map with `run` and `description`", report) {
         return None;
     }
-    refuse_unknown(view, CONFIG_TOOL, KEY_REFUSED, report);
+    refuse_unknown(view, &CONFIG_TOOL.names(), KEY_REFUSED, report);
     let argv =
         required(view, "run", "[./tool, --json]", report).and_then(|view| argv(view, report));
     let description = required(
@@ -219,14 +217,14 @@ fn mcp(view: View<'_>, report: &mut Report) -> Option<McpServer> {
     if !is_map(view, "mcp", "a map with `command` or `url`", report) {
         return None;
     }
-    let (known, transport) = match (view.written("command"), view.written("url")) {
+    let (not_its_own, transport) = match (view.written("command"), view.written("url")) {
         (Some(command), None) => {
             let argv = program(command, "command", report);
             let env = view
                 .written("env")
                 .map_or_else(Vec::new, |view| variables(view, report));
             (
-                CONFIG_TOOL_PROGRAM,
+                ["url", "key"],
                 argv.map(|argv| McpTransport::Stdio { argv, env }),
             )
         }
@@ -234,7 +232,7 @@ fn mcp(view: View<'_>, report: &mut Report) -> Option<McpServer> {
             let address = url(address, "url", report);
             let key = view.written("key").and_then(|view| key(view, report));
             (
-                CONFIG_TOOL_SERVER,
+                ["command", "env"],
                 address.map(|url| McpTransport::Http { url, key }),
             )
         }
@@ -250,7 +248,9 @@ fn mcp(view: View<'_>, report: &mut Report) -> Option<McpServer> {
             return None;
         }
     };
-    refuse_unknown(view, known, KEY_REFUSED, report);
+    let mut known = CONFIG_TOOL_MCP.names();
+    known.retain(|key| !not_its_own.contains(key));
+    refuse_unknown(view, &known, KEY_REFUSED, report);
     Some(McpServer {
         start_ms: millis(view, "start", START_MS, report)?,
         call_ms: millis(view, "call", CALL_MS, report)?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::document;
 use super::frontmatter::of_worker_file;
-use super::keys::{WORKER_FILE, report_unknown};
+use super::keys::{IDENTITY, WORKER_FILE, report_unknown};
 use super::listing::{Files, Item, collect};
 use super::open::{DefinitionStamp, Root};
 use super::report::Report;
@@ -19,36 +19,6 @@ use super::worker::{WorkerContext, WorkerPart};
 use super::{Options, identity, skill, worker};
 use crate::model::config::Instance;
 use crate::model::{Config, Place, Problem, Worker};
-
-/// Keys of worker.yaml that are evaluated in full; all others are kept as data.
-const EVALUATED: &[&str] = &[
-    "worker",
-    "id",
-    "name",
-    "type",
-    "version",
-    "description",
-    "instructions",
-    "skills",
-    "env",
-    "cwd",
-    "shell",
-    "hooks",
-    "notify",
-    "commit",
-    "retry",
-    "timeout",
-    "max_runtime",
-    "verification",
-    "isolation",
-    "branch",
-    "keep",
-    "local",
-    "push",
-];
-
-/// Keys of the `worker` map that have a field of their own.
-const IDENTITY_EVALUATED: &[&str] = &["id", "name", "type", "version", "description"];
 
 /// A skill that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -221,7 +191,7 @@ impl Reading<'_> {
             self.report.error("definition-shape", place, message, hint);
             return None;
         }
-        report_unknown(root, WORKER_FILE, self.report);
+        report_unknown(root, &WORKER_FILE, self.report);
         let before = self.report.errors();
         let identity = identity::read(root, self.instance, self.report)?;
         self.unit.template = identity.template.then(|| identity.id.clone());
@@ -384,14 +354,14 @@ fn instructions(root: View<'_>, body: Option<String>, report: &mut Report) -> Op
 fn kept(root: View<'_>) -> serde_json::Map<String, serde_json::Value> {
     let mut kept = serde_json::Map::new();
     for (key, value) in root.entries() {
-        if !EVALUATED.contains(&key) {
+        if WORKER_FILE.keeps(key) {
             kept.insert(key.to_owned(), value.json());
         }
     }
     if let Some(identity) = root.get("worker") {
         let rest: serde_json::Map<_, _> = identity
             .entries()
-            .filter(|(key, _)| !IDENTITY_EVALUATED.contains(key))
+            .filter(|(key, _)| IDENTITY.keeps(key))
             .map(|(key, value)| (key.to_owned(), value.json()))
             .collect();
         if !rest.is_empty() {

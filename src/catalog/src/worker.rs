@@ -5,7 +5,10 @@ use super::budgets;
 use super::checks::{self, Verification};
 use super::context;
 use super::executor::Named;
-use super::keys::{COMMIT, EXECUTION, STATE_MACHINE, report_unknown};
+use super::keys::{
+    AFTER_ERROR, AFTER_EXECUTION, COMMIT, EXECUTION, HOOK_NAMES, STATE_MACHINE, Table,
+    report_unknown,
+};
 use super::limits;
 use super::open::Root;
 use super::report::Report;
@@ -19,12 +22,6 @@ use super::{Options, identity::Identity, isolation};
 use crate::model::definition::{HookText, Input, Mode, Shell, Unavailable};
 use crate::model::spec::Retry;
 use crate::model::{Config, Notify, Place, ResourceLimits};
-
-/// Hook names of HQ's state machine: what saving and finishing always do.
-const HOOK_NAMES: [(&str, [&str; 2]); 2] = [
-    ("post_execute", ["auto_checkpoint", "log_metrics"]),
-    ("on_error", ["log_error", "checkpoint_error_state"]),
-];
 
 /// A setting and how far it reaches.
 #[derive(Debug, Clone)]
@@ -93,8 +90,8 @@ pub(crate) fn read<'a>(
     around: WorkerContext<'a>,
     report: &mut Report,
 ) -> WorkerPart<'a> {
-    let execution = map_of(root, "execution", EXECUTION, report);
-    let state_machine = map_of(root, "state_machine", STATE_MACHINE, report);
+    let execution = map_of(root, "execution", &EXECUTION, report);
+    let state_machine = map_of(root, "state_machine", &STATE_MACHINE, report);
     let in_execution = |key: &str| execution.and_then(|map| written(map, key));
     report_state_machine(state_machine, report);
     let Modes {
@@ -219,7 +216,7 @@ pub(crate) fn commit_message<'a>(
         view.wrong_type("commit", "a map with `message`", report);
         return None;
     }
-    report_unknown(view, COMMIT, report);
+    report_unknown(view, &COMMIT, report);
     let message_view = written(view, "message")?;
     let message = message_view.filled_text("message", report)?;
     let text = PendingText {
@@ -234,7 +231,7 @@ fn written<'a>(map: View<'a>, key: &str) -> Option<View<'a>> {
     map.get(key).filter(|view| !view.is_null())
 }
 
-fn map_of<'a>(root: View<'a>, key: &str, known: &[&str], report: &mut Report) -> Option<View<'a>> {
+fn map_of<'a>(root: View<'a>, key: &str, known: &Table, report: &mut Report) -> Option<View<'a>> {
     let view = written(root, key)?;
     if !matches!(view.data(), Data::Map(_)) {
         view.wrong_type(key, "a map", report);
@@ -342,8 +339,8 @@ fn report_state_machine(map: Option<View<'_>>, report: &mut Report) {
         hooks.wrong_type("hooks", "a map with `post_execute` and `on_error`", report);
         return;
     }
-    report_unknown(hooks, &HOOK_NAMES.map(|(when, _)| when), report);
-    for (when, known) in HOOK_NAMES {
+    report_unknown(hooks, &HOOK_NAMES, report);
+    for (when, known) in [("post_execute", AFTER_EXECUTION), ("on_error", AFTER_ERROR)] {
         let Some(names) = written(hooks, when) else {
             continue;
         };

@@ -42,9 +42,7 @@ impl Reader<'_, '_> {
         let Some(view) = self.map.written("budget") else {
             return;
         };
-        for path in budgets::ORIGINS {
-            self.at(path);
-        }
+        self.at_all("budget");
         let asked = budgets::read(view, report);
         self.config.budget = asked.budget.within(self.config.budget);
         self.config.per_day = asked.per_day;

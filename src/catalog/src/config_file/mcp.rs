@@ -7,7 +7,7 @@ use crate::report::Report;
 use crate::view::View;
 
 /// Bytes that the list of skills in the description of a tool may have.
-const LIST_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1_048_576;
+pub(crate) const LIST_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1_048_576;
 
 /// Longest that a call over the Model Context Protocol may wait for its run.
 const WAIT_MS_MAX: u64 = 24 * 3_600_000;

@@ -1,5 +1,6 @@
 //! What is said of keys that are not known.
 
+use super::Table;
 use crate::report::Report;
 use crate::view::View;
 
@@ -25,29 +26,32 @@ const SYNONYMS: &[(&str, &str)] = &[
 ];
 
 /// Says which keys of a map are not known, and which of them look like one that is.
-pub(crate) fn report_unknown(map: View<'_>, known: &[&str], report: &mut Report) {
-    report_unknown_but(map, known, None, report);
+pub(crate) fn report_unknown(map: View<'_>, table: &Table, report: &mut Report) {
+    report_unknown_beside(map, table, &[], report);
 }
 
-/// The same where one key restricts: what looks like it is an error, since what it was to restrict would go free.
-pub(crate) fn report_unknown_but(
+/// The same, but for keys that are told already.
+pub(crate) fn report_unknown_beside(
     map: View<'_>,
-    known: &[&str],
-    restricting: Option<&str>,
+    table: &Table,
+    told: &[&str],
     report: &mut Report,
 ) {
+    let known = table.names();
     for (key, value) in map.entries() {
-        if known.contains(&key) || key.starts_with("x-") {
+        if known.contains(&key) || told.contains(&key) || key.starts_with("x-") {
             continue;
         }
-        if let Some(meant) = restricting.filter(|name| may_mean(key, name)) {
+        let mut restricting = table.keys.iter().filter(|known| known.restricts);
+        if let Some(meant) = restricting.find(|known| may_mean(key, known.name)) {
+            let meant = meant.name;
             report.error(
                 "restriction-malformed",
                 value.key_place(),
                 format!("`{key}` is not a known key: what it is to restrict is not known"),
                 &format!("did you mean `{meant}`?"),
             );
-        } else if let Some(suggestion) = suggest(key, known) {
+        } else if let Some(suggestion) = suggest(key, &known) {
             report.warning(
                 "key-misspelled",
                 value.key_place(),
@@ -121,10 +125,10 @@ mod tests {
             ("colour", None),
         ];
         for (key, expected) in table {
-            assert_eq!(suggest(key, SKILL), expected, "{key}");
+            assert_eq!(suggest(key, &SKILL.names()), expected, "{key}");
         }
         for key in ["tz", "zone"] {
-            assert_eq!(suggest(key, SCHEDULE), Some("timezone"));
+            assert_eq!(suggest(key, &SCHEDULE.names()), Some("timezone"));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::keys::{CONFIG_SKILL_ROOT, report_unknown_but};
+use crate::keys::{CONFIG_SKILL_ROOT, report_unknown};
 use crate::model::Dialect;
 use crate::model::skill_roots::{ExtraRoot, FAMILIES};
 use crate::report::Report;
@@ -65,7 +65,7 @@ fn root(item: View<'_>, report: &mut Report) -> Option<ExtraRoot> {
             trusted: true,
         });
     };
-    report_unknown_but(item, CONFIG_SKILL_ROOT, Some("trusted"), report);
+    report_unknown(item, &CONFIG_SKILL_ROOT, report);
     let Some(written) = item.get("path") else {
         let message = "a root of skills has no `path`".to_owned();
         report.error("missing-key", item.place(), message, "add `path`");

@@ -33,7 +33,7 @@ pub(super) fn read<'a>(
     let mut texts = Vec::new();
     draft.read = match view.data() {
         Data::Map(_) => {
-            report_unknown(view, SCHEDULE, report);
+            report_unknown(view, &SCHEDULE, report);
             draft.id = written(view, "id").and_then(|view| id(view, report));
             draft.target = target(view, around, report).map(Box::new);
             of_map(view, around, &mut texts, report)

@@ -12,10 +12,10 @@ use crate::tree::Data;
 use crate::view::View;
 
 /// How often a schedule may run in all, and how many failures it may wait for.
-const COUNT_MAX: u64 = 1_000_000_000;
+pub(crate) const COUNT_MAX: u64 = 1_000_000_000;
 
 /// Runs at once that `max_concurrent` may name.
-const CONCURRENT_MAX: u64 = 1_024;
+pub(crate) const CONCURRENT_MAX: u64 = 1_024;
 
 /// Hours or dates that may be listed.
 const BLOCKED_MAX: usize = 1_000;
@@ -128,7 +128,7 @@ fn catch_up(view: View<'_>, report: &mut Report) -> Option<CatchUp> {
         return Some(catch_up);
     }
     let expected = "`last`, `all`, `none`, or a map with `mode` and `window`";
-    if !is_map(view, "catch_up", expected, CATCH_UP, report) {
+    if !is_map(view, "catch_up", expected, &CATCH_UP, report) {
         return None;
     }
     if let Some(mode) = written(view, "mode") {
@@ -157,7 +157,7 @@ fn pause_on_failure(map: View<'_>, report: &mut Report) -> Option<u32> {
 fn blackout(map: View<'_>, blocked_hours: &[u8], policy: &mut Policy, report: &mut Report) {
     let block = written(map, "blackout").filter(|view| {
         let expected = "a map with `hours` and `dates`";
-        is_map(*view, "blackout", expected, BLACKOUT, report)
+        is_map(*view, "blackout", expected, &BLACKOUT, report)
     });
     let own = block.and_then(|view| written(view, "hours"));
     let listed = match (own, written(map, "blocked_hours")) {

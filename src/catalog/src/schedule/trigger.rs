@@ -22,7 +22,7 @@ const OTHERS: [&str; 5] = ["every", "at", "after", "watch", "on_commit"];
 const PERIOD_MIN_MS: u64 = 1_000;
 
 /// How long nothing may change before it counts where nothing is said, in milliseconds.
-const SETTLE_MS: u64 = 2_000;
+pub(crate) const SETTLE_MS: u64 = 2_000;
 
 /// Where an engine keeps its state unless it is told otherwise.
 const STATE: &str = "state";
@@ -132,7 +132,7 @@ fn expression(view: View<'_>, text: &str, seconds: bool, report: &mut Report) ->
 }
 
 fn dst(view: View<'_>, report: &mut Report) -> Option<Dst> {
-    if !is_map(view, "dst", "a map with `gap` and `fold`", DST, report) {
+    if !is_map(view, "dst", "a map with `gap` and `fold`", &DST, report) {
         return None;
     }
     let gaps = [("run_after", Gap::RunAfter), ("skip", Gap::Skip)];
@@ -215,7 +215,7 @@ fn after(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Foun
             view,
             "after",
             "a skill or a map with `skill` and `on`",
-            AFTER,
+            &AFTER,
             report,
         ) =>
         {
@@ -263,7 +263,7 @@ fn watch(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Trig
             view,
             "watch",
             "paths or a map with `paths` and `settle`",
-            WATCH,
+            &WATCH,
             report,
         ) =>
         {
@@ -332,7 +332,7 @@ fn on_commit(view: View<'_>, report: &mut Report) -> Option<Trigger> {
                 view,
                 "on_commit",
                 "a branch or a map with `branch`",
-                ON_COMMIT,
+                &ON_COMMIT,
                 report,
             );
             required(view, "branch", "add `branch: main`", report)?

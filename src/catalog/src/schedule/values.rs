@@ -1,6 +1,6 @@
 //! How words, flags and alternatives of a schedule are read.
 
-use crate::keys::{report_unknown, suggest};
+use crate::keys::{Table, report_unknown, suggest};
 use crate::report::Report;
 use crate::tree::Data;
 use crate::view::View;
@@ -37,7 +37,7 @@ pub(super) fn is_map(
     view: View<'_>,
     what: &str,
     expected: &str,
-    known: &[&str],
+    known: &Table,
     report: &mut Report,
 ) -> bool {
     let is_map = matches!(view.data(), Data::Map(_));

@@ -1,8 +1,7 @@
-//! The schemas name exactly the keys that the loader knows, and accept what it accepts.
+//! The schemas explain each key, and accept what the loader accepts.
 
 use serde_json::Value;
 
-use crate::keys;
 use crate::tests::contract::{EVERY_KEY, INLINE, MUTATING, READ_ONLY, STANDALONE};
 use crate::tests::yaml_to_json;
 
@@ -12,80 +11,6 @@ fn resolve<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
         .and_then(Value::as_str)
         .and_then(|path| root.pointer(path.trim_start_matches('#')))
         .unwrap_or(schema)
-}
-
-/// Sorted property names of the schema at `pointer`.
-fn properties(root: &Value, pointer: &str) -> Vec<String> {
-    let schema = resolve(root, root.pointer(pointer).expect("a schema"));
-    let map = schema["properties"].as_object().expect("properties");
-    let mut names: Vec<_> = map.keys().cloned().collect();
-    names.sort();
-    names
-}
-
-fn sorted(known: &[&str]) -> Vec<String> {
-    let mut names: Vec<_> = known.iter().map(|key| (*key).to_owned()).collect();
-    names.sort();
-    names
-}
-
-#[test]
-fn schemas_and_loader_know_the_same_keys() {
-    let (worker, config) = (super::worker(), super::config());
-    for (root, pointer, known) in [
-        (&worker, "", keys::WORKER_FILE),
-        (&worker, "/$defs/Identity", keys::IDENTITY),
-        (&worker, "/$defs/Execution", keys::EXECUTION),
-        (&worker, "/$defs/StateMachine", keys::STATE_MACHINE),
-        (&worker, "/$defs/VerificationMap", keys::VERIFICATION),
-        (&worker, "/$defs/Check", keys::CHECK),
-        (&worker, "/$defs/SkillKeys", keys::SKILL),
-        (&worker, "/$defs/Interface", keys::INTERFACE),
-        (&worker, "/$defs/Input", keys::INPUT),
-        (&worker, "/$defs/Output", keys::OUTPUT),
-        (&worker, "/$defs/RunScript", keys::RUN),
-        (&worker, "/$defs/Retry", keys::RETRY),
-        (&worker, "/$defs/Backoff", keys::BACKOFF),
-        (&worker, "/$defs/Hooks", keys::HOOKS),
-        (&worker, "/$defs/Hook", keys::HOOK),
-        (&worker, "/$defs/Env", keys::ENV),
-        (&worker, "/$defs/Commit", keys::COMMIT),
-        (&worker, "/$defs/ResourceLimitsMap", keys::LIMITS),
-        (&worker, "/$defs/BudgetMap", keys::BUDGET),
-        (&worker, "/$defs/DayBudgetMap", keys::PER_DAY),
-        (&worker, "/$defs/Branch", keys::BRANCH),
-        (&worker, "/$defs/Local", keys::LOCAL),
-        (&worker, "/$defs/ScheduleMap", keys::SCHEDULE),
-        (&worker, "/$defs/Follows", keys::AFTER),
-        (&worker, "/$defs/Watch", keys::WATCH),
-        (&worker, "/$defs/OnCommit", keys::ON_COMMIT),
-        (&worker, "/$defs/ShiftOfClock", keys::DST),
-        (&worker, "/$defs/CatchUpMap", keys::CATCH_UP),
-        (&worker, "/$defs/Blackout", keys::BLACKOUT),
-        (&config, "", keys::CONFIG),
-        (&config, "/$defs/ConfigCommit", keys::CONFIG_COMMIT),
-        (&config, "/$defs/Queue", keys::CONFIG_QUEUE),
-        (&config, "/$defs/Directory", keys::CONFIG_DIRECTORY),
-        (&config, "/$defs/Trees", keys::CONFIG_TREES),
-        (&config, "/$defs/ModelMap", keys::CONFIG_MODEL),
-        (
-            &config,
-            "/$defs/ModelTimeoutsMap",
-            keys::CONFIG_MODEL_TIMEOUTS,
-        ),
-        (&config, "/$defs/PricesMap", keys::CONFIG_PRICES),
-        (&config, "/$defs/ToolsetMap", keys::CONFIG_TOOLSET),
-        (&config, "/$defs/ToolMap", keys::CONFIG_TOOL),
-        (&config, "/$defs/ConfigAccess", keys::CONFIG_ACCESS),
-        (&config, "/$defs/RoleMembers", keys::CONFIG_MEMBERS),
-    ] {
-        assert_eq!(properties(root, pointer), sorted(known), "{pointer}");
-    }
-    let mut server = [keys::CONFIG_TOOL_PROGRAM, keys::CONFIG_TOOL_SERVER].concat();
-    server.sort_unstable();
-    server.dedup();
-    assert_eq!(properties(&config, "/$defs/McpServerMap"), server);
-    assert_eq!(properties(&super::skill(), ""), ["skill"]);
 }
 
 #[test]

@@ -16,8 +16,7 @@ impl Builder<'_, '_> {
     pub(super) fn report_misspelled_run(&self, report: &mut Report) {
         let layers = [self.layers.file, self.layers.inline].into_iter().flatten();
         let mut keys = layers.flat_map(|layer| layer.entries());
-        let near =
-            keys.find(|(key, _)| !SKILL.contains(key) && strsim::osa_distance(key, "run") <= 1);
+        let near = keys.find(|(key, _)| !SKILL.has(key) && strsim::osa_distance(key, "run") <= 1);
         if let Some((key, value)) = near {
             let (key, id) = (key.escape_debug(), &self.item.id);
             report.error(

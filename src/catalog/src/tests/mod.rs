@@ -14,6 +14,7 @@ mod isolation_problems;
 mod kept_schedules;
 mod limits;
 mod models;
+mod pages;
 mod places;
 mod reloading;
 mod roots;
