@@ -31,6 +31,12 @@ impl<'a> View<'a> {
         &self.node.data
     }
 
+    /// The byte at which it begins.
+    #[cfg(test)]
+    pub(crate) fn start(&self) -> usize {
+        self.node.start
+    }
+
     /// Where it stands; where nothing is written, its key.
     pub(crate) fn place(&self) -> Place {
         self.source.place(self.node.start)
@@ -48,6 +54,8 @@ impl<'a> View<'a> {
 
     /// The value of a key.
     pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
+        #[cfg(test)]
+        crate::tests::read_keys::record(self.source, self.node.start, key);
         self.entries()
             .find(|(name, _)| *name == key)
             .map(|(_, view)| view)

@@ -16,6 +16,7 @@ mod limits;
 mod models;
 mod pages;
 mod places;
+pub(crate) mod read_keys;
 mod reloading;
 mod roots;
 mod roots_hostile;
