@@ -10,7 +10,7 @@ use crate::model::{Severity, SkillRef};
 
 impl<'a> Resolver<'a, '_> {
     /// Two that no key tells apart, an `id` neither, are one that was written twice; the later one is left out.
-    pub(super) fn leave_out_duplicates(&mut self, targets: &mut [TargetedDraft<'a>]) {
+    pub(super) fn leave_out_repeated(&mut self, targets: &mut [TargetedDraft<'a>]) {
         let mut of_skill: HashMap<&SkillRef, Vec<&mut TargetedDraft<'a>>> = HashMap::new();
         let unnamed = targets.iter_mut().filter(|one| one.draft.id.is_none());
         for one in unnamed.filter(|one| one.schedule.is_some()) {
@@ -18,12 +18,12 @@ impl<'a> Resolver<'a, '_> {
             own.push(one);
         }
         for own in of_skill.into_values().filter(|own| own.len() > 1) {
-            self.leave_out_twins_among(own);
+            self.leave_out_repeated_among(own);
         }
     }
 
     /// Among the schedules of one skill.
-    fn leave_out_twins_among(&mut self, own: Vec<&mut TargetedDraft<'a>>) {
+    fn leave_out_repeated_among(&mut self, own: Vec<&mut TargetedDraft<'a>>) {
         let mut seen: Vec<Arc<Schedule>> = Vec::with_capacity(own.len());
         for one in own {
             let Some(schedule) = one.schedule.take() else {
@@ -45,7 +45,7 @@ impl<'a> Resolver<'a, '_> {
                 &place,
                 problem,
             );
-            one.is_twin = true;
+            one.is_repeated = true;
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) fn resolve(
     targets.sort_by_key(|one| one.skill.address.worker != *one.draft.worker);
     resolver.name(&mut targets);
     resolver.settle(&mut targets);
-    resolver.leave_out_duplicates(&mut targets);
+    resolver.leave_out_repeated(&mut targets);
     resolver.leave_out_cycles(&mut targets);
     resolver.put_together(targets, broken)
 }
@@ -112,7 +112,7 @@ pub(super) struct TargetedDraft<'a> {
     /// Whether others have its id, so that none of them has it.
     pub(super) is_duplicate: bool,
     /// Whether it says the same as another.
-    pub(super) is_twin: bool,
+    pub(super) is_repeated: bool,
     /// Absent when it is left out.
     pub(super) schedule: Option<Arc<Schedule>>,
 }
@@ -173,7 +173,7 @@ impl<'a> Resolver<'a, '_> {
             skill,
             id: Arc::default(),
             is_duplicate: false,
-            is_twin: false,
+            is_repeated: false,
             schedule: None,
         })
     }
@@ -195,7 +195,7 @@ impl<'a> Resolver<'a, '_> {
                     }
                     resolved.schedules.push(schedule);
                 }
-                None if one.is_twin => {}
+                None if one.is_repeated => {}
                 None => broken.push(BrokenSchedule {
                     id: Some(one.id.to_string()),
                     place: one.draft.place.clone(),

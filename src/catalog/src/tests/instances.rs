@@ -7,11 +7,16 @@ use crate::{Lookup, reload};
 
 const TWO: &str = "instances:\n  cfo-{company}:\n    - {company: acme}\n    - {company: globex}\n";
 
+const CONFIG: &str = "workerctl.yaml";
+const TEMPLATE: &str = "workers/cfo/worker.yaml";
+
 fn workspace(config: &str, yaml: &str) -> Workspace {
-    Workspace::new(&[
-        ("workerctl.yaml", config),
-        ("workers/cfo/worker.yaml", yaml),
-    ])
+    Workspace::new(&[(CONFIG, config), (TEMPLATE, yaml)])
+}
+
+/// A template with one skill that has these keys besides.
+fn with_skill(keys: &str) -> String {
+    format!("worker: {{id: \"cfo-{{company}}\"}}\nskills:\n- {{id: s, description: d, {keys}}}\n")
 }
 
 fn ids(catalog: &Catalog) -> Vec<&str> {
@@ -95,104 +100,46 @@ fn a_bare_name_is_that_of_instances() {
 
 #[test]
 fn schedules_are_those_of_each_instance() {
-    let yaml = "worker: {id: \"cfo-{company}\"}\nskills: [{id: s, description: d, schedule: '@daily', run: 'true'}]\n";
-    let catalog = workspace(TWO, yaml).load();
+    let yaml = with_skill("schedule: '@daily', run: 'true'");
+    let catalog = workspace(TWO, &yaml).load();
     let ids: Vec<&str> = catalog.schedules.iter().map(|one| &*one.id).collect();
     assert_eq!(ids, ["cfo-acme/s", "cfo-globex/s", "cfo-{company}/s"]);
     assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
 }
 
-/// A configuration, what is wrong with it, and a part of the message.
-const WRONG: [(&str, Expected<'_>, &str); 11] = [
-    (
-        "instances: [a]",
-        ("wrong-type", ERROR, 1, 12, ""),
-        "`instances` must be",
-    ),
-    (
-        "instances: {cfo: [{company: a}]}",
-        ("instances-template", ERROR, 1, 13, "name a worker"),
-        "`cfo` is no id with placeholders",
-    ),
-    (
-        "instances: {\"cfo-{}\": [{company: a}]}",
-        ("instances-template", ERROR, 1, 13, "name a worker"),
-        "`cfo-{}` is no id",
-    ),
-    (
-        "instances: {\"cfo-{company}\": {company: a}}",
-        ("wrong-type", ERROR, 1, 30, ""),
-        "a list of maps with `company`",
-    ),
-    (
-        "instances: {\"cfo-{company}\": [acme]}",
-        ("wrong-type", ERROR, 1, 31, ""),
-        "a map with `company`",
-    ),
-    (
-        "instances: {\"cfo-{company}\": [{}]}",
-        ("instances-placeholder", ERROR, 1, 31, "add `company: …`"),
-        "`company` of `cfo-{company}` has no value",
-    ),
-    (
-        "instances: {\"cfo-{company}\": [{company: a, year: 1}]}",
-        (
-            "instances-placeholder",
-            ERROR,
-            1,
-            44,
-            "its placeholders are `company`",
-        ),
-        "`year` is no placeholder of `cfo-{company}`",
-    ),
-    (
-        "instances: {\"cfo-{company}\": [{company: [a]}]}",
-        ("wrong-type", ERROR, 1, 41, ""),
-        "`company` must be text",
-    ),
-    (
-        "instances: {\"cfo-{company}\": [{company: ../x}]}",
-        ("id-invalid", ERROR, 1, 31, "lower-case letters"),
-        "the worker's id is refused",
-    ),
-    (
-        "instances: {\"cfo-{company}\": [{company: \"{x}\"}]}",
-        ("id-invalid", ERROR, 1, 31, "without braces"),
-        "`cfo-{x}` still holds a placeholder",
-    ),
-    (
-        "instances: {\"cto-{company}\": [{company: a}]}",
-        (
-            "instances-template",
-            ERROR,
-            1,
-            31,
-            "did you mean `cfo-{company}`?",
-        ),
-        "no worker has that id",
-    ),
-];
+/// What `instances` is; the code, the column and a part of the hint; and a part of the message.
+const WRONG: &str = r#"
+[a] | wrong-type | 12 | | `instances` must be
+{cfo: [{company: a}]} | instances-template | 13 | name a worker | `cfo` is no id with placeholders
+{"cfo-{}": [{company: a}]} | instances-template | 13 | name a worker | `cfo-{}` is no id
+{"cfo-{company}": {company: a}} | wrong-type | 30 | | a list of maps with `company`
+{"cfo-{company}": [acme]} | wrong-type | 31 | | a map with `company`
+{"cfo-{company}": [{}]} | instances-placeholder | 31 | add `company: …` | `company` of `cfo-{company}` has no value
+{"cfo-{company}": [{company: a, year: 1}]} | instances-placeholder | 44 | its placeholders are `company` | `year` is no placeholder of `cfo-{company}`
+{"cfo-{company}": [{company: [a]}]} | wrong-type | 41 | | `company` must be text
+{"cfo-{company}": [{company: ../x}]} | id-invalid | 31 | lower-case letters | the worker's id is refused
+{"cfo-{company}": [{company: "{x}"}]} | id-invalid | 31 | without braces | `cfo-{x}` still holds a placeholder
+{"cto-{company}": [{company: a}]} | instances-template | 31 | did you mean `cfo-{company}`? | no worker has that id
+"#;
 
 #[test]
 fn what_is_wrong_with_instances_is_told_with_its_place() {
-    for (config, expected, message) in WRONG {
-        let catalog = workspace(config, INLINE).load();
-        expect(&catalog, "workerctl.yaml", &expected);
-        let found = catalog
-            .problems
-            .iter()
-            .any(|one| one.message.contains(message));
-        assert!(found, "{message}: {}", show(&catalog.problems));
-        assert_eq!(ids(&catalog), ["cfo-{company}"], "{config}");
+    for row in WRONG.trim().lines() {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [value, code, column, hint, message] = cells[..] else {
+            panic!("{row}");
+        };
+        let catalog = workspace(&format!("instances: {value}"), INLINE).load();
+        let column = column.parse().unwrap();
+        expect(&catalog, CONFIG, &(code, ERROR, 1, column, hint));
+        let told = show(&catalog.problems);
+        assert!(told.contains(message), "{row}: {told}");
+        assert_eq!(ids(&catalog), ["cfo-{company}"], "{row}");
     }
     let many = vec!["{company: a}"; 101].join(", ");
     let config = format!("instances: {{\"cfo-{{company}}\": [{many}]}}");
     let catalog = workspace(&config, INLINE).load();
-    expect(
-        &catalog,
-        "workerctl.yaml",
-        &("too-many", ERROR, 1, 30, "keep fewer"),
-    );
+    expect(&catalog, CONFIG, &("too-many", ERROR, 1, 30, "keep fewer"));
 }
 
 #[test]
@@ -205,7 +152,7 @@ fn an_id_that_is_taken_rejects_both_and_says_where() {
     let catalog = workspace.load();
     assert_eq!(ids(&catalog), ["cfo-globex", "cfo-{company}"]);
     let twice = ("worker-duplicate", ERROR, 3, 7, "its own id");
-    expect(&catalog, "workerctl.yaml", &twice);
+    expect(&catalog, CONFIG, &twice);
     let told = show(&catalog.problems);
     assert!(
         told.contains("also defined at `workerctl.yaml:3:7`"),
@@ -213,19 +160,15 @@ fn an_id_that_is_taken_rejects_both_and_says_where() {
     );
     let again = format!("{TWO}    - {{company: acme}}\n");
     let catalog = super::instances::workspace(&again, INLINE).load();
-    expect(
-        &catalog,
-        "workerctl.yaml",
-        &("worker-duplicate", ERROR, 5, 7, ""),
-    );
+    expect(&catalog, CONFIG, &("worker-duplicate", ERROR, 5, 7, ""));
 }
 
 #[test]
 fn an_input_of_the_same_name_rejects_the_skill_of_the_instance() {
-    let yaml = "worker: {id: \"cfo-{company}\"}\nskills:\n  - id: s\n    description: d\n    run: 'true'\n    interface: {inputs: [{name: company}]}\n";
-    let catalog = workspace(TWO, yaml).load();
-    let clash = ("instances-input", ERROR, 6, 33, "rename the input");
-    expect(&catalog, "workers/cfo/worker.yaml", &clash);
+    let yaml = with_skill("run: 'true', interface: {inputs: [{name: company}]}");
+    let catalog = workspace(TWO, &yaml).load();
+    let clash = ("instances-input", ERROR, 3, 68, "rename the input");
+    expect(&catalog, TEMPLATE, &clash);
     assert!(worker(&catalog, "cfo-acme").skills.is_empty());
     assert_eq!(worker(&catalog, "cfo-{company}").skills.len(), 1);
     for name in ["cfo-acme/s", "cfo-globex/s"] {
@@ -234,43 +177,43 @@ fn an_input_of_the_same_name_rejects_the_skill_of_the_instance() {
         };
         assert_eq!(why[0].code, "instances-input", "{name}");
     }
-    let alone = workspace("", yaml).load();
+    let alone = workspace("", &yaml).load();
     assert!(!alone.has_errors(), "{}", show(&alone.problems));
 }
 
 #[test]
 fn a_schema_of_the_input_has_no_room_for_placeholders() {
-    let yaml = "worker: {id: \"cfo-{company}\"}\nskills:\n  - id: s\n    description: d\n    instructions: Do it.\n    input_schema: {type: object}\n";
-    let catalog = workspace(TWO, yaml).load();
-    let schema = ("instances-input", ERROR, 6, 5, "`interface: {inputs: […]}`");
-    expect(&catalog, "workers/cfo/worker.yaml", &schema);
+    let yaml = with_skill("instructions: Do it., input_schema: {type: object}");
+    let catalog = workspace(TWO, &yaml).load();
+    let schema = (
+        "instances-input",
+        ERROR,
+        3,
+        49,
+        "`interface: {inputs: […]}`",
+    );
+    expect(&catalog, TEMPLATE, &schema);
 }
 
 #[test]
 fn a_template_that_breaks_leaves_its_instances_as_they_were() {
     let workspace = workspace(TWO, INLINE);
     let before = workspace.load();
-    workspace.write("workers/cfo/worker.yaml", b"worker: {id: [\n");
+    workspace.write(TEMPLATE, b"worker: {id: [\n");
     let broken = reload(&before, Options::default());
     assert_eq!(ids(&broken), ["cfo-acme", "cfo-globex", "cfo-{company}"]);
     let told = show(&broken.problems);
     assert!(!told.contains("instances-template"), "{told}");
     // One that is no longer listed goes, broken or not.
-    workspace.write(
-        "workerctl.yaml",
-        &TWO.as_bytes()[..TWO.rfind("    -").unwrap()],
-    );
+    workspace.write(CONFIG, &TWO.as_bytes()[..TWO.rfind("    -").unwrap()]);
     let fewer = reload(&broken, Options::default());
     assert_eq!(ids(&fewer), ["cfo-acme", "cfo-{company}"]);
-    workspace.write(
-        "workers/cfo/worker.yaml",
-        INLINE.replace("mrr", "arr").as_bytes(),
-    );
+    workspace.write(TEMPLATE, INLINE.replace("mrr", "arr").as_bytes());
     let repaired = reload(&fewer, Options::default());
     assert_eq!(skill(&repaired, "cfo-acme").address.skill, "arr");
     assert!(!repaired.has_errors(), "{}", show(&repaired.problems));
     // A value of the wrong kind leaves the last good list.
-    workspace.write("workerctl.yaml", b"instances: {\"cfo-{company}\": [x]}\n");
+    workspace.write(CONFIG, b"instances: {\"cfo-{company}\": [x]}\n");
     let slip = reload(&repaired, Options::default());
     assert_eq!(ids(&slip), ["cfo-acme", "cfo-{company}"]);
 }
@@ -279,11 +222,8 @@ fn a_template_that_breaks_leaves_its_instances_as_they_were() {
 fn a_broken_skill_keeps_its_last_good_definition_in_each_instance() {
     let page = "---\nskill: {id: s, description: d}\n---\nDo it.\n";
     let workspace = Workspace::new(&[
-        ("workerctl.yaml", TWO),
-        (
-            "workers/cfo/worker.yaml",
-            "worker: {id: \"cfo-{company}\"}\n",
-        ),
+        (CONFIG, TWO),
+        (TEMPLATE, "worker: {id: \"cfo-{company}\"}\n"),
         ("workers/cfo/skills/s.md", page),
     ]);
     let before = workspace.load();

@@ -339,10 +339,10 @@ fn survives(text: &[u8]) {
         assert!(problem.place.line <= lines, "{problem:?}");
     }
     for (index, schedule) in catalog.schedules.iter().enumerate() {
-        let twin = catalog.schedules[..index]
+        let duplicate = catalog.schedules[..index]
             .iter()
             .any(|other| other.id == schedule.id);
-        assert!(!twin, "{}", schedule.id);
+        assert!(!duplicate, "{}", schedule.id);
         assert!(schedule.timezone.parse::<Zone>().is_ok(), "{schedule:?}");
         assert!(
             schedule.policy.blocked_hours.iter().all(|hour| *hour < 24),
