@@ -1,6 +1,6 @@
 //! `access` of workerctl.yaml: who may ask the engine for what, beside its own user and root.
 
-use super::keys::{CONFIG_ACCESS, CONFIG_MEMBERS, report_unknown};
+use super::keys::{CONFIG_ACCESS, CONFIG_MEMBERS};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
@@ -45,21 +45,12 @@ impl Principal {
 
 /// Reads who has which role. Names become numbers here, so that a connection waits for no directory service.
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> Access {
-    if !is_map(view, "access", "a map with `admin` or `read`", report) {
+    if !CONFIG_ACCESS.is_map(view, "access", "a map with `admin` or `read`", report) {
         return Access::default();
     }
-    report_unknown(view, &CONFIG_ACCESS, report);
     let admin = members(view, "admin", &Members::default(), report);
     let read = members(view, "read", &admin, report);
     Access { admin, read }
-}
-
-fn is_map(view: View<'_>, key: &str, expected: &str, report: &mut Report) -> bool {
-    let is_map = matches!(view.data(), Data::Map(_));
-    if !is_map {
-        view.wrong_type(key, expected, report);
-    }
-    is_map
 }
 
 /// Those of one role, of whom none may have `other` too.
@@ -67,11 +58,10 @@ fn members(access: View<'_>, role: &str, other: &Members, report: &mut Report) -
     let written = access.get(role).filter(|view| !view.is_null());
     let Some(view) = written.filter(|view| {
         let expected = "a map with `users` or `groups`";
-        is_map(*view, role, expected, report)
+        CONFIG_MEMBERS.is_map(*view, role, expected, report)
     }) else {
         return Members::default();
     };
-    report_unknown(view, &CONFIG_MEMBERS, report);
     Members {
         users: list(view, Principal::User, &other.users, report),
         groups: list(view, Principal::Group, &other.groups, report),

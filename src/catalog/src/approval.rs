@@ -1,8 +1,7 @@
 //! `approval`: before what a person is asked, and how long they have to answer.
 
-use super::keys::{APPROVAL, report_unknown};
+use super::keys::APPROVAL;
 use super::report::Report;
-use super::tree::Data;
 use super::view::View;
 use crate::model::config::ApprovalSettings;
 use crate::model::duration::show_millis;
@@ -49,11 +48,9 @@ impl DeclaredApproval {
 
 /// Reads `approval` of a skill or a worker.
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredApproval {
-    if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type("approval", "a map with `before` or `expires`", report);
+    if !APPROVAL.is_map(view, "approval", "a map with `before` or `expires`", report) {
         return DeclaredApproval::default();
     }
-    report_unknown(view, &APPROVAL, report);
     let value = |key| view.get(key).filter(|value| !value.is_null());
     DeclaredApproval {
         before: value("before").and_then(|view| before(view, report)),

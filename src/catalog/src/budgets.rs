@@ -1,12 +1,14 @@
 //! `budget`: what runs with a model may spend.
 
 use super::amounts;
-use super::keys::{BUDGET, PER_DAY, Table, refuse_unknown};
+use super::keys::{BUDGET, PER_DAY};
 use super::report::Report;
-use super::tree::Data;
 use super::view::View;
 use crate::model::Place;
 use crate::model::agent::{Budget, DayBudget, Model};
+
+/// What the keys hold, for messages.
+const EXPECTED: &str = "a map such as `{money: 2.50}`";
 
 /// The largest limits: a larger number is more likely a typing error than meant.
 const TOKENS_MAX: u64 = 1_000_000_000_000;
@@ -58,11 +60,11 @@ impl DeclaredBudget {
 /// Reads `budget`. A key that is not known is an error: what it is to limit would go free.
 pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredBudget {
     let mut asked = DeclaredBudget::default();
-    if !is_known(view, "budget", &BUDGET, report) {
+    if !BUDGET.is_map(view, "budget", EXPECTED, report) {
         return asked;
     }
     let day = view.written("per_day");
-    let day = day.filter(|day| is_known(*day, "per_day", &PER_DAY, report));
+    let day = day.filter(|day| PER_DAY.is_map(*day, "per_day", EXPECTED, report));
     let of_day = |key| day.and_then(|day| day.written(key));
     let money = [view.written("money"), of_day("money")];
     asked.money = money.into_iter().flatten().next().map(|view| view.place());
@@ -93,15 +95,4 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredBudget {
         );
     }
     asked
-}
-
-/// Whether it is a map; keys that are not known are refused.
-fn is_known(view: View<'_>, key: &str, table: &Table, report: &mut Report) -> bool {
-    let is_map = matches!(view.data(), Data::Map(_));
-    if is_map {
-        refuse_unknown(view, &table.names(), "restriction-malformed", report);
-    } else {
-        view.wrong_type(key, "a map such as `{money: 2.50}`", report);
-    }
-    is_map
 }

@@ -21,7 +21,7 @@ use super::settings;
 use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
-pub(crate) use mcp::LIST_BYTES;
+pub(crate) use mcp::LIST_BYTES_MAX;
 
 use crate::model::config::CONFIG_FILE;
 use crate::model::skill_roots::FAMILIES;
@@ -198,11 +198,7 @@ impl<'a> Reader<'a, '_> {
             let Some(view) = self.map.get(key).filter(|view| !view.is_null()) else {
                 continue;
             };
-            if matches!(view.data(), Data::Map(_)) {
-                report_unknown(view, known, report);
-            } else {
-                view.wrong_type(key, "a map", report);
-            }
+            known.is_map(view, key, "a map", report);
         }
         if let Some(author) = self.value("commit.author", report, settings::author) {
             self.config.commit_author = Some(author);

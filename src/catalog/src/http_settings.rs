@@ -2,14 +2,12 @@
 
 use std::net::SocketAddr;
 
-use super::keys::{CONFIG_MCP_HTTP, report_unknown};
 use super::report::Report;
-use super::tree::Data;
 use super::view::View;
 use crate::model::duration::show_millis;
 
 /// Sessions that may be asked for.
-pub(crate) const SESSIONS: std::ops::RangeInclusive<u64> = 1..=1_024;
+pub(crate) const SESSIONS_MAX: u64 = 1_024;
 
 /// Longest that a session may be kept which nobody uses.
 const IDLE_MS_MAX: u64 = 24 * 3_600_000;
@@ -19,15 +17,6 @@ const ORIGINS_MAX: usize = 32;
 
 /// What a token file may be below.
 const BELOW: [&str; 3] = ["/", "~/", "$CREDENTIALS_DIRECTORY/"];
-
-/// Reports keys that are not known, and what is no map.
-pub(crate) fn shape(view: View<'_>, report: &mut Report) {
-    if matches!(view.data(), Data::Map(_)) {
-        report_unknown(view, &CONFIG_MCP_HTTP, report);
-    } else {
-        view.wrong_type("http", "a map such as `{listen: 127.0.0.1:8931}`", report);
-    }
-}
 
 /// Reads the address; other machines must not reach it.
 pub(crate) fn listen(view: View<'_>, report: &mut Report) -> Option<String> {
@@ -104,7 +93,7 @@ fn is_origin(text: &str) -> bool {
 
 /// Reads how many sessions there may be.
 pub(crate) fn sessions(view: View<'_>, report: &mut Report) -> Option<u32> {
-    let sessions = view.whole("sessions", SESSIONS, report)?;
+    let sessions = view.whole("sessions", 1..=SESSIONS_MAX, report)?;
     u32::try_from(sessions).ok()
 }
 

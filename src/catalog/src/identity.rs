@@ -1,9 +1,8 @@
 //! Who a worker is: the `worker` map, or keys at the top level where people write it flat.
 
 use super::instances;
-use super::keys::{IDENTITY, report_unknown};
+use super::keys::IDENTITY;
 use super::report::Report;
-use super::tree::Data;
 use super::view::View;
 use crate::model::Place;
 use crate::model::config::Instance;
@@ -37,12 +36,10 @@ pub(crate) fn read(
     report: &mut Report,
 ) -> Option<Identity> {
     let wrapper = root.get("worker").filter(|view| !view.is_null());
-    if let Some(wrapper) = wrapper {
-        if !matches!(wrapper.data(), Data::Map(_)) {
-            wrapper.wrong_type("worker", "a map with `id`", report);
-            return None;
-        }
-        report_unknown(wrapper, &IDENTITY, report);
+    if let Some(wrapper) = wrapper
+        && !IDENTITY.is_map(wrapper, "worker", "a map with `id`", report)
+    {
+        return None;
     }
     let map = wrapper.unwrap_or(root);
     let text = |key: &str, report: &mut Report| {

@@ -1,6 +1,6 @@
 //! `interface`: what goes into a skill and what comes out.
 
-use super::keys::{INPUT, INTERFACE, OUTPUT, report_unknown};
+use super::keys::{INPUT, INTERFACE, OUTPUT};
 use super::report::Report;
 use super::settings::inner_path;
 use super::texts::{PendingText, TextKind};
@@ -29,11 +29,14 @@ pub(crate) fn read<'a>(view: View<'a>, report: &mut Report) -> Interface<'a> {
     if view.is_null() {
         return found;
     }
-    if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type("interface", "a map with `inputs` and `outputs`", report);
+    if !INTERFACE.is_map(
+        view,
+        "interface",
+        "a map with `inputs` and `outputs`",
+        report,
+    ) {
         return found;
     }
-    report_unknown(view, &INTERFACE, report);
     for item in members(view, "inputs", report) {
         if let Some(input) = input(item, &mut found.texts, report) {
             let taken = found.inputs.iter().any(|other| other.name == input.name);
@@ -105,11 +108,9 @@ fn input<'a>(
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
 ) -> Option<Input> {
-    if !matches!(item.data(), Data::Map(_)) {
-        item.wrong_type("inputs", "a map with `name` and `type`", report);
+    if !INPUT.is_map(item, "inputs", "a map with `name` and `type`", report) {
         return None;
     }
-    report_unknown(item, &INPUT, report);
     if item.get("name").is_none_or(|name| name.is_null()) {
         let message = "an input has no name".to_owned();
         report.error("missing-key", item.place(), message, "add `name`");
@@ -347,15 +348,14 @@ fn output<'a>(
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
 ) -> Option<Output> {
-    if !matches!(item.data(), Data::Map(_)) {
-        item.wrong_type(
-            "outputs",
-            "a map with `name`, `type` and `destination`",
-            report,
-        );
+    if !OUTPUT.is_map(
+        item,
+        "outputs",
+        "a map with `name`, `type` and `destination`",
+        report,
+    ) {
         return None;
     }
-    report_unknown(item, &OUTPUT, report);
     let kind = match item.get("type").filter(|view| !view.is_null()) {
         Some(view) => output_kind(view, report)?,
         None => OutputKind::File,

@@ -28,6 +28,9 @@ pub(crate) use unknown::{refuse_unknown, report_unknown, report_unknown_beside, 
 pub(crate) use worker::*;
 
 use crate::model::duration::exact_millis;
+use crate::report::Report;
+use crate::tree::Data;
+use crate::view::View;
 
 /// The keys of one map.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub(crate) struct Table {
     pub(crate) what: &'static str,
     /// Its keys.
     pub(crate) keys: &'static [Key],
+    /// The code of the error that a key which is not known is, where one that is misspelt must not be without effect.
+    refuses: Option<&'static str>,
 }
 
 /// A key that is known.
@@ -125,6 +130,28 @@ pub(crate) enum Form {
 }
 
 impl Table {
+    const fn refuses(self, code: &'static str) -> Table {
+        let refuses = Some(code);
+        Table { refuses, ..self }
+    }
+
+    /// Whether a value is a map; tells what else it is, and which of its keys are not known.
+    pub(crate) fn is_map(
+        &self,
+        view: View<'_>,
+        what: &str,
+        expected: &str,
+        report: &mut Report,
+    ) -> bool {
+        let is_map = matches!(view.data(), Data::Map(_));
+        if is_map {
+            report_unknown(view, self, report);
+        } else {
+            view.wrong_type(what, expected, report);
+        }
+        is_map
+    }
+
     /// Whether a key is known.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.keys.iter().any(|one| one.name == key)
@@ -152,6 +179,15 @@ impl Table {
             _ => vec![(key.name.to_owned(), key)],
         };
         self.keys.iter().flat_map(of).collect()
+    }
+}
+
+const fn table(name: &'static str, what: &'static str, keys: &'static [Key]) -> Table {
+    Table {
+        name,
+        what,
+        keys,
+        refuses: None,
     }
 }
 

@@ -8,7 +8,7 @@ use super::view::View;
 use crate::model::ResourceLimits;
 
 /// Processes that one command may have at a time; no kernel has more numbers for them.
-pub(crate) const PROCESSES: std::ops::RangeInclusive<u64> = 1..=4_194_304;
+pub(crate) const PROCESSES_MAX: u64 = 4_194_304;
 
 /// Bytes that one command may write: 1 KiB to 1 PiB.
 const WRITTEN: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 50;
@@ -57,7 +57,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> AskedLimits {
 
 /// Reads a number of processes.
 pub(crate) fn processes(view: View<'_>, report: &mut Report) -> Option<u64> {
-    view.whole("processes", PROCESSES, report)
+    view.whole("processes", 1..=PROCESSES_MAX, report)
 }
 
 /// Reads how much may be written.

@@ -1,7 +1,7 @@
 //! `models` of workerctl.yaml: what executes instructions.
 
 use super::amounts::{is_name, money, small, thousandths};
-use super::keys::{CONFIG_MODEL, CONFIG_MODEL_TIMEOUTS, CONFIG_PRICES, refuse_unknown, suggest};
+use super::keys::{CONFIG_MODEL, CONFIG_MODEL_TIMEOUTS, CONFIG_PRICES, suggest};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
@@ -79,11 +79,9 @@ pub(crate) fn required<'a>(
 
 fn model(alias: &str, view: View<'_>, report: &mut Report) -> Option<Model> {
     let before = report.errors();
-    if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type(alias, "a map with `provider` and `model`", report);
+    if !CONFIG_MODEL.is_map(view, alias, "a map with `provider` and `model`", report) {
         return None;
     }
-    refuse_unknown(view, &CONFIG_MODEL.names(), KEY_REFUSED, report);
     let provider =
         required(view, "provider", "anthropic", report).and_then(|view| provider(view, report));
     let name = required(view, "model", "the name that its server knows", report)
@@ -184,11 +182,9 @@ fn is_url(text: &str) -> bool {
 /// Reads `timeouts`. What is not said there gives way to what is.
 fn timeouts(view: View<'_>, report: &mut Report) -> ModelTimeouts {
     let usual = ModelTimeouts::default();
-    if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type("timeouts", "a map such as `{turn: 10m}`", report);
+    if !CONFIG_MODEL_TIMEOUTS.is_map(view, "timeouts", "a map such as `{turn: 10m}`", report) {
         return usual;
     }
-    refuse_unknown(view, &CONFIG_MODEL_TIMEOUTS.names(), KEY_REFUSED, report);
     let mut within = |key: &str, usual: u64, outer: Option<(&str, u64)>| {
         let limit = outer.map_or(u64::MAX, |(_, limit)| limit);
         let written = view.written(key);
@@ -217,15 +213,14 @@ fn timeouts(view: View<'_>, report: &mut Report) -> ModelTimeouts {
 }
 
 fn prices(view: View<'_>, report: &mut Report) -> Option<Prices> {
-    if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type(
-            "prices",
-            "a map such as `{input: 3.00, output: 15.00}`",
-            report,
-        );
+    if !CONFIG_PRICES.is_map(
+        view,
+        "prices",
+        "a map such as `{input: 3.00, output: 15.00}`",
+        report,
+    ) {
         return None;
     }
-    refuse_unknown(view, &CONFIG_PRICES.names(), KEY_REFUSED, report);
     let input =
         required(view, "input", "3.00", report).and_then(|view| money(view, "input", report));
     let output =

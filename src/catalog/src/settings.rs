@@ -43,11 +43,14 @@ pub(crate) fn hooks<'a>(view: View<'a>, report: &mut Report) -> Hooks<'a> {
     if view.is_null() {
         return found;
     }
-    if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type("hooks", "a map with `post_tools` or `post_commit`", report);
+    if !HOOKS.is_map(
+        view,
+        "hooks",
+        "a map with `post_tools` or `post_commit`",
+        report,
+    ) {
         return found;
     }
-    report_unknown(view, &HOOKS, report);
     if let Some(list) = view.get("post_tools") {
         found.post_tools = hook_list(list, "post_tools", &mut found.texts, report);
     }
@@ -84,12 +87,10 @@ pub(crate) fn notify<'a>(
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
 ) -> Notify {
-    if !matches!(view.data(), Data::Map(_)) {
-        let expected = "a map with `on_failure`, `on_recovery`, `on_missed` or `on_approval`";
-        view.wrong_type("notify", expected, report);
+    let expected = "a map with `on_failure`, `on_recovery`, `on_missed` or `on_approval`";
+    if !NOTIFY.is_map(view, "notify", expected, report) {
         return Notify::default();
     }
-    report_unknown(view, &NOTIFY, report);
     let mut command = |key: &str| {
         let written = view.get(key).filter(|value| !value.is_null())?;
         hook(written, key, texts, report)
@@ -138,11 +139,9 @@ pub(crate) fn hook<'a>(
 
 /// Reads a `retry` map.
 pub(crate) fn retry(view: View<'_>, report: &mut Report) -> Option<Retry> {
-    if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type("retry", "a map with `max_attempts`", report);
+    if !RETRY.is_map(view, "retry", "a map with `max_attempts`", report) {
         return None;
     }
-    report_unknown(view, &RETRY, report);
     let mut retry = Retry {
         initial_ms: BACKOFF_INITIAL_MS,
         ..Retry::ONCE

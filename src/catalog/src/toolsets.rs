@@ -30,15 +30,10 @@ pub(crate) fn read<'a>(view: View<'a>, report: &mut Report) -> Vec<(View<'a>, To
 
 fn toolset(name: &str, view: View<'_>, report: &mut Report) -> Option<Toolset> {
     let before = report.errors();
-    if !is_map(
-        view,
-        name,
-        "a map with `builtin`, `commands` or `mcp`",
-        report,
-    ) {
+    let expected = "a map with `builtin`, `commands` or `mcp`";
+    if !CONFIG_TOOLSET.is_map(view, name, expected, report) {
         return None;
     }
-    refuse_unknown(view, &CONFIG_TOOLSET.names(), KEY_REFUSED, report);
     let set = Toolset {
         name: name.to_owned(),
         builtin: view
@@ -101,14 +96,6 @@ fn did_you_mean(name: &str, known: &[&str]) -> String {
     )
 }
 
-fn is_map(view: View<'_>, key: &str, expected: &str, report: &mut Report) -> bool {
-    let is_map = matches!(view.data(), Data::Map(_));
-    if !is_map {
-        view.wrong_type(key, expected, report);
-    }
-    is_map
-}
-
 fn builtin(view: View<'_>, report: &mut Report) -> Vec<String> {
     let names = view.texts("builtin", report).unwrap_or_default();
     let known = BUILT_IN_TOOLS.map(|(name, _)| name);
@@ -140,10 +127,9 @@ fn commands(view: View<'_>, report: &mut Report) -> Vec<CommandTool> {
 }
 
 fn command(name: &str, view: View<'_>, report: &mut Report) -> Option<CommandTool> {
-    if !is_map(view, name, "a map with `run` and `description`", report) {
+    if !CONFIG_TOOL.is_map(view, name, "a map with `run` and `description`", report) {
         return None;
     }
-    refuse_unknown(view, &CONFIG_TOOL.names(), KEY_REFUSED, report);
     let argv =
         required(view, "run", "[./tool, --json]", report).and_then(|view| argv(view, report));
     let description = required(
@@ -214,7 +200,8 @@ fn variables(view: View<'_>, report: &mut Report) -> Vec<String> {
 }
 
 fn mcp(view: View<'_>, report: &mut Report) -> Option<McpServer> {
-    if !is_map(view, "mcp", "a map with `command` or `url`", report) {
+    if !matches!(view.data(), Data::Map(_)) {
+        view.wrong_type("mcp", "a map with `command` or `url`", report);
         return None;
     }
     let (not_its_own, transport) = match (view.written("command"), view.written("url")) {

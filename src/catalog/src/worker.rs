@@ -7,7 +7,6 @@ use super::context;
 use super::executor::Named;
 use super::keys::{
     AFTER_ERROR, AFTER_EXECUTION, COMMIT, EXECUTION, HOOK_NAMES, STATE_MACHINE, Table,
-    report_unknown,
 };
 use super::limits;
 use super::open::Root;
@@ -16,7 +15,6 @@ use super::restrict;
 use super::sandbox;
 use super::settings::{self, ATTEMPTS_MAX, BACKOFF_INITIAL_MS};
 use super::texts::{PendingText, TextKind};
-use super::tree::Data;
 use super::view::View;
 use super::{Options, identity::Identity, isolation};
 use crate::model::definition::{HookText, Input, Mode, Shell, Unavailable};
@@ -212,11 +210,9 @@ pub(crate) fn commit_message<'a>(
     view: View<'a>,
     report: &mut Report,
 ) -> Option<(String, PendingText<'a>)> {
-    if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type("commit", "a map with `message`", report);
+    if !COMMIT.is_map(view, "commit", "a map with `message`", report) {
         return None;
     }
-    report_unknown(view, &COMMIT, report);
     let message_view = written(view, "message")?;
     let message = message_view.filled_text("message", report)?;
     let text = PendingText {
@@ -232,13 +228,7 @@ fn written<'a>(map: View<'a>, key: &str) -> Option<View<'a>> {
 }
 
 fn map_of<'a>(root: View<'a>, key: &str, known: &Table, report: &mut Report) -> Option<View<'a>> {
-    let view = written(root, key)?;
-    if !matches!(view.data(), Data::Map(_)) {
-        view.wrong_type(key, "a map", report);
-        return None;
-    }
-    report_unknown(view, known, report);
-    Some(view)
+    written(root, key).filter(|view| known.is_map(*view, key, "a map", report))
 }
 
 struct Modes {
@@ -335,11 +325,14 @@ fn report_state_machine(map: Option<View<'_>>, report: &mut Report) {
     let Some(hooks) = written(map, "hooks") else {
         return;
     };
-    if !matches!(hooks.data(), Data::Map(_)) {
-        hooks.wrong_type("hooks", "a map with `post_execute` and `on_error`", report);
+    if !HOOK_NAMES.is_map(
+        hooks,
+        "hooks",
+        "a map with `post_execute` and `on_error`",
+        report,
+    ) {
         return;
     }
-    report_unknown(hooks, &HOOK_NAMES, report);
     for (when, known) in [("post_execute", AFTER_EXECUTION), ("on_error", AFTER_ERROR)] {
         let Some(names) = written(hooks, when) else {
             continue;

@@ -2,12 +2,13 @@
 
 use super::Reader;
 use crate::http_settings;
+use crate::keys::CONFIG_MCP_HTTP;
 use crate::model::duration::show_millis;
 use crate::report::Report;
 use crate::view::View;
 
 /// Bytes that the list of skills in the description of a tool may have.
-pub(crate) const LIST_BYTES: std::ops::RangeInclusive<u64> = 1_024..=1_048_576;
+pub(crate) const LIST_BYTES_MAX: u64 = 1_048_576;
 
 /// Longest that a call over the Model Context Protocol may wait for its run.
 const WAIT_MS_MAX: u64 = 24 * 3_600_000;
@@ -21,7 +22,7 @@ impl Reader<'_, '_> {
             self.config.mcp.mutating = allowed;
         }
         let bytes = self.value("mcp.list_bytes", report, |view, report| {
-            view.whole("list_bytes", LIST_BYTES, report)
+            view.whole("list_bytes", 1_024..=LIST_BYTES_MAX, report)
         });
         if let Some(bytes) = bytes {
             self.config.mcp.list_bytes = bytes;
@@ -49,7 +50,8 @@ impl Reader<'_, '_> {
         let Some(view) = view.filter(|view| !view.is_null()) else {
             return;
         };
-        http_settings::shape(view, report);
+        let expected = "a map such as `{listen: 127.0.0.1:8931}`";
+        CONFIG_MCP_HTTP.is_map(view, "http", expected, report);
         let origins = self.value("mcp.http.origins", report, http_settings::origins);
         let listen = self.value("mcp.http.listen", report, http_settings::listen);
         let token_file = self.value("mcp.http.token_file", report, http_settings::token_file);

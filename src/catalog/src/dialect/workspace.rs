@@ -7,7 +7,7 @@ use crate::tree::Data;
 use crate::view::View;
 
 /// Turns of a model that a skill may ask for.
-const ITERATIONS_MAX: u64 = 1_000;
+pub(crate) const ITERATIONS_MAX: u64 = 1_000;
 
 /// The alias of a model with its place, under its old name or its new one.
 pub(crate) fn model(

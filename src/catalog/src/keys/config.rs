@@ -4,16 +4,16 @@ use super::DefaultValue::{Told, Value};
 use super::Form::{AnyOf, Duration, Flag, List, Map, Named, Size, String, Text, Whole, Words};
 use super::models::instances;
 use super::shared::{BRANCHES, HOURS, SANDBOXES};
-use super::{APPROVAL, BUDGET, CONFIG_MODEL, CONFIG_TOOLSET, Form, HOOKS, LIMITS, NOTIFY, Table, key};
-use crate::config_file::{LIST_BYTES, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, TREES_MAX};
-use crate::http_settings::SESSIONS;
+use super::{APPROVAL, BUDGET, CONFIG_MODEL, CONFIG_TOOLSET, Form, HOOKS, LIMITS, NOTIFY, Table, key, table};
+use crate::config_file::{LIST_BYTES_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, TREES_MAX};
+use crate::http_settings::SESSIONS_MAX;
 use crate::model::skill_roots::FAMILIES;
 
 const SOME_FAMILIES: Form = List(&Words(&FAMILIES));
 const PLACEMENT: &str = "definitions.md#where-a-run-works-and-where-its-result-lands";
 
 /// Top level of workerctl.yaml.
-pub(crate) static CONFIG: Table = Table { name: "ConfigFile", what: "The engine's configuration.", keys: &[
+pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuration.", &[
     key("timezone", String, "IANA zone of dates in texts, of displayed times, and of commands (`TZ`)").default(Value("UTC")),
     key("max_parallel", Whole(0, PARALLEL_MAX), "how many runs may be active at once; 0: the number of processors, at least 2").default(Value("0")),
     key("queue", Map(&CONFIG_QUEUE), "the queue"),
@@ -42,80 +42,80 @@ pub(crate) static CONFIG: Table = Table { name: "ConfigFile", what: "The engine'
     key("budget", Map(&BUDGET), "what runs with a model may spend: one run where neither skill nor worker says, and all runs of a day").see("budgets", "configuration.md#budgets"),
     key("toolsets", Named(&Map(&CONFIG_TOOLSET)), "tool sets by name: what models may call beside the built-in tools").see("tool sets", "configuration.md#tool-sets").default(Value("{}")),
     key("instances", Form::Schema(instances), "workers that are made from a worker whose id holds placeholders: by its id, the values for each").see("instances", "configuration.md#instances").default(Value("{}")),
-] };
+]);
 
 /// `queue` of workerctl.yaml.
-pub(crate) static CONFIG_QUEUE: Table = Table { name: "Queue", what: "The queue.", keys: &[
+pub(crate) static CONFIG_QUEUE: Table = table("Queue", "The queue.", &[
     key("max", Whole(1, QUEUE_MAX), "how many runs may wait; beyond, they are refused with `queue_full`").default(Value("10000")),
-] };
+]);
 
 /// `commit` of workerctl.yaml.
-pub(crate) static CONFIG_COMMIT: Table = Table { name: "ConfigCommit", what: "Commits of runs.", keys: &[
+pub(crate) static CONFIG_COMMIT: Table = table("ConfigCommit", "Commits of runs.", &[
     key("author", String, "`Name <mail>` of their author").default(Told("git's `author.*` and `user.*`")),
     key("message", String, "template of their message, with `{{ … }}`").default(Value("\"{{skill}}: {{title}}\"")),
-] };
+]);
 
 /// `threads` of workerctl.yaml.
-pub(crate) static CONFIG_DIRECTORY: Table = Table { name: "Directory", what: "A directory.", keys: &[
+pub(crate) static CONFIG_DIRECTORY: Table = table("Directory", "A directory.", &[
     key("directory", String, "path relative to the workspace").default(Value("workspace/threads")),
-] };
+]);
 
 /// `metrics` of workerctl.yaml.
-pub(crate) static CONFIG_METRICS: Table = Table { name: "MetricsDirectory", what: "A directory.", keys: &[
+pub(crate) static CONFIG_METRICS: Table = table("MetricsDirectory", "A directory.", &[
     key("directory", String, "path relative to the workspace").default(Value("workspace/metrics")),
-] };
+]);
 
 /// `trees` of workerctl.yaml.
-pub(crate) static CONFIG_TREES: Table = Table { name: "Trees", what: "Bounds of the trees that runs work in.", keys: &[
+pub(crate) static CONFIG_TREES: Table = table("Trees", "Bounds of the trees that runs work in.", &[
     key("max", Whole(1, TREES_MAX), "how many there may be at once, at most 1,024").default(Value("8")),
     key("min_free", Size, "bytes of their file system that stay free").default(Value("1GiB")),
     key("idle", Duration, "a tree that is not used for this long is removed").default(Value("14d")),
-] };
+]);
 
 /// `skills` of workerctl.yaml.
-pub(crate) static CONFIG_SKILLS: Table = Table { name: "Skills", what: "Where skills are that belong to no worker.", keys: &[
+pub(crate) static CONFIG_SKILLS: Table = table("Skills", "Where skills are that belong to no worker.", &[
     key("families", SOME_FAMILIES, "directories of the workspace, and of the home directory, whose `skills/` are read, in this order; `[]` reads none").never_null().default(Value("[.agents, .agent, .claude, .wave]")),
     key("personal", Flag, "whether those of the home directory are read").default(Value("true")),
     key("roots", List(&AnyOf(&[String, Map(&CONFIG_SKILL_ROOT)])), "further directories of skills, after all others: paths, or maps with `path`, `dialect` and `trusted`").never_null().default(Value("[]")),
     key("untrusted", SOME_FAMILIES, "families whose skills in the workspace are listed, and not handed out until `workerctl skill trust`. A value that cannot be read means all, and so does an error anywhere in the file while no good one is known")
         .never_null().restricts().default(Value("[]")),
-] };
+]);
 
 /// An item of `roots` as a map.
-pub(crate) static CONFIG_SKILL_ROOT: Table = Table { name: "SkillRoot", what: "A further directory of skills.", keys: &[
+pub(crate) static CONFIG_SKILL_ROOT: Table = table("SkillRoot", "A further directory of skills.", &[
     key("path", String, "relative to the workspace, absolute, or below `~/`").never_null(),
     key("dialect", Words(&["agent", "wave", "workspace"]), "which files are skills there, and what holds for them: `agent`, `<name>/SKILL.md`; `wave`, the same under the rules of Wave; `workspace`, also `<name>.md` and `<name>.yaml`").default(Value("agent")),
     key("trusted", Flag, "`false`: its skills are listed and not run until `workerctl skill trust`").restricts().default(Value("true")),
-] };
+]);
 
 /// `mcp` of workerctl.yaml.
-pub(crate) static CONFIG_MCP: Table = Table { name: "Mcp", what: "What clients of the Model Context Protocol may do.", keys: &[
+pub(crate) static CONFIG_MCP: Table = table("Mcp", "What clients of the Model Context Protocol may do.", &[
     key("mutating", Words(&["allow", "refuse"]), "whether they may run skills that change things: `allow` or `refuse`").default(Value("refuse")),
-    key("list_bytes", Whole(*LIST_BYTES.start(), *LIST_BYTES.end()), "bytes of the list of skills in the description of a tool; beyond, descriptions are shortened").default(Value("32768")),
+    key("list_bytes", Whole(1_024, LIST_BYTES_MAX), "bytes of the list of skills in the description of a tool; beyond, descriptions are shortened").default(Value("32768")),
     key("wait", Duration, "how long a call waits for its run before it answers with the run's id").default(Value("45s")),
     key("refresh", Duration, "how often changed definitions are looked for; at most 30s").default(Value("30s")),
     key("http", Map(&CONFIG_MCP_HTTP), "the protocol over HTTP, on the daemon's socket and where TCP is asked for"),
-] };
+]);
 
 /// `mcp.http` of workerctl.yaml.
-pub(crate) static CONFIG_MCP_HTTP: Table = Table { name: "McpHttp", what: "The protocol over HTTP.", keys: &[
+pub(crate) static CONFIG_MCP_HTTP: Table = table("McpHttp", "The protocol over HTTP.", &[
     key("listen", String, "where it is served over TCP too, such as `127.0.0.1:8931`; a loopback address"),
     key("token_file", String, "the file that holds the bearer token of TCP: absolute, below `~/` or `$CREDENTIALS_DIRECTORY/`").default(Told("`mcp-token` of the state directory")),
     key("origins", List(&String), "origins whose pages may ask, such as `http://localhost:6274`").default(Value("[]")),
-    key("sessions", Whole(*SESSIONS.start(), *SESSIONS.end()), "sessions at once").default(Value("64")),
+    key("sessions", Whole(1, SESSIONS_MAX), "sessions at once").default(Value("64")),
     key("idle", Duration, "after how long a session ends that nobody uses; at most 24h").default(Value("30m")),
-] };
+]);
 
 /// `access` of workerctl.yaml.
-pub(crate) static CONFIG_ACCESS: Table = Table { name: "ConfigAccess", what: "Who may ask the engine for what.", keys: &[
+pub(crate) static CONFIG_ACCESS: Table = table("ConfigAccess", "Who may ask the engine for what.", &[
     key("admin", Map(&CONFIG_MEMBERS), "who may do everything"),
     key("read", Map(&CONFIG_MEMBERS), "who may do what changes nothing"),
-] };
+]);
 
 const PRINCIPALS: Form = List(&AnyOf(&[String, Whole(0, crate::access::ID_MAX)]));
 
 /// Those who have a role.
-pub(crate) static CONFIG_MEMBERS: Table = Table { name: "RoleMembers", what: "Those who have a role; nobody has both.", keys: &[
+pub(crate) static CONFIG_MEMBERS: Table = table("RoleMembers", "Those who have a role; nobody has both.", &[
     key("users", PRINCIPALS, "names or numbers of users").never_null().default(Value("[]")),
     key("groups", PRINCIPALS, "names or numbers of groups, the further ones of a user included").never_null().default(Value("[]")),
-] };
+]);

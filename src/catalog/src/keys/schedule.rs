@@ -3,15 +3,15 @@
 use super::DefaultValue::{Millis, Told, Value};
 use super::Form::{AnyOf, Duration, Flag, Map, Object, String, Text, Whole, Words};
 use super::shared::{HOURS, ONE_HOOK, TEXTS};
-use super::{Form, NOTIFY, Table, key};
+use super::{Form, NOTIFY, Table, key, table};
 use crate::schedule::{CONCURRENT_MAX, COUNT_MAX, SETTLE_MS};
 
 const CATCH_UP_MODE: Form = Words(&["last", "all", "none"]);
 const FATE: &str = "schedules.md#what-becomes-of-a-slot";
 
 /// A schedule as a map.
-pub(crate) static SCHEDULE: Table = Table { name: "ScheduleMap",
-    what: "When a skill is due, and what becomes of its slots. Exactly one of `cron`, `every`, `at`, `after`, `watch` and `on_commit` says when.", keys: &[
+pub(crate) static SCHEDULE: Table = table("ScheduleMap",
+    "When a skill is due, and what becomes of its slots. Exactly one of `cron`, `every`, `at`, `after`, `watch` and `on_commit` says when.", &[
     key("cron", Text, "it is due at the times of an expression: minute, hour, day of the month, month and day of the week; or `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`; or `@reboot`: once after each start of the machine")
         .see("expressions", "schedules.md#expressions"),
     key("schedule", Text, "the same as `cron`"),
@@ -40,39 +40,39 @@ pub(crate) static SCHEDULE: Table = Table { name: "ScheduleMap",
     key("on_missed", ONE_HOOK, "command that is told when it has not succeeded in time; may also stand in `notify`").default(Told("the worker's")),
     key("notify", Map(&NOTIFY), "commands that are told how its runs went").see("when runs fail", "definitions.md#when-runs-fail-and-succeed-again").default(Told("the worker's")),
     key("enabled", Flag, "`false` switches it off").default(Value("true")),
-] };
+]);
 
 /// `after` of a schedule.
-pub(crate) static AFTER: Table = Table { name: "Follows", what: "The skill that it follows.", keys: &[
+pub(crate) static AFTER: Table = table("Follows", "The skill that it follows.", &[
     key("skill", Text, "`skill` of this worker or `worker/skill`").required(),
     key("on", Words(&["succeeded", "failed", "always"]), "which ends count: `succeeded`, `failed` or `always`").default(Value("succeeded")),
-] };
+]);
 
 /// `watch` of a schedule.
-pub(crate) static WATCH: Table = Table { name: "Watch", what: "Files whose change makes it due.", keys: &[
+pub(crate) static WATCH: Table = table("Watch", "Files whose change makes it due.", &[
     key("paths", TEXTS, "paths or patterns relative to the workspace").required(),
     key("settle", Duration, "how long nothing may change before it counts").default(Millis(SETTLE_MS)),
-] };
+]);
 
 /// `on_commit` of a schedule.
-pub(crate) static ON_COMMIT: Table = Table { name: "OnCommit", what: "The branch whose commits make it due.", keys: &[
+pub(crate) static ON_COMMIT: Table = table("OnCommit", "The branch whose commits make it due.", &[
     key("branch", Text, "short name of the branch").required(),
-] };
+]);
 
 /// `dst` of a schedule.
-pub(crate) static DST: Table = Table { name: "ShiftOfClock", what: "What becomes of times that a change of the clock skips or repeats.", keys: &[
+pub(crate) static DST: Table = table("ShiftOfClock", "What becomes of times that a change of the clock skips or repeats.", &[
     key("gap", Words(&["run_after", "skip"]), "times that do not exist: `run_after` the gap, or `skip`").default(Value("run_after")),
     key("fold", Words(&["first", "second", "both"]), "times that exist twice: the `first`, the `second`, or `both`").default(Value("first")),
-] };
+]);
 
 /// `catch_up` of a schedule.
-pub(crate) static CATCH_UP: Table = Table { name: "CatchUpMap", what: "Which slots run later when no engine was there.", keys: &[
+pub(crate) static CATCH_UP: Table = table("CatchUpMap", "Which slots run later when no engine was there.", &[
     key("mode", CATCH_UP_MODE, "the `last` of them, `all` one after the other, or `none`").default(Value("last")),
     key("window", Duration, "how long after its slot a run may still start").default(Value("24h")),
-] };
+]);
 
 /// `blackout` of a schedule.
-pub(crate) static BLACKOUT: Table = Table { name: "Blackout", what: "Hours and dates on which nothing is due.", keys: &[
+pub(crate) static BLACKOUT: Table = table("Blackout", "Hours and dates on which nothing is due.", &[
     key("hours", HOURS, "hours from 0 to 23: `[2, 3]`, or a range with both ends such as `\"22-5\"`, which is until 05:59"),
     key("dates", TEXTS, "dates, `YYYY-MM-DD`"),
-] };
+]);

@@ -4,9 +4,9 @@ use super::DefaultValue::{Millis, Told, Value};
 use super::Form::{
     AnyOf, Anything, Count, Duration, Flag, List, Map, Money, Number, NumberIn, Pattern, Size, String, Text, Whole, Words,
 };
-use super::{Form, Key, Table, kept, key};
+use super::{Form, Key, Table, kept, key, table};
 use crate::checks::CHECK_TIMEOUT_MS;
-use crate::limits::PROCESSES;
+use crate::limits::PROCESSES_MAX;
 use crate::model::spec::Retry;
 use crate::settings::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, HOOK_TIMEOUT_MS};
 
@@ -48,15 +48,15 @@ const SEVERAL_HOOKS: Form = AnyOf(&[ONE_HOOK, List(&ONE_HOOK)]);
 const STEP: Form = Words(&["execution", "verification"]);
 
 /// The worker's `verification` map, and a skill's where it is a map.
-pub(crate) static VERIFICATION: Table = Table { name: "VerificationMap", what: "Checks by the moment at which they run.", keys: &[
+pub(crate) static VERIFICATION: Table = table("VerificationMap", "Checks by the moment at which they run.", &[
     key("pre_execute", CHECKS, "checks before anything is touched; one that fails ends the run"),
     key("post_execute", CHECKS, "checks after execution"),
     key("approval_required", Flag, "whether a person has to approve every run").see("approval", "definitions.md#approval").default(Value("false")),
     key("human_checkpoints", CHECKS, "what a person looks at: recorded as not run, never as passed; whoever approves is shown it, alone it holds nothing up"),
-] };
+]);
 
 /// An item of a list of checks.
-pub(crate) static CHECK: Table = Table { name: "Check", what: "A check: a command, or something that a person looks at.", keys: &[
+pub(crate) static CHECK: Table = table("Check", "A check: a command, or something that a person looks at.", &[
     key("check", String, "short name of the check"),
     key("name", String, "the same as `check`"),
     key("command", String, "shell text; exit code 0 passes. Placeholders such as `{output}` are allowed. Without it the check is for people and is recorded as not run"),
@@ -66,107 +66,107 @@ pub(crate) static CHECK: Table = Table { name: "Check", what: "A check: a comman
     key("when", String, "`always` or `exists`; with any other condition the check always runs"),
     kept("max"),
     kept("min"),
-] };
+]);
 
 /// The `retry` map.
-pub(crate) static RETRY: Table = Table { name: "Retry", what: "How often and when a failed attempt is followed by another.", keys: &[
+pub(crate) static RETRY: Table = table("Retry", "How often and when a failed attempt is followed by another.", &[
     key("max_attempts", Whole(1, ATTEMPTS_MAX), "all attempts together, the first included; at most 100").required().never_null(),
     key("backoff", AnyOf(&[Map(&BACKOFF), Duration]), "wait between attempts: a map, or one span of time"),
     key("on", AnyOf(&[STEP, List(&STEP)]), "what is tried again: `execution`, `verification` or both").never_null().default(Told("both")),
-] };
+]);
 
 /// The `backoff` map.
-pub(crate) static BACKOFF: Table = Table { name: "Backoff", what: "Wait between attempts.", keys: &[
+pub(crate) static BACKOFF: Table = table("Backoff", "Wait between attempts.", &[
     key("initial", Duration, "wait before the second attempt").default(Millis(BACKOFF_INITIAL_MS)),
     key("factor", NumberIn(1, 100), "factor from wait to wait").default(Value("2")),
     key("max", Duration, "longest wait").default(Millis(Retry::ONCE.max_ms)),
-] };
+]);
 
 /// The `hooks` map.
-pub(crate) static HOOKS: Table = Table { name: "Hooks", what: "Commands that are told about a run; the event is JSON on their standard input.", keys: &[
+pub(crate) static HOOKS: Table = table("Hooks", "Commands that are told about a run; the event is JSON on their standard input.", &[
     key("post_tools", SEVERAL_HOOKS, "after a mutating run passed its checks: exit code 0 passes, 2 blocks, anything else is a warning"),
     key("post_commit", SEVERAL_HOOKS, "after the commit is durable; a failure is a warning"),
-] };
+]);
 
 /// A hook as a map.
-pub(crate) static HOOK: Table = Table { name: "Hook", what: "A hook with its limit.", keys: &[
+pub(crate) static HOOK: Table = table("Hook", "A hook with its limit.", &[
     key("command", String, "shell text without placeholders").required().never_null(),
     key("timeout", Duration, "its limit").default(Millis(HOOK_TIMEOUT_MS)),
-] };
+]);
 
 /// The `notify` map of the configuration, a worker or a schedule.
-pub(crate) static NOTIFY: Table = Table { name: "Notify", what: "Commands that are told how runs went; the event is JSON on their standard input.", keys: &[
+pub(crate) static NOTIFY: Table = table("Notify", "Commands that are told how runs went; the event is JSON on their standard input.", &[
     key("on_failure", ONE_HOOK, "is told the first of a streak of runs that failed, reached a limit or ended as `unknown`; and that a schedule paused itself"),
     key("on_recovery", ONE_HOOK, "is told that a run succeeded after it, or a kept commit landed"),
     key("on_missed", ONE_HOOK, "is told that a schedule has not succeeded in time, once until it does").see("when it did not run", "schedules.md#when-it-did-not-run"),
     key("on_approval", ONE_HOOK, "is told that a run waits for a person, and that nobody answered in time").see("approval", "definitions.md#approval"),
-] };
+]);
 
 /// An item of `env` that is a map.
-pub(crate) static ENV: Table = Table { name: "Env", what: "A variable whose value is a credential.", keys: &[
+pub(crate) static ENV: Table = table("Env", "A variable whose value is a credential.", &[
     key("name", String, "name of the variable").never_null(),
     key("credential", String, "name of the credential as `LoadCredential=` of the service has it").default(Told("the variable's own")),
-] };
+]);
 
 /// The `commit` map of a worker or a skill.
-pub(crate) static COMMIT: Table = Table { name: "Commit", what: "The commit of a mutating run.", keys: &[
+pub(crate) static COMMIT: Table = table("Commit", "The commit of a mutating run.", &[
     key("message", String, "template of the message, with `{{ … }}`").see("commits", "definitions.md#commits").default(Told("the configuration's")),
-] };
+]);
 
 /// The `approval` map of the configuration, a worker or a skill.
-pub(crate) static APPROVAL: Table = Table { name: "Approval", what: "How a person is asked for approval.", keys: &[
+pub(crate) static APPROVAL: Table = table("Approval", "How a person is asked for approval.", &[
     key("before", Words(&["execution", "landing"]), "before what a person is asked: `execution` of the command, or `landing` of what it changed")
         .default(Told("`landing` of a mutating skill in a tree of its own, `execution` of all others")),
     key("expires", Duration, "how long they have to answer; then it is denied").default(Value("7d")),
-] };
+]);
 
 /// `sandbox` as a map.
-pub(crate) static SANDBOX: Table = Table { name: "SandboxMap", what: "What commands may touch besides their tree, or the place of their outputs, and a directory for temporary files.", keys: &[
+pub(crate) static SANDBOX: Table = table("SandboxMap", "What commands may touch besides their tree, or the place of their outputs, and a directory for temporary files.", &[
     key("level", Words(&["auto", "required", "private", "off"]),
         "`auto`, where the kernel can; `required`, else nothing starts; `private`, with a home and a `/tmp` of its own besides; `off`").default(Value("auto")),
     key("write", TEXTS, "what they may change and read: absolute, below `~/`, or relative to the workspace").default(Told("nothing more")),
     key("reads", TEXTS, "what they may read, in the same form; `/` is all but secrets and what is the engine's").default(Value("/")),
     key("network", AnyOf(&[Words(&["any", "none"]), Form::False, Map(&NETWORK)]), "`any`, `none`, or TCP to some ports: `{tcp: [53, 443]}`").default(Value("any")),
     key("unix_sockets", Flag, "whether they may use Unix sockets").default(Value("false")),
-] };
+]);
 
 /// `network` of a sandbox as a map.
-pub(crate) static NETWORK: Table = Table { name: "Network", what: "What the network lets through.", keys: &[
+pub(crate) static NETWORK: Table = table("Network", "What the network lets through.", &[
     key("tcp", Form::Filled(&Whole(1, 65_535)), "ports that may be reached over TCP").required().never_null(),
-] };
+]);
 
 /// The `limits` map of the configuration, a worker or a skill.
-pub(crate) static LIMITS: Table = Table { name: "ResourceLimitsMap", what: "What the processes of one command may use.", keys: &[
-    key("processes", Whole(1, *PROCESSES.end()),
+pub(crate) static LIMITS: Table = table("ResourceLimitsMap", "What the processes of one command may use.", &[
+    key("processes", Whole(1, PROCESSES_MAX),
         "how many of its processes there may be at a time, 1 to 4,194,304: its own, and dead ones that nobody has waited for; threads do not count").default(Value("1000")),
     key("written", Size, "how much they may write to disks together, 1 KiB to 1,024 TiB").default(Value("32GiB")),
-] };
+]);
 
 /// The `budget` map of the configuration, a worker or a skill.
-pub(crate) static BUDGET: Table = Table { name: "BudgetMap", what: "What runs with a model may spend; of each key the innermost level counts.", keys: &[
+pub(crate) static BUDGET: Table = table("BudgetMap", "What runs with a model may spend; of each key the innermost level counts.", &[
     key("tokens", Count, "tokens of one run, those read from a cache left out").default(Value("5000000")),
     key("money", Money, "money of one run; needs `prices` of every model that it counts for").default(Told("no limit")),
     key("turns", Count, "turns of one run, all attempts together").default(Value("200")),
     key("per_day", Map(&PER_DAY), "what the runs of a day may spend; each level counts its own"),
-] };
+]).refuses("restriction-malformed");
 
 /// `per_day` of a budget.
-pub(crate) static PER_DAY: Table = Table { name: "DayBudgetMap", what: "What the runs of a day may spend.", keys: &[
+pub(crate) static PER_DAY: Table = table("DayBudgetMap", "What the runs of a day may spend.", &[
     key("money", Money, "money of all runs of a day").default(Told("no limit")),
     key("runs", Count, "how many runs there may be in a day").default(Told("no limit")),
-] };
+]).refuses("restriction-malformed");
 
 /// `branch` as a map.
-pub(crate) static BRANCH: Table = Table { name: "Branch", what: "The branch that results land on.", keys: &[
+pub(crate) static BRANCH: Table = table("Branch", "The branch that results land on.", &[
     key("name", Text, "its short name").required(),
     key("create", Flag, "whether it is made where it is missing").default(Value("false")),
-] };
+]);
 
 /// An item of `local` as a map.
-pub(crate) static LOCAL: Table = Table { name: "Local", what: "A path of the checkout that a tree is given.", keys: &[
+pub(crate) static LOCAL: Table = table("Local", "A path of the checkout that a tree is given.", &[
     key("path", String, "relative to the workspace").required().never_null(),
     key("link", Flag, "`true`: a link to the checkout instead of a copy; what is behind it is outside of every promise").default(Value("false")),
-] };
+]);
 
 /// `schedule` and `cron` among the keys of a skill, a worker or `execution`.
 pub(super) const SCHEDULES: Form = AnyOf(&[ONE_SCHEDULE, List(&ONE_SCHEDULE)]);

@@ -6,17 +6,19 @@ use super::shared::{
     ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
 };
 use super::worker::PLACEMENT;
-use super::{APPROVAL, BUDGET, COMMIT, DefaultValue, Form, HOOKS, LIMITS, RETRY, Table, kept, kept_as, key};
+use crate::dialect::workspace::ITERATIONS_MAX;
+use crate::model::agent::ITERATIONS_DEFAULT;
+use super::{APPROVAL, BUDGET, COMMIT, DefaultValue, Form, HOOKS, LIMITS, RETRY, Table, kept, kept_as, key, table};
 
 const WORKERS: DefaultValue = Told("the worker's");
 
 /// A file of a skill, where the keys stand below `skill`.
-pub(crate) static SKILL_FILE: Table = Table { name: "SkillFile", what: "Frontmatter of a skill file: the keys below `skill:`, or at the top level.", keys: &[
+pub(crate) static SKILL_FILE: Table = table("SkillFile", "Frontmatter of a skill file: the keys below `skill:`, or at the top level.", &[
     key("skill", Map(&SKILL), "the skill").never_null(),
-] };
+]);
 
 /// A skill, inline or in the frontmatter of a file of its own.
-pub(crate) static SKILL: Table = Table { name: "SkillKeys", what: "A skill.", keys: &[
+pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("id", Text, "unique in the worker: lower-case letters, digits and dashes").default(Told("the name, else the file's name")),
     key("name", Text, "name for people").default(Told("the heading of the file, else the id")),
     key("description", Text, "one sentence that says what it does, at most 1,024 characters").default(Told("the first paragraph of the file, else the id")),
@@ -75,22 +77,22 @@ pub(crate) static SKILL: Table = Table { name: "SkillKeys", what: "A skill.", ke
     kept_as("argument-hint", TEXTS),
     key("preferred_model", Text, "alias of the model that executes its instructions. One that is not configured stands for `default`, with a warning")
         .see("models", "configuration.md#models").default(Told("`model`, else `execution.model` of the worker, else `default`")).and_kept(),
-    key("max_iterations", AnyOf(&[Whole(1, 1_000), Form::Pattern(r"^\s*[0-9]+\s*$")]), "turns of the model in one attempt, 1 to 1,000").see("limits", "agents.md#limits")
-        .default(Number(crate::model::agent::ITERATIONS_DEFAULT as u64)).and_kept(),
+    key("max_iterations", AnyOf(&[Whole(1, ITERATIONS_MAX), Form::Pattern(r"^\s*[0-9]+\s*$")]), "turns of the model in one attempt, 1 to 1,000").see("limits", "agents.md#limits")
+        .default(Number(ITERATIONS_DEFAULT as u64)).and_kept(),
     key("input_schema", ANYTHING, "JSON Schema of what instructions are given, in place of `interface.inputs`").see("runs over MCP", "mcp.md#runs-over-mcp").and_kept(),
     key("toolsets", TEXTS, "names of tool sets of workerctl.yaml, which a model may call too. One that is not configured is a warning").see("tool sets", "configuration.md#tool-sets").and_kept(),
     key("files", ANYTHING, "files beside a `SKILL.md` of its own that a model may load: maps with `path` and `description`").see("other skills", "skills.md#how-they-are-written").default(Told("all")).and_kept(),
     kept("context"),
-] };
+]);
 
 /// The `interface` map.
-pub(crate) static INTERFACE: Table = Table { name: "Interface", what: "What goes into a skill and what comes out.", keys: &[
+pub(crate) static INTERFACE: Table = table("Interface", "What goes into a skill and what comes out.", &[
     key("inputs", List(&Map(&INPUT)), "values that a run is given"),
     key("outputs", List(&Map(&OUTPUT)), "what a run leaves; verified without being asked"),
-] };
+]);
 
 /// An input.
-pub(crate) static INPUT: Table = Table { name: "Input", what: "An input.", keys: &[
+pub(crate) static INPUT: Table = table("Input", "An input.", &[
     key("name", String, "its name: a letter or `_`, then letters, digits, `_`, `-`; at most 64. `{name}` stands for its value in texts").required().never_null(),
     key("type", Words(&["string", "number", "boolean", "array", "date", "path", "str", "text", "int", "integer", "float", "num", "bool", "list", "file"]), "`string`, `number`, `boolean`, `array`, `date` (`2026-01-23`) or `path`").default(Value("string")),
     key("required", Flag, "whether a value must be given").default(Value("false")),
@@ -106,19 +108,19 @@ pub(crate) static INPUT: Table = Table { name: "Input", what: "An input.", keys:
     key("items", ANYTHING, "of an array: type of its items").default(Value("string")),
     key("sensitive", Flag, "whether the value is a secret, of 6 bytes to 16 KiB: masked everywhere, kept in a private file, forgotten at the end").default(Value("false")),
     key("allow_dash", Flag, "whether a value may begin with `-` where a command would take it for an option").default(Value("false")),
-] };
+]);
 
 /// An output.
-pub(crate) static OUTPUT: Table = Table { name: "Output", what: "An output.", keys: &[
+pub(crate) static OUTPUT: Table = table("Output", "An output.", &[
     key("name", String, "its name; `{name}` stands for its path in texts").default(Told("its type")),
     key("type", Words(&["markdown", "json", "file", "git_commit", "console"]), "what it is and how it is verified: `markdown`, `json`, `file`, `git_commit` or `console`").default(Value("file")),
     key("destination", String, "path relative to the workspace; `{date}` and other placeholders are allowed"),
     key("description", String, "what it is for, for people"),
-] };
+]);
 
 /// `run` as a map.
-pub(crate) static RUN: Table = Table { name: "RunScript", what: "A script beside the definition.", keys: &[
+pub(crate) static RUN: Table = table("RunScript", "A script beside the definition.", &[
     key("script", String, "path relative to the file that names it").required().never_null(),
     key("interpreter", TEXTS, "program that executes it, with its options; without one the script is executable itself"),
     key("args", List(&String), "arguments; placeholders are allowed"),
-] };
+]);

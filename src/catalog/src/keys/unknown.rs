@@ -27,7 +27,10 @@ const SYNONYMS: &[(&str, &str)] = &[
 
 /// Says which keys of a map are not known, and which of them look like one that is.
 pub(crate) fn report_unknown(map: View<'_>, table: &Table, report: &mut Report) {
-    report_unknown_beside(map, table, &[], report);
+    match table.refuses {
+        Some(code) => refuse_unknown(map, &table.names(), code, report),
+        None => report_unknown_beside(map, table, &[], report),
+    }
 }
 
 /// The same, but for keys that are told already.
@@ -110,6 +113,15 @@ pub(crate) fn suggest<'k>(key: &str, known: &[&'k str]) -> Option<&'k str> {
 mod tests {
     use super::*;
     use crate::keys::{SCHEDULE, SKILL};
+
+    #[test]
+    fn synonyms_stand_for_keys_that_are_declared() {
+        let tables = crate::tests::pages::tables();
+        for (word, key) in SYNONYMS {
+            let known = tables.values().any(|table| table.has(key));
+            assert!(known, "{word} stands for {key}");
+        }
+    }
 
     #[test]
     fn near_misses_are_recognised_and_strangers_are_not() {

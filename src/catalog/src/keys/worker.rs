@@ -5,14 +5,14 @@ use super::Form::{AnyOf, Duration, Flag, List, Map, String, Text, Whole, Words};
 use super::shared::{
     ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
 };
-use super::{APPROVAL, BUDGET, COMMIT, Form, HOOKS, LIMITS, NOTIFY, RETRY, SKILL, Table, kept, key};
+use super::{APPROVAL, BUDGET, COMMIT, Form, HOOKS, LIMITS, NOTIFY, RETRY, SKILL, Table, kept, key, table};
 use crate::settings::ATTEMPTS_MAX;
 
 const CONFIGURED: super::DefaultValue = Told("the configuration's");
 const SKILLS: Form = List(&AnyOf(&[Map(&SKILL), String]));
 
 /// Top level of worker.yaml.
-pub(crate) static WORKER_FILE: Table = Table { name: "WorkerFile", what: "A worker with its skills.", keys: &[
+pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its skills.", &[
     key("worker", Map(&IDENTITY), "who the worker is"),
     key("id", Text, "the id, where there is no `worker`"),
     key("name", Text, "the name, and the id where there is neither `worker` nor `id`"),
@@ -65,12 +65,12 @@ pub(crate) static WORKER_FILE: Table = Table { name: "WorkerFile", what: "A work
     kept("capabilities"),
     kept("adapters"),
     kept("metadata"),
-] };
+]);
 
 pub(super) const PLACEMENT: &str = "definitions.md#where-a-run-works-and-where-its-result-lands";
 
 /// The `worker` map.
-pub(crate) static IDENTITY: Table = Table { name: "Identity", what: "Who a worker is.", keys: &[
+pub(crate) static IDENTITY: Table = table("Identity", "Who a worker is.", &[
     key("id", Text, "how it is addressed, unique in the workspace: lower-case letters, digits and dashes. With a placeholder such as `cfo-{company}` the worker is a template: listed and checked, never run")
         .see("instances", "configuration.md#instances").required(),
     key("name", Text, "name for people").default(Told("the id")),
@@ -84,10 +84,10 @@ pub(crate) static IDENTITY: Table = Table { name: "Identity", what: "Who a worke
     kept("tags"),
     kept("created"),
     kept("author"),
-] };
+]);
 
 /// The `execution` map.
-pub(crate) static EXECUTION: Table = Table { name: "Execution", what: "When and how skills run.", keys: &[
+pub(crate) static EXECUTION: Table = table("Execution", "When and how skills run.", &[
     key("mode", Words(&["on_demand", "on-demand", "scheduled", "event_triggered", "event-triggered"]),
         "`on_demand`, when somebody asks; `scheduled`, at slots; `event_triggered`, when something happens").default(Told("`scheduled` with a schedule, else `on_demand`")),
     key("schedule", SCHEDULES, "the same as `schedule` of the worker; both may stand").see("schedules", "definitions.md#schedules"),
@@ -102,15 +102,15 @@ pub(crate) static EXECUTION: Table = Table { name: "Execution", what: "When and 
     kept("spawn_method"),
     kept("codex_model"),
     kept("codex_flags"),
-] };
+]);
 
 /// The `state_machine` map.
-pub(crate) static STATE_MACHINE: Table = Table { name: "StateMachine", what: "Settings of HQ's state machine; it cannot be switched off.", keys: &[
+pub(crate) static STATE_MACHINE: Table = table("StateMachine", "Settings of HQ's state machine; it cannot be switched off.", &[
     key("enabled", Flag, "always true: the state machine cannot be switched off").default(Value("true")),
     key("max_retries", Whole(0, ATTEMPTS_MAX - 1), "attempts after the first, where `execution.retry_attempts` is absent").default(Value("0")),
     key("hooks", Map(&HOOK_NAMES), "names for what always happens: `post_execute: [auto_checkpoint, log_metrics]`, `on_error: [log_error, checkpoint_error_state]`"),
     kept("states"),
-] };
+]);
 
 /// What saving and finishing always do.
 pub(crate) const AFTER_EXECUTION: [&str; 2] = ["auto_checkpoint", "log_metrics"];
@@ -119,12 +119,12 @@ pub(crate) const AFTER_EXECUTION: [&str; 2] = ["auto_checkpoint", "log_metrics"]
 pub(crate) const AFTER_ERROR: [&str; 2] = ["log_error", "checkpoint_error_state"];
 
 /// `hooks` of HQ's state machine.
-pub(crate) static HOOK_NAMES: Table = Table { name: "HookNames", what: "Names of what saving and finishing always do.", keys: &[
+pub(crate) static HOOK_NAMES: Table = table("HookNames", "Names of what saving and finishing always do.", &[
     key("post_execute", List(&Words(&AFTER_EXECUTION)), "what happens after execution"),
     key("on_error", List(&Words(&AFTER_ERROR)), "what happens after an error"),
-] };
+]);
 
 /// `skills` as a map.
-pub(crate) static INSTALLED: Table = Table { name: "InstalledSkills", what: "Skills as HQ lists them.", keys: &[
+pub(crate) static INSTALLED: Table = table("InstalledSkills", "Skills as HQ lists them.", &[
     key("installed", SKILLS, "the skills").never_null(),
-] };
+]);

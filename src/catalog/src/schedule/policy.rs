@@ -1,7 +1,7 @@
 //! What becomes of slots: overlaps, missed ones, hours in which nothing is due, bounds.
 
 use super::moment::{self, Edge};
-use super::values::{contradiction, is_map, one_of, shown, word, written};
+use super::values::{contradiction, one_of, shown, word, written};
 use crate::keys::{BLACKOUT, CATCH_UP};
 use crate::model::schedule::{CatchUp, CatchUpMode, Overlap, Policy, Trigger};
 use crate::model::{Notify, Timestamp, Zone};
@@ -128,7 +128,7 @@ fn catch_up(view: View<'_>, report: &mut Report) -> Option<CatchUp> {
         return Some(catch_up);
     }
     let expected = "`last`, `all`, `none`, or a map with `mode` and `window`";
-    if !is_map(view, "catch_up", expected, &CATCH_UP, report) {
+    if !CATCH_UP.is_map(view, "catch_up", expected, report) {
         return None;
     }
     if let Some(mode) = written(view, "mode") {
@@ -157,7 +157,7 @@ fn pause_on_failure(map: View<'_>, report: &mut Report) -> Option<u32> {
 fn blackout(map: View<'_>, blocked_hours: &[u8], policy: &mut Policy, report: &mut Report) {
     let block = written(map, "blackout").filter(|view| {
         let expected = "a map with `hours` and `dates`";
-        is_map(*view, "blackout", expected, &BLACKOUT, report)
+        BLACKOUT.is_map(*view, "blackout", expected, report)
     });
     let own = block.and_then(|view| written(view, "hours"));
     let listed = match (own, written(map, "blocked_hours")) {

@@ -1,6 +1,6 @@
 //! What makes a schedule due: exactly one of six kinds.
 
-use super::values::{contradiction, is_map, one_of, shown, word, written};
+use super::values::{contradiction, one_of, shown, word, written};
 use super::{Around, moment};
 use crate::keys::{AFTER, DST, ON_COMMIT, WATCH};
 use crate::model::isolation::branch_name;
@@ -132,7 +132,7 @@ fn expression(view: View<'_>, text: &str, seconds: bool, report: &mut Report) ->
 }
 
 fn dst(view: View<'_>, report: &mut Report) -> Option<Dst> {
-    if !is_map(view, "dst", "a map with `gap` and `fold`", &DST, report) {
+    if !DST.is_map(view, "dst", "a map with `gap` and `fold`", report) {
         return None;
     }
     let gaps = [("run_after", Gap::RunAfter), ("skip", Gap::Skip)];
@@ -211,11 +211,10 @@ fn members<'a>(view: View<'a>, what: &str, report: &mut Report) -> Option<Vec<Vi
 fn after(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Found> {
     let (name, when) = match view.data() {
         Data::Text(_) => (view, AfterWhen::Succeeded),
-        _ if is_map(
+        _ if AFTER.is_map(
             view,
             "after",
             "a skill or a map with `skill` and `on`",
-            &AFTER,
             report,
         ) =>
         {
@@ -259,11 +258,10 @@ fn required<'a>(map: View<'a>, key: &str, hint: &str, report: &mut Report) -> Op
 fn watch(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Trigger> {
     let (listed, settle) = match view.data() {
         Data::Text(_) | Data::List(_) => (view, None),
-        _ if is_map(
+        _ if WATCH.is_map(
             view,
             "watch",
             "paths or a map with `paths` and `settle`",
-            &WATCH,
             report,
         ) =>
         {
@@ -328,13 +326,7 @@ fn lies_in(pattern: &str, directory: &str) -> bool {
 fn on_commit(view: View<'_>, report: &mut Report) -> Option<Trigger> {
     let named = match view.data() {
         Data::Map(_) => {
-            is_map(
-                view,
-                "on_commit",
-                "a branch or a map with `branch`",
-                &ON_COMMIT,
-                report,
-            );
+            ON_COMMIT.is_map(view, "on_commit", "a branch or a map with `branch`", report);
             required(view, "branch", "add `branch: main`", report)?
         }
         _ => view,

@@ -1,8 +1,7 @@
 //! How words, flags and alternatives of a schedule are read.
 
-use crate::keys::{Table, report_unknown, suggest};
+use crate::keys::suggest;
 use crate::report::Report;
-use crate::tree::Data;
 use crate::view::View;
 
 /// The value of a key where one is written.
@@ -30,23 +29,6 @@ pub(super) fn one_of<'a>(map: View<'a>, keys: &[&str], report: &mut Report) -> O
 /// Says that two keys, or a key and its value, do not go together.
 pub(super) fn contradiction(view: View<'_>, message: String, hint: &str, report: &mut Report) {
     report.error("schedule-policy", view.key_place(), message, hint);
-}
-
-/// Whether the value is a map; reports what else it is, and its unknown keys.
-pub(super) fn is_map(
-    view: View<'_>,
-    what: &str,
-    expected: &str,
-    known: &Table,
-    report: &mut Report,
-) -> bool {
-    let is_map = matches!(view.data(), Data::Map(_));
-    if is_map {
-        report_unknown(view, known, report);
-    } else {
-        view.wrong_type(what, expected, report);
-    }
-    is_map
 }
 
 /// A word of a fixed set; `-` and blanks count as `_`, case does not matter.

@@ -1,7 +1,10 @@
 //! The schemas explain each key, and accept what the loader accepts.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::model::Dialect;
+use crate::model::agent::Provider;
+use crate::model::schedule::Overlap;
 use crate::tests::contract::{EVERY_KEY, INLINE, MUTATING, READ_ONLY, STANDALONE};
 use crate::tests::yaml_to_json;
 
@@ -11,6 +14,21 @@ fn resolve<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
         .and_then(Value::as_str)
         .and_then(|path| root.pointer(path.trim_start_matches('#')))
         .unwrap_or(schema)
+}
+
+#[test]
+fn words_that_a_type_has_are_those_of_the_schema() {
+    let config = super::config();
+    let words = |root: &Value, pointer: &str| root.pointer(pointer).expect("words").to_string();
+    let overlaps = json!(Overlap::ALL.map(Overlap::name)).to_string();
+    let pointer = "/$defs/ScheduleMap/properties/overlap/anyOf/0/enum";
+    assert_eq!(words(&super::worker(), pointer), overlaps);
+    let providers = json!(Provider::ALL.map(Provider::name)).to_string();
+    let pointer = "/$defs/ModelMap/properties/provider/enum";
+    assert_eq!(words(&config, pointer), providers);
+    let dialects = json!(Dialect::ALL.map(Dialect::name)).to_string();
+    let pointer = "/$defs/SkillRoot/properties/dialect/anyOf/0/enum";
+    assert_eq!(words(&config, pointer), dialects);
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod isolation_problems;
 mod kept_schedules;
 mod limits;
 mod models;
-mod pages;
+pub(crate) mod pages;
 mod places;
 pub(crate) mod read_keys;
 mod reloading;
