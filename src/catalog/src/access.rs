@@ -55,7 +55,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Access {
 
 /// Those of one role, of whom none may have `other` too.
 fn members(access: View<'_>, role: &str, other: &Members, report: &mut Report) -> Members {
-    let written = access.get(role).filter(|view| !view.is_null());
+    let written = access.written(role);
     let Some(view) = written.filter(|view| {
         let expected = "a map with `users` or `groups`";
         CONFIG_MEMBERS.is_map(*view, role, expected, report)
@@ -70,7 +70,7 @@ fn members(access: View<'_>, role: &str, other: &Members, report: &mut Report) -
 
 fn list(role: View<'_>, named: Principal, other: &[Member], report: &mut Report) -> Vec<Member> {
     let key = named.key();
-    let Some(view) = role.get(key).filter(|view| !view.is_null()) else {
+    let Some(view) = role.written(key) else {
         return Vec::new();
     };
     let Data::List(items) = view.data() else {

@@ -51,7 +51,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> DeclaredApproval {
     if !APPROVAL.is_map(view, "approval", "a map with `before` or `expires`", report) {
         return DeclaredApproval::default();
     }
-    let value = |key| view.get(key).filter(|value| !value.is_null());
+    let value = |key| view.written(key);
     DeclaredApproval {
         before: value("before").and_then(|view| before(view, report)),
         expires_ms: value("expires").and_then(|view| expires(view, report)),

@@ -141,19 +141,14 @@ fn check<'a>(
         return Some(manual(item, &text, report));
     }
     report_unknown(item, &CHECK, report);
-    let mut text_of = |key: &str| {
-        item.get(key)
-            .filter(|view| !view.is_null())
-            .map(|view| view.filled_text(key, report))
-    };
+    let mut text_of = |key: &str| item.written(key).map(|view| view.filled_text(key, report));
     let (name, description) = (text_of("check").or(text_of("name")), text_of("description"));
     let command = text_of("command");
     let must_pass = item.get("must_pass").map_or(Some(true), |view| {
         restricting_flag(view, "must_pass", report)
     });
     let timeout_ms = item
-        .get("timeout")
-        .filter(|view| !view.is_null())
+        .written("timeout")
         .map_or(Some(CHECK_TIMEOUT_MS), |view| {
             view.millis("timeout", report)
         });
@@ -198,7 +193,7 @@ fn prose_with_colon(item: View<'_>) -> Option<String> {
 /// understood always runs, because leaving it out would protect less than was asked for.
 /// `exists` always holds: declared outputs are verified to exist before any check.
 fn report_condition(item: View<'_>, report: &mut Report) {
-    let Some(view) = item.get("when").filter(|view| !view.is_null()) else {
+    let Some(view) = item.written("when") else {
         return;
     };
     let text = view.scalar_text().unwrap_or_default();

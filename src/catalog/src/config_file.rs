@@ -105,7 +105,7 @@ impl<'a> Reader<'a, '_> {
     fn at(&mut self, path: &str) -> Option<View<'a>> {
         let mut view = self.map;
         for key in path.split('.') {
-            view = view.get(key).filter(|value| !value.is_null())?;
+            view = view.written(key)?;
         }
         let origin = format!("{CONFIG_FILE}:{}", view.place().line);
         self.config.origins.insert(path.to_owned(), origin);
@@ -156,7 +156,7 @@ impl<'a> Reader<'a, '_> {
         if let Some(bytes) = bytes {
             self.config.output_bytes_max = bytes;
         }
-        let view = self.map.get("limits").filter(|view| !view.is_null());
+        let view = self.map.written("limits");
         if let Some(view) = view {
             self.at_all("limits");
             self.config.limits = limits::read(view, report).within(self.config.limits);
@@ -195,7 +195,7 @@ impl<'a> Reader<'a, '_> {
             ("skills", &CONFIG_SKILLS),
             ("mcp", &CONFIG_MCP),
         ] {
-            let Some(view) = self.map.get(key).filter(|view| !view.is_null()) else {
+            let Some(view) = self.map.written(key) else {
                 continue;
             };
             known.is_map(view, key, "a map", report);
@@ -290,7 +290,7 @@ impl<'a> Reader<'a, '_> {
 
     fn access(&mut self, report: &mut Report) {
         self.at_all("access");
-        if let Some(view) = self.map.get("access").filter(|view| !view.is_null()) {
+        if let Some(view) = self.map.written("access") {
             self.config.access = access::read(view, report);
         }
     }
@@ -303,7 +303,7 @@ impl<'a> Reader<'a, '_> {
             self.config.post_commit_hooks = hooks.post_commit;
         }
         self.at_all("notify");
-        if let Some(view) = self.map.get("notify").filter(|view| !view.is_null()) {
+        if let Some(view) = self.map.written("notify") {
             self.config.notify = settings::notify(view, &mut Vec::new(), report);
         }
     }

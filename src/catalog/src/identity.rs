@@ -35,7 +35,7 @@ pub(crate) fn read(
     instance: Option<&Instance>,
     report: &mut Report,
 ) -> Option<Identity> {
-    let wrapper = root.get("worker").filter(|view| !view.is_null());
+    let wrapper = root.written("worker");
     if let Some(wrapper) = wrapper
         && !IDENTITY.is_map(wrapper, "worker", "a map with `id`", report)
     {
@@ -43,16 +43,15 @@ pub(crate) fn read(
     }
     let map = wrapper.unwrap_or(root);
     let text = |key: &str, report: &mut Report| {
-        map.get(key)
-            .filter(|view| !view.is_null())
+        map.written(key)
             .and_then(|view| view.filled_text(key, report))
     };
-    let id_key = if wrapper.is_some() || is_written(map, "id") {
+    let id_key = if wrapper.is_some() || map.written("id").is_some() {
         "id"
     } else {
         "name"
     };
-    let Some(view) = map.get(id_key).filter(|view| !view.is_null()) else {
+    let Some(view) = map.written(id_key) else {
         report.error(
             "worker-id-missing",
             wrapper.unwrap_or(root).place(),
@@ -101,14 +100,10 @@ pub(crate) fn read(
     (report.errors() == before).then_some(identity)
 }
 
-fn is_written(map: View<'_>, key: &str) -> bool {
-    map.get(key).is_some_and(|view| !view.is_null())
-}
-
 /// Keys at the top level must not name another worker than `worker` does.
 fn check_conflict(root: View<'_>, id: &str, name: &str, report: &mut Report) {
     for key in ["id", "name"] {
-        let Some(view) = root.get(key).filter(|view| !view.is_null()) else {
+        let Some(view) = root.written(key) else {
             continue;
         };
         let other = view.scalar_text().unwrap_or_default();

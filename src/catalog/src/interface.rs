@@ -59,7 +59,7 @@ pub(crate) fn read<'a>(view: View<'a>, report: &mut Report) -> Interface<'a> {
 }
 
 fn members<'a>(view: View<'a>, key: &str, report: &mut Report) -> Vec<View<'a>> {
-    let Some(list) = view.get(key).filter(|list| !list.is_null()) else {
+    let Some(list) = view.written(key) else {
         return Vec::new();
     };
     match list.data() {
@@ -119,22 +119,18 @@ fn input<'a>(
     let before = report.errors();
     let name = name_of(item, "input", report);
     let mut integer = flag(item, "integer", report);
-    let kind = match item.get("type").filter(|view| !view.is_null()) {
+    let kind = match item.written("type") {
         Some(view) => input_kind(view, &mut integer, report),
         None => Some(InputKind::String),
     };
     let items = item
-        .get("items")
-        .filter(|view| !view.is_null())
+        .written("items")
         .and_then(|view| input_kind(item_kind(view), &mut false, report));
     let mut input = Input {
         name: name.unwrap_or_default(),
         kind: kind.unwrap_or(InputKind::String),
         required: flag(item, "required", report),
-        default: item
-            .get("default")
-            .filter(|view| !view.is_null())
-            .map(|view| view.json()),
+        default: item.written("default").map(|view| view.json()),
         description: optional_text(item, "description", report),
         allowed: allowed(item, report),
         pattern: optional_text(item, "pattern", report),
@@ -205,32 +201,26 @@ fn input_kind(view: View<'_>, integer: &mut bool, report: &mut Report) -> Option
 }
 
 fn flag(item: View<'_>, key: &str, report: &mut Report) -> bool {
-    item.get(key)
-        .filter(|view| !view.is_null())
+    item.written(key)
         .and_then(|view| view.flag(key, report))
         .unwrap_or(false)
 }
 
 fn optional_text(item: View<'_>, key: &str, report: &mut Report) -> Option<String> {
-    item.get(key)
-        .filter(|view| !view.is_null())
-        .and_then(|view| view.text(key, report))
+    item.written(key).and_then(|view| view.text(key, report))
 }
 
 fn bound(item: View<'_>, key: &str, report: &mut Report) -> Option<f64> {
-    item.get(key)
-        .filter(|view| !view.is_null())
-        .and_then(|view| view.number(key, report))
+    item.written(key).and_then(|view| view.number(key, report))
 }
 
 fn length(item: View<'_>, key: &str, report: &mut Report) -> Option<u64> {
-    item.get(key)
-        .filter(|view| !view.is_null())
+    item.written(key)
         .and_then(|view| view.whole(key, 0..=1_000_000, report))
 }
 
 fn allowed(item: View<'_>, report: &mut Report) -> Vec<String> {
-    let Some(view) = item.get("enum").filter(|view| !view.is_null()) else {
+    let Some(view) = item.written("enum") else {
         return Vec::new();
     };
     match view.data() {
@@ -264,7 +254,7 @@ fn check_bounds(item: View<'_>, input: &Input, report: &mut Report) {
         ("items", input.kind == InputKind::Array),
     ];
     for (key, applies) in table {
-        if let (false, Some(view)) = (applies, item.get(key).filter(|view| !view.is_null())) {
+        if let (false, Some(view)) = (applies, item.written(key)) {
             report.error(
                 "bound-not-applicable",
                 view.key_place(),
@@ -282,7 +272,7 @@ fn check_bounds(item: View<'_>, input: &Input, report: &mut Report) {
 }
 
 fn check_default(item: View<'_>, input: &mut Input, report: &mut Report) {
-    let Some(view) = item.get("default").filter(|view| !view.is_null()) else {
+    let Some(view) = item.written("default") else {
         return;
     };
     if input.required {
@@ -356,7 +346,7 @@ fn output<'a>(
     ) {
         return None;
     }
-    let kind = match item.get("type").filter(|view| !view.is_null()) {
+    let kind = match item.written("type") {
         Some(view) => output_kind(view, report)?,
         None => OutputKind::File,
     };
@@ -367,7 +357,7 @@ fn output<'a>(
         kind.name().to_owned()
     };
     let has_path = !matches!(kind, OutputKind::GitCommit | OutputKind::Console);
-    let destination = match item.get("destination").filter(|view| !view.is_null()) {
+    let destination = match item.written("destination") {
         Some(view) if has_path => {
             let path = inner_path(view, "destination", report)?;
             texts.push(PendingText {

@@ -109,7 +109,7 @@ pub(crate) fn branch(view: View<'_>, report: &mut Report) -> Option<BranchChoice
     let (named, create) = match view.data() {
         Data::Map(_) if view.get("name").is_some() => {
             report_unknown(view, &BRANCH, report);
-            let create = match view.get("create").filter(|create| !create.is_null()) {
+            let create = match view.written("create") {
                 Some(create) => create.flag("create", report)?,
                 None => false,
             };

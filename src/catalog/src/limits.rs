@@ -48,7 +48,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> AskedLimits {
             "write `processes` or `written`",
         );
     }
-    let value = |key| view.get(key).filter(|value| !value.is_null());
+    let value = |key| view.written(key);
     AskedLimits {
         processes: value("processes").and_then(|found| processes(found, report)),
         written: value("written").and_then(|found| written(found, report)),

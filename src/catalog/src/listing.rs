@@ -127,7 +127,7 @@ fn named_path<'a>(item: View<'a>, directory: &str) -> Option<(View<'a>, String)>
     let view = match item.data() {
         Data::Map(_) => ["file", "path"]
             .into_iter()
-            .find_map(|key| item.get(key).filter(|view| !view.is_null()))?,
+            .find_map(|key| item.written(key))?,
         Data::Text(text) if text.contains('/') || is_markdown(text) => item,
         _ => return None,
     };
@@ -201,8 +201,7 @@ fn listed<'a>(
     let named = named_path(view, directory);
     let own = |key: &str, report: &mut Report| match inline {
         Some(map) => map
-            .get(key)
-            .filter(|value| !value.is_null())
+            .written(key)
             .and_then(|value| value.filled_text(key, report)),
         None => None,
     };

@@ -128,7 +128,7 @@ fn script<'a>(
         );
         return None;
     };
-    let interpreter = match view.get("interpreter").filter(|item| !item.is_null()) {
+    let interpreter = match view.written("interpreter") {
         None => Vec::new(),
         Some(item) => match item.data() {
             Data::List(_) => arguments(item, "interpreter", report)?.0,
@@ -139,7 +139,7 @@ fn script<'a>(
                 .collect(),
         },
     };
-    let (args, texts) = match view.get("args").filter(|item| !item.is_null()) {
+    let (args, texts) = match view.written("args") {
         None => (Vec::new(), Vec::new()),
         Some(item) => arguments(item, "args", report)?,
     };

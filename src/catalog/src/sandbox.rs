@@ -72,7 +72,7 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<DeclaredSandbo
                 "write `level`, `write`, `reads`, `network` or `unix_sockets`",
             );
         }
-        let value = |key| view.get(key).filter(|value| !value.is_null());
+        let value = |key| view.written(key);
         if let Some(found) = value("write") {
             sandbox.write = paths(found, "write", report);
         }

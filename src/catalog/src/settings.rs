@@ -92,7 +92,7 @@ pub(crate) fn notify<'a>(
         return Notify::default();
     }
     let mut command = |key: &str| {
-        let written = view.get(key).filter(|value| !value.is_null())?;
+        let written = view.written(key)?;
         hook(written, key, texts, report)
     };
     Notify {
@@ -157,10 +157,10 @@ pub(crate) fn retry(view: View<'_>, report: &mut Report) -> Option<Retry> {
     };
     let attempts = attempts.whole("max_attempts", 1..=ATTEMPTS_MAX, report)?;
     retry.max_attempts = u32::try_from(attempts).unwrap_or(1);
-    if let Some(wait) = view.get("backoff").filter(|wait| !wait.is_null()) {
+    if let Some(wait) = view.written("backoff") {
         backoff(wait, &mut retry, report)?;
     }
-    if let Some(on) = view.get("on").filter(|on| !on.is_null()) {
+    if let Some(on) = view.written("on") {
         retry_on(on, &mut retry, report)?;
     }
     Some(retry)

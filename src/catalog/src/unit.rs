@@ -264,7 +264,7 @@ impl Reading<'_> {
         schedules: &mut Reader<'_>,
     ) -> Vec<Arc<crate::model::Skill>> {
         let before = self.report.errors();
-        let listed = root.get("skills").filter(|view| !view.is_null());
+        let listed = root.written("skills");
         let found = &self.files.skills;
         let directory = &self.files.directory;
         let files = Files::read(listed, found, directory, self.root, self.report);
@@ -341,8 +341,7 @@ fn duplicates(items: &[Item<'_>]) -> HashMap<String, Vec<Place>> {
 
 fn instructions(root: View<'_>, body: Option<String>, report: &mut Report) -> Option<String> {
     let written = root
-        .get("instructions")
-        .filter(|view| !view.is_null())
+        .written("instructions")
         .and_then(|view| view.texts("instructions", report))
         .map(|texts| texts.join("\n"));
     match (written, body) {

@@ -88,19 +88,20 @@ pub(crate) fn read<'a>(
     around: WorkerContext<'a>,
     report: &mut Report,
 ) -> WorkerPart<'a> {
+    let written = |key: &str| root.written(key);
     let execution = map_of(root, "execution", &EXECUTION, report);
     let state_machine = map_of(root, "state_machine", &STATE_MACHINE, report);
-    let in_execution = |key: &str| execution.and_then(|map| written(map, key));
+    let in_execution = |key: &str| execution.and_then(|map| map.written(key));
     report_state_machine(state_machine, report);
     let Modes {
         mode,
         scheduled,
         schedule_missing,
     } = mode(root, execution, report);
-    let own = |key: &str| written(root, key).or_else(|| in_execution(key));
+    let own = |key: &str| written(key).or_else(|| in_execution(key));
     let placed = |key: &str| match key {
         "isolation" => own(key),
-        _ => written(root, key),
+        _ => written(key),
     };
     let mut part = WorkerPart {
         id: identity.id.clone(),
@@ -115,7 +116,7 @@ pub(crate) fn read<'a>(
         unavailable: Vec::new(),
         sandbox: None,
         texts: Vec::new(),
-        verification: written(root, "verification")
+        verification: written("verification")
             .map(|view| checks::read(view, report))
             .unwrap_or_default(),
         post_tools: around.config.post_tools_hooks.clone(),
@@ -128,17 +129,17 @@ pub(crate) fn read<'a>(
         limits: limits_of(root, around.config, report),
         budget: budget(root, report),
         context: context::read(root, around.config, report),
-        cwd: written(root, "cwd")
+        cwd: written("cwd")
             .and_then(|view| settings::inner_path(view, "cwd", report))
             .unwrap_or_else(|| ".".to_owned()),
-        shell: written(root, "shell")
+        shell: written("shell")
             .and_then(|view| settings::shell(view, report))
             .unwrap_or_default(),
-        env: written(root, "env")
+        env: written("env")
             .map(|view| settings::env(view, report))
             .unwrap_or_default(),
         placement: isolation::read(placed, around.config, report),
-        approval: written(root, "approval")
+        approval: written("approval")
             .map(|view| approval::read(view, report))
             .unwrap_or_default(),
         placeholders: identity.placeholders.clone(),
@@ -177,27 +178,31 @@ fn model(view: View<'_>, config: &Config, report: &mut Report) -> Option<String>
 }
 
 fn budget(root: View<'_>, report: &mut Report) -> budgets::DeclaredBudget {
-    let written = written(root, "budget").map(|view| budgets::read(view, report));
+    let written = root
+        .written("budget")
+        .map(|view| budgets::read(view, report));
     written.unwrap_or_default()
 }
 
 fn limits_of(root: View<'_>, config: &Config, report: &mut Report) -> ResourceLimits {
-    let own = written(root, "limits").map(|view| limits::read(view, report));
+    let own = root
+        .written("limits")
+        .map(|view| limits::read(view, report));
     own.unwrap_or_default().within(config.limits)
 }
 
 fn add_texts<'a>(root: View<'a>, part: &mut WorkerPart<'a>, report: &mut Report) {
     part.texts.append(&mut part.verification.texts);
-    if let Some(view) = written(root, "hooks") {
+    if let Some(view) = root.written("hooks") {
         let hooks = settings::hooks(view, report);
         part.post_tools.extend(hooks.post_tools);
         part.post_commit.extend(hooks.post_commit);
         part.texts.extend(hooks.texts);
     }
-    if let Some(view) = written(root, "notify") {
+    if let Some(view) = root.written("notify") {
         part.notify = settings::notify(view, &mut part.texts, report);
     }
-    if let Some(view) = written(root, "commit")
+    if let Some(view) = root.written("commit")
         && let Some((message, text)) = commit_message(view, report)
     {
         part.commit_message = Some(message);
@@ -213,7 +218,7 @@ pub(crate) fn commit_message<'a>(
     if !COMMIT.is_map(view, "commit", "a map with `message`", report) {
         return None;
     }
-    let message_view = written(view, "message")?;
+    let message_view = view.written("message")?;
     let message = message_view.filled_text("message", report)?;
     let text = PendingText {
         kind: TextKind::CommitMessage,
@@ -223,12 +228,9 @@ pub(crate) fn commit_message<'a>(
     Some((message, text))
 }
 
-fn written<'a>(map: View<'a>, key: &str) -> Option<View<'a>> {
-    map.get(key).filter(|view| !view.is_null())
-}
-
 fn map_of<'a>(root: View<'a>, key: &str, known: &Table, report: &mut Report) -> Option<View<'a>> {
-    written(root, key).filter(|view| known.is_map(*view, key, "a map", report))
+    root.written(key)
+        .filter(|view| known.is_map(*view, key, "a map", report))
 }
 
 struct Modes {
@@ -239,12 +241,12 @@ struct Modes {
 
 fn mode(root: View<'_>, execution: Option<View<'_>>, report: &mut Report) -> Modes {
     let schedules = [
-        written(root, "schedule"),
-        written(root, "cron"),
-        execution.and_then(|map| written(map, "schedule")),
+        root.written("schedule"),
+        root.written("cron"),
+        execution.and_then(|map| map.written("schedule")),
     ];
     let has_schedule = schedules.into_iter().flatten().next().is_some();
-    let Some(view) = execution.and_then(|map| written(map, "mode")) else {
+    let Some(view) = execution.and_then(|map| map.written("mode")) else {
         let mode = if has_schedule {
             Mode::Scheduled
         } else {
@@ -312,7 +314,7 @@ fn report_state_machine(map: Option<View<'_>>, report: &mut Report) {
     let Some(map) = map else {
         return;
     };
-    if let Some(view) = written(map, "enabled")
+    if let Some(view) = map.written("enabled")
         && view.flag("enabled", report) == Some(false)
     {
         report.note(
@@ -322,7 +324,7 @@ fn report_state_machine(map: Option<View<'_>>, report: &mut Report) {
             "remove the key",
         );
     }
-    let Some(hooks) = written(map, "hooks") else {
+    let Some(hooks) = map.written("hooks") else {
         return;
     };
     if !HOOK_NAMES.is_map(
@@ -334,7 +336,7 @@ fn report_state_machine(map: Option<View<'_>>, report: &mut Report) {
         return;
     }
     for (when, known) in [("post_execute", AFTER_EXECUTION), ("on_error", AFTER_ERROR)] {
-        let Some(names) = written(hooks, when) else {
+        let Some(names) = hooks.written(when) else {
             continue;
         };
         for item in names.items() {

@@ -81,7 +81,7 @@ pub(crate) fn is_known(key: &str, dialect: Dialect) -> bool {
 
 /// The name; where the dialect allows it, that of the directory or file. `None` when an error was reported.
 pub(crate) fn name(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> Option<String> {
-    let written = view.get("name").filter(|value| !value.is_null());
+    let written = view.written("name");
     let Some(value) = written else {
         if origin.dialect == Dialect::Workspace {
             return Some(origin.stem.to_owned());
@@ -144,7 +144,7 @@ pub(crate) fn is_usual(name: &str) -> bool {
 
 /// The description; `None` when an error was reported.
 pub(crate) fn description(view: View<'_>, dialect: Dialect, report: &mut Report) -> Option<String> {
-    let Some(value) = view.get("description").filter(|value| !value.is_null()) else {
+    let Some(value) = view.written("description") else {
         report.error(
             "missing-key",
             view.get("description")
@@ -193,7 +193,7 @@ pub(crate) fn restrictions(written: &Written<'_>, report: &mut Report) -> Restri
 
 /// Says of keys that make things happen elsewhere that they do not here.
 pub(crate) fn report_not_evaluated(view: View<'_>, report: &mut Report) {
-    if let Some(value) = view.get("run").filter(|value| !value.is_null()) {
+    if let Some(value) = view.written("run") {
         report.warning(
             "run-outside-worker",
             value.key_place(),
@@ -202,7 +202,7 @@ pub(crate) fn report_not_evaluated(view: View<'_>, report: &mut Report) {
         );
     }
     for key in ["cron", "schedule"] {
-        if let Some(value) = view.get(key).filter(|value| !value.is_null()) {
+        if let Some(value) = view.written(key) {
             report.warning(
                 "schedule-not-fired",
                 value.key_place(),

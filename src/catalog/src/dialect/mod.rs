@@ -88,7 +88,7 @@ pub(crate) fn read(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> O
     };
     let restrictions = agent::restrictions(&written, report);
     let tools = workspace::tools(&written, origin.dialect, report);
-    let get = |key: &str| view.get(key).filter(|value| !value.is_null());
+    let get = |key: &str| view.written(key);
     let named = Named {
         model: workspace::model(get("preferred_model"), get("model"), report),
         toolsets: get("toolsets")
@@ -134,9 +134,7 @@ fn instructions(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> Opti
     } else {
         &["content"]
     };
-    let value = keys
-        .iter()
-        .find_map(|key| view.get(key).filter(|value| !value.is_null()))?;
+    let value = keys.iter().find_map(|key| view.written(key))?;
     let texts = value.texts("instructions", report)?;
     Some(texts.join("\n")).filter(|text| !text.trim().is_empty())
 }

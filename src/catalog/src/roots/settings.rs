@@ -71,7 +71,7 @@ fn root(item: View<'_>, report: &mut Report) -> Option<ExtraRoot> {
         report.error("missing-key", item.place(), message, "add `path`");
         return None;
     };
-    let dialect = match item.get("dialect").filter(|view| !view.is_null()) {
+    let dialect = match item.written("dialect") {
         Some(view) => dialect(view, report)?,
         None => Dialect::Agent,
     };

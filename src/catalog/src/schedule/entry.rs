@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::values::{shown, written};
+use super::values::shown;
 use super::{Around, Draft, Inputs, OwnId, Read, SchedulePlaces, policy, trigger};
 use crate::config_file;
 use crate::keys::{SCHEDULE, report_unknown};
@@ -34,7 +34,7 @@ pub(super) fn read<'a>(
     draft.read = match view.data() {
         Data::Map(_) => {
             report_unknown(view, &SCHEDULE, report);
-            draft.id = written(view, "id").and_then(|view| id(view, report));
+            draft.id = view.written("id").and_then(|view| id(view, report));
             draft.target = target(view, around, report).map(Box::new);
             of_map(view, around, &mut texts, report)
         }
@@ -66,7 +66,7 @@ fn of_map<'a>(
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
 ) -> Option<Read> {
-    let own_zone = written(map, "timezone");
+    let own_zone = map.written("timezone");
     let timezone = match own_zone {
         Some(view) => config_file::timezone(view, report).map(Arc::from),
         None => around.timezone.map(Arc::clone),
@@ -80,7 +80,9 @@ fn of_map<'a>(
     let blocked_hours = &around.plain.policy.blocked_hours;
     let policy = policy::read(map, zone, blocked_hours, texts, report);
     let (inputs, input_places) = inputs(map, report);
-    let enabled = written(map, "enabled").and_then(|view| view.flag("enabled", report));
+    let enabled = map
+        .written("enabled")
+        .and_then(|view| view.flag("enabled", report));
     let (trigger, after) = found?;
     policy::agree(map, &policy, &trigger, report);
     let places = SchedulePlaces {
@@ -108,7 +110,7 @@ fn shared<T: PartialEq>(read: T, known: &Arc<T>) -> Arc<T> {
 
 fn inputs(map: View<'_>, report: &mut Report) -> (Inputs, Vec<(String, Place)>) {
     let mut found = (Inputs::new(), Vec::new());
-    let Some(view) = written(map, "inputs") else {
+    let Some(view) = map.written("inputs") else {
         return found;
     };
     if !matches!(view.data(), Data::Map(_)) {
@@ -147,7 +149,7 @@ fn id(view: View<'_>, report: &mut Report) -> Option<OwnId> {
 
 /// The skill that it names: at the worker's level any, among the keys of a skill only that one.
 fn target(map: View<'_>, around: Around<'_>, report: &mut Report) -> Option<(String, Place)> {
-    let view = written(map, "skill")?;
+    let view = map.written("skill")?;
     let text = view.filled_text("skill", report)?;
     let text = text.trim();
     let Some(own) = around.skill else {

@@ -1,7 +1,7 @@
 //! What becomes of slots: overlaps, missed ones, hours in which nothing is due, bounds.
 
 use super::moment::{self, Edge};
-use super::values::{contradiction, one_of, shown, word, written};
+use super::values::{contradiction, one_of, shown, word};
 use crate::keys::{BLACKOUT, CATCH_UP};
 use crate::model::schedule::{CatchUp, CatchUpMode, Overlap, Policy, Trigger};
 use crate::model::{Notify, Timestamp, Zone};
@@ -36,11 +36,13 @@ pub(super) fn read<'a>(
     report: &mut Report,
 ) -> Policy {
     let count = |key: &str, report: &mut Report| {
-        written(map, key).and_then(|view| view.whole(key, 1..=COUNT_MAX, report))
+        map.written(key)
+            .and_then(|view| view.whole(key, 1..=COUNT_MAX, report))
     };
     let mut policy = Policy {
         overlap: overlap(map, report),
-        catch_up: written(map, "catch_up")
+        catch_up: map
+            .written("catch_up")
             .and_then(|view| catch_up(view, report))
             .unwrap_or_default(),
         jitter_ms: millis(map, "jitter", report).unwrap_or(0),
@@ -57,10 +59,11 @@ pub(super) fn read<'a>(
 
 /// `on_missed` stands beside `notify` or in it.
 fn notify<'a>(map: View<'a>, texts: &mut Vec<PendingText<'a>>, report: &mut Report) -> Notify {
-    let mut notify = written(map, "notify")
+    let mut notify = map
+        .written("notify")
         .map(|view| settings::notify(view, texts, report))
         .unwrap_or_default();
-    let Some(view) = written(map, "on_missed") else {
+    let Some(view) = map.written("on_missed") else {
         return notify;
     };
     if notify.on_missed.is_some() {
@@ -72,7 +75,7 @@ fn notify<'a>(map: View<'a>, texts: &mut Vec<PendingText<'a>>, report: &mut Repo
 }
 
 fn millis(map: View<'_>, key: &str, report: &mut Report) -> Option<u64> {
-    written(map, key)?.millis(key, report)
+    map.written(key)?.millis(key, report)
 }
 
 /// What other schedulers have besides `cancel_other`; how long the other run is left is one setting for all.
@@ -93,11 +96,11 @@ fn named_overlap(view: View<'_>, report: &mut Report) -> Option<Overlap> {
 }
 
 fn overlap(map: View<'_>, report: &mut Report) -> Overlap {
-    let named = written(map, "overlap");
+    let named = map.written("overlap");
     let overlap = named
         .and_then(|view| named_overlap(view, report))
         .unwrap_or_default();
-    let Some(view) = written(map, "max_concurrent") else {
+    let Some(view) = map.written("max_concurrent") else {
         return overlap;
     };
     if named.is_some() {
@@ -131,10 +134,10 @@ fn catch_up(view: View<'_>, report: &mut Report) -> Option<CatchUp> {
     if !CATCH_UP.is_map(view, "catch_up", expected, report) {
         return None;
     }
-    if let Some(mode) = written(view, "mode") {
+    if let Some(mode) = view.written("mode") {
         catch_up.mode = word(mode, "mode", &MODES, report)?;
     }
-    if let Some(window) = written(view, "window") {
+    if let Some(window) = view.written("window") {
         catch_up.window_ms = window.millis("window", report)?;
         if catch_up.mode == CatchUpMode::None {
             let message = "`window` bounds what is caught up, and `mode: none` catches up nothing";
@@ -146,7 +149,7 @@ fn catch_up(view: View<'_>, report: &mut Report) -> Option<CatchUp> {
 
 /// A number of failures; `true` is the first.
 fn pause_on_failure(map: View<'_>, report: &mut Report) -> Option<u32> {
-    let view = written(map, "pause_on_failure")?;
+    let view = map.written("pause_on_failure")?;
     if let Data::Bool(pause) = view.data() {
         return pause.then_some(1);
     }
@@ -155,12 +158,12 @@ fn pause_on_failure(map: View<'_>, report: &mut Report) -> Option<u32> {
 }
 
 fn blackout(map: View<'_>, blocked_hours: &[u8], policy: &mut Policy, report: &mut Report) {
-    let block = written(map, "blackout").filter(|view| {
+    let block = map.written("blackout").filter(|view| {
         let expected = "a map with `hours` and `dates`";
         BLACKOUT.is_map(*view, "blackout", expected, report)
     });
-    let own = block.and_then(|view| written(view, "hours"));
-    let listed = match (own, written(map, "blocked_hours")) {
+    let own = block.and_then(|view| view.written("hours"));
+    let listed = match (own, map.written("blocked_hours")) {
         (Some(_), Some(again)) => {
             let message = "`blackout.hours` and `blocked_hours` mean the same".to_owned();
             contradiction(again, message, "keep `blackout`", report);
@@ -172,7 +175,7 @@ fn blackout(map: View<'_>, blocked_hours: &[u8], policy: &mut Policy, report: &m
         Some(view) => hours(view, report),
         None => blocked_hours.to_vec(),
     };
-    if let Some(view) = block.and_then(|view| written(view, "dates")) {
+    if let Some(view) = block.and_then(|view| view.written("dates")) {
         policy.blocked_dates = dates(view, report);
     }
 }
@@ -286,7 +289,7 @@ fn bound(
     edge: Edge,
     report: &mut Report,
 ) -> Option<Timestamp> {
-    let view = written(map, key)?;
+    let view = map.written(key)?;
     let text = view.filled_text(key, report)?;
     let instant = moment::instant(text.trim(), zone, edge);
     if instant.is_none() {
@@ -302,7 +305,7 @@ fn bound(
 
 /// What the policies and the trigger say against each other.
 pub(super) fn agree(map: View<'_>, policy: &Policy, trigger: &Trigger, report: &mut Report) {
-    if let (Trigger::Every { period_ms }, Some(view)) = (trigger, written(map, "jitter"))
+    if let (Trigger::Every { period_ms }, Some(view)) = (trigger, map.written("jitter"))
         && policy.jitter_ms >= *period_ms
     {
         report.error(
@@ -313,7 +316,7 @@ pub(super) fn agree(map: View<'_>, policy: &Policy, trigger: &Trigger, report: &
         );
     }
     for key in ["expected_within", "on_missed"] {
-        if let Some(view) = written(map, key).filter(|_| !trigger.is_timed()) {
+        if let Some(view) = map.written(key).filter(|_| !trigger.is_timed()) {
             report.warning(
                 "schedule-useless",
                 view.key_place(),

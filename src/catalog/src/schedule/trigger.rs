@@ -1,6 +1,6 @@
 //! What makes a schedule due: exactly one of six kinds.
 
-use super::values::{contradiction, one_of, shown, word, written};
+use super::values::{contradiction, one_of, shown, word};
 use super::{Around, moment};
 use crate::keys::{AFTER, DST, ON_COMMIT, WATCH};
 use crate::model::isolation::branch_name;
@@ -38,7 +38,7 @@ pub(super) fn of_map(map: View<'_>, around: Around<'_>, report: &mut Report) -> 
     let expression = one_of(map, EXPRESSIONS, report);
     let others = OTHERS
         .into_iter()
-        .filter_map(|key| Some((key, written(map, key)?)));
+        .filter_map(|key| Some((key, map.written(key)?)));
     let mut kinds: Vec<(&str, View<'_>)> = expression
         .map(|view| ("cron", view))
         .into_iter()
@@ -54,8 +54,10 @@ pub(super) fn of_map(map: View<'_>, around: Around<'_>, report: &mut Report) -> 
         );
         return None;
     }
-    let seconds = written(map, "seconds").and_then(|view| view.flag("seconds", report));
-    let dst = written(map, "dst").and_then(|view| dst(view, report));
+    let seconds = map
+        .written("seconds")
+        .and_then(|view| view.flag("seconds", report));
+    let dst = map.written("dst").and_then(|view| dst(view, report));
     let Some((kind, view)) = kinds.pop() else {
         report.error(
             "schedule-trigger",
@@ -71,7 +73,7 @@ pub(super) fn of_map(map: View<'_>, around: Around<'_>, report: &mut Report) -> 
         "at" => (at(view, dst, report)?, None),
         "after" => {
             // As an unknown key beside `after` it would be passed over, and every success would count.
-            if let Some(on) = written(map, "on") {
+            if let Some(on) = map.written("on") {
                 let message =
                     "`on` stands beside `after`: it says which ends of that run count".to_owned();
                 let hint = "write it inside: `after: {skill: worker/skill, on: failed}`";
@@ -91,11 +93,11 @@ pub(super) fn of_map(map: View<'_>, around: Around<'_>, report: &mut Report) -> 
 fn report_useless(map: View<'_>, trigger: &Trigger, report: &mut Report) {
     let cron = matches!(trigger, Trigger::Cron { .. });
     let by_clock = cron || matches!(trigger, Trigger::At { .. });
-    if let Some(view) = written(map, "seconds").filter(|_| !cron) {
+    if let Some(view) = map.written("seconds").filter(|_| !cron) {
         let message = "`seconds` is about a cron expression, and there is none".to_owned();
         contradiction(view, message, "remove `seconds`", report);
     }
-    if let Some(view) = written(map, "dst").filter(|_| !by_clock) {
+    if let Some(view) = map.written("dst").filter(|_| !by_clock) {
         let message = "`dst` is about `cron` and `at`: nothing else follows the clock".to_owned();
         contradiction(view, message, "remove `dst`", report);
     }
@@ -141,8 +143,12 @@ fn dst(view: View<'_>, report: &mut Report) -> Option<Dst> {
         ("second", Fold::Second),
         ("both", Fold::Both),
     ];
-    let gap = written(view, "gap").map(|view| word(view, "gap", &gaps, report));
-    let fold = written(view, "fold").map(|view| word(view, "fold", &folds, report));
+    let gap = view
+        .written("gap")
+        .map(|view| word(view, "gap", &gaps, report));
+    let fold = view
+        .written("fold")
+        .map(|view| word(view, "fold", &folds, report));
     Some(Dst {
         gap: gap.unwrap_or(Some(Gap::RunAfter))?,
         fold: fold.unwrap_or(Some(Fold::First))?,
@@ -223,7 +229,7 @@ fn after(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Foun
                 ("failed", AfterWhen::Failed),
                 ("always", AfterWhen::Always),
             ];
-            let on = written(view, "on").map(|on| word(on, "on", &ends, report));
+            let on = view.written("on").map(|on| word(on, "on", &ends, report));
             let name = required(
                 view,
                 "skill",
@@ -247,7 +253,7 @@ fn after(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Foun
 }
 
 fn required<'a>(map: View<'a>, key: &str, hint: &str, report: &mut Report) -> Option<View<'a>> {
-    let view = written(map, key);
+    let view = map.written(key);
     if view.is_none() {
         let message = format!("`{key}` is missing");
         report.error("missing-key", map.key_place(), message, hint);
@@ -265,7 +271,9 @@ fn watch(view: View<'_>, around: Around<'_>, report: &mut Report) -> Option<Trig
             report,
         ) =>
         {
-            let settle = written(view, "settle").map(|settle| settle.millis("settle", report));
+            let settle = view
+                .written("settle")
+                .map(|settle| settle.millis("settle", report));
             let paths = required(view, "paths", "add `paths: [docs/]`", report)?;
             (paths, settle)
         }

@@ -4,16 +4,11 @@ use crate::keys::suggest;
 use crate::report::Report;
 use crate::view::View;
 
-/// The value of a key where one is written.
-pub(super) fn written<'a>(map: View<'a>, key: &str) -> Option<View<'a>> {
-    map.get(key).filter(|view| !view.is_null())
-}
-
 /// The value of the one of several keys of equal meaning that is written; two of them contradict.
 pub(super) fn one_of<'a>(map: View<'a>, keys: &[&str], report: &mut Report) -> Option<View<'a>> {
     let mut found = keys
         .iter()
-        .filter_map(|key| Some((*key, written(map, key)?)));
+        .filter_map(|key| Some((*key, map.written(key)?)));
     let (first, view) = found.next()?;
     if let Some((second, other)) = found.next() {
         contradiction(
