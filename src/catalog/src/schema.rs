@@ -1,6 +1,6 @@
 //! JSON Schemas of definition files, so that editors complete, explain and check while typing.
 //!
-//! They are written from the tables of [`keys`](crate::keys). The loader reads values by hand, because it reports
+//! They are written from the tables of `keys`. The loader reads values by hand, because it reports
 //! every problem with its place and accepts more than a schema can say.
 
 use serde_json::{Map, Value, json};
