@@ -1,25 +1,20 @@
 //! The store over any ordered table of records: what a batch means, what reads answer, which
 //! failures are final. sled and memory differ in the table only.
 
+mod store;
+
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
 
-use super::batch::{self, KeyRecord, Rows, after, damaged, payload_of};
+use super::batch::{self, Rows, damaged, payload_of};
 use super::keys::{self, KeyRange};
 use super::payload::Spill;
 use super::record::{self, FileRef};
-use super::{Batch, STORE_VERSION, StoreCounters, StoreError};
-use crate::machine::Entry;
-use crate::model::schedule::ScheduleState;
-use crate::model::{RunId, RunSpec, Timestamp};
-use crate::protocol::RunSummary;
-
-/// Records that are read at once while nothing may be written.
-const SCAN_ROWS: usize = 256;
+use super::{Batch, STORE_VERSION, StoreError};
+use crate::model::RunId;
 
 /// Most records that wait for the next sync; beyond it a lazy write syncs.
 const LAZY_ROWS_MAX: usize = 4_096;
@@ -135,18 +130,6 @@ impl<T: Table> Keyed<T> {
         }
     }
 
-    /// The records of a table that holds nothing yet.
-    pub(super) fn first_rows() -> Rows {
-        let mut rows = Rows::new();
-        let mut put = |key: &[u8], json: String| {
-            rows.insert(key.to_vec(), Some(record::inline(key, json.as_bytes())));
-        };
-        put(keys::VERSION, STORE_VERSION.to_string());
-        put(keys::COMMITS, "0".to_owned());
-        put(keys::FENCE, "0".to_owned());
-        rows
-    }
-
     /// The table.
     pub(super) fn table(&self) -> &T {
         &self.table
@@ -167,7 +150,7 @@ impl<T: Table> Keyed<T> {
         Ok(())
     }
 
-    pub(super) fn commit(&self, batch: &Batch, durable: bool) -> Result<(), StoreError> {
+    fn write_batch(&self, batch: &Batch, durable: bool) -> Result<(), StoreError> {
         self.guarded(|writer| {
             let plan = batch::plan(&self.table, batch)?;
             self.table.write_payloads(&plan.spills)?;
@@ -175,10 +158,6 @@ impl<T: Table> Keyed<T> {
             lock(&self.known).learn(&plan.runs);
             Ok(())
         })
-    }
-
-    pub(super) fn next_fence(&self) -> Result<u64, StoreError> {
-        self.raise_fence(0)
     }
 
     /// The next token, greater than `floor` too.
@@ -191,21 +170,6 @@ impl<T: Table> Keyed<T> {
             self.write(writer, rows, true)?;
             Ok(next)
         })
-    }
-
-    pub(super) fn reopen(&self) -> Result<(), StoreError> {
-        let mut writer = lock(&self.writer);
-        match writer.health {
-            Health::Sound => return Ok(()),
-            Health::Full => {}
-            Health::Broken => return Err(self.broken()),
-        }
-        let reopened = self.reopen_locked(&mut writer);
-        writer.health = match &reopened {
-            Ok(()) => Health::Sound,
-            Err(error) => health_after(error, Health::Full),
-        };
-        reopened
     }
 
     fn reopen_locked(&self, writer: &mut Writer) -> Result<(), StoreError> {
@@ -270,6 +234,18 @@ impl<T: Table> Keyed<T> {
     }
 }
 
+/// The records of a table that holds nothing yet.
+pub(super) fn first_rows() -> Rows {
+    let mut rows = Rows::new();
+    let mut put = |key: &[u8], json: String| {
+        rows.insert(key.to_vec(), Some(record::inline(key, json.as_bytes())));
+    };
+    put(keys::VERSION, STORE_VERSION.to_string());
+    put(keys::COMMITS, "0".to_owned());
+    put(keys::FENCE, "0".to_owned());
+    rows
+}
+
 /// What remains possible after an error; `refused` is how it was before.
 fn health_after(error: &StoreError, refused: Health) -> Health {
     match error {
@@ -283,132 +259,12 @@ fn health_after(error: &StoreError, refused: Health) -> Health {
     }
 }
 
-impl<T: Table> Keyed<T> {
-    pub(super) fn active(&self) -> Result<Vec<RunId>, StoreError> {
-        let mut runs = Vec::new();
-        self.each_key(&KeyRange::kind(keys::ACTIVE), &mut |key| {
-            runs.extend(keys::run_of(key));
-        })?;
-        Ok(runs)
-    }
-
-    pub(super) fn spec(&self, run: RunId) -> Result<Option<RunSpec>, StoreError> {
-        read(&self.table, &keys::spec(run))
-    }
-
-    pub(super) fn journal(&self, run: RunId) -> Result<Vec<Entry>, StoreError> {
-        let mut journal: Vec<Entry> = Vec::new();
-        let mut range = KeyRange::journal(run);
-        loop {
-            let rows = self.table.scan(&range, false, SCAN_ROWS)?;
-            let Some((last, _)) = rows.last() else { break };
-            range.from = after(last);
-            for (key, value) in &rows {
-                let entries: Vec<Entry> = decode(&self.table, key, value)?;
-                // The same events in other portions are not told twice; a gap stays to be seen.
-                let told = journal.last().map_or(0, |last| last.seq.saturating_add(1));
-                journal.extend(entries.into_iter().filter(|entry| entry.seq >= told));
-            }
-        }
-        Ok(journal)
-    }
-
-    pub(super) fn schedule(&self, id: &str) -> Result<Option<ScheduleState>, StoreError> {
-        read(&self.table, &keys::schedule(id))
-    }
-
-    pub(super) fn summary(&self, run: RunId) -> Result<Option<RunSummary>, StoreError> {
-        read(&self.table, &keys::of_run(keys::DONE, run))
-    }
-
-    pub(super) fn summaries(
-        &self,
-        before: Option<RunId>,
-        callback: &mut dyn FnMut(RunSummary) -> ControlFlow<()>,
-    ) -> Result<(), StoreError> {
-        let mut range = KeyRange::runs_before(keys::DONE, before);
-        let mut portion = 32;
-        loop {
-            let rows = self.table.scan(&range, true, portion)?;
-            let Some((last, _)) = rows.last() else {
-                return Ok(());
-            };
-            range.to.clone_from(last);
-            portion = SCAN_ROWS;
-            for (key, value) in &rows {
-                let summary = decode(&self.table, key, value)?;
-                if callback(summary).is_break() {
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    pub(super) fn find(&self, fragment: &str, limit: usize) -> Result<Vec<RunId>, StoreError> {
-        let search = |known: &BTreeSet<RunId>| {
-            let newest_first = known.iter().rev().copied();
-            newest_first
-                .filter(|run| run.matches(fragment))
-                .take(limit)
-                .collect()
-        };
-        let _reading = lock(&self.reading);
-        let mut known = lock(&self.known);
-        if let Some(runs) = &known.runs {
-            return Ok(search(runs));
-        }
-        known.meanwhile = Some(Vec::new());
-        drop(known);
-        let mut runs = BTreeSet::new();
-        for kind in [keys::DONE, keys::ACTIVE] {
-            self.each_key(&KeyRange::kind(kind), &mut |key| {
-                runs.extend(keys::run_of(key));
-            })?;
-        }
-        let mut known = lock(&self.known);
-        runs.extend(known.meanwhile.take().unwrap_or_default());
-        let found = search(&runs);
-        known.runs = Some(runs);
-        Ok(found)
-    }
-
-    pub(super) fn key(&self, key: &str) -> Result<Option<(RunId, Timestamp)>, StoreError> {
-        let found: Option<KeyRecord> = read(&self.table, &keys::idempotency(key))?;
-        Ok(found
-            .filter(|record| record.key == key)
-            .map(|record| (record.run, record.at)))
-    }
-
-    pub(super) fn newest(&self) -> Result<Option<RunId>, StoreError> {
-        let mut newest = None;
-        for kind in [keys::RUN, keys::DONE] {
-            let last = self.table.scan(&KeyRange::kind(kind), true, 1)?;
-            let run = last.first().and_then(|(key, _)| keys::run_of(key));
-            newest = newest.max(run);
-        }
-        Ok(newest)
-    }
-
-    pub(super) fn counters(&self) -> StoreCounters {
-        StoreCounters {
-            commits: self.written.load(Ordering::Relaxed),
-            syncs: self.table.syncs(),
-        }
-    }
-
-    fn each_key(&self, range: &KeyRange, visit: &mut dyn FnMut(&[u8])) -> Result<(), StoreError> {
-        let mut range = range.clone();
-        loop {
-            let keys = self.table.keys(&range, 4_096)?;
-            let Some(last) = keys.last() else {
-                return Ok(());
-            };
-            range.from = after(last);
-            for key in &keys {
-                visit(key);
-            }
-        }
-    }
+/// A store that leads to a [`Keyed`], alone or shared.
+pub(super) trait OverTable: Send + Sync {
+    /// The table.
+    type Table: Table;
+    /// The store over it.
+    fn keyed(&self) -> &Keyed<Self::Table>;
 }
 
 /// Reads and parses the record under a key.

@@ -18,14 +18,12 @@
 use workerctl_core::{machine, model, protocol, thread};
 
 mod batch;
-mod delegate;
 mod files;
 mod flushing;
 mod guard;
 pub mod identity;
 mod keyed;
 mod keys;
-mod ledger;
 pub mod lock;
 pub mod maintenance;
 mod memory;

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::StoreError;
 use super::batch::Rows;
-use super::delegate::store_over_keyed;
-use super::keyed::{Keyed, Row, Table, lock};
+use super::keyed::{Keyed, OverTable, Row, Table, first_rows, lock};
 use super::keys::KeyRange;
 use super::payload::Spill;
 use super::record::FileRef;
@@ -39,13 +38,19 @@ pub enum FaultPlace {
 #[derive(Debug, Clone)]
 pub struct MemoryStore(Arc<Keyed<MemoryTable>>);
 
-store_over_keyed!(MemoryStore);
+impl OverTable for MemoryStore {
+    type Table = MemoryTable;
+
+    fn keyed(&self) -> &Keyed<MemoryTable> {
+        &self.0
+    }
+}
 
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> MemoryStore {
         let table = MemoryTable::default();
-        lock(&table.content).rows = Keyed::<MemoryTable>::first_rows()
+        lock(&table.content).rows = first_rows()
             .into_iter()
             .filter_map(|(key, value)| Some((key, value?)))
             .collect();
@@ -99,8 +104,9 @@ impl Default for MemoryStore {
     }
 }
 
+/// The records, and the faults that they are to meet.
 #[derive(Debug, Default)]
-struct MemoryTable {
+pub(super) struct MemoryTable {
     content: Mutex<Content>,
     syncs: AtomicU64,
 }

@@ -3,11 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::keyed::Keyed;
 use super::sled_open::{create, lock_directory};
-use super::sled_store::OpenOptions;
-use super::sled_table::{DATABASE, SledTable};
-use super::{Batch, StoreError, Write};
+use super::sled_store::{OpenOptions, SledStore};
+use super::sled_table::DATABASE;
+use super::{Batch, Store, StoreError, Write};
 use crate::machine::{Entry, Event, Run, State};
 use crate::model::outcome::{Outcome, Phase};
 use crate::model::{RunId, RunSpec, Timestamp};
@@ -85,10 +84,7 @@ pub fn rebuild(
     Ok(report)
 }
 
-fn fill(
-    store: &Keyed<SledTable>,
-    source: &mut dyn ThreadSource,
-) -> Result<RebuildReport, StoreError> {
+fn fill(store: &SledStore, source: &mut dyn ThreadSource) -> Result<RebuildReport, StoreError> {
     let mut report = RebuildReport::default();
     let (mut newest, mut fence) = (None, 0);
     while let Some(next) = source.next_run() {
@@ -106,7 +102,7 @@ fn fill(
             }
         }
         let run = restored.summary.run;
-        match store.commit(&batch_of(restored, &mut report), false) {
+        match store.commit_lazily(&batch_of(restored, &mut report)) {
             Ok(()) => report.runs += 1,
             Err(StoreError::Refused { reason, .. }) => {
                 report.problem(format!("run {run}: {reason}"));
@@ -114,7 +110,7 @@ fn fill(
             Err(other) => return Err(other),
         }
     }
-    report.fence = store.raise_fence(fence.saturating_add(FENCE_GAP))?;
+    report.fence = store.0.raise_fence(fence.saturating_add(FENCE_GAP))?;
     report.vouches_until = newest.map(|at: Timestamp| {
         let sync_ms = i64::try_from(THREAD_SYNC_MS).unwrap_or(i64::MAX);
         let second = at.millis().saturating_sub(sync_ms).div_euclid(1_000);

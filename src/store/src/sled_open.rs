@@ -13,10 +13,10 @@ use super::files::{
 };
 use super::flushing::FlushGuard;
 use super::guard;
-use super::keyed::{Keyed, Table};
+use super::keyed::{Keyed, Table, first_rows};
 use super::maintenance::ASIDE_PREFIX;
 use super::payload::PAYLOADS;
-use super::sled_store::OpenOptions;
+use super::sled_store::{OpenOptions, SledStore};
 use super::sled_table::{
     DATABASE, DATABASE_FILE, Open, SledTable, broken, corrupt, from_file, from_io, from_sled,
 };
@@ -108,7 +108,7 @@ pub(super) fn create(
     directory: &Path,
     shown: &str,
     options: OpenOptions,
-    fill: &mut dyn FnMut(&Keyed<SledTable>) -> Result<(), StoreError>,
+    fill: &mut dyn FnMut(&SledStore) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let filed = |error| from_file(shown, error);
     let unfinished = directory.join(UNFINISHED);
@@ -117,11 +117,11 @@ pub(super) fn create(
     create_private_directory(&directory.join(PAYLOADS)).map_err(filed)?;
     let opened = open_raw(&unfinished, shown, options)?;
     let table = SledTable::detached(directory, opened, options);
-    table.apply(&Keyed::<SledTable>::first_rows())?;
-    let store = Keyed::over(table)?;
+    table.apply(&first_rows())?;
+    let store = SledStore(Keyed::over(table)?);
     fill(&store)?;
-    let commits = store.commits();
-    store.table().sync(commits)?;
+    let commits = store.0.commits();
+    store.0.table().sync(commits)?;
     drop(store);
     for file in ["conf", "db"] {
         let path = unfinished.join(file);

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use super::StoreError;
-use super::delegate::store_over_keyed;
-use super::keyed::Keyed;
+use super::keyed::{Keyed, OverTable};
 use super::sled_table::SledTable;
 
 /// How a store is opened.
@@ -51,4 +50,10 @@ impl SledStore {
     }
 }
 
-store_over_keyed!(SledStore);
+impl OverTable for SledStore {
+    type Table = SledTable;
+
+    fn keyed(&self) -> &Keyed<SledTable> {
+        &self.0
+    }
+}

@@ -9,12 +9,11 @@ use std::sync::Arc;
 
 use super::sample_runs::{admitted, at, batch, entry, recorded, run, spec, submitted, summary};
 use crate::batch::{Rows, plan};
-use crate::keyed::Keyed;
+use crate::keyed::first_rows;
 use crate::machine::{Entry, Event, Run};
 use crate::model::RunSpec;
 use crate::protocol::RunSummary;
 use crate::record::hex;
-use crate::sled_table::SledTable;
 use crate::{Batch, MemoryStore, Store, Write};
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -75,7 +74,7 @@ fn directory() -> PathBuf {
 /// The records and payloads that this version writes, as a sample has them.
 fn written() -> (String, Vec<(String, Vec<u8>)>) {
     let empty = MemoryStore::new();
-    let mut rows: Rows = Keyed::<SledTable>::first_rows();
+    let mut rows: Rows = first_rows();
     let mut payloads = Vec::new();
     for batch in batches() {
         let planned = plan(empty.table(), &batch).unwrap();
