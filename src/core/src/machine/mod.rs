@@ -12,9 +12,6 @@ mod ending;
 mod event;
 mod landing;
 mod state;
-pub mod table;
-#[cfg(test)]
-mod tests;
 
 pub use action::{Action, StopKind};
 pub use apply::FoldError;

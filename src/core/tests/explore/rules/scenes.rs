@@ -1,13 +1,15 @@
 //! Plans and events that the tests of the machine are made of.
 
-use crate::machine::table::{AT, check, label, queued};
-use crate::machine::*;
-use crate::model::agent::{Spent, TurnRecord};
-use crate::model::evidence::{
+use workerctl_core::machine::*;
+use workerctl_core::model::agent::{Spent, TurnRecord};
+use workerctl_core::model::evidence::{
     CommitsMade, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
 };
-use crate::model::outcome::{Failure, Step};
-use crate::model::spec::{OnCrash, Plan, Retry};
+use workerctl_core::model::outcome::{Failure, Step};
+use workerctl_core::model::spec::{OnCrash, Plan, Retry};
+
+use crate::page::label;
+use crate::representatives::{AT, check, queued};
 
 pub(super) fn mutating() -> Plan {
     Plan {

@@ -1,22 +1,18 @@
 //! `docs/state-machine.md`, generated from the code: what the machine does, not what it was meant to do.
 
-mod representatives;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::action::Action;
-use super::event::{Event, HookVerdict};
-use super::state::{AfterRestore, AfterSave, Goal, Run, State};
-use crate::model::evidence::{Ended, Verdict};
-use crate::model::outcome::Outcome;
-use crate::model::spec::Plan;
-
-pub use representatives::{
-    AT, ATTEMPTS_EXPLORED_MAX, check, due, explore, plans, queued, reduced, representatives,
+use workerctl_core::machine::{
+    Action, AfterRestore, AfterSave, Event, Goal, HookVerdict, Run, State,
 };
+use workerctl_core::model::evidence::{Ended, Verdict};
+use workerctl_core::model::outcome::Outcome;
+use workerctl_core::model::spec::Plan;
+
+use crate::representatives::{explore, plans};
 
 /// Names of the states in the order of a run.
-pub const STATES: [&str; 15] = [
+const STATES: [&str; 15] = [
     "queued",
     "validating",
     "awaiting_approval",
@@ -35,7 +31,7 @@ pub const STATES: [&str; 15] = [
 ];
 
 /// Names of the events in the order of a run.
-pub const EVENTS: [&str; 44] = [
+pub(crate) const EVENTS: [&str; 44] = [
     "submitted",
     "admitted",
     "validated",
@@ -177,7 +173,7 @@ fn after_restore(then: &AfterRestore) -> String {
 }
 
 /// The state with what is already decided about its end.
-pub fn label(state: &State) -> String {
+pub(crate) fn label(state: &State) -> String {
     let then = match state {
         State::Saving { cancelled, next } => match next {
             _ if *cancelled => Some("ending".to_owned()),
@@ -208,7 +204,7 @@ fn is_typical(plan: &Plan) -> bool {
 
 fn look() -> Seen {
     let mut seen = Seen::default();
-    // Every pair of choices stands here; `tests/explore.rs` meets every combination.
+    // Every pair of choices stands here; `reach` meets every combination.
     for plan in plans().into_iter().filter(is_typical) {
         explore(&plan, &mut |run, event, next| seen.take(run, event, next));
     }
@@ -264,7 +260,7 @@ fn joined(labels: Option<&Labels>) -> String {
 }
 
 /// The whole page.
-pub fn markdown() -> String {
+pub(crate) fn markdown() -> String {
     let seen = look();
     let mut page = String::from(
         "# The state machine of a run\n\n\

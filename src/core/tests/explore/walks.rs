@@ -1,9 +1,9 @@
 //! Crashes at every commit, and walks without aim.
 
-use workerctl::machine::table::{plans, representatives};
-use workerctl::machine::{CancelKind, Event, Run};
-use workerctl::model::spec::Plan;
+use workerctl_core::machine::{CancelKind, Event, Run};
+use workerctl_core::model::spec::Plan;
 
+use crate::representatives::{AT, plans, representatives};
 use crate::sim::{Engine, Random};
 
 /// More events than any run needs that is left alone.
@@ -164,7 +164,7 @@ fn walk(plans: &[Plan], seed: u64) -> u64 {
     );
     engine.check_end();
     let stored = serde_json::to_string(&engine.journal).unwrap();
-    let read = serde_json::from_str::<Vec<workerctl::machine::Entry>>(&stored).unwrap();
+    let read = serde_json::from_str::<Vec<workerctl_core::machine::Entry>>(&stored).unwrap();
     assert_eq!(Run::fold(&read).unwrap(), engine.run, "seed {seed}");
     trace_hash(&engine)
 }
@@ -175,7 +175,7 @@ trait Refuses {
 
 impl Refuses for Run {
     fn apply_is_refused(&self, event: &Event) -> bool {
-        self.apply(workerctl::machine::table::AT, event).is_err()
+        self.apply(AT, event).is_err()
     }
 }
 

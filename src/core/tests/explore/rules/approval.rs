@@ -1,8 +1,8 @@
 //! A person's approval before the command and before the landing.
 
 use super::*;
-use crate::model::evidence::HeldResult;
-use crate::model::spec::{Approving, Gate};
+use workerctl_core::model::evidence::HeldResult;
+use workerctl_core::model::spec::{Approving, Gate};
 
 fn asking(plan: Plan, before: Gate) -> Plan {
     let expires_ms = 60_000;

@@ -1,7 +1,7 @@
 //! Conversations with a model.
 
 use super::scenes::*;
-use crate::machine::*;
+use workerctl_core::machine::*;
 
 /// A conversation goes on where it was only in a run that changes nothing: there a turn is progress.
 #[test]

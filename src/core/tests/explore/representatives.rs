@@ -2,27 +2,27 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use crate::machine::{
+use workerctl_core::machine::{
     Admission, Approval, CancelKind, Event, Facts, HookVerdict, MACHINE_VERSION, Resolution, Run,
     State,
 };
-use crate::model::agent::{Spent, TurnRecord};
-use crate::model::evidence::{
+use workerctl_core::model::agent::{Spent, TurnRecord};
+use workerctl_core::model::evidence::{
     CheckRecord, CommitsMade, Ended, Execution, HeldResult, OutputState, Recorded, RestoreReport,
     Verdict,
 };
-use crate::model::outcome::{Failure, Results, Step};
-use crate::model::spec::{Approving, Gate, OnCrash, Plan, Retry};
-use crate::model::{Resource, Timestamp};
+use workerctl_core::model::outcome::{Failure, Results, Step};
+use workerctl_core::model::spec::{Approving, Gate, OnCrash, Plan, Retry};
+use workerctl_core::model::{Resource, RunId, Timestamp};
 
 /// The instant of every event here: no decision of the machine depends on it.
-pub const AT: Timestamp = Timestamp::from_millis(1_000);
+pub(crate) const AT: Timestamp = Timestamp::from_millis(1_000);
 
 /// Attempts beyond this are not explored: draining may add attempts without end, each like the one before.
-pub const ATTEMPTS_EXPLORED_MAX: u32 = 4;
+pub(crate) const ATTEMPTS_EXPLORED_MAX: u32 = 4;
 
 /// A plan of each kind that the machine tells apart.
-pub fn plans() -> Vec<Plan> {
+pub(crate) fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for bits in 0..4096u32 {
         let bit = |place: u32| bits & (1 << place) != 0;
@@ -98,7 +98,7 @@ fn asking(plan: &Plan) -> Vec<Plan> {
 }
 
 /// The run that `plan` begins with.
-pub fn queued(plan: &Plan) -> Run {
+pub(crate) fn queued(plan: &Plan) -> Run {
     Run {
         plan: plan.clone(),
         state: State::Queued,
@@ -139,7 +139,7 @@ fn recorded(written: bool) -> Recorded {
 }
 
 /// A check of this verdict, with a command.
-pub fn check(verdict: Verdict) -> CheckRecord {
+pub(crate) fn check(verdict: Verdict) -> CheckRecord {
     CheckRecord {
         description: "check".to_owned(),
         command: Some("true".to_owned()),
@@ -165,7 +165,7 @@ fn failure(step: Step) -> Failure {
 }
 
 /// The attempt and the place of a hook that the state waits for: representative events depend on these.
-pub fn due(run: &Run) -> (u32, u32) {
+pub(crate) fn due(run: &Run) -> (u32, u32) {
     let index = match &run.state {
         State::PostHook { index, .. } | State::Announcing { index } => *index,
         _ => 0,
@@ -177,7 +177,7 @@ pub fn due(run: &Run) -> (u32, u32) {
 }
 
 /// Every event in each variant that the machine tells apart, those of other attempts and hooks included.
-pub fn representatives(run: &Run) -> Vec<Event> {
+pub(crate) fn representatives(run: &Run) -> Vec<Event> {
     let mut events = of_run(run);
     events.extend(with_variants(run));
     events.extend(of_approval());
@@ -250,7 +250,7 @@ fn of_attempt(run: &Run) -> Vec<Event> {
 }
 
 fn of_conversation(attempt: u32) -> [Event; 5] {
-    let run = crate::model::RunId::following(None, AT, 1);
+    let run = RunId::following(None, AT, 1);
     let turn = TurnRecord {
         number: 1,
         request: String::new(),
@@ -416,7 +416,7 @@ fn with_variants(run: &Run) -> Vec<Event> {
 
 /// The run without those facts that no decision rests on, so that equal runs count as one.
 #[must_use]
-pub fn reduced(mut run: Run) -> Run {
+pub(crate) fn reduced(mut run: Run) -> Run {
     let facts = run.facts;
     run.facts = Facts {
         attempts: facts.attempts,
@@ -439,7 +439,7 @@ pub fn reduced(mut run: Run) -> Run {
 }
 
 /// Visits every state that `plan` can reach with every representative event: (run, event, next or refused).
-pub fn explore(plan: &Plan, visit: &mut dyn FnMut(&Run, &Event, Option<&Run>)) {
+pub(crate) fn explore(plan: &Plan, visit: &mut dyn FnMut(&Run, &Event, Option<&Run>)) {
     let start = queued(plan);
     let mut seen = HashSet::from([start.clone()]);
     let mut open = VecDeque::from([start]);

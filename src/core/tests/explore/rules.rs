@@ -5,11 +5,13 @@ mod conversation;
 mod later;
 mod scenes;
 
-use super::table::{AT, check, label, plans, queued, representatives};
-use super::*;
-use crate::model::evidence::{CheckRecord, Ended, Verdict};
-use crate::model::outcome::{Outcome, Step, StepResult};
-use crate::model::spec::{OnCrash, Plan};
+use workerctl_core::machine::*;
+use workerctl_core::model::evidence::{CheckRecord, Ended, Verdict};
+use workerctl_core::model::outcome::{Outcome, Step, StepResult};
+use workerctl_core::model::spec::{OnCrash, Plan};
+
+use crate::page::label;
+use crate::representatives::{AT, check};
 use scenes::*;
 
 #[test]
@@ -457,17 +459,6 @@ fn a_full_journal_ends_the_run_and_takes_no_more_wishes() {
     assert!(run.apply(AT, &cancel()).is_err());
     let lost = run.apply(AT, &Event::OwnerLost).unwrap();
     assert_eq!(label(&lost.state), "`finished` → unknown(journal_full)");
-}
-
-#[test]
-fn every_event_has_a_representative_and_every_name_stands_in_the_table() {
-    let run = queued(&plans()[0]);
-    let mut names: Vec<&str> = representatives(&run).iter().map(Event::name).collect();
-    names.sort_unstable();
-    names.dedup();
-    let mut table = table::EVENTS.to_vec();
-    table.sort_unstable();
-    assert_eq!(names, table);
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use workerctl::machine::table::{
+use workerctl_core::machine::{Event, Run, State};
+use workerctl_core::model::evidence::Verdict;
+use workerctl_core::model::outcome::Outcome;
+use workerctl_core::model::spec::{Gate, Plan};
+
+use crate::representatives::{
     AT, ATTEMPTS_EXPLORED_MAX, due, plans, queued, reduced, representatives,
 };
-use workerctl::machine::{Event, Run, State};
-use workerctl::model::evidence::Verdict;
-use workerctl::model::outcome::Outcome;
-use workerctl::model::spec::{Gate, Plan};
 
 /// What the properties speak of and the state does not hold.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]

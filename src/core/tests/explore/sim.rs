@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use workerctl::machine::table::check;
-use workerctl::machine::{
+use workerctl_core::machine::{
     Action, Admission, Approval, Entry, Event, HookVerdict, MACHINE_VERSION, Run, State,
 };
-use workerctl::model::Timestamp;
-use workerctl::model::evidence::{
+use workerctl_core::model::Timestamp;
+use workerctl_core::model::evidence::{
     CheckRecord, CommitsMade, Ended, Execution, HeldResult, OutputState, Recorded, RestoreReport,
     Verdict,
 };
-use workerctl::model::outcome::{Failure, Outcome, Step};
-use workerctl::model::spec::{Gate, Plan};
+use workerctl_core::model::outcome::{Failure, Outcome, Step};
+use workerctl_core::model::spec::{Gate, Plan};
+
+use crate::representatives::check;
 
 /// A small generator: the same walks on every machine.
 #[derive(Clone)]
