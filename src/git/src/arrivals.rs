@@ -11,9 +11,6 @@ use workerctl_landing::ids::{Oid, RunId};
 /// Most new commits that are looked at; of more it is not told which runs made them.
 const ARRIVALS_MAX: usize = 1_000;
 
-/// Most commits of a skill that are listed.
-pub const COMMITS_LISTED_MAX: usize = 100;
-
 /// The commit that a branch points to; `None` without such a branch.
 ///
 /// # Errors

@@ -23,7 +23,7 @@ mod refs;
 mod show;
 mod tracked;
 
-pub use arrivals::{COMMITS_LISTED_MAX, arrivals, branch_tip, commit_of_run};
+pub use arrivals::{arrivals, branch_tip, commit_of_run};
 pub use author::{Author, AuthorError, author};
 pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};
 pub use damage::{Damage, damage, damage_behind};

@@ -87,11 +87,6 @@ impl GitError {
         }
     }
 
-    /// Whether there was no space left on the disk, so that the same can succeed later.
-    pub fn is_out_of_space(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if is_full(source))
-    }
-
     /// What a person can do about it.
     pub fn hint(&self) -> Option<String> {
         Some(match self {

@@ -76,11 +76,6 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong. Orphans are harmless.
-    pub fn is_sound(&self) -> bool {
-        self.fault_count == 0
-    }
-
     fn fault(&mut self, run: Option<RunId>, reason: String) {
         self.fault_count += 1;
         if self.faults.len() < LISTED_MAX {

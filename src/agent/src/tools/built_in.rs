@@ -110,18 +110,6 @@ impl BuiltIn {
         CheckedArguments::check(self, arguments).map(CheckedArguments::all)
     }
 
-    /// Whether [`perform`](super::perform) runs it.
-    pub fn is_file_tool(self) -> bool {
-        !matches!(
-            self,
-            Self::Bash
-                | Self::LoadSkillFile
-                | Self::SubmitOutput
-                | Self::ListSkills
-                | Self::UseSkill
-        )
-    }
-
     fn description(self) -> &'static str {
         match self {
             Self::ReadFile => {
@@ -261,15 +249,6 @@ impl BuiltIn {
             _ => Vec::new(),
         }
     }
-}
-
-/// Specifications of the tools that [`perform`](super::perform) runs.
-pub fn file_tools() -> Vec<ToolSpec> {
-    let tools = BuiltIn::ALL.into_iter();
-    tools
-        .filter(|tool| tool.is_file_tool())
-        .map(BuiltIn::spec)
-        .collect()
 }
 
 const FROM_ONE: FieldType = FieldType::Number {

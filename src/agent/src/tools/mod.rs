@@ -43,14 +43,14 @@ use reply::ToolError;
 use root::FileRoot;
 
 pub use allowed::{Allowed, NotUnderstood};
-pub use built_in::{BuiltIn, file_tools};
+pub use built_in::BuiltIn;
 pub use write::TEMPORARY_PREFIX;
 
 /// One call of a file tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileCall {
-    /// The tool, one of [`file_tools`].
+    /// The tool, one that [`perform`] runs.
     pub tool: BuiltIn,
     /// What the model gave, unchecked.
     pub arguments: Value,

@@ -27,7 +27,7 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
-pub use given::{GivenError, OBJECT_BYTES_MAX, RawInputs, parse_object, parse_pair};
+pub use given::RawInputs;
 pub use problem::{Code, InputProblem, refusal};
 
 use crate::model::Value;

@@ -73,11 +73,6 @@ impl Expression {
         })
     }
 
-    /// Whether a leading field of seconds is allowed, as given to [`Expression::parse`].
-    pub fn has_seconds(&self) -> bool {
-        self.seconds
-    }
-
     /// Whether it repeats through the day: its minute or hour starts with `*`.
     pub fn follows_real_time(&self) -> bool {
         self.fields().minute.star || self.fields().hour.star

@@ -1,6 +1,6 @@
 //! The environment variables that carry the values of a run.
 
-use super::names::{Kind, Name, Names, Projection, Reference, Scope, is_safe_text};
+use super::names::{Kind, Name, Names, Projection, Reference, is_safe_text};
 use super::shell::{DashGuard, Use};
 use super::value::{Value, Values, canonical_integer, is_canonical_number};
 use std::collections::BTreeSet;
@@ -298,11 +298,6 @@ impl Build<'_> {
         }
         self.variables.push((variable, text));
     }
-}
-
-impl Scope {
-    /// The prefix of the variables that carry values; nothing else may set such variables.
-    pub const VARIABLE_PREFIX: &'static str = "WORKERCTL_";
 }
 
 /// What the file behind `{x.file}` has to hold: the text of a scalar, the JSON text of a list.

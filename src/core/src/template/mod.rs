@@ -39,4 +39,4 @@ pub use path::PathTemplate;
 pub use problem::{Compiled, Severity, TextProblem};
 pub use shell::{DashGuard, Dialect, SHELL_TEXT_BYTES_MAX, ShellText, Use};
 pub use text::RenderProblem;
-pub use value::{Value, Values, canonical_integer, canonical_number};
+pub use value::{Value, Values, canonical_integer};

@@ -245,11 +245,6 @@ impl Names {
         &self.entries
     }
 
-    /// The output that `{output}` stands for.
-    pub fn first_output(&self) -> Option<&Name> {
-        self.first_output.map(|i| &self.entries[i])
-    }
-
     pub(super) fn get(&self, reference: Reference) -> &Name {
         &self.entries[reference.index]
     }

@@ -108,26 +108,6 @@ pub fn canonical_integer(text: &str) -> Option<String> {
     }
 }
 
-/// The canonical form of a decimal number: `6` rather than `6.0`, no exponent, no sign before a
-/// zero. None for anything that is not a finite decimal number.
-pub fn canonical_number(text: &str) -> Option<String> {
-    if let Some(integer) = canonical_integer(text) {
-        return Some(integer);
-    }
-    let plain = |b: u8| b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.' | b'e' | b'E');
-    if !text.bytes().all(plain) || text.len() > NUMBER_BYTES_MAX {
-        return None;
-    }
-    let number: f64 = text.parse().ok().filter(|n: &f64| n.is_finite())?;
-    let written = format!("{number}");
-    Some(if written == "-0" {
-        "0".to_owned()
-    } else {
-        written
-    })
-    .filter(|w| w.len() <= NUMBER_BYTES_MAX)
-}
-
 /// Whether a decimal number is written in its one form, with however many digits: no needless zeros, no
 /// sign before a zero, no exponent.
 pub(super) fn is_canonical_number(text: &str) -> bool {
@@ -145,7 +125,7 @@ pub(super) fn is_canonical_number(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{canonical_integer, canonical_number, is_canonical_number};
+    use super::{canonical_integer, is_canonical_number};
 
     #[test]
     fn digits_that_a_float_cannot_hold_are_a_number_too() {
@@ -185,23 +165,6 @@ mod tests {
         ];
         for (text, want) in integers {
             assert_eq!(canonical_integer(text).as_deref(), want, "{text}");
-        }
-        let numbers = [
-            ("6.0", Some("6")),
-            ("1e3", Some("1000")),
-            ("1.50", Some("1.5")),
-            ("-0.0", Some("0")),
-            (".5", Some("0.5")),
-            ("1e-7", Some("0.0000001")),
-            ("1e400", None),
-            ("nan", None),
-            ("inf", None),
-            ("", None),
-            ("e", None),
-            ("1_0", None),
-        ];
-        for (text, want) in numbers {
-            assert_eq!(canonical_number(text).as_deref(), want, "{text}");
         }
     }
 }

@@ -452,26 +452,5 @@ pub fn verify(thread: &str, bytes: &[u8]) -> Result<u64, RecordError> {
     Ok(chain.next)
 }
 
-/// How many leading bytes of a log are worth keeping after a crash: up to the last line that is whole.
-///
-/// Only the torn tail is cut. Damage further up stays for [`verify`] to name: what follows it is evidence.
-pub fn recoverable_prefix(bytes: &[u8]) -> usize {
-    let mut end = bytes
-        .iter()
-        .rposition(|byte| *byte == b'\n')
-        .map_or(0, |at| at + 1);
-    while end > 0 {
-        let start = bytes[..end - 1]
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |at| at + 1);
-        if parse(&bytes[start..end - 1], 0).is_ok() {
-            return end;
-        }
-        end = start;
-    }
-    0
-}
-
 #[cfg(test)]
 mod tests;

@@ -57,11 +57,6 @@ impl LineSplitter {
         is_rewritten.then(|| self.clone().piece(self.partial.clone(), false))
     }
 
-    /// How many bytes wait for their newline.
-    pub fn partial_bytes(&self) -> usize {
-        self.partial.len()
-    }
-
     fn extend(&mut self, mut bytes: &[u8], out: &mut Vec<Piece>) {
         if self.returned && !bytes.is_empty() {
             self.partial.clear();
@@ -175,7 +170,7 @@ mod tests {
         let (mut splitter, mut out) = (LineSplitter::default(), Vec::new());
         for percent in 0..100_000 {
             splitter.push(format!("\r{percent:>70}").as_bytes(), &mut out);
-            assert!(splitter.partial_bytes() <= 80 && out.is_empty());
+            assert!(splitter.partial.len() <= 80 && out.is_empty());
         }
         let now = splitter.rewritten().unwrap();
         assert_eq!((now.text.trim(), now.rewrites), ("99999", 100_000));

@@ -327,16 +327,6 @@ impl ThreadWriter {
         }
         Ok(())
     }
-
-    /// Whether something was written since the last sync.
-    pub fn is_unsynced(&self) -> bool {
-        self.unsynced || !self.pending.is_empty()
-    }
-
-    /// How many lines of output were lost since the log last told so.
-    pub fn lost_lines(&self) -> u64 {
-        self.lost
-    }
 }
 
 /// Whether there is nothing to recover, as in a log that has just begun.
@@ -358,5 +348,15 @@ impl ThreadWriter {
     /// Puts another file in the place of the log's.
     pub(super) fn exchange_file(&mut self, file: File) -> File {
         std::mem::replace(&mut self.file, file)
+    }
+
+    /// Whether something was written since the last sync.
+    pub(super) fn is_unsynced(&self) -> bool {
+        self.unsynced || !self.pending.is_empty()
+    }
+
+    /// How many lines of output were lost since the log last told so.
+    pub(super) fn lost_lines(&self) -> u64 {
+        self.lost
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Rig;
-use crate::tools::{BuiltIn, file_tools};
+use crate::tools::BuiltIn;
 
 #[test]
 fn every_tool_has_a_schema_that_names_its_arguments() {
-    let names: Vec<_> = file_tools().into_iter().map(|tool| tool.name).collect();
+    let names = BuiltIn::ALL.map(|tool| tool.spec().name);
     assert_eq!(
         names,
         [
@@ -16,7 +16,12 @@ fn every_tool_has_a_schema_that_names_its_arguments() {
             "edit_file",
             "list_directory",
             "glob",
-            "grep"
+            "grep",
+            "bash",
+            "loadSkillFile",
+            "submit_output",
+            "list_skills",
+            "use_skill"
         ]
     );
     for tool in BuiltIn::ALL {

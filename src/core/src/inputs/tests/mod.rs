@@ -243,7 +243,7 @@ fn all_problems_are_told_at_once_with_their_remedies() {
     ];
     let given = RawInputs {
         pairs: pairs.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec(),
-        json: Some(parse_object(r#"{"tags": ["a"]}"#).unwrap()),
+        json: serde_json::from_str(r#"{"tags": ["a"]}"#).unwrap(),
     };
     let problems = bind(&inputs, &given).unwrap_err();
     let lines: Vec<String> = problems.iter().map(InputProblem::line).collect();

@@ -105,21 +105,6 @@ fn a_changed_missing_or_foreign_line_is_named() {
 }
 
 #[test]
-fn a_torn_tail_is_cut_wherever_it_is_torn() {
-    let (_, _, bytes) = log(&Masker::none());
-    let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').collect();
-    for cut in (0..bytes.len()).step_by(7).chain(ends.iter().copied()) {
-        let kept = recoverable_prefix(&bytes[..cut]);
-        let due = ends.iter().rev().find(|end| **end < cut);
-        assert_eq!(kept, due.map_or(0, |end| end + 1));
-    }
-    let mut zeros = bytes.clone();
-    zeros.extend([0; 100]);
-    zeros.extend(b"\n\0\0\n");
-    assert_eq!(recoverable_prefix(&zeros), bytes.len());
-}
-
-#[test]
 fn a_log_gives_back_specification_and_journal() {
     let (spec, entries, bytes) = log(&Masker::none());
     let thread = spec.thread.as_str();
@@ -202,7 +187,7 @@ fn no_bytes_make_the_reader_panic() {
             let at = usize::try_from(state % 2_000).unwrap();
             broken[at] = u8::try_from(state >> 56).unwrap();
         }
-        let _ = (verify("T", &broken), recoverable_prefix(&broken));
+        let _ = verify("T", &broken);
         let _ = rebuild("T", &broken);
     }
 }

@@ -219,11 +219,6 @@ impl MaskStream {
         self.inside = false;
     }
 
-    /// How many bytes are held back.
-    pub fn held_bytes(&self) -> usize {
-        self.held.len()
-    }
-
     fn write(&mut self, patterns: &Patterns, certain: usize, out: &mut Vec<u8>) {
         let spans = patterns.spans(&self.held, self.covered);
         let mut at = 0;
