@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::keyed::Table;
 use super::keys::{self, KeyRange};
 use super::payload::Spill;
 use super::record::{self, Body, FileRef, INLINE_BYTES_MAX, RecordError};
+use super::table::{Rows, Table};
 use super::{Batch, StoreError, Write};
 use crate::machine::Entry;
 use crate::model::{RunId, RunSpec, Timestamp};
 
 /// Most idempotency keys that one batch forgets; the rest goes with the next.
 pub(super) const FORGOTTEN_KEYS_MAX: usize = 10_000;
-
-/// Records by key; `None` removes.
-pub(super) type Rows = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 /// What a batch writes.
 #[derive(Debug, Default)]

@@ -204,6 +204,41 @@ pub(super) fn remove_if_there(path: &Path) -> Result<bool, FileError> {
     }
 }
 
+/// Calls `visit` with the path and the length of each file below a directory, two levels deep.
+pub(super) fn each_file(
+    directory: &Path,
+    visit: &mut dyn FnMut(&Path, u64),
+) -> Result<(), FileError> {
+    fn walk(
+        directory: &Path,
+        levels: u32,
+        visit: &mut dyn FnMut(&Path, u64),
+    ) -> Result<(), FileError> {
+        let entries = match fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(FileError::at(directory)(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(FileError::at(directory))?;
+            let path = entry.path();
+            let found = match fs::symlink_metadata(&path) {
+                Ok(found) => found,
+                // It went away while the directory was read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(FileError::at(&path)(error)),
+            };
+            if found.is_dir() && levels > 0 {
+                walk(&path, levels - 1, visit)?;
+            } else if !found.is_dir() {
+                visit(&path, found.len());
+            }
+        }
+        Ok(())
+    }
+    walk(directory, 1, visit)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;

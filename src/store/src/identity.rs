@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::files::{Durability, FileError, open_regular, write_atomically};
 use super::lock::{WORKSPACE_FOLDER, made_folder};
-use super::sled_open::moved_aside;
-use super::sled_table::DATABASE;
+use super::sled_open::{DATABASE, moved_aside};
 use super::witness;
 use crate::model::{Diagnostic, Kind};
 

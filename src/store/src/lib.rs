@@ -32,9 +32,11 @@ pub mod places;
 pub mod rebuild;
 mod record;
 pub mod secrets;
+mod sled_error;
 mod sled_open;
 mod sled_store;
 mod sled_table;
+mod table;
 mod verify;
 mod witness;
 
@@ -54,7 +56,8 @@ use crate::protocol::RunSummary;
 
 pub use files::{Durability, FileError, write_atomically};
 pub use memory::{FaultPlace, InjectedFault, MemoryStore};
-pub use sled_store::{OpenOptions, SledStore};
+pub use sled_open::OpenOptions;
+pub use sled_store::SledStore;
 
 /// Version of everything stored; writers refuse newer stores, readers accept older ones for ever.
 pub const STORE_VERSION: u32 = 1;

@@ -5,20 +5,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::files::{
-    FileError, create_private_directory, open_directory, open_regular, sync_directory,
+    FileError, create_private_directory, each_file, open_directory, open_regular, sync_directory,
 };
 use super::payload::PAYLOADS;
-use super::sled_open::{lock_directory, moved_aside, open_raw, remove_tree};
-use super::sled_store::OpenOptions;
-use super::sled_table::{DATABASE, RESERVE, SledTable, corrupt, from_file, from_io};
+use super::sled_error::{corrupt, from_file, from_io};
+use super::sled_open::{
+    ASIDE_PREFIX, DATABASE, OpenOptions, lock_directory, moved_aside, open_raw, remove_tree,
+};
+use super::sled_table::{RESERVE, SledTable};
 use super::witness::{self, Said, Witness};
 use super::{STORE_VERSION, StoreError};
 use crate::model::Timestamp;
 
 pub use super::verify::{LISTED_MAX, StoreDamage, VerifyReport};
-
-/// Beginning of the name of a damaged store that was moved aside.
-pub const ASIDE_PREFIX: &str = "db.corrupt-";
 
 /// Name of the copy that is verified.
 const COPY: &str = "db.verify";
@@ -104,41 +103,6 @@ fn size_of(directory: &Path) -> Result<(u64, u64), FileError> {
         bytes += length;
     })?;
     Ok((files, bytes))
-}
-
-/// Calls `visit` with the path and the length of each file below a directory, two levels deep.
-pub(super) fn each_file(
-    directory: &Path,
-    visit: &mut dyn FnMut(&Path, u64),
-) -> Result<(), FileError> {
-    fn walk(
-        directory: &Path,
-        levels: u32,
-        visit: &mut dyn FnMut(&Path, u64),
-    ) -> Result<(), FileError> {
-        let entries = match fs::read_dir(directory) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(FileError::at(directory)(error)),
-        };
-        for entry in entries {
-            let entry = entry.map_err(FileError::at(directory))?;
-            let path = entry.path();
-            let found = match fs::symlink_metadata(&path) {
-                Ok(found) => found,
-                // It went away while the directory was read.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(FileError::at(&path)(error)),
-            };
-            if found.is_dir() && levels > 0 {
-                walk(&path, levels - 1, visit)?;
-            } else if !found.is_dir() {
-                visit(&path, found.len());
-            }
-        }
-        Ok(())
-    }
-    walk(directory, 1, visit)
 }
 
 /// Reads everything: checksums, payloads against their digests, journals by folding them.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::StoreError;
-use super::batch::Rows;
-use super::keyed::{Keyed, OverTable, Row, Table, first_rows, lock};
+use super::keyed::{Keyed, OverTable, first_rows, lock};
 use super::keys::KeyRange;
 use super::payload::Spill;
 use super::record::FileRef;
+use super::table::{Row, Rows, Table};
 
 const PATH: &str = "memory";
 

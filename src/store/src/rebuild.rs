@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::sled_open::{create, lock_directory};
-use super::sled_store::{OpenOptions, SledStore};
-use super::sled_table::DATABASE;
+use super::sled_open::{DATABASE, OpenOptions, lock_directory};
+use super::sled_store::{SledStore, create};
 use super::{Batch, Store, StoreError, Write};
 use crate::machine::{Entry, Event, Run, State};
 use crate::model::outcome::{Outcome, Phase};

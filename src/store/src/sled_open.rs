@@ -1,4 +1,4 @@
-//! Opening sled's directory: the lock, the checks before, the creation of a store, the checks after.
+//! Opening sled's directory: the lock, and the checks before and after.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,23 +13,51 @@ use super::files::{
 };
 use super::flushing::FlushGuard;
 use super::guard;
-use super::keyed::{Keyed, Table, first_rows};
-use super::maintenance::ASIDE_PREFIX;
-use super::payload::PAYLOADS;
-use super::sled_store::{OpenOptions, SledStore};
-use super::sled_table::{
-    DATABASE, DATABASE_FILE, Open, SledTable, broken, corrupt, from_file, from_io, from_sled,
-};
+use super::sled_error::{broken, corrupt, from_file, from_io, from_sled};
 use super::witness::{Said, Witness};
 use super::{STORE_VERSION, StoreError};
 
-/// The name of sled's directory until it is complete.
-const UNFINISHED: &str = "db.new";
+/// sled's directory within the store's.
+pub(super) const DATABASE: &str = "db";
+/// sled's file within it.
+pub(super) const DATABASE_FILE: &str = "db";
+/// Beginning of the name of a damaged store that was moved aside.
+pub(super) const ASIDE_PREFIX: &str = "db.corrupt-";
 
 /// A process that was just forked and has not yet become another program holds our locks for an
 /// instant; so long is waited for it, in all.
 const LOCK_TRIES: u32 = 50;
 const LOCK_WAIT: Duration = Duration::from_millis(10);
+
+/// How a store is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Bound of sled's page cache in bytes.
+    pub cache_bytes: u64,
+    /// Size in bytes of the file that is given back when the disk is full; 0 for none.
+    pub reserve_bytes: u64,
+    /// Whether a store is created where there is none. One that was moved aside as damaged is never
+    /// replaced by an empty one.
+    pub create: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions {
+            // The system keeps the files' pages anyway, and what sled keeps of many schedules is never needed again.
+            cache_bytes: 4 * 1024 * 1024,
+            reserve_bytes: 16 * 1024 * 1024,
+            create: true,
+        }
+    }
+}
+
+/// sled, and our own handle beside it.
+pub(super) struct Open {
+    pub(super) database: sled::Db,
+    /// Our own handle of sled's file, for syncing.
+    pub(super) data: File,
+}
 
 /// Takes the lock that keeps a second process out, on the directory itself.
 pub(super) fn lock_directory(
@@ -57,40 +85,6 @@ pub(super) fn lock_directory(
     })
 }
 
-/// Checks what lies in the directory before sled is asked, and creates a store where none ever was.
-pub(super) fn prepare(
-    directory: &Path,
-    shown: &str,
-    options: OpenOptions,
-) -> Result<(), StoreError> {
-    let filed = |error| from_file(shown, error);
-    let said = Witness::read(directory).map_err(filed)?;
-    if let Said::Newer(found) = said {
-        return Err(StoreError::Newer {
-            path: shown.to_owned(),
-            found,
-        });
-    }
-    if directory.join(DATABASE).is_dir() {
-        create_private_directory(&directory.join(PAYLOADS)).map_err(filed)?;
-        return Ok(());
-    }
-    // The witness is written after the database got its name and moved aside after it.
-    if said != Said::Nothing {
-        return Err(corrupt(shown, "its database is missing".to_owned()));
-    }
-    if let Some(aside) = moved_aside(directory).map_err(filed)?.pop() {
-        let reason = format!(
-            "it was moved aside to `{aside}` and has not been rebuilt; what lies there can be moved back"
-        );
-        return Err(corrupt(shown, reason));
-    }
-    if !options.create {
-        return Err(corrupt(shown, "there is no store".to_owned()));
-    }
-    create(directory, shown, options, &mut |_| Ok(()))
-}
-
 /// Damaged stores that lie aside, oldest first.
 pub(super) fn moved_aside(directory: &Path) -> Result<Vec<String>, FileError> {
     let mut aside: Vec<String> = fs::read_dir(directory)
@@ -100,40 +94,6 @@ pub(super) fn moved_aside(directory: &Path) -> Result<Vec<String>, FileError> {
         .collect();
     aside.sort();
     Ok(aside)
-}
-
-/// Creates a store and fills it: complete under another name first, so that what has the name of a
-/// store always is one.
-pub(super) fn create(
-    directory: &Path,
-    shown: &str,
-    options: OpenOptions,
-    fill: &mut dyn FnMut(&SledStore) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    let filed = |error| from_file(shown, error);
-    let unfinished = directory.join(UNFINISHED);
-    remove_tree(&unfinished).map_err(filed)?;
-    create_private_directory(&unfinished).map_err(filed)?;
-    create_private_directory(&directory.join(PAYLOADS)).map_err(filed)?;
-    let opened = open_raw(&unfinished, shown, options)?;
-    let table = SledTable::detached(directory, opened, options);
-    table.apply(&first_rows())?;
-    let store = SledStore(Keyed::over(table)?);
-    fill(&store)?;
-    let commits = store.0.commits();
-    store.0.table().sync(commits)?;
-    drop(store);
-    for file in ["conf", "db"] {
-        let path = unfinished.join(file);
-        let synced = File::open(&path).and_then(|file| file.sync_all());
-        synced.map_err(|e| from_io(shown, e))?;
-    }
-    sync_directory(&unfinished.join("blobs")).map_err(filed)?;
-    sync_directory(&unfinished).map_err(filed)?;
-    Witness::remove(directory).map_err(filed)?;
-    fs::rename(&unfinished, directory.join(DATABASE)).map_err(|e| from_io(shown, e))?;
-    sync_directory(directory).map_err(filed)?;
-    Witness::create(directory, commits).map_err(filed)
 }
 
 /// Removes a directory of ours with all it holds, if it is there.

@@ -1,33 +1,20 @@
-//! The store on disk.
+//! The store on disk: opening it, and creating it where none ever was.
 
+use std::fs::{self, File};
 use std::path::Path;
 
 use super::StoreError;
-use super::keyed::{Keyed, OverTable};
+use super::files::{create_private_directory, sync_directory};
+use super::keyed::{Keyed, OverTable, first_rows};
+use super::payload::PAYLOADS;
+use super::sled_error::{corrupt, from_file, from_io};
+use super::sled_open::{DATABASE, OpenOptions, lock_directory, moved_aside, open_raw, remove_tree};
 use super::sled_table::SledTable;
+use super::table::Table;
+use super::witness::{Said, Witness};
 
-/// How a store is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OpenOptions {
-    /// Bound of sled's page cache in bytes.
-    pub cache_bytes: u64,
-    /// Size in bytes of the file that is given back when the disk is full; 0 for none.
-    pub reserve_bytes: u64,
-    /// Whether a store is created where there is none. One that was moved aside as damaged is never
-    /// replaced by an empty one.
-    pub create: bool,
-}
-
-impl Default for OpenOptions {
-    fn default() -> OpenOptions {
-        OpenOptions {
-            // The system keeps the files' pages anyway, and what sled keeps of many schedules is never needed again.
-            cache_bytes: 4 * 1024 * 1024,
-            reserve_bytes: 16 * 1024 * 1024,
-            create: true,
-        }
-    }
-}
+/// The name of sled's directory until it is complete.
+const UNFINISHED: &str = "db.new";
 
 /// The store on disk: sled and the files beside it. While it is open its directory is locked.
 #[derive(Debug)]
@@ -39,9 +26,11 @@ impl SledStore {
     /// `Busy` when another process has it open, `Newer` (nothing touched) when a later version wrote
     /// it, `Corrupt` when it is damaged or commits are missing that were durable once.
     pub fn open(directory: &Path, options: OpenOptions) -> Result<SledStore, StoreError> {
-        SledTable::open(directory, options)
-            .and_then(Keyed::over)
-            .map(SledStore)
+        let shown = directory.display().to_string();
+        let locked = lock_directory(directory, &shown, options.create)?;
+        prepare(directory, &shown, options)?;
+        let table = SledTable::open(directory, options, locked)?;
+        Keyed::over(table).map(SledStore)
     }
 
     /// The store's directory.
@@ -56,4 +45,68 @@ impl OverTable for SledStore {
     fn keyed(&self) -> &Keyed<SledTable> {
         &self.0
     }
+}
+
+/// Checks what lies in the directory before sled is asked, and creates a store where none ever was.
+fn prepare(directory: &Path, shown: &str, options: OpenOptions) -> Result<(), StoreError> {
+    let filed = |error| from_file(shown, error);
+    let said = Witness::read(directory).map_err(filed)?;
+    if let Said::Newer(found) = said {
+        return Err(StoreError::Newer {
+            path: shown.to_owned(),
+            found,
+        });
+    }
+    if directory.join(DATABASE).is_dir() {
+        create_private_directory(&directory.join(PAYLOADS)).map_err(filed)?;
+        return Ok(());
+    }
+    // The witness is written after the database got its name and moved aside after it.
+    if said != Said::Nothing {
+        return Err(corrupt(shown, "its database is missing".to_owned()));
+    }
+    if let Some(aside) = moved_aside(directory).map_err(filed)?.pop() {
+        let reason = format!(
+            "it was moved aside to `{aside}` and has not been rebuilt; what lies there can be moved back"
+        );
+        return Err(corrupt(shown, reason));
+    }
+    if !options.create {
+        return Err(corrupt(shown, "there is no store".to_owned()));
+    }
+    create(directory, shown, options, &mut |_| Ok(()))
+}
+
+/// Creates a store and fills it: complete under another name first, so that what has the name of a
+/// store always is one.
+pub(super) fn create(
+    directory: &Path,
+    shown: &str,
+    options: OpenOptions,
+    fill: &mut dyn FnMut(&SledStore) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let filed = |error| from_file(shown, error);
+    let unfinished = directory.join(UNFINISHED);
+    remove_tree(&unfinished).map_err(filed)?;
+    create_private_directory(&unfinished).map_err(filed)?;
+    create_private_directory(&directory.join(PAYLOADS)).map_err(filed)?;
+    let opened = open_raw(&unfinished, shown, options)?;
+    let table = SledTable::detached(directory, opened, options);
+    table.apply(&first_rows())?;
+    let store = SledStore(Keyed::over(table)?);
+    fill(&store)?;
+    let commits = store.0.commits();
+    store.0.table().sync(commits)?;
+    drop(store);
+    for file in ["conf", "db"] {
+        let path = unfinished.join(file);
+        let synced = File::open(&path).and_then(|file| file.sync_all());
+        synced.map_err(|e| from_io(shown, e))?;
+    }
+    sync_directory(&unfinished.join("blobs")).map_err(filed)?;
+    sync_directory(&unfinished).map_err(filed)?;
+    Witness::remove(directory).map_err(filed)?;
+    fs::rename(&unfinished, directory.join(DATABASE)).map_err(|e| from_io(shown, e))?;
+    sync_directory(directory).map_err(filed)?;
+    Witness::create(directory, commits).map_err(filed)
 }

@@ -19,35 +19,23 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use rustix::fs::FallocateFlags;
 
 use super::StoreError;
-use super::batch::Rows;
-use super::files::{FileError, SAFELY, is_full, must_be_regular, remove_if_there};
+use super::files::{SAFELY, is_full, must_be_regular, remove_if_there};
 use super::flushing::FlushGuard;
 use super::guard;
-use super::keyed::{Row, Table};
 use super::keys::KeyRange;
 use super::payload::{PayloadError, PayloadFiles, Spill};
 use super::record::FileRef;
-use super::sled_open::{lock_directory, open_database, prepare};
-use super::sled_store::OpenOptions;
+use super::sled_error::{broken, corrupt, from_file, from_sled};
+use super::sled_open::{DATABASE, DATABASE_FILE, Open, OpenOptions, open_database};
+use super::table::{Row, Rows, Table};
 use super::witness::Witness;
 
-/// sled's directory within the store's.
-pub(super) const DATABASE: &str = "db";
-/// sled's file within it.
-pub(super) const DATABASE_FILE: &str = "db";
 /// Space that is given back when the disk is full.
 pub(super) const RESERVE: &str = "reserve";
 
 /// Space that must be there before the store is closed to be opened again: sled writes a snapshot
 /// and at least one segment of 512 KiB.
 const REOPEN_BYTES: u64 = 4 * 1024 * 1024;
-
-/// sled, and our own handle beside it.
-pub(super) struct Open {
-    pub(super) database: sled::Db,
-    /// Our own handle of sled's file, for syncing.
-    pub(super) data: File,
-}
 
 /// sled as a table.
 pub(super) struct SledTable {
@@ -74,11 +62,13 @@ impl std::fmt::Debug for SledTable {
 }
 
 impl SledTable {
-    /// Opens the store's directory, creating the store when there is none and never was.
-    pub(super) fn open(directory: &Path, options: OpenOptions) -> Result<SledTable, StoreError> {
+    /// Opens the store in `directory`, which is there and stays locked for as long as the table is open.
+    pub(super) fn open(
+        directory: &Path,
+        options: OpenOptions,
+        locked: File,
+    ) -> Result<SledTable, StoreError> {
         let shown = directory.display().to_string();
-        let locked = lock_directory(directory, &shown, options.create)?;
-        prepare(directory, &shown, options)?;
         let opened = open_database(&directory.join(DATABASE), &shown, options)?;
         let mut table = SledTable::detached(directory, opened, options);
         table.witness = Some(Witness::open(directory).map_err(|e| from_file(&shown, e))?);
@@ -333,46 +323,5 @@ fn allocate(path: &Path, bytes: u64) -> io::Result<()> {
         )
         .map(drop),
         Err(error) => Err(error.into()),
-    }
-}
-
-pub(super) fn corrupt(shown: &str, reason: String) -> StoreError {
-    StoreError::Corrupt {
-        path: shown.to_owned(),
-        reason,
-    }
-}
-
-pub(super) fn broken(shown: &str, source: io::Error) -> StoreError {
-    StoreError::Broken {
-        path: shown.to_owned(),
-        source,
-    }
-}
-
-/// What a failure of the system means: no space, damage (a file is shorter than it was), or the end.
-pub(super) fn from_io(shown: &str, error: io::Error) -> StoreError {
-    if is_full(&error) {
-        return StoreError::Full {
-            path: shown.to_owned(),
-        };
-    }
-    match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
-            corrupt(shown, error.to_string())
-        }
-        _ => broken(shown, error),
-    }
-}
-
-pub(super) fn from_file(shown: &str, error: FileError) -> StoreError {
-    let kind = error.source.kind();
-    from_io(shown, io::Error::new(kind, error))
-}
-
-pub(super) fn from_sled(shown: &str, error: sled::Error) -> StoreError {
-    match error {
-        sled::Error::Io(error) => from_io(shown, error),
-        other => corrupt(shown, format!("sled: {other}")),
     }
 }

@@ -7,12 +7,12 @@ use serde::de::DeserializeOwned;
 
 use super::StoreError;
 use super::batch::{KeyRecord, after, damaged, payload_of};
-use super::files::TEMPORARY_SUFFIX;
-use super::keyed::{Row, Table};
+use super::files::{TEMPORARY_SUFFIX, each_file};
 use super::keys::{self, KeyRange, Kind};
 use super::payload::PAYLOADS;
 use super::record::{self, Body};
-use super::sled_table::from_file;
+use super::sled_error::from_file;
+use super::table::{Row, Table};
 use super::witness::Said;
 use crate::machine::{Entry, Run};
 use crate::model::Notices;
@@ -142,7 +142,7 @@ fn find_orphans(
     report: &mut VerifyReport,
 ) -> Result<(), super::FileError> {
     let payloads = directory.join(PAYLOADS);
-    super::maintenance::each_file(&payloads, &mut |path, _| {
+    each_file(&payloads, &mut |path, _| {
         let relative = path.strip_prefix(&payloads).unwrap_or(path);
         let relative = relative.to_string_lossy();
         if relative.ends_with(TEMPORARY_SUFFIX) || !named.contains(relative.as_ref()) {

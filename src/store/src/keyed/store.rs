@@ -6,13 +6,14 @@ use std::sync::atomic::Ordering;
 
 use serde::de::DeserializeOwned;
 
-use super::{Health, Keyed, OverTable, Row, Table, decode, health_after, lock, read};
+use super::{Health, Keyed, OverTable, decode, health_after, lock, read};
 use crate::batch::{KeyRecord, after};
 use crate::keys::{self, KeyRange};
 use crate::machine::Entry;
 use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{Notices, RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
+use crate::table::{Row, Table};
 use crate::{Batch, Store, StoreCounters, StoreError, Unreadable};
 
 /// Records that are read at once while nothing may be written.

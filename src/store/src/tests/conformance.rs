@@ -256,11 +256,10 @@ fn what_cannot_be_stored_is_refused_and_the_store_goes_on() {
 
 #[test]
 fn a_damaged_row_of_a_ledger_is_told_and_stops_nothing() {
-    use crate::batch::Rows;
-    use crate::keyed::Table;
     use crate::keys;
     use crate::model::Timestamp;
     use crate::model::schedule::{Fate, SlotRow};
+    use crate::table::{Rows, Table};
 
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());

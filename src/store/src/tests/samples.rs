@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::sample_runs::{admitted, at, batch, entry, recorded, run, spec, submitted, summary};
-use crate::batch::{Rows, plan};
+use crate::batch::plan;
 use crate::keyed::first_rows;
 use crate::machine::{Entry, Event, Run};
 use crate::model::RunSpec;
 use crate::protocol::RunSummary;
 use crate::record::hex;
+use crate::table::Rows;
 use crate::{Batch, MemoryStore, Store, Write};
 
 #[derive(serde::Serialize, serde::Deserialize)]
