@@ -9,7 +9,7 @@ use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
 use crate::answer::{Answer, CutOff};
-use crate::dialect::{Wire, host};
+use crate::dialect::host;
 use crate::error::{Failure, seconds};
 use crate::frames::{Frames, may_begin};
 use crate::model::Deadlines;
@@ -17,6 +17,7 @@ use crate::pace::retry_after;
 use crate::status::{self, error_in, is_out_of_quota, message_in, status_of};
 use crate::stop::Stop;
 use crate::turn::{Delta, Usage};
+use crate::wire::Wire;
 
 /// Bytes of a failure's body that are read.
 const FAILURE_BYTES_MAX: usize = 64 * 1024;

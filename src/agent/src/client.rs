@@ -14,13 +14,14 @@ use crate::SYNTHETIC_ID;
 use crate::answer::{Answer, NESTING_MAX, nests_beyond};
 use crate::attempt::{Attempt, FailedTry, Progress};
 use crate::clean::Mask;
-use crate::dialect::{Wire, wire};
+use crate::dialect::wire;
 use crate::error::{Failure, TurnError};
 use crate::model::{Deadlines, Model};
 use crate::pace::{Pace, SystemPace, TRIES_MAX, WAIT_MAX, own_wait};
 use crate::request::Request;
 use crate::stop::Stop;
 use crate::turn::{Continuation, Delta, Turn, Usage};
+use crate::wire::Wire;
 
 /// Connections that are kept for later turns, for each server.
 const IDLE_CONNECTIONS_MAX: usize = 8;

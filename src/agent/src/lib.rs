@@ -58,6 +58,7 @@ mod status;
 mod stop;
 pub mod tools;
 mod turn;
+mod wire;
 
 pub use client::{Client, ClientSettings};
 pub use conversation::{ALIKE_MAX, Brief, CALLS_MAX, End, Halt, Host, Past, converse};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::turn::{Call, Continuation};
+use crate::turn::{Call, Continuation, Turn};
 
 /// Cache marks of one request at most, the limit of Anthropic.
 pub const CACHE_MARKS_MAX: usize = 4;
@@ -64,6 +64,17 @@ pub enum Message {
         /// One for each call.
         results: Vec<ToolResult>,
     },
+}
+
+impl Turn {
+    /// The message that continues the conversation.
+    pub fn message(&self) -> Message {
+        Message::Assistant {
+            text: self.text.clone(),
+            calls: self.calls.clone(),
+            continuation: self.continuation.clone(),
+        }
+    }
 }
 
 impl Message {

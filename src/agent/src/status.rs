@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::dialect::Wire;
 use crate::error::Failure;
+use crate::wire::Wire;
 
 /// The failure of a status that is no success, and whether the request may be repeated. `message` is the
 /// server's own, as it came; `has_retry_after` is whether it named a wait.

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::model::Dialect;
-use crate::request::Message;
 
 /// One turn, whose end was seen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,17 +29,6 @@ pub struct Turn {
     /// From the start of the turn to its end, waits included; kept in milliseconds.
     #[serde(rename = "duration_ms", with = "milliseconds")]
     pub duration: Duration,
-}
-
-impl Turn {
-    /// The message that continues the conversation.
-    pub fn message(&self) -> Message {
-        Message::Assistant {
-            text: self.text.clone(),
-            calls: self.calls.clone(),
-            continuation: self.continuation.clone(),
-        }
-    }
 }
 
 /// A call of a tool.

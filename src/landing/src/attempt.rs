@@ -9,11 +9,11 @@ use crate::index::{
     self, Direction, IndexBuild, IndexContent, IndexSnapshot, Indexes, Prepared, Stats,
 };
 use crate::journal::{Journal, Observer};
-use crate::landing::clear;
 use crate::locks::{Locks, lock_of};
 use crate::outcome::{LandError, MetFile, Obstacle, Outcome, Recovered};
 use crate::plan::{Change, Follower, Plan};
 use crate::repository::{Repo, entry_at, operation, same};
+use crate::stage::clear;
 use crate::stand::{Files, Stand};
 use crate::worktree::sync_directory;
 

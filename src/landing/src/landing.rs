@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::attempt::{Attempt, waiting};
-use crate::error::{GitError, io_at};
+use crate::error::GitError;
 use crate::forms::Forms;
 use crate::ids::{Oid, RepoPath, RunId, checked_refname};
 use crate::index::{self, IndexContent, Indexes};
@@ -84,13 +84,13 @@ pub fn land(
     let staged = stage::stage(&repo, &plan, (forms.as_ref(), &indexes), observer);
     if staged.is_err() && plan.followers().any(|f| !f.workdir.is_dir()) {
         // A linked work tree was removed meanwhile, and is no hindrance the next time.
-        clear(&plan)?;
+        stage::clear(&plan)?;
         return Ok(waiting(Obstacle::CheckoutsChanged, Vec::new()));
     }
     let stats = staged?;
     observer.before("record that it starts");
     if let Err(e) = journal.started(&plan) {
-        clear(&plan)?;
+        stage::clear(&plan)?;
         return Err(LandError::Journal(e));
     }
     attempt.go(journal, &stats)
@@ -142,18 +142,8 @@ pub fn held_locks(plan: &Plan) -> Vec<PathBuf> {
     Locks::of(plan, &Unobserved).held()
 }
 
-/// Removes the staging folder of a landing that has ended.
-pub fn clear(plan: &Plan) -> Result<(), LandError> {
-    match fs::remove_dir_all(&plan.staging) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(io_at("remove", &plan.staging)(e).into())
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Files that were replaced or deleted by a landing and have been written to since, through a
-/// descriptor that was open. Ask before [`clear`].
+/// descriptor that was open. Ask before [`stage::clear`].
 pub fn late_edits(plan: &Plan) -> Result<Vec<MetFile>, LandError> {
     let follows_modes = Repo::at(&plan.common_dir)?.follows_modes();
     let mut found = Vec::new();

@@ -74,6 +74,7 @@ pub use entries::{Entries, EntryStat};
 pub use import::{Import, import, kept_reference};
 pub use index::IndexSnapshot;
 pub use journal::{FileJournal, Journal, Observer, Record, Unobserved};
-pub use landing::{Request, clear, held_locks, land, late_edits, recover};
+pub use landing::{Request, held_locks, land, late_edits, recover};
 pub use outcome::{LandError, MetFile, Obstacle, Outcome, Recovered};
 pub use plan::{Change, Checkout, Entry, LogLine, Plan};
+pub use stage::clear;

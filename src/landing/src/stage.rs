@@ -225,3 +225,13 @@ fn umask() -> u32 {
     let value = line.and_then(|v| u32::from_str_radix(v.trim(), 8).ok());
     value.unwrap_or(0o022)
 }
+
+/// Removes the staging folder of a landing that has ended.
+pub fn clear(plan: &Plan) -> Result<(), LandError> {
+    match fs::remove_dir_all(&plan.staging) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(io_at("remove", &plan.staging)(e).into())
+        }
+        _ => Ok(()),
+    }
+}

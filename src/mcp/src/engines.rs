@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Connect;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
+
+/// Finds the engine of the workspace, or hosts one.
+pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Control>, Diagnostic> + Send + Sync>;
 
 /// How long an engine is kept after it was last used.
 const IDLE: Duration = Duration::from_secs(3);

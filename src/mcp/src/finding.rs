@@ -1,7 +1,7 @@
 //! From a name that a client gives to a skill.
 
-use super::skills::{Entry, Skills, What};
-use crate::catalog::{Catalog, Lookup};
+use super::skills::{Entry, Skills, What, lookup, odd};
+use crate::catalog::Lookup;
 use crate::model::Problem;
 
 /// Characters of a name that are repeated in an answer.
@@ -40,27 +40,9 @@ pub(super) fn find_to_run(skills: &Skills, name: &str) -> Found {
     }
 }
 
-/// What a name leads to that is no address, by the rule that commands have too.
-pub(super) fn lookup(catalog: &Catalog, name: &str) -> Option<Lookup> {
-    let wanted = name.trim().to_lowercase();
-    let (source, bare) = wanted.rsplit_once(':').unwrap_or(("", &wanted));
-    if wanted.is_empty() || odd(bare) {
-        return None;
-    }
-    // The label of a source may hold separators, which are no addresses here.
-    let fits =
-        |found: &Lookup| !odd(source) || matches!(found, Lookup::OfRoot(_) | Lookup::Refused(..));
-    catalog.find_exactly(&wanted).filter(fits)
-}
-
 /// Whether a skill may have this name.
 pub(super) fn may_be_a_name(name: &str) -> bool {
     !name.trim().is_empty() && !odd(name)
-}
-
-/// Whether a text could be taken for a path, or shown as something else.
-fn odd(text: &str) -> bool {
-    text.contains(['/', '\\']) || text.contains("..") || text.chars().any(char::is_control)
 }
 
 /// The skill as clients know it.

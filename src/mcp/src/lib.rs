@@ -43,15 +43,12 @@ use rmcp::service::serve_directly;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::model::{Diagnostic, Kind};
-use crate::protocol::Control;
 use engines::Engines;
 use server::Server;
 use wire::Wire;
 
+pub use engines::Connect;
 pub use http::{Answer, Door, HttpOptions, HttpServer, PATH, Token};
-
-/// Finds the engine of the workspace, or hosts one.
-pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Control>, Diagnostic> + Send + Sync>;
 
 /// What is served, and from where.
 pub struct Options {

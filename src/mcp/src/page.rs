@@ -2,8 +2,7 @@
 
 use std::fmt::Write;
 
-use super::running::{self, NOT_ALLOWED};
-use super::skills::{Entry, Skills, What};
+use super::skills::{self, Entry, NOT_ALLOWED, Skills, What};
 use crate::catalog::roots::loaded::{LoadedSkill, Withheld};
 use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::roots::worker_page::WorkerPage;
@@ -123,7 +122,7 @@ pub(super) fn of_worker(skills: &Skills, skill: &Skill) -> Result<Page, Unreadab
         let not_run = changes.then(|| NOT_ALLOWED.to_owned());
         let text = written_out(
             skill,
-            not_run.or_else(|| running::not_run(skill, &skills.catalog.config)),
+            not_run.or_else(|| skills::not_run(skill, &skills.catalog.config)),
         );
         return Ok(as_page(
             skill,

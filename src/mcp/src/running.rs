@@ -17,19 +17,9 @@ use super::finding::{Found, find_to_run, shown};
 use super::loading::people_only;
 use super::page::Unreadable;
 use super::results;
-use super::skills::{Skills, What};
-use crate::catalog::Conditions;
-use crate::engine::check_tools;
-use crate::model::definition::RunText;
-use crate::model::{Config, Diagnostic, Kind, Phase, RunId, Skill};
+use super::skills::{NOT_ALLOWED, Skills, What, held_to_tools};
+use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{CancelRequest, RunSummary, SubmitRequest, WatchEvent};
-
-/// Why a mutating skill is not run.
-pub(super) const NOT_ALLOWED: &str = "it changes things, which clients of this server may not: \
-    `mcp: {mutating: allow}` in workerctl.yaml lets them";
-
-/// Why instructions cannot be carried out, as the catalog names it.
-pub(super) const NO_EXECUTOR: &str = "no-executor";
 
 /// How often a client is told that a run goes on.
 const PROGRESS: Duration = Duration::from_secs(5);
@@ -128,30 +118,6 @@ fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitReque
         inputs: Some(input),
         ..SubmitRequest::default()
     })
-}
-
-/// Why `use_skill` does not run a worker's skill; `None`: it does, or only a model is missing.
-pub(super) fn not_run(skill: &Skill, config: &Config) -> Option<String> {
-    if skill.unavailable.iter().any(|one| one.code == NO_EXECUTOR) {
-        return None;
-    }
-    let lacks = check_tools(skill, config).err();
-    lacks
-        .map(|refused| refused.message)
-        .or_else(|| held_to_tools(skill))
-}
-
-/// Why a command is run for no client; `None`: it may be, or there is none.
-fn held_to_tools(skill: &Skill) -> Option<String> {
-    let allowed = Conditions::of(skill).allowed_tools;
-    let allowed = allowed.filter(|_| skill.run != RunText::Instructions)?;
-    let tools = match allowed.as_slice() {
-        [] => "no tool".to_owned(),
-        some => some.join(", "),
-    };
-    Some(format!(
-        "`allowed-tools` lets it use only {tools}, and its command cannot be held to that. A person can run it: `workerctl run`"
-    ))
 }
 
 /// What the engine says, in the contract's words where it has some.

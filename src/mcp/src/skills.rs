@@ -5,13 +5,19 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use super::finding::lookup;
 use super::listing::{Form, Line, list};
-use super::running::{NO_EXECUTOR, NOT_ALLOWED, not_run};
 use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::{Catalog, Conditions, Lookup, RootSkill};
+use crate::engine::check_tools;
 use crate::model::definition::RunText;
-use crate::model::{Scope, Skill, Worker};
+use crate::model::{Config, Scope, Skill, Worker};
+
+/// Why a mutating skill is not run.
+pub(super) const NOT_ALLOWED: &str = "it changes things, which clients of this server may not: \
+    `mcp: {mutating: allow}` in workerctl.yaml lets them";
+
+/// Why instructions cannot be carried out, as the catalog names it.
+pub(super) const NO_EXECUTOR: &str = "no-executor";
 
 /// What a client knows as one skill.
 #[derive(Debug, Clone)]
@@ -355,4 +361,46 @@ impl Lists {
             dashes: list(&lines, Form::Dashes, budget),
         }
     }
+}
+
+/// Why `use_skill` does not run a worker's skill; `None`: it does, or only a model is missing.
+pub(super) fn not_run(skill: &Skill, config: &Config) -> Option<String> {
+    if skill.unavailable.iter().any(|one| one.code == NO_EXECUTOR) {
+        return None;
+    }
+    let lacks = check_tools(skill, config).err();
+    lacks
+        .map(|refused| refused.message)
+        .or_else(|| held_to_tools(skill))
+}
+
+/// Why a command is run for no client; `None`: it may be, or there is none.
+pub(super) fn held_to_tools(skill: &Skill) -> Option<String> {
+    let allowed = Conditions::of(skill).allowed_tools;
+    let allowed = allowed.filter(|_| skill.run != RunText::Instructions)?;
+    let tools = match allowed.as_slice() {
+        [] => "no tool".to_owned(),
+        some => some.join(", "),
+    };
+    Some(format!(
+        "`allowed-tools` lets it use only {tools}, and its command cannot be held to that. A person can run it: `workerctl run`"
+    ))
+}
+
+/// What a name leads to that is no address, by the rule that commands have too.
+pub(super) fn lookup(catalog: &Catalog, name: &str) -> Option<Lookup> {
+    let wanted = name.trim().to_lowercase();
+    let (source, bare) = wanted.rsplit_once(':').unwrap_or(("", &wanted));
+    if wanted.is_empty() || odd(bare) {
+        return None;
+    }
+    // The label of a source may hold separators, which are no addresses here.
+    let fits =
+        |found: &Lookup| !odd(source) || matches!(found, Lookup::OfRoot(_) | Lookup::Refused(..));
+    catalog.find_exactly(&wanted).filter(fits)
+}
+
+/// Whether a text could be taken for a path, or shown as something else.
+pub(super) fn odd(text: &str) -> bool {
+    text.contains(['/', '\\']) || text.contains("..") || text.chars().any(char::is_control)
 }

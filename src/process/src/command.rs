@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::live::LiveRecord;
+use super::owner::Owner;
 use super::stop::StopKind;
 use super::wall::RaisedWall;
 use crate::model::{Resource, ResourceLimits};
@@ -162,15 +163,6 @@ impl Default for Limits {
             stdout_file_bytes_max: 1024 * 1024 * 1024,
         }
     }
-}
-
-/// The run and the attempt that processes belong to; every process carries both as variables.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Owner {
-    /// The run's id in full.
-    pub run: String,
-    /// The attempt, counted from 1.
-    pub attempt: u32,
 }
 
 /// One of the two streams that a command writes.

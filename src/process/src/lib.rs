@@ -4,6 +4,9 @@
 //! loop over its pipes, its exit and its deadlines, without a thread for each command. A command
 //! is over when *no* process of it is left: not in its group, not in a session of its own, not
 //! with an emptied environment.
+//!
+//! `wall` and `container` import each other: a container is a part of a wall, and is built from what the whole
+//! wall permits.
 
 use workerctl_core::model;
 
@@ -20,6 +23,7 @@ mod memory;
 mod origin;
 mod orphans;
 mod output;
+mod owner;
 mod procfs;
 mod registry;
 mod run;
@@ -33,7 +37,7 @@ mod wall;
 
 pub use command::{
     ARGUMENT_BYTES_MAX, ATTEMPT_VARIABLE, Command, EndCause, ExitStatus, Finished, Limits,
-    OutputSink, Owner, PipeEnd, Program, RUN_VARIABLE, Spawned, Stdin, Stream,
+    OutputSink, PipeEnd, Program, RUN_VARIABLE, Spawned, Stdin, Stream,
 };
 pub use container::{Container, containers_stand, launched_within_container};
 pub use descriptors::close_inherited_on_exec;
@@ -42,8 +46,9 @@ pub use error::SpawnError;
 pub use groups::groups_of_peer;
 pub use live::LiveRecord;
 pub use memory::give_back_memory;
-pub use origin::{Origin, origin_of, user_is_kept};
+pub use origin::{origin_of, user_is_kept};
 pub use orphans::{OrphansEnded, OrphansRemain, find_and_end_orphans, is_within};
+pub use owner::{Origin, Owner};
 pub use registry::become_subreaper;
 pub use run::run;
 pub use stop::{StopHandle, StopKind};

@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 
 use rustix::fs::OFlags;
 
-use super::{Owner, procfs, tag};
+use super::owner::Owner;
+use super::{procfs, tag};
 
 /// First line of a live file; a reader knows no other version yet.
 const HEADING: &str = "workerctl live 1";

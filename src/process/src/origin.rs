@@ -2,27 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::command::Owner;
+use super::owner::Origin;
 use super::{procfs, registry};
 
 /// Most generations that are looked at.
 const GENERATIONS_MAX: usize = 1 << 16;
-
-/// Where a process comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// From no command of this process.
-    Elsewhere,
-    /// From a command of this process.
-    Command {
-        /// On whose behalf that runs.
-        owner: Owner,
-        /// Whether it may ask the engine in this process for something.
-        may_control: bool,
-    },
-    /// It cannot be told: it has gone, or nobody knows any more which command has left it.
-    Unknown,
-}
 
 /// Whether nothing that this process starts can become another user, so that a process of another user is none of its
 /// commands. It has to be known where `/proc` hides other users' processes, as under the unit that we ship, for what

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
-use super::command::{Owner, RUN_VARIABLE};
+use super::command::RUN_VARIABLE;
 use super::live::LiveRecord;
+use super::owner::Owner;
 use super::procfs::{self, Stat};
 use super::{registry, signal, tag};
 

@@ -14,9 +14,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rustix::process::{Pid, WaitId, WaitIdOptions, getpid, set_child_subreaper, waitid};
 use rustix::thread::gettid;
 
-use super::command::{ATTEMPT_VARIABLE, Command, Owner, RUN_VARIABLE};
+use super::command::{ATTEMPT_VARIABLE, Command, RUN_VARIABLE};
 use super::descriptors;
-use super::origin::Origin;
+use super::owner::{Origin, Owner};
 use super::procfs::{self, Families, Stat};
 use super::tag::{self, Mark};
 

@@ -21,9 +21,10 @@ use crate::known::{FileStamp, Item, MODE_LINK, empty_tree, raw};
 use crate::look::ChangedPath as Changed;
 use crate::model::{HeadState, IgnoredSeen, PathChange, PutBack, ResultProblem, RunResult, Start};
 use crate::problems;
+use crate::result::tree_of;
 use crate::result::{Commits, build_tree, operation, told};
 use crate::small;
-use crate::tree::{tree_of, write_empty};
+use crate::tree::write_empty;
 
 mod clean;
 mod files;

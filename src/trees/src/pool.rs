@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,25 +17,13 @@ use crate::error::{TreeError, io_at};
 use crate::model::{Owner, SweepLimits, TreeInfo};
 use crate::place::{Gone, look, open_root};
 use crate::record;
-use crate::tree::Tree;
+use crate::tree::{Tree, TreeLock};
 
 /// How often it is tried to lock a tree again: a process that a killed engine was starting may still hold it.
 const TRIES: u32 = 200;
 
 /// How long after each try.
 const RETRY: Duration = Duration::from_millis(10);
-
-/// A lock that is held; it goes with this value.
-#[derive(Debug)]
-pub(crate) struct TreeLock(OwnedFd);
-
-impl Drop for TreeLock {
-    /// Unlocked by name: a process that is being started has the descriptor too until it executes its program, and
-    /// meanwhile a worker would find its tree in use and get another one, without its caches.
-    fn drop(&mut self) {
-        let _ = flock(&self.0, FlockOperation::Unlock);
-    }
-}
 
 /// All run trees below one directory.
 #[derive(Debug, Clone)]

@@ -12,7 +12,6 @@ use crate::known::{Item, Manifest, empty_tree, raw};
 use crate::look::ChangedPath;
 use crate::model::{HeadState, PathChange, ResultProblem, Start};
 use crate::problems;
-use crate::tree::tree_of;
 
 /// Commits that are told.
 const COMMITS_MAX: usize = 100;
@@ -117,6 +116,17 @@ impl Commits {
         let paths = added.filter_map(|one| one.new_file().path_bytes().map(<[u8]>::to_vec));
         Ok(paths.collect())
     }
+}
+
+/// The tree of a commit; the empty one before the first commit.
+pub(crate) fn tree_of(repo: &Repository, commit: Option<&Oid>) -> Result<git2::Oid, TreeError> {
+    let Some(commit) = commit else {
+        return Ok(empty_tree());
+    };
+    let commit = repo.find_commit(raw(commit));
+    commit
+        .map(|commit| commit.tree_id())
+        .map_err(git("read the commit of the base"))
 }
 
 /// What git has under way in the small repository.

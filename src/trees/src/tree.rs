@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use git2::Repository;
-use rustix::fs::{CWD, Mode, Stat, mkdirat, renameat};
+use rustix::fs::{CWD, FlockOperation, Mode, Stat, flock, mkdirat, renameat};
 use rustix::io::Errno;
 use workerctl_landing::ids::{Oid, RepoPath};
 
@@ -20,15 +20,26 @@ use crate::look::{TreeChanges, TreeWalk};
 use crate::model::{Base, PathChange, RunResult, Start};
 use crate::overlay::{Layer, Source};
 use crate::place::{Gone, open_root};
-use crate::pool::TreeLock;
 use crate::real::Real;
 use crate::repair::{Modes, Observer, Repair, step};
-use crate::result::{Commits, build_tree, case_collisions, operation, told};
+use crate::result::{Commits, build_tree, case_collisions, operation, told, tree_of};
 use crate::small::{Settings, damage, put_back};
 use crate::{index, problems, record};
 
 /// Paths that a comparison names.
 const DRIFT_MAX: usize = 20;
+
+/// A lock that is held; it goes with this value.
+#[derive(Debug)]
+pub(crate) struct TreeLock(pub(crate) OwnedFd);
+
+impl Drop for TreeLock {
+    /// Unlocked by name: a process that is being started has the descriptor too until it executes its program, and
+    /// meanwhile a worker would find its tree in use and get another one, without its caches.
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
 
 /// A tree that is locked for as long as this value lives.
 pub struct Tree {
@@ -396,16 +407,6 @@ impl Tree {
         }
         Ok(found)
     }
-}
-
-pub(crate) fn tree_of(repo: &Repository, commit: Option<&Oid>) -> Result<git2::Oid, TreeError> {
-    let Some(commit) = commit else {
-        return Ok(empty_tree());
-    };
-    let commit = repo.find_commit(raw(commit));
-    commit
-        .map(|commit| commit.tree_id())
-        .map_err(git("read the commit of the base"))
 }
 
 pub(crate) fn write_empty(repo: &Repository) -> Result<git2::Oid, TreeError> {

@@ -9,7 +9,6 @@ mod gemini;
 mod ollama;
 mod responses;
 
-use bytes::Bytes;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
@@ -20,19 +19,7 @@ use crate::frames::Framing;
 use crate::model::{Dialect, Key, Model};
 use crate::request::{CACHE_MARKS_MAX, CacheMark, Request};
 use crate::status::status_of;
-
-/// What goes over the wire, the same for each try.
-#[derive(Debug)]
-pub(crate) struct Wire {
-    pub(crate) dialect: Dialect,
-    pub(crate) name: String,
-    pub(crate) url: Url,
-    /// Host and port, for people.
-    pub(crate) host: String,
-    pub(crate) headers: HeaderMap,
-    pub(crate) body: Bytes,
-    pub(crate) key_reference: Option<String>,
-}
+use crate::wire::Wire;
 
 /// Reads the frames of one answer.
 pub(crate) trait Decode: Send {

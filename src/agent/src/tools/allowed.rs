@@ -5,7 +5,6 @@ use std::path::Path;
 use globset::GlobMatcher;
 use serde_json::Value;
 
-use super::arguments::CheckedArguments;
 use super::built_in::BuiltIn;
 use super::command::{is_literal, simple_command};
 use super::patterns::path_pattern;
@@ -113,7 +112,7 @@ impl Allowed {
         let Some(tool) = BuiltIn::parse(name).filter(|_| rules.iter().all(restricted)) else {
             return Ok(());
         };
-        let arguments = CheckedArguments::check(tool, arguments)?;
+        let arguments = tool.checked(arguments)?;
         let refusal = if tool == BuiltIn::Bash {
             refused_command(&rules, arguments.text("command"))
         } else {

@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::built_in::BuiltIn;
-
 /// One argument of a tool.
 #[derive(Debug)]
 pub(super) struct ToolField {
@@ -70,9 +68,12 @@ pub(super) fn schema(fields: &[ToolField]) -> Value {
 pub(super) struct CheckedArguments<'a>(&'a Map<String, Value>);
 
 impl<'a> CheckedArguments<'a> {
-    /// Checks `arguments`; what is wrong is said with all that the tool takes.
-    pub(super) fn check(tool: BuiltIn, arguments: &'a Value) -> Result<Self, String> {
-        let (name, fields) = (tool.name(), tool.fields());
+    /// Checks the arguments of the tool `name`; what is wrong is said with all that it takes.
+    pub(super) fn check(
+        name: &str,
+        fields: &[ToolField],
+        arguments: &'a Value,
+    ) -> Result<Self, String> {
         let shape = || {
             let mark = |field: &ToolField| if field.required { "" } else { "?" };
             let named = fields.iter().map(|f| format!("{}{}", f.name, mark(f)));
@@ -81,7 +82,7 @@ impl<'a> CheckedArguments<'a> {
         let Some(given) = arguments.as_object() else {
             return Err(format!("the arguments are no object: {}", shape()));
         };
-        for field in &fields {
+        for field in fields {
             match given.get(field.name) {
                 // Some models fill what they leave out with null.
                 None | Some(Value::Null) if !field.required => {}

@@ -107,7 +107,12 @@ impl BuiltIn {
     /// # Errors
     /// They do not: says what is wrong and what the tool takes, for the model to read.
     pub fn check(self, arguments: &Value) -> Result<&Map<String, Value>, String> {
-        CheckedArguments::check(self, arguments).map(CheckedArguments::all)
+        self.checked(arguments).map(CheckedArguments::all)
+    }
+
+    /// As [`BuiltIn::check`], to read them by their names.
+    pub(super) fn checked(self, arguments: &Value) -> Result<CheckedArguments<'_>, String> {
+        CheckedArguments::check(self.name(), &self.fields(), arguments)
     }
 
     fn description(self) -> &'static str {
@@ -162,7 +167,7 @@ impl BuiltIn {
     }
 
     /// Its arguments: the schema is made from them and calls are checked against them.
-    pub(super) fn fields(self) -> Vec<ToolField> {
+    fn fields(self) -> Vec<ToolField> {
         match self {
             Self::ReadFile => vec![
                 FILE,

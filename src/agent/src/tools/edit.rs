@@ -3,8 +3,9 @@
 use rustix::io::Errno;
 
 use super::arguments::CheckedArguments;
+use super::reply::RefusedPath;
 use super::reply::ToolError;
-use super::root::{FileRoot, RefusedPath, open_regular, read_whole};
+use super::root::{FileRoot, open_regular, read_whole};
 use super::write::{Target, check_size};
 
 pub(super) fn edit_file(root: &FileRoot, arguments: CheckedArguments) -> Result<String, ToolError> {

@@ -7,8 +7,9 @@ use rustix::fs::{AtFlags, FileType};
 
 use super::arguments::CheckedArguments;
 use super::patterns::path_pattern;
+use super::reply::RefusedPath;
 use super::reply::{ReplyLines, ToolError};
-use super::root::{FileRoot, RefusedPath};
+use super::root::FileRoot;
 use super::walk::{DirectoryWalk, entries, shown_path};
 
 pub(super) fn list_directory(

@@ -38,7 +38,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use arguments::CheckedArguments;
 use reply::ToolError;
 use root::FileRoot;
 
@@ -114,8 +113,10 @@ pub fn perform(call: &FileCall) -> FileReply {
 }
 
 fn dispatch(call: &FileCall) -> Result<String, ToolError> {
-    let arguments =
-        CheckedArguments::check(call.tool, &call.arguments).map_err(ToolError::Arguments)?;
+    let arguments = call
+        .tool
+        .checked(&call.arguments)
+        .map_err(ToolError::Arguments)?;
     let root = FileRoot::open(call)?;
     match call.tool {
         BuiltIn::ReadFile => read::read_file(&root, arguments),

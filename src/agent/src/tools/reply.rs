@@ -1,6 +1,56 @@
 //! Replies: bounded text with notices, and what is said when a call fails.
 
-use super::root::RefusedPath;
+use rustix::io::Errno;
+
+/// Why a path is refused. Paths are as the model gave them.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RefusedPath {
+    /// It leads out of the root.
+    #[error("`{0}` is outside the working area: give a path under {1}")]
+    Outside(String, String),
+    /// It is `.git` or inside it.
+    #[error("`{0}` belongs to git's own data (`.git`), which file tools do not touch")]
+    Git(String),
+    /// It is kept from models.
+    #[error("`{0}` is off limits: file tools may not touch it")]
+    Hidden(String),
+    /// Nothing is there.
+    #[error("`{0}` does not exist: list_directory or glob show what does")]
+    Missing(String),
+    /// Another kind of file is there than the tool takes.
+    #[error("`{0}` is {1}")]
+    Unfit(String, &'static str),
+    /// The system refuses.
+    #[error("`{path}` cannot be used: {source}")]
+    System {
+        path: String,
+        source: std::io::Error,
+    },
+}
+
+impl RefusedPath {
+    /// What an error of the system says about a path.
+    pub(super) fn of(path: &str, source: impl Into<std::io::Error>) -> Self {
+        let (path, source) = (path.to_owned(), source.into());
+        match Errno::from_io_error(&source) {
+            Some(Errno::NOENT) => Self::Missing(path),
+            Some(Errno::LOOP) => Self::Unfit(path, "a symbolic link, or leads through too many"),
+            Some(Errno::NOTDIR) => Self::Unfit(
+                path,
+                "not a directory, or has a file where a directory is needed",
+            ),
+            Some(Errno::ISDIR) => Self::Unfit(path, IS_DIRECTORY),
+            Some(Errno::NXIO) => Self::Unfit(path, NOT_REGULAR),
+            _ => Self::System { path, source },
+        }
+    }
+}
+
+/// What is said of a directory where a file is wanted.
+pub(super) const IS_DIRECTORY: &str = "a directory, not a file: use list_directory";
+
+/// What is said of pipes, sockets and devices.
+pub(super) const NOT_REGULAR: &str = "not a regular file but a pipe, socket or device";
 
 /// What notices at the end of a reply may add to it.
 pub(super) const NOTICES_BYTES_MAX: usize = 1024;

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::root::{FileRoot, RefusedPath, open_regular};
+use super::reply::RefusedPath;
+use super::root::{FileRoot, open_regular};
 
 /// Links on one way, the limit of the kernel.
 const LINKS_MAX: usize = 40;

@@ -10,8 +10,9 @@ use rustix::io::Errno;
 
 use super::arguments::CheckedArguments;
 use super::reply::ToolError;
+use super::reply::{NOT_REGULAR, RefusedPath};
 use super::resolve::OpenDirectory;
-use super::root::{FileRoot, NOT_REGULAR, RefusedPath};
+use super::root::FileRoot;
 
 /// Begins the names of files that are being written. One that a killed process left behind can be deleted.
 pub const TEMPORARY_PREFIX: &str = ".workerctl-write-";

@@ -1,6 +1,6 @@
 //! Requests for effects, derived from the state: at most one is outstanding for a run.
 
-use super::state::{AfterSave, Run, State};
+use super::state::{AfterSave, Run, State, StopKind};
 use crate::model::Timestamp;
 
 /// A request for an effect, imperative.
@@ -85,15 +85,6 @@ impl Action {
     pub const fn may_precede_commit(&self) -> bool {
         matches!(self, Action::Save { last: true })
     }
-}
-
-/// How firmly the outstanding action's processes are to be ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum StopKind {
-    /// TERM, grace, KILL.
-    Graceful,
-    /// KILL at once.
-    Now,
 }
 
 impl Run {

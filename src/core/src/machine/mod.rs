@@ -13,10 +13,10 @@ mod event;
 mod landing;
 mod state;
 
-pub use action::{Action, StopKind};
+pub use action::Action;
 pub use apply::FoldError;
 pub use event::{Admission, Approval, CancelKind, Entry, Event, HookVerdict, Resolution};
-pub use state::{AfterRestore, AfterSave, Ending, Facts, Goal, Run, State};
+pub use state::{AfterRestore, AfterSave, Ending, Facts, Goal, Run, State, StopKind};
 
 /// Version of the machine that a journal is written under.
 pub const MACHINE_VERSION: u32 = 5;

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::action::StopKind;
 use super::event::{Approval, CancelKind, Resolution};
 use crate::model::Timestamp;
 use crate::model::agent::Spent;
@@ -20,6 +19,15 @@ pub enum Ending {
     RuntimeExhausted,
     /// The engine drains.
     Interrupted,
+}
+
+/// How firmly the outstanding action's processes are to be ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StopKind {
+    /// TERM, grace, KILL.
+    Graceful,
+    /// KILL at once.
+    Now,
 }
 
 impl Ending {

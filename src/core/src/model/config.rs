@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::access::Access;
 use super::agent::{Budget, DEFAULT_MODEL, DayBudget, Model, Toolset};
-use super::definition::HookText;
+use super::hook::HookText;
 use super::isolation::{BranchChoice, TreeLimits};
 use super::limits::ResourceLimits;
 use super::mcp_settings::McpSettings;

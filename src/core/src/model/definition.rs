@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::agent::DeclaredAgent;
+pub use super::hook::HookText;
 use super::ids::SkillRef;
 use super::isolation::{BranchChoice, Isolation, LocalEntry};
 use super::limits::ResourceLimits;
@@ -195,15 +196,6 @@ pub struct CheckText {
     pub timeout_ms: u64,
     /// Where it stands.
     pub place: Place,
-}
-
-/// A hook as written.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct HookText {
-    /// Shell text without placeholders; the event arrives on standard input.
-    pub command: String,
-    /// Its limit in milliseconds.
-    pub timeout_ms: u64,
 }
 
 /// Why a skill may not run, though its definition is read.

@@ -7,6 +7,7 @@ pub mod definition;
 pub mod diagnostic;
 pub mod duration;
 pub mod evidence;
+pub mod hook;
 pub mod ids;
 pub mod isolation;
 pub mod limits;

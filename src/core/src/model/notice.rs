@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::definition::HookText;
+use super::hook::HookText;
 use super::ids::{RunId, SkillRef};
 use super::outcome::Outcome;
 use super::schedule::cut;

@@ -3,8 +3,6 @@
 //! [`decide`] is pure: it is given the time and told what else of the schedule runs. It covers slots in
 //! their order, each once: whoever calls it writes the rows, the new state and the run in one commit.
 
-use sha2::{Digest, Sha256};
-
 use super::recurrence::Recurrence;
 use super::starts::Starts;
 use crate::model::schedule::{CatchUpMode, Fate, Overlap, Policy, ScheduleState, SlotRow};
@@ -80,20 +78,6 @@ pub struct Decision {
     pub cursor: Timestamp,
     /// What follows.
     pub next: Next,
-}
-
-/// Milliseconds by which a slot is put off: the same for it always.
-pub fn jitter_ms(id: &str, slot: Timestamp, most: u64) -> u64 {
-    if most == 0 {
-        return 0;
-    }
-    let digest = Sha256::new()
-        .chain_update(id.as_bytes())
-        .chain_update(slot.millis().to_be_bytes())
-        .finalize();
-    let mut head = [0; 8];
-    head.copy_from_slice(&digest[..8]);
-    u64::from_be_bytes(head) % most.saturating_add(1)
 }
 
 /// Decides about the slots after the state's cursor, in their order.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use super::error::ExpressionError;
-use super::field::{Field, FieldValues};
+use super::field::{Field, FieldValues, Fields};
 use super::item::{Piece, read_field};
 use super::matcher::Matcher;
 use super::slots::TimesOfDay;
@@ -32,17 +32,6 @@ pub struct Expression {
     fields: Arc<Fields>,
     /// Made when it is first asked: most expressions are only read.
     matcher: OnceLock<Arc<Matcher>>,
-}
-
-/// What each field says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fields {
-    pub(crate) second: FieldValues,
-    pub(crate) minute: FieldValues,
-    pub(crate) hour: FieldValues,
-    pub(crate) day_of_month: FieldValues,
-    pub(crate) month: FieldValues,
-    pub(crate) day_of_week: FieldValues,
 }
 
 impl Expression {

@@ -11,6 +11,17 @@ pub(crate) enum Field {
     DayOfWeek,
 }
 
+/// What each field of an expression says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fields {
+    pub(crate) second: FieldValues,
+    pub(crate) minute: FieldValues,
+    pub(crate) hour: FieldValues,
+    pub(crate) day_of_month: FieldValues,
+    pub(crate) month: FieldValues,
+    pub(crate) day_of_week: FieldValues,
+}
+
 /// English names of the months, January first.
 pub(crate) const MONTHS: [&str; 12] = [
     "January",

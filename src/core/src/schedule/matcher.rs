@@ -8,8 +8,7 @@ use std::str::FromStr;
 use chrono::{Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta};
 
 use super::days::DayFilter;
-use super::expression::Fields;
-use super::field::{Field, FieldValues};
+use super::field::{Field, FieldValues, Fields};
 
 /// The last year in which anything fires.
 pub(crate) const LAST_YEAR: i32 = 9_999;

@@ -34,15 +34,14 @@ mod tests;
 
 pub use crate::model::schedule::{Dst, Fold, Gap};
 pub use due::{
-    COUNT_MAX, Decision, LATE_AFTER_MS, Moment, Next, OVERTAKEN, Others, ROWS_MAX, decide,
-    jitter_ms, settle,
+    COUNT_MAX, Decision, LATE_AFTER_MS, Moment, Next, OVERTAKEN, Others, ROWS_MAX, decide, settle,
 };
 pub use error::ExpressionError;
 pub use expression::Expression;
 pub use ledger::STEPPED_BACK_MS;
 pub use manual::{ManualRefused, Overrides, finds_room, permitted};
 pub use moments::MomentError;
-pub use overdue::{Expectation, HOUR_AFTER_MS, Watched, expectation};
+pub use overdue::{Expectation, HOUR_AFTER_MS, expectation};
 pub use planned::Planned;
 pub use preview::{FIRES_MAX, Fire, Preview, PreviewQuery, preview};
 pub use recurrence::Recurrence;
@@ -51,6 +50,6 @@ pub use simulate::{
     Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation, simulate,
 };
-pub use starts::{next_start, undecided};
+pub use starts::{Watched, jitter_ms, next_start, undecided};
 pub use warnings::{DstKind, DstWarning, dst_warnings};
 pub use words::words;

@@ -3,34 +3,13 @@
 //! A success, whenever it comes, stands for every slot before it. What counts is the first slot after
 //! the last success: after the schedule's beginning where there was none, after a person let it go on.
 
-use super::blocked::Blocked;
-use super::recurrence::Recurrence;
-use super::starts::Starts;
+use super::starts::{Starts, Watched, next_that_counts};
+use crate::model::Timestamp;
 use crate::model::schedule::{Pause, Policy, ScheduleState};
-use crate::model::{Timestamp, Zone};
 
 /// How long after the second slot a success is waited for where the schedule does not say it, in
 /// milliseconds.
 pub const HOUR_AFTER_MS: u64 = 3_600_000;
-
-/// How far one search for the end of blocked hours looks, in milliseconds.
-const BLOCKED_STEP_MS: u64 = 24 * 3_600_000;
-
-/// Most blocked stretches that are passed over; beyond, nothing is expected.
-const BLOCKED_STEPS_MAX: usize = 400;
-
-/// A schedule, as far as its alarm is concerned.
-#[derive(Debug, Clone, Copy)]
-pub struct Watched<'a> {
-    /// Its id, from which its jitter follows.
-    pub id: &'a str,
-    /// Its slots.
-    pub slots: &'a Recurrence,
-    /// Its policy.
-    pub policy: &'a Policy,
-    /// Its zone.
-    pub zone: Zone,
-}
 
 /// By when a schedule is to have succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,22 +75,6 @@ fn put_off(watched: Watched<'_>, slot: Timestamp) -> Timestamp {
     Starts::new(watched.id, watched.slots, watched.policy, watched.zone).of(slot)
 }
 
-/// The first slot after an instant that is not blocked and not after the schedule's end.
-pub(super) fn next_that_counts(watched: Watched<'_>, mut after: Timestamp) -> Option<Timestamp> {
-    let blocked = Blocked::new(watched.policy, watched.zone);
-    for _ in 0..BLOCKED_STEPS_MAX {
-        let slot = watched.slots.next_after(after)?;
-        if watched.policy.end.is_some_and(|end| slot > end) {
-            return None;
-        }
-        match blocked.until(slot, slot.plus_millis(BLOCKED_STEP_MS)) {
-            Some(free) => after = free.just_before(),
-            None => return Some(slot),
-        }
-    }
-    None
-}
-
 impl ScheduleState {
     /// A person pauses it, or lets it go on.
     pub fn set_pause(&mut self, pause: Option<Pause>, now: Timestamp) {
@@ -131,8 +94,9 @@ impl ScheduleState {
 mod tests {
     use super::*;
     use crate::model::RunId;
+    use crate::model::Zone;
     use crate::model::outcome::Outcome;
-    use crate::schedule::{Expression, jitter_ms};
+    use crate::schedule::{Expression, Recurrence, jitter_ms};
 
     const HOUR: u64 = 3_600_000;
 

@@ -1,14 +1,47 @@
 //! When the run of a slot starts: put off by its jitter, and never while nothing may run.
 
+use sha2::{Digest, Sha256};
+
 use super::blocked::Blocked;
-use super::due::jitter_ms;
-use super::overdue::{Watched, next_that_counts};
 use super::recurrence::Recurrence;
 use crate::model::schedule::{Policy, ScheduleState};
 use crate::model::{Timestamp, Zone};
 
 /// How far the end of blocked hours and dates is looked for, in milliseconds: a year.
 const BLOCKED_MS_MAX: u64 = 366 * 24 * 3_600_000;
+
+/// How far one search for the end of blocked hours looks, in milliseconds.
+const BLOCKED_STEP_MS: u64 = 24 * 3_600_000;
+
+/// Most blocked stretches that are passed over; beyond, nothing is expected.
+const BLOCKED_STEPS_MAX: usize = 400;
+
+/// A schedule, as far as its slots are concerned.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched<'a> {
+    /// Its id, from which its jitter follows.
+    pub id: &'a str,
+    /// Its slots.
+    pub slots: &'a Recurrence,
+    /// Its policy.
+    pub policy: &'a Policy,
+    /// Its zone.
+    pub zone: Zone,
+}
+
+/// Milliseconds by which a slot is put off: the same for it always.
+pub fn jitter_ms(id: &str, slot: Timestamp, most: u64) -> u64 {
+    if most == 0 {
+        return 0;
+    }
+    let digest = Sha256::new()
+        .chain_update(id.as_bytes())
+        .chain_update(slot.millis().to_be_bytes())
+        .finalize();
+    let mut head = [0; 8];
+    head.copy_from_slice(&digest[..8]);
+    u64::from_be_bytes(head) % most.saturating_add(1)
+}
 
 /// The starts of one schedule's runs.
 pub(super) struct Starts<'a> {
@@ -99,4 +132,20 @@ pub fn next_start(
         .filter(|slot| policy.end.is_none_or(|end| *slot <= end));
     let next = put_off.or_else(|| next_that_counts(watched, since.max(now)));
     next.map(|slot| starts.of(slot))
+}
+
+/// The first slot after an instant that is not blocked and not after the schedule's end.
+pub(super) fn next_that_counts(watched: Watched<'_>, mut after: Timestamp) -> Option<Timestamp> {
+    let blocked = Blocked::new(watched.policy, watched.zone);
+    for _ in 0..BLOCKED_STEPS_MAX {
+        let slot = watched.slots.next_after(after)?;
+        if watched.policy.end.is_some_and(|end| slot > end) {
+            return None;
+        }
+        match blocked.until(slot, slot.plus_millis(BLOCKED_STEP_MS)) {
+            Some(free) => after = free.just_before(),
+            None => return Some(slot),
+        }
+    }
+    None
 }

@@ -1,7 +1,6 @@
 //! A schedule in words.
 
-use super::expression::Fields;
-use super::field::{Field, FieldValues, SpecialDay, Values, WEEKDAYS};
+use super::field::{Field, FieldValues, Fields, SpecialDay, Values, WEEKDAYS};
 use super::moments::Moments;
 use super::recurrence::{Kind, Recurrence};
 

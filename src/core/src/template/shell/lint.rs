@@ -3,8 +3,7 @@
 use super::messages;
 use super::operands::{Role, Roles, roles};
 use super::plain::COMPUTES;
-use super::reading::{Command, Place, Reading, Refusal, Slot, Word};
-use super::tools;
+use super::reading::{Command, Place, Reading, Slot, Word};
 use crate::template::names::{Kind, Names, Projection, Reference};
 use crate::template::problem::{Severity, TextProblem};
 use crate::template::token::{Token, What};
@@ -312,20 +311,4 @@ pub(super) fn guarded(names: &Names, reference: Reference, role: &Role) -> bool 
         && reference.projection != Projection::Json
         && !names.get(reference).allow_dash
         && !names.is_inert(reference)
-}
-
-/// Whether a variable may not be set from a value.
-pub(super) fn steers(place: &Place) -> Option<&str> {
-    match place {
-        Place::Assignment(name) if tools::steers_programs(name) => Some(name),
-        _ => None,
-    }
-}
-
-/// Whether a refusal is about the place alone.
-pub(super) fn refusal(place: &Place) -> Option<Refusal> {
-    match place {
-        Place::Refused(refusal) => Some(*refusal),
-        _ => None,
-    }
 }

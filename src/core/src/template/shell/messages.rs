@@ -2,7 +2,6 @@
 //!
 //! In a message `%N` stands for the placeholder as written and `%V` for its variable.
 
-use super::lint::{refusal, steers};
 use super::operands::Role;
 use super::reading::{Doubt, Form, Place, Refusal, Slot, UnboundName};
 use super::tools::steers_programs;
@@ -270,5 +269,21 @@ pub(super) fn context(slot: &Slot, role: Option<&Role>) -> &'static str {
         Place::Condition | Place::NumericCondition => "condition",
         Place::Arithmetic => "arithmetic",
         Place::Refused(_) => "refused",
+    }
+}
+
+/// Whether a variable may not be set from a value.
+fn steers(place: &Place) -> Option<&str> {
+    match place {
+        Place::Assignment(name) if steers_programs(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Whether a refusal is about the place alone.
+fn refusal(place: &Place) -> Option<Refusal> {
+    match place {
+        Place::Refused(refusal) => Some(*refusal),
+        _ => None,
     }
 }
