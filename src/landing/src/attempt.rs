@@ -37,12 +37,16 @@ impl Attempt<'_> {
         if let Some(obstacle) = locks.take()? {
             return self.give_up(&locks, journal, obstacle);
         }
+        // A process that was killed right after it exchanged an index may have taken out one that somebody had just
+        // written. That goes back before anything else is looked at.
         for follower in self.plan.followers() {
             for way in [Direction::Forward, Direction::Back] {
                 Prepared::of(&follower, way).put_back(&follower)?;
             }
         }
         let repo = Repo::at(&self.plan.common_dir)?;
+        // A process that was killed after it moved the branch has landed the commit: what is left are logs, locks and
+        // the record.
         if let Some(commit) = repo.landed(self.plan)? {
             return Ok(match self.finish_landed(&locks, journal, commit)? {
                 Recovered::Landed { commit, late } => Outcome::Landed { commit, late },
@@ -64,6 +68,8 @@ impl Attempt<'_> {
             }
             Err(error) => return Err(error),
         }
+        // Before the record, so that people wait for nothing more. Whoever is killed in between is found by `landed`
+        // above.
         locks.release()?;
         let late = self.late(&repo)?;
         self.observer.before("record that it landed");
@@ -160,6 +166,8 @@ impl Attempt<'_> {
         stats: &[Stats],
     ) -> Result<Option<Obstacle>, LandError> {
         let followers: Vec<_> = self.plan.followers().collect();
+        // The files of every checkout are durable before the first index changes: a power cut can leave files that
+        // are ahead of their index, which shows them as modified, but no index that is ahead of its files.
         for follower in &followers {
             let files = Files::open(follower, repo.follows_modes(), self.observer)?;
             if let Some(path) = files.place_all()? {
@@ -167,6 +175,8 @@ impl Attempt<'_> {
             }
             files.sync()?;
         }
+        // An editor may have saved over a file since it was placed, by renaming its old buffer over it. With the new
+        // index that would be a change against the commit that nobody wanted.
         for follower in &followers {
             let files = Files::open(follower, repo.follows_modes(), self.observer)?;
             let is_in_place = |stand| matches!(stand, Stand::New | Stand::Placed | Stand::Edited);
@@ -176,6 +186,7 @@ impl Attempt<'_> {
             }
         }
         for (number, follower) in followers.iter().enumerate() {
+            // Somebody who removed a lock by hand may be writing the index by now.
             if let Some(lost) = locks.lost() {
                 return Ok(Some(lost));
             }
@@ -233,6 +244,7 @@ impl Attempt<'_> {
         self.observer.before("replace the index");
         let is_ours = prepared.replace(follower)?;
         self.observer.before("sync the index");
+        // Durable before the branch moves: an old index behind a new branch would show the whole commit as undone.
         sync_directory(&follower.checkout.git_dir)?;
         Ok(is_ours)
     }
@@ -244,6 +256,8 @@ impl Attempt<'_> {
         journal: &mut dyn Journal,
         obstacle: Obstacle,
     ) -> Result<Outcome, LandError> {
+        // An index is put back under its lock only. Where somebody holds that now, nothing is put back and no end is
+        // recorded: the landing stays open, and recovery tries again.
         if self.is_touched()?
             && let Some(held) = locks.retake_indexes()?
         {
@@ -335,6 +349,8 @@ impl Attempt<'_> {
         journal
             .taken_back(self.plan, &left)
             .map_err(LandError::Journal)?;
+        // Recorded first: a landing without its folder counts as ended. The folder stays where something was left,
+        // for it has the only copy of what was replaced.
         if left.is_empty() {
             self.observer.before("clear the staging folder");
             clear(self.plan)?;

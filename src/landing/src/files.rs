@@ -21,6 +21,8 @@ const DIRECTORIES_SYNCED_SINGLY_MAX: usize = 64;
 impl Files<'_> {
     /// Brings every file to the state after the commit; names the first that somebody has changed.
     pub(crate) fn place_all(&self) -> Result<Option<RepoPath>, GitError> {
+        // Deletions come first: a file has to go before a directory can get its name, and the last file of a
+        // directory before a file can.
         let (gone, come): (Vec<_>, Vec<_>) = self
             .follower
             .file_changes()
@@ -199,6 +201,7 @@ impl Files<'_> {
         head: Option<&git2::Tree<'_>>,
     ) -> Result<Vec<MetFile>, LandError> {
         let mut left = Vec::new();
+        // The reverse of the way there: what came goes first, and gives its names back to what was deleted.
         let (gone, come): (Vec<_>, Vec<_>) = self
             .follower
             .file_changes()

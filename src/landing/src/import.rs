@@ -60,6 +60,8 @@ pub fn import(request: &Import<'_>, observer: &dyn Observer) -> Result<(), LandE
         keep = Some(move_in(&place, &packs, name, request.run, observer)?);
     }
     set_reference(common, &place, request, observer)?;
+    // Until here the keep file protected the pack from `git gc`, which deletes what no reference leads to. It goes
+    // only after the reference is there.
     if let Some(keep) = keep.filter(|keep| is_ours(keep, request.run)) {
         observer.before("remove the keep file");
         fs::remove_file(&keep).map_err(io_at("remove", &keep))?;

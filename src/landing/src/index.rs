@@ -245,6 +245,8 @@ pub(crate) fn prepare(
     }
     let temporary = new.with_extension("partial");
     let _ = fs::remove_file(&temporary);
+    // The index gets a second name and is read through that. So what is read is what is compared later, even if
+    // somebody replaces the index in between.
     match fs::hard_link(follower.index(), &seen) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => {
             return Err(io_at("link", &follower.index())(e));
@@ -270,6 +272,8 @@ pub(crate) fn prepare(
     }
     // After a power cut an index without its content would make every use of git fail.
     file.sync_all().map_err(fail)?;
+    // Our own second name comes before the final one: an index that waits and has no such name could not be told from
+    // one of somebody's.
     fs::hard_link(&temporary, &ours).map_err(io_at("link", &temporary))?;
     fs::rename(&temporary, &new).map_err(io_at("rename", &temporary))?;
     Ok(made)

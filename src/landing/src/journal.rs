@@ -97,6 +97,7 @@ impl FileJournal {
         let is_new = file.metadata()?.len() == 0;
         file.write_all(&line)?;
         file.sync_all()?;
+        // The name of a new file is durable with its directory only.
         match self.path.parent() {
             Some(dir) if is_new => File::open(dir)?.sync_all(),
             _ => Ok(()),

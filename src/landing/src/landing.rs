@@ -89,6 +89,7 @@ pub fn land(
     }
     let stats = staged?;
     observer.before("record that it starts");
+    // No checkout has been touched before this record: without it nobody would take back what is done from here on.
     if let Err(e) = journal.started(&plan) {
         stage::clear(&plan)?;
         return Err(LandError::Journal(e));

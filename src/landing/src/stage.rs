@@ -49,6 +49,7 @@ pub(crate) fn stage(
     let partial = plan.staging.with_extension("partial");
     observer.before("make the staging folder");
     make_directories(&folder)?;
+    // Left by a process that was killed while it staged: no journal knows of it.
     let _ = fs::remove_dir_all(&partial);
     fs::create_dir(&partial).map_err(io_at("make the directory", &partial))?;
     let draft = Plan {

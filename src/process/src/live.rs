@@ -91,6 +91,7 @@ impl LiveRecord {
         if let Some((device, inode)) = file {
             let _ = writeln!(text, "device {device}\ninode {inode}");
         }
+        // Last: a record is written over the former one in place, and without this line it counts as torn.
         text.push_str("end\n");
         text
     }

@@ -153,6 +153,7 @@ impl<'a> Search<'a> {
         let all = procfs::all();
         let by_pid: HashMap<u32, &Stat> =
             all.iter().map(|process| (process.pid, process)).collect();
+        // Never ourselves: an engine that a skill has started descends from a run and carries its marks.
         let spared = ourselves_and_above(&by_pid);
         let mut found: HashMap<u32, Stat> = HashMap::new();
         for process in &all {

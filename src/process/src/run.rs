@@ -1,5 +1,7 @@
 //! Watches over one command from its start until no process of it is left.
 
+mod ending;
+
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io;
@@ -9,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::Signal;
 
 use super::command::{
     Command, EndCause, ExitStatus, Finished, Limits, OutputSink, Spawned, Stream,
@@ -17,20 +18,16 @@ use super::command::{
 use super::error::SpawnError;
 use super::input::Input;
 use super::output::{Output, READ_BYTES};
-use super::procfs::Stat;
+use super::registry;
 use super::spawn::{self, Child, Pipes};
 use super::stop::{StopHandle, StopKind};
 use super::usage::{Urgency, Usage};
-use super::{registry, signal};
 
 /// Longest wait after KILL; only a process stuck in the kernel, or of another user, survives that.
 const KILLED_WAIT: Duration = Duration::from_secs(5);
 
 /// How soon processes are looked at again that cannot be waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-
-/// A tree that forks faster than this many rounds of halting is killed round by round instead.
-const FREEZE_ROUNDS_MAX: usize = 8;
 
 thread_local! {
     /// What was read last; kept, for a thread that runs one command runs many.
@@ -55,8 +52,10 @@ pub fn run(
     if let Some(kind) = stop.requested() {
         return Err(SpawnError::StoppedBeforeStart { kind });
     }
+    // Before anything starts: a process that loses its parents earlier would go to `init`, and nobody would find it.
     registry::become_subreaper()
         .map_err(|source| SpawnError::of_step("adopt orphaned processes", source))?;
+    // Before the start too, so that a command never runs that cannot be stopped for want of a descriptor.
     stop.prepare()
         .map_err(|source| SpawnError::of_step("make a descriptor to stop it by", source))?;
     let started_at = Instant::now();
@@ -256,98 +255,6 @@ impl<'a> Watch<'a> {
 
     fn is_drained(&self) -> bool {
         self.stdout.pipe().is_none() && self.stderr.pipe().is_none()
-    }
-
-    /// The living processes of the command but its first one, each shown to `visit` before its children are looked for.
-    fn rest(&mut self, visit: impl Fn(&Stat)) -> Vec<Stat> {
-        let registration = &self.child.registration;
-        let rest = registration.members(&mut self.known, visit);
-        let ending = matches!(
-            self.phase,
-            Phase::Terminating { .. } | Phase::Killing { .. }
-        );
-        if ending && self.exited_at.is_some() {
-            self.outlived.extend(rest.iter().map(Stat::identity));
-        }
-        rest
-    }
-
-    fn terminate(&mut self, now: Instant) {
-        if self.limits.grace.is_zero() {
-            return self.kill(now);
-        }
-        self.phase = Phase::Terminating {
-            until: after(now, self.limits.grace),
-        };
-        self.signal_all(Signal::TERM);
-        // A halted process takes notice of TERM only when it goes on.
-        self.signal_all(Signal::CONT);
-    }
-
-    /// Halts the whole tree, so that it cannot grow while it is looked at, and kills it.
-    fn kill(&mut self, now: Instant) {
-        self.phase = Phase::Killing {
-            until: after(now, KILLED_WAIT),
-        };
-        self.child.urgency.get_or_insert_with(Urgency::raise);
-        let halted: RefCell<HashSet<(u32, u64)>> = RefCell::default();
-        let group = self.group();
-        signal::send_to_group(self.child.pid, Signal::STOP);
-        for _ in 0..FREEZE_ROUNDS_MAX {
-            let before = halted.borrow().len();
-            // Halted before its children are looked for, a process gets no more of them: one round finds all but those
-            // whose parents went meanwhile.
-            self.rest(|process| {
-                if halted.borrow_mut().insert(process.identity()) && process.group != group {
-                    signal::send(process, Signal::STOP);
-                }
-            });
-            if halted.borrow().len() == before {
-                break;
-            }
-        }
-        self.signal_all(Signal::KILL);
-        self.awaited = None;
-        // To halt very many takes its time.
-        self.phase = Phase::Killing {
-            until: after(Instant::now(), KILLED_WAIT),
-        };
-    }
-
-    /// The process group of its first process.
-    fn group(&self) -> u32 {
-        self.child.pid.as_raw_nonzero().get().cast_unsigned()
-    }
-
-    fn signal_all(&mut self, what: Signal) {
-        let rest = self.rest(|_| {});
-        signal::send_to_group(self.child.pid, what);
-        self.signal_outside_group(&rest, what);
-    }
-
-    fn signal_outside_group(&self, processes: &[Stat], what: Signal) {
-        let group = self.group();
-        for process in processes.iter().filter(|process| process.group != group) {
-            signal::send(process, what);
-        }
-    }
-
-    /// Whether no process is left. If one is, its end is awaited from now on; while everything is
-    /// being killed, what has come up since is killed too.
-    fn is_all_gone(&mut self) -> bool {
-        if self.exited_at.is_none() || self.awaited.is_some() {
-            return false;
-        }
-        let rest = self.rest(|_| {});
-        if rest.is_empty() {
-            return true;
-        }
-        if matches!(self.phase, Phase::Killing { .. }) {
-            signal::send_to_group(self.child.pid, Signal::KILL);
-            self.signal_outside_group(&rest, Signal::KILL);
-        }
-        self.awaited = rest.iter().find_map(signal::open);
-        false
     }
 
     /// When `advance` has to be called again even if nothing happens.

@@ -100,6 +100,7 @@ fn start_within(command: &Command, image: Image<'_>) -> Result<(Child, Pipes), S
         }
     };
     child.urgency = Some(Urgency::raise());
+    // Only now can it be marked, since `posix_spawn` sets no limits; what it has forked so far is marked with it.
     if child.registration.attach_tag() {
         child.tag = Some(child.registration.tag());
     }
@@ -143,6 +144,8 @@ fn start_image(command: &Command, image: Image<'_>) -> Result<(Child, Pipes), Sp
 
     let tag = tag::next();
     let pipes = [inode(&stdout), inode(&stderr)];
+    // Before the start: a child of ours that another thread finds meanwhile may be this one, and must not be taken
+    // for something that another command has left behind.
     let registration = Registration::announce(tag, command, pipes);
     let handle = expression
         .start()
@@ -191,6 +194,8 @@ fn watch(handle: &duct::Handle) -> Result<(Pid, OwnedFd), SpawnError> {
     match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(pidfd) => Ok((pid, pidfd)),
         Err(error) => {
+            // Without a descriptor its number is safe only until it is waited for: it is ended and waited for here,
+            // or nobody could tell it from the next process with this number.
             signal::send_to_group(pid, Signal::KILL);
             let _ = handle.wait();
             Err(SpawnError::of_step(step, error.into()))

@@ -94,6 +94,7 @@ pub fn settle(workspace: &Path, state_dir: &Path) -> Result<(), Diagnostic> {
         state_dir: shown(state_dir),
         workspace: shown(&real(workspace)),
     };
+    // The id before the note; the head of this file says why.
     if id.is_none() {
         write_id(&store, &note.store)?;
     }

@@ -125,6 +125,8 @@ impl<T: Table> Keyed<T> {
     fn write_batch(&self, batch: &Batch, durable: bool) -> Result<(), StoreError> {
         self.guarded(|writer| {
             let plan = batch::plan(&self.table, batch)?;
+            // Payloads first: no record may name a file that is not durable. A crash in between leaves files that
+            // nothing names, which `verify` lists and nothing else reads.
             self.table.write_payloads(&plan.spills)?;
             self.write(writer, plan.rows, durable)?;
             lock(&self.known).learn(&plan.runs);
@@ -147,6 +149,8 @@ impl<T: Table> Keyed<T> {
     fn reopen_locked(&self, writer: &mut Writer) -> Result<(), StoreError> {
         self.table.reopen()?;
         writer.commits = read(&self.table, keys::COMMITS)?.unwrap_or(0);
+        // The batch that found no space may lie in the table without being durable, so it is synced even where
+        // nothing is written again.
         writer.unsynced = true;
         let lazy = writer.lazy.clone();
         self.write(writer, lazy, true)
@@ -175,7 +179,9 @@ impl<T: Table> Keyed<T> {
         if !rows.is_empty() {
             let commits = writer.commits.saturating_add(1);
             let count = record::inline(keys::COMMITS, commits.to_string().as_bytes());
+            // The count is one of the rows, so that what a crash leaves tells how many batches it holds.
             rows.insert(keys::COMMITS.to_vec(), Some(count));
+            // Before it is tried: what fails may have been written all the same.
             writer.unsynced = true;
             self.table.apply(&rows)?;
             writer.commits = commits;

@@ -188,6 +188,7 @@ pub fn quarantine(directory: &Path, now: Timestamp) -> Result<PathBuf, StoreErro
             _ => {}
         }
     }
+    // Where the parts arrived first: their new names are to be durable before the loss of the old ones is.
     sync_directory(&aside).map_err(filed)?;
     sync_directory(directory).map_err(filed)?;
     Ok(aside)

@@ -57,6 +57,8 @@ impl PayloadFiles {
             if changed.insert(run.to_owned()) && create_private_directory(run)? {
                 changed.insert(self.directory.clone());
             }
+            // The content is synced before the file gets its name, and the name with its directory below. So after a
+            // power cut the name leads to all of it or to nothing.
             replace(&path, &spill.payload, 0o600, Durability::Power)?;
             syncs += 1;
         }

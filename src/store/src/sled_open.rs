@@ -147,6 +147,7 @@ fn check_witness(path: &Path, shown: &str, opened: &Open) -> Result<(), StoreErr
             shown,
             format!("{durable} commits were durable and {held} are there"),
         )),
+        // More than the witness tells is usual: it is written after each sync, and never synced itself.
         Said::Commits(_) => Ok(()),
         Said::Newer(found) => Err(StoreError::Newer {
             path: shown.to_owned(),

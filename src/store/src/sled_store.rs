@@ -87,6 +87,7 @@ pub(super) fn create(
 ) -> Result<(), StoreError> {
     let filed = |error| from_file(shown, error);
     let unfinished = directory.join(UNFINISHED);
+    // What lies there was left by a process that was killed here; nothing leads to it.
     remove_tree(&unfinished).map_err(filed)?;
     create_private_directory(&unfinished).map_err(filed)?;
     create_private_directory(&directory.join(PAYLOADS)).map_err(filed)?;
@@ -105,6 +106,9 @@ pub(super) fn create(
     }
     sync_directory(&unfinished.join("blobs")).map_err(filed)?;
     sync_directory(&unfinished).map_err(filed)?;
+    // Everything is durable under the other name now. The former witness goes before the database gets its name, and
+    // the new one comes after it: a crash in between leaves no store at all, or a whole one whose witness is written
+    // anew when it is opened. A store never meets the witness of another.
     Witness::remove(directory).map_err(filed)?;
     fs::rename(&unfinished, directory.join(DATABASE)).map_err(|e| from_io(shown, e))?;
     sync_directory(directory).map_err(filed)?;

@@ -69,6 +69,8 @@ impl Trees {
                 None => used.push((i64::MIN, *number)),
             }
         }
+        // Tried from the end: the tree that this owner used last has the warmest caches. Trees that are nobody's come
+        // after all of the owner's.
         used.sort_unstable();
         for (_, number) in used.into_iter().rev() {
             if let Some(lock) = self.lock(number)?
@@ -82,6 +84,7 @@ impl Trees {
         loop {
             if numbers.binary_search(&number).is_err() {
                 let root = open_root(&self.root)?;
+                // Making the directory decides between two that want the same number.
                 match mkdirat(&root, number.to_string(), Mode::RWXU) {
                     Err(Errno::EXIST) => {}
                     Err(e) => return Err(io_at("make the directory", &self.dir(number))(e)),
@@ -167,6 +170,8 @@ impl Trees {
             };
             let root = open_root(&self.root)?;
             let name = number.to_string();
+            // Moved away under its lock, and removed without it: a removal may take long and may be killed. Whoever
+            // had opened the lock finds that it is no longer the tree's, and the next sweep removes what is left.
             let moved = gone.take_in(root.as_fd(), name.as_bytes());
             moved.map_err(io_at("remove", &self.dir(number)))?;
             drop(lock);
@@ -285,6 +290,8 @@ impl Trees {
                 let text = serde_json::to_vec(&mine).unwrap_or_default();
                 let beside = dir.join("owner.new");
                 let path = dir.join("owner.json");
+                // Renamed so that a kill leaves no half of it. It is not synced: after a power cut an owner that
+                // cannot be read makes the tree nobody's, and everything in it is made anew.
                 let written = fs::File::create(&beside).and_then(|mut file| file.write_all(&text));
                 written.map_err(io_at("write", &beside))?;
                 fs::rename(&beside, &path).map_err(io_at("write", &path))?;

@@ -93,6 +93,7 @@ pub(crate) fn put(
         oid: raw(&new.oid),
         mode: new.mode,
     };
+    // `EXCL`, because the place was emptied just now: what is there again is somebody else's and is not written over.
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(dir, *name, flags, Mode::from_raw_mode(modes.file(item)))?;
     let mut rest = bytes.as_slice();

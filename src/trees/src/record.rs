@@ -9,6 +9,7 @@ use std::path::Path;
 use crate::error::{TreeError, io_at};
 use crate::known::{FileStamp, Item, Laid, Manifest, RecordedPath};
 
+/// Its last byte is the version of the format; a record of another version is not believed.
 const MAGIC: &[u8; 8] = b"wktree\0\x01";
 /// How long before the record a file must have changed last to be believed: more than the longest tick
 /// of a file system's clock.
@@ -64,6 +65,8 @@ pub(crate) fn figures(dir: &Path) -> Option<Figures> {
 /// Magic, files, bytes, boot, device, tree, rules, time, entries.
 const HEAD: usize = 8 + 8 + 8 + 36 + 8 + 20 + 20 + 8 + 8;
 
+/// Numbers are little-endian. How many files and bytes there are stands at the beginning, where [`figures`] finds it
+/// without reading the rest; the checksum at the end tells a record that was cut off, since nothing is synced.
 fn encode(manifest: &Manifest) -> Vec<u8> {
     let stamps = || manifest.stamps.iter().flatten();
     let bytes: u64 = stamps().map(|stamp| stamp.size).sum();

@@ -106,6 +106,7 @@ impl<S: OverTable> Store for S {
             return Ok(search(runs));
         }
         known.meanwhile = Some(Vec::new());
+        // Let go while the store is read: every commit adds its runs to it, and must not wait for a search.
         drop(known);
         let mut runs = keyed.known_runs()?;
         let mut known = lock(&keyed.known);
