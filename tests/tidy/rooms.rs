@@ -54,17 +54,17 @@ const CLI_DOORS: [(&str, &[&str]); 6] = [
 
 /// What the scheduler of the engine may name of its package: data and questions, and nothing that performs.
 const SCHEDULER_NAMES: [&str; 13] = [
-    "crate::desk::Look",
     "crate::model",
-    "crate::pool::Glance",
+    "crate::pool::ProbeRequest",
     "crate::protocol",
     "crate::reading",
-    "crate::remembered",
+    "crate::request::ManualTrigger",
     "crate::request::Submission",
-    "crate::request::Wish",
+    "crate::run_factory::ProbeResult",
     "crate::schedule",
     "crate::schedules",
     "crate::store",
+    "crate::stored_schedules",
     "crate::view::Agenda",
     "crate::work::OfSchedule",
 ];

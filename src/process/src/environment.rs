@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::command::{ATTEMPT_VARIABLE, Owner, RUN_VARIABLE};
+use super::command::{ATTEMPT_VARIABLE, RUN_VARIABLE};
+use super::owner::Owner;
 
 /// Variables taken over from the parent environment when they are set there.
 const TAKEN: [&str; 7] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "SHELL"];
