@@ -4,13 +4,11 @@ use super::keys::{CONFIG_ACCESS, CONFIG_MEMBERS};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
+use crate::bounds::ID_MAX;
 use crate::model::access::{Access, Member, Members};
 
 /// Users or groups in one list.
 const MEMBERS_MAX: usize = 256;
-
-/// The highest number of a user or group: the one above it stands for none.
-pub(crate) const ID_MAX: u64 = u32::MAX as u64 - 1;
 
 /// What a list names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,10 +5,8 @@ use super::report::Report;
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
 use super::view::View;
+use crate::bounds::CHECK_TIMEOUT_MS;
 use crate::model::definition::CheckText;
-
-/// Limit of a check that names none, in milliseconds.
-pub(crate) const CHECK_TIMEOUT_MS: u64 = 60_000;
 
 /// Checks of one list.
 const CHECKS_MAX: usize = 200;

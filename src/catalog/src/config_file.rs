@@ -21,23 +21,11 @@ use super::settings;
 use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
-pub(crate) use mcp::LIST_BYTES_MAX;
+use crate::bounds::{OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, TREES_MAX};
 
 use crate::model::config::CONFIG_FILE;
 use crate::model::skill_roots::FAMILIES;
 use crate::model::{Config, Problem, Zone, zone};
-
-/// Runs that may be active at once.
-pub(crate) const PARALLEL_MAX: u64 = 1_024;
-
-/// Runs that may wait.
-pub(crate) const QUEUE_MAX: u64 = 1_000_000;
-
-/// Bytes of one command's output that may be kept: 1 GiB.
-pub(crate) const OUTPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
-
-/// Trees that runs may work in.
-pub(crate) const TREES_MAX: u64 = 1_024;
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
 pub(crate) fn read(root: &Root) -> (Config, Vec<Problem>) {

@@ -1,13 +1,11 @@
 //! `mcp.http` of workerctl.yaml: where the Model Context Protocol is served over TCP, and to whom.
 
+use crate::bounds::SESSIONS_MAX;
 use std::net::SocketAddr;
 
 use super::report::Report;
 use super::view::View;
 use crate::model::duration::show_millis;
-
-/// Sessions that may be asked for.
-pub(crate) const SESSIONS_MAX: u64 = 1_024;
 
 /// Longest that a session may be kept which nobody uses.
 const IDLE_MS_MAX: u64 = 24 * 3_600_000;

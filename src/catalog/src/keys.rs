@@ -32,6 +32,9 @@ use crate::report::Report;
 use crate::tree::Data;
 use crate::view::View;
 
+/// Code of a key of a model or a tool set that is not known.
+pub(crate) const KEY_REFUSED: &str = "key-refused";
+
 /// The keys of one map.
 #[derive(Debug)]
 pub(crate) struct Table {

@@ -10,6 +10,7 @@ mod access;
 mod align;
 mod amounts;
 mod approval;
+mod bounds;
 mod budgets;
 mod checks;
 mod conditions;

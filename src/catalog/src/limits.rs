@@ -5,10 +5,8 @@ use super::keys::LIMITS;
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
+use crate::bounds::PROCESSES_MAX;
 use crate::model::ResourceLimits;
-
-/// Processes that one command may have at a time; no kernel has more numbers for them.
-pub(crate) const PROCESSES_MAX: u64 = 4_194_304;
 
 /// Bytes that one command may write: 1 KiB to 1 PiB.
 const WRITTEN: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 50;

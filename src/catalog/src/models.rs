@@ -5,24 +5,19 @@ use super::keys::{CONFIG_MODEL, CONFIG_MODEL_TIMEOUTS, CONFIG_PRICES, suggest};
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
+use crate::bounds::{OUTPUT_TOKENS, OUTPUT_TOKENS_MAX};
+use crate::keys::KEY_REFUSED;
 use crate::model::agent::{KeySource, KeySourceError, Model, ModelTimeouts, Prices, Provider};
 use crate::model::duration::exact_millis;
 
 /// Models that may be configured.
 const MODELS_MAX: usize = 64;
 
-/// Tokens that one answer may be asked for, and where nothing is said.
-pub(crate) const OUTPUT_TOKENS_MAX: u32 = 1_000_000;
-pub(crate) const OUTPUT_TOKENS: u32 = 8_192;
-
 /// Code of a key that is written where its place belongs.
 pub(crate) const KEY_LITERAL: &str = "key-literal";
 
 /// Code of an address that is none.
 pub(crate) const ADDRESS: &str = "server-address";
-
-/// Code of a key of a model or a tool set that is not known.
-pub(crate) const KEY_REFUSED: &str = "key-refused";
 
 /// Problems whose lines may hold a secret: no line with one of them is shown.
 pub(crate) const HIDDEN: [&str; 3] = [KEY_LITERAL, ADDRESS, KEY_REFUSED];

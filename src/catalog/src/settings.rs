@@ -1,5 +1,6 @@
 //! Settings that a worker, a skill and the configuration share: hooks, retry, environment, directory.
 
+use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, HOOK_TIMEOUT_MS};
 use std::collections::BTreeMap;
 
 use super::keys::{BACKOFF, ENV, HOOK, HOOKS, NOTIFY, RETRY, report_unknown};
@@ -11,20 +12,11 @@ use crate::model::Notify;
 use crate::model::definition::{HookText, Shell};
 use crate::model::spec::Retry;
 
-/// Limit of a hook that names none, in milliseconds.
-pub(crate) const HOOK_TIMEOUT_MS: u64 = 60_000;
-
 /// Hooks of one kind.
 const HOOKS_MAX: usize = 50;
 
 /// Longest name of a credential in bytes, as systemd has it.
 const CREDENTIAL_NAME_BYTES_MAX: usize = 255;
-
-/// Attempts that may be asked for.
-pub(crate) const ATTEMPTS_MAX: u64 = 100;
-
-/// Wait before the second attempt where nothing else is said, in milliseconds.
-pub(crate) const BACKOFF_INITIAL_MS: u64 = 1_000;
 
 /// Hooks as read, with their texts.
 #[derive(Debug, Clone, Default)]

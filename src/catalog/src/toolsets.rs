@@ -3,11 +3,13 @@
 use super::amounts::is_name;
 use super::input_schema;
 use super::keys::{CONFIG_TOOL, CONFIG_TOOL_MCP, CONFIG_TOOLSET, refuse_unknown, suggest};
-use super::models::{KEY_REFUSED, key, named, required, url};
+use super::models::{key, named, required, url};
 use super::report::Report;
 use super::settings::variable_name;
 use super::tree::Data;
 use super::view::View;
+use crate::bounds::{CALL_MS, COMMAND_MS, START_MS};
+use crate::keys::KEY_REFUSED;
 use crate::model::agent::{
     BUILT_IN_TOOLS, CommandTool, McpServer, McpTransport, Toolset, built_in_tool,
 };
@@ -15,11 +17,6 @@ use crate::model::agent::{
 /// Tool sets, and commands of one of them.
 const TOOLSETS_MAX: usize = 64;
 const COMMANDS_MAX: usize = 128;
-
-/// Limits where nothing is said, in milliseconds.
-pub(crate) const COMMAND_MS: u64 = 120_000;
-pub(crate) const START_MS: u64 = 30_000;
-pub(crate) const CALL_MS: u64 = 60_000;
 
 /// Reads all tool sets; those that are rejected are left out.
 pub(crate) fn read<'a>(view: View<'a>, report: &mut Report) -> Vec<(View<'a>, Toolset)> {

@@ -1,14 +1,12 @@
 //! `mcp`: what clients of the Model Context Protocol may do.
 
 use super::Reader;
+use crate::bounds::LIST_BYTES_MAX;
 use crate::http_settings;
 use crate::keys::CONFIG_MCP_HTTP;
 use crate::model::duration::show_millis;
 use crate::report::Report;
 use crate::view::View;
-
-/// Bytes that the list of skills in the description of a tool may have.
-pub(crate) const LIST_BYTES_MAX: u64 = 1_048_576;
 
 /// Longest that a call over the Model Context Protocol may wait for its run.
 const WAIT_MS_MAX: u64 = 24 * 3_600_000;

@@ -1,13 +1,11 @@
 //! What workspace skills add: a model, tools that must be there, a limit of turns.
 
 use super::{Written, tools};
+use crate::bounds::ITERATIONS_MAX;
 use crate::model::{Dialect, Place};
 use crate::report::Report;
 use crate::tree::Data;
 use crate::view::View;
-
-/// Turns of a model that a skill may ask for.
-pub(crate) const ITERATIONS_MAX: u64 = 1_000;
 
 /// The alias of a model with its place, under its old name or its new one.
 pub(crate) fn model(

@@ -1,12 +1,11 @@
 //! Keys of workerctl.yaml, but for those about models.
 
+use crate::bounds::{ID_MAX, LIST_BYTES_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, SESSIONS_MAX, TREES_MAX};
 use super::DefaultValue::{Told, Value};
 use super::Form::{AnyOf, Duration, Flag, List, Map, Named, Size, String, Text, Whole, Words};
 use super::models::instances;
 use super::shared::{BRANCHES, HOURS, SANDBOXES};
 use super::{APPROVAL, BUDGET, CONFIG_MODEL, CONFIG_TOOLSET, Form, HOOKS, LIMITS, NOTIFY, Table, key, table};
-use crate::config_file::{LIST_BYTES_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, TREES_MAX};
-use crate::http_settings::SESSIONS_MAX;
 use crate::model::skill_roots::FAMILIES;
 
 const SOME_FAMILIES: Form = List(&Words(&FAMILIES));
@@ -112,7 +111,7 @@ pub(crate) static CONFIG_ACCESS: Table = table("ConfigAccess", "Who may ask the 
     key("read", Map(&CONFIG_MEMBERS), "who may do what changes nothing"),
 ]);
 
-const PRINCIPALS: Form = List(&AnyOf(&[String, Whole(0, crate::access::ID_MAX)]));
+const PRINCIPALS: Form = List(&AnyOf(&[String, Whole(0, ID_MAX)]));
 
 /// Those who have a role.
 pub(crate) static CONFIG_MEMBERS: Table = table("RoleMembers", "Those who have a role; nobody has both.", &[

@@ -1,14 +1,12 @@
 //! Keys that several files share.
 
+use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS, PROCESSES_MAX};
 use super::DefaultValue::{Millis, Told, Value};
 use super::Form::{
     AnyOf, Anything, Count, Duration, Flag, List, Map, Money, Number, NumberIn, Pattern, Size, String, Text, Whole, Words,
 };
 use super::{Form, Key, Table, kept, key, table};
-use crate::checks::CHECK_TIMEOUT_MS;
-use crate::limits::PROCESSES_MAX;
 use crate::model::spec::Retry;
-use crate::settings::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, HOOK_TIMEOUT_MS};
 
 /// A text or a list of texts.
 pub(super) const TEXTS: Form = AnyOf(&[String, List(&String)]);

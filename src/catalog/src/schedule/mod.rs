@@ -15,9 +15,8 @@ mod trigger;
 mod unnamed;
 mod values;
 
-pub(crate) use policy::{CONCURRENT_MAX, COUNT_MAX, hours};
+pub(crate) use policy::hours;
 pub(crate) use resolve::{ResolveContext, Resolved, resolve};
-pub(crate) use trigger::SETTLE_MS;
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 
 use super::moment::{self, Edge};
 use super::values::{contradiction, one_of, shown, word};
+use crate::bounds::{CONCURRENT_MAX, COUNT_MAX};
 use crate::keys::{BLACKOUT, CATCH_UP};
 use crate::model::schedule::{CatchUp, CatchUpMode, Overlap, Policy, Trigger};
 use crate::model::{Notify, Timestamp, Zone};
@@ -10,12 +11,6 @@ use crate::settings;
 use crate::texts::PendingText;
 use crate::tree::Data;
 use crate::view::View;
-
-/// How often a schedule may run in all, and how many failures it may wait for.
-pub(crate) const COUNT_MAX: u64 = 1_000_000_000;
-
-/// Runs at once that `max_concurrent` may name.
-pub(crate) const CONCURRENT_MAX: u64 = 1_024;
 
 /// Hours or dates that may be listed.
 const BLOCKED_MAX: usize = 1_000;

@@ -2,6 +2,7 @@
 
 use super::values::{contradiction, one_of, shown, word};
 use super::{Around, moment};
+use crate::bounds::SETTLE_MS;
 use crate::keys::{AFTER, DST, ON_COMMIT, WATCH};
 use crate::model::isolation::branch_name;
 use crate::model::schedule::{AfterWhen, Dst, Fold, Gap, Trigger};
@@ -20,9 +21,6 @@ const OTHERS: [&str; 5] = ["every", "at", "after", "watch", "on_commit"];
 
 /// Shortest period, in milliseconds.
 const PERIOD_MIN_MS: u64 = 1_000;
-
-/// How long nothing may change before it counts where nothing is said, in milliseconds.
-pub(crate) const SETTLE_MS: u64 = 2_000;
 
 /// Where an engine keeps its state unless it is told otherwise.
 const STATE: &str = "state";
