@@ -324,7 +324,20 @@ fn without_kernel_support_a_changed_tracked_file_fails_the_run_and_what_insists_
   - {id: free, description: d, sandbox: off, run: 'echo x >> tracked.txt'}
   - {id: insists, description: d, sandbox: required, run: 'true'}
   - {id: contained, description: d, sandbox: private, run: 'true'}
+  - {id: offline, description: d, sandbox: {network: none}, run: 'true'}
+  - {id: ports, description: d, sandbox: {network: {tcp: [443]}}, run: 'true'}
+  - {id: narrow, description: d, sandbox: {reads: [/usr]}, run: 'true'}
+  - {id: wide, description: d, sandbox: {reads: [/, ~/.ssh], write: [~/.cache]}, run: 'true'}
+  - {id: asked, description: d, approval_required: true, sandbox: {network: none}, run: 'true'}
 ");
+    // Accepted while there were walls, and begun where there are none.
+    if walls_or_skip() {
+        workspace.run(&["run", "asked"]).expect_code(6);
+        let ended = without_landlock(|| workspace.run(&["approve", "latest", "--json"]));
+        let failure = &ended.value()["summary"]["outcome"]["failure"];
+        assert_eq!(failure["step"], "execute", "{ended:?}");
+        assert_eq!(failure["code"], "sandbox", "{ended:?}");
+    }
     without_landlock(|| {
         for skill in ["change", "again", "back"] {
             let detail = run(&workspace, skill);
@@ -339,14 +352,22 @@ fn without_kernel_support_a_changed_tracked_file_fails_the_run_and_what_insists_
                 assert!(left.ends_with("x\ny\n"), "nothing is put back: {left}");
             }
         }
-        for skill in ["beside", "report", "free"] {
+        for skill in ["beside", "report", "free", "wide"] {
             let detail = run(&workspace, skill);
             assert_eq!(outcome(&detail), "succeeded", "{skill}: {detail}");
         }
-        for skill in ["insists", "contained"] {
+        for (skill, key, linux) in [
+            ("insists", "`sandbox: required`", "Linux 6.2"),
+            ("contained", "`sandbox: private`", "Linux 6.2"),
+            ("offline", "`sandbox: {network: none}`", "Linux 6.7"),
+            ("ports", "`sandbox: {network: {tcp: …}}`", "Linux 6.7"),
+            ("narrow", "`sandbox: {reads: …}`", "Linux 6.2"),
+        ] {
             let refused = workspace.run(&["run", skill, "--json"]).expect_code(6);
             assert_eq!(refused.refusal(), "sandbox", "{skill}");
-            assert!(refused.stderr.contains("Linux 6.2"), "{refused:?}");
+            for said in [key, linux] {
+                assert!(refused.stderr.contains(said), "{said}: {refused:?}");
+            }
         }
         let daemon = Daemon::start(&workspace);
         let looked = workspace.run(&["doctor"]);

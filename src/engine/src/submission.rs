@@ -18,7 +18,7 @@ use crate::catalog::NO_EXECUTOR;
 use crate::inputs::{self, Bound, RawInputs};
 use crate::model::agent::{CONFIGURE_A_MODEL, has_model_client};
 use crate::model::definition::{RunText, Shell, Skill};
-use crate::model::sandbox::{Level, Sandbox};
+use crate::model::sandbox::Sandbox;
 use crate::model::spec::{
     HookSpec, OutputKind, OutputSpec, Parent, Plan, Program, Retry, SPEC_VERSION, ScheduledSlot,
     outputs_placeholder, tree_placeholder,
@@ -360,16 +360,6 @@ impl Submitting<'_> {
         let Some(sandbox) = &self.skill.sandbox else {
             return Ok(None);
         };
-        if sandbox.level >= Level::Required && !process::walls_stand() {
-            let abi = process::landlock_abi();
-            let message = format!(
-                "`sandbox: {}` is asked for, and the kernel cannot keep commands within walls (Landlock ABI {abi}, 3 is needed)",
-                sandbox.level.name()
-            );
-            let refused = Diagnostic::new(Kind::Blocked, "sandbox", message);
-            return Err(refused
-                .hint("Linux 6.2 or newer with Landlock switched on has them: docs/security.md"));
-        }
         let grounds = Grounds {
             workspace: self.around.workspace,
             state_dir: self.around.state_dir,
@@ -378,6 +368,18 @@ impl Submitting<'_> {
             keys: &[],
             environment: self.around.environment,
         };
+        let abi = process::landlock_abi();
+        if let Some(lacking) = grounds.lacking(sandbox, abi) {
+            let message = format!(
+                "`sandbox: {}` is asked for, and the kernel cannot keep commands within walls (Landlock ABI {abi}, {} is needed)",
+                lacking.key, lacking.abi
+            );
+            let refused = Diagnostic::new(Kind::Blocked, "sandbox", message);
+            let linux = lacking.linux;
+            return Err(refused.hint(format!(
+                "Linux {linux} or newer with Landlock switched on has them: docs/security.md"
+            )));
+        }
         match grounds.check(sandbox) {
             Ok(()) => Ok(Some(sandbox.clone())),
             Err(why) => Err(Diagnostic::new(Kind::Definition, "sandbox_grant", why)

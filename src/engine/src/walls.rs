@@ -57,6 +57,23 @@ const NEVER_WRITTEN: [&str; 10] = [
     "workspace/threads",
 ];
 
+/// The Landlock ABI that has walls for files, and the first Linux with it.
+const FOR_FILES: (u32, &str) = (3, "6.2");
+
+/// The same of walls for networks.
+const FOR_NETWORKS: (u32, &str) = (4, "6.7");
+
+/// What a sandbox insists on and the kernel cannot do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Lacking {
+    /// The part of `sandbox` that asks for it.
+    pub key: &'static str,
+    /// The Landlock ABI that has it.
+    pub abi: u32,
+    /// The first Linux with that.
+    pub linux: &'static str,
+}
+
 /// What surrounds a run.
 pub(super) struct Grounds<'a> {
     /// Absolute path of the workspace.
@@ -74,6 +91,31 @@ pub(super) struct Grounds<'a> {
 }
 
 impl Grounds<'_> {
+    /// What of it a kernel with this Landlock ABI cannot do although it has to: nothing may start then. `auto` does
+    /// without walls where there are none, but not without a restriction that somebody wrote down.
+    pub(super) fn lacking(&self, sandbox: &Sandbox, abi: u32) -> Option<Lacking> {
+        let network = match sandbox.network {
+            NetworkChoice::Any => None,
+            NetworkChoice::None => Some("{network: none}"),
+            NetworkChoice::Tcp(_) => Some("{network: {tcp: …}}"),
+        };
+        let level = (sandbox.level >= Level::Required).then_some(sandbox.level.name());
+        let reads = self.narrows_reads(sandbox).then_some("{reads: …}");
+        let of_files = level.or(reads).filter(|_| abi < FOR_FILES.0);
+        let of_networks = network.filter(|_| abi < FOR_NETWORKS.0);
+        let (abi, linux) = of_networks.map_or(FOR_FILES, |_| FOR_NETWORKS);
+        let key = of_files.or(of_networks)?;
+        Some(Lacking { key, abi, linux })
+    }
+
+    /// Whether less may be read than without walls. `reads: [/, ~/.config/gh]` only adds to what the walls let
+    /// through.
+    fn narrows_reads(&self, sandbox: &Sandbox) -> bool {
+        let is_everything = |path: &String| real(&self.expanded(path)) == Path::new("/");
+        let reads = sandbox.reads.as_ref();
+        reads.is_some_and(|paths| !paths.iter().any(is_everything))
+    }
+
     /// Whether all of it may be granted.
     ///
     /// # Errors
@@ -280,3 +322,6 @@ impl Readable {
         self.looked_through.push(path);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -193,9 +193,6 @@ impl Performer {
         let Some(sandbox) = &work.spec.sandbox else {
             return Ok(None);
         };
-        if !process::walls_stand() && sandbox.level == Level::Auto {
-            return Ok(None);
-        }
         let mut own = vec![scratch.to_owned()];
         own.extend(place.tree().map(Path::to_owned));
         if work.spec.stages_outputs() {
@@ -213,6 +210,10 @@ impl Performer {
             keys: &keys,
             environment: &self.parts.environment,
         };
+        let abi = process::landlock_abi();
+        if !process::walls_stand() && grounds.lacking(sandbox, abi).is_none() {
+            return Ok(None);
+        }
         let readable = self.walls.readable(&grounds, sandbox)?;
         let wall = grounds.wall(sandbox, &readable, own)?;
         let write = stamps(&wall.write, false);
