@@ -94,12 +94,58 @@ fn what_a_person_approves_is_shown_whole() {
 
 #[test]
 fn what_holds_something_never_granted_is_not_granted_either() {
-    let workspace = bed(
-        "  - {id: repository, description: d, sandbox: {write: [~/other]}, run: 'true'}\n  - {id: threads, description: d, sandbox: {write: [workspace/threads]}, run: 'true'}\n  - {id: skills, description: d, sandbox: {write: [.claude]}, run: 'true'}\n",
-    );
+    let skill = |id: &str, path: &str| {
+        format!("  - {{id: {id}, description: d, sandbox: {{write: [{path}]}}, run: 'true'}}\n")
+    };
+    let mut rows = vec![
+        ("repository", "~/other", "repository's"),
+        ("threads", "workspace/threads", "definitions, logs"),
+        ("skills", ".claude", "definitions, logs"),
+        ("home", "~/", "holds `~/.ssh`"),
+        ("config", "~/.config", "holds `~/.config/gh`"),
+        ("target", "~/dots", "holds `~/.netrc`"),
+        ("link", "~/mail", "holds `~/mail/key`"),
+        ("model", "~/keys", "holds `~/keys/k`"),
+    ];
+    if std::fs::File::open("/etc/shadow").is_ok() {
+        rows.push(("machine", "/etc", "holds `/etc/shadow`"));
+    }
+    let granted = [
+        ("named", "~/.ssh"),
+        ("cargo", "~/.cargo"),
+        ("key", "~/keys/k"),
+    ];
+    let refused = rows.iter().map(|(id, path, _)| skill(id, path));
+    let refused: String = refused.collect();
+    let workspace = bed(&(refused + &granted.map(|(id, path)| skill(id, path)).concat()));
     std::fs::create_dir_all(workspace.home.join("other/.git")).unwrap();
-    for skill in ["repository", "threads", "skills"] {
+    for path in [
+        ".config/gh/hosts.yml",
+        ".cargo/credentials.toml",
+        "dots/netrc",
+        "keys/k",
+        "key",
+        "mail/kept",
+    ] {
+        let path = workspace.home.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "key\n").unwrap();
+    }
+    for (target, link) in [("dots/netrc", ".netrc"), ("key", "mail/key")] {
+        let target = workspace.home.join(target);
+        std::os::unix::fs::symlink(target, workspace.home.join(link)).unwrap();
+    }
+    let model = |name: &str, path: &str| {
+        format!("{name}: {{provider: anthropic, model: m, key: 'file:{path}'}}")
+    };
+    let models = [model("a", "~/keys/k"), model("b", "~/mail/key")].join(", ");
+    workspace.write("workerctl.yaml", &format!("models: {{{models}}}\n"));
+    for (skill, _, why) in rows {
         let refused = workspace.run(&["run", skill, "--json"]).expect_code(4);
         assert_eq!(refused.refusal(), "sandbox_grant", "{skill}");
+        assert!(refused.stderr.contains(why), "{why}: {refused:?}");
+    }
+    for (skill, _) in granted {
+        assert_eq!(outcome(&run(&workspace, skill)), "succeeded", "{skill}");
     }
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use destinations::stdout_output;
 use texts::{Rendered, definition_error, hooks};
 
+use super::model_keys;
 use super::names::{self, Builtins};
 use super::syntax::{self, Syntax};
 use super::walls::Grounds;
@@ -360,12 +361,13 @@ impl Submitting<'_> {
         let Some(sandbox) = &self.skill.sandbox else {
             return Ok(None);
         };
+        let keys = model_keys::files(self.around.config, self.around.environment);
         let grounds = Grounds {
             workspace: self.around.workspace,
             state_dir: self.around.state_dir,
             trees: None,
             repository: &[],
-            keys: &[],
+            keys: &keys,
             environment: self.around.environment,
         };
         let abi = process::landlock_abi();

@@ -43,6 +43,9 @@ const SECRETS_OF_THE_MACHINE: [&str; 2] = ["/dev", "/run/credentials"];
 /// What root alone may read: others are spared a rule for every other file beside them.
 const SECRETS_OF_ROOT: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/workerctl"];
 
+/// Below the home directory: what may be granted with the secrets that lie in it, for builds write there.
+const GRANTED_WHOLE: &str = ".cargo";
+
 /// What no skill writes, in the workspace: what is run, what models are told, what has happened.
 const NEVER_WRITTEN: [&str; 10] = [
     "workers",
@@ -238,7 +241,31 @@ impl Grounds<'_> {
         {
             return refused("holds a repository's or another workspace's own files");
         }
+        // A grant has no exceptions: what is beneath it can be read and changed.
+        if let Some(secret) = self.secret_within(&path) {
+            let shown = match secret.strip_prefix(self.in_home("").unwrap_or_default()) {
+                Ok(rest) => format!("~/{}", rest.display()),
+                Err(_) => secret.display().to_string(),
+            };
+            return Err(format!(
+                "`{key}: {text}` holds `{shown}`, a secret, which is granted by its own name alone"
+            ));
+        }
         Ok(path)
+    }
+
+    /// A secret that is there and lies beneath this path, as itself or as the link that leads to it. A path that
+    /// is one is meant.
+    fn secret_within(&self, path: &Path) -> Option<PathBuf> {
+        let is_whole = self
+            .in_home(GRANTED_WHOLE)
+            .is_some_and(|whole| real(&whole) == path);
+        let lies_beneath = |place: &Path| place != path && place.starts_with(path);
+        let is_within = |secret: &PathBuf| {
+            secret.symlink_metadata().is_ok()
+                && (lies_beneath(&real(secret)) || lies_beneath(&real_place(secret)))
+        };
+        self.secrets_by_name().find(is_within).filter(|_| !is_whole)
     }
 
     fn engine_places(&self) -> Vec<PathBuf> {
@@ -248,15 +275,23 @@ impl Grounds<'_> {
     }
 
     fn secrets(&self) -> Vec<PathBuf> {
-        let home = self.environment.get("HOME").map(Path::new);
-        let of_home = SECRETS.iter().filter_map(|name| Some(home?.join(name)));
+        self.secrets_by_name().map(|path| real(&path)).collect()
+    }
+
+    /// The same under the names that lead to them.
+    fn secrets_by_name(&self) -> impl Iterator<Item = PathBuf> {
+        let of_home = SECRETS.iter().filter_map(|name| self.in_home(name));
         let of_root = SECRETS_OF_ROOT
             .iter()
             .filter(|_| rustix::process::geteuid().is_root());
         let of_machine = SECRETS_OF_THE_MACHINE.iter().chain(of_root);
         let of_machine = of_machine.map(PathBuf::from);
-        let all = of_home.chain(of_machine).chain(self.keys.iter().cloned());
-        all.map(|path| real(&path)).collect()
+        of_home.chain(of_machine).chain(self.keys.iter().cloned())
+    }
+
+    fn in_home(&self, name: &str) -> Option<PathBuf> {
+        let home = self.environment.get("HOME")?;
+        Some(Path::new(home).join(name))
     }
 
     fn expanded(&self, text: &str) -> PathBuf {
@@ -275,9 +310,11 @@ fn meets(one: &Path, other: &Path) -> bool {
 
 /// Without links, as far as it is there.
 fn real(path: &Path) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
-    }
+    path.canonicalize().unwrap_or_else(|_| real_place(path))
+}
+
+/// Where it lies without links, whatever it is itself.
+fn real_place(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => real(parent).join(name),
         _ => path.to_owned(),
