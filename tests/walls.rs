@@ -410,11 +410,24 @@ fn what_is_its_own_is_written_and_published() {
     description: writes what it is granted
     sandbox: {level: required, write: [~/.cache, exports]}
     run: 'echo x > "$HOME/.cache/kept" && echo x > exports/e && echo own >> "$HOME/.cache/new"'
+  - id: narrow
+    description: commits, and reads little besides its tree
+    mutating: true
+    sandbox: {level: required, reads: [/usr, /bin, /lib, /lib64, /etc]}
+    run: 'test "$(git config narrow.it)" = global && ! cat "$HOME/.cache/kept" && ! cat "$HOME/.config/git/credentials" && echo x > narrow.txt && git add narrow.txt && git commit -q -m narrow'
 "##);
+    for (path, text) in [
+        (".config/git/config", "[narrow]\n    it = global\n"),
+        (".config/git/credentials", "https://key@example\n"),
+    ] {
+        let path = workspace.home.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
     workspace.write("exports/kept", "");
     workspace.commit_all("exports");
     let daemon = Daemon::start(&workspace);
-    for skill in ["report", "printed", "change", "granted"] {
+    for skill in ["report", "printed", "change", "granted", "narrow"] {
         let detail = run(&workspace, skill);
         assert_eq!(outcome(&detail), "succeeded", "{skill}: {detail}");
     }

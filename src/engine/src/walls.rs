@@ -46,6 +46,10 @@ const SECRETS_OF_ROOT: [&str; 4] = ["/etc/shadow", "/etc/gshadow", "/etc/ssh", "
 /// Below the home directory: what may be granted with the secrets that lie in it, for builds write there.
 const GRANTED_WHOLE: &str = ".cargo";
 
+/// What git reads before it does anything, below the home directory and of the machine: it ends where one of them is
+/// there and may not be read.
+const SETTINGS_OF_GIT: [&str; 3] = ["~/.gitconfig", "~/.config/git", "/etc/gitconfig"];
+
 /// What no skill writes, in the workspace: what is run, what models are told, what has happened.
 const NEVER_WRITTEN: [&str; 10] = [
     "workers",
@@ -202,15 +206,14 @@ impl Grounds<'_> {
         for trigger in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
             let path = real(&self.expanded(trigger));
             refuse_read(&path, &engine)?;
-            // A path that leads to secrets itself is meant.
-            let below = denied
-                .iter()
-                .filter(|one| one.starts_with(&path) && **one != path);
-            let below: Vec<&Path> = below.map(PathBuf::as_path).collect();
-            readable
-                .looked_through
-                .extend(path.parent().map(Path::to_owned));
-            readable.add(path, &below);
+            readable.add_all_but(path, &denied);
+        }
+        if sandbox.reads.is_some() {
+            let settings = SETTINGS_OF_GIT.map(|name| real(&self.expanded(name)));
+            let is_free = |path: &PathBuf| !denied.iter().any(|one| path.starts_with(one));
+            for path in settings.into_iter().filter(is_free) {
+                readable.add_all_but(path, &denied);
+            }
         }
         Ok(readable)
     }
@@ -340,6 +343,17 @@ pub(super) struct Readable {
 }
 
 impl Readable {
+    /// A path without what is denied of all that lies below it. One that is denied itself is meant.
+    fn add_all_but(&mut self, path: PathBuf, denied: &[PathBuf]) {
+        let below = denied
+            .iter()
+            .filter(|one| one.starts_with(&path) && **one != path);
+        let below: Vec<&Path> = below.map(PathBuf::as_path).collect();
+        self.looked_through
+            .extend(path.parent().map(Path::to_owned));
+        self.add(path, &below);
+    }
+
     /// The largest parts of a directory that hold nothing of what is denied. What links lead to has its own place.
     fn add(&mut self, path: PathBuf, denied: &[&Path]) {
         if denied.is_empty() {
