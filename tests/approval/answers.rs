@@ -25,6 +25,11 @@ fn of_two_who_answer_at_once_one_is_heard() {
             detail["approval"]["approved_by"].is_null(),
             "{detail}"
         );
+        assert_eq!(
+            denied,
+            detail["approval"]["denied_by"].is_string(),
+            "{detail}"
+        );
     }
     let refused = workspace
         .run(&["approve", "latest", "--json"])
@@ -58,6 +63,22 @@ fn what_was_denied_or_cancelled_never_lands() {
     let denied = workspace.json(&["runs", "--outcome", "denied"]);
     let message = denied["runs"][0]["outcome"]["message"].as_str().unwrap();
     assert!(message.ends_with(": not now"), "{message}");
+    let run = denied["runs"][0]["run"].as_str().unwrap();
+    let (detail, name) = (workspace.show(run), crate::own_name());
+    let thread = std::fs::read_to_string(detail["thread_path"].as_str().unwrap()).unwrap();
+    let thread: serde_json::Value = serde_json::from_str(&thread).unwrap();
+    for kept in [&detail["approval"], &thread["run"]["approval"]] {
+        assert_eq!(kept["denied_by"], name.as_str(), "{kept}");
+        assert!(!kept["denied_at"].is_null(), "{kept}");
+        assert_eq!(kept["note"], "not now");
+        assert!(kept["approved_by"].is_null(), "{kept}");
+    }
+    let shown = workspace.run(&["show", run]).stdout;
+    let said = shown
+        .lines()
+        .find(|line| line.contains("denied") && line.contains(": not now"));
+    let by = format!("by {name} at ");
+    assert!(shown.contains(&by) && said.is_some(), "{shown}");
     daemon.stop();
 }
 

@@ -36,15 +36,16 @@ pub(super) fn question(out: &mut Stream<'_>, detail: &RunDetail) {
     let Some(view) = &detail.approval else {
         return;
     };
-    if let Some(by) = &view.approved_by {
-        let at = view.approved_at.map(|at| format!(" at {}", at.rfc3339()));
-        let note = view.note.as_ref().map(|note| format!(": {note}"));
-        let said = format!(
-            "by {by}{}{}",
-            at.unwrap_or_default(),
-            note.unwrap_or_default()
-        );
-        return field(out, "approved", &said);
+    for (answer, by, at) in [
+        ("approved", &view.approved_by, view.approved_at),
+        ("denied", &view.denied_by, view.denied_at),
+    ] {
+        if let Some(by) = by {
+            let at = at.map(|at| format!(" at {}", at.rfc3339()));
+            let note = view.note.as_ref().map(|note| format!(": {note}"));
+            let (at, note) = (at.unwrap_or_default(), note.unwrap_or_default());
+            return field(out, answer, &format!("by {by}{at}{note}"));
+        }
     }
     let Some(digest) = &view.digest else {
         return;

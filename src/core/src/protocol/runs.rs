@@ -150,6 +150,12 @@ pub struct ApprovalView {
     pub approved_by: Option<String>,
     /// When.
     pub approved_at: Option<Timestamp>,
+    /// Who denied it; absent where nobody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_by: Option<String>,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_at: Option<Timestamp>,
     /// What they added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,

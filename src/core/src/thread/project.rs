@@ -5,6 +5,8 @@ mod spent;
 
 use std::collections::BTreeMap;
 
+pub use approval::PersonAnswer;
+
 use crate::machine::{Ending, Entry, Event, FoldError, Goal, HookVerdict, Run, State};
 use crate::model::evidence::{CheckRecord, CommitsMade, OutputState, RestoreReport};
 use crate::model::outcome::{Failure, Outcome, Phase, Step};
@@ -155,10 +157,8 @@ pub struct Story<'a> {
     pub admitted_at: Option<Timestamp>,
     /// When the last event was recorded.
     pub updated_at: Timestamp,
-    /// When a person was asked for approval.
-    pub asked_at: Option<Timestamp>,
-    /// When they approved it.
-    pub approved_at: Option<Timestamp>,
+    /// When a person was asked for approval, and what became of it.
+    pub answer_of_person: PersonAnswer,
     /// What its model said last.
     pub answer: Option<String>,
     /// Runs that it started.
@@ -193,8 +193,7 @@ impl<'a> Story<'a> {
             timeline: Vec::new(),
             admitted_at: None,
             updated_at: spec.submitted_at,
-            asked_at: None,
-            approved_at: None,
+            answer_of_person: PersonAnswer::default(),
             answer: None,
             children: Vec::new(),
             resolution_note: None,
@@ -249,12 +248,7 @@ impl<'a> Story<'a> {
             .push((entry.at, entry.event.name().to_owned()));
         self.updated_at = entry.at;
         self.summary.push(entry, &after);
-        if after.asked().is_some() {
-            self.asked_at = Some(entry.at);
-        }
-        if let Event::Approved { .. } = entry.event {
-            self.approved_at = Some(entry.at);
-        }
+        self.answer_of_person.push(entry, &after);
         let before = std::mem::replace(&mut self.run, after);
         self.take(&before, entry);
     }
