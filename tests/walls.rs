@@ -469,6 +469,10 @@ fn what_leads_to_the_engines_own_is_refused_before_anything_starts() {
         let refused = workspace.run(&["run", skill, "--json"]).expect_code(4);
         assert_eq!(refused.refusal(), "sandbox_grant", "{skill}");
         assert!(refused.stderr.contains("never granted"), "{refused:?}");
+        assert!(
+            refused.stderr.contains("grant another directory"),
+            "{refused:?}"
+        );
     }
     workspace.run(&["check"]).expect_code(4);
     daemon.stop();

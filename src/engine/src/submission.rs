@@ -385,7 +385,8 @@ impl Submitting<'_> {
         match grounds.check(sandbox) {
             Ok(()) => Ok(Some(sandbox.clone())),
             Err(why) => Err(Diagnostic::new(Kind::Definition, "sandbox_grant", why)
-                .hint(format!("its definition is {}", self.skill.place))),
+                .hint(format!("its definition is {}", self.skill.place))
+                .hint("grant another directory, such as `/srv/backup`, or take the line out")),
         }
     }
 
