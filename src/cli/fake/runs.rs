@@ -57,6 +57,7 @@ fn check(description: &str, verdict: Verdict) -> CheckRecord {
         message: None,
         output_tail: String::new(),
         duration_ms: 12,
+        sandbox_level: None,
     }
 }
 

@@ -275,9 +275,14 @@ fn checks(out: &mut Stream<'_>, detail: &RunDetail) {
     }
     out.line(Line::of(BOLD, "  checks"));
     let mut printed = false;
+    let execution = detail
+        .attempts
+        .last()
+        .and_then(|one| one.execution.as_ref());
+    let level = execution.and_then(|execution| execution.sandbox_level);
     for check in all {
         printed |= check.verdict == Verdict::Failed && !check.output_tail.is_empty();
-        one_check(out, check);
+        one_check(out, check, level);
     }
     if printed {
         let run = detail.summary.run.short();
@@ -288,7 +293,8 @@ fn checks(out: &mut Stream<'_>, detail: &RunDetail) {
     }
 }
 
-fn one_check(out: &mut Stream<'_>, check: &CheckRecord) {
+/// A check; the level of its walls is shown where it is not that of its attempt.
+fn one_check(out: &mut Stream<'_>, check: &CheckRecord, of_attempt: Option<u32>) {
     let (sign, style) = match check.verdict {
         Verdict::Passed => ("✓", GOOD),
         Verdict::Failed => ("✗", BAD),
@@ -308,6 +314,15 @@ fn one_check(out: &mut Stream<'_>, check: &CheckRecord) {
             line = line.styled(DIM, format!("  {why}"));
         }
         Verdict::Passed | Verdict::Failed | Verdict::Warned => {}
+    }
+    let level = check
+        .sandbox_level
+        .filter(|level| Some(*level) != of_attempt);
+    if let Some(level) = level {
+        line = line.styled(
+            attempts::of_level(level),
+            format!("  sandbox level {level}"),
+        );
     }
     out.line(line);
     if !matches!(check.verdict, Verdict::Failed | Verdict::Warned) {

@@ -137,6 +137,7 @@ pub(super) fn not_performed(action: &Action, code: &str, message: &str) -> Event
         Action::RunHook { index } => Event::HookFinished {
             index: *index,
             verdict: warned(),
+            sandbox_level: None,
         },
         Action::Save { .. } => Event::SaveFailed {
             failure: failure(Step::Save),
@@ -147,6 +148,7 @@ pub(super) fn not_performed(action: &Action, code: &str, message: &str) -> Event
         Action::RunPostCommitHook { index } => Event::PostCommitHookFinished {
             index: *index,
             verdict: warned(),
+            sandbox_level: None,
         },
         Action::Restore => Event::Restored {
             report: crate::model::evidence::RestoreReport {

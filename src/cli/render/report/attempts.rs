@@ -57,8 +57,7 @@ fn attempt_line(attempt: &AttemptView, zone: Zone) -> Line {
         );
     }
     if let Some(level) = execution.sandbox_level {
-        let style = if level == 0 { CARE } else { DIM };
-        line = line.styled(style, format!("  sandbox level {level}"));
+        line = line.styled(of_level(level), format!("  sandbox level {level}"));
     }
     if execution.survivors_ended > 0 {
         line = line.styled(
@@ -70,6 +69,11 @@ fn attempt_line(attempt: &AttemptView, zone: Zone) -> Line {
         );
     }
     line
+}
+
+/// How a level of walls is shown.
+pub(super) fn of_level(level: u32) -> anstyle::Style {
+    if level == 0 { CARE } else { DIM }
 }
 
 /// Programs say the same of a sandbox as of modes: whoever wrote the skill may look for the wrong one.

@@ -43,6 +43,24 @@ fn a_failed_check_shows_its_evidence_and_where_there_is_more() {
 }
 
 #[test]
+fn the_level_of_a_check_is_shown_where_its_attempt_had_another() {
+    let mut detail = fake::detail();
+    let level_of = |detail: &mut RunDetail, attempt, check| {
+        let newest = &mut detail.attempts[0];
+        newest.execution.as_mut().unwrap().sandbox_level = attempt;
+        newest.checks[0].sandbox_level = check;
+        shown(detail)
+    };
+    assert!(!level_of(&mut detail, Some(1), Some(1)).contains("sandbox"));
+    assert!(!level_of(&mut detail, Some(1), None).contains("sandbox"));
+    let text = level_of(&mut detail, Some(1), Some(0));
+    assert!(
+        text.contains("not empty  12ms  sandbox level 0\n"),
+        "{text}"
+    );
+}
+
+#[test]
 fn what_was_not_verified_is_never_shown_as_if_it_were() {
     let mut detail = fake::detail();
     detail.summary.unverified = true;

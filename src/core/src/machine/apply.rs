@@ -249,7 +249,7 @@ impl Run {
         ending: Option<&Ending>,
     ) -> Option<()> {
         match (event, ending) {
-            (Event::HookFinished { index, verdict }, Some(_)) if *index == due => {
+            (Event::HookFinished { index, verdict, .. }, Some(_)) if *index == due => {
                 let changed = matches!(verdict, HookVerdict::Changed { .. });
                 self.put_back_then(at, changed, AfterRestore::Finish(Outcome::Cancelled));
             }
@@ -257,7 +257,7 @@ impl Run {
             (Event::OwnerLost, Some(_)) => {
                 self.put_back_then(at, true, AfterRestore::Finish(Outcome::Cancelled));
             }
-            (Event::HookFinished { index, verdict }, None) if *index == due => {
+            (Event::HookFinished { index, verdict, .. }, None) if *index == due => {
                 self.hook_finished(at, *index, verdict);
             }
             (Event::CancelRequested { kind, .. }, _) => {

@@ -212,6 +212,9 @@ pub enum Event {
         index: u32,
         /// What it said.
         verdict: HookVerdict,
+        /// The level of the walls that its command had; absent where none ran, and in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sandbox_level: Option<u32>,
     },
     /// The thread is written.
     Saved,
@@ -295,6 +298,9 @@ pub enum Event {
         index: u32,
         /// What it said; a block is only a warning here.
         verdict: HookVerdict,
+        /// The level of the walls that its command had; absent where none ran, and in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sandbox_level: Option<u32>,
     },
     /// What could be put back is put back.
     Restored {

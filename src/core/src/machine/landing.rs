@@ -148,7 +148,7 @@ impl Run {
 
     pub(super) fn in_announcing(&mut self, event: &Event, due: u32) -> Option<()> {
         match event {
-            Event::PostCommitHookFinished { index, verdict } if *index == due => {
+            Event::PostCommitHookFinished { index, verdict, .. } if *index == due => {
                 if let HookVerdict::Blocked { message }
                 | HookVerdict::Changed { message }
                 | HookVerdict::Warned { message } = verdict

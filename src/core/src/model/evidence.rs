@@ -203,6 +203,9 @@ pub struct CheckRecord {
     pub output_tail: String,
     /// Wall time in milliseconds.
     pub duration_ms: u64,
+    /// The level of the walls that its command had; absent where none ran, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_level: Option<u32>,
 }
 
 impl CheckRecord {

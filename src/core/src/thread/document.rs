@@ -208,6 +208,7 @@ fn checks(records: &[CheckRecord]) -> Vec<Value> {
                 "message": check.message,
                 "output": check.output_tail,
                 "duration_ms": check.duration_ms,
+                "sandbox_level": check.sandbox_level,
             })
         })
         .collect()
@@ -248,6 +249,7 @@ fn hooks(story: &Story<'_>) -> Vec<Value> {
                 "index": hook.index,
                 "command": command(hook.post_commit, hook.index),
                 "verdict": hook.verdict,
+                "sandbox_level": hook.sandbox_level,
                 "finished_at": hook.at.rfc3339(),
             })
         })

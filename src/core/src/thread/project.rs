@@ -1,13 +1,15 @@
 //! The projection of a journal: everything that lists, `show`, the summary file and metrics tell of a run.
 
 mod approval;
+mod hooks;
 mod spent;
 
 use std::collections::BTreeMap;
 
 pub use approval::PersonAnswer;
+pub use hooks::HookStory;
 
-use crate::machine::{Ending, Entry, Event, FoldError, Goal, HookVerdict, Run, State};
+use crate::machine::{Ending, Entry, Event, FoldError, Goal, Run, State};
 use crate::model::evidence::{CheckRecord, CommitsMade, OutputState, RestoreReport};
 use crate::model::outcome::{Failure, Outcome, Phase, Step};
 use crate::model::spec::OutputKind;
@@ -21,19 +23,6 @@ pub struct ThreadPaths {
     pub document: String,
     /// The log.
     pub log: String,
-}
-
-/// What became of one hook.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookStory {
-    /// Whether it follows the commit.
-    pub post_commit: bool,
-    /// Its place from 0.
-    pub index: u32,
-    /// What it said.
-    pub verdict: HookVerdict,
-    /// When it ended.
-    pub at: Timestamp,
 }
 
 /// The instants and commits of a run that its state does not hold, folded one event at a time.
@@ -298,9 +287,8 @@ impl<'a> Story<'a> {
             } => {
                 self.checked(before, checks, failure.as_ref());
             }
-            Event::HookFinished { index, verdict } => self.hook(false, *index, verdict, entry.at),
-            Event::PostCommitHookFinished { index, verdict } => {
-                self.hook(true, *index, verdict, entry.at);
+            Event::HookFinished { .. } | Event::PostCommitHookFinished { .. } => {
+                self.hooks.extend(HookStory::of(entry));
             }
             Event::Restored { report } => self.not_restored.clone_from(report),
             Event::Committed { oid, .. } | Event::LandedLater { oid } => self.committed(oid),
@@ -393,15 +381,6 @@ impl<'a> Story<'a> {
         (self.run.facts.failed_attempts > before.facts.failed_attempts)
             .then(|| self.run.facts.last_failure.clone())
             .flatten()
-    }
-
-    fn hook(&mut self, post_commit: bool, index: u32, verdict: &HookVerdict, at: Timestamp) {
-        self.hooks.push(HookStory {
-            post_commit,
-            index,
-            verdict: verdict.clone(),
-            at,
-        });
     }
 
     /// Milliseconds spent in a phase so far.

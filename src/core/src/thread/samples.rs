@@ -176,6 +176,7 @@ pub(crate) fn checked(attempt: u32, verdict: Verdict) -> Event {
             message: None,
             output_tail: "checked\n".into(),
             duration_ms: 12,
+            sandbox_level: None,
         }],
         failure: None,
         changed: false,
@@ -214,6 +215,7 @@ pub(crate) fn succeeded(spec: &RunSpec) -> Vec<Entry> {
         Event::HookFinished {
             index: 0,
             verdict: HookVerdict::Passed,
+            sandbox_level: None,
         },
         Event::Saved,
         Event::CommitPrepared {

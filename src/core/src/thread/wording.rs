@@ -47,8 +47,8 @@ pub fn event(event: &Event) -> String {
             ..
         } => format!("attempt {attempt}, {}", counts(checks)),
         Event::BackoffElapsed { attempt } => format!("attempt {attempt} may start"),
-        Event::HookFinished { index, verdict } => hooked(*index, verdict),
-        Event::PostCommitHookFinished { index, verdict } => followed(*index, verdict),
+        Event::HookFinished { index, verdict, .. } => hooked(*index, verdict),
+        Event::PostCommitHookFinished { index, verdict, .. } => followed(*index, verdict),
         Event::CommitPrepared { oid, reference, .. } => format!("{oid} for {reference}"),
         Event::LandedLater { oid } | Event::Committed { oid, warning: None } => oid.clone(),
         Event::Committed {

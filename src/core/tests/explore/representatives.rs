@@ -149,6 +149,7 @@ pub(crate) fn check(verdict: Verdict) -> CheckRecord {
         message: None,
         output_tail: String::new(),
         duration_ms: 1,
+        sandbox_level: None,
     }
 }
 
@@ -391,8 +392,13 @@ fn with_variants(run: &Run) -> Vec<Event> {
             events.push(Event::PostCommitHookFinished {
                 index,
                 verdict: verdict.clone(),
+                sandbox_level: None,
             });
-            events.push(Event::HookFinished { index, verdict });
+            events.push(Event::HookFinished {
+                index,
+                verdict,
+                sandbox_level: None,
+            });
         }
     }
     for failed in [Vec::new(), vec!["path: denied".to_owned()]] {

@@ -309,10 +309,7 @@ fn committing_restoring_and_finished() {
     assert_eq!(run.facts.not_restored, 1);
 
     let mut events = way("nothing");
-    events.push(Event::PostCommitHookFinished {
-        index: 0,
-        verdict: HookVerdict::Passed,
-    });
+    events.push(followed(0, HookVerdict::Passed));
     let run = row(&plan, &events, "`finished` → succeeded");
     assert_eq!(run.next_action(), Some(Action::Close));
     assert!(run.apply(AT, &cancel()).is_err());

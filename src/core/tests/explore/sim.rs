@@ -187,6 +187,7 @@ impl Engine {
             Action::RunHook { index } => Event::HookFinished {
                 index,
                 verdict: self.verdict(wrong),
+                sandbox_level: None,
             },
             Action::Save { .. }
             | Action::PrepareCommit
@@ -230,6 +231,7 @@ impl Engine {
                 Event::PostCommitHookFinished {
                     index,
                     verdict: self.verdict(wrong),
+                    sandbox_level: None,
                 }
             }
             Action::Restore => {

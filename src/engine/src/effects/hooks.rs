@@ -40,19 +40,24 @@ fn is_push(work: &Work, hook: &HookSpec) -> bool {
 
 impl Performer {
     pub(super) fn run_hook(&self, work: &Work, index: u32) -> Event {
-        let verdict = match work.spec.hooks.get(index as usize) {
+        let (verdict, sandbox_level) = match work.spec.hooks.get(index as usize) {
             Some(hook) => match self.stand_on_result(work) {
                 Ok(()) => {
-                    let said = self.hook(work, hook, "PostToolUse", Vec::new());
-                    self.unless_changed(work, said)
+                    let (said, level) = self.hook(work, hook, "PostToolUse", Vec::new());
+                    (self.unless_changed(work, said), level)
                 }
-                Err(failure) => HookVerdict::Changed {
-                    message: failure.message,
-                },
+                Err(failure) => {
+                    let message = failure.message;
+                    (HookVerdict::Changed { message }, None)
+                }
             },
-            None => HookVerdict::Passed,
+            None => (HookVerdict::Passed, None),
         };
-        Event::HookFinished { index, verdict }
+        Event::HookFinished {
+            index,
+            verdict,
+            sandbox_level,
+        }
     }
 
     /// What the checks vouched for is what is committed, so a hook may look at it, not change it.
@@ -73,7 +78,7 @@ impl Performer {
     }
 
     pub(super) fn run_post_commit_hook(&self, work: &Work, index: u32) -> Event {
-        let verdict = match work.spec.post_commit.get(index as usize) {
+        let (verdict, sandbox_level) = match work.spec.post_commit.get(index as usize) {
             Some(hook) => {
                 let mut told = landed_as(work);
                 if index == 0 && pushes(work).is_some() {
@@ -87,7 +92,7 @@ impl Performer {
                 }
                 self.hook(work, hook, "PostCommit", told)
             }
-            None => HookVerdict::Passed,
+            None => (HookVerdict::Passed, None),
         };
         let verdict = match verdict {
             HookVerdict::Passed => HookVerdict::Passed,
@@ -97,21 +102,26 @@ impl Performer {
                 message: follower_failed(work, index, &message),
             },
         };
-        Event::PostCommitHookFinished { index, verdict }
+        Event::PostCommitHookFinished {
+            index,
+            verdict,
+            sandbox_level,
+        }
     }
 
+    /// What a hook said, and the level of the walls that it had, where it ran.
     fn hook(
         &self,
         work: &Work,
         hook: &HookSpec,
         name: &str,
         more: Vec<(String, String)>,
-    ) -> HookVerdict {
+    ) -> (HookVerdict, Option<u32>) {
         let cwd = match self.place(work) {
             Ok(place) => place.of(&work.spec.cwd),
             Err(failure) => {
                 let message = failure.message;
-                return HookVerdict::Warned { message };
+                return (HookVerdict::Warned { message }, None);
             }
         };
         let mut stdin = envelope(work, name, &cwd).to_string().into_bytes();
@@ -133,7 +143,7 @@ impl Performer {
             },
         );
         let said = ran.stderr_tail.trim().to_owned();
-        match ran.ended {
+        let verdict = match ran.ended {
             Ended::Exited { code: 0 } => HookVerdict::Passed,
             Ended::Exited { code: BLOCKS } => HookVerdict::Blocked {
                 message: if said.is_empty() {
@@ -156,7 +166,8 @@ impl Performer {
                     },
                 }
             }
-        }
+        };
+        (verdict, ran.level)
     }
 }
 

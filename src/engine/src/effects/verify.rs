@@ -106,6 +106,7 @@ impl Performer {
                             (false, false) => Verdict::Warned,
                         },
                         duration_ms: ran.duration_ms(),
+                        sandbox_level: ran.level,
                         message: None,
                         output_tail: ran.tail,
                         ended: Some(ran.ended),
@@ -222,6 +223,7 @@ fn output_checks(work: &Work) -> Vec<CheckRecord> {
                 message: state.problem.clone(),
                 output_tail: String::new(),
                 duration_ms: 0,
+                sandbox_level: None,
             }
         })
         .collect()
@@ -240,5 +242,6 @@ fn not_run(check: &CheckSpec, why: &str) -> CheckRecord {
         message: Some(why.to_owned()),
         output_tail: String::new(),
         duration_ms: 0,
+        sandbox_level: None,
     }
 }

@@ -115,6 +115,7 @@ fn a_lost_owner_is_reconciled_or_unknown_and_said_so() {
         Event::HookFinished {
             index: 0,
             verdict: crate::machine::HookVerdict::Passed,
+            sandbox_level: None,
         },
         Event::Saved,
         Event::NothingToCommit,

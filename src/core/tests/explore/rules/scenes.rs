@@ -129,7 +129,19 @@ pub(super) fn admitted() -> Event {
 }
 
 pub(super) fn hooked(index: u32, verdict: HookVerdict) -> Event {
-    Event::HookFinished { index, verdict }
+    Event::HookFinished {
+        index,
+        verdict,
+        sandbox_level: None,
+    }
+}
+
+pub(super) fn followed(index: u32, verdict: HookVerdict) -> Event {
+    Event::PostCommitHookFinished {
+        index,
+        verdict,
+        sandbox_level: None,
+    }
 }
 
 pub(super) fn failure(step: Step) -> Failure {

@@ -157,22 +157,14 @@ pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
         },
         Action::Verify { attempt, .. } => Event::ChecksFinished {
             attempt: *attempt,
-            checks: vec![CheckRecord {
-                description: "holds".to_owned(),
-                command: Some("true".to_owned()),
-                must_pass: true,
-                verdict: Verdict::Passed,
-                ended: Some(Ended::Exited { code: 0 }),
-                message: None,
-                output_tail: String::new(),
-                duration_ms: 1,
-            }],
+            checks: vec![holding()],
             failure: None,
             changed: false,
         },
         Action::RunHook { index } => Event::HookFinished {
             index: *index,
             verdict: crate::machine::HookVerdict::Passed,
+            sandbox_level: None,
         },
         Action::Save { .. } => Event::Saved,
         Action::PrepareCommit => Event::CommitPrepared {
@@ -187,11 +179,27 @@ pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
         Action::RunPostCommitHook { index } => Event::PostCommitHookFinished {
             index: *index,
             verdict: crate::machine::HookVerdict::Passed,
+            sandbox_level: None,
         },
         Action::Restore => Event::Restored {
             report: RestoreReport::default(),
         },
         Action::Close => Event::Closed,
+    }
+}
+
+/// A check that passed.
+fn holding() -> CheckRecord {
+    CheckRecord {
+        description: "holds".to_owned(),
+        command: Some("true".to_owned()),
+        must_pass: true,
+        verdict: Verdict::Passed,
+        ended: Some(Ended::Exited { code: 0 }),
+        message: None,
+        output_tail: String::new(),
+        duration_ms: 1,
+        sandbox_level: None,
     }
 }
 
