@@ -26,6 +26,7 @@ const SKILLS: &str = r##"
     description: changes a file, and writes one that git ignores
     mutating: true
     approval_required: true
+    human_checkpoints: [nobody is named]
     interface: {outputs: [{name: report, type: markdown, destination: ignored/report.md}]}
     run: 'echo run >> "$HOME/ran"; echo "$WORKERCTL_RUN" > own.txt; echo "# whole" > {report}'
     verification:
@@ -63,9 +64,17 @@ const SKILLS: &str = r##"
     approval_required: true
     approval: {expires: 1ms}
     run: 'echo run >> "$HOME/ran"'
+  - id: inside
+    description: works in the checkout itself
+    mutating: true
+    isolation: in_place
+    writes: [inside.txt]
+    approval_required: true
+    run: 'echo run >> "$HOME/ran"; echo x > inside.txt'
   - id: plain
     description: asks nobody
     mutating: true
+    human_checkpoints: [somebody could look]
     run: 'echo "$WORKERCTL_RUN" > plain.txt'
 "##;
 

@@ -393,6 +393,7 @@ impl Control for Fake {
                 outputs: Vec::new(),
                 checks: 2,
                 sandbox: String::new(),
+                approval: None,
                 unavailable: Vec::new(),
             }],
             kept: serde_json::Map::new(),

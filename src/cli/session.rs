@@ -12,6 +12,7 @@ use super::io::Io;
 use super::render::{diagnostic, json, times};
 use crate::clock::Clock;
 use crate::model::{Diagnostic, Zone};
+use crate::process::own_name;
 use crate::protocol::{Control, RunsQuery};
 
 /// Which engine a command accepts.
@@ -96,7 +97,7 @@ impl Session<'_> {
             .find_map(|name| self.environment.get(*name))
             .filter(|user| !user.is_empty())
             .cloned()
-            .or_else(|| Some(format!("uid {}", rustix::process::getuid().as_raw())))
+            .or_else(|| Some(own_name()))
     }
 }
 

@@ -113,6 +113,7 @@ fn a_branch_that_changed_the_same_is_a_conflict_and_the_commit_is_kept() {
     workspace.run(&["approve", &run]).expect_code(1);
     let detail = ended(&workspace, &run);
     assert_eq!((code(&detail), ran(&workspace)), ("conflict", 1));
+    assert_eq!(detail["summary"]["outcome"]["failure"]["step"], "land");
     assert!(detail["summary"]["kept_commit"].is_string(), "{detail}");
     assert_eq!(
         workspace.read("tracked.txt").as_deref(),

@@ -12,7 +12,15 @@ fn a_result_waits_outside_of_the_checkout_and_lands_as_it_was_shown() {
     let detail = workspace.show(&run);
     let approval = &detail["approval"];
     assert_eq!(approval["before"], "landing");
-    assert_eq!(approval["checkpoints"][0], "the tone is right");
+    assert_eq!(
+        detail["submitted_by"],
+        crate::own_name(),
+        "one form of a name"
+    );
+    let checkpoints = serde_json::json!(["the tone is right", "nobody is named"]);
+    assert_eq!(approval["checkpoints"], checkpoints);
+    let shown = workspace.run(&["show", &run]).stdout;
+    assert!(shown.contains("nobody is named"), "{shown}");
     let held = &approval["result"]["outputs"][0];
     assert_eq!(
         (&held["path"], &held["bytes"]),
@@ -82,8 +90,9 @@ fn others_go_on_while_one_waits() {
         asked(&workspace, &["change"]),
         asked(&workspace, &["first"]),
     ];
-    // Of the same worker, in the same repository, with the one place and the one tree.
-    workspace.run(&["run", "plain"]).expect_code(0);
+    // Of the same worker, in the same repository, with the one place and the one tree; a checkpoint alone asks nobody.
+    let plain = workspace.run(&["run", "plain"]).expect_code(0).stdout;
+    assert!(plain.contains("somebody could look"), "{plain}");
     let status = workspace.json(&["status"]);
     assert_eq!(status["awaiting_approval_count"], 4, "{status}");
     assert_eq!(status["trees"]["in_use"], 0, "{status}");
@@ -145,6 +154,28 @@ fn a_command_waits_before_it_starts_and_its_values_are_shown() {
         .expect_code(0);
     assert!(done.stderr.contains("hello Ada"), "{done:?}");
     assert_eq!(ran(&workspace), 1);
+    daemon.stop();
+}
+
+#[test]
+fn in_the_checkout_the_command_waits_before_it_starts() {
+    let workspace = bed();
+    let daemon = Daemon::start(&workspace);
+    for (skill, said) in [
+        ("inside", "a person has to approve its command"),
+        ("change", "a person has to approve its result"),
+    ] {
+        let shown = workspace.run(&["skill", "show", skill]).stdout;
+        assert!(shown.contains(said), "{shown}");
+    }
+    let plain = workspace.json(&["skill", "show", "plain"]);
+    assert!(plain["approval"].is_null(), "{plain}");
+    let run = asked(&workspace, &["inside"]);
+    assert_eq!(workspace.show(&run)["approval"]["before"], "execution");
+    assert_eq!((ran(&workspace), workspace.read("inside.txt")), (0, None));
+    workspace.run(&["approve", &run]).expect_code(0);
+    assert_eq!(workspace.read("inside.txt").as_deref(), Some("x\n"));
+    assert_eq!(workspace.committed_runs(), [run]);
     daemon.stop();
 }
 

@@ -12,6 +12,7 @@ use crate::cli::io::Stream;
 use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line};
 use crate::cli::render::problem;
 use crate::cli::session::Session;
+use crate::model::spec::Gate;
 use crate::model::{Diagnostic, Problem};
 use crate::protocol::{InputView, ShownSkill, SkillFileView};
 
@@ -366,10 +367,16 @@ fn print_what_it_does(out: &mut Stream<'_>, shown: &ShownSkill) {
         );
     }
     let checks = format!("{} after its command", skill.checks);
+    let asked = match skill.approval {
+        Some(Gate::Execution) => "a person has to approve its command",
+        Some(Gate::Landing) => "a person has to approve its result before it lands",
+        None => "",
+    };
     for (name, value, holds) in [
         ("mutating", "ends in a commit", skill.mutating),
         ("checks", checks.as_str(), skill.checks > 0),
         ("sandbox", &skill.sandbox, !skill.sandbox.is_empty()),
+        ("approval", asked, !asked.is_empty()),
     ] {
         if holds {
             fact(out, name, value);

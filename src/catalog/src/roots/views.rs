@@ -10,6 +10,7 @@ use super::worker_page::WorkerPage;
 use super::{RootSkill, RootSkills};
 use crate::executor::NO_EXECUTOR;
 use crate::model::definition::Unavailable;
+use crate::model::spec::Gate;
 use crate::model::{Problem, Skill};
 use crate::protocol::{
     LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList, SkillView, WorkerView,
@@ -94,6 +95,11 @@ fn of_worker(skill: SkillView, problems: &[Problem]) -> ListedSkill {
 
 fn listed(skill: &RootSkill, trust: &TrustFiles, problems: Vec<Problem>) -> ListedSkill {
     let trust = trust.state(skill);
+    let before = if skill.mutating {
+        Gate::Landing
+    } else {
+        Gate::Execution
+    };
     ListedSkill {
         skill: SkillView {
             address: skill.address(),
@@ -107,6 +113,7 @@ fn listed(skill: &RootSkill, trust: &TrustFiles, problems: Vec<Problem>) -> List
             outputs: Vec::new(),
             checks: 0,
             sandbox: String::new(),
+            approval: skill.approval_required.then_some(before),
             unavailable: unavailable(skill, trust),
         },
         source: skill.root.label.clone(),

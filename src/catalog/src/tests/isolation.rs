@@ -1,8 +1,9 @@
 //! Where runs work and where their result lands, as definitions say it.
 
 use super::super::config;
-use super::{NOTE, Workspace, show};
+use super::{NOTE, WARNING, Workspace, show};
 use crate::model::isolation::{BranchChoice, Isolation, LocalEntry, TreeLimits};
+use crate::model::spec::Gate;
 use crate::model::{Problem, Skill};
 
 /// A worker with the keys `worker` and one skill with the keys `skill`, which begin in column 5 of the last line.
@@ -230,4 +231,18 @@ fn the_configuration_names_branch_remote_and_bounds() {
     }
     let restored: crate::model::Config = serde_json::from_value(stored).expect("a configuration");
     assert_eq!(restored, defaults);
+}
+
+/// What lies in the checkout already cannot wait outside of it until somebody has looked.
+#[test]
+fn in_the_checkout_a_person_is_asked_before_the_command() {
+    let keys =
+        "mutating: true\n    isolation: in_place\n    writes: [x]\n    approval_required: true";
+    let asked = skill("", keys).approval.unwrap();
+    assert_eq!(asked.before, Gate::Execution);
+    let landing = of("", &format!("{keys}\n    approval: {{before: landing}}")).load();
+    let found = problem(&landing.problems, "approval-before-execution");
+    assert_eq!((found.severity, found.place.line), (WARNING, 11));
+    let asked = landing.workers[0].skills[0].approval.unwrap();
+    assert_eq!(asked.before, Gate::Execution);
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::definition::{Skill, Unavailable, Worker};
 use crate::model::problem::Problem;
 use crate::model::sandbox::Level;
+use crate::model::spec::Gate;
 
 /// An input as it is listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -67,6 +68,9 @@ pub struct SkillView {
     /// What its commands may touch, in words; `off`: whatever their user may.
     #[serde(default)]
     pub sandbox: String,
+    /// Before what a person has to approve each of its runs; absent where nobody is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Gate>,
     /// Why it may not run; empty: it may.
     pub unavailable: Vec<Unavailable>,
 }
@@ -134,6 +138,7 @@ impl From<&Skill> for SkillView {
                 .sandbox
                 .as_ref()
                 .map_or_else(|| Level::Off.name().to_owned(), ToString::to_string),
+            approval: skill.approval.map(|asked| asked.before),
             unavailable: skill.unavailable.clone(),
         }
     }
