@@ -8,6 +8,8 @@
 
 #[path = "walls/around.rs"]
 mod around;
+#[path = "walls/escapes.rs"]
+mod escapes;
 #[path = "walls/own.rs"]
 mod own;
 #[path = "walls/without.rs"]
@@ -62,7 +64,7 @@ fn outcome(detail: &Value) -> &str {
 
 /// What a command of either kind tries, and what nothing but walls keeps from it; `S` is the state directory, `C` the
 /// checkout.
-const ATTEMPTS: [&str; 57] = [
+const ATTEMPTS: [&str; 58] = [
     // Files of the checkout.
     "echo x > $C/new",
     "echo x >> $C/tracked.txt",
@@ -110,7 +112,8 @@ const ATTEMPTS: [&str; 57] = [
     "cp -r $S/store $TMPDIR/",
     "rm -r $S/scratch",
     "mv $TMPDIR $S/elsewhere",
-    "mkdir -p $S/1/other && ls $S/1",
+    "for n in 1 2; do T=$(realpath $S)/trees/$n/repository; [ $T != ${PWD%/} ] && cat $T/tracked.txt && exit; done; false",
+    "for n in 1 2; do T=$(realpath $S)/trees/$n/repository; [ $T != ${PWD%/} ] && echo x > $T/evil && exit; done; false",
     // Keys, and the home directory.
     "cat $HOME/.ssh/id",
     "ls $HOME/.ssh",
@@ -136,15 +139,45 @@ const REFUSED_ANYWAY: [&str; 4] = [
 ];
 
 /// What succeeds in a container and changes nothing outside: directories of its own stand in these places.
-const HARMLESS_IN_A_CONTAINER: [&str; 4] = [
-    "echo x > $HOME/.profile",
-    "echo x > $S/evil",
-    "ls $S",
-    "mkdir -p $S/1/other && ls $S/1",
-];
+const HARMLESS_IN_A_CONTAINER: [&str; 3] = ["echo x > $HOME/.profile", "echo x > $S/evil", "ls $S"];
+
+/// The engine's process is traced (`PTRACE_SEIZE`).
+const TRACE: &str = "P=$PPID; python3 -c 'import ctypes,sys; l=ctypes.CDLL(None); sys.exit(l.ptrace(0x4206, int(sys.argv[1]), 0, 0) != 0)' $P";
+
+/// Whether the kernel lets processes of one user trace each other, without walls.
+fn may_trace() -> bool {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let is_root = std::fs::File::open("/etc/shadow").is_ok();
+    is_root || scope.is_ok_and(|scope| scope.trim() == "0")
+}
 
 fn attempts() -> Vec<&'static str> {
-    ATTEMPTS.into_iter().chain(REFUSED_ANYWAY).collect()
+    let python = std::process::Command::new("python3").arg("-V").output();
+    if python.is_err() {
+        skip("tracing: there is no python3");
+    }
+    let trace = python.is_ok().then_some(TRACE);
+    let attempts = ATTEMPTS.into_iter().chain(REFUSED_ANYWAY);
+    attempts.chain(trace).collect()
+}
+
+/// Two mutating skills that wait for each other: afterwards there are two trees.
+const PAIR: &str = "  - {id: one, description: d, mutating: true, parallel: true, sandbox: off, run: 'touch $HOME/one; until [ -e $HOME/two ]; do sleep 0.05; done'}\n  - {id: two, description: d, mutating: true, parallel: true, sandbox: off, run: 'touch $HOME/two; until [ -e $HOME/one ]; do sleep 0.05; done'}\n";
+
+/// Leaves the trees of two runs, so that there is one that is not a run's own.
+fn leave_trees(workspace: &Workspace) {
+    let pair = ["one", "two"].map(|skill| workspace.submit(&[skill]));
+    for run in pair {
+        assert_eq!(outcome(&workspace.wait(&run).1), "succeeded");
+    }
+    for tree in ["1", "2"] {
+        let tree = workspace.state().join("trees").join(tree);
+        assert!(
+            tree.join("repository/tracked.txt").exists(),
+            "{}",
+            tree.display()
+        );
+    }
 }
 
 /// The text of a command that tries it.
@@ -183,8 +216,10 @@ fn nothing_succeeds(sandbox: &str, level: u32) {
     let numbers = || 0..attempts.len();
     let mut skills: Vec<String> = numbers().map(|nth| skill("read", "", nth)).collect();
     skills.extend(numbers().map(|nth| skill("write", "mutating: true, ", nth)));
+    skills.push(PAIR.to_owned());
     let workspace = bed(&skills.concat());
     let daemon = Daemon::start(&workspace);
+    leave_trees(&workspace);
     run(&workspace, "read-0");
     let before = belongings(&workspace);
     let mut succeeded = Vec::new();
@@ -231,7 +266,7 @@ fn in_a_container_home_and_temporary_files_are_its_own() {
     description: d
     sandbox: private
     interface: {outputs: [{name: r, type: markdown, destination: "reports/r.md"}]}
-    run: 'test "$(ls -A $HOME)" = "" && test ! -e /tmp/workspace-probe && echo x > $HOME/x && echo x > /tmp/x && echo x > $TMPDIR/x && test "$(ls /proc | grep -c "^[0-9]")" -lt 9 && cat tracked.txt > /dev/null && echo "# done" > {r}'
+    run: 'test "$(ls -A $HOME)" = "" && test ! -e /tmp/workspace-probe && echo x > $HOME/x && echo x > /tmp/x && echo x > $TMPDIR/x && test "$(ls /proc | grep -c "^[0-9]")" -lt 9 && cat tracked.txt > /dev/null && ! chmod 600 tracked.txt && echo "# done" > {r}'
     verification: [{command: 'grep -q done {r}'}]
   - id: granted
     description: d
@@ -331,8 +366,11 @@ fn without_walls_the_list_says_what_succeeds() {
     for attempt in attempts() {
         let text = trying(attempt);
         let workspace = bed(&format!(
-            "  - {{id: s, description: d, sandbox: off, run: {text}}}\n"
+            "  - {{id: s, description: d, sandbox: off, run: {text}}}\n  - {{id: change, description: d, mutating: true, run: 'true'}}\n"
         ));
+        if attempt.contains("/trees/") {
+            run(&workspace, "change");
+        }
         if outcome(&run(&workspace, "s")) != "succeeded" {
             refused.push(attempt);
         }
@@ -341,5 +379,6 @@ fn without_walls_the_list_says_what_succeeds() {
     // Whether the last one is refused is a matter of privileges.
     assert!(REFUSED_ANYWAY[..3].iter().all(|one| refused.contains(one)));
     refused.retain(|attempt| !REFUSED_ANYWAY.contains(attempt));
+    refused.retain(|attempt| *attempt != TRACE || may_trace());
     assert!(refused.is_empty(), "{refused:#?}");
 }

@@ -1,0 +1,63 @@
+//! What a run may do to its own tree, and what it leaves behind.
+
+use std::time::Duration;
+
+use crate::workspace::daemon::Daemon;
+use crate::{bed, containers_or_skip, outcome, run, walls_or_skip};
+
+/// The levels that can be had here, by the word that asks for them.
+fn levels() -> Vec<(&'static str, u32)> {
+    let mut levels = vec![("off", 0)];
+    if walls_or_skip() {
+        levels.push(("required", 1));
+        if containers_or_skip() {
+            levels.push(("private", 2));
+        }
+    }
+    levels
+}
+
+/// What follows a run would work on something else under the name of its tree.
+#[test]
+fn a_tree_stays_where_it_is() {
+    for (sandbox, level) in levels() {
+        let workspace = bed(&format!(
+            "  - {{id: moves, description: d, mutating: true, sandbox: {sandbox}, run: 'mv \"$PWD\" \"$PWD-moved\" && exit 7 || exit 3'}}\n"
+        ));
+        let detail = run(&workspace, "moves");
+        let execution = &detail["attempts"][0]["execution"];
+        assert_eq!(execution["sandbox_level"], level, "{detail}");
+        // Without walls it can, which is why it has to be refused.
+        let wanted = if level == 0 { 7 } else { 3 };
+        assert_eq!(execution["ended"]["code"], wanted, "{detail}");
+    }
+}
+
+/// A child in a session of its own is ended with the run, before it has done what it may do.
+#[test]
+fn nothing_is_left_running_that_writes_later() {
+    for (sandbox, level) in levels() {
+        let late = "setsid sh -c \"sleep 1; echo x > $HOME/.cache/late; echo x > $WORKERCTL_WORKSPACE/late\" > /dev/null 2>&1 & touch $HOME/.cache/begun";
+        let skill = |id: &str, keys: &str| {
+            let walls = match level {
+                0 => "off".to_owned(),
+                _ => format!("{{level: {sandbox}, write: [~/.cache]}}"),
+            };
+            format!("  - {{id: {id}, description: d, {keys}sandbox: {walls}, run: '{late}'}}\n")
+        };
+        let skills = [skill("read", ""), skill("write", "mutating: true, ")];
+        let workspace = bed(&skills.concat());
+        let daemon = Daemon::start(&workspace);
+        for skill in ["read", "write"] {
+            let detail = run(&workspace, skill);
+            assert_eq!(outcome(&detail), "succeeded", "{detail}");
+            let reached = &detail["attempts"][0]["execution"]["sandbox_level"];
+            assert_eq!(reached, level, "{detail}");
+        }
+        std::thread::sleep(Duration::from_millis(1_500));
+        assert!(workspace.home.join(".cache/begun").exists());
+        assert!(!workspace.home.join(".cache/late").exists(), "{sandbox}");
+        assert_eq!(workspace.read("late"), None, "{sandbox}");
+        daemon.stop();
+    }
+}
