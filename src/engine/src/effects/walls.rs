@@ -12,6 +12,7 @@ use super::super::walls::{Grounds, Readable};
 use super::super::work::Work;
 use super::place::Place;
 use super::{Performer, lock};
+use crate::clock::Clock;
 use crate::git::{self, TrackedChanges};
 use crate::model::RunId;
 use crate::model::diagnostic::chain;
@@ -22,6 +23,9 @@ use crate::process::{self, RaisedWall};
 
 /// How long looking for changed files may take, in milliseconds; in a repository where it takes longer, it is left out.
 const STATUS_MS_MAX: u64 = 200;
+
+/// How long nobody looks after that, in milliseconds: a look cannot be cut short, so each run would pay for one.
+const STATUS_REST_MS: u64 = 60_000;
 
 /// How many kinds of walls are kept.
 const KINDS_MAX: usize = 64;
@@ -35,6 +39,36 @@ pub(super) struct Walls {
     kinds: Mutex<Vec<Kind>>,
     /// Which tracked files had changed before the command of a run that may change none, and has no walls.
     watched: Mutex<HashMap<RunId, TrackedChanges>>,
+    looks: BoundedLooks,
+}
+
+/// Looks that are given up where they take too long.
+#[derive(Default)]
+struct BoundedLooks {
+    /// On the monotonic clock, in milliseconds.
+    rest_until: Mutex<u64>,
+}
+
+impl BoundedLooks {
+    /// What a look finds; `None` where it took too long, or where one did a short while ago.
+    fn look<T>(
+        &self,
+        clock: &dyn Clock,
+        ms_max: u64,
+        look: impl FnOnce() -> Option<T>,
+    ) -> Option<T> {
+        let begun = clock.monotonic_ms();
+        if begun < *lock(&self.rest_until) {
+            return None;
+        }
+        let found = look();
+        let ended = clock.monotonic_ms();
+        if ended.saturating_sub(begun) <= ms_max {
+            return found;
+        }
+        *lock(&self.rest_until) = ended.saturating_add(STATUS_REST_MS);
+        None
+    }
 }
 
 /// What may be read for one `sandbox`, and the walls around one directory for temporary files each.
@@ -132,12 +166,12 @@ impl Performer {
         if !asks || process::walls_stand() {
             return;
         }
-        let begun = self.parts.clock.monotonic_ms();
-        let found = git::tracked_changes(&self.parts.workspace);
-        let took = self.parts.clock.monotonic_ms().saturating_sub(begun);
-        if let Ok(Some(changes)) = found
-            && took <= STATUS_MS_MAX
-        {
+        let look = || git::tracked_changes(&self.parts.workspace).ok().flatten();
+        let found = self
+            .walls
+            .looks
+            .look(&*self.parts.clock, STATUS_MS_MAX, look);
+        if let Some(changes) = found {
             lock(&self.walls.watched).insert(work.spec.run, changes);
         }
     }
@@ -226,5 +260,33 @@ impl Performer {
             self.walls.keep(&readable, write, &raised);
         }
         Ok(Some(raised))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::FakeClock;
+    use crate::model::Timestamp;
+
+    #[test]
+    fn a_look_that_takes_too_long_counts_for_nothing_and_is_not_repeated_at_once() {
+        let (clock, looks) = (
+            FakeClock::at(Timestamp::from_millis(0)),
+            BoundedLooks::default(),
+        );
+        let took = |ms: u64| {
+            looks.look(&clock, 200, || {
+                clock.advance(ms);
+                Some(ms)
+            })
+        };
+        assert_eq!((took(0), took(200)), (Some(0), Some(200)));
+        assert_eq!(took(201), None);
+        let before = clock.monotonic_ms();
+        assert_eq!(took(1), None);
+        assert_eq!(clock.monotonic_ms(), before, "nobody looked");
+        clock.advance(STATUS_REST_MS);
+        assert_eq!(took(1), Some(1));
     }
 }
