@@ -60,11 +60,11 @@ const SCHEDULER_NAMES: [&str; 13] = [
     "crate::reading",
     "crate::request::ManualTrigger",
     "crate::request::Submission",
-    "crate::run_factory::ProbeResult",
     "crate::schedule",
     "crate::schedules",
     "crate::store",
     "crate::stored_schedules",
+    "crate::trigger_probe::ProbeResult",
     "crate::view::Agenda",
     "crate::work::OfSchedule",
 ];

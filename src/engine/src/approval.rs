@@ -5,15 +5,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::control::{EngineControl, refuse_note, summary_of};
 use super::outputs::hex;
-use super::request::Request;
 use super::view::RunSnapshot;
-use crate::machine::{Approval, Run};
+use crate::machine::Run;
 use crate::model::evidence::HeldResult;
-use crate::model::{Diagnostic, RunId, RunSpec};
-use crate::process::own_name;
-use crate::protocol::{ApprovalView, ApproveRequest, DenyRequest, RunSummary};
+use crate::model::{RunId, RunSpec};
+use crate::protocol::ApprovalView;
 
 /// Below the state directory.
 const DIRECTORY: &str = "held";
@@ -63,40 +60,6 @@ pub(super) fn digest(spec: &RunSpec, run: &Run) -> String {
     // Plain data without maps of other keys than texts always becomes JSON.
     let bytes = serde_json::to_vec(&approved).unwrap_or_default();
     hex(&Sha256::digest(bytes))
-}
-
-impl EngineControl {
-    /// Takes somebody's approval to the loop.
-    pub(super) fn approve_run(
-        &self,
-        run: RunId,
-        request: &ApproveRequest,
-    ) -> Result<RunSummary, Diagnostic> {
-        self.shown(run)?;
-        let note = request.note.clone();
-        if let Some(note) = &note {
-            refuse_note(note)?;
-        }
-        let approval = Approval {
-            digest: request.digest.clone(),
-            by: request.by.clone().unwrap_or_else(own_name),
-            note,
-        };
-        summary_of(self.ask(Request::Approve { run, approval })?)
-    }
-
-    /// Takes somebody's refusal to the loop.
-    pub(super) fn deny_run(
-        &self,
-        run: RunId,
-        request: &DenyRequest,
-    ) -> Result<RunSummary, Diagnostic> {
-        self.shown(run)?;
-        refuse_note(&request.note)?;
-        let by = request.by.clone().unwrap_or_else(own_name);
-        let note = request.note.clone();
-        summary_of(self.ask(Request::Deny { run, by, note })?)
-    }
 }
 
 /// Adds what only the engine knows: the digest that an answer has to name, and where outputs wait.

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use super::approval;
 use super::inbox::Inbox;
+use super::prepares::Prepares;
 use super::refusals::{ended, no_such_run, open, unexpected};
 use super::request::{Answer, Request};
-use super::run_factory::{Origin, Prepares, RunFactory};
+use super::run_factory::{Origin, RunFactory};
 use super::view::{Condition, RunSnapshot, View};
 use super::work::Effects;
 use super::{Host, definitions, model_test, probe, reading, refusals, rendering, schedules};
@@ -157,11 +158,7 @@ impl EngineControl {
             .map(|shown| shown.spec.run)
             .filter(|run| run.matches(text))
             .collect();
-        found.extend(
-            self.store
-                .find(text, 10)
-                .map_err(|error| reading::unreadable(&error))?,
-        );
+        found.extend(self.store.find(text, 10)?);
         found.sort_unstable();
         found.dedup();
         match found.as_slice() {
@@ -184,10 +181,7 @@ impl EngineControl {
         if let Some(shown) = self.view.runs().last() {
             return Ok(shown.spec.run);
         }
-        let newest = self
-            .store
-            .newest()
-            .map_err(|error| reading::unreadable(&error))?;
+        let newest = self.store.newest()?;
         newest
             .ok_or_else(|| Diagnostic::new(Kind::NotFound, "run_not_found", "there is no run yet"))
     }

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::reading::unreadable;
 use crate::model::definition::Skill;
 use crate::model::outcome::Outcome;
 use crate::model::spec::OutputKind;
@@ -20,12 +19,11 @@ pub(super) fn add_outputs(
     skill: &Skill,
     inputs: &mut Map<String, Value>,
 ) -> Result<(), Diagnostic> {
-    let read = |error| unreadable(&error);
-    let summary = store.summary(run).map_err(read)?;
+    let summary = store.summary(run)?;
     let Some(summary) = summary.filter(|ended| ended.outcome == Some(Outcome::Succeeded)) else {
         return Ok(());
     };
-    let Some(spec) = store.spec(run).map_err(read)? else {
+    let Some(spec) = store.spec(run)? else {
         return Ok(());
     };
     for output in &spec.outputs {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::refusals::busy;
 use super::request::{Answer, Envelope, Request, Submission};
-use super::run_factory::ProbeResult;
+use super::trigger_probe::ProbeResult;
 use super::work::NoticeResult;
 use crate::machine::Event;
 use crate::model::{Diagnostic, Kind, RunId};

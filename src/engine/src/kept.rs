@@ -5,10 +5,11 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::control::{EngineControl, summary_of};
+use super::refusals;
 use super::request::Request;
 use super::view::RunSnapshot;
 use super::work::Work;
-use crate::git::{self, GitError, Oid, RunId as GitRun};
+use crate::git::{self, Oid, RunId as GitRun};
 use crate::machine::{Action, Event};
 use crate::model::diagnostic::chain;
 use crate::model::outcome::Failure;
@@ -78,7 +79,7 @@ impl EngineControl {
             }
         };
         let dropped = git::drop_refs(Path::new(tree_of(&shown)?.workdir.as_str()), &named(run)?);
-        let references = dropped.map_err(|error| unreadable(&error))?;
+        let references = dropped.map_err(|error| refusals::of_git(&error))?;
         Ok(Discarded {
             run: summary,
             commit,
@@ -167,7 +168,7 @@ impl<'a> KeptRun<'a> {
         match git::branch_at(self.workdir(), &reference) {
             Ok(Some(_)) => Ok(()),
             Ok(None) => Err(nothing_kept(self.shown)),
-            Err(error) => Err(unreadable(&error)),
+            Err(error) => Err(refusals::of_git(&error)),
         }
     }
 
@@ -176,7 +177,7 @@ impl<'a> KeptRun<'a> {
         let since = self.parent.as_ref().and_then(|parent| parent.parse().ok());
         let found =
             git::commit_of_run(self.workdir(), &self.tree.target, since.as_ref(), &self.run)
-                .map_err(|error| unreadable(&error))?;
+                .map_err(|error| refusals::of_git(&error))?;
         let is_ours = |found: &Oid| {
             self.shown.entries.iter().any(|entry| {
                 matches!(&entry.event, Event::CommitPrepared { oid, .. } if oid == found.as_str())
@@ -216,13 +217,13 @@ impl<'a> KeptRun<'a> {
                 "its {hooks} hooks that follow a commit were not run"
             )),
         }
-        let facts = git::locate(self.workdir()).map_err(|error| unreadable(&error))?;
+        let facts = git::locate(self.workdir()).map_err(|error| refusals::of_git(&error))?;
         for path in spec.outputs.iter().filter_map(|o| o.path.as_ref()) {
             let place = Path::new(&spec.workspace).join(path);
             let Ok(inside) = place.strip_prefix(self.workdir()) else {
                 continue;
             };
-            if git::is_ignored(&facts.git_dir, inside).map_err(|error| unreadable(&error))? {
+            if git::is_ignored(&facts.git_dir, inside).map_err(|error| refusals::of_git(&error))? {
                 notes.push(format!("`{path}` is ignored by git and was not kept"));
             }
         }
@@ -313,12 +314,4 @@ fn named(run: RunId) -> Result<GitRun, Diagnostic> {
     let parsed = run.to_string().parse();
     parsed
         .map_err(|error: git::NameError| Diagnostic::new(Kind::Internal, "internal", chain(&error)))
-}
-
-fn unreadable(error: &GitError) -> Diagnostic {
-    let told = Diagnostic::new(Kind::Blocked, error.code(), chain(error));
-    match error.hint() {
-        Some(hint) => told.hint(hint),
-        None => told,
-    }
 }

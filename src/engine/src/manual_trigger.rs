@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::reading::unreadable;
+use super::prepares::Prepares;
 use super::request::{Answer, ManualTrigger};
-use super::run_factory::{Prepares, RunFactory, TriggerOptions, refuse_unknown_config};
+use super::run_factory::{RunFactory, TriggerOptions, refuse_unknown_config};
 use super::schedules::switched_on;
 use crate::model::schedule::{Occurrence, Overlap, Schedule, ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
@@ -120,10 +120,7 @@ fn no_slots(schedule: &Schedule) -> Diagnostic {
 }
 
 fn state_of(factory: &RunFactory, id: &str) -> Result<Option<ScheduleState>, Diagnostic> {
-    factory
-        .store
-        .schedule(id)
-        .map_err(|error| unreadable(&error))
+    factory.store.schedule(id).map_err(Diagnostic::from)
 }
 
 fn recurrence(
@@ -211,9 +208,7 @@ fn rows_since(
             ControlFlow::Continue(())
         }
     };
-    store
-        .slots(id, None, &mut take)
-        .map_err(|error| unreadable(&error))?;
+    store.slots(id, None, &mut take)?;
     Ok(rows)
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use super::inbox::{Delivery, Inbox};
-use super::run_factory::Prepares;
+use super::prepares::Prepares;
 use super::work::{Effects, NoticeResult, Telling, Work, not_performed};
 use crate::machine::Event;
 use crate::model::schedule::{Occurrence, Schedule};

@@ -14,8 +14,8 @@ use crate::model::{Diagnostic, Kind, RunId, RunSpec};
 use crate::protocol::{
     LogLine, LogsQuery, RunDetail, RunSummary, RunsQuery, THREAD_UNREADABLE, WatchEvent,
 };
+use crate::store::Store;
 use crate::store::thread_files::{Directory, FileError, LogReader};
-use crate::store::{Store, StoreError};
 use crate::thread::project;
 
 /// How many runs a list has where the query says nothing.
@@ -31,29 +31,12 @@ const LINES_MAX: usize = 10_000;
 /// whether anybody still listens to it.
 const WATCH_LOOK: Duration = Duration::from_secs(1);
 
-/// A store that cannot be read, as the rim tells it.
-pub(super) fn unreadable(error: &StoreError) -> Diagnostic {
-    Diagnostic::new(
-        Kind::Internal,
-        "store_unreadable",
-        crate::model::diagnostic::chain(error),
-    )
-    .hint("`workerctl store verify` shows what is damaged")
-}
-
-/// An active schedule has no state in the store.
-pub(super) fn missing(schedule: &str) -> Diagnostic {
-    let message = format!("the store has nothing of the schedule `{schedule}`");
-    Diagnostic::new(Kind::Internal, "store_unreadable", message)
-        .hint("`workerctl store verify` shows what is damaged")
-}
-
 /// A run that the view no longer holds.
 pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<RunSnapshot>, Diagnostic> {
-    let Some(spec) = store.spec(run).map_err(|error| unreadable(&error))? else {
+    let Some(spec) = store.spec(run)? else {
         return Ok(None);
     };
-    let mut entries = store.journal(run).map_err(|error| unreadable(&error))?;
+    let mut entries = store.journal(run)?;
     let mut folded = Run::fold(&entries).map_err(|error| {
         Diagnostic::new(
             Kind::Internal,
@@ -62,7 +45,7 @@ pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<RunSnapshot
         )
         .hint("the thread's log still tells what happened")
     })?;
-    let stored = store.summary(run).map_err(|error| unreadable(&error))?;
+    let stored = store.summary(run)?;
     entries.extend(missing_end(&mut folded, &entries, stored.as_ref()));
     let summary = stored.unwrap_or_else(|| project::summary(&spec, &folded, &entries));
     Ok(Some(RunSnapshot {
@@ -97,22 +80,20 @@ pub(super) fn runs(
         .collect();
     let oldest = query.since_ms.unwrap_or(i64::MIN);
     let mut from_store = 0;
-    store
-        .summaries(query.before, &mut |summary| {
-            if summary.submitted_at.millis() < oldest {
-                return ControlFlow::Break(());
-            }
-            if !known.contains(&summary.run) && wanted(&summary, query) {
-                found.push(summary);
-                from_store += 1;
-            }
-            if from_store >= limit {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        })
-        .map_err(|error| unreadable(&error))?;
+    store.summaries(query.before, &mut |summary| {
+        if summary.submitted_at.millis() < oldest {
+            return ControlFlow::Break(());
+        }
+        if !known.contains(&summary.run) && wanted(&summary, query) {
+            found.push(summary);
+            from_store += 1;
+        }
+        if from_store >= limit {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
     found.sort_by_key(|summary| std::cmp::Reverse(summary.run));
     found.truncate(limit);
     Ok(found)

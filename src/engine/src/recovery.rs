@@ -39,10 +39,7 @@ pub(super) struct Recovery<'a> {
 impl Recovery<'_> {
     /// Hands every run that was not closed to the loop; a run that cannot be read is ended as unknown.
     pub(super) fn recover(&self, core: &mut Core) -> Result<usize, Diagnostic> {
-        let active = self
-            .store
-            .active()
-            .map_err(|error| super::reading::unreadable(&error))?;
+        let active = self.store.active()?;
         let mut recovered = 0;
         for run in active {
             match self.fold(run) {

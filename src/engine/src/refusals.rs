@@ -1,6 +1,8 @@
 //! What a request is told when the loop does not answer it.
 
 use crate::catalog::Catalog;
+use crate::git::GitError;
+use crate::model::diagnostic::chain;
 use crate::model::schedule::cut;
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::thread::metrics::{METRICS_VERSION, RefusalLine};
@@ -45,6 +47,15 @@ pub(super) fn unexpected() -> Diagnostic {
         "internal",
         "the engine answered something else",
     )
+}
+
+/// Why the repository is not what is needed, and what helps.
+pub(super) fn of_git(error: &GitError) -> Diagnostic {
+    let refused = Diagnostic::new(Kind::Blocked, error.code(), chain(error));
+    match error.hint() {
+        Some(hint) => refused.hint(hint),
+        None => refused,
+    }
 }
 
 /// Most bytes of a skill's name that are kept where there is no such skill.

@@ -6,40 +6,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::definitions::Definitions;
 use super::request::Submission;
+use super::spending::Sources;
 use super::submission::{self, Ready, SubmissionContext};
 use super::syntax::Syntax;
 use super::view::View;
-use super::{following, live, lookup, secrets, trigger_probe};
+use super::{following, live, lookup, secrets};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::model::config::CONFIG_FILE;
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
 use crate::model::spec::{Parent, ScheduledSlot};
-use crate::model::{Diagnostic, Kind, RunId, RunSpec, Severity, Timestamp, Zone};
+use crate::model::{Diagnostic, Kind, RunId, RunSpec, Severity, Zone};
 use crate::protocol::SubmitRequest;
 use crate::store::lock::WORKSPACE_FOLDER;
 use crate::store::{Store, places};
-
-/// What becomes of a slot that is to run: a run that may be accepted, or why there is none.
-pub(super) trait Prepares: Send + Sync {
-    /// Makes the run of a slot; files are read, nothing is stored but secrets.
-    fn prepare(&self, schedule: &Schedule, due: Occurrence) -> Result<Submission, Diagnostic>;
-    /// Looks at what a schedule waits for; `seen` is what was seen last. The error says why nothing can be seen.
-    fn probe(&self, schedule: &Schedule, seen: Option<&str>) -> Result<ProbeResult, String>;
-    /// Forgets what was kept for a run that is not accepted.
-    fn forget(&self, run: RunId);
-}
-
-/// What a schedule waits for, as it was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ProbeResult {
-    /// Stands for all of it; another one: it has changed.
-    pub(super) seen: String,
-    /// Whether what has changed since the last look makes it due.
-    pub(super) counts: bool,
-    /// When it was changed last, where that is known.
-    pub(super) changed_at: Option<Timestamp>,
-}
 
 /// How a person's run of a schedule differs from one of its slots.
 #[derive(Debug, Clone, Default)]
@@ -123,7 +103,7 @@ impl RunFactory {
         let ready = self.ready(request, origin)?;
         let catalog = self.definitions.current();
         let skill = lookup::find_skill(&catalog, &request.skill)?;
-        let around = (self.view.as_ref(), self.store.as_ref(), self.clock.now());
+        let around: Sources<'_> = (self.view.as_ref(), self.store.as_ref(), self.clock.now());
         self.view.spending.admit(&skill, &catalog.config, around)?;
         let run = ready.spec.run;
         secrets::keep(&self.state_dir, run, &ready.spec.sensitive, &ready.secrets)?;
@@ -205,19 +185,5 @@ impl RunFactory {
             ..Origin::default()
         };
         self.submission(&request, origin)
-    }
-}
-
-impl Prepares for RunFactory {
-    fn prepare(&self, schedule: &Schedule, due: Occurrence) -> Result<Submission, Diagnostic> {
-        self.due(schedule, due, &TriggerOptions::default())
-    }
-
-    fn probe(&self, schedule: &Schedule, seen: Option<&str>) -> Result<ProbeResult, String> {
-        trigger_probe::probe(self, schedule, seen)
-    }
-
-    fn forget(&self, run: RunId) {
-        secrets::forget(&self.state_dir, run);
     }
 }

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::lookup::find_skill;
-use super::reading::unreadable;
 use super::run_factory::RunFactory;
 use super::stored_schedules;
 use super::submission::refuse_unavailable;
@@ -92,7 +91,7 @@ fn views<'a>(
     schedules
         .map(|schedule| {
             let state = stored_schedules::one(store, &schedule.id, now);
-            let state = state.map_err(|error| unreadable(&error))?;
+            let state = state?;
             // Looked for once for each skill: that may take as long as there are workers.
             let skill = skills
                 .entry(&schedule.skill)
@@ -285,7 +284,7 @@ fn summary_of(
 ) -> Result<Option<RunSummary>, Diagnostic> {
     match view.run(run) {
         Some(shown) => Ok(Some(shown.summary.clone())),
-        None => store.summary(run).map_err(|error| unreadable(&error)),
+        None => store.summary(run).map_err(Diagnostic::from),
     }
 }
 
@@ -397,9 +396,7 @@ pub(super) fn slots(
             found.push(row);
             ControlFlow::Continue(())
         };
-        store
-            .slots(&id, None, &mut take)
-            .map_err(|error| unreadable(&error))?;
+        store.slots(&id, None, &mut take)?;
         // Of many schedules only what may be among the newest of all is held.
         if found.len() >= 2 * limit {
             since = keep_newest(&mut found, limit).unwrap_or(since).max(since);
@@ -437,9 +434,7 @@ fn wanted(
     query: &SlotsQuery,
 ) -> Result<Vec<String>, Diagnostic> {
     let mut known = Vec::new();
-    store
-        .schedules(&mut |id, _| known.push(id.to_owned()))
-        .map_err(|error| unreadable(&error))?;
+    store.schedules(&mut |id, _| known.push(id.to_owned()))?;
     let Some(wanted) = &query.schedule else {
         return Ok(known);
     };

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::view::View;
 use crate::model::agent::{DayBudget, Money};
 use crate::model::definition::{RunText, Skill};
 use crate::model::{Config, Diagnostic, Kind, RunId, SkillRef, Timestamp, Zone};
@@ -66,6 +65,16 @@ pub(super) struct Spending {
     day: Mutex<Day>,
 }
 
+/// What the sums of a day are made of when they are first asked for: runs that are live, runs that have ended, and
+/// the time.
+pub(super) type Sources<'a> = (&'a dyn LiveRuns, &'a dyn Store, Timestamp);
+
+/// The runs of which the store has no summary yet, or an older one.
+pub(super) trait LiveRuns {
+    /// Shows each of them.
+    fn each(&self, see: &mut dyn FnMut(&RunSummary));
+}
+
 impl Spending {
     /// Takes a run as it is after a commit, once anything is counted.
     pub(super) fn note(&self, summary: &RunSummary) {
@@ -81,7 +90,7 @@ impl Spending {
         &self,
         skill: &Skill,
         config: &Config,
-        (view, store, now): (&View, &dyn Store, Timestamp),
+        (live, store, now): Sources<'_>,
     ) -> Result<(), Diagnostic> {
         let limits = [
             skill.agent.per_day,
@@ -91,7 +100,7 @@ impl Spending {
         if limits.iter().all(|limit| *limit == DayBudget::default()) {
             return Ok(());
         }
-        let day = self.of_today(config, (view, store, now))?;
+        let day = self.of_today(config, (live, store, now))?;
         for (scope, limit) in Scope::ALL.into_iter().zip(limits) {
             let (runs, money) = day.sum(scope, &skill.address, None);
             let of = scope.name(&skill.address);
@@ -117,7 +126,7 @@ impl Spending {
         next: Money,
         limits: [DayBudget; 3],
         config: &Config,
-        around: (&View, &dyn Store, Timestamp),
+        around: Sources<'_>,
     ) -> Result<(), String> {
         if limits.iter().all(|limit| limit.money.is_none()) {
             return Ok(());
@@ -151,7 +160,7 @@ impl Spending {
     fn of_today(
         &self,
         config: &Config,
-        (view, store, now): (&View, &dyn Store, Timestamp),
+        (live, store, now): Sources<'_>,
     ) -> Result<MutexGuard<'_, Day>, Diagnostic> {
         let zone = config.timezone.parse().unwrap_or(Zone::UTC);
         let date = now.date_in(zone);
@@ -176,12 +185,12 @@ impl Spending {
                 ControlFlow::Continue(())
             }
         });
-        read.map_err(|error| super::reading::unreadable(&error))?;
-        for shown in view.runs() {
-            if shown.summary.submitted_at.date_in(zone) == found.date {
-                found.take(&shown.summary);
+        read?;
+        live.each(&mut |summary| {
+            if summary.submitted_at.date_in(zone) == found.date {
+                found.take(summary);
             }
-        }
+        });
         *day = found;
         Ok(day)
     }

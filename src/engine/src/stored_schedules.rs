@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::model::Timestamp;
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{
     FAILURES_IN_A_ROW, Fate, Pause, Restored, Schedule, ScheduleState, SlotRow, cut,
 };
+use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::store::{Durability, Store, StoreError, Unreadable, write_atomically};
 
 /// Directory of damaged records below the store's.
@@ -97,6 +97,20 @@ pub(super) fn schedule(
         state.ran_ahead = ran_ahead(store, id, state.cursor)?;
     }
     Ok(Some(Box::new(state)))
+}
+
+/// The state of an active schedule, which the store has.
+pub(super) fn stored_state(store: &dyn Store, id: &str) -> Result<Box<ScheduleState>, Diagnostic> {
+    let state = schedule(store, id);
+    let state = state?;
+    state.ok_or_else(|| missing(id))
+}
+
+/// An active schedule has no state in the store.
+fn missing(schedule: &str) -> Diagnostic {
+    let message = format!("the store has nothing of the schedule `{schedule}`");
+    Diagnostic::new(Kind::Internal, "store_unreadable", message)
+        .hint("`workerctl store verify` shows what is damaged")
 }
 
 /// Every schedule that the store knows of.

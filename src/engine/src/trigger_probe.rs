@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::run_factory::{ProbeResult, RunFactory};
+use super::run_factory::RunFactory;
 use crate::git;
 use crate::model::diagnostic::chain;
 use crate::model::schedule::{Schedule, Trigger};
@@ -24,6 +24,17 @@ const FOLLOWED_MAX: usize = 64;
 
 /// What is seen of a branch that is not there.
 const NO_BRANCH: &str = "absent";
+
+/// What a schedule waits for, as it was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProbeResult {
+    /// Stands for all of it; another one: it has changed.
+    pub(super) seen: String,
+    /// Whether what has changed since the last look makes it due.
+    pub(super) counts: bool,
+    /// When it was changed last, where that is known.
+    pub(super) changed_at: Option<Timestamp>,
+}
 
 /// A place whose changes are a hint that a schedule may be due.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
-use super::spending::Spending;
+use super::spending::{LiveRuns, Spending};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, RunId, RunSpec};
 use crate::protocol::{FailingView, NextDue, OverdueView, RunSummary, WatchEvent};
@@ -113,6 +113,14 @@ pub(super) struct View {
     /// What the runs of the day have spent.
     pub(super) spending: Spending,
     hears: OnceLock<Hears>,
+}
+
+impl LiveRuns for View {
+    fn each(&self, see: &mut dyn FnMut(&RunSummary)) {
+        for shown in self.runs() {
+            see(&shown.summary);
+        }
+    }
 }
 
 /// What is done once the engine has ended.

@@ -50,8 +50,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::machine::Entry;
+use crate::model::diagnostic::chain;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{Notices, RunId, RunSpec, Timestamp};
+use crate::model::{Diagnostic, Kind, Notices, RunId, RunSpec, Timestamp};
 use crate::protocol::RunSummary;
 
 pub use files::{Durability, FileError, write_atomically};
@@ -177,6 +178,14 @@ pub enum StoreError {
         /// What is wrong with the batch.
         reason: String,
     },
+}
+
+/// What somebody is told who asked for what cannot be read. A commit that fails is told apart where it is made.
+impl From<StoreError> for Diagnostic {
+    fn from(error: StoreError) -> Diagnostic {
+        Diagnostic::new(Kind::Internal, "store_unreadable", chain(&error))
+            .hint("`workerctl store verify` shows what is damaged")
+    }
 }
 
 /// A record that cannot be read, and that nothing else depends on.

@@ -11,7 +11,7 @@ use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::Submitted;
 use crate::queue::Refused;
 use crate::scheduler::Scheduler;
-use crate::store::{StoreError, Write};
+use crate::store::Write;
 
 /// How long an idempotency key answers the same run.
 pub(super) const KEY_MS: u64 = 24 * 3_600_000;
@@ -156,7 +156,7 @@ impl Core {
         };
         let known = match turn.keys.get(key) {
             Some(known) => Some(*known),
-            None => self.store.key(key).map_err(|error| unreadable(&error))?,
+            None => self.store.key(key)?,
         };
         let Some((run, at)) = known else {
             return Ok(None);
@@ -166,7 +166,7 @@ impl Core {
         }
         let earlier = match self.live.get(&run) {
             Some(live) => Some(live.spec.as_ref().clone()),
-            None => self.store.spec(run).map_err(|error| unreadable(&error))?,
+            None => self.store.spec(run)?,
         };
         let Some(earlier) = earlier else {
             return Ok(None);
@@ -291,9 +291,8 @@ impl Core {
     /// A closed run from the store, so that an event may be added to it; and the end that its journal
     /// lacks if it was given up.
     fn revived(&self, run: RunId) -> Result<(Live, Option<Entry>), Diagnostic> {
-        let read = |error: StoreError| unreadable(&error);
-        let spec = self.store.spec(run).map_err(read)?;
-        let mut entries = self.store.journal(run).map_err(read)?;
+        let spec = self.store.spec(run)?;
+        let mut entries = self.store.journal(run)?;
         let (Some(spec), Ok(mut folded)) = (spec, Run::fold(&entries)) else {
             return Err(Diagnostic::new(
                 Kind::Conflict,
@@ -304,7 +303,7 @@ impl Core {
                 ),
             ));
         };
-        let summary = self.store.summary(run).map_err(read)?;
+        let summary = self.store.summary(run)?;
         let missing = missing_end(&mut folded, &entries, summary.as_ref());
         entries.extend(missing.clone());
         let live = Live::new(std::sync::Arc::new(spec), folded, entries);
@@ -321,13 +320,5 @@ fn ended(run: RunId) -> Diagnostic {
         Kind::Conflict,
         "ended",
         format!("{} has ended", run.short()),
-    )
-}
-
-fn unreadable(error: &StoreError) -> Diagnostic {
-    Diagnostic::new(
-        Kind::Internal,
-        "store_unreadable",
-        crate::model::diagnostic::chain(error),
     )
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use super::super::work::Work;
 use super::Performer;
-use super::in_place::{reflog_action, works_in_place};
 use super::log::RunLog;
 use super::notes::Note;
 use super::place::Place;
+use super::place::{reflog_action, works_in_place};
 use crate::model::evidence::Ended;
 use crate::model::spec::{Program, arguments_in};
 use crate::process::{self, Owner, SpawnError, Stdin};

@@ -7,7 +7,7 @@ use workerctl_trees::RunResult;
 use super::super::baseline::{TreeBase, head_of};
 use super::super::work::Work;
 use super::place::Place;
-use super::tree::tree_spec;
+use super::place::tree_spec;
 use super::{Performer, git_failure};
 use crate::git::{self, Oid};
 use crate::machine::Event;

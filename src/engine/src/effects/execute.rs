@@ -7,11 +7,11 @@ use std::path::Path;
 use super::super::work::Work;
 use super::Performer;
 use super::command::{Invocation, Ran, TAIL_BYTES_MAX, not_started};
+use super::place::{stdout_path, temporary_beside};
 use crate::machine::Event;
 use crate::model::evidence::{Ended, Execution};
 #[cfg(feature = "llm")]
 use crate::model::spec::Program;
-use crate::model::{RunId, RunSpec};
 use crate::process::Stdin;
 
 impl Performer {
@@ -120,19 +120,6 @@ impl Performer {
             .discard(&temporary)
             .map_err(|error| said(&error))?;
         Ok(Some(workspace.join(temporary)))
-    }
-}
-
-/// The destination that standard output becomes.
-pub(super) fn stdout_path(spec: &RunSpec) -> Option<&String> {
-    spec.outputs.get(spec.stdout_to?)?.path.as_ref()
-}
-
-/// The name under which a destination is written before it is whole.
-pub(super) fn temporary_beside(path: &str, run: RunId) -> String {
-    match path.rsplit_once('/') {
-        Some((directory, name)) => format!("{directory}/.{name}.{}.part", run.short()),
-        None => format!(".{path}.{}.part", run.short()),
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::work::Work;
 use super::Performer;
 use super::command::{Invocation, TAIL_BYTES_MAX};
-use super::in_place::works_in_place;
+use super::place::works_in_place;
 use crate::machine::{Event, HookVerdict};
 use crate::model::evidence::Ended;
 use crate::model::outcome::Step;

@@ -9,9 +9,10 @@ use workerctl_trees::{InPlace, InPlaceBase, Start};
 
 use super::super::baseline::{KeptResult, TreeBase};
 use super::super::work::Work;
-use super::execute::temporary_beside;
+use super::place::{reflog_action, temporary_beside, tree_spec, works_in_place};
 use super::record::{keep, no_base, output_paths};
-use super::tree::{Held, HeldTree, tree_failure, tree_spec};
+use super::tree::{Held, HeldTree};
+use super::tree_failure;
 use super::{Performer, failure, git_failure, git_run, lock};
 use crate::git::{self, GitError, RepoPath};
 use crate::machine::Event;
@@ -30,12 +31,6 @@ const ENDED_RUNS_MAX: usize = 1_000;
 
 /// Why a later attempt was not started.
 const NOT_LET_IN: &str = "not_let_in";
-
-/// Whether a run works in the checkout itself.
-pub(super) fn works_in_place(work: &Work) -> bool {
-    let tree = work.spec.tree.as_ref();
-    tree.is_some_and(|spec| spec.in_place.is_some())
-}
 
 impl Performer {
     /// Lets a run into the checkout, where its declared paths are clean and no other run works.
@@ -294,11 +289,6 @@ impl Performer {
 fn inside(spec: &TreeSpec, path: &Path) -> Option<RepoPath> {
     let relative = path.strip_prefix(&spec.workdir).ok()?;
     RepoPath::from_bytes(relative.as_os_str().as_encoded_bytes()).ok()
-}
-
-/// What git notes in its log of `HEAD` for commits that a run's own commands make.
-pub(super) fn reflog_action(work: &Work) -> String {
-    format!("workerctl run {}", work.spec.run)
 }
 
 /// Keeps the commit that the run is on from any cleaning of the repository.

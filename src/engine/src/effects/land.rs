@@ -12,8 +12,7 @@ use workerctl_landing::{
 use super::super::landings::DIRECTORY;
 use super::super::work::Work;
 use super::commit::{author, recorded_time};
-use super::in_place::works_in_place;
-use super::tree::tree_spec;
+use super::place::{tree_spec, works_in_place};
 use super::turn;
 use super::{Performer, failure, git_failure, git_run, land_failure};
 use crate::git::{self, GitError, Oid, RepoPath};

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use workerctl_landing::LandError;
+use workerctl_trees::TreeError;
 
 use super::definitions::Definitions;
 use super::inbox::Inbox;
@@ -203,6 +204,17 @@ fn git_message(work: &Work, error: &git::GitError) -> String {
         Some(hint) => format!("{message}; {hint}"),
         None => message,
     }
+}
+
+fn tree_failure(step: Step, work: &Work, error: &TreeError) -> Failure {
+    if let TreeError::Git(error) = error {
+        return git_failure(step, work, error);
+    }
+    let mut found = failure(step, error.code(), error);
+    if let Some(hint) = error.hint() {
+        found.message = format!("{}; {hint}", found.message);
+    }
+    found
 }
 
 fn land_failure(step: Step, work: &Work, error: &LandError) -> Failure {

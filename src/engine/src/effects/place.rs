@@ -7,9 +7,9 @@ use super::super::outputs::{OutputError, SandboxedDir};
 use super::super::work::Work;
 use super::Performer;
 use crate::machine::Action;
-use crate::model::RunSpec;
-use crate::model::outcome::Failure;
-use crate::model::spec::{outputs_placeholder, tree_placeholder};
+use crate::model::outcome::{Failure, Step};
+use crate::model::spec::{TreeSpec, outputs_placeholder, tree_placeholder};
+use crate::model::{RunId, RunSpec};
 
 /// The root that stands for the repository's work tree in one action of a run.
 pub(super) struct Place {
@@ -114,4 +114,36 @@ impl Performer {
         };
         SandboxedDir::open(&workspace).map_err(refused)
     }
+}
+
+/// Whether a run works in the checkout itself.
+pub(super) fn works_in_place(work: &Work) -> bool {
+    let tree = work.spec.tree.as_ref();
+    tree.is_some_and(|spec| spec.in_place.is_some())
+}
+
+/// What git notes in its log of `HEAD` for commits that a run's own commands make.
+pub(super) fn reflog_action(work: &Work) -> String {
+    format!("workerctl run {}", work.spec.run)
+}
+
+/// The destination that standard output becomes.
+pub(super) fn stdout_path(spec: &RunSpec) -> Option<&String> {
+    spec.outputs.get(spec.stdout_to?)?.path.as_ref()
+}
+
+/// The name under which a destination is written before it is whole.
+pub(super) fn temporary_beside(path: &str, run: RunId) -> String {
+    match path.rsplit_once('/') {
+        Some((directory, name)) => format!("{directory}/.{name}.{}.part", run.short()),
+        None => format!(".{path}.{}.part", run.short()),
+    }
+}
+
+/// Of a run of this version.
+pub(super) fn tree_spec(work: &Work) -> Result<&TreeSpec, Failure> {
+    work.spec.tree.as_ref().ok_or_else(|| {
+        let message = "it was accepted by an older version; start it again: `workerctl retry`";
+        Failure::new(Step::Prepare, "older_version", message)
+    })
 }

@@ -7,9 +7,8 @@ use workerctl_trees::{HeadState, RunResult};
 
 use super::super::baseline::{AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
-use super::execute::{stdout_path, temporary_beside};
-use super::in_place::works_in_place;
-use super::tree::{tree_failure, tree_spec};
+use super::place::{stdout_path, temporary_beside, tree_spec, works_in_place};
+use super::tree_failure;
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
 use crate::git::{self, Oid, RepoPath};
 use crate::machine::{AfterRestore, Event, Goal, State};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::super::work::Work;
-use super::execute::{stdout_path, temporary_beside};
+use super::place::{stdout_path, temporary_beside};
 use super::{Performer, failure};
 use crate::machine::{AfterRestore, Event, State};
 use crate::model::evidence::RestoreReport;

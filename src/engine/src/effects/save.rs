@@ -2,7 +2,7 @@
 
 use super::super::secrets;
 use super::super::work::Work;
-use super::execute::{stdout_path, temporary_beside};
+use super::place::{stdout_path, temporary_beside};
 use super::{Performer, failure};
 use crate::machine::{Entry, Event};
 use crate::model::outcome::{Failure, Step};

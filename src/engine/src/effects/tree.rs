@@ -9,7 +9,8 @@ use super::super::baseline::TreeBase;
 use super::super::outputs::{OutputError, SandboxedDir};
 use super::super::work::Work;
 use super::held::copy;
-use super::in_place::works_in_place;
+use super::place::{tree_spec, works_in_place};
+use super::tree_failure;
 use super::{Performer, failure, git_failure, git_run, lock};
 use crate::git::{self, Oid, RepoPath};
 use crate::model::RunId;
@@ -277,25 +278,6 @@ impl Performer {
             )),
         }
     }
-}
-
-/// Of a run of this version.
-pub(super) fn tree_spec(work: &Work) -> Result<&TreeSpec, Failure> {
-    work.spec.tree.as_ref().ok_or_else(|| {
-        let message = "it was accepted by an older version; start it again: `workerctl retry`";
-        Failure::new(Step::Prepare, "older_version", message)
-    })
-}
-
-pub(super) fn tree_failure(step: Step, work: &Work, error: &TreeError) -> Failure {
-    if let TreeError::Git(error) = error {
-        return git_failure(step, work, error);
-    }
-    let mut found = failure(step, error.code(), error);
-    if let Some(hint) = error.hint() {
-        found.message = format!("{}; {hint}", found.message);
-    }
-    found
 }
 
 fn owner<'a>(work: &'a Work, spec: &'a TreeSpec) -> Owner<'a> {

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::outputs::hex;
 use super::super::work::Work;
-use super::tree::tree_spec;
+use super::place::tree_spec;
 use super::{Performer, failure};
 use crate::git;
 use crate::machine::Event;

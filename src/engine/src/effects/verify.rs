@@ -2,8 +2,8 @@
 
 use super::super::work::Work;
 use super::command::{Invocation, TAIL_BYTES_MAX};
-use super::in_place::works_in_place;
-use super::tree::tree_failure;
+use super::place::works_in_place;
+use super::tree_failure;
 use super::{Performer, lock};
 use crate::git::RepoPath;
 use crate::machine::Event;

@@ -4,10 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::alarm::Outlook;
 use super::ledger::{stored, written};
 use super::occurrences::followers;
-use super::resident::{ActiveSchedule, ResidentSchedule};
+use super::resident::{ActiveSchedule, Outlook, ResidentSchedule};
 use super::{Instruction, Scheduler, SchedulerContext};
 use crate::model::schedule::{Schedule, ScheduleState};
 use crate::model::{Diagnostic, RunId, Timestamp, Zone};

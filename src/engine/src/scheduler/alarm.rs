@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::resident::ActiveSchedule;
-use super::slots::{EVALUATIONS_MAX, FIRST_EVALUATIONS_LEAST};
+use super::resident::{ActiveSchedule, Outlook};
+use super::{EVALUATIONS_MAX, FIRST_EVALUATIONS_LEAST};
 use super::{Instruction, Scheduler, SchedulerContext};
 use crate::model::schedule::Missed;
 use crate::model::{News, Notice, Timestamp};
@@ -14,15 +14,6 @@ use crate::schedule::{Watched, expectation};
 use crate::schedules::{OVERDUE_SHOWN_MAX, next_due};
 use crate::store::Write;
 use crate::view::Agenda;
-
-/// What is known of one schedule.
-#[derive(Default)]
-pub(super) struct Outlook {
-    /// When it is to be looked at again.
-    wake: Option<Timestamp>,
-    /// When it is due next.
-    next: Option<Timestamp>,
-}
 
 /// All schedules, as far as they are expected to succeed.
 #[derive(Default)]

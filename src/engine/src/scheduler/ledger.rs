@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::resident::stored_state;
 use super::{Instruction, Scheduler, SchedulerContext};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Policy, ScheduleState, SlotRow};
@@ -11,7 +10,7 @@ use crate::model::spec::ScheduledSlot;
 use crate::model::{Diagnostic, News, Notice, RunId, RunSpec, Timestamp};
 use crate::schedule::OVERTAKEN;
 use crate::store::{Unreadable, Write};
-use crate::stored_schedules::StoredSchedule;
+use crate::stored_schedules::{StoredSchedule, stored_state};
 
 /// Rows that a schedule's ledger keeps; older ones go, and stay counted.
 const ROWS_KEPT: u64 = 10_000;

@@ -8,7 +8,6 @@ use super::{Scheduler, SchedulerContext, SlotRecord, SlotRun};
 use crate::model::schedule::{Overlap, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp};
 use crate::protocol::SlotView;
-use crate::reading::unreadable;
 use crate::request::ManualTrigger;
 use crate::schedule::{ManualRefused, finds_room, permitted};
 use crate::schedules::unknown;
@@ -80,8 +79,7 @@ fn is_taken(
     let id = &scheduled.definition.id;
     context
         .store
-        .slots(id, Some(at.plus_millis(1)), &mut take)
-        .map_err(|error| unreadable(&error))?;
+        .slots(id, Some(at.plus_millis(1)), &mut take)?;
     Ok(taken)
 }
 
@@ -142,8 +140,7 @@ fn covering(
     };
     context
         .store
-        .slots(id, Some(at.plus_millis(1)), &mut take)
-        .map_err(|error| unreadable(&error))?;
+        .slots(id, Some(at.plus_millis(1)), &mut take)?;
     if too_many {
         return Err(refusal(id, &ManualRefused::OtherDefinition));
     }

@@ -28,9 +28,17 @@ pub(crate) use active::enabled;
 use alarm::Alarms;
 pub(crate) use ledger::blocked;
 use resident::{ActiveSchedule, ResidentSchedule};
-#[cfg(test)]
-pub(crate) use slots::EVALUATIONS_MAX;
 use slots::Presence;
+
+/// After how long a slot is tried again that finds the queue full or meets a fault, in milliseconds.
+const TRY_AGAIN_MS: u64 = 5_000;
+
+/// Most schedules that one turn looks at, some milliseconds; the others follow in the next. A slot takes three
+/// turns until its run starts.
+pub(crate) const EVALUATIONS_MAX: usize = 200;
+
+/// So many of those that something has put into force are looked at however many are due.
+const FIRST_EVALUATIONS_LEAST: usize = 20;
 
 /// What the scheduler is told with each question.
 #[derive(Clone, Copy)]

@@ -11,7 +11,7 @@ use crate::model::schedule::{Fate, Overlap, Policy, Schedule, ScheduleState, Slo
 use crate::model::{RunId, RunSpec, Timestamp};
 use crate::pool::ProbeRequest;
 use crate::protocol::RunSummary;
-use crate::run_factory::ProbeResult;
+use crate::trigger_probe::ProbeResult;
 
 /// How long before the last slot a run may have been accepted whose end is still to be followed, in
 /// milliseconds: a day.

@@ -5,20 +5,27 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::alarm::Outlook;
+use super::TRY_AGAIN_MS;
 use super::occurrences::Probing;
-use super::slots::TRY_AGAIN_MS;
 use super::{RunStates, Scheduler, SchedulerContext};
 use crate::model::schedule::{Overlap, Schedule, ScheduleState};
 use crate::model::{Diagnostic, RunId, Timestamp, Zone};
-use crate::reading;
 use crate::schedule::{Others, Recurrence};
 use crate::store::Store;
-use crate::stored_schedules::{self, StoredSchedule};
+use crate::stored_schedules::{StoredSchedule, stored_state};
 use crate::work::OfSchedule;
 
 /// So many first looks are worth to have memory given back.
 const EVALUATIONS_MANY: usize = 1_000;
+
+/// When a schedule is expected to succeed, as far as that is known.
+#[derive(Default)]
+pub(super) struct Outlook {
+    /// When it is to be looked at again.
+    pub(super) wake: Option<Timestamp>,
+    /// When it is due next.
+    pub(super) next: Option<Timestamp>,
+}
 
 /// What is held of every active schedule.
 pub(super) struct ActiveSchedule {
@@ -185,10 +192,4 @@ impl Scheduler {
         let all_are_seen = self.are_seen() && self.alarms.are_seen();
         all_are_seen && std::mem::take(&mut self.first_evaluations) >= EVALUATIONS_MANY
     }
-}
-
-pub(super) fn stored_state(store: &dyn Store, id: &str) -> Result<Box<ScheduleState>, Diagnostic> {
-    let state = stored_schedules::schedule(store, id);
-    let state = state.map_err(|error| reading::unreadable(&error))?;
-    state.ok_or_else(|| reading::missing(id))
 }

@@ -7,22 +7,15 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::ledger::{Hindrance, blocked, stored};
-use super::{Instruction, Scheduler, SchedulerContext, SlotRecord, SlotRun};
+use super::{
+    EVALUATIONS_MAX, FIRST_EVALUATIONS_LEAST, Instruction, Scheduler, SchedulerContext, SlotRecord,
+    SlotRun, TRY_AGAIN_MS,
+};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Pause};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
 use crate::request::Submission;
 use crate::schedule::{LATE_AFTER_MS, Moment, Next, settle};
-
-/// After how long a slot is tried again that finds the queue full or meets a fault, in milliseconds.
-pub(super) const TRY_AGAIN_MS: u64 = 5_000;
-
-/// Most schedules that one turn looks at, some milliseconds; the others follow in the next. A slot takes three
-/// turns until its run starts.
-pub(crate) const EVALUATIONS_MAX: usize = 200;
-
-/// So many of those that something has put into force are looked at however many are due.
-pub(super) const FIRST_EVALUATIONS_LEAST: usize = 20;
 
 /// Rows of one look before others have their turn.
 const ROUNDS_MAX: usize = 16;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::resident::stored_state;
 use super::*;
 use crate::clock::FakeClock;
 use crate::core::tests::bench::FakeDesk;
@@ -11,8 +10,9 @@ use crate::core::tests::schedules::{HOUR_MS, fates, hourly};
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{Overlap, Policy};
 use crate::model::{Diagnostic, Kind, RunSpec};
-use crate::run_factory::Prepares;
+use crate::prepares::Prepares;
 use crate::store::{Batch, MemoryStore};
+use crate::stored_schedules::stored_state;
 
 impl Scheduler {
     /// What may leave memory has been committed.

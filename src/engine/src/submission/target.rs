@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::super::outputs::hex;
+use super::super::refusals;
 use super::Submitting;
 use crate::git::{self, Head};
 use crate::model::spec::{InPlaceSpec, LaidOver, OutputSpec, TreeSpec};
@@ -121,8 +122,8 @@ impl Submitting<'_> {
             return Ok((format!("refs/heads/{}", chosen.name), chosen.create));
         }
         if self.around.due.is_some() {
-            let found =
-                git::default_branch(&repository.workdir).map_err(|error| unreadable(&error))?;
+            let found = git::default_branch(&repository.workdir)
+                .map_err(|error| refusals::of_git(&error))?;
             let name = match found {
                 Some(name) => Some(name),
                 None => self.first_seen(repository),
@@ -235,7 +236,7 @@ impl Submitting<'_> {
                 Err(Diagnostic::new(Kind::Definition, "output_in_other_repository", message)
                     .hint("set `cwd` to that repository, give the output another destination, or let git ignore the repository inside"))
             }
-            Err(error) => Err(unreadable(&error)),
+            Err(error) => Err(refusals::of_git(&error)),
         }
     }
 
@@ -248,7 +249,7 @@ impl Submitting<'_> {
 
 /// Whoever asks for a push learns of a name that means nothing before anything runs, not after the landing.
 fn refuse_unknown_remote(repository: &Repository, remote: &str) -> Result<(), Diagnostic> {
-    let known = git::remotes(&repository.workdir).map_err(|error| unreadable(&error))?;
+    let known = git::remotes(&repository.workdir).map_err(|error| refusals::of_git(&error))?;
     if known.iter().any(|name| name == remote) {
         return Ok(());
     }
@@ -266,9 +267,4 @@ fn refuse_unknown_remote(repository: &Repository, remote: &str) -> Result<(), Di
             "add it: `git remote add {remote} URL`{others}, or write `push: false`"
         )),
     )
-}
-
-fn unreadable(error: &git::GitError) -> Diagnostic {
-    let message = crate::model::diagnostic::chain(error);
-    Diagnostic::new(Kind::Blocked, error.code(), message)
 }

@@ -13,12 +13,13 @@ use crate::model::evidence::{
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
 use crate::model::spec::{OnCrash, Plan, Program, Retry, SPEC_VERSION, ScheduledSlot};
 use crate::model::{News, Notice, Notices, RunSpec, SkillRef, ThreadId, Timestamp};
+use crate::prepares::Prepares;
 use crate::protocol::RunSummary;
 use crate::queue::Needs;
 use crate::request::{Request, Submission};
-use crate::run_factory::{Prepares, ProbeResult};
 use crate::store::{MemoryStore, Store};
 use crate::stored_schedules::{StoredSchedule, StoredSchedules};
+use crate::trigger_probe::ProbeResult;
 use crate::work::{NoticeResult, Telling, Work};
 
 /// What the fake effects have done to the world; it survives engines.

@@ -13,6 +13,7 @@ use crate::machine::Event;
 use crate::model::agent::{AgentSpec, Budget, Money, Spent, Tokens, TurnRecord};
 use crate::process::Stream;
 use crate::protocol::LogStream;
+use crate::spending::Sources;
 
 /// The attempt has no time left.
 pub(super) const TIME_UP: &str = "time_up";
@@ -172,7 +173,7 @@ impl<'a> RunHost<'a> {
         }
         let parts = &self.performer.parts;
         let spec = &self.work.spec;
-        let around = (parts.view.as_ref(), parts.store.as_ref(), parts.clock.now());
+        let around: Sources<'_> = (parts.view.as_ref(), parts.store.as_ref(), parts.clock.now());
         let config = &parts.definitions.current().config;
         // A child's money counts as its parent's.
         let run = spec

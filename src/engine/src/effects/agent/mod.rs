@@ -17,8 +17,8 @@ use workerctl_agent::{
 
 use super::super::work::Work;
 use super::Performer;
-use super::execute::stdout_path;
 use super::log::RunLog;
+use super::place::stdout_path;
 use crate::machine::Event;
 use crate::model::agent::AgentSpec;
 use crate::model::evidence::{Ended, Execution};
@@ -202,7 +202,7 @@ impl Performer {
         sandboxed_dir
             .make_parents(path)
             .map_err(|error| said(&error))?;
-        let temporary = super::execute::temporary_beside(path, work.spec.run);
+        let temporary = super::place::temporary_beside(path, work.spec.run);
         sandboxed_dir
             .discard(&temporary)
             .map_err(|error| said(&error))?;
