@@ -25,7 +25,7 @@ use crate::bounds::{OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, TREES_MAX};
 
 use crate::model::config::CONFIG_FILE;
 use crate::model::skill_roots::FAMILIES;
-use crate::model::{Config, Problem, Zone, zone};
+use crate::model::{Config, Problem};
 
 /// Reads the configuration; where a value is rejected its default stands, and an error is told.
 pub(crate) fn read(root: &Root) -> (Config, Vec<Problem>) {
@@ -170,7 +170,7 @@ impl<'a> Reader<'a, '_> {
             (report.errors() == before).then_some(hours)
         });
         self.config.blocked_hours = hours.unwrap_or_default();
-        if let Some(zone) = self.value("timezone", report, timezone) {
+        if let Some(zone) = self.value("timezone", report, settings::timezone) {
             self.config.timezone = zone;
         }
         for (key, known) in [
@@ -295,29 +295,4 @@ impl<'a> Reader<'a, '_> {
             self.config.notify = settings::notify(view, &mut Vec::new(), report);
         }
     }
-}
-
-/// Reads the name of a zone.
-pub(crate) fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
-    let text = view.filled_text("timezone", report)?;
-    if text.parse::<Zone>().is_ok() {
-        return Some(text);
-    }
-    let wanted = text.to_lowercase();
-    let of_city = zone::names().find(|name| {
-        let city = name.rsplit('/').next().unwrap_or(name);
-        city.eq_ignore_ascii_case(&wanted.replace(' ', "_"))
-    });
-    let near = zone::names()
-        .map(|name| (strsim::osa_distance(&wanted, &name.to_lowercase()), name))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= 3)
-        .map(|(_, name)| name);
-    let hint = of_city.or(near).map_or_else(
-        || "write an IANA name such as `Europe/Berlin` or `UTC`".to_owned(),
-        |name| format!("did you mean `{name}`?"),
-    );
-    let message = format!("`timezone: {}` is not a known zone", text.escape_debug());
-    report.error("timezone-unknown", view.place(), message, &hint);
-    None
 }

@@ -1,5 +1,6 @@
 //! Names without their case, each with the places that have it; made once, when first asked for.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -35,6 +36,15 @@ impl<P: Copy + PartialEq> Folded<P> {
             places
         });
         places.get(wanted).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Case does not tell ids apart. Hardly any has capitals, and there may be very many.
+pub(crate) fn folded(id: &str) -> Cow<'_, str> {
+    if id.chars().any(char::is_uppercase) {
+        Cow::Owned(id.to_lowercase())
+    } else {
+        Cow::Borrowed(id)
     }
 }
 

@@ -3,19 +3,14 @@
 //! In the texts of such a worker a placeholder of its id is an input with one possible value, so it is quoted, exported
 //! and shown like any other.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use super::identity::check_id;
-use super::keys::suggest;
+use super::ids::check_id;
 use super::report::Report;
-use super::source::whole_file;
 use super::tree::Data;
-use super::unit::Unit;
 use super::view::View;
-use crate::model::config::{CONFIG_FILE, Instance};
+use crate::model::config::Instance;
 use crate::model::definition::{Input, InputKind};
-use crate::model::{Config, Problem, Severity, Worker};
 
 /// Workers that may be made from one template.
 const INSTANCES_MAX: usize = 100;
@@ -207,47 +202,4 @@ fn instance(
         values,
         place: item.place(),
     })
-}
-
-/// Templates that `instances` names and no worker is.
-pub(crate) fn unknown(config: &Config, units: &[&Unit], workers: &[Arc<Worker>]) -> Vec<Problem> {
-    // Those that are broken stay known by their last good definition.
-    let workers = workers.iter().filter(|worker| worker.template);
-    let known: HashSet<&str> = units
-        .iter()
-        .filter_map(|unit| unit.template.as_deref())
-        .chain(workers.map(|worker| worker.id.as_str()))
-        .collect();
-    let listed: Vec<&str> = known.iter().copied().collect();
-    // The id of a worker whose file cannot be read is not known.
-    let is_broken = |id: &str| {
-        let rejected = units.iter().flat_map(|unit| &unit.rejected);
-        rejected
-            .filter(|one| one.skill.is_none())
-            .any(|one| one.worker == id)
-    };
-    let strange = config
-        .instances
-        .iter()
-        .filter(|(id, _)| !known.contains(id.as_str()) && !is_broken(id));
-    strange
-        .map(|(id, instances)| Problem {
-            code: "instances-template".to_owned(),
-            severity: Severity::Error,
-            place: instances
-                .first()
-                .map_or_else(|| whole_file(CONFIG_FILE), |first| first.place.clone()),
-            message: format!("`instances` names `{id}`, and no worker has that id"),
-            hint: Some(suggest(id, &listed).map_or_else(
-                || {
-                    format!(
-                        "write `worker: {{id: \"{id}\"}}` in a worker.yaml, or remove it from `instances`"
-                    )
-                },
-                |meant| format!("did you mean `{meant}`?"),
-            )),
-            worker: None,
-            skill: None,
-        })
-        .collect()
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Catalog;
-use super::load::directory_of;
+use super::source::directory_of;
 use super::unit::Unit;
 use crate::model::{Config, Worker};
 

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::folded::Folded;
 use super::last_good::LastGood;
 use super::open::Root;
+use super::report::Rejected;
 use super::schedule::{self, Draft};
-use super::unit::{self, Rejected, Unit};
+use super::source::{directory_of, whole_file};
+use super::unit::{self, Unit};
 use super::walk::{UnitFiles, search};
-use super::{Catalog, Fingerprint, Options, config_file, instances, roots};
+use super::{Catalog, Fingerprint, Options, config_file, roots};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Access, Config, Place, Problem, Severity, Worker, zone};
 
@@ -143,7 +145,7 @@ fn of_config(code: &str, message: &str) -> Problem {
     Problem {
         code: code.to_owned(),
         severity: Severity::Warning,
-        place: super::source::whole_file(CONFIG_FILE),
+        place: whole_file(CONFIG_FILE),
         message: message.to_owned(),
         hint: Some("repair the file, then reload".to_owned()),
         worker: None,
@@ -156,7 +158,7 @@ fn unreadable(root: &Path, error: &std::io::Error, previous: Option<&Catalog>) -
     let problem = Problem {
         code: "workspace-unreadable".to_owned(),
         severity: Severity::Error,
-        place: super::source::whole_file(&root.to_string_lossy()),
+        place: whole_file(&root.to_string_lossy()),
         message: format!("the workspace cannot be read: {error}"),
         hint: Some("check that the directory exists and its mode".to_owned()),
         worker: None,
@@ -332,7 +334,7 @@ impl Assembly {
                 self.drafts.push(Arc::clone(draft));
             }
         }
-        let unknown = instances::unknown(config, &units, &self.workers);
+        let unknown = unit::unknown_templates(config, &units, &self.workers);
         self.problems.extend(unknown);
     }
 
@@ -448,10 +450,6 @@ fn kept_problem(place: Place, message: String, worker: &str, skill: Option<&str>
         worker: Some(worker.to_owned()),
         skill: skill.map(ToOwned::to_owned),
     }
-}
-
-pub(super) fn directory_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
 /// Orders problems by place and tells an unknown key once for each directory.

@@ -1,9 +1,20 @@
-//! Collects the problems of one file, all of them and not only the first.
+//! Collects the problems of one file, all of them and not only the first, and says what is rejected for them.
 
 use crate::model::{Place, Problem, Severity};
 
 /// Problems that one worker may have before the rest is only counted.
 const PROBLEMS_MAX: usize = 500;
+
+/// A skill that was rejected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rejected {
+    /// The worker's id, or its directory where even that is not known.
+    pub worker: String,
+    /// The skill's id; `None` when the whole worker is rejected.
+    pub skill: Option<String>,
+    /// Where it stands.
+    pub place: Place,
+}
 
 /// The problems found so far, and whom they belong to.
 #[derive(Debug, Default)]

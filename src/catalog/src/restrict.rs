@@ -3,7 +3,6 @@
 
 use super::keys::{SKILL, report_unknown_beside, suggest};
 use super::report::Report;
-use super::skill::Layers;
 use super::tree::Data;
 use super::view::View;
 use crate::model::definition::Unavailable;
@@ -48,21 +47,8 @@ pub(crate) fn report_unknown(map: View<'_>, report: &mut Report) {
     report_unknown_beside(map, &SKILL, &told, report);
 }
 
-/// Rejects keys whose restriction cannot be understood.
-pub(crate) fn check(layers: &Layers<'_>, report: &mut Report) {
-    for key in ["disable-model-invocation", "user-invocable"] {
-        for view in layers.restricting(key) {
-            super::checks::restricting_flag(view, key, report);
-        }
-    }
-    for key in ["allowed-tools", "required_tools"] {
-        for view in layers.restricting(key) {
-            check_tools(view, key, report);
-        }
-    }
-}
-
-fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
+/// Rejects a list of tools that cannot be understood.
+pub(crate) fn check_tools(view: View<'_>, key: &str, report: &mut Report) {
     let fits = match view.data() {
         Data::Text(_) => true,
         Data::List(_) => view

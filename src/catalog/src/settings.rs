@@ -1,4 +1,4 @@
-//! Settings that a worker, a skill and the configuration share: hooks, retry, environment, directory.
+//! Settings that a worker, a skill and the configuration share: hooks, retry, environment, directory, zone.
 
 use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, HOOK_TIMEOUT_MS};
 use std::collections::BTreeMap;
@@ -8,9 +8,9 @@ use super::report::Report;
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
 use super::view::View;
-use crate::model::Notify;
 use crate::model::definition::{HookText, Shell};
 use crate::model::spec::Retry;
+use crate::model::{Notify, Zone, zone};
 
 /// Hooks of one kind.
 const HOOKS_MAX: usize = 50;
@@ -395,5 +395,30 @@ pub(crate) fn author(view: View<'_>, report: &mut Report) -> Option<String> {
         ),
         "write `author: \"Repo Steward <steward@example.org>\"`",
     );
+    None
+}
+
+/// Reads the name of a zone.
+pub(crate) fn timezone(view: View<'_>, report: &mut Report) -> Option<String> {
+    let text = view.filled_text("timezone", report)?;
+    if text.parse::<Zone>().is_ok() {
+        return Some(text);
+    }
+    let wanted = text.to_lowercase();
+    let of_city = zone::names().find(|name| {
+        let city = name.rsplit('/').next().unwrap_or(name);
+        city.eq_ignore_ascii_case(&wanted.replace(' ', "_"))
+    });
+    let near = zone::names()
+        .map(|name| (strsim::osa_distance(&wanted, &name.to_lowercase()), name))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= 3)
+        .map(|(_, name)| name);
+    let hint = of_city.or(near).map_or_else(
+        || "write an IANA name such as `Europe/Berlin` or `UTC`".to_owned(),
+        |name| format!("did you mean `{name}`?"),
+    );
+    let message = format!("`timezone: {}` is not a known zone", text.escape_debug());
+    report.error("timezone-unknown", view.place(), message, &hint);
     None
 }

@@ -8,16 +8,17 @@ use sha2::{Digest, Sha256};
 
 use super::checks;
 use super::executor::{self, NO_EXECUTOR};
-use super::identity::check_id;
+use super::ids::check_id;
 use super::instances;
 use super::keys::{SKILL, SKILL_FILE, report_unknown};
+use super::layers::Layers;
 use super::listing::{FileOf, Files, Item};
 use super::report::Report;
 use super::restrict;
 use super::run;
 use super::skill_file::SkillFile;
+use super::source::directory_of;
 use super::texts::{self, PendingText};
-use super::view::View;
 use super::worker::WorkerPart;
 use crate::model::definition::{RunText, Unavailable};
 use crate::model::isolation::Isolation;
@@ -25,61 +26,6 @@ use crate::model::{Place, Skill, SkillRef};
 
 /// Longest description in characters before it is told.
 const DESCRIPTION_CHARS: usize = 1_024;
-
-/// The keys of a skill: those in worker.yaml win over those in its own file.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Layers<'a> {
-    inline: Option<View<'a>>,
-    file: Option<View<'a>>,
-}
-
-impl<'a> Layers<'a> {
-    /// Those of a listed or found skill; of a broken file those in worker.yaml alone.
-    pub(crate) fn of(item: &Item<'a>) -> Layers<'a> {
-        let file = match item.file {
-            FileOf::Read(file) => file.keys(),
-            FileOf::None | FileOf::Missing(_) | FileOf::Broken => None,
-        };
-        Layers {
-            inline: item.inline,
-            file,
-        }
-    }
-
-    /// The value of a key, null included.
-    pub(crate) fn written(&self, key: &str) -> Option<View<'a>> {
-        let of = |layer: Option<View<'a>>| layer.and_then(|map| map.get(key));
-        of(self.inline).or_else(|| of(self.file))
-    }
-
-    /// Every value of a key that restricts, null included; a near miss stands for the key.
-    pub(crate) fn restricting(&self, key: &str) -> Vec<View<'a>> {
-        let known = SKILL.names();
-        let layers = [self.inline, self.file].into_iter().flatten();
-        let near = layers.flat_map(|map| map.entries()).filter(|(name, _)| {
-            *name != key && restrict::meant(name, &known).is_some_and(|meant| meant == key)
-        });
-        let near = near.map(|(_, value)| value);
-        self.written(key).into_iter().chain(near).collect()
-    }
-
-    /// The value of a key where one is written.
-    pub(crate) fn get(&self, key: &str) -> Option<View<'a>> {
-        let of = |layer: Option<View<'a>>| {
-            layer
-                .and_then(|map| map.get(key))
-                .filter(|value| !value.is_null())
-        };
-        of(self.inline).or_else(|| of(self.file))
-    }
-
-    /// Whether a value comes from the skill's own file.
-    fn in_file(&self, key: &str) -> bool {
-        self.inline
-            .and_then(|map| map.get(key))
-            .is_none_or(|value| value.is_null())
-    }
-}
 
 /// What building a skill gives.
 pub(crate) struct Built {
@@ -144,7 +90,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         self.check_id(report);
         let (name, description) = self.told(report);
         let mutating = self.mutating(report);
-        restrict::check(&self.layers, report);
+        self.check_restrictions(report);
         let run = self.run(report, depends)?;
         let instructions = self.instructions(&run, report).ok()?;
         let agent = self.agent(&run, report);
@@ -250,10 +196,7 @@ impl<'a, 'i> Builder<'a, 'i> {
 
     fn relative_directory(&self, key: &str) -> &str {
         match self.file {
-            Some(file) if self.layers.in_file(key) => file
-                .path
-                .rsplit_once('/')
-                .map_or("", |(directory, _)| directory),
+            Some(file) if self.layers.in_file(key) => directory_of(&file.path),
             _ => self.worker.directory,
         }
     }
@@ -303,6 +246,20 @@ impl<'a, 'i> Builder<'a, 'i> {
                 code: "template".to_owned(),
                 reason: format!("`{id}` holds a placeholder: it is a template"),
             });
+        }
+    }
+
+    /// Rejects keys whose restriction cannot be understood.
+    fn check_restrictions(&self, report: &mut Report) {
+        for key in ["disable-model-invocation", "user-invocable"] {
+            for view in self.layers.restricting(key) {
+                checks::restricting_flag(view, key, report);
+            }
+        }
+        for key in ["allowed-tools", "required_tools"] {
+            for view in self.layers.restricting(key) {
+                restrict::check_tools(view, key, report);
+            }
         }
     }
 

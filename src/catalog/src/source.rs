@@ -91,6 +91,11 @@ impl Source {
     }
 }
 
+/// The directory of a file; empty for one at the top.
+pub(crate) fn directory_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(directory, _)| directory)
+}
+
 /// Place that means a whole file.
 pub(crate) fn whole_file(path: &str) -> Place {
     Place {

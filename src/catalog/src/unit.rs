@@ -1,35 +1,24 @@
 //! Reads one worker with all its skills.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::document;
 use super::frontmatter::of_worker_file;
-use super::keys::{IDENTITY, WORKER_FILE, report_unknown};
+use super::keys::{IDENTITY, WORKER_FILE, report_unknown, suggest};
+use super::layers::Layers;
 use super::listing::{Files, Item, collect};
 use super::open::{DefinitionStamp, Root};
-use super::report::Report;
+use super::report::{Rejected, Report};
 use super::schedule::{Draft, Reader};
-use super::skill::Layers;
 use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
 use super::walk::UnitFiles;
 use super::worker::{WorkerContext, WorkerPart};
 use super::{Options, identity, skill, worker};
-use crate::model::config::Instance;
-use crate::model::{Config, Place, Problem, Worker};
-
-/// A skill that was rejected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejected {
-    /// The worker's id, or its directory where even that is not known.
-    pub worker: String,
-    /// The skill's id; `None` when the whole worker is rejected.
-    pub skill: Option<String>,
-    /// Where it stands.
-    pub place: Place,
-}
+use crate::model::config::{CONFIG_FILE, Instance};
+use crate::model::{Config, Place, Problem, Severity, Worker};
 
 /// One worker as read.
 #[derive(Debug)]
@@ -143,6 +132,53 @@ fn read_as(
     unit.problems
         .extend(report.finish(whole_file(&files.definition)));
     unit
+}
+
+/// Templates that `instances` names and no worker is.
+pub(crate) fn unknown_templates(
+    config: &Config,
+    units: &[&Unit],
+    workers: &[Arc<Worker>],
+) -> Vec<Problem> {
+    // Those that are broken stay known by their last good definition.
+    let workers = workers.iter().filter(|worker| worker.template);
+    let known: HashSet<&str> = units
+        .iter()
+        .filter_map(|unit| unit.template.as_deref())
+        .chain(workers.map(|worker| worker.id.as_str()))
+        .collect();
+    let listed: Vec<&str> = known.iter().copied().collect();
+    // The id of a worker whose file cannot be read is not known.
+    let is_broken = |id: &str| {
+        let rejected = units.iter().flat_map(|unit| &unit.rejected);
+        rejected
+            .filter(|one| one.skill.is_none())
+            .any(|one| one.worker == id)
+    };
+    let strange = config
+        .instances
+        .iter()
+        .filter(|(id, _)| !known.contains(id.as_str()) && !is_broken(id));
+    strange
+        .map(|(id, instances)| Problem {
+            code: "instances-template".to_owned(),
+            severity: Severity::Error,
+            place: instances
+                .first()
+                .map_or_else(|| whole_file(CONFIG_FILE), |first| first.place.clone()),
+            message: format!("`instances` names `{id}`, and no worker has that id"),
+            hint: Some(suggest(id, &listed).map_or_else(
+                || {
+                    format!(
+                        "write `worker: {{id: \"{id}\"}}` in a worker.yaml, or remove it from `instances`"
+                    )
+                },
+                |meant| format!("did you mean `{meant}`?"),
+            )),
+            worker: None,
+            skill: None,
+        })
+        .collect()
 }
 
 struct Reading<'r> {

@@ -12,9 +12,9 @@ use super::{Refused, RootSkill, RootSkills, Unit, read};
 use crate::executor;
 use crate::model::{Config, Place, Problem, Severity, Worker};
 use crate::open::Root;
+use crate::report::Rejected;
 use crate::report::Report;
 use crate::source::whole_file;
-use crate::unit::Rejected;
 
 /// Threads that read definitions at once.
 const THREADS_MAX: usize = 8;

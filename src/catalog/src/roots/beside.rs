@@ -6,7 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::files::{DEPTH_MAX, ENTRIES_MAX, is_passed_over};
+use super::files::{DEPTH_MAX, ENTRIES_MAX};
+use super::scan::is_passed_over;
 use super::{Form, RootSkill};
 
 /// What differs when the directory of a skill differs.

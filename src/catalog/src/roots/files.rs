@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use super::scan::is_passed_over;
 use super::trust::Trust;
 use super::{Form, RootSkill};
 use crate::dialect::Keys;
 use crate::dialect::toolset::{ListedFile, loadable};
 use crate::open::{Refusal, Root};
+use crate::source::directory_of;
 
 /// Entries of one skill's directory that are looked at.
 pub const ENTRIES_MAX: usize = 2_000;
@@ -14,15 +16,9 @@ pub const ENTRIES_MAX: usize = 2_000;
 /// Directories that may lie between a skill and its file.
 pub(super) const DEPTH_MAX: usize = 16;
 
-/// Whether nothing of a directory is listed, vouched for, or read.
-pub(super) fn is_passed_over(name: &str) -> bool {
-    matches!(name, ".git" | "node_modules")
-}
-
 /// Refuses what lies in a directory that is passed over: trust in a skill does not cover it.
 pub(super) fn covered(path: &str) -> Result<(), &'static str> {
-    let directories = path.rsplit_once('/').map_or("", |(before, _)| before);
-    if directories.split('/').any(is_passed_over) {
+    if directory_of(path).split('/').any(is_passed_over) {
         return Err("lies in `.git` or `node_modules`, of which nothing is read");
     }
     Ok(())

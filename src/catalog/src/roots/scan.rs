@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::files::is_passed_over;
 use super::order::SkillRoot;
 use crate::entries::{self, Bound, Entry};
 use crate::model::{Dialect, Problem, Scope};
@@ -392,6 +391,11 @@ pub(crate) fn bytes_of(candidate: &Candidate, report: &mut Report) -> Option<Vec
             None
         }
     }
+}
+
+/// Whether nothing of a directory is listed, vouched for, or read.
+pub(super) fn is_passed_over(name: &str) -> bool {
+    matches!(name, ".git" | "node_modules")
 }
 
 fn beneath(inner: &str, name: &str) -> String {

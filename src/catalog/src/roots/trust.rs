@@ -3,6 +3,8 @@
 //! One file for each trusted skill in the state directory, named after its path, so that nothing is
 //! rewritten that another command may be writing.
 
+mod state;
+
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -12,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::files::{self, FileError};
 use super::{Form, RootSkill};
+pub use state::Trust;
 
 /// Directory of trust in the state directory.
 const DIRECTORY: &str = "trusted-skills";
@@ -21,47 +24,6 @@ const VERSION: u32 = 1;
 
 /// Bytes that one skill may hold to be trusted.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Whether a skill may be handed out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Its root is trusted.
-    Root,
-    /// Somebody trusted what it holds.
-    Content,
-    /// Nobody did.
-    Missing,
-    /// Somebody did, and it has changed since.
-    Changed,
-}
-
-impl Trust {
-    /// Whether it may be handed out.
-    pub const fn holds(self) -> bool {
-        matches!(self, Trust::Root | Trust::Content)
-    }
-
-    /// Why it may not be handed out; `None`: it may.
-    pub const fn reason(self) -> Option<&'static str> {
-        match self {
-            Trust::Root | Trust::Content => None,
-            Trust::Missing => Some("nobody has trusted it; `workerctl skill trust` does"),
-            Trust::Changed => {
-                Some("it has changed since it was trusted; `workerctl skill trust` trusts it anew")
-            }
-        }
-    }
-
-    /// Its name in views.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Trust::Root => "root",
-            Trust::Content => "content",
-            Trust::Missing => "untrusted",
-            Trust::Changed => "changed",
-        }
-    }
-}
 
 /// Why trust cannot be given or looked up.
 #[derive(Debug, thiserror::Error)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::values::shown;
 use super::{Around, Draft, Inputs, OwnId, Read, SchedulePlaces, policy, trigger};
-use crate::config_file;
 use crate::keys::{SCHEDULE, report_unknown};
 use crate::model::{Place, Zone};
 use crate::report::Report;
+use crate::settings;
 use crate::texts::PendingText;
 use crate::tree::Data;
 use crate::view::View;
@@ -68,7 +68,7 @@ fn of_map<'a>(
 ) -> Option<Read> {
     let own_zone = map.written("timezone");
     let timezone = match own_zone {
-        Some(view) => config_file::timezone(view, report).map(Arc::from),
+        Some(view) => settings::timezone(view, report).map(Arc::from),
         None => around.timezone.map(Arc::clone),
     };
     // Without its zone the other keys are read all the same: all problems are told at once.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::cycles::{self, Edge};
-use super::resolve::folded;
+use crate::folded::folded;
 use crate::model::schedule::{Schedule, Trigger};
 use crate::model::{Place, Problem, Severity, SkillRef};
 

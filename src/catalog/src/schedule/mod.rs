@@ -21,8 +21,8 @@ pub(crate) use resolve::{ResolveContext, Resolved, resolve};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::layers::Layers;
 use super::report::Report;
-use super::skill::Layers;
 use super::source::whole_file;
 use super::texts::{self, TextChecker};
 use super::tree::Data;
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
             .and_then(|map| map.get("timezone"))
             .filter(|view| !view.is_null());
         let timezone = match own {
-            Some(view) => super::config_file::timezone(view, &mut report),
+            Some(view) => super::settings::timezone(view, &mut report),
             None => Some(config.timezone.clone()),
         };
         Reader {

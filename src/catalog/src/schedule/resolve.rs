@@ -7,10 +7,11 @@ use std::sync::Arc;
 use super::Draft;
 use super::cycles::{self, Edge};
 use super::kept::{self, BrokenSchedule, Keeping};
+use crate::folded::folded;
 use crate::model::schedule::{AfterWhen, Schedule, Trigger};
 use crate::model::spec::OutputKind;
 use crate::model::{Place, Problem, Severity, Skill, SkillRef, Timestamp, Worker};
-use crate::unit::Rejected;
+use crate::report::Rejected;
 
 /// Skills that are listed where one has to be named.
 const LISTED_MAX: usize = 8;
@@ -470,15 +471,6 @@ impl<'a> Resolver<'a, '_> {
             );
             one.schedule = None;
         }
-    }
-}
-
-/// Case does not tell ids apart. Hardly any has capitals, and there may be very many.
-pub(super) fn folded(id: &str) -> Cow<'_, str> {
-    if id.chars().any(char::is_uppercase) {
-        Cow::Owned(id.to_lowercase())
-    } else {
-        Cow::Borrowed(id)
     }
 }
 
