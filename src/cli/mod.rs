@@ -16,6 +16,7 @@ mod fake;
 mod follow;
 mod globals;
 mod interrupts;
+mod invocation;
 mod io;
 mod maintenance;
 mod render;

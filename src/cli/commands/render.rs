@@ -1,7 +1,7 @@
 //! `render SKILL`
 
-use super::run::Invocation;
 use crate::cli::exit::Exit;
+use crate::cli::invocation::Invocation;
 use crate::cli::io::Stream;
 use crate::cli::render::line::{BOLD, CARE, DIM, Line};
 use crate::cli::session::{Accept, Session};
