@@ -13,7 +13,7 @@ const STOP_CHARS_MAX: usize = 64;
 
 /// Why reading an answer ended before it was whole.
 #[derive(Debug, PartialEq)]
-pub(crate) enum CutOff {
+pub(crate) enum BrokenAnswer {
     /// A frame is not what its dialect allows.
     Malformed(&'static str),
     /// More than may be kept.
@@ -91,15 +91,15 @@ impl Answer {
     }
 
     /// Counts bytes that are kept or queued for the caller, which may lag behind.
-    pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), CutOff> {
+    pub(crate) fn keep(&mut self, bytes: usize) -> Result<(), BrokenAnswer> {
         self.kept_bytes = self.kept_bytes.saturating_add(bytes);
         if self.kept_bytes > self.limit_bytes {
-            return Err(CutOff::TooLarge);
+            return Err(BrokenAnswer::TooLarge);
         }
         Ok(())
     }
 
-    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), CutOff> {
+    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), BrokenAnswer> {
         if text.is_empty() {
             return Ok(());
         }
@@ -109,7 +109,7 @@ impl Answer {
         Ok(())
     }
 
-    pub(crate) fn add_reasoning(&mut self, text: &str) -> Result<(), CutOff> {
+    pub(crate) fn add_reasoning(&mut self, text: &str) -> Result<(), BrokenAnswer> {
         if !text.is_empty() {
             self.keep(text.len())?;
             self.deltas.push(Delta::Reasoning(text.to_owned()));
@@ -118,12 +118,14 @@ impl Answer {
     }
 
     /// Begins a call. An empty id is made up at the end.
-    pub(crate) fn open_call(&mut self, key: u64, id: &str, name: &str) -> Result<(), CutOff> {
+    pub(crate) fn open_call(&mut self, key: u64, id: &str, name: &str) -> Result<(), BrokenAnswer> {
         if self.calls.iter().any(|call| call.key == key) {
-            return Err(CutOff::Malformed("two tool calls in one place"));
+            return Err(BrokenAnswer::Malformed("two tool calls in one place"));
         }
         if self.calls.len() >= CALLS_MAX {
-            return Err(CutOff::Malformed("there are too many tool calls in it"));
+            return Err(BrokenAnswer::Malformed(
+                "there are too many tool calls in it",
+            ));
         }
         self.keep(id.len() + name.len() + size_of::<OpenCall>())?;
         self.deltas.push(Delta::Call {
@@ -147,14 +149,14 @@ impl Answer {
         self.calls.iter().find(|call| call.key == key)
     }
 
-    fn call_mut(&mut self, key: u64) -> Result<&mut OpenCall, CutOff> {
+    fn call_mut(&mut self, key: u64) -> Result<&mut OpenCall, BrokenAnswer> {
         let found = self.calls.iter_mut().find(|call| call.key == key);
-        found.ok_or(CutOff::Malformed(
+        found.ok_or(BrokenAnswer::Malformed(
             "a piece of a tool call that has not begun",
         ))
     }
 
-    pub(crate) fn add_arguments(&mut self, key: u64, piece: &str) -> Result<(), CutOff> {
+    pub(crate) fn add_arguments(&mut self, key: u64, piece: &str) -> Result<(), BrokenAnswer> {
         self.keep(piece.len())?;
         match &mut self.call_mut(key)?.arguments {
             Arguments::Text(text) => text.push_str(piece),
@@ -169,7 +171,7 @@ impl Answer {
         key: u64,
         value: Value,
         bytes: usize,
-    ) -> Result<(), CutOff> {
+    ) -> Result<(), BrokenAnswer> {
         self.keep(bytes)?;
         self.call_mut(key)?.arguments = match value {
             Value::String(text) => Arguments::Text(text),
@@ -178,7 +180,7 @@ impl Answer {
         Ok(())
     }
 
-    pub(crate) fn close_call(&mut self, key: u64) -> Result<(), CutOff> {
+    pub(crate) fn close_call(&mut self, key: u64) -> Result<(), BrokenAnswer> {
         self.call_mut(key)?.closed = true;
         Ok(())
     }

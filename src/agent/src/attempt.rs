@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::{Response, StatusCode};
 use tokio::time::timeout;
 
-use crate::answer::{Answer, CutOff};
+use crate::answer::{Answer, BrokenAnswer};
 use crate::dialect::host;
 use crate::error::{Failure, seconds};
 use crate::frames::{Frames, may_begin};
@@ -239,11 +239,11 @@ impl Attempt {
         }
     }
 
-    fn broken(&self, broken: CutOff) -> FailedTry {
+    fn broken(&self, broken: BrokenAnswer) -> FailedTry {
         match broken {
-            CutOff::Malformed(why) => FailedTry::cut(why),
-            CutOff::TooLarge => self.too_large(),
-            CutOff::Provider { status, message } => {
+            BrokenAnswer::Malformed(why) => FailedTry::cut(why),
+            BrokenAnswer::TooLarge => self.too_large(),
+            BrokenAnswer::Provider { status, message } => {
                 let (failure, again) = status::failure(&self.wire, status, message, false);
                 FailedTry::new(failure, again)
             }

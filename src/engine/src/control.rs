@@ -389,7 +389,7 @@ impl Control for EngineControl {
             return Err(schedules::no_daemon());
         }
         manual_trigger::trigger(&self.factory, request, |trigger| {
-            self.ask(Request::ManualTrigger(Box::new(trigger)))
+            self.ask(Request::Trigger(Box::new(trigger)))
         })
     }
 

@@ -105,7 +105,7 @@ pub(super) enum Request {
         pause: Option<Pause>,
     },
     /// Accept a run of a schedule that a person asks for.
-    ManualTrigger(Box<ManualTrigger>),
+    Trigger(Box<ManualTrigger>),
     /// What a schedule waits for may have changed; absent: of every one.
     Hint(Option<String>),
     /// Settle what earlier engines lost.
@@ -119,7 +119,7 @@ impl Request {
     pub(super) fn changes_runs(&self) -> bool {
         match self {
             Request::Submit(_)
-            | Request::ManualTrigger(_)
+            | Request::Trigger(_)
             | Request::Cancel { .. }
             | Request::Approve { .. }
             | Request::Deny { .. }

@@ -128,12 +128,12 @@ impl Grounds<'_> {
     /// # Errors
     /// A grant leads to what is never granted: says why.
     pub(super) fn check(&self, sandbox: &Sandbox) -> Result<(), String> {
-        for trigger in &sandbox.write {
-            self.trigger("write", trigger)?;
+        for grant in &sandbox.write {
+            self.grant("write", grant)?;
         }
         let engine = self.engine_places();
-        for trigger in sandbox.reads.iter().flatten() {
-            refuse_read(&real(&self.expanded(trigger)), &engine)?;
+        for grant in sandbox.reads.iter().flatten() {
+            refuse_read(&real(&self.expanded(grant)), &engine)?;
         }
         Ok(())
     }
@@ -149,8 +149,8 @@ impl Grounds<'_> {
         own: Vec<PathBuf>,
     ) -> Result<Wall, String> {
         let mut write = own;
-        for trigger in &sandbox.write {
-            write.push(self.trigger("write", trigger)?);
+        for grant in &sandbox.write {
+            write.push(self.grant("write", grant)?);
         }
         // A state directory in the workspace would else keep it from being listed: its names are no secret.
         let workspace = real(self.workspace);
@@ -203,8 +203,8 @@ impl Grounds<'_> {
         let engine = self.engine_places();
         let mut denied = engine.clone();
         denied.extend(self.secrets());
-        for trigger in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
-            let path = real(&self.expanded(trigger));
+        for grant in sandbox.reads.as_deref().unwrap_or(&["/".to_owned()]) {
+            let path = real(&self.expanded(grant));
             refuse_read(&path, &engine)?;
             readable.add_all_but(path, &denied);
         }
@@ -222,7 +222,7 @@ impl Grounds<'_> {
     ///
     /// # Errors
     /// It is never granted: says why.
-    pub(super) fn trigger(&self, key: &str, text: &str) -> Result<PathBuf, String> {
+    pub(super) fn grant(&self, key: &str, text: &str) -> Result<PathBuf, String> {
         let path = real(&self.expanded(text));
         let refused = |why: &str| Err(format!("`{key}: {text}` {why}, which is never granted"));
         if self.engine_places().iter().any(|own| meets(&path, own)) {

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Decode, address, continued, object, parse, provider_error};
-use crate::answer::{Answer, CutOff};
+use crate::answer::{Answer, BrokenAnswer};
 use crate::error::Failure;
 use crate::model::Model;
 use crate::request::{CacheMark, Message, Request, ToolResult};
@@ -245,7 +245,7 @@ pub(super) struct Decoder {
 }
 
 impl Decode for Decoder {
-    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, CutOff> {
+    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, BrokenAnswer> {
         match parse(data)? {
             Event::MessageStart { message } => {
                 update_usage(message.usage, &mut answer.usage);
@@ -282,7 +282,7 @@ impl Decoder {
         block: Block,
         bytes: usize,
         answer: &mut Answer,
-    ) -> Result<(), CutOff> {
+    ) -> Result<(), BrokenAnswer> {
         // Each block costs memory, however little it holds.
         answer.keep(size_of::<(u64, ReplayBlock)>())?;
         let kept = match block {
@@ -323,7 +323,12 @@ impl Decoder {
         Ok(())
     }
 
-    fn add(&mut self, index: u64, delta: BlockDelta, answer: &mut Answer) -> Result<(), CutOff> {
+    fn add(
+        &mut self,
+        index: u64,
+        delta: BlockDelta,
+        answer: &mut Answer,
+    ) -> Result<(), BrokenAnswer> {
         let block = self
             .blocks
             .iter_mut()
@@ -352,7 +357,7 @@ impl Decoder {
                 signature.push_str(&more);
             }
             (BlockDelta::Other, _) | (_, Some(ReplayBlock::Other)) => {}
-            _ => return Err(CutOff::Malformed("a part of it is of the wrong kind")),
+            _ => return Err(BrokenAnswer::Malformed("a part of it is of the wrong kind")),
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Decode, address, continued, marked, object, parse, provider_error};
-use crate::answer::{Answer, CutOff, OpenCall};
+use crate::answer::{Answer, BrokenAnswer, OpenCall};
 use crate::error::Failure;
 use crate::model::Model;
 use crate::request::{Message, Request};
@@ -140,7 +140,7 @@ pub(super) struct Decoder {
 }
 
 impl Decode for Decoder {
-    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, CutOff> {
+    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, BrokenAnswer> {
         if data.trim_ascii() == b"[DONE]" {
             self.finish(answer);
             return Ok(true);
@@ -169,7 +169,7 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn add(&mut self, part: Part, bytes: usize, answer: &mut Answer) -> Result<(), CutOff> {
+    fn add(&mut self, part: Part, bytes: usize, answer: &mut Answer) -> Result<(), BrokenAnswer> {
         match part.content {
             Some(Content::Text(text)) => answer.add_text(&text)?,
             Some(Content::Pieces(pieces)) => {
@@ -199,7 +199,7 @@ impl Decoder {
         call: CallPart,
         bytes: usize,
         answer: &mut Answer,
-    ) -> Result<(), CutOff> {
+    ) -> Result<(), BrokenAnswer> {
         let id = call.id.unwrap_or_default();
         let (name, arguments) = call
             .function

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Decode, address, continued, object, parse, provider_error};
 use crate::SYNTHETIC_ID;
-use crate::answer::{Answer, CutOff};
+use crate::answer::{Answer, BrokenAnswer};
 use crate::error::Failure;
 use crate::model::Model;
 use crate::request::{Message, Request};
@@ -165,7 +165,7 @@ pub(super) struct Decoder {
 }
 
 impl Decode for Decoder {
-    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, CutOff> {
+    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, BrokenAnswer> {
         let chunk: Chunk = parse(data)?;
         if let Some(error) = chunk.error {
             return Err(provider_error(&error));
@@ -201,8 +201,8 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn add(&mut self, raw: Value, bytes: usize, answer: &mut Answer) -> Result<(), CutOff> {
-        let malformed = CutOff::Malformed("a part of it is malformed");
+    fn add(&mut self, raw: Value, bytes: usize, answer: &mut Answer) -> Result<(), BrokenAnswer> {
+        let malformed = BrokenAnswer::Malformed("a part of it is malformed");
         let part: Part = Part::deserialize(&raw).map_err(|_| malformed)?;
         self.signed |= part.thought_signature.is_some();
         if part.thought {
@@ -221,7 +221,7 @@ impl Decoder {
     }
 
     /// Text without a signature is joined with the text before it: it comes in very many parts.
-    fn keep(&mut self, raw: Value, bytes: usize, answer: &mut Answer) -> Result<(), CutOff> {
+    fn keep(&mut self, raw: Value, bytes: usize, answer: &mut Answer) -> Result<(), BrokenAnswer> {
         let plain = |part: &Value| part.as_object().is_some_and(|it| it.len() == 1);
         if let (Some(last), Some(more)) = (self.parts.last_mut(), raw["text"].as_str())
             && plain(last)

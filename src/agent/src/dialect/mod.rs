@@ -13,7 +13,7 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
-use crate::answer::{Answer, CutOff};
+use crate::answer::{Answer, BrokenAnswer};
 use crate::error::Failure;
 use crate::frames::Framing;
 use crate::model::{Dialect, Key, Model};
@@ -24,7 +24,7 @@ use crate::wire::Wire;
 /// Reads the frames of one answer.
 pub(crate) trait Decode: Send {
     /// Takes the data of one frame; whether the answer ends with it.
-    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, CutOff>;
+    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, BrokenAnswer>;
 
     /// The body ended cleanly without a final frame. By default that is a cut. Dialects that have no final
     /// frame, or servers that omit it, override this; an answer without a stop reason stays incomplete.
@@ -171,14 +171,14 @@ pub(crate) fn host(url: &Url) -> String {
 }
 
 /// Parses a frame.
-fn parse<'de, T: serde::Deserialize<'de>>(data: &'de [u8]) -> Result<T, CutOff> {
-    serde_json::from_slice(data).map_err(|_| CutOff::Malformed("a part of it is malformed"))
+fn parse<'de, T: serde::Deserialize<'de>>(data: &'de [u8]) -> Result<T, BrokenAnswer> {
+    serde_json::from_slice(data).map_err(|_| BrokenAnswer::Malformed("a part of it is malformed"))
 }
 
 /// An error that a server reports within its stream.
-fn provider_error(error: &Value) -> CutOff {
+fn provider_error(error: &Value) -> BrokenAnswer {
     let (status, message) = status_of(error);
-    CutOff::Provider { status, message }
+    BrokenAnswer::Provider { status, message }
 }
 
 /// A result's text in dialects that have no mark for errors.

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Decode, address, continued, function_tools, marked, object, parse, provider_error};
-use crate::answer::{Answer, CutOff};
+use crate::answer::{Answer, BrokenAnswer};
 use crate::error::Failure;
 use crate::model::Model;
 use crate::request::{Message, Request};
@@ -103,7 +103,7 @@ pub(super) struct Decoder {
 }
 
 impl Decode for Decoder {
-    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, CutOff> {
+    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, BrokenAnswer> {
         let line: Line = parse(data)?;
         if let Some(error) = &line.error {
             return Err(provider_error(error));

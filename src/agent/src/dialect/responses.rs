@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{Decode, address, marked, object, parse, provider_error};
-use crate::answer::{Answer, CutOff};
+use crate::answer::{Answer, BrokenAnswer};
 use crate::error::Failure;
 use crate::model::Model;
 use crate::request::{Message, Request};
@@ -166,7 +166,7 @@ struct Details {
 pub(super) struct Decoder;
 
 impl Decode for Decoder {
-    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, CutOff> {
+    fn frame(&mut self, data: &[u8], answer: &mut Answer) -> Result<bool, BrokenAnswer> {
         // Some servers end this dialect as the other one.
         if data.trim_ascii() == b"[DONE]" {
             return Ok(false);
@@ -228,7 +228,7 @@ fn call(
     name: &str,
     arguments: String,
     answer: &mut Answer,
-) -> Result<(), CutOff> {
+) -> Result<(), BrokenAnswer> {
     if !answer.has_call(key) {
         answer.open_call(key, id, name)?;
     }
@@ -238,7 +238,7 @@ fn call(
 }
 
 /// The last event repeats the whole output; it is read only where nothing came before.
-fn finish(response: Response, answer: &mut Answer) -> Result<(), CutOff> {
+fn finish(response: Response, answer: &mut Answer) -> Result<(), BrokenAnswer> {
     answer.usage = response.usage.map(|counts| counts.usage());
     let seen_before = !answer.text.is_empty() || !answer.calls.is_empty();
     for (index, item) in (0..).zip(response.output) {

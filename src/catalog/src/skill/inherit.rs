@@ -8,7 +8,7 @@ use crate::input_schema;
 use crate::interface::{self, Interface};
 use crate::limits;
 use crate::model::definition::{Input, RunText, Shell, Unavailable};
-use crate::model::sandbox::{Level, Sandbox};
+use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
 use crate::model::spec::{Approving, OnCrash, Retry};
 use crate::model::{Place, ResourceLimits};
 use crate::report::Report;
@@ -116,7 +116,9 @@ impl<'a> Builder<'a, '_> {
             return Some(walls).filter(|walls| walls.level != Level::Off);
         }
         let reason = "`isolation: in_place` and `sandbox` do not go together";
-        if walls.level >= Level::Required {
+        // Nothing would hold a restriction, and nobody who wrote one wants it dropped.
+        let restricts = walls.network != NetworkChoice::Any || walls.reads.is_some();
+        if walls.level >= Level::Required || restricts && walls.level != Level::Off {
             self.unavailable.push(Unavailable {
                 code: "sandbox".to_owned(),
                 reason: reason.to_owned(),

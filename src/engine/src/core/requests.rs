@@ -50,7 +50,7 @@ impl Core {
                     scheduler.pause(context, schedule, pause.clone())
                 })
                 .map(|()| done()),
-            Request::ManualTrigger(trigger) => self.trigger(turn, trigger),
+            Request::Trigger(trigger) => self.trigger(turn, trigger),
             Request::Hint(schedule) => {
                 self.ask_scheduler(turn, |scheduler, context| {
                     scheduler.hinted(context, schedule.as_deref());

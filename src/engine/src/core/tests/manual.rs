@@ -30,7 +30,7 @@ fn trigger(
     });
     let due = Occurrence { at, after: None };
     let submission = factory.prepare(&schedule, due).unwrap();
-    let answer = bench.ask(Request::ManualTrigger(Box::new(ManualTrigger {
+    let answer = bench.ask(Request::Trigger(Box::new(ManualTrigger {
         schedule: "w/s".to_owned(),
         submission,
         slot: at,
