@@ -10,11 +10,11 @@ use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 use super::engine_port::{HostSignal, Hosted};
 use super::faults::internal;
-use super::notices::{Announcer, EXTEND_BY, EXTEND_EVERY, status_text};
 use super::sensors::Sensors;
 use super::server::Server;
 use super::socket::Endpoint;
 use super::state::Notices;
+use super::systemd::{Announcer, EXTEND_BY, EXTEND_EVERY, status_text};
 use crate::engine::Heartbeat;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{CancelRequest, Control, ReloadReport, Status};

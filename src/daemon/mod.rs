@@ -8,7 +8,7 @@
 //! - the API: `limits · wire · description` (what types say in the document) → `reply` → `state` (what handlers share) →
 //!   `checks · extract` (what they take) → `handlers` → `route` → `openapi` → `routes` (the table) → `server`;
 //! - its ways in, which know a router and no handler: `connections` → `unix · tcp` → `mcp` → `server`;
-//! - the daemon: `server · engine_port · notices · sensors` → `turning` (its loop) → `host`;
+//! - the daemon: `server · engine_port · systemd · sensors` → `event_loop` (its loop) → `host`;
 //! - a client: `wire · exchange` → `client`, `server` → `hosted` → `dialling` → `reached`.
 
 mod access_control;
@@ -30,7 +30,6 @@ mod limits;
 mod logging;
 mod mcp;
 mod metrics;
-mod notices;
 mod openapi;
 mod paths;
 mod peer;
@@ -44,6 +43,7 @@ mod socket;
 mod sse;
 mod stalling;
 mod state;
+mod systemd;
 mod takeover;
 mod tcp;
 mod unix;
@@ -56,10 +56,10 @@ pub use engine_port::{HostSignal, Hosted, StartEngine};
 pub use host::{DaemonOptions, process_environment, run_daemon, serve_daemon};
 pub use limits::Limits;
 pub use logging::{LogFormat, start_logging};
-pub use notices::Announcer;
 pub use reached::connect;
 pub use route::Route;
 pub use routes::routes;
 pub use server::Server;
 pub use socket::{Endpoint, SOCKET_PATH_BYTES_MAX, SocketPlaces};
 pub use state::{Identity, Notices};
+pub use systemd::Announcer;

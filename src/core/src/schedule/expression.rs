@@ -3,11 +3,11 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use super::clock_changes::TimesOfDay;
 use super::error::ExpressionError;
 use super::field::{Field, FieldValues, Fields};
 use super::item::{Piece, read_field};
 use super::matcher::Matcher;
-use super::slots::TimesOfDay;
 use crate::model::schedule::Dst;
 
 /// Bytes that a text may have.

@@ -1,7 +1,7 @@
 //! The record of slots: rows that grow, a clock that steps back, ends of runs.
 
-use super::due::COUNT_MAX;
 use super::recurrence::Recurrence;
+use super::settle::COUNT_MAX;
 use crate::model::outcome::Outcome;
 use crate::model::schedule::{FAILURES_IN_A_ROW, Fate, Pause, Policy, ScheduleState, SlotRow};
 use crate::model::{RunId, Timestamp};

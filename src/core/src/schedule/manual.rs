@@ -1,8 +1,8 @@
 //! Runs that a person asks for: now, or for a past slot.
 
 use super::blocked::Blocked;
-use super::due::{COUNT_MAX, Others};
 use super::recurrence::Recurrence;
+use super::settle::{COUNT_MAX, Others};
 use crate::model::schedule::{Fate, Overlap, Policy, ScheduleState, SlotRow};
 use crate::model::{RunId, Timestamp, Zone};
 

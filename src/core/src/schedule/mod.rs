@@ -5,9 +5,9 @@
 //! [`settle`] says of each slot whether it runs and why not; the time and what else runs are arguments.
 
 mod blocked;
+mod clock_changes;
 pub mod crontab;
 mod days;
-mod due;
 mod error;
 mod expression;
 mod field;
@@ -22,8 +22,8 @@ mod planned;
 mod preview;
 mod recurrence;
 mod sentences;
+mod settle;
 mod simulate;
-mod slots;
 mod starts;
 mod warnings;
 mod words;
@@ -33,9 +33,6 @@ mod zone;
 mod tests;
 
 pub use crate::model::schedule::{Dst, Fold, Gap};
-pub use due::{
-    COUNT_MAX, Decision, LATE_AFTER_MS, Moment, Next, OVERTAKEN, Others, ROWS_MAX, decide, settle,
-};
 pub use error::ExpressionError;
 pub use expression::Expression;
 pub use ledger::STEPPED_BACK_MS;
@@ -46,6 +43,9 @@ pub use planned::Planned;
 pub use preview::{FIRES_MAX, Fire, Preview, PreviewQuery, preview};
 pub use recurrence::Recurrence;
 pub use sentences::{Facts, Sentence, sentences};
+pub use settle::{
+    COUNT_MAX, Decision, LATE_AFTER_MS, Moment, Next, OVERTAKEN, Others, ROWS_MAX, decide, settle,
+};
 pub use simulate::{
     Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation, simulate,

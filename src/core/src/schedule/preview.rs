@@ -1,7 +1,7 @@
 //! The next runs of a schedule, as if each ended at once.
 
-use super::due::{Moment, Next, Others, settle};
 use super::planned::Planned;
+use super::settle::{Moment, Next, Others, settle};
 use crate::model::schedule::{Fate, SlotRow};
 use crate::model::{RunId, Timestamp};
 

@@ -2,9 +2,9 @@
 
 use std::num::NonZeroU64;
 
+use super::clock_changes::Slots;
 use super::expression::Expression;
 use super::moments::{MomentError, Moments};
-use super::slots::Slots;
 use crate::model::schedule::{Dst, Trigger};
 use crate::model::{Timestamp, Zone};
 

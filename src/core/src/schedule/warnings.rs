@@ -1,7 +1,7 @@
 //! Where changes of the clocks meet a schedule, told beforehand.
 
+use super::clock_changes::Slots;
 use super::recurrence::{Kind, Recurrence};
-use super::slots::Slots;
 use super::zone::{Change, EARLIEST, LATEST, REACH, change_within, utc};
 use crate::model::schedule::{Dst, Fold, Gap};
 use crate::model::{Timestamp, Zone};

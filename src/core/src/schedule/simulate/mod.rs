@@ -9,9 +9,9 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::due::{Moment, Next, Others, settle};
 use super::planned::Planned;
 use super::recurrence::Recurrence;
+use super::settle::{Moment, Next, Others, settle};
 use crate::model::schedule::{AfterWhen, Fate, Overlap, ScheduleState, SlotRow, Trigger};
 use crate::model::{RunId, Timestamp};
 pub use scenario::{
