@@ -2,7 +2,7 @@
 //!
 //! An [`Expression`] names local times. A [`Recurrence`] puts them into a zone, or is a period, or a list of
 //! moments, and yields slots: instants that only grow. `docs/schedules.md` says what may be written.
-//! [`settle`] says of each slot whether it runs and why not; the time and what else runs are arguments.
+//! [`settle()`] says of each slot whether it runs and why not; the time and what else runs are arguments.
 
 mod blocked;
 mod clock_changes;
