@@ -1,7 +1,7 @@
 //! The Model Context Protocol: skills and runs for clients that speak it.
 //!
 //! [`serve`] speaks over two streams until the input ends. The one place that names the protocol's SDK;
-//! it sees an engine only as [`Control`], found or hosted when it is first needed.
+//! it sees an engine only as [`Control`](crate::protocol::Control), found or hosted when it is first needed.
 
 use workerctl_catalog as catalog;
 use workerctl_core::{model, protocol, thread};
