@@ -21,8 +21,8 @@ use super::settings;
 use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
-use crate::bounds::{OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, TREES_MAX};
 
+use crate::bounds::{OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, TREES_MAX};
 use crate::model::config::CONFIG_FILE;
 use crate::model::skill_roots::FAMILIES;
 use crate::model::{Config, Problem};

@@ -1,10 +1,10 @@
 //! `mcp.http` of workerctl.yaml: where the Model Context Protocol is served over TCP, and to whom.
 
-use crate::bounds::SESSIONS_MAX;
 use std::net::SocketAddr;
 
 use super::report::Report;
 use super::view::View;
+use crate::bounds::SESSIONS_MAX;
 use crate::model::duration::show_millis;
 
 /// Longest that a session may be kept which nobody uses.

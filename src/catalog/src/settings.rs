@@ -1,6 +1,5 @@
 //! Settings that a worker, a skill and the configuration share: hooks, retry, environment, directory, zone.
 
-use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, HOOK_TIMEOUT_MS};
 use std::collections::BTreeMap;
 
 use super::keys::{BACKOFF, ENV, HOOK, HOOKS, NOTIFY, RETRY, report_unknown};
@@ -8,6 +7,7 @@ use super::report::Report;
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
 use super::view::View;
+use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, HOOK_TIMEOUT_MS};
 use crate::model::definition::{HookText, Shell};
 use crate::model::spec::Retry;
 use crate::model::{Notify, Zone, zone};

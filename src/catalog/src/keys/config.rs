@@ -1,11 +1,11 @@
 //! Keys of workerctl.yaml, but for those about models.
 
-use crate::bounds::{ID_MAX, LIST_BYTES_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, SESSIONS_MAX, TREES_MAX};
 use super::DefaultValue::{Told, Value};
 use super::Form::{AnyOf, Duration, Flag, List, Map, Named, Size, String, Text, Whole, Words};
 use super::models::instances;
 use super::shared::{BRANCHES, HOURS, SANDBOXES};
 use super::{APPROVAL, BUDGET, CONFIG_MODEL, CONFIG_TOOLSET, Form, HOOKS, LIMITS, NOTIFY, Table, key, table};
+use crate::bounds::{ID_MAX, LIST_BYTES_MAX, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, SESSIONS_MAX, TREES_MAX};
 use crate::model::skill_roots::FAMILIES;
 
 const SOME_FAMILIES: Form = List(&Words(&FAMILIES));

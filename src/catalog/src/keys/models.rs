@@ -1,11 +1,11 @@
 //! Keys of workerctl.yaml about models: which there are, and what they may call.
 
 use super::KEY_REFUSED;
-use crate::bounds::{CALL_MS, COMMAND_MS, OUTPUT_TOKENS, OUTPUT_TOKENS_MAX, START_MS};
 use super::DefaultValue::{Millis, Told, Value, Whole as Number};
 use super::Form::{Duration, List, Map, Money, Named, NumberIn, Object, String, Whole, Words};
 use super::shared::{ADDRESS, KEY_SOURCE, TEXTS};
 use super::{Table, key, table};
+use crate::bounds::{CALL_MS, COMMAND_MS, OUTPUT_TOKENS, OUTPUT_TOKENS_MAX, START_MS};
 
 const INPUT_PRICE: super::DefaultValue = Told("`input`");
 

@@ -1,10 +1,10 @@
 //! Keys of a schedule.
 
-use crate::bounds::{CONCURRENT_MAX, COUNT_MAX, SETTLE_MS};
 use super::DefaultValue::{Millis, Told, Value};
 use super::Form::{AnyOf, Duration, Flag, Map, Object, String, Text, Whole, Words};
 use super::shared::{HOURS, ONE_HOOK, TEXTS};
 use super::{Form, NOTIFY, Table, key, table};
+use crate::bounds::{CONCURRENT_MAX, COUNT_MAX, SETTLE_MS};
 
 const CATCH_UP_MODE: Form = Words(&["last", "all", "none"]);
 const FATE: &str = "schedules.md#what-becomes-of-a-slot";

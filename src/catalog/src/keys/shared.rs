@@ -1,11 +1,11 @@
 //! Keys that several files share.
 
-use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS, PROCESSES_MAX};
 use super::DefaultValue::{Millis, Told, Value};
 use super::Form::{
     AnyOf, Anything, Count, Duration, Flag, List, Map, Money, Number, NumberIn, Pattern, Size, String, Text, Whole, Words,
 };
 use super::{Form, Key, Table, kept, key, table};
+use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS, PROCESSES_MAX};
 use crate::model::spec::Retry;
 
 /// A text or a list of texts.

@@ -1,12 +1,12 @@
 //! Keys of a skill, in worker.yaml or in a file of its own.
 
-use crate::bounds::{ITERATIONS_MAX};
 use super::DefaultValue::{Told, Value, Whole as Number};
 use super::Form::{AnyOf, Duration, Filled, Flag, List, Map, String, Text, Whole, Words};
 use super::shared::{
     ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
 };
 use super::worker::PLACEMENT;
+use crate::bounds::ITERATIONS_MAX;
 use crate::model::agent::ITERATIONS_DEFAULT;
 use super::{APPROVAL, BUDGET, COMMIT, DefaultValue, Form, HOOKS, LIMITS, RETRY, Table, kept, kept_as, key, table};
 

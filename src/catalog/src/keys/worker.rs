@@ -1,12 +1,12 @@
 //! Keys of worker.yaml.
 
-use crate::bounds::{ATTEMPTS_MAX};
 use super::DefaultValue::{Told, Value};
 use super::Form::{AnyOf, Duration, Flag, List, Map, String, Text, Whole, Words};
 use super::shared::{
     ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
 };
 use super::{APPROVAL, BUDGET, COMMIT, Form, HOOKS, LIMITS, NOTIFY, RETRY, SKILL, Table, kept, key, table};
+use crate::bounds::ATTEMPTS_MAX;
 
 const CONFIGURED: super::DefaultValue = Told("the configuration's");
 const SKILLS: Form = List(&AnyOf(&[Map(&SKILL), String]));
