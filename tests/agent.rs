@@ -103,18 +103,30 @@ impl Rig {
         let entry = model("default", provider, &server.url(), more);
         workspace.write("workerctl.yaml", &format!("models:\n{entry}"));
         workspace.furnish(skills);
-        Rig { workspace, server }
+        let rig = Rig { workspace, server };
+        // The home directory holds the key, so all of it is never granted.
+        std::fs::create_dir(rig.workspace.home.join("did")).unwrap();
+        rig.grant("sandbox: {write: [~/did]}\n");
+        rig
     }
 
     /// The same whose skills may touch nothing besides their own, as nobody grants them more.
     fn walled(skills: &str, more: &str, script: Vec<Reply>) -> Rig {
         let rig = Rig::configured(skills, more, script);
-        let path = "workers/w/worker.yaml";
-        let text = rig.workspace.read(path).unwrap();
-        let text = text.replacen("sandbox: {write: [~/]}\n", "", 1);
-        rig.workspace.write(path, &text);
-        rig.workspace.commit_all("no grants");
+        rig.grant("");
         rig
+    }
+
+    /// What its skills are granted instead of what they were.
+    fn grant(&self, sandbox: &str) {
+        let path = "workers/w/worker.yaml";
+        let text = self.workspace.read(path).unwrap();
+        let is_grant = |line: &&str| line.starts_with("sandbox: {write");
+        let granted = text.lines().find(is_grant).unwrap();
+        let text = text.replacen(&format!("{granted}\n"), sandbox, 1);
+        self.workspace.write(path, &text);
+        let amend = ["commit", "-q", "-a", "--amend", "--no-edit"];
+        self.workspace.git(&amend);
     }
 
     fn run(&self, arguments: &[&str]) -> Done {

@@ -114,14 +114,14 @@ fn a_model_sees_the_skills_that_it_may_start() {
 
 #[test]
 fn cancelling_a_run_ends_its_children_first() {
-    let slow = "  - {id: slow, description: sleeps, run: 'echo here > \"$HOME/here\"; sleep 1000'}\n  - {id: waits, description: waits for it, instructions: Wait.}\n";
+    let slow = "  - {id: slow, description: sleeps, run: 'echo here > \"$HOME/did/here\"; sleep 1000'}\n  - {id: waits, description: waits for it, instructions: Wait.}\n";
     let rig = Rig::new(
         slow,
         vec![use_skill("slow", &json!({})), text("never said")],
     );
     let _daemon = super::workspace::daemon::Daemon::start(&rig.workspace);
     let run = rig.workspace.submit(&["waits"]);
-    let here = rig.workspace.home.join("here");
+    let here = rig.workspace.home.join("did/here");
     super::workspace::eventually("the child to run", || here.exists().then_some(()));
     rig.workspace.run(&["cancel", &run]).expect_code(0);
     rig.workspace.wait(&run);

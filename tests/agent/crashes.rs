@@ -110,14 +110,14 @@ fn in_each_protocol_the_same_request_comes_again() {
 
 #[test]
 fn a_call_that_was_cut_off_is_carried_out_again_and_its_turn_is_not() {
-    let command = format!("{}; echo passed", Gate::text("stands"));
+    let command = format!("{}; echo passed", Gate::text("did/stands"));
     let script = vec![
         look(),
         call("bash", &json!({"command": command})),
         text("Done."),
     ];
     let rig = Rig::new(&reading(LONG), script);
-    let mut gate = Gate::new(&rig.workspace, "stands");
+    let mut gate = Gate::new(&rig.workspace, "did/stands");
     let daemon = Daemon::start(&rig.workspace);
     let run = rig.workspace.submit(&["mrr"]);
     assert_eq!(gate.reached().1, 1);

@@ -288,9 +288,9 @@ fn what_is_no_skill_is_skipped_with_a_warning() {
 #[test]
 fn runs_that_could_be_taken_for_those_of_a_worker_are_refused() {
     let rig = rig(Vec::new());
-    rig.workspace.worker(
-        "workspace",
-        "  - {id: test, description: d, run: 'echo worker'}\n",
+    rig.workspace.write(
+        "workers/workspace/worker.yaml",
+        "worker: {id: workspace}\nskills:\n  - {id: test, description: d, run: 'echo worker'}\n",
     );
     let refused = rig.run(&["workspace:summarize"]).expect_code(2).stderr;
     assert!(refused.contains("Invalid input"), "{refused}");

@@ -281,12 +281,12 @@ fn a_server_that_never_starts_takes_no_longer_than_the_attempt_may() {
 
 #[test]
 fn cancelling_ends_the_start_of_a_server() {
-    let more = "toolsets: {tracker: {mcp: {command: [sh, -c, 'touch ~/starts; sleep 1000'], start: 10m}}}\n";
+    let more = "toolsets: {tracker: {mcp: {command: [sh, -c, 'touch ~/did/starts; sleep 1000'], start: 10m}}}\n";
     let skill = reading("    toolsets: [tracker]\n");
     let rig = Rig::configured(&skill, more, vec![text("never")]);
     let daemon = Daemon::start(&rig.workspace);
     let run = rig.workspace.submit(&["mrr"]);
-    let began = rig.workspace.home.join("starts");
+    let began = rig.workspace.home.join("did/starts");
     eventually("the server starts", || began.exists().then_some(()));
     rig.workspace.run(&["cancel", &run]).expect_code(0);
     let (_, shown) = rig.workspace.wait(&run);

@@ -44,10 +44,10 @@ fn cancelling_ends_a_turn_at_once() {
 
 #[test]
 fn cancelling_ends_a_command_of_the_model() {
-    let command = format!("{}; sleep 1000", Gate::text("stands"));
+    let command = format!("{}; sleep 1000", Gate::text("did/stands"));
     let script = vec![call("bash", &json!({"command": command}))];
     let rig = Rig::new(&reading(""), script);
-    let mut gate = Gate::new(&rig.workspace, "stands");
+    let mut gate = Gate::new(&rig.workspace, "did/stands");
     let daemon = Daemon::start(&rig.workspace);
     let run = rig.workspace.submit(&["mrr"]);
     gate.reached();
@@ -74,7 +74,7 @@ fn a_cancelled_change_leaves_nothing() {
 /// What it would have come to is not known, though the engine knows that it was ended.
 #[test]
 fn a_call_that_a_stop_ended_is_carried_out_again_by_the_next_engine() {
-    let command = "test -e ~/before || { touch ~/before; sleep 1000; }; echo whole";
+    let command = "test -e ~/did/before || { touch ~/did/before; sleep 1000; }; echo whole";
     let script = vec![
         call("bash", &json!({"command": command})),
         super::text("Done."),
@@ -82,7 +82,7 @@ fn a_call_that_a_stop_ended_is_carried_out_again_by_the_next_engine() {
     let rig = Rig::configured(&reading(""), "drain_grace: 1s\n", script);
     let daemon = Daemon::start(&rig.workspace);
     let run = rig.workspace.submit(&["mrr"]);
-    let before = rig.workspace.home.join("before");
+    let before = rig.workspace.home.join("did/before");
     super::workspace::eventually("the command to run", || before.exists().then_some(()));
     daemon.stop();
     let daemon = Daemon::start(&rig.workspace);
