@@ -14,6 +14,8 @@ mod workspace;
 mod broken_config;
 #[path = "main_job/commits.rs"]
 mod commits;
+#[path = "main_job/context.rs"]
+mod context;
 #[path = "main_job/exit_codes.rs"]
 mod exit_codes;
 #[path = "main_job/housekeeping.rs"]
@@ -44,8 +46,6 @@ mod secrets;
 mod stores;
 #[path = "main_job/strangers.rs"]
 mod strangers;
-#[path = "main_job/surroundings.rs"]
-mod surroundings;
 #[path = "main_job/targets.rs"]
 mod targets;
 #[path = "main_job/threads.rs"]

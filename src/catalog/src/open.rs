@@ -85,7 +85,7 @@ impl Refusal {
     }
 }
 
-/// An open workspace directory; files are opened beneath it and nowhere else.
+/// An open workspace directory; files are opened below it and nowhere else.
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,

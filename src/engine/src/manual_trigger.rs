@@ -30,7 +30,7 @@ pub(super) fn trigger(
     if request.slot.is_some() && !schedule.trigger.is_timed() {
         return Err(no_slots(&schedule));
     }
-    let despite = despite(&request.despite);
+    let overrides = overrides(&request.despite);
     let overlap = match request.slot {
         Some(_) => Some(request.overlap.unwrap_or(Overlap::BufferAll)),
         None => request.overlap,
@@ -59,7 +59,7 @@ pub(super) fn trigger(
             slot,
             is_past: request.slot.is_some(),
             overlap,
-            despite,
+            overrides,
         };
         match ask(trigger) {
             Ok(Answer::Slot(row)) => return Ok(row),
@@ -82,7 +82,7 @@ pub(super) fn trigger(
     }
 }
 
-fn despite(named: &[PolicyName]) -> Overrides {
+fn overrides(named: &[PolicyName]) -> Overrides {
     Overrides {
         pause: named.contains(&PolicyName::Pause),
         blackout: named.contains(&PolicyName::Blackout),
@@ -157,7 +157,7 @@ pub(super) fn past(
     let state = state_of(factory, &schedule.id)?;
     let now = factory.clock.now();
     let slots = recurrence(&schedule, state.as_ref(), now).ok_or_else(|| no_slots(&schedule))?;
-    let despite = despite(&named_policies(&query.despite)?);
+    let overrides = overrides(&named_policies(&query.despite)?);
     let from = Timestamp::from_millis(query.from_ms);
     let to = Timestamp::from_millis(query.to_ms).min(now);
     if from > to {
@@ -178,7 +178,7 @@ pub(super) fn past(
         }
         let mut one = judged(state.as_ref(), &rows, slot);
         if let (None, Some(counted)) = (&one.not_because, &mut counted) {
-            let permitted = permitted(&schedule.policy, counted, (slot, zone), despite);
+            let permitted = permitted(&schedule.policy, counted, (slot, zone), overrides);
             counted.actions += u64::from(permitted.is_ok());
             one.not_because = permitted.err().map(|refused| refused.to_string());
         }

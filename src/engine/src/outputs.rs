@@ -1,4 +1,4 @@
-//! Declared outputs: resolved beneath the workspace without following links, stamped, published, verified.
+//! Declared outputs: resolved below the workspace without following links, stamped, published, verified.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ pub(super) struct OutputStamp {
     changed_ns: i128,
 }
 
-/// Why a path beneath the workspace cannot be used.
+/// Why a path below the workspace cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutputError {
     /// A symbolic link stands on the way, or the path leaves the workspace.
@@ -55,7 +55,7 @@ pub(super) enum OutputError {
     },
 }
 
-/// A workspace, opened, beneath which every path is resolved anew for each use.
+/// A workspace, opened, below which every path is resolved anew for each use.
 pub(super) struct SandboxedDir {
     root: OwnedFd,
 }

@@ -38,7 +38,7 @@ pub(super) struct ManualTrigger {
     /// Instead of the schedule's own.
     pub overlap: Option<Overlap>,
     /// Policies that are not respected.
-    pub despite: Overrides,
+    pub overrides: Overrides,
 }
 
 /// A request to the core loop.

@@ -244,7 +244,7 @@ impl Grounds<'_> {
         {
             return refused("holds a repository's or another workspace's own files");
         }
-        // A grant has no exceptions: what is beneath it can be read and changed.
+        // A grant has no exceptions: what is below it can be read and changed.
         if let Some(secret) = self.secret_within(&path) {
             let shown = match secret.strip_prefix(self.in_home("").unwrap_or_default()) {
                 Ok(rest) => format!("~/{}", rest.display()),
@@ -257,16 +257,16 @@ impl Grounds<'_> {
         Ok(path)
     }
 
-    /// A secret that is there and lies beneath this path, as itself or as the link that leads to it. A path that
+    /// A secret that is there and lies below this path, as itself or as the link that leads to it. A path that
     /// is one is meant.
     fn secret_within(&self, path: &Path) -> Option<PathBuf> {
         let is_whole = self
             .in_home(GRANTED_WHOLE)
             .is_some_and(|whole| real(&whole) == path);
-        let lies_beneath = |place: &Path| place != path && place.starts_with(path);
+        let lies_below = |place: &Path| place != path && place.starts_with(path);
         let is_within = |secret: &PathBuf| {
             secret.symlink_metadata().is_ok()
-                && (lies_beneath(&real(secret)) || lies_beneath(&real_place(secret)))
+                && (lies_below(&real(secret)) || lies_below(&real_place(secret)))
         };
         self.secrets_by_name().find(is_within).filter(|_| !is_whole)
     }

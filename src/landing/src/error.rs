@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::ids::NameError;
 
-/// A failure of the repository itself or of the file system beneath it.
+/// A failure of the repository itself or of the file system below it.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
     /// No repository at the directory or above it.

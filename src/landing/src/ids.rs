@@ -179,7 +179,7 @@ impl RepoPath {
         Path::new(OsStr::from_bytes(&self.0))
     }
 
-    /// Whether this path is `other` or lies beneath it, compared by components.
+    /// Whether this path is `other` or lies below it, compared by components.
     pub fn is_within(&self, other: &RepoPath) -> bool {
         self.0
             .strip_prefix(other.0.as_slice())

@@ -76,11 +76,11 @@ pub enum Network {
 /// What a command may touch; everything else of files, networks, keys and processes is refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wall {
-    /// Files, and directories with all that lies beneath, that it may change and read.
+    /// Files, and directories with all that lies below, that it may change and read.
     pub write: Vec<PathBuf>,
-    /// Directories in which, and beneath which, it may see which names there are.
+    /// Directories in which, and below which, it may see which names there are.
     pub list: Vec<PathBuf>,
-    /// Files, and directories with all that lies beneath, that it may read and execute.
+    /// Files, and directories with all that lies below, that it may read and execute.
     pub read: Vec<PathBuf>,
     /// Networks.
     pub network: Network,

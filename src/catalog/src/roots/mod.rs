@@ -69,7 +69,7 @@ pub struct RootSkill {
     pub shadowed_by: Option<Place>,
     /// Whether its name reads like the qualified name of another skill: then only its own qualified name finds it.
     pub reads_as_qualified: bool,
-    /// The directory that it is opened beneath, without links, and its path there.
+    /// The directory that it is opened below, without links, and its path there.
     base: PathBuf,
     inner: String,
     stem: String,

@@ -36,7 +36,7 @@ pub enum Form {
 pub(crate) struct Candidate {
     /// The root that it was found in.
     pub(crate) root: Arc<SkillRoot>,
-    /// The directory that it is opened beneath: its root, or the one that a link leads to.
+    /// The directory that it is opened below: its root, or the one that a link leads to.
     pub(crate) base: Arc<Root>,
     /// Its path there.
     pub(crate) inner: String,
@@ -227,7 +227,7 @@ impl Search {
                 continue;
             }
             let shown = format!("{}/{}", at.shown, entry.name);
-            let inner = beneath(at.inner, &entry.name);
+            let inner = below(at.inner, &entry.name);
             if entry.link {
                 let path = at.base.path().join(&inner);
                 if path.is_dir() {
@@ -260,7 +260,7 @@ impl Search {
         if !self.entered.insert(path.clone()) {
             return;
         }
-        let usual = beneath(at.inner, SKILL_FILE);
+        let usual = below(at.inner, SKILL_FILE);
         if let Some(stamp) = at.base.stamp(&usual) {
             self.take(at, name, SKILL_FILE, Some(stamp));
             return;
@@ -279,7 +279,7 @@ impl Search {
                     "rename it to `SKILL.md`",
                 );
             }
-            let stamp = at.base.stamp(&beneath(at.inner, &other.name));
+            let stamp = at.base.stamp(&below(at.inner, &other.name));
             self.take(at, name, &other.name, stamp);
         } else if at.depth < DEPTH_MAX {
             let depth = at.depth + 1;
@@ -291,7 +291,7 @@ impl Search {
         self.scan.candidates.push(Candidate {
             root: Arc::clone(at.root),
             base: Arc::clone(at.base),
-            inner: beneath(at.inner, file),
+            inner: below(at.inner, file),
             shown: format!("{}/{file}", at.shown),
             stem: stem.to_owned(),
             form: Form::Directory,
@@ -382,7 +382,7 @@ impl Search {
     }
 }
 
-/// What a candidate holds, opened beneath its base.
+/// What a candidate holds, opened below its base.
 pub(crate) fn bytes_of(candidate: &Candidate, report: &mut Report) -> Option<Vec<u8>> {
     match candidate.base.read(&candidate.inner) {
         Ok(bytes) => Some(bytes),
@@ -398,7 +398,7 @@ pub(super) fn is_passed_over(name: &str) -> bool {
     matches!(name, ".git" | "node_modules")
 }
 
-fn beneath(inner: &str, name: &str) -> String {
+fn below(inner: &str, name: &str) -> String {
     if inner.is_empty() {
         name.to_owned()
     } else {

@@ -284,7 +284,7 @@ fn policies_have_defaults_and_are_read() {
 }
 
 #[test]
-fn zone_and_blocked_hours_come_from_the_surroundings() {
+fn zone_and_blocked_hours_come_from_the_context() {
     let workspace = Workspace::of_worker(&with(
         "schedule: [\"@daily\", {every: 5m, blocked_hours: [4], timezone: Asia/Tokyo}]",
     ));

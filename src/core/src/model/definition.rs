@@ -87,9 +87,7 @@ pub enum RunText {
 }
 
 /// The shell that a definition is written for.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Shell {
     /// `/bin/sh`.

@@ -51,7 +51,7 @@ pub struct Schedule {
 pub struct Policy {
     /// While an earlier run of the schedule has not ended.
     pub overlap: Overlap,
-    /// When nobody was there at the slot.
+    /// What happens to a slot at which no daemon ran.
     pub catch_up: CatchUp,
     /// Most milliseconds by which a run starts later than its slot; the same for a slot always.
     pub jitter_ms: u64,
@@ -172,7 +172,7 @@ pub enum CatchUpMode {
 pub enum Fate {
     /// It led to a run in time.
     Ran,
-    /// It led to a run later, because nobody was there.
+    /// It led to a run later, because no daemon ran.
     CaughtUp,
     /// A person had it run afterwards.
     Backfilled,

@@ -107,7 +107,7 @@ pub struct HookSpec {
 }
 
 /// Kind of a declared output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputKind {
     /// A Markdown file: UTF-8 and not blank.
@@ -156,9 +156,7 @@ pub struct OutputSpec {
 }
 
 /// What to do with a mutating run whose owner was lost while it executed.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnCrash {
     /// Go on when a declared output is new and every check passes, restore otherwise.

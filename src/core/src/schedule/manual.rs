@@ -71,22 +71,22 @@ pub fn permitted(
     policy: &Policy,
     state: &ScheduleState,
     (slot, zone): (Timestamp, Zone),
-    despite: Overrides,
+    overrides: Overrides,
 ) -> Result<(), ManualRefused> {
-    if let Some(pause) = state.pause.as_ref().filter(|_| !despite.pause) {
+    if let Some(pause) = state.pause.as_ref().filter(|_| !overrides.pause) {
         return Err(ManualRefused::Paused(pause.reason.clone()));
     }
-    if !despite.blackout && Blocked::new(policy, zone).until(slot, slot).is_some() {
+    if !overrides.blackout && Blocked::new(policy, zone).until(slot, slot).is_some() {
         return Err(ManualRefused::Blackout);
     }
-    if !despite.start && policy.start.is_some_and(|start| slot < start) {
+    if !overrides.start && policy.start.is_some_and(|start| slot < start) {
         return Err(ManualRefused::NotBegun);
     }
-    if !despite.end && policy.end.is_some_and(|end| slot > end) {
+    if !overrides.end && policy.end.is_some_and(|end| slot > end) {
         return Err(ManualRefused::Ended);
     }
     match policy.max_actions {
-        Some(most) if !despite.max_actions && state.actions >= most => {
+        Some(most) if !overrides.max_actions && state.actions >= most => {
             Err(ManualRefused::UsedUp(most))
         }
         _ => Ok(()),

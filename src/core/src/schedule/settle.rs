@@ -209,7 +209,7 @@ impl SlotWalk<'_> {
         if self.moment.now.millis_since(start) > late_after {
             return true;
         }
-        // Of several that came while nobody was there no more than one is still in time.
+        // Of several that came while no daemon ran no more than one is still in time.
         start < self.moment.there_since
             && match self.policy.catch_up.mode {
                 CatchUpMode::All => self.is_within_window(slot),

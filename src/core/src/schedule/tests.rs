@@ -118,7 +118,7 @@ fn the_five_ways_of_overlap() {
 
 #[test]
 fn what_was_missed_is_caught_up_as_the_policy_says() {
-    // Ten slots while nobody was there; the window holds the last three.
+    // Ten slots while no daemon ran; the window holds the last three.
     let now = moment(10 * HOUR + 30 * MINUTE, 0, 0);
     let last = decided(&policy(CatchUpMode::Last, 3), &state(0), now);
     assert_eq!(

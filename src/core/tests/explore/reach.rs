@@ -202,7 +202,7 @@ fn explore(plan: &Plan) -> usize {
     met
 }
 
-/// Whether the event is a result or a crash, and nobody's wish.
+/// Whether the event is a result or a crash, and nobody's request.
 fn is_result_or_crash(event: &Event) -> bool {
     !matches!(
         event,

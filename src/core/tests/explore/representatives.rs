@@ -106,7 +106,7 @@ pub(crate) fn queued(plan: &Plan) -> Run {
     }
 }
 
-fn execution(ended: Ended) -> Execution {
+pub(crate) fn execution(ended: Ended) -> Execution {
     Execution {
         ended,
         duration_ms: 1,

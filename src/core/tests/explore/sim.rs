@@ -106,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// What comes next without anybody's wish: an effect with its result, or the end of a wait.
+    /// What comes next without anybody's request: an effect with its result, or the end of a wait.
     pub(crate) fn step(&mut self) -> Option<Event> {
         match (self.run.next_action(), &self.run.state) {
             (Some(action), _) => Some(self.perform(&action)),

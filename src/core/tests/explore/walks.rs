@@ -85,7 +85,7 @@ fn a_crash_at_every_commit_with_and_without_the_effect_ends_well() {
     assert!(crashes > 10_000);
 }
 
-fn wish(random: &mut Random, run: &Run) -> Event {
+fn request(random: &mut Random, run: &Run) -> Event {
     match random.below(8) {
         0 => Event::RuntimeExhausted,
         1 | 2 => Event::Interrupted,
@@ -132,7 +132,7 @@ fn walk(plans: &[Plan], seed: u64) -> u64 {
         // After a while only results come, so that the walk must end.
         let disturbed = step < 60;
         if disturbed && choose.one_in(6) {
-            let event = wish(&mut choose, &engine.run);
+            let event = request(&mut choose, &engine.run);
             if is_wish(&event) {
                 engine.record(event);
             } else if engine.run.next_action().is_some() && engine.run.apply_is_refused(&event) {

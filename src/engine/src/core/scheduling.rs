@@ -131,7 +131,7 @@ impl Core {
         Ok(())
     }
 
-    /// Puts active schedules before runs of earlier engines are settled. Nobody waits for an answer, so that a
+    /// Activates schedules before runs of earlier engines are settled. Nobody waits for an answer, so that a
     /// workspace of very many that are new is stored part by part. They are complete where no error hides one.
     pub(crate) fn begin_schedules(
         &mut self,

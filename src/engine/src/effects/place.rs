@@ -102,7 +102,7 @@ impl Performer {
         Ok(Place::at(&work.spec, Some(&root)))
     }
 
-    /// The workspace of a run, beneath which its outputs lie.
+    /// The workspace of a run, below which its outputs lie.
     pub(super) fn workspace_of(&self, work: &Work) -> Result<PathBuf, Failure> {
         Ok(self.place(work)?.of(&work.spec.workspace))
     }

@@ -26,7 +26,7 @@ pub(crate) fn blocked(slot: Timestamp, now: Timestamp, why: String) -> SlotRow {
 /// What keeps slots from their runs.
 pub(super) struct Hindrance<'a> {
     pub(super) held_back: Option<&'a str>,
-    /// Why nobody was there, and until when.
+    /// Why no daemon ran, and until when.
     pub(super) absence: (&'static str, Timestamp),
     /// The first run of the schedule that has not ended.
     pub(super) blocking: Option<RunId>,

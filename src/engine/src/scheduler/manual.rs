@@ -90,7 +90,7 @@ fn permit(
 ) -> Result<(), ManualRefused> {
     let policy = &scheduled.definition.policy;
     let when = (trigger.slot, scheduled.zone);
-    permitted(policy, &scheduled.state, when, trigger.despite)?;
+    permitted(policy, &scheduled.state, when, trigger.overrides)?;
     let own = if trigger.is_past {
         Overlap::BufferAll
     } else {
@@ -163,17 +163,17 @@ fn refusal(id: &str, refused: &ManualRefused) -> Diagnostic {
     let other = |kind, code, hint: &str| {
         Diagnostic::new(kind, code, format!("`{id}`: {refused}")).hint(hint)
     };
-    let despite = |code, policy| {
+    let overridable = |code, policy| {
         let hint = format!("`--despite {policy}` runs it all the same");
         other(Kind::Blocked, code, &hint)
     };
     let run_itself = "`workerctl run` starts the skill itself";
     match refused {
-        ManualRefused::Paused(_) => despite("paused", "pause"),
-        ManualRefused::Blackout => despite("blackout", "blackout"),
-        ManualRefused::NotBegun => despite("not_begun", "start"),
-        ManualRefused::Ended => despite("schedule_ended", "end"),
-        ManualRefused::UsedUp(_) => despite("used_up", "max_actions"),
+        ManualRefused::Paused(_) => overridable("paused", "pause"),
+        ManualRefused::Blackout => overridable("blackout", "blackout"),
+        ManualRefused::NotBegun => overridable("not_begun", "start"),
+        ManualRefused::Ended => overridable("schedule_ended", "end"),
+        ManualRefused::UsedUp(_) => overridable("used_up", "max_actions"),
         ManualRefused::Overlap => {
             let hint = "wait for it, or say `--overlap buffer_one`, `allow_all` or `cancel_other`";
             other(Kind::Blocked, "overlap", hint)

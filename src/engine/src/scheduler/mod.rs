@@ -37,7 +37,7 @@ const TRY_AGAIN_MS: u64 = 5_000;
 /// turns until its run starts.
 pub(crate) const EVALUATIONS_MAX: usize = 200;
 
-/// So many of those that something has put into force are looked at however many are due.
+/// So many schedules that have just become active are looked at however many are due.
 const FIRST_EVALUATIONS_LEAST: usize = 20;
 
 /// What the scheduler is told with each question.

@@ -78,7 +78,7 @@ fn is_open(policy: &Policy, state: &ScheduleState, at: Timestamp) -> bool {
 }
 
 impl Scheduler {
-    /// What a schedule that comes into force has to look at.
+    /// What a schedule that becomes active has to look at.
     pub(super) fn look_around(&mut self, context: &SchedulerContext<'_>, id: &str) {
         let Some(definition) = self.definition(id) else {
             return;

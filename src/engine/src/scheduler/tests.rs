@@ -27,7 +27,7 @@ impl Scheduler {
         self.wakes.iter().map(|(.., id)| Arc::clone(id)).collect()
     }
 
-    /// When each of those in force is looked at again.
+    /// When each active one is looked at again.
     pub(crate) fn wakes_in_force(&self) -> impl Iterator<Item = (&str, Option<Timestamp>)> {
         self.active.iter().map(|(id, one)| (&**id, one.wake))
     }

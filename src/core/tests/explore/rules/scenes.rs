@@ -3,13 +3,13 @@
 use workerctl_core::machine::*;
 use workerctl_core::model::agent::{Spent, TurnRecord};
 use workerctl_core::model::evidence::{
-    CommitsMade, Ended, Execution, OutputState, Recorded, RestoreReport, Verdict,
+    CommitsMade, Ended, OutputState, Recorded, RestoreReport, Verdict,
 };
 use workerctl_core::model::outcome::{Failure, Step};
 use workerctl_core::model::spec::{OnCrash, Plan, Retry};
 
 use crate::page::label;
-use crate::representatives::{AT, check, queued};
+use crate::representatives::{AT, check, execution, queued};
 
 pub(super) fn mutating() -> Plan {
     Plan {
@@ -61,16 +61,7 @@ pub(super) fn turn_taken(attempt: u32, number: u32) -> Event {
 }
 
 pub(super) fn ended(attempt: u32, ended: Ended) -> Event {
-    let execution = Execution {
-        ended,
-        duration_ms: 1,
-        stdout_bytes: 0,
-        stderr_bytes: 0,
-        dropped_bytes: 0,
-        survivors_ended: 0,
-        stderr_tail: String::new(),
-        sandbox_level: None,
-    };
+    let execution = execution(ended);
     Event::ExecutionFinished { attempt, execution }
 }
 

@@ -16,7 +16,7 @@ fn trigger(
     bench: &mut Bench,
     slot: Option<Timestamp>,
     overlap: Option<Overlap>,
-    despite: Overrides,
+    overrides: Overrides,
 ) -> Result<SlotView, Diagnostic> {
     let at = slot.unwrap_or_else(|| bench.clock.now());
     let factory = FakeDesk(
@@ -36,7 +36,7 @@ fn trigger(
         slot: at,
         is_past: slot.is_some(),
         overlap,
-        despite,
+        overrides,
     })));
     bench.turn().unwrap();
     match answer.try_recv().unwrap()? {
@@ -98,19 +98,19 @@ fn policies_speak_against_a_run_now_and_can_be_set_aside() {
         (refused.kind, refused.code.as_str()),
         (Kind::Blocked, "used_up")
     );
-    let despite = Overrides {
+    let overrides = Overrides {
         max_actions: true,
         ..Overrides::default()
     };
-    let refused = trigger(&mut bench, None, None, despite).unwrap_err();
+    let refused = trigger(&mut bench, None, None, overrides).unwrap_err();
     assert_eq!(refused.code, "overlap");
     bench.clock.advance(1_000);
-    trigger(&mut bench, None, Some(Overlap::BufferOne), despite).unwrap();
+    trigger(&mut bench, None, Some(Overlap::BufferOne), overrides).unwrap();
     bench.clock.advance(1_000);
-    let refused = trigger(&mut bench, None, Some(Overlap::BufferOne), despite).unwrap_err();
+    let refused = trigger(&mut bench, None, Some(Overlap::BufferOne), overrides).unwrap_err();
     assert_eq!(refused.code, "overlap");
     pause(&mut bench, true);
-    let refused = trigger(&mut bench, None, Some(Overlap::AllowAll), despite).unwrap_err();
+    let refused = trigger(&mut bench, None, Some(Overlap::AllowAll), overrides).unwrap_err();
     assert_eq!(refused.code, "paused");
     assert!(refused.message.contains("a holiday"), "{refused}");
 }
