@@ -13,6 +13,8 @@
 mod client;
 #[path = "mcp/contract_rules.rs"]
 mod contract_rules;
+#[path = "mcp/elicitation.rs"]
+mod elicitation;
 #[path = "mcp/files.rs"]
 mod files;
 #[path = "mcp/freshness.rs"]
@@ -31,6 +33,8 @@ mod protocol;
 mod runs;
 #[path = "mcp/skill_tool.rs"]
 mod skill_tool;
+#[path = "mcp/surface.rs"]
+mod surface;
 #[path = "mcp/trust.rs"]
 mod trust;
 #[path = "mcp/use_skill.rs"]

@@ -166,6 +166,10 @@ impl Control for Fake {
             }],
             mutating: true,
             commit_message: Some("weekly-changes: Weekly changes".to_owned()),
+            inputs: std::collections::BTreeMap::default(),
+            writes: Vec::new(),
+            branch: Some("main".to_owned()),
+            digest: "d".to_owned(),
             notes: vec!["nothing is run".to_owned()],
         })
     }

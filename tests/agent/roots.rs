@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::client::{Client, text_of};
+use super::client::{Client, json_of, text_of};
 use super::{Rig, call, text};
 
 /// The contract's example.
@@ -281,7 +281,7 @@ fn what_is_no_skill_is_skipped_with_a_warning() {
     std::fs::create_dir_all(rig.workspace.root.join("workspace/skills")).unwrap();
     let mut client = Client::connect(&rig.workspace);
     let listed = client.call("list_skills", &json!({}));
-    assert_eq!(listed["structuredContent"]["total"], 1, "{listed}");
+    assert_eq!(json_of(&listed).as_array().unwrap().len(), 1, "{listed}");
     client.lives();
 }
 
@@ -339,7 +339,7 @@ fn instructions_of_a_worker_run_over_the_protocol_and_are_withheld_where_a_perso
         assert!(said.contains(told) && !said.contains("Secret"), "{said}");
     }
     let listed = client.call("list_skills", &json!({"query": "asked"}));
-    let one = &listed["structuredContent"]["skills"][0];
+    let one = json_of(&listed)[0].clone();
     assert_eq!(
         (&one["name"], one.get("unavailable")),
         (&json!("asked"), None)

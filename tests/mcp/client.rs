@@ -139,7 +139,10 @@ impl Client {
 
     /// The answer to a request.
     pub(crate) fn answer(&mut self, id: u64) -> Value {
-        self.message(&format!("answer to {id}"), |message| message["id"] == id)
+        // The server's own requests have ids too.
+        self.message(&format!("answer to {id}"), |message| {
+            message["id"] == id && message.get("method").is_none()
+        })
     }
 
     /// Sends a request and waits for its answer.
@@ -237,6 +240,11 @@ impl Drop for Client {
             let _ = self.child.wait();
         }
     }
+}
+
+/// The text of a result, read as JSON.
+pub(crate) fn json_of(result: &Value) -> Value {
+    serde_json::from_str(&text_of(result)).unwrap_or_else(|_| panic!("{result}"))
 }
 
 /// The text of a result.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, page, text_of};
+use crate::client::{Client, json_of, page, text_of};
 use crate::workspace::{Workspace, eventually};
 
 const GENERATION: &str = "---
@@ -192,7 +192,7 @@ fn the_examples_with_files_are_loaded_in_the_steps_of_their_workflow() {
     let mut client = Client::connect(&workspace);
     for (name, text) in [("code-generation", GENERATION), ("code-review", REVIEW)] {
         let loaded = client.call("loadSkill", &json!({"skillName": name}));
-        let said = &loaded["structuredContent"];
+        let said = json_of(&loaded);
         let mut of_skill: Vec<_> = FILES.iter().filter(|(skill, ..)| *skill == name).collect();
         of_skill.sort_unstable();
         let expected: Value = of_skill
@@ -263,9 +263,10 @@ fn name_and_description_are_required_names_are_unique_and_toolsets_default_to_no
     let expected = json!({
         "name": "same", "description": "What it provides", "toolsets": [], "files": [], "content": "first",
     });
-    assert_eq!(loaded["structuredContent"], expected);
+    assert_eq!(json_of(&loaded), expected);
     let listed = client.call("list_skills", &json!({}));
-    let listed = listed["structuredContent"]["skills"].as_array().unwrap();
+    let listed = json_of(&listed);
+    let listed = listed.as_array().unwrap();
     let names: Vec<&Value> = listed.iter().map(|one| &one["name"]).collect();
     assert_eq!(names, [".claude:same", "same"]);
     for missing in ["nameless", "mute"] {

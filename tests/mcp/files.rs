@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, page, text_of};
+use crate::client::{Client, json_of, page, text_of};
 use crate::workspace::{Workspace, eventually};
 
 const REVIEW: &str = "---
@@ -56,9 +56,8 @@ fn a_skill_is_loaded_with_its_list_of_files() {
         ],
         "content": "# Code Review Skill\n\nWhen reviewing code, you can load language-specific style guides using the `loadSkillFile` tool.",
     });
-    assert_eq!(result["structuredContent"], expected);
-    let text: Value = serde_json::from_str(&text_of(&result)).unwrap();
-    assert_eq!(text, expected);
+    assert_eq!(json_of(&result), expected);
+    assert!(result.get("structuredContent").is_none(), "{result}");
     let missing = client.call("loadSkill", &json!({"skillName": "nope"}));
     assert_eq!(
         (text_of(&missing).as_str(), &missing["isError"]),
@@ -137,8 +136,8 @@ fn workspace_skills_that_say_too_little_are_skipped_with_a_warning() {
     );
     let mut client = Client::connect(&workspace);
     let listed = client.call("list_skills", &json!({}));
-    assert_eq!(listed["structuredContent"]["total"], 1, "{listed}");
-    assert_eq!(listed["structuredContent"]["skills"][0]["name"], "good");
+    assert_eq!(json_of(&listed).as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(json_of(&listed)[0]["name"], "good");
     for skipped in ["bare", "mute", "empty"] {
         eventually("log", || {
             client
@@ -161,7 +160,7 @@ fn list_skills_is_a_json_list_of_names_and_descriptions() {
         (text_of(&none).as_str(), &none["isError"]),
         ("[]", &json!(false))
     );
-    assert_eq!(none["structuredContent"], json!({"skills": [], "total": 0}));
+    assert!(none.get("structuredContent").is_none(), "{none}");
 
     let workspace = workspace();
     workspace.write(
@@ -194,9 +193,9 @@ fn list_skills_is_a_json_list_of_names_and_descriptions() {
     ];
     assert_eq!(names, expected);
     let found = client.call("list_skills", &json!({"query": "FLAT"}));
-    assert_eq!(found["structuredContent"]["total"], 1);
+    assert_eq!(json_of(&found).as_array().unwrap().len(), 1);
     let rest = client.call("list_skills", &json!({"offset": 2}));
-    assert_eq!(rest["structuredContent"]["skills"][0]["name"], "old");
+    assert_eq!(json_of(&rest)[0]["name"], "old");
     let schema = &client.tool("list_skills")["inputSchema"];
     assert!(schema.get("required").is_none(), "{schema}");
 }
@@ -204,8 +203,8 @@ fn list_skills_is_a_json_list_of_names_and_descriptions() {
 #[test]
 fn list_skills_is_bounded_in_bytes_and_says_what_it_shortens() {
     let workspace = Workspace::new();
-    workspace.write("workerctl.yaml", "mcp: {list_bytes: 4096}\n");
-    let long = "word ".repeat(10_000);
+    workspace.write("workerctl.yaml", "");
+    let long = "word ".repeat(1_600);
     for n in 0..100 {
         let text = page(&format!("skill-{n:03}"), &long, "x");
         workspace.write(&format!(".claude/skills/skill-{n:03}/SKILL.md"), &text);
@@ -215,16 +214,16 @@ fn list_skills_is_bounded_in_bytes_and_says_what_it_shortens() {
     let mut offset = 0;
     loop {
         let listed = client.call("list_skills", &json!({"offset": offset}));
-        let size = listed["structuredContent"]["skills"].to_string().len();
-        assert!(size <= 8 * 4_096, "{size}");
-        assert!(listed.to_string().len() < 20 * 4_096);
-        assert_eq!(listed["structuredContent"]["shortened"], true);
+        let size = json_of(&listed).to_string().len();
+        assert!(size <= 8 * 1_024, "{size}");
         assert!(listed["content"].to_string().contains("are shortened here"));
-        for one in listed["structuredContent"]["skills"].as_array().unwrap() {
+        for one in json_of(&listed).as_array().unwrap() {
             names.push(one["name"].as_str().unwrap().to_owned());
         }
-        match listed["structuredContent"]["next_offset"].as_u64() {
-            Some(next) => offset = next,
+        let more = listed["content"][1]["text"].as_str().unwrap();
+        let next = more.split_once("`offset: ").map(|(_, rest)| rest);
+        match next.and_then(|rest| rest.split('`').next()) {
+            Some(next) => offset = next.parse().unwrap(),
             None => break,
         }
     }
@@ -234,12 +233,10 @@ fn list_skills_is_bounded_in_bytes_and_says_what_it_shortens() {
     let short = &invoked["structuredContent"]["shortResult"];
     assert!(short.to_string().len() < 1_100, "{short}");
     // What fits is told in full.
-    workspace.write("workerctl.yaml", "mcp: {list_bytes: 65536}\n");
-    let mut client = Client::connect(&workspace);
     let one = client.call("list_skills", &json!({"query": "skill-007"}));
-    let said = &one["structuredContent"]["skills"][0]["description"];
+    let said = json_of(&one)[0]["description"].clone();
     assert_eq!(said.as_str().unwrap(), long.trim_end());
-    assert!(one["structuredContent"].get("shortened").is_none());
+    assert_eq!(one["content"].as_array().unwrap().len(), 1);
 }
 
 #[test]
@@ -252,9 +249,7 @@ fn a_list_of_files_that_is_cut_says_so() {
     }
     let mut client = Client::connect(&workspace);
     let loaded = client.call("loadSkill", &json!({"skillName": "many"}));
-    assert_eq!(loaded["structuredContent"]["cut"], true);
-    let text: Value = serde_json::from_str(&text_of(&loaded)).unwrap();
-    assert_eq!(text["cut"], true);
+    assert_eq!(json_of(&loaded)["cut"], true);
     let said = loaded["content"][1]["text"].as_str().unwrap();
     assert!(said.starts_with("Not all files are listed"), "{said}");
     let listed = client.result("resources/list", &json!({}));

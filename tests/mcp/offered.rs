@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, page, text_of};
+use crate::client::{Client, json_of, page, text_of};
 use crate::workspace::Workspace;
 
 fn names(list: &Value) -> Vec<String> {
@@ -57,7 +57,7 @@ fn a_workers_skill_is_held_to_what_it_restricts() {
         let (said, error) = used(&mut client, hidden, &json!({}));
         assert!(error && said.contains("it is for people"), "{said}");
         let listed = client.call("list_skills", &json!({"query": hidden}));
-        let why = &listed["structuredContent"]["skills"][0]["unavailable"];
+        let why = &json_of(&listed)[0]["unavailable"].clone();
         assert!(why.to_string().contains("it is for people"), "{listed}");
         let shown = workspace.json(&["skill", "show", hidden]);
         assert_eq!(shown["model_invocable"], false, "{shown}");
@@ -156,7 +156,7 @@ fn mutating_skills_are_offered_only_where_they_may_run() {
     assert_eq!(answer["error"]["code"], -32_602, "{answer}");
     // Who asks is told of it, and why it does not run.
     let listed = client.call("list_skills", &json!({"query": "writes"}));
-    let why = &listed["structuredContent"]["skills"][0]["unavailable"];
+    let why = &json_of(&listed)[0]["unavailable"].clone();
     assert!(why.to_string().contains("mutating: allow"), "{listed}");
     assert!(client.leave().success());
 
@@ -236,7 +236,8 @@ fn what_was_rejected_keeps_its_name_and_a_rejected_worker_takes_none() {
 /// What `list_skills` says of one skill.
 fn listed(client: &mut Client, name: &str) -> Value {
     let listed = client.call("list_skills", &json!({}));
-    let all = listed["structuredContent"]["skills"].as_array().unwrap();
+    let all = json_of(&listed);
+    let all = all.as_array().unwrap();
     let own = all.iter().find(|one| one["name"] == name);
     own.unwrap_or_else(|| panic!("no `{name}` in {listed}"))
         .clone()
@@ -396,7 +397,7 @@ fn a_skill_that_another_stands_before_is_listed_by_its_label() {
         "v:both",
         "w:both",
     ];
-    assert_eq!(names(&all["structuredContent"]["skills"]), expected);
+    assert_eq!(names(&json_of(&all)), expected);
     for name in expected.iter().filter(|name| **name != "git") {
         let text = client.text("skill", &json!({"name": name}));
         assert!(text.starts_with("Loading: "), "{name}: {text}");

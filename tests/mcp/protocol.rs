@@ -230,9 +230,10 @@ fn all_tools_are_there() {
         "loadSkillFile",
         "list_skills",
         "use_skill",
+        "list_runs",
         "get_run",
-        "cancel_run",
         "read_thread",
+        "cancel_run",
     ];
     assert_eq!(names, expected);
     for tool in tools {

@@ -37,8 +37,8 @@ fn call(client: &mut Client, skill: &str, meta: &Value) -> u64 {
     )
 }
 
-fn phase(client: &mut Client, run: &str) -> Value {
-    client.call("get_run", &json!({"run": run}))["structuredContent"].clone()
+fn told(client: &mut Client, run: &str) -> String {
+    client.text("get_run", &json!({"run": run}))
 }
 
 #[test]
@@ -71,43 +71,81 @@ fn a_long_run_is_answered_with_its_id_and_can_be_followed() {
         "{started}"
     );
     gate.reached();
-    assert_eq!(phase(&mut client, &run)["phase"], "executing");
-    let so_far = client.call("read_thread", &json!({"run": run[20..]}));
-    let told = &so_far["structuredContent"];
-    assert_eq!(
-        (&told["run"], &told["phase"]),
-        (&json!(run), &json!("executing")),
-        "{told}"
-    );
-    let next = told["next"].as_u64().unwrap();
+    let going = told(&mut client, &run);
     assert!(
-        so_far["content"][1]["text"]
-            .as_str()
-            .unwrap()
-            .contains("the run goes on")
+        going.starts_with(&format!("Run {run} of w/gated goes on (executing)")),
+        "{going}"
     );
+    let so_far = client.call("read_thread", &json!({"run": run[20..]}));
+    let more = so_far["content"][1]["text"].as_str().unwrap();
+    assert!(
+        more.starts_with("the run goes on (executing): call again"),
+        "{more}"
+    );
+    let next = more
+        .split_once("`from: ")
+        .unwrap()
+        .1
+        .split('`')
+        .next()
+        .unwrap();
+    let next: u64 = next.parse().unwrap();
     gate.pass();
     let ended = eventually("end", || {
-        Some(phase(&mut client, &run)).filter(|said| said["phase"] == "finished")
+        Some(told(&mut client, &run)).filter(|said| !said.contains("goes on"))
     });
-    assert_eq!(ended["content"], "before\nafter", "{ended}");
+    assert_eq!(
+        ended,
+        format!("Run {run} of w/gated: succeeded\n\nbefore\nafter")
+    );
     let thread = client.text("read_thread", &json!({"run": run}));
     assert!(
         thread.contains(" out   before\n") && thread.contains("submitted"),
         "{thread}"
     );
     let rest = client.call("read_thread", &json!({"run": run, "from": next}));
-    let told = &rest["structuredContent"];
     assert_eq!(text_of(&so_far) + &text_of(&rest), thread);
-    assert_eq!(
-        (told.get("next"), &told["phase"]),
-        (None, &json!("finished")),
-        "{told}"
-    );
+    assert_eq!(rest["content"].as_array().unwrap().len(), 1, "{rest}");
     let part = client.call("read_thread", &json!({"run": run, "from": 1, "limit": 1}));
-    assert_eq!(part["structuredContent"]["next"], 2, "{part}");
-    let unknown = client.call("get_run", &json!({"run": "nothing"}));
-    assert_eq!(unknown["isError"], true);
+    assert!(
+        part["content"][1]
+            .to_string()
+            .contains("call again with `from: 2`"),
+        "{part}"
+    );
+    assert!(part.get("structuredContent").is_none(), "{part}");
+}
+
+#[test]
+fn runs_are_listed_and_a_bad_id_leads_to_the_list() {
+    let (workspace, _gate) = workspace("");
+    let mut client = Client::connect(&workspace);
+    let ran = client.call("use_skill", &json!({"skill": "quick"}));
+    let run = ran["structuredContent"]["run"].as_str().unwrap();
+    // A model has no command line.
+    for tool in ["get_run", "read_thread", "cancel_run"] {
+        let unknown = client.call(tool, &json!({"run": "nothing"}));
+        assert_eq!(unknown["isError"], true, "{unknown}");
+        let said = text_of(&unknown);
+        assert!(
+            said.contains("`list_runs` lists runs") && !said.contains("workerctl"),
+            "{said}"
+        );
+    }
+    let listed = client.text("list_runs", &json!({"skill": "quick"}));
+    assert!(
+        listed.starts_with(&format!("{run} w/quick succeeded, submitted 20")),
+        "{listed}"
+    );
+    assert_eq!(
+        client.text("list_runs", &json!({"state": "failed"})),
+        "There are no such runs."
+    );
+    let refused = client.call("list_runs", &json!({"state": "nonsense"}));
+    assert!(
+        text_of(&refused).contains("is no outcome and no phase"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -199,20 +237,24 @@ fn runs_are_cancelled_on_request_and_mutating_ones_only_where_allowed() {
     gate.reached();
     let run = started["structuredContent"]["run"].clone();
     let told = client.call("cancel_run", &json!({"run": run, "now": true}));
-    assert!(told["structuredContent"]["phase"].is_string(), "{told}");
+    let run = run.as_str().unwrap();
+    assert!(
+        text_of(&told).starts_with(&format!("Run {run} of w/gated")),
+        "{told}"
+    );
     eventually("end", || {
-        let said = client.call("get_run", &json!({"run": run}));
-        (said["structuredContent"]["outcome"] == "cancelled").then_some(())
+        let said = client.text("get_run", &json!({"run": run}));
+        said.starts_with(&format!("Run {run} of w/gated: cancelled"))
+            .then_some(())
     });
     let again = client.call("cancel_run", &json!({"run": run}));
-    let told = &again["structuredContent"];
+    let expected =
+        format!("Run {run} of w/gated has ended (cancelled). `get_run` gives its result.");
     assert_eq!(
-        (&again["isError"], &told["run"], &told["outcome"]),
-        (&json!(true), &run, &json!("cancelled")),
+        (text_of(&again), &again["isError"]),
+        (expected, &json!(true)),
         "{again}"
     );
-    let said = text_of(&again);
-    assert!(said.contains(run.as_str().unwrap()), "{said}");
     let other = workspace
         .run(&["run", "--no-wait", "changes"])
         .expect_code(0);

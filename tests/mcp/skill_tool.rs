@@ -2,9 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::client::{Client, page, text_of};
+use crate::client::{Client, json_of, page, text_of};
 use crate::workspace::{Workspace, eventually, skip};
 
 const GIT: &str = "---\nname: git\ndescription: Git deployment workflow skill\n---\n\n# Git Deployment GitOps\n\n## Overview\n";
@@ -413,7 +413,7 @@ fn skills_for_people_and_untrusted_ones_are_not_handed_to_a_model() {
     assert!(load(&mut client, "git").contains("nobody has trusted it"));
     assert!(load(&mut client, "private").contains("it is for people"));
     let listed = client.call("list_skills", &json!({"query": "git deploy"}));
-    let only = &listed["structuredContent"]["skills"][0];
+    let only = json_of(&listed)[0].clone();
     assert_eq!(only["name"], "git");
     assert!(
         only["unavailable"].as_str().unwrap().contains("trust"),
@@ -422,37 +422,4 @@ fn skills_for_people_and_untrusted_ones_are_not_handed_to_a_model() {
     let run = client.call("use_skill", &json!({"skill": "git"}));
     assert_eq!(run["isError"], true);
     assert!(text_of(&run).contains("nobody has trusted it"), "{run}");
-}
-
-#[test]
-fn the_list_keeps_its_budget_and_points_to_the_whole_one() {
-    let workspace = Workspace::new();
-    workspace.write("workerctl.yaml", "mcp: {list_bytes: 4096}\n");
-    for n in 0..100 {
-        let text = page(&format!("skill-{n:03}"), &"word ".repeat(36), "x");
-        workspace.write(&format!(".claude/skills/skill-{n:03}/SKILL.md"), &text);
-    }
-    let mut client = Client::connect(&workspace);
-    let description = client.tool("skill")["description"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    let (_, list) = description.split_once("<available_skills>\n").unwrap();
-    assert!(list.len() < 4_200, "{}", list.len());
-    assert!(list.contains("`list_skills`"), "{list}");
-    assert!(load(&mut client, "none").len() < 4_600);
-    let listed = client.call("list_skills", &json!({}));
-    assert_eq!(listed["structuredContent"]["total"], 100);
-    let text: Value = serde_json::from_str(&text_of(&listed)).unwrap();
-    assert_eq!(text.as_array().unwrap().len(), 100);
-    assert_eq!(text[7]["name"], "skill-007");
-    // Without the setting the list is complete.
-    workspace.write("workerctl.yaml", "");
-    let mut client = Client::connect(&workspace);
-    let description = client.tool("skill")["description"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert_eq!(description.matches("<description>word ").count(), 100);
-    assert!(!description.contains("list_skills"));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::client::{Client, page, text_of};
+use crate::client::{Client, json_of, page, text_of};
 use crate::workspace::{Workspace, eventually};
 
 #[test]
@@ -48,7 +48,7 @@ fn a_trusted_skill_that_changed_is_said_to_have_changed_by_every_tool() {
         assert!(!answer.contains("EVIL"), "{answer}");
     }
     let listed = client.call("list_skills", &json!({}));
-    let why = &listed["structuredContent"]["skills"][0]["unavailable"];
+    let why = json_of(&listed)[0]["unavailable"].clone();
     assert!(why.as_str().unwrap().contains("has changed since"), "{why}");
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, text_of};
+use crate::client::{Client, json_of, text_of};
 use crate::workspace::Workspace;
 
 const REVIEW: &str = "---
@@ -96,10 +96,7 @@ fn its_files_are_resources() {
 fn it_is_loaded_with_the_tool_sets_and_files_that_it_declares() {
     let workspace = workspace();
     let mut client = Client::connect(&workspace);
-    let mut load = |name: &str| {
-        let result = client.call("loadSkill", &json!({"skillName": name}));
-        result["structuredContent"].clone()
-    };
+    let mut load = |name: &str| json_of(&client.call("loadSkill", &json!({"skillName": name})));
     let style = json!({"path": "guidelines/style.md", "description": "how it is to look"});
     assert_eq!(
         load("review"),

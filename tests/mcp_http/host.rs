@@ -10,6 +10,7 @@ use crate::workspace::gate::Gate;
 const SKILLS: &str = "
   - {id: hello, description: d, run: 'echo hello {who}', interface: {inputs: [{name: who, type: string, default: you}]}}
   - {id: gated, description: d, run: 'echo before; GATE; echo after'}
+  - {id: writes, description: d, mutating: true, run: 'echo x > f.txt'}
   - {id: loud, description: d, run: 'head -c 60000 /dev/zero | tr \"\\\\0\" x'}
 ";
 

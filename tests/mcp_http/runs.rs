@@ -193,3 +193,29 @@ fn a_call_without_a_session_is_heard_before_there_is_an_answer() {
         outcome(&host).contains("cancelled").then_some(())
     });
 }
+
+#[test]
+fn a_question_to_the_person_comes_on_the_stream_of_its_call_and_not_to_others() {
+    let host = Host::start("");
+    let (session, other) = (Session::of_a_person(&host), Session::over_tcp(&host));
+    let wanted = json!({"name": "use_skill", "arguments": {"skill": "writes"}});
+    let refused = other.ask("tools/call", &wanted)["result"].clone();
+    assert!(
+        refused.to_string().contains("cannot ask a person first"),
+        "{refused}"
+    );
+    let (id, answer) = session.request("tools/call", &wanted);
+    let mut events = answer.events();
+    let question = events.message();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    assert!(host.workspace.read("f.txt").is_none());
+    let yes = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {}}});
+    assert_eq!(session.tell(&yes).status, 202);
+    let last = events.message();
+    assert_eq!(last["id"], id, "{last}");
+    assert_eq!(
+        last["result"]["structuredContent"]["outcome"], "succeeded",
+        "{last}"
+    );
+    assert_eq!(host.workspace.read("f.txt").as_deref(), Some("x\n"));
+}

@@ -40,8 +40,20 @@ impl Session {
 
     /// The handshake.
     pub(crate) fn begin(host: &Host, place: &Place, version: &str) -> Session {
+        Session::opened(host, place, version, &initialize(version))
+    }
+
+    /// A session over TCP of a client that can ask its person.
+    pub(crate) fn of_a_person(host: &Host) -> Session {
+        let version = "2025-11-25";
+        let mut first = initialize(version);
+        first["params"]["capabilities"] = json!({"elicitation": {"form": {}}});
+        Session::opened(host, &host.tcp, version, &first)
+    }
+
+    fn opened(host: &Host, place: &Place, version: &str, first: &Value) -> Session {
         let known = let_in(host, place);
-        let answer = place.open("POST", &known, initialize(version).to_string().as_bytes());
+        let answer = place.open("POST", &known, first.to_string().as_bytes());
         assert_eq!(answer.status, 200, "{}", answer.head);
         let id = answer.header("mcp-session-id").unwrap().to_owned();
         let result = answer.events().message()["result"].clone();

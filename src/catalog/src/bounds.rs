@@ -19,7 +19,11 @@ pub(crate) const OUTPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 pub(crate) const TREES_MAX: u64 = 1_024;
 
 /// Bytes that the list of skills in the description of a tool may have.
+pub(crate) const LIST_BYTES_MIN: u64 = 200;
 pub(crate) const LIST_BYTES_MAX: u64 = 1_048_576;
+
+/// Skills that may be tools of their own: agents take a few hundred tools in all.
+pub(crate) const TYPED_MAX: u64 = 100;
 
 /// Turns of a model that a skill may ask for.
 pub(crate) const ITERATIONS_MAX: u64 = 1_000;

@@ -245,7 +245,7 @@ fn roots_of_skills(skills: &SkillRoots) -> Vec<Setting> {
 }
 
 fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {
-    let mutating = if mcp.mutating { "allow" } else { "refuse" };
+    let mutating = mcp.mutating.name();
     let span = |key: &'static str, millis| Setting {
         key: key.into(),
         shown: exact_millis(millis),
@@ -261,6 +261,12 @@ fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {
             key: "mcp.list_bytes".into(),
             shown: mcp.list_bytes.to_string(),
             value: json!(mcp.list_bytes),
+        },
+        list("mcp.tools", &mcp.tools),
+        Setting {
+            key: "mcp.typed".into(),
+            shown: mcp.typed.to_string(),
+            value: json!(mcp.typed),
         },
         span("mcp.wait", mcp.wait_ms),
         span("mcp.refresh", mcp.refresh_ms),

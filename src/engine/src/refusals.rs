@@ -40,6 +40,13 @@ pub(super) fn open() -> Diagnostic {
     .hint("a submission with an idempotency key can be repeated safely with the same key")
 }
 
+/// Something was agreed to, and something else would run.
+pub(super) fn changed(skill: &str) -> Diagnostic {
+    let message =
+        format!("`{skill}`, its inputs or its branch are not what was agreed to any more");
+    Diagnostic::new(Kind::Conflict, "changed", message).hint("look at it again")
+}
+
 /// An answer to another question.
 pub(super) fn unexpected() -> Diagnostic {
     Diagnostic::new(

@@ -1,6 +1,10 @@
 //! `render`: exactly what would run, and each substitution.
 
+use sha2::{Digest, Sha256};
+
+use super::outputs::hex;
 use super::submission::Ready;
+use crate::model::RunSpec;
 use crate::model::spec::Program;
 use crate::model::value::MASK;
 use crate::protocol::{Rendered, RenderedCheck, RenderedInstructions, Substitution};
@@ -47,8 +51,38 @@ pub(super) fn rendered(ready: &Ready) -> Rendered {
             .collect(),
         mutating: spec.plan.mutating,
         commit_message: spec.plan.mutating.then(|| spec.commit_message.clone()),
+        inputs: spec
+            .inputs
+            .iter()
+            .map(|(name, value)| (name.clone(), value.to_json()))
+            .collect(),
+        writes: writes(spec),
+        branch: spec.tree.as_ref().map(|tree| tree.branch().to_owned()),
+        digest: digest(ready),
         notes: notes(ready),
     }
+}
+
+fn writes(spec: &RunSpec) -> Vec<String> {
+    let granted = spec.sandbox.iter().flat_map(|sandbox| &sandbox.write);
+    let in_place = spec.tree.iter().filter_map(|tree| tree.in_place.as_ref());
+    let in_place = in_place.flat_map(|checkout| &checkout.writes);
+    granted.chain(in_place).cloned().collect()
+}
+
+/// SHA-256 in hex of what is asked for: the skill as it is defined, its inputs, the branch, what it may write. Nothing of it differs from one
+/// moment to the next, as rendered texts may. Of a sensitive input only that it is given.
+pub(super) fn digest(ready: &Ready) -> String {
+    let spec = &ready.spec;
+    let target = spec.tree.as_ref().map(|tree| &tree.target);
+    let asked = serde_json::json!([
+        spec.skill.to_string(),
+        spec.definition_digest,
+        spec.inputs,
+        target,
+        writes(spec)
+    ]);
+    hex(&Sha256::digest(asked.to_string().as_bytes()))
 }
 
 fn instructions(program: &Program) -> Option<RenderedInstructions> {

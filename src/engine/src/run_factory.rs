@@ -10,7 +10,7 @@ use super::spending::Sources;
 use super::submission::{self, Ready, SubmissionContext};
 use super::syntax::Syntax;
 use super::view::View;
-use super::{following, live, lookup, secrets};
+use super::{following, live, lookup, refusals, rendering, secrets};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 use crate::model::config::CONFIG_FILE;
@@ -101,6 +101,13 @@ impl RunFactory {
         origin: Origin<'_>,
     ) -> Result<Submission, Diagnostic> {
         let ready = self.ready(request, origin)?;
+        if request
+            .digest
+            .as_ref()
+            .is_some_and(|asked| *asked != rendering::digest(&ready))
+        {
+            return Err(refusals::changed(&request.skill));
+        }
         let catalog = self.definitions.current();
         let skill = lookup::find_skill(&catalog, &request.skill)?;
         let around: Sources<'_> = (self.view.as_ref(), self.store.as_ref(), self.clock.now());

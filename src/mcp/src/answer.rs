@@ -20,12 +20,17 @@ pub(super) fn failure(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
+/// A text that tells no failure.
+pub(super) fn success(text: impl Into<String>) -> CallToolResult {
+    CallToolResult::success(vec![ContentBlock::text(text)])
+}
+
 /// A text with the same as data.
 pub(super) fn structured(text: String, data: Value, is_error: bool) -> CallToolResult {
     let mut result = if is_error {
         failure(text)
     } else {
-        CallToolResult::success(vec![ContentBlock::text(text)])
+        success(text)
     };
     result.structured_content = Some(data);
     result
@@ -47,7 +52,7 @@ pub(super) fn brief(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Everything that a diagnostic says, in lines.
+/// Everything that a diagnostic says, in lines, to a model: it has tools, and no command line.
 pub(super) fn told(refused: &Diagnostic) -> String {
     let mut lines = vec![refused.message.clone()];
     let details = refused
@@ -55,8 +60,20 @@ pub(super) fn told(refused: &Diagnostic) -> String {
         .iter()
         .filter(|one| **one != refused.message);
     lines.extend(details.map(|one| format!("- {one}")));
-    lines.extend(refused.hints.iter().map(|hint| format!("hint: {hint}")));
+    if matches!(refused.code.as_str(), "run_not_found" | "run_ambiguous") {
+        lines.push("hint: `list_runs` lists runs with their ids".to_owned());
+    } else {
+        lines.extend(refused.hints.iter().map(|hint| hint_to_model(hint)));
+    }
     lines.join("\n")
+}
+
+fn hint_to_model(hint: &str) -> String {
+    if hint.contains("`workerctl ") {
+        format!("for a person: {hint}")
+    } else {
+        format!("hint: {hint}")
+    }
 }
 
 /// Something that is nobody's request's fault.

@@ -19,24 +19,25 @@ pub(super) enum Found {
     Unknown,
 }
 
-/// Finds a skill by its name, or by `a:b`: skill `b` of worker or source `a`. Case does not matter. A name
-/// with separators, `..` or control characters finds nothing, but that the label of a source may hold them.
+/// Finds a skill by its name, or by `a:b`: skill `b` of worker or source `a`, where a worker's may be written `a/b`. Case
+/// does not matter. Any other name with separators, `..` or control characters finds nothing, but that the label of a
+/// source may hold them.
 pub(super) fn find(skills: &Skills, name: &str) -> Found {
-    lookup(&skills.catalog, name).map_or(Found::Unknown, |found| entry(skills, found))
-}
-
-/// As [`find`], and a worker's skill by its address `worker/skill`.
-pub(super) fn find_to_run(skills: &Skills, name: &str) -> Found {
     let of_worker = match name.trim().split_once('/') {
         Some((worker, skill)) if !odd(worker) && !odd(skill) => {
             skills.catalog.find_exactly(&format!("{worker}/{skill}"))
         }
         _ => None,
     };
-    match of_worker {
-        Some(found) => entry(skills, found),
-        // The label of a source may hold a separator too.
-        None => find(skills, name),
+    let found = of_worker.or_else(|| lookup(&skills.catalog, name));
+    found.map_or(Found::Unknown, |found| entry(skills, found))
+}
+
+/// What is listed where a name leads to nothing: also where the file that it leads to has vanished.
+pub(super) fn listed_beside(skills: &Skills, name: &str) -> String {
+    match find(skills, name) {
+        Found::Skill(gone) => skills.listed_without(&gone),
+        _ => skills.listed().dashes.clone(),
     }
 }
 

@@ -9,12 +9,15 @@ use workerctl_engine as engine;
 
 mod answer;
 mod arguments;
+mod asking;
 mod batch;
+mod calls;
 mod cursor;
 mod engines;
 mod extension;
 mod finding;
 mod http;
+mod input_schema;
 mod kinds;
 mod listing;
 mod loading;
@@ -30,6 +33,7 @@ mod server;
 mod skills;
 mod threads;
 mod tools;
+mod typed;
 mod wave;
 mod wire;
 

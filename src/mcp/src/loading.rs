@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
-use super::answer;
-use super::finding::{Found, find, shown};
+use super::finding::{Found, find, listed_beside, shown};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, Skills, Standing, What};
+use super::{answer, input_schema};
 use crate::catalog::roots::files::{self, FileList, SupportingFile};
 use crate::catalog::roots::loaded::LoadedSkill;
 use crate::catalog::roots::trust::TrustFiles;
@@ -21,8 +21,8 @@ use crate::model::diagnostic::chain;
 /// Skills that one answer of `list_skills` holds.
 const LISTED_MAX: usize = 1_000;
 
-/// How many times as long as the list in the description of a tool one answer of `list_skills` may be.
-const LIST_TIMES: usize = 8;
+/// Bytes of skills in one answer of `list_skills`: agents cut what is longer than about 10,000.
+const LISTED_BYTES_MAX: usize = 8 * 1024;
 
 /// The tool `skill`.
 pub(super) fn skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToolResult {
@@ -66,7 +66,7 @@ fn not_found(skills: &Skills, name: &str) -> String {
     format!(
         "Skill '{}' not found.\n\nAvailable skills:\n{}\n\nUse the exact skill name (case-insensitive) to load a skill.",
         shown(name),
-        skills.listed().dashes
+        listed_beside(skills, name)
     )
 }
 
@@ -197,7 +197,7 @@ pub(super) fn load_skill(skills: &Skills, trust: &TrustFiles, name: &str) -> Cal
     if listed.cut {
         data["cut"] = json!(true);
     }
-    let mut result = answer::structured(data.to_string(), data, false);
+    let mut result = answer::success(data.to_string());
     if listed.cut {
         result.content.push(ContentBlock::text(cut()));
     }
@@ -237,7 +237,7 @@ pub(super) fn load_file(
         Err(why) => return answer::failure(why),
     };
     match handed.file_text(skills, trust, path) {
-        Ok(text) => CallToolResult::success(vec![ContentBlock::text(text)]),
+        Ok(text) => answer::success(text),
         Err(why) => answer::failure(format!(
             "File of skill '{}' cannot be loaded: {why}",
             entry.name
@@ -265,19 +265,12 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
     let rest = all.get(query.offset..).unwrap_or_default();
     let (listed, shortened) = one_answer(skills, rest);
     let next = query.offset.saturating_add(listed.len());
-    let text = Value::from(listed.clone()).to_string();
-    let mut data = json!({"skills": listed, "total": all.len()});
-    if next < all.len() {
-        data["next_offset"] = json!(next);
-    }
-    if shortened {
-        data["shortened"] = json!(true);
-    }
-    let mut result = answer::structured(text, data, false);
+    let mut result = answer::success(Value::from(listed).to_string());
     if next < all.len() {
         let more = format!(
-            "{} more: call again with `offset: {next}`",
-            all.len() - next
+            "{} more of {}: call again with `offset: {next}`, or with a `query`",
+            all.len() - next,
+            all.len()
         );
         result.content.push(ContentBlock::text(more));
     }
@@ -290,7 +283,6 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
 
 /// As many skills as fit into one answer; and whether descriptions are shortened, so that more of them do.
 fn one_answer(skills: &Skills, rest: &[&Entry]) -> (Vec<Value>, bool) {
-    let budget = skills.list_bytes().saturating_mul(LIST_TIMES);
     let rest = rest.get(..LISTED_MAX).unwrap_or(rest);
     let within = |brief: bool| {
         let mut size = 0_usize;
@@ -299,54 +291,38 @@ fn one_answer(skills: &Skills, rest: &[&Entry]) -> (Vec<Value>, bool) {
             let one = listed(skills, entry, brief);
             size += one.to_string().len() + 1;
             // One at least, so that whoever reads on comes to an end.
-            if size > budget && !found.is_empty() {
+            if size > LISTED_BYTES_MAX && !found.is_empty() {
                 break;
             }
             found.push(one);
         }
-        (found, size <= budget)
+        (found, size <= LISTED_BYTES_MAX)
     };
     let (complete, fits) = within(false);
     if fits {
         return (complete, false);
     }
     let (found, _) = within(true);
-    let shortened = rest.iter().take(found.len()).any(|one| is_long(one));
+    let long = |entry: &&Entry| answer::is_long(entry.description());
+    let shortened = rest.iter().take(found.len()).any(long);
     (found, shortened)
 }
 
-/// Whether a brief list leaves something of a skill out.
-fn is_long(entry: &Entry) -> bool {
-    let inputs = match &entry.what {
-        What::Worker(_, skill) => skill.inputs.as_slice(),
-        What::Root(_) => &[],
-    };
-    let mut said = inputs
-        .iter()
-        .filter_map(|input| input.description.as_deref());
-    answer::is_long(entry.description()) || said.any(answer::is_long)
-}
-
 fn listed(skills: &Skills, entry: &Entry, brief: bool) -> Value {
-    let said = |text: &str| {
-        if brief {
-            answer::brief(text).into_owned()
-        } else {
-            text.to_owned()
-        }
+    let description = entry.description();
+    let description = if brief {
+        answer::brief(description)
+    } else {
+        description.into()
     };
     let mut one = json!({
         "name": entry.name,
-        "description": said(entry.description()),
+        "description": description,
         "source": entry.source(),
     });
     one["mutating"] = json!(entry.is_mutating());
-    if let What::Worker(_, skill) = &entry.what {
-        let inputs = skill.inputs.iter().map(|input| {
-            json!({"name": input.name, "type": input.kind.name(), "required": input.required,
-                   "description": input.description.as_deref().map(said)})
-        });
-        one["inputs"] = inputs.collect();
+    if let Some(input) = input_schema::of(skills, entry) {
+        one["input_schema"] = input;
     }
     if let Some(why) = skills.unavailable(entry) {
         one["unavailable"] = json!(why);

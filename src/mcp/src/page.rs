@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::skills::{self, Entry, NOT_ALLOWED, Skills, What};
+use super::skills::{self, Entry, Skills, What};
 use crate::catalog::roots::loaded::{LoadedSkill, Withheld};
 use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::roots::worker_page::WorkerPage;
@@ -118,8 +118,8 @@ fn of_root(skill: &RootSkill, loaded: LoadedSkill) -> Page {
 /// Reads a worker's skill anew.
 pub(super) fn of_worker(skills: &Skills, skill: &Skill) -> Result<Page, Unreadable> {
     let Some(page) = WorkerPage::of(&skills.catalog.root, skill) else {
-        let changes = skill.mutating && !skills.catalog.config.mcp.mutating;
-        let not_run = changes.then(|| NOT_ALLOWED.to_owned());
+        let changes = skill.mutating && !skills.may_change;
+        let not_run = changes.then(|| skills.not_allowed().to_owned());
         let text = written_out(
             skill,
             not_run.or_else(|| skills::not_run(skill, &skills.catalog.config)),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::answer;
 use crate::model::{Diagnostic, Outcome, Phase};
-use crate::protocol::{Control, LogStream, LogsQuery, RunDetail};
+use crate::protocol::{Control, LogStream, LogsQuery, RunDetail, RunSummary, RunsQuery};
 use crate::thread::sgr::without_sgr;
 
 /// Bytes of a command's output that an answer holds, its last ones.
@@ -20,15 +20,54 @@ const ERROR_BYTES_MAX: usize = 8 * 1024;
 /// Lines of a log that are asked for at once.
 const LINES: u32 = 10_000;
 
-/// A failure before any run.
+/// Runs of one answer of `list_runs`, where no number is asked for, and at most.
+const LISTED: u64 = 20;
+const LISTED_MAX: u64 = 100;
+
+/// A failure before any run, as `use_skill` tells it.
 pub(super) fn error(message: impl Into<String>) -> CallToolResult {
     let message = message.into();
     let data = json!({"content": message, "is_error": true, "iterations": 0, "run": null});
     answer::structured(message, data, true)
 }
 
+/// What is told of a run.
+pub(super) struct Told {
+    content: String,
+    data: Value,
+    is_error: bool,
+    /// Whether the content says by itself which run it is about, and where that is.
+    named: bool,
+}
+
+impl Told {
+    /// As the contract of `use_skill` has it.
+    pub(super) fn structured(self) -> CallToolResult {
+        answer::structured(self.content, self.data, self.is_error)
+    }
+
+    /// As text alone, for tools whose answers have no other form.
+    pub(super) fn text(self) -> CallToolResult {
+        let said = |key: &str| self.data[key].as_str().unwrap_or_default();
+        let text = if self.named {
+            self.content
+        } else {
+            let head = [said("run"), said("skill"), said("outcome")];
+            format!(
+                "Run {} of {}: {}\n\n{}",
+                head[0], head[1], head[2], self.content
+            )
+        };
+        if self.is_error {
+            answer::failure(text)
+        } else {
+            answer::success(text)
+        }
+    }
+}
+
 /// What a run has come to so far, or in the end.
-pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<CallToolResult, Diagnostic> {
+pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<Told, Diagnostic> {
     let detail = control.run(run)?;
     let id = detail.summary.run.to_string();
     let Some(outcome) = detail.summary.outcome.clone() else {
@@ -80,7 +119,12 @@ pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<CallToolResult,
     if let Some(commit) = detail.summary.newest_commit() {
         data["commit"] = json!(commit);
     }
-    Ok(answer::structured(content, data, is_error))
+    Ok(Told {
+        content,
+        data,
+        is_error,
+        named: false,
+    })
 }
 
 fn data(detail: &RunDetail, content: &str, is_error: bool) -> Value {
@@ -96,7 +140,7 @@ fn data(detail: &RunDetail, content: &str, is_error: bool) -> Value {
 }
 
 /// A run that was asked to end, and may have done so.
-pub(super) fn of_cancelled(control: &dyn Control, run: &str) -> Result<CallToolResult, Diagnostic> {
+pub(super) fn of_cancelled(control: &dyn Control, run: &str) -> Result<Told, Diagnostic> {
     let detail = control.run(run)?;
     if detail.summary.outcome.is_some() {
         return of_run(control, run);
@@ -105,7 +149,7 @@ pub(super) fn of_cancelled(control: &dyn Control, run: &str) -> Result<CallToolR
 }
 
 /// A run that was to be asked to end and has ended; `None`: it has not.
-pub(super) fn of_ended(control: &dyn Control, run: &str) -> Option<CallToolResult> {
+pub(super) fn of_ended(control: &dyn Control, run: &str) -> Option<Told> {
     let detail = control.run(run).ok()?;
     let outcome = detail.summary.outcome.as_ref()?.name();
     let content = format!(
@@ -114,18 +158,59 @@ pub(super) fn of_ended(control: &dyn Control, run: &str) -> Option<CallToolResul
     );
     let mut data = data(&detail, &content, true);
     data["outcome"] = json!(outcome);
-    Some(answer::structured(content, data, true))
+    Some(Told {
+        content,
+        data,
+        is_error: true,
+        named: true,
+    })
 }
 
 /// A run that has not ended.
-fn pending(detail: &RunDetail, what: &str) -> CallToolResult {
+fn pending(detail: &RunDetail, what: &str) -> Told {
     let run = detail.summary.run;
     let content = format!(
         "Run {run} of {} {what} ({}). `get_run` tells how it ends, `cancel_run` ends it.",
         detail.summary.skill, detail.summary.phase
     );
-    let data = data(detail, &content, false);
-    answer::structured(content, data, false)
+    Told {
+        data: data(detail, &content, false),
+        content,
+        is_error: false,
+        named: true,
+    }
+}
+
+/// The tool `list_runs`: the newest first, a line each.
+pub(super) fn list(
+    control: &dyn Control,
+    skill: Option<String>,
+    state: Option<String>,
+    limit: Option<u64>,
+) -> Result<CallToolResult, Diagnostic> {
+    let limit = limit.unwrap_or(LISTED).min(LISTED_MAX);
+    let query = RunsQuery {
+        skill,
+        outcome: state,
+        limit: u32::try_from(limit).unwrap_or(u32::MAX),
+        ..RunsQuery::default()
+    };
+    let lines = control.runs(&query)?.iter().map(line).collect::<Vec<_>>();
+    let text = if lines.is_empty() {
+        "There are no such runs.".to_owned()
+    } else {
+        lines.join("\n")
+    };
+    Ok(answer::success(text))
+}
+
+fn line(run: &RunSummary) -> String {
+    let outcome = run.outcome.as_ref();
+    let state = outcome.map_or_else(|| run.phase.name(), |outcome| outcome.name());
+    format!(
+        "{} {} {state}, submitted {}",
+        run.run, run.skill, run.submitted_at
+    )
 }
 
 /// What is worth knowing beside the output.

@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResult, JsonObject, ProgressNotificationParam};
+use rmcp::model::{CallToolResponse, CallToolResult, JsonObject, ProgressNotificationParam};
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::sync::mpsc;
 use tokio::time::{interval_at, sleep_until};
 
 use super::answer::{self, apart};
+use super::asking::{self, Answer, Given};
 use super::engines::Engines;
-use super::finding::{Found, find_to_run, shown};
+use super::finding::{Found, find, shown};
 use super::loading::people_only;
 use super::page::Unreadable;
-use super::results;
-use super::skills::{NOT_ALLOWED, Skills, What, held_to_tools};
-use crate::model::{Diagnostic, Kind, Phase, RunId};
+use super::results::{self, Told};
+use super::skills::{Skills, What, held_to_tools};
+use crate::model::{Diagnostic, Kind, McpMutating, Phase, RunId};
 use crate::protocol::{CancelRequest, RunSummary, SubmitRequest, WatchEvent};
 
 /// How often a client is told that a run goes on.
@@ -36,33 +37,70 @@ pub(super) struct Running {
     pub(super) chat_id: Arc<str>,
 }
 
-/// Runs a skill and waits for it for a while.
+/// What a client asks to run.
+pub(super) struct Wanted {
+    /// The skill's name.
+    pub(super) skill: String,
+    pub(super) input: JsonObject,
+    /// What the client says of the question that it was to ask.
+    pub(super) given: Given,
+}
+
+/// Runs a skill and waits for it for a while; one that changes things after a question, where that is how it is set.
 pub(super) async fn use_skill(
     running: Running,
     skills: Arc<Skills>,
-    name: String,
-    input: JsonObject,
+    wanted: Wanted,
     context: RequestContext<RoleServer>,
-) -> Result<CallToolResult, ErrorData> {
-    let wait = Duration::from_millis(skills.catalog.config.mcp.wait_ms);
-    let ready = apart(move || prepare(&skills, &name, input)).await?;
-    let mut request = match ready {
-        Ok(request) => request,
-        Err(why) => return Ok(results::error(why)),
+) -> Result<CallToolResponse, ErrorData> {
+    let settings = &skills.catalog.config.mcp;
+    let wait = Duration::from_millis(settings.wait_ms);
+    let asks = settings.mutating == McpMutating::Ask;
+    let Wanted {
+        skill,
+        input,
+        given,
+    } = wanted;
+    let ready = apart(move || prepare(&skills, &skill, input)).await?;
+    let (mut request, mutating) = match ready {
+        Ok(ready) => ready,
+        Err(why) => return Ok(results::error(why).into()),
     };
+    if mutating && asks {
+        let (engines, asked) = (Arc::clone(&running.engines), request.clone());
+        let rendered = apart(move || engines.ask(|control| control.render(&asked))).await?;
+        let rendered = match rendered {
+            Ok(rendered) => rendered,
+            Err(refused) => return Ok(results::error(refusal(&refused)).into()),
+        };
+        match asking::ask(&rendered, given, &context).await {
+            Answer::Yes(digest) => request.digest = Some(digest),
+            Answer::No(why) => {
+                let why = format!("Skill '{}' is not run: {why}", rendered.skill);
+                return Ok(results::error(why).into());
+            }
+            Answer::Pending(pending) => return Ok((*pending).into()),
+        }
+    }
     request.by = Some(running.by.clone());
     request.chat_id = Some(running.chat_id.to_string());
     let engines = Arc::clone(&running.engines);
     let submitted = apart(move || engines.ask(|control| control.submit(&request))).await?;
-    match submitted {
-        Ok(submitted) => follow(running, submitted.run, wait, context).await,
-        Err(refused) => Ok(results::error(refusal(&refused))),
-    }
+    let result = match submitted {
+        Ok(submitted) => follow(running, submitted.run, wait, context).await?,
+        Err(refused) => results::error(refusal(&refused)),
+    };
+    Ok(result.into())
 }
 
-/// Finds out whether a skill may run; otherwise why not. What its input or its tools lack, the engine says.
-fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitRequest, String> {
-    let entry = match find_to_run(skills, name) {
+/// Finds out whether a skill may run, and whether it changes things; otherwise why not. What its input or its tools lack,
+/// the engine says.
+fn prepare(
+    skills: &Skills,
+    name: &str,
+    input: JsonObject,
+) -> Result<(SubmitRequest, bool), String> {
+    let entry = match find(skills, name) {
         Found::Skill(entry) => entry,
         Found::Unknown => return Err(format!("Skill '{}' not found", shown(name))),
         Found::Ambiguous(names) => {
@@ -94,8 +132,8 @@ fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitReque
             (&skill.run_address(), keys.mutating)
         }
     };
-    if mutating && !skills.catalog.config.mcp.mutating {
-        return Err(not_run(NOT_ALLOWED));
+    if mutating && !skills.may_change {
+        return Err(not_run(skills.not_allowed()));
     }
     if let Some(why) = entry.unusable() {
         return Err(cannot(&why));
@@ -113,11 +151,12 @@ fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitReque
     {
         return Err(not_run(&why));
     }
-    Ok(SubmitRequest {
+    let request = SubmitRequest {
         skill: address.to_string(),
         inputs: Some(input),
         ..SubmitRequest::default()
-    })
+    };
+    Ok((request, mutating))
 }
 
 /// What the engine says, in the contract's words where it has some.
@@ -180,7 +219,11 @@ async fn follow(
             }
         }
     }
-    get_run(running, run.to_string()).await
+    let told = run_of(running, run.to_string()).await?;
+    Ok(told.map_or_else(
+        |refused| results::error(answer::told(&refused)),
+        Told::structured,
+    ))
 }
 
 /// The changes of a run, until it has ended or nobody listens.
@@ -251,11 +294,18 @@ impl<'c> Progress<'c> {
     }
 }
 
+async fn run_of(running: Running, run: String) -> Result<Result<Told, Diagnostic>, ErrorData> {
+    let engines = running.engines;
+    apart(move || engines.ask(|control| results::of_run(control, &run))).await
+}
+
 /// The tool `get_run`.
 pub(super) async fn get_run(running: Running, run: String) -> Result<CallToolResult, ErrorData> {
-    let engines = running.engines;
-    let found = apart(move || engines.ask(|control| results::of_run(control, &run))).await?;
-    Ok(found.unwrap_or_else(|refused| results::error(answer::told(&refused))))
+    let told = run_of(running, run).await?;
+    Ok(told.map_or_else(
+        |refused| answer::failure(answer::told(&refused)),
+        Told::text,
+    ))
 }
 
 /// The tool `cancel_run`. Runs of mutating skills end only where clients may start them.
@@ -263,14 +313,14 @@ pub(super) async fn cancel_run(
     running: Running,
     run: String,
     now: bool,
-    mutating: bool,
+    skills: Arc<Skills>,
 ) -> Result<CallToolResult, ErrorData> {
     let Running { engines, by, .. } = running;
     let done = apart(move || {
         engines.ask(|control| {
             let summary = control.run(&run)?.summary;
-            if summary.mutating && !mutating {
-                let why = format!("the run is not cancelled: {NOT_ALLOWED}");
+            if summary.mutating && !skills.may_change {
+                let why = format!("the run is not cancelled: {}", skills.not_allowed());
                 return Err(Diagnostic::new(Kind::Blocked, "not_allowed", why));
             }
             let request = CancelRequest {
@@ -284,7 +334,9 @@ pub(super) async fn cancel_run(
             }
         })
     });
-    Ok(done
-        .await?
-        .unwrap_or_else(|refused| results::error(answer::told(&refused))))
+    let told = done.await?;
+    Ok(told.map_or_else(
+        |refused| answer::failure(answer::told(&refused)),
+        Told::text,
+    ))
 }

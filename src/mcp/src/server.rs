@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CustomRequest, CustomResult,
-    ErrorCode, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
     Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListSkillsResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
@@ -17,15 +17,11 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use rmcp::{ErrorData, ServerHandler};
 use tokio::time::sleep;
 
-use super::answer::{self, apart, internal};
-use super::arguments::Arguments;
+use super::answer::{apart, internal};
 use super::engines::Engines;
 use super::refreshing::Catalogs;
-use super::running::{self, Running};
 use super::skills::Skills;
-use super::{
-    cursor, extension, loading, message, prompts, resources, results, threads, tools, wave,
-};
+use super::{asking, cursor, extension, message, prompts, resources, tools};
 use crate::catalog::Catalog;
 use crate::catalog::roots::trust::TrustFiles;
 
@@ -38,16 +34,16 @@ pub(super) const BUSY: i32 = -32_000;
 /// Answers one client.
 pub(super) struct Server {
     catalogs: Catalogs,
-    engines: Arc<Engines>,
+    pub(super) engines: Arc<Engines>,
     state_dir: PathBuf,
-    ended: Arc<AtomicBool>,
+    pub(super) ended: Arc<AtomicBool>,
     /// The connection, for runs that it starts: no secret, as the session's own id is one.
-    chat_id: Arc<str>,
+    pub(super) chat_id: Arc<str>,
     calls: Arc<AtomicUsize>,
     /// Whether somebody tells the client of changes already.
     telling: AtomicBool,
-    /// Skills of the newest catalog that was asked for.
-    arranged: Arc<Mutex<Option<Arc<Skills>>>>,
+    /// Skills of the newest catalog that was asked for, for clients whose person cannot be asked and for others.
+    arranged: Arc<Mutex<[Option<Arc<Skills>>; 2]>>,
 }
 
 /// Goes with a request of a session: set once the session has ended. Cancellations after a disconnect are not
@@ -119,166 +115,50 @@ impl Server {
     }
 
     /// The skills of the current definitions; waits for them to be read for the first time.
-    async fn skills(&self) -> Result<Arc<Skills>, ErrorData> {
+    pub(super) async fn skills(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<Skills>, ErrorData> {
         let mut catalogs = self.catalogs.clone();
         let read = catalogs.wait_for(Option::is_some).await.map_err(internal)?;
         let Some(catalog) = read.clone() else {
             return Err(internal("definitions are not read"));
         };
         drop(read);
+        let can_ask = asking::can_ask(context);
         let mut arranged = self.arranged.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = arranged
+        let [not_asked, asked] = &mut *arranged;
+        let place = if can_ask { asked } else { not_asked };
+        if let Some(known) = place
             .as_ref()
-            .filter(|one| Arc::ptr_eq(&one.catalog, &catalog));
-        if let Some(known) = known {
+            .filter(|one| Arc::ptr_eq(&one.catalog, &catalog))
+        {
             return Ok(Arc::clone(known));
         }
-        let fresh = Arc::new(Skills::of(catalog, &self.state_dir));
-        *arranged = Some(Arc::clone(&fresh));
+        let fresh = Arc::new(Skills::of(catalog, can_ask, &self.state_dir));
+        *place = Some(Arc::clone(&fresh));
         Ok(fresh)
     }
 
     /// Asks about skills on a thread that may wait for files.
-    async fn about<T: Send + 'static>(
+    pub(super) async fn about<T: Send + 'static>(
         &self,
+        context: &RequestContext<RoleServer>,
         ask: impl FnOnce(&Skills, &Arc<Engines>) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let skills = self.skills().await?;
+        let skills = self.skills(context).await?;
         let engines = Arc::clone(&self.engines);
         apart(move || ask(&skills, &engines)).await
     }
 
     /// The same for what hands skills out, which looks at what has been trusted.
-    async fn handing<T: Send + 'static>(
+    pub(super) async fn handing<T: Send + 'static>(
         &self,
+        context: &RequestContext<RoleServer>,
         ask: impl FnOnce(&Skills, &TrustFiles) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
-        self.about(move |skills, _| ask(skills, skills.trust()))
+        self.about(context, move |skills, _| ask(skills, skills.trust()))
             .await
-    }
-
-    fn running(&self, context: &RequestContext<RoleServer>) -> Running {
-        let client = context.client_info().map(|client| client.name);
-        let name: String = client
-            .unwrap_or_default()
-            .chars()
-            .filter(|c| !c.is_control())
-            .take(60)
-            .collect();
-        let left = context.extensions.get::<Disconnected>();
-        Running {
-            engines: Arc::clone(&self.engines),
-            ended: Arc::clone(left.map_or(&self.ended, |Disconnected(left)| left)),
-            by: format!("mcp {name}").trim_end().to_owned(),
-            chat_id: Arc::clone(&self.chat_id),
-        }
-    }
-
-    async fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
-        let given = request.arguments;
-        match request.name.as_ref() {
-            "skill" => {
-                let arguments = Arguments::read("skill", given, &["name", "command"])?;
-                let key =
-                    if arguments.text("name")?.is_none() && arguments.text("command")?.is_some() {
-                        "command"
-                    } else {
-                        "name"
-                    };
-                if arguments.text(key)? == Some("") {
-                    return Err(arguments.refuse("Skill name cannot be empty"));
-                }
-                let name = arguments.needed(key)?.to_owned();
-                self.handing(move |skills, trust| loading::skill(skills, trust, &name))
-                    .await
-            }
-            "Skill" => {
-                let arguments = Arguments::read("Skill", given, &["skill_name"])?;
-                let name = arguments.needed("skill_name")?.to_owned();
-                self.handing(move |skills, trust| wave::invoke(skills, trust, &name))
-                    .await
-            }
-            "loadSkill" => {
-                let arguments = Arguments::read("loadSkill", given, &["skillName"])?;
-                let name = arguments.needed("skillName")?.to_owned();
-                self.handing(move |skills, trust| loading::load_skill(skills, trust, &name))
-                    .await
-            }
-            "loadSkillFile" => {
-                let arguments = Arguments::read("loadSkillFile", given, &["skillName", "path"])?;
-                let name = arguments.needed("skillName")?.to_owned();
-                let path = arguments.needed("path")?.to_owned();
-                self.handing(move |skills, trust| loading::load_file(skills, trust, &name, &path))
-                    .await
-            }
-            "list_skills" => {
-                let arguments = Arguments::read("list_skills", given, &["query", "offset"])?;
-                let words = arguments.text("query")?.unwrap_or_default().to_owned();
-                let offset = arguments.number("offset")?.unwrap_or(0);
-                let listed = move |skills: &Skills, _: &Arc<Engines>| {
-                    let query = loading::Query {
-                        words: &words,
-                        offset: usize::try_from(offset).unwrap_or(usize::MAX),
-                    };
-                    loading::list_skills(skills, &query)
-                };
-                self.about(listed).await
-            }
-            _ => {
-                self.call_about_runs(request.name.as_ref(), given, context)
-                    .await
-            }
-        }
-    }
-
-    async fn call_about_runs(
-        &self,
-        name: &str,
-        given: Option<rmcp::model::JsonObject>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResult, ErrorData> {
-        let running = self.running(&context);
-        match name {
-            "use_skill" => {
-                let arguments = Arguments::read("use_skill", given, &["skill", "input"])?;
-                let skill = arguments.needed("skill")?.to_owned();
-                let input = arguments.object("input")?;
-                running::use_skill(running, self.skills().await?, skill, input, context).await
-            }
-            "get_run" => {
-                let arguments = Arguments::read("get_run", given, &["run"])?;
-                running::get_run(running, arguments.needed("run")?.to_owned()).await
-            }
-            "cancel_run" => {
-                let arguments = Arguments::read("cancel_run", given, &["run", "now"])?;
-                let run = arguments.needed("run")?.to_owned();
-                let mutating = self.skills().await?.catalog.config.mcp.mutating;
-                running::cancel_run(running, run, arguments.flag("now")?, mutating).await
-            }
-            "read_thread" => {
-                let arguments = Arguments::read("read_thread", given, &["run", "from", "limit"])?;
-                let run = arguments.needed("run")?.to_owned();
-                let from = arguments.number("from")?.unwrap_or(0);
-                let limit = arguments.number("limit")?.unwrap_or(0);
-                let engines = Arc::clone(&self.engines);
-                let read =
-                    apart(move || engines.ask(|control| threads::read(control, &run, from, limit)));
-                Ok(read
-                    .await?
-                    .unwrap_or_else(|refused| results::error(answer::told(&refused))))
-            }
-            other => {
-                let shown: String = other.escape_debug().take(100).collect();
-                Err(ErrorData::invalid_params(
-                    format!("Unknown tool: {shown}"),
-                    None,
-                ))
-            }
-        }
     }
 
     /// Waits for other definitions than those that were known; `false`: there will be none.
@@ -313,7 +193,7 @@ impl ServerHandler for Server {
             .with_server_info(Implementation::new("workerctl", env!("CARGO_PKG_VERSION")))
             .with_instructions(
                 "Skills of this workspace. `list_skills` finds them, `skill` loads the instructions of one, \
-                 `use_skill` runs one; `get_run` and `read_thread` tell of runs.",
+                 `use_skill` runs one; `list_runs`, `get_run` and `read_thread` tell of runs.",
             )
     }
 
@@ -332,11 +212,11 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         cursor::none(request)?;
         let _call = self.begin()?;
-        let tools = self.about(|skills, _| tools::all(skills)).await?;
+        let tools = self.about(&context, |skills, _| tools::all(skills)).await?;
         Ok(ListToolsResult::with_all_items(tools))
     }
 
@@ -346,83 +226,92 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let _call = self.begin()?;
-        self.call(request, context)
-            .await
-            .map(CallToolResponse::from)
+        self.call(request, context).await
     }
 
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let _call = self.begin()?;
         let cursor = request.and_then(|request| request.cursor);
-        self.about(move |skills, _| prompts::list(skills, cursor.as_deref()))
-            .await?
+        self.about(&context, move |skills, _| {
+            prompts::list(skills, cursor.as_deref())
+        })
+        .await?
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let _call = self.begin()?;
-        let got =
-            self.about(move |skills, _| prompts::get(skills, &request.name, request.arguments));
+        let got = self.about(&context, move |skills, _| {
+            prompts::get(skills, &request.name, request.arguments)
+        });
         got.await?.map(GetPromptResponse::from)
     }
 
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let _call = self.begin()?;
         let cursor = request.and_then(|request| request.cursor);
-        self.about(move |skills, engines| resources::list(skills, engines, cursor.as_deref()))
-            .await?
+        self.about(&context, move |skills, engines| {
+            resources::list(skills, engines, cursor.as_deref())
+        })
+        .await?
     }
 
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         cursor::none(request)?;
+        let _ = context;
         Ok(resources::templates())
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let _call = self.begin()?;
-        let read =
-            self.about(move |skills, engines| resources::read(skills, engines, &request.uri));
+        let read = self.about(&context, move |skills, engines| {
+            resources::read(skills, engines, &request.uri)
+        });
         read.await?.map(ReadResourceResponse::from)
     }
 
     async fn list_skills(
         &self,
         request: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
         let _call = self.begin()?;
         let cursor = request.and_then(|request| request.cursor);
-        self.handing(move |skills, trust| extension::list(skills, trust, cursor.as_deref()))
-            .await?
+        self.handing(&context, move |skills, trust| {
+            extension::list(skills, trust, cursor.as_deref())
+        })
+        .await?
     }
 
     async fn get_skill(
         &self,
         request: GetSkillRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
         let _call = self.begin()?;
-        self.handing(move |skills, trust| extension::get(skills, trust, &request.uri))
-            .await?
+        self.handing(&context, move |skills, trust| {
+            extension::get(skills, trust, &request.uri)
+        })
+        .await?
     }
 
     async fn on_custom_request(

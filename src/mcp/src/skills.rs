@@ -10,11 +10,21 @@ use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::{Catalog, Conditions, Lookup, RootSkill};
 use crate::engine::check_tools;
 use crate::model::definition::RunText;
-use crate::model::{Config, Scope, Skill, Worker};
+use crate::model::{Config, McpMutating, Scope, Skill, Worker};
 
-/// Why a mutating skill is not run.
-pub(super) const NOT_ALLOWED: &str = "it changes things, which clients of this server may not: \
-    `mcp: {mutating: allow}` in workerctl.yaml lets them";
+/// Why a mutating skill is not run for a client.
+pub(super) fn not_allowed(setting: McpMutating) -> &'static str {
+    match setting {
+        McpMutating::Ask => {
+            "it changes things, and this client cannot ask a person first: \
+             `mcp: {mutating: allow}` in workerctl.yaml lets it run unasked"
+        }
+        McpMutating::Allow | McpMutating::Refuse => {
+            "it changes things, which clients of this server may not: \
+             `mcp: {mutating: allow}` in workerctl.yaml lets them"
+        }
+    }
+}
 
 /// Why instructions cannot be carried out, as the catalog names it.
 pub(super) const NO_EXECUTOR: &str = "no-executor";
@@ -72,6 +82,8 @@ impl Standing {
 pub(super) struct Skills {
     /// The definitions.
     pub(super) catalog: Arc<Catalog>,
+    /// Whether skills that change things may run for the client, be it after a question.
+    pub(super) may_change: bool,
     /// Every skill that is found by a name, in the order of names.
     pub(super) entries: Vec<Entry>,
     index: HashMap<String, usize>,
@@ -194,8 +206,8 @@ fn finds(catalog: &Catalog, name: &str, skill: &RootSkill) -> bool {
 }
 
 impl Skills {
-    /// Arranges what a catalog holds.
-    pub(super) fn of(catalog: Arc<Catalog>, state_dir: &Path) -> Skills {
+    /// Arranges what a catalog holds, for clients whose person can be asked or for others.
+    pub(super) fn of(catalog: Arc<Catalog>, can_ask: bool, state_dir: &Path) -> Skills {
         let of_workers = catalog.skills().map(|(worker, skill)| {
             let bare = skill.address.skill.as_str();
             let own = matches!(lookup(&catalog, bare), Some(Lookup::Found(_, one)) if one.address == skill.address);
@@ -224,6 +236,11 @@ impl Skills {
             trust: TrustFiles::of(state_dir),
             all_trusted: catalog.root_skills.roots.iter().all(|root| root.trusted),
             listed: OnceLock::new(),
+            may_change: match catalog.config.mcp.mutating {
+                McpMutating::Allow => true,
+                McpMutating::Ask => can_ask,
+                McpMutating::Refuse => false,
+            },
             catalog,
         }
     }
@@ -260,8 +277,8 @@ impl Skills {
     /// Whether it is offered at all: what can be used, and what changes things only where the configuration
     /// says so.
     fn is_offered(&self, entry: &Entry) -> bool {
-        let may_change = self.catalog.config.mcp.mutating || !entry.is_mutating();
-        may_change && entry.unusable().is_none() && entry.withheld().is_none()
+        let may_run = self.may_change || !entry.is_mutating();
+        may_run && entry.unusable().is_none() && entry.withheld().is_none()
     }
 
     /// Whether a model may use it.
@@ -292,8 +309,8 @@ impl Skills {
     /// Why a client cannot use it now; `None`: it can.
     pub(super) fn unavailable(&self, entry: &Entry) -> Option<String> {
         let standing = || self.standing(entry).reason().map(str::to_owned);
-        let refused = entry.is_mutating() && !self.catalog.config.mcp.mutating;
-        let not_allowed = || refused.then(|| NOT_ALLOWED.to_owned());
+        let refused = entry.is_mutating() && !self.may_change;
+        let not_allowed = || refused.then(|| self.not_allowed().to_owned());
         let What::Worker(_, skill) = &entry.what else {
             return standing().or_else(not_allowed);
         };
@@ -310,6 +327,11 @@ impl Skills {
             .or_else(|| not_run(skill, &self.catalog.config))
     }
 
+    /// Why a mutating skill is not run.
+    pub(super) fn not_allowed(&self) -> &'static str {
+        not_allowed(self.catalog.config.mcp.mutating)
+    }
+
     /// Whether a person may use it.
     pub(super) fn is_for_people(&self, entry: &Entry) -> bool {
         let usable = entry.for_people && self.is_offered(entry);
@@ -320,10 +342,15 @@ impl Skills {
     /// Lists of the skills that a model may use, made once where they cannot change.
     pub(super) fn listed(&self) -> Cow<'_, Lists> {
         if self.all_trusted {
-            Cow::Borrowed(self.listed.get_or_init(|| Lists::of(self)))
+            Cow::Borrowed(self.listed.get_or_init(|| Lists::of(self, None)))
         } else {
-            Cow::Owned(Lists::of(self))
+            Cow::Owned(Lists::of(self, None))
         }
+    }
+
+    /// The same as lines, without one that is not there any more.
+    pub(super) fn listed_without(&self, gone: &Entry) -> String {
+        Lists::of(self, Some(gone)).dashes
     }
 
     /// Bytes that such a list may have.
@@ -342,9 +369,10 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    fn of(skills: &Skills) -> Lists {
+    fn of(skills: &Skills, gone: Option<&Entry>) -> Lists {
         let lines: Vec<Line<'_>> = skills
             .for_models()
+            .filter(|entry| gone.is_none_or(|gone| entry.name != gone.name))
             .map(|entry| Line {
                 name: &entry.name,
                 description: entry.description(),

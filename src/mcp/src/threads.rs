@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::{Value, json};
 
 use super::answer;
 use crate::model::{Diagnostic, diagnostic};
@@ -32,18 +31,14 @@ pub(super) fn read(
     let run = summary.run.to_string();
     let (text, next, done) = lines(control, &run, from, limit)?;
     let phase = summary.phase.name();
-    let mut data: Value = json!({"run": run, "phase": phase, "from": from, "text": text});
-    if goes_on || !done {
-        data["next"] = json!(next);
-    }
-    let mut result = answer::structured(text, data, false);
     let more = match (done, goes_on) {
         (false, _) => format!("the log goes on: call again with `from: {next}`"),
         (true, true) => {
             format!("the run goes on ({phase}): call again with `from: {next}` for what comes next")
         }
-        (true, false) => return Ok(result),
+        (true, false) => return Ok(answer::success(text)),
     };
+    let mut result = answer::success(text);
     result.content.push(ContentBlock::text(more));
     Ok(result)
 }

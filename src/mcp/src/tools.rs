@@ -1,11 +1,13 @@
 //! Which tools there are, what they take, and how they are described.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::skills::{Lists, Skills};
+use super::typed::{self, Typed};
 
 /// The description of `skill` around its list, as its contract writes it.
 const TEMPLATE: (&str, &str) = (
@@ -35,12 +37,26 @@ Important:
 </available_skills>",
 );
 
-/// All tools, with the skills of the moment in their descriptions.
+/// The tools that the configuration lists, with the skills of the moment in their descriptions; then skills that are tools
+/// of their own.
 pub(super) fn all(skills: &Skills) -> Vec<Tool> {
+    let listed = &skills.catalog.config.mcp.tools;
+    let known = of_skills(skills)
+        .into_iter()
+        .chain(of_runs(skills.may_change));
+    let mut tools: Vec<Tool> = known
+        .filter(|tool| listed.iter().any(|name| *name == tool.name))
+        .collect();
+    tools.extend(typed::all(skills).iter().map(of_typed));
+    tools
+}
+
+fn of_skills(skills: &Skills) -> Vec<Tool> {
     let listed = skills.listed();
     let Lists { xml, dashes } = listed.as_ref();
     let (before, after) = TEMPLATE;
-    let mut tools = vec![
+    let name = || text("Name of the skill (case-insensitive)");
+    vec![
         tool(
             "skill",
             "Load Skill",
@@ -58,15 +74,6 @@ pub(super) fn all(skills: &Skills) -> Vec<Tool> {
             ),
             READS,
         ),
-    ];
-    tools.extend(of_files());
-    tools.extend(of_runs(skills.catalog.config.mcp.mutating));
-    tools
-}
-
-fn of_files() -> Vec<Tool> {
-    let name = || text("Name of the skill (case-insensitive)");
-    vec![
         tool(
             "loadSkill",
             "Load a skill with its list of files",
@@ -87,7 +94,7 @@ fn of_files() -> Vec<Tool> {
         tool(
             "list_skills",
             "List skills",
-            "List available skills with their full descriptions as JSON.",
+            "List available skills with their full descriptions as JSON, with their input schema, and why one is unavailable. Other lists may be cut; this one is complete, a page at a time.",
             strict(
                 &json!({
                     "query": text("Words that the name or the description holds"),
@@ -102,46 +109,43 @@ fn of_files() -> Vec<Tool> {
 
 fn of_runs(mutating: bool) -> Vec<Tool> {
     let run = || text("Id of the run, or a unique beginning or end of it");
-    let mut use_skill = json!({
-        "type": "object",
-        "properties": {
-            "skill": text("Skill name"),
-            "input": {"type": "object", "description": "Skill input parameters"},
-        },
-        "required": ["skill"],
-    });
-    use_skill["additionalProperties"] = json!(false);
     vec![
         tool(
             "use_skill",
             "Use a skill",
-            "Invoke a skill by name. It runs durably; the answer is its result, or for a long run its id, with which `get_run`, `read_thread` and `cancel_run` go on.",
-            object(use_skill),
+            "Invoke a skill by name. It runs, and the answer is its result; a run that takes longer goes on, and its id is for `get_run`, `read_thread` and `cancel_run`. `list_skills` gives the schema of its input.",
+            strict(
+                &json!({
+                    "skill": text("Skill name"),
+                    "input": {"type": "object", "description": "Skill input parameters"},
+                }),
+                &["skill"],
+            ),
             Hints {
                 destructive: mutating,
                 ..RUNS
             },
         ),
         tool(
-            "get_run",
-            "Look at a run",
-            "Tell what a run has come to: its result, or where it is.",
-            strict(&json!({"run": run()}), &["run"]),
+            "list_runs",
+            "List runs",
+            "List runs, the newest first: id, skill, and how each ended or where it is.",
+            strict(
+                &json!({
+                    "skill": text("Only runs of this skill"),
+                    "state": text("Only runs in this state: `active`, `succeeded`, `failed`, `cancelled`, `awaiting_approval` …"),
+                    "limit": {"type": "integer", "minimum": 1, "maximum": 100, "description": "Default 20"},
+                }),
+                &[],
+            ),
             READS,
         ),
         tool(
-            "cancel_run",
-            "Cancel a run",
-            "End a run. What it changed is put back.",
-            strict(
-                &json!({"run": run(), "now": {"type": "boolean", "description": "End its processes at once"}}),
-                &["run"],
-            ),
-            Hints {
-                destructive: true,
-                idempotent: true,
-                ..RUNS
-            },
+            "get_run",
+            "Look at a run",
+            "Return the result of a run, or where it is if it has not ended. `list_runs` gives ids.",
+            strict(&json!({"run": run()}), &["run"]),
+            READS,
         ),
         tool(
             "read_thread",
@@ -157,7 +161,40 @@ fn of_runs(mutating: bool) -> Vec<Tool> {
             ),
             READS,
         ),
+        tool(
+            "cancel_run",
+            "Cancel a run",
+            "End a run. Nothing that it changed is kept.",
+            strict(
+                &json!({"run": run(), "now": {"type": "boolean", "description": "End its processes at once"}}),
+                &["run"],
+            ),
+            Hints {
+                destructive: true,
+                idempotent: true,
+                ..RUNS
+            },
+        ),
     ]
+}
+
+/// A skill as a tool, with what its definition says of it.
+fn of_typed(skill: &Typed<'_>) -> Tool {
+    let mutating = skill.entry.is_mutating();
+    let hints = Hints {
+        read_only: !mutating,
+        destructive: mutating,
+        idempotent: skill.is_idempotent(),
+        open_world: true,
+    };
+    let input = object(skill.input.clone());
+    tool(
+        skill.name.clone(),
+        &skill.entry.name,
+        skill.description(),
+        input,
+        hints,
+    )
 }
 
 /// What a tool does to the world.
@@ -188,7 +225,7 @@ const RUNS: Hints = Hints {
 };
 
 fn tool(
-    name: &'static str,
+    name: impl Into<Cow<'static, str>>,
     title: &str,
     description: impl Into<String>,
     input: Arc<JsonObject>,

@@ -121,7 +121,7 @@ fn refusal(
     error: &str,
     suggestions: &[String],
 ) -> CallToolResult {
-    let available = &skills.listed().dashes;
+    let available = &finding::listed_beside(skills, name);
     let shown = shown(name);
     let text = if category == Category::NotFound && !finding::may_be_a_name(name) {
         format!("Skill '{shown}' not found.\n\nAvailable skills:\n{available}\n\n{NO_NAME}")
@@ -142,6 +142,10 @@ fn told(
     error: &str,
     suggestions: &[String],
 ) -> CallToolResult {
+    let gone = match find(skills, name) {
+        Found::Skill(entry) => Some(entry.name),
+        _ => None,
+    };
     let name = shown(name);
     let message = match category {
         Category::NotFound => format!("Skill '{name}' not found"),
@@ -151,6 +155,7 @@ fn told(
     let names: Vec<&str> = skills
         .for_models()
         .map(|one| one.name.as_str())
+        .filter(|name| gone.as_deref() != Some(*name))
         .take_while(|name| {
             size += name.len() + 4;
             size <= skills.list_bytes()

@@ -1,11 +1,13 @@
 //! `mcp`: what clients of the Model Context Protocol may do.
 
 use super::Reader;
-use crate::bounds::LIST_BYTES_MAX;
+use crate::bounds::{LIST_BYTES_MAX, LIST_BYTES_MIN, TYPED_MAX};
 use crate::http_settings;
 use crate::keys::CONFIG_MCP_HTTP;
 use crate::model::duration::show_millis;
+use crate::model::{MCP_TOOLS, MCP_TOOLS_NOT_SMALL, McpMutating};
 use crate::report::Report;
+use crate::tree::Data;
 use crate::view::View;
 
 /// Longest that a call over the Model Context Protocol may wait for its run.
@@ -16,11 +18,21 @@ const REFRESH_MS_MAX: u64 = 30_000;
 
 impl Reader<'_, '_> {
     pub(super) fn mcp(&mut self, report: &mut Report) {
-        if let Some(allowed) = self.value("mcp.mutating", report, allowed) {
-            self.config.mcp.mutating = allowed;
+        // What cannot be read allows nothing.
+        let written = self.map.get("mcp").and_then(|view| view.get("mutating"));
+        if written.is_some_and(|view| !view.is_null()) {
+            let mutating = self.value("mcp.mutating", report, mutating);
+            self.config.mcp.mutating = mutating.unwrap_or(McpMutating::Refuse);
         }
+        if let Some(tools) = self.value("mcp.tools", report, tools) {
+            self.config.mcp.tools = tools;
+        }
+        let typed = self.value("mcp.typed", report, |view, report| {
+            view.whole("typed", 0..=TYPED_MAX, report)
+        });
+        self.config.mcp.typed = typed.unwrap_or_default();
         let bytes = self.value("mcp.list_bytes", report, |view, report| {
-            view.whole("list_bytes", 1_024..=LIST_BYTES_MAX, report)
+            view.whole("list_bytes", LIST_BYTES_MIN..=LIST_BYTES_MAX, report)
         });
         if let Some(bytes) = bytes {
             self.config.mcp.list_bytes = bytes;
@@ -68,20 +80,50 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Reads whether something is allowed.
-fn allowed(view: View<'_>, report: &mut Report) -> Option<bool> {
-    match view.filled_text("mutating", report)?.as_str() {
-        "allow" => Some(true),
-        "refuse" => Some(false),
-        other => {
-            let message = format!("`mutating: {}` is not known", other.escape_debug());
-            report.error(
-                "unknown-value",
-                view.place(),
-                message,
-                "write `allow` or `refuse`",
-            );
-            None
-        }
+fn mutating(view: View<'_>, report: &mut Report) -> Option<McpMutating> {
+    let all = [McpMutating::Allow, McpMutating::Ask, McpMutating::Refuse];
+    let word = view.filled_text("mutating", report)?;
+    let known = all.into_iter().find(|one| one.name() == word);
+    if known.is_none() {
+        let message = format!("`mutating: {}` is not known", word.escape_debug());
+        let hint = "write `ask`, `allow` or `refuse`";
+        report.error("unknown-value", view.place(), message, hint);
     }
+    known
+}
+
+/// Reads which tools are listed: `all`, `small`, or their names.
+fn tools(view: View<'_>, report: &mut Report) -> Option<Vec<String>> {
+    let unknown = |view: View<'_>, word: &str, report: &mut Report| {
+        let message = format!("`tools`: `{}` is not known", word.escape_debug());
+        let hint = format!(
+            "write `all`, `small`, or some of [{}]",
+            MCP_TOOLS.join(", ")
+        );
+        report.error("unknown-value", view.place(), message, &hint);
+    };
+    let all = MCP_TOOLS.iter().copied();
+    let Data::List(_) = view.data() else {
+        let word = view.filled_text("tools", report)?;
+        return match word.as_str() {
+            "all" => Some(all.map(str::to_owned).collect()),
+            "small" => {
+                let small = all.filter(|one| !MCP_TOOLS_NOT_SMALL.contains(one));
+                Some(small.map(str::to_owned).collect())
+            }
+            other => {
+                unknown(view, other, report);
+                None
+            }
+        };
+    };
+    let named = view.texts("tools", report)?;
+    for one in named
+        .iter()
+        .filter(|one| !MCP_TOOLS.contains(&one.as_str()))
+    {
+        unknown(view, one, report);
+    }
+    let listed = all.filter(|one| named.iter().any(|named| named == one));
+    Some(listed.map(str::to_owned).collect())
 }

@@ -5,10 +5,17 @@ use serde::{Deserialize, Serialize};
 /// The part of the configuration that is about clients of the Model Context Protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpSettings {
-    /// Whether they may run skills that change things.
-    pub mutating: bool,
+    /// What happens when they ask for a skill that changes things.
+    #[serde(default)]
+    pub mutating: McpMutating,
     /// Bytes of the list of skills in the description of one tool.
     pub list_bytes: u64,
+    /// The tools that are listed, of [`MCP_TOOLS`].
+    #[serde(default = "all_tools")]
+    pub tools: Vec<String>,
+    /// How many skills are tools of their own, at most.
+    #[serde(default)]
+    pub typed: u64,
     /// How long a call waits for its run, in milliseconds.
     pub wait_ms: u64,
     /// How often changed definitions are looked for, in milliseconds.
@@ -16,6 +23,52 @@ pub struct McpSettings {
     /// The protocol over HTTP.
     #[serde(default)]
     pub http: McpHttp,
+}
+
+/// Every tool, in the order in which they are listed.
+pub const MCP_TOOLS: [&str; 10] = [
+    "skill",
+    "Skill",
+    "loadSkill",
+    "loadSkillFile",
+    "list_skills",
+    "use_skill",
+    "list_runs",
+    "get_run",
+    "read_thread",
+    "cancel_run",
+];
+
+/// Those that `tools: small` leaves out, since `skill` does what they do.
+pub const MCP_TOOLS_NOT_SMALL: [&str; 2] = ["Skill", "loadSkill"];
+
+fn all_tools() -> Vec<String> {
+    MCP_TOOLS.map(str::to_owned).to_vec()
+}
+
+/// What happens when a client asks for a skill that changes things.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpMutating {
+    /// It runs.
+    Allow,
+    /// The person at the client is asked; where the client cannot ask them, it is refused.
+    #[default]
+    Ask,
+    /// It is refused.
+    Refuse,
+}
+
+impl McpMutating {
+    /// The word that stands in workerctl.yaml.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            McpMutating::Allow => "allow",
+            McpMutating::Ask => "ask",
+            McpMutating::Refuse => "refuse",
+        }
+    }
 }
 
 /// The protocol over HTTP, on the daemon's socket and where TCP is asked for.
@@ -48,8 +101,10 @@ impl Default for McpHttp {
 impl Default for McpSettings {
     fn default() -> McpSettings {
         McpSettings {
-            mutating: false,
-            list_bytes: 32 * 1024,
+            mutating: McpMutating::Ask,
+            list_bytes: 900,
+            tools: all_tools(),
+            typed: 0,
             wait_ms: 45_000,
             refresh_ms: 30_000,
             http: McpHttp::default(),

@@ -31,7 +31,7 @@ pub use diagnostic::{Diagnostic, Kind};
 pub use ids::{RunId, SkillRef, ThreadId};
 pub use isolation::{BranchChoice, Isolation, LocalEntry, TreeLimits};
 pub use limits::{Resource, ResourceLimits};
-pub use mcp_settings::{McpHttp, McpSettings};
+pub use mcp_settings::{MCP_TOOLS, MCP_TOOLS_NOT_SMALL, McpHttp, McpMutating, McpSettings};
 pub use notice::{News, Notice, Notices, Notify};
 pub use outcome::{Failure, Outcome, Phase, Results, Step, StepResult};
 pub use problem::{Place, Problem, Severity};

@@ -1,5 +1,7 @@
 //! Requests and their replies.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::runs::RunSummary;
@@ -35,6 +37,9 @@ pub struct SubmitRequest {
     /// Not to be started before this instant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// Only what was rendered with this digest: refused with `changed` where skill, inputs or branch are others now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 /// The run is durable.
@@ -339,6 +344,19 @@ pub struct Rendered {
     pub mutating: bool,
     /// The commit's message without trailers.
     pub commit_message: Option<String>,
+    /// Bound inputs by name; of sensitive ones the mask.
+    #[serde(default)]
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub inputs: BTreeMap<String, serde_json::Value>,
+    /// What it may write besides its outputs: paths that its sandbox grants, patterns of the checkout.
+    #[serde(default)]
+    pub writes: Vec<String>,
+    /// The branch that its result lands on; none where it lands nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub branch: Option<String>,
+    /// Of the skill's definition, the inputs and the branch. A request with it runs exactly these, or is refused.
+    #[serde(default)]
+    pub digest: String,
     /// Things worth knowing.
     pub notes: Vec<String>,
 }

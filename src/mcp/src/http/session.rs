@@ -14,7 +14,7 @@ use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, GetExtensions, GetMeta, ProgressToken,
     ProtocolVersion, RequestId, ServerNotification, ServerResult,
 };
-use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::service::{OriginatingRequestId, RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc;
@@ -291,6 +291,12 @@ impl Streams {
         };
         let number = match (&answered, &message) {
             (Some(id), _) => self.requests.get(id).copied(),
+            // A question that belongs to a call goes where its answer will.
+            (None, TxJsonRpcMessage::<RoleServer>::Request(one)) => {
+                let call = one.request.extensions().get::<OriginatingRequestId>();
+                let stream = call.and_then(|OriginatingRequestId(call)| self.requests.get(call));
+                Some(stream.copied().unwrap_or(COMMON))
+            }
             (None, TxJsonRpcMessage::<RoleServer>::Notification(one)) => match &one.notification {
                 ServerNotification::ProgressNotification(progress) => {
                     self.tokens.get(&progress.params.progress_token).copied()

@@ -1,0 +1,190 @@
+//! The question to the person at a client, before a skill that changes things runs for it (elicitation).
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CancelledNotificationParam, ClientResult, ElicitRequest,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema, InputRequest,
+    InputRequiredResult, ProtocolVersion, ServerRequest,
+};
+use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer, ServiceError};
+use serde_json::Value;
+
+use crate::protocol::Rendered;
+
+/// How long a person may take: their client gives up the call itself if it wants to.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Under which name the question stands among the inputs that a client has to give (2026-07-28).
+const KEY: &str = "run";
+
+/// Characters of one value, and of the command, that the question shows.
+const VALUE_CHARS: usize = 200;
+const COMMAND_CHARS: usize = 1_000;
+
+/// What became of the question.
+pub(super) enum Answer {
+    /// The person agreed to what has this digest.
+    Yes(String),
+    /// They did not.
+    No(&'static str),
+    /// The client has to ask and to call again.
+    Pending(Box<InputRequiredResult>),
+}
+
+/// What a client that calls again says of the question.
+pub(super) struct Given {
+    answer: Option<ElicitResult>,
+    digest: Option<String>,
+}
+
+impl Given {
+    /// What stands in a call.
+    pub(super) fn of(request: &mut CallToolRequestParams) -> Given {
+        let answers = request.input_responses.take();
+        let answer = answers.and_then(|mut answers| answers.remove(KEY));
+        Given {
+            answer: answer.and_then(|answer| serde_json::from_value(answer).ok()),
+            digest: request.request_state.take(),
+        }
+    }
+}
+
+/// Whether the client can ask its person with a form.
+pub(super) fn can_ask(context: &RequestContext<RoleServer>) -> bool {
+    let declared = context.client_capabilities();
+    // Before 2025-11-25 there was one kind, which had no name.
+    declared
+        .and_then(|client| client.elicitation)
+        .is_some_and(|kinds| kinds.form.is_some() || kinds.url.is_none())
+}
+
+/// Asks. An answer counts for exactly what was shown: its digest goes with the run, which is refused where it is another
+/// one by then.
+pub(super) async fn ask(
+    rendered: &Rendered,
+    given: Given,
+    context: &RequestContext<RoleServer>,
+) -> Answer {
+    let question = ElicitRequest::new(ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: question(rendered),
+        // Agreeing is all: there is nothing to fill in.
+        requested_schema: ElicitationSchema::new(BTreeMap::new()),
+    });
+    let digest = rendered.digest.clone();
+    if context.protocol_version() < Some(ProtocolVersion::V_2026_07_28) {
+        return match asked(question, context).await {
+            Ok(answer) => verdict(&answer, digest),
+            Err(ServiceError::Timeout { .. }) => {
+                Answer::No("the person who was asked did not answer")
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the person at the client cannot be asked");
+                Answer::No("the client did not ask its person")
+            }
+        };
+    }
+    // An answer to a question about something else is none.
+    let answered = given
+        .answer
+        .filter(|_| given.digest.as_ref() == Some(&digest));
+    if let Some(answer) = answered {
+        return verdict(&answer, digest);
+    }
+    let requests = BTreeMap::from([(KEY.to_owned(), InputRequest::Elicitation(question))]);
+    let pending = InputRequiredResult::new(Some(requests), Some(digest));
+    Answer::Pending(Box::new(pending))
+}
+
+async fn asked(
+    question: ElicitRequest,
+    context: &RequestContext<RoleServer>,
+) -> Result<ElicitResult, ServiceError> {
+    let request = ServerRequest::ElicitRequest(question);
+    let options = PeerRequestOptions::with_timeout(PATIENCE);
+    let asked = context
+        .peer
+        .send_cancellable_request(request, options)
+        .await?;
+    let (peer, id) = (asked.peer.clone(), asked.id.clone());
+    let answered = tokio::select! {
+        answered = asked.await_response() => answered?,
+        () = context.ct.cancelled() => {
+            let withdrawn = CancelledNotificationParam::new(Some(id), Some("the call was cancelled".to_owned()));
+            peer.notify_cancelled(withdrawn).await?;
+            return Err(ServiceError::Cancelled { reason: None });
+        }
+    };
+    match answered {
+        ClientResult::ElicitResult(answer) => Ok(answer),
+        _ => Err(ServiceError::UnexpectedResponse),
+    }
+}
+
+fn verdict(answer: &ElicitResult, digest: String) -> Answer {
+    match answer.action {
+        ElicitationAction::Accept => Answer::Yes(digest),
+        ElicitationAction::Decline => Answer::No("the person who was asked declined"),
+        _ => Answer::No("the person who was asked gave no answer"),
+    }
+}
+
+/// What a person has to know before they agree.
+fn question(rendered: &Rendered) -> String {
+    let mut text = format!("Run `{}`? It changes things.\n", rendered.skill);
+    let mut line = |key: &str, said: &str| {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "{key}: {said}");
+    };
+    for (name, value) in &rendered.inputs {
+        line(&format!("input {name}"), &shown(value));
+    }
+    match &rendered.branch {
+        Some(branch) => line(
+            "branch",
+            &format!("{branch}, where its result lands as a commit"),
+        ),
+        None => line("branch", "none: it works on the files as they lie"),
+    }
+    let outputs = rendered
+        .outputs
+        .iter()
+        .filter_map(|(_, path)| path.as_deref());
+    let outputs: Vec<&str> = outputs.collect();
+    if !outputs.is_empty() {
+        line("writes", &outputs.join(", "));
+    }
+    if !rendered.writes.is_empty() {
+        line("may also write", &rendered.writes.join(", "));
+    }
+    match &rendered.instructions {
+        Some(instructions) => line("instructions for", &instructions.model),
+        None => line("command", &cut(&rendered.argv.join(" "), COMMAND_CHARS)),
+    }
+    text.trim_end().to_owned()
+}
+
+fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    cut(&text, VALUE_CHARS)
+}
+
+/// Text without what could pose as another line of the question, and not too long.
+fn cut(text: &str, chars: usize) -> String {
+    // Also marks that turn the direction of text, or cannot be seen.
+    let visible = |c: char| match c {
+        '"' | '\'' | '\\' => c.to_string(),
+        c => c.escape_debug().collect(),
+    };
+    let mut shown: String = text.chars().take(chars).map(visible).collect();
+    if text.chars().nth(chars).is_some() {
+        shown.push('…');
+    }
+    shown
+}

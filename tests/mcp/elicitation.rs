@@ -1,0 +1,220 @@
+//! The question to a person before a skill that changes things runs.
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, text_of};
+use crate::workspace::Workspace;
+use crate::workspace::daemon::Daemon;
+
+const SKILLS: &str = "
+  - {id: reads, description: d, run: 'echo read'}
+  - id: writes
+    description: Writes a file
+    mutating: true
+    run: 'echo {text} > {report}'
+    interface:
+      inputs: [{name: text, type: string, default: one}, {name: key, type: string, sensitive: true, default: SECRET}]
+      outputs: [{name: report, type: file, destination: reports/x.md}]
+";
+
+/// A session of a client that can ask its person.
+fn connect(workspace: &Workspace) -> Client {
+    let mut client = Client::start(workspace);
+    let params = json!({
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"elicitation": {"form": {}}},
+        "clientInfo": {"name": "tests", "version": "1"},
+    });
+    client.ask("initialize", &params);
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    client
+}
+
+/// Asks for the skill that writes; the question, and the id of the call.
+fn asked(client: &mut Client, text: &str) -> (Value, u64) {
+    let arguments = json!({"skill": "writes", "input": {"text": text}});
+    let call = client.request(
+        "tools/call",
+        &json!({"name": "use_skill", "arguments": arguments}),
+    );
+    let question = client.message("question", |one| one["method"] == "elicitation/create");
+    (question, call)
+}
+
+fn answer(client: &mut Client, question: &Value, action: &str) {
+    let result = json!({"action": action, "content": {}});
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": result}));
+}
+
+#[test]
+fn a_person_is_shown_what_would_run_and_decides() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut client = connect(&workspace);
+    // What may be asked for is offered.
+    let offered = client.tool("skill")["description"].to_string();
+    assert!(offered.contains("<name>writes</name>"), "{offered}");
+    assert_eq!(
+        client.tool("use_skill")["annotations"]["destructiveHint"],
+        true
+    );
+    assert_eq!(client.text("use_skill", &json!({"skill": "reads"})), "read");
+
+    let (question, call) = asked(&mut client, "a\nbranch: other");
+    let told = question["params"]["message"].as_str().unwrap();
+    for line in [
+        "Run `w/writes`? It changes things.",
+        "input text: a\\nbranch: other",
+        "branch: main, where its result lands as a commit",
+        "writes: reports/x.md",
+    ] {
+        assert!(told.lines().any(|one| one == line), "{line}: {told}");
+    }
+    assert!(!told.contains("SECRET"), "{told}");
+    let schema = &question["params"]["requestedSchema"];
+    assert_eq!(
+        (&schema["type"], &schema["properties"]),
+        (&json!("object"), &json!({}))
+    );
+    answer(&mut client, &question, "decline");
+    let refused = client.answer(call)["result"].clone();
+    assert_eq!(
+        (text_of(&refused), &refused["isError"]),
+        (
+            "Skill 'w/writes' is not run: the person who was asked declined".to_owned(),
+            &json!(true)
+        )
+    );
+    let (question, call) = asked(&mut client, "two");
+    answer(&mut client, &question, "cancel");
+    let said = client.answer(call)["result"].to_string();
+    assert!(said.contains("gave no answer"), "{said}");
+    assert!(workspace.read("reports/x.md").is_none());
+
+    let (question, call) = asked(&mut client, "three");
+    answer(&mut client, &question, "accept");
+    let done = client.answer(call)["result"].clone();
+    assert_eq!(done["structuredContent"]["outcome"], "succeeded", "{done}");
+    assert_eq!(workspace.read("reports/x.md").as_deref(), Some("three\n"));
+    let runs = workspace.json(&["runs"]);
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 2, "{runs}");
+}
+
+#[test]
+fn an_answer_counts_for_what_was_shown_and_for_nothing_else() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let daemon = Daemon::start(&workspace);
+    let mut client = connect(&workspace);
+    // The definition is another one by the time the person agrees.
+    let (question, call) = asked(&mut client, "shown");
+    workspace.furnish(&SKILLS.replace("echo {text}", "echo other {text}"));
+    workspace.run(&["reload"]).expect_code(0);
+    answer(&mut client, &question, "accept");
+    let refused = client.answer(call)["result"].clone();
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(
+        text_of(&refused).contains("are not what was agreed to any more"),
+        "{refused}"
+    );
+    // So is the branch.
+    let (question, call) = asked(&mut client, "shown");
+    workspace.git(&["checkout", "-q", "-b", "elsewhere"]);
+    answer(&mut client, &question, "accept");
+    let refused = client.answer(call)["result"].clone();
+    assert!(
+        text_of(&refused).contains("are not what was agreed to any more"),
+        "{refused}"
+    );
+    assert!(workspace.read("reports/x.md").is_none());
+    daemon.stop();
+}
+
+#[test]
+fn what_the_configuration_says_goes_before_the_question() {
+    let workspace = Workspace::with_skills(SKILLS);
+    workspace.write("workerctl.yaml", "mcp: {mutating: refuse}\n");
+    let mut client = connect(&workspace);
+    let refused = client.call("use_skill", &json!({"skill": "writes"}));
+    assert!(text_of(&refused).contains("mutating: allow"), "{refused}");
+    assert!(client.leave().success());
+    workspace.write("workerctl.yaml", "mcp: {mutating: allow}\n");
+    workspace.commit_all("allow");
+    let mut client = connect(&workspace);
+    let done = client.call("use_skill", &json!({"skill": "writes"}));
+    assert_eq!(done["structuredContent"]["outcome"], "succeeded", "{done}");
+    assert!(client.leave().success());
+    // Who cannot be asked is refused by default.
+    workspace.write("workerctl.yaml", "");
+    let refused = Client::connect(&workspace).call("use_skill", &json!({"skill": "writes"}));
+    let said = text_of(&refused);
+    assert!(
+        said.contains("this client cannot ask a person first"),
+        "{said}"
+    );
+}
+
+#[test]
+fn cancelling_the_call_ends_the_question_and_nothing_runs() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut client = connect(&workspace);
+    let (question, call) = asked(&mut client, "x");
+    let params = json!({"requestId": call});
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}));
+    let withdrawn = client.message("withdrawal", |one| {
+        one["method"] == "notifications/cancelled"
+    });
+    assert_eq!(
+        withdrawn["params"]["requestId"], question["id"],
+        "{withdrawn}"
+    );
+    answer(&mut client, &question, "accept");
+    client.lives();
+    assert!(client.leave().success());
+    let runs = workspace.json(&["runs"]);
+    assert_eq!(runs["runs"], json!([]), "{runs}");
+}
+
+/// Version 2026-07-28 has no requests of the server: the client is told what to ask, and calls again.
+#[test]
+fn without_a_session_the_client_asks_and_calls_again() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut client = Client::start(&workspace);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "tests", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    });
+    let mut call = |text: &str, more: &Value| {
+        let mut params = json!({
+            "name": "use_skill",
+            "arguments": {"skill": "writes", "input": {"text": text}},
+            "_meta": meta,
+        });
+        for (key, value) in more.as_object().unwrap() {
+            params[key] = value.clone();
+        }
+        client.result("tools/call", &params)
+    };
+    let first = call("one", &json!({}));
+    assert_eq!(first["resultType"], "input_required", "{first}");
+    let question = &first["inputRequests"]["run"];
+    assert_eq!(question["method"], "elicitation/create", "{first}");
+    let told = question["params"]["message"].as_str().unwrap();
+    assert!(told.contains("input text: one"), "{told}");
+    let accepted = json!({
+        "inputResponses": {"run": {"action": "accept", "content": {}}},
+        "requestState": first["requestState"],
+    });
+    // Agreement to one thing is none to another.
+    let other = call("two", &accepted);
+    assert_eq!(other["resultType"], "input_required", "{other}");
+    let declined = json!({
+        "inputResponses": {"run": {"action": "decline"}},
+        "requestState": first["requestState"],
+    });
+    let refused = call("one", &declined);
+    assert!(text_of(&refused).contains("declined"), "{refused}");
+    assert!(workspace.read("reports/x.md").is_none());
+    let done = call("one", &accepted);
+    assert_eq!(done["structuredContent"]["outcome"], "succeeded", "{done}");
+    assert_eq!(workspace.read("reports/x.md").as_deref(), Some("one\n"));
+}
