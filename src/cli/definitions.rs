@@ -5,11 +5,12 @@
 mod skill;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::catalog::{Catalog, schema};
+use crate::catalog::{self, Catalog, schema};
 use crate::engine::definitions as loading;
 use crate::model::config::CONFIG_FILE;
+use crate::model::worker_paths::WORKERS_DIR;
 use crate::model::{Config, Diagnostic, Kind, Problem, Severity};
 use crate::protocol::WorkerView;
 pub(crate) use skill::{Form, FoundSkill, write};
@@ -108,6 +109,19 @@ impl Definitions {
             .hint("`workerctl check` shows what is wrong with it"))
     }
 
+    /// Where a new worker of this id is put, relative to the workspace.
+    pub(crate) fn new_worker(&self, id: &str) -> Result<PathBuf, Diagnostic> {
+        let directory = self.catalog.config.workers.of_new_workers();
+        let directory = directory.ok_or_else(|| {
+            let message =
+                "`workers.paths` has only patterns, so where new workers belong is not known";
+            Diagnostic::new(Kind::Definition, "no_directory_of_workers", message).hint(format!(
+                "add a path without `*` to `workers.paths` in `{CONFIG_FILE}`, such as `workers`"
+            ))
+        })?;
+        Ok(Path::new(directory).join(id).join("worker.yaml"))
+    }
+
     /// Zones that schedules and displayed times are in.
     pub(crate) fn zones(&self) -> BTreeSet<String> {
         let schedules = self.catalog.schedules.iter();
@@ -120,6 +134,13 @@ impl Definitions {
     pub(crate) fn config(&self) -> &Config {
         &self.catalog.config
     }
+}
+
+/// Where a workspace has new workers, which may have no configuration yet.
+pub(crate) fn directory_of_new_workers(workspace: &Path) -> String {
+    let config = catalog::config(workspace).map(|(config, _)| config);
+    let workers = config.unwrap_or_default().workers;
+    workers.of_new_workers().unwrap_or(WORKERS_DIR).to_owned()
 }
 
 /// The path of a place that is written `path`, `path:line` or `path:line:column`.

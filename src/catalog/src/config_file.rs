@@ -9,7 +9,7 @@ use super::document;
 use super::isolation::{self, PushTo};
 use super::keys::{
     APPROVAL, CONFIG, CONFIG_COMMIT, CONFIG_DIRECTORY, CONFIG_MCP, CONFIG_METRICS, CONFIG_QUEUE,
-    CONFIG_SKILLS, CONFIG_TREES, report_unknown,
+    CONFIG_SKILLS, CONFIG_TREES, CONFIG_WORKERS, report_unknown,
 };
 use super::limits;
 use super::open::Root;
@@ -21,6 +21,7 @@ use super::settings;
 use super::source::whole_file;
 use super::tree::Data;
 use super::view::View;
+use super::worker_paths;
 
 use crate::bounds::{OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, TREES_MAX};
 use crate::model::config::CONFIG_FILE;
@@ -68,6 +69,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.texts(report);
     reader.hooks(report);
     reader.landing(report);
+    reader.workers(report);
     reader.skills(report);
     reader.mcp(report);
     reader.mcp_over_http(report);
@@ -180,6 +182,7 @@ impl<'a> Reader<'a, '_> {
             ("commit", &CONFIG_COMMIT),
             ("threads", &CONFIG_DIRECTORY),
             ("metrics", &CONFIG_METRICS),
+            ("workers", &CONFIG_WORKERS),
             ("skills", &CONFIG_SKILLS),
             ("mcp", &CONFIG_MCP),
         ] {
@@ -222,6 +225,11 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
+    fn workers(&mut self, report: &mut Report) {
+        let paths = self.value("workers.paths", report, worker_paths::read);
+        self.config.workers = paths.unwrap_or_default();
+    }
+
     fn skills(&mut self, report: &mut Report) {
         if let Some(found) = self.value("skills.families", report, roots::families) {
             self.config.skills.families = found;
@@ -262,7 +270,10 @@ impl<'a> Reader<'a, '_> {
         });
         let before = self.value("approval.before", report, approval::before);
         let expires = self.value("approval.expires", report, approval::expires);
-        let sandbox = self.value("sandbox", report, sandbox::of_workspace);
+        let workers = self.config.workers.clone();
+        let sandbox = self.value("sandbox", report, |view, report| {
+            sandbox::of_workspace(view, &workers, report)
+        });
         let config = &mut *self.config;
         config.approval.before = before;
         config.approval.expires_ms = expires.unwrap_or(config.approval.expires_ms);

@@ -1,12 +1,13 @@
-//! The workers of the last good definitions.
+//! What stays as it was last when a file breaks: the workers, and the configuration.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Catalog;
-use super::source::directory_of;
+use super::source::{directory_of, whole_file};
 use super::unit::Unit;
-use crate::model::{Config, Worker};
+use super::{Catalog, roots};
+use crate::model::config::CONFIG_FILE;
+use crate::model::{Access, Config, Problem, Severity, Worker};
 
 /// Workers as they were last.
 pub(super) struct LastGood<'p> {
@@ -51,5 +52,65 @@ impl<'p> LastGood<'p> {
         self.in_directory(unit)
             .filter(move |_| unknown)
             .filter(listed)
+    }
+}
+
+/// A configuration that broke stays as it was: other zones and bounds than those that hold must not come into
+/// force by a slip. False: it broke, and no good one is known.
+pub(super) fn last_good_config(
+    read: Config,
+    problems: &mut Vec<Problem>,
+    previous: Option<&Catalog>,
+) -> (Config, bool) {
+    let error = |problem: &Problem| problem.severity == Severity::Error;
+    if !problems.iter().any(error) {
+        return (read, true);
+    }
+    let known = previous.filter(|previous| previous.config_is_known);
+    if known.is_some() {
+        let message = "the last good configuration stays in force";
+        problems.push(of_config("kept-last-good", message));
+    }
+    known.map_or_else(
+        || {
+            // What it was to leave untrusted is not known, so nothing of the kind is trusted.
+            let mut read = read;
+            read.skills.trust_none();
+            // Nor who may look, and who may only look: the engine hears its own user and root.
+            read.access = Access::default();
+            (read, false)
+        },
+        |known| (known.config.clone(), true),
+    )
+}
+
+/// What does not happen while no good configuration is known.
+pub(super) fn config_unknown(has_schedules: bool, known: &roots::RootSkills) -> Vec<Problem> {
+    let fired = "no schedule is fired until it is repaired: the zone of their slots stands in it";
+    let roots = known.roots.iter().filter(|root| !root.trusted);
+    let labels: Vec<String> = roots.map(|root| format!("`{}`", root.label)).collect();
+    let trusted = format!(
+        "skills of {} are not trusted until it is repaired: which of them are stands in it",
+        labels.join(", ")
+    );
+    [
+        has_schedules.then_some(fired),
+        (!labels.is_empty()).then_some(trusted.as_str()),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|message| of_config("config-unknown", message))
+    .collect()
+}
+
+fn of_config(code: &str, message: &str) -> Problem {
+    Problem {
+        code: code.to_owned(),
+        severity: Severity::Warning,
+        place: whole_file(CONFIG_FILE),
+        message: message.to_owned(),
+        hint: Some("repair the file, then reload".to_owned()),
+        worker: None,
+        skill: None,
     }
 }

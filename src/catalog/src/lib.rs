@@ -1,6 +1,6 @@
 //! Reads the definition dialects into one model; partial on errors: one bad file hides nothing.
 //!
-//! [`load()`] finds `workers/**/worker.yaml` with the skills beside it and `workerctl.yaml`, and gives a
+//! [`load()`] reads `workerctl.yaml`, finds `workers/**/worker.yaml` or what else it names with the skills beside it, and gives a
 //! [`Catalog`]: what can be used, what was rejected, and every [`Problem`] with its place and remedy.
 //! [`reload`] reads only what changed and keeps the last good definition of what broke.
 
@@ -38,6 +38,7 @@ mod load;
 mod lookup;
 mod models;
 mod open;
+mod registry;
 mod repair;
 mod report;
 mod restrict;
@@ -58,6 +59,7 @@ mod view;
 mod walk;
 pub mod watch;
 mod worker;
+mod worker_paths;
 
 #[cfg(test)]
 mod tests;
@@ -74,7 +76,8 @@ pub use open::FILE_BYTES_MAX;
 pub use report::Rejected;
 pub use roots::{RootSkill, RootSkills};
 pub use texts::{TextChecker, TextFinding, TextKind};
-pub use walk::{DEPTH_MAX, WORKERS_DIR};
+pub use walk::DEPTH_MAX;
+pub use worker_paths::worker_directories;
 
 use crate::model::{Config, Problem, Severity, Timestamp, Worker, schedule::Schedule, zone};
 
@@ -135,10 +138,11 @@ pub struct Catalog {
 }
 
 /// What changes when any definition file appears, changes or goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fingerprint {
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Fingerprint {
     files: Vec<walk::UnitFiles>,
     config: Option<open::DefinitionStamp>,
+    registries: Vec<Option<open::DefinitionStamp>>,
 }
 
 impl Fingerprint {
@@ -146,17 +150,8 @@ impl Fingerprint {
         Fingerprint {
             files: found.units.clone(),
             config: found.config,
+            registries: found.registries.clone(),
         }
-    }
-
-    /// Looks at the names, sizes, times and inodes of all definition files of workers; reads none of them.
-    pub fn scan(root: &Path) -> std::io::Result<Fingerprint> {
-        Ok(Fingerprint::of(&walk::search(&open::Root::open(root)?)))
-    }
-
-    /// How many definition files it covers.
-    pub fn files(&self) -> usize {
-        self.files.iter().map(|unit| unit.stamps.len()).sum()
     }
 }
 
@@ -201,17 +196,12 @@ impl Catalog {
         self.zones
     }
 
-    /// What it was read from.
-    pub fn fingerprint(&self) -> &Fingerprint {
-        &self.fingerprint
-    }
-
     /// Whether a reload would find anything new, scripts that skills name included.
     pub fn is_stale(&self) -> bool {
         let Ok(root) = open::Root::open(&self.root) else {
             return true;
         };
-        let found = walk::search(&root);
+        let found = walk::search(&root, &self.config);
         let depends_changed = |unit: &Arc<unit::Unit>| {
             unit.depends
                 .iter()

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::folded::Folded;
-use super::last_good::LastGood;
+use super::last_good::{LastGood, config_unknown, last_good_config};
 use super::open::Root;
+use super::registry::{self, Registry};
 use super::report::Rejected;
 use super::schedule::{self, Draft};
 use super::source::{directory_of, whole_file};
@@ -15,7 +16,7 @@ use super::unit::{self, Unit};
 use super::walk::{UnitFiles, search};
 use super::{Catalog, Fingerprint, Options, config_file, roots};
 use crate::model::config::CONFIG_FILE;
-use crate::model::{Access, Config, Place, Problem, Severity, Worker, zone};
+use crate::model::{Config, Place, Problem, Severity, Worker, zone};
 
 /// Threads that read definitions at once.
 const THREADS_MAX: usize = 8;
@@ -30,10 +31,14 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
         Ok(opened) => opened,
         Err(error) => return unreadable(root, &error, previous),
     };
-    let found = search(&opened);
+    // Looked at before it is read, so that what changes in between is found by the next look.
+    let stamp = opened.stamp(CONFIG_FILE);
     let (config, mut config_problems) = config_file::read(&opened);
     let (config, config_is_known) = last_good_config(config, &mut config_problems, previous);
+    let mut found = search(&opened, &config);
+    found.config = stamp;
     let fingerprint = Fingerprint::of(&found);
+    let (registry, registry_problems) = registry::read(&opened, &config.workers);
     let (files, problems) = (found.units, found.problems);
     let reusable = previous.filter(|previous| {
         let is_placed_alike = previous.root == opened.path() && previous.zones == zones;
@@ -41,13 +46,13 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     });
     let units = read_units(&files, &opened, options, &config, reusable);
     let mut assembly = Assembly {
-        problems: config_problems.into_iter().chain(problems).collect(),
+        problems: [config_problems, problems, registry_problems].concat(),
         rejected: Vec::new(),
         workers: Vec::new(),
         drafts: Vec::new(),
         kept: HashSet::new(),
     };
-    assembly.take(&units, &config, previous);
+    assembly.take(&units, &opened, &registry, &config, previous);
     let known = schedule::ResolveContext {
         workers: &assembly.workers,
         rejected: &assembly.rejected,
@@ -91,66 +96,6 @@ pub(crate) fn load(root: &Path, options: Options<'_>, previous: Option<&Catalog>
     tidy(&mut catalog.problems);
     catalog.workers.sort_by(|a, b| a.id.cmp(&b.id));
     catalog
-}
-
-/// A configuration that broke stays as it was: other zones and bounds than those that hold must not come into
-/// force by a slip. False: it broke, and no good one is known.
-fn last_good_config(
-    read: Config,
-    problems: &mut Vec<Problem>,
-    previous: Option<&Catalog>,
-) -> (Config, bool) {
-    let error = |problem: &Problem| problem.severity == Severity::Error;
-    if !problems.iter().any(error) {
-        return (read, true);
-    }
-    let known = previous.filter(|previous| previous.config_is_known);
-    if known.is_some() {
-        let message = "the last good configuration stays in force";
-        problems.push(of_config("kept-last-good", message));
-    }
-    known.map_or_else(
-        || {
-            // What it was to leave untrusted is not known, so nothing of the kind is trusted.
-            let mut read = read;
-            read.skills.trust_none();
-            // Nor who may look, and who may only look: the engine hears its own user and root.
-            read.access = Access::default();
-            (read, false)
-        },
-        |known| (known.config.clone(), true),
-    )
-}
-
-/// What does not happen while no good configuration is known.
-fn config_unknown(has_schedules: bool, known: &roots::RootSkills) -> Vec<Problem> {
-    let fired = "no schedule is fired until it is repaired: the zone of their slots stands in it";
-    let roots = known.roots.iter().filter(|root| !root.trusted);
-    let labels: Vec<String> = roots.map(|root| format!("`{}`", root.label)).collect();
-    let trusted = format!(
-        "skills of {} are not trusted until it is repaired: which of them are stands in it",
-        labels.join(", ")
-    );
-    [
-        has_schedules.then_some(fired),
-        (!labels.is_empty()).then_some(trusted.as_str()),
-    ]
-    .into_iter()
-    .flatten()
-    .map(|message| of_config("config-unknown", message))
-    .collect()
-}
-
-fn of_config(code: &str, message: &str) -> Problem {
-    Problem {
-        code: code.to_owned(),
-        severity: Severity::Warning,
-        place: whole_file(CONFIG_FILE),
-        message: message.to_owned(),
-        hint: Some("repair the file, then reload".to_owned()),
-        worker: None,
-        skill: None,
-    }
 }
 
 /// A workspace that cannot be opened keeps what was known of it.
@@ -277,11 +222,26 @@ struct Assembly {
 }
 
 impl Assembly {
-    fn take(&mut self, units: &[Arc<Unit>], config: &Config, previous: Option<&Catalog>) {
-        let units: Vec<&Unit> = units
+    fn take(
+        &mut self,
+        units: &[Arc<Unit>],
+        root: &Root,
+        registry: &Registry,
+        config: &Config,
+        previous: Option<&Catalog>,
+    ) {
+        let mut units: Vec<&Unit> = units
             .iter()
             .flat_map(|unit| std::iter::once(&**unit).chain(&unit.instances))
             .collect();
+        let passed_over = registry.passed_over(&units, root, &mut self.problems);
+        units.retain(|unit| {
+            let counts = !passed_over.contains(&std::ptr::from_ref(*unit));
+            if !counts {
+                self.problems.extend(unit.problems.iter().cloned());
+            }
+            counts
+        });
         let mut places: BTreeMap<String, Vec<&Place>> = BTreeMap::new();
         for (unit, worker) in units
             .iter()
@@ -359,7 +319,10 @@ impl Assembly {
                 worker.id,
                 others.join(", ")
             ),
-            hint: Some("give each worker its own id".to_owned()),
+            hint: Some(
+                "give each worker its own id, or say in `workers/registry.yaml` which path counts"
+                    .to_owned(),
+            ),
             worker: Some(worker.id.clone()),
             skill: None,
         });

@@ -1,11 +1,13 @@
 //! `sandbox`: whether the kernel keeps commands within walls, and what is let through.
 
+use std::path::PathBuf;
+
 use super::keys::SANDBOX;
 use super::report::Report;
 use super::tree::Data;
 use super::view::View;
-use crate::model::Place;
 use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
+use crate::model::{Place, WorkerPaths};
 
 /// Paths that one key may name.
 const PATHS_MAX: usize = 200;
@@ -57,8 +59,13 @@ impl DeclaredSandbox {
     }
 }
 
-/// Reads `sandbox`; `None`: it is a word that means something else to somebody else.
-pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<DeclaredSandbox> {
+/// Reads `sandbox`; `None`: it is a word that means something else to somebody else. What lies in `workers` is never
+/// granted to write.
+pub(crate) fn read(
+    view: View<'_>,
+    workers: &WorkerPaths,
+    report: &mut Report,
+) -> Option<DeclaredSandbox> {
     let mut sandbox = Sandbox::default();
     sandbox.level = if let Data::Map(_) = view.data() {
         for (key, value) in view.entries().filter(|(key, _)| !SANDBOX.has(key)) {
@@ -74,9 +81,9 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<DeclaredSandbo
         }
         let value = |key| view.written(key);
         if let Some(found) = value("write") {
-            sandbox.write = paths(found, "write", report);
+            sandbox.write = paths(found, "write", workers, report);
         }
-        sandbox.reads = value("reads").map(|found| paths(found, "reads", report));
+        sandbox.reads = value("reads").map(|found| paths(found, "reads", workers, report));
         if let Some(found) = value("network") {
             sandbox.network = network(found, report);
         }
@@ -123,8 +130,12 @@ pub(crate) fn read(view: View<'_>, report: &mut Report) -> Option<DeclaredSandbo
 }
 
 /// Reads `sandbox` of the configuration, where every word has to be known.
-pub(crate) fn of_workspace(view: View<'_>, report: &mut Report) -> Option<Sandbox> {
-    let asked = read(view, report);
+pub(crate) fn of_workspace(
+    view: View<'_>,
+    workers: &WorkerPaths,
+    report: &mut Report,
+) -> Option<Sandbox> {
+    let asked = read(view, workers, report);
     if asked.is_none() {
         report.error(
             "unknown-value",
@@ -147,7 +158,7 @@ fn level(text: &str) -> Option<Level> {
 }
 
 /// Reads a list of paths; those that are never granted are refused.
-fn paths(view: View<'_>, key: &str, report: &mut Report) -> Vec<String> {
+fn paths(view: View<'_>, key: &str, workers: &WorkerPaths, report: &mut Report) -> Vec<String> {
     let listed: Vec<View<'_>> = match view.data() {
         Data::List(items) if items.len() > PATHS_MAX => {
             let message = format!("`{key}` has more than {PATHS_MAX} entries");
@@ -159,14 +170,21 @@ fn paths(view: View<'_>, key: &str, report: &mut Report) -> Vec<String> {
     };
     let texts = listed.into_iter().filter_map(|item| {
         let text = item.filled_text(key, report)?;
-        refuse(&item, key, &text, report)?;
+        refuse(&item, key, &text, workers, report)?;
         Some(text)
     });
     texts.collect()
 }
 
-fn refuse(view: &View<'_>, key: &str, text: &str, report: &mut Report) -> Option<()> {
-    let mut parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
+fn refuse(
+    view: &View<'_>,
+    key: &str,
+    text: &str,
+    workers: &WorkerPaths,
+    report: &mut Report,
+) -> Option<()> {
+    let parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
+    let parts: Vec<&str> = parts.collect();
     let is_relative = !text.starts_with(['/', '~']);
     let wrong =
         if text.contains(['*', '?', '{', '}', '$']) || text.split('/').any(|part| part == "..") {
@@ -177,10 +195,8 @@ fn refuse(view: &View<'_>, key: &str, text: &str, report: &mut Report) -> Option
             Some("lies in a repository's own files, which are never granted")
         } else if key == "write"
             && is_relative
-            && matches!(
-                parts.next(),
-                None | Some("workers" | ".workerctl" | "workerctl.yaml")
-            )
+            && (matches!(parts.first(), Some(&(".workerctl" | "workerctl.yaml")))
+                || workers.meet(&parts.iter().collect::<PathBuf>()))
         {
             Some("covers definitions or what is the engine's, which are never granted")
         } else {

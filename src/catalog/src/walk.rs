@@ -1,4 +1,4 @@
-//! Finds definition files below `workers/`: which exist, not what they say.
+//! Finds definition files below the directories of workers: which exist, not what they say.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -7,12 +7,11 @@ use super::entries::{self, Bound, Entry};
 use super::open::{DefinitionStamp, Root};
 use super::report::Report;
 use super::source::whole_file;
+use super::worker_paths;
+use crate::model::Config;
 use crate::model::config::CONFIG_FILE;
 
-/// Directory of workers, relative to the workspace.
-pub const WORKERS_DIR: &str = "workers";
-
-/// How many directories may lie between `workers/` and a worker.yaml.
+/// How many directories may lie between a directory of workers and a worker.yaml.
 pub const DEPTH_MAX: usize = 6;
 
 /// Entries of directories that are looked at before the search gives up.
@@ -38,44 +37,48 @@ pub(crate) struct Found {
     pub(crate) units: Vec<UnitFiles>,
     /// Stamp of workerctl.yaml.
     pub(crate) config: Option<DefinitionStamp>,
+    /// Stamps of the files that may be the registry.
+    pub(crate) registries: Vec<Option<DefinitionStamp>>,
     /// What stood in the way.
     pub(crate) problems: Vec<crate::model::Problem>,
 }
 
-/// Searches the workspace.
-pub(crate) fn search(root: &Root) -> Found {
+/// Searches the directories of workers that a configuration names.
+pub(crate) fn search(root: &Root, config: &Config) -> Found {
+    let mut report = Report::default();
+    let directories = worker_paths::directories(root, config, &mut report);
     let mut search = Search {
         root,
         entries: Bound::new(
             ENTRIES_MAX,
-            "below `workers/`",
+            "below the directories of workers",
             "keep data outside of the workers' directories",
         ),
         visited: HashSet::new(),
         links: Vec::new(),
         units: Vec::new(),
-        report: Report::default(),
+        report,
     };
-    if let Some(stamp) = root.stamp(WORKERS_DIR) {
-        match root.resolve(WORKERS_DIR) {
-            Ok(_) => {
-                search.visited.insert(stamp.identity());
-                search.directory(WORKERS_DIR, 0);
-            }
-            Err(refusal) => {
-                super::open::report_refusal(&refusal, WORKERS_DIR, &mut search.report);
-            }
-        }
+    // All of them first: one that lies in another is known as itself, with its own depth.
+    let directories: Vec<String> = directories
+        .into_iter()
+        .filter(|path| search.visit(path))
+        .collect();
+    for path in &directories {
+        search.directory(path, 0);
     }
     // Links come last, so that a directory is known by its own path and not by a link to it.
     while let Some((path, depth)) = search.links.pop() {
         search.linked_directory(&path, depth);
     }
     search.units.sort_by(|a, b| a.directory.cmp(&b.directory));
+    let registries = config.workers.registries();
+    let registries = registries.iter().map(|file| root.stamp(file)).collect();
     Found {
         units: search.units,
         config: root.stamp(CONFIG_FILE),
-        problems: search.report.finish(whole_file(WORKERS_DIR)),
+        registries,
+        problems: search.report.finish(whole_file(CONFIG_FILE)),
     }
 }
 

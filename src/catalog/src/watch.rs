@@ -2,7 +2,7 @@
 //! is hinted at nothing looks from time to time anyway.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use inotify::{EventMask, EventOwned, Inotify, WatchDescriptor, WatchMask, Watches};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use super::walk::WORKERS_DIR;
 use super::{config_file, open, roots};
-use crate::model::Scope;
 use crate::model::config::CONFIG_FILE;
+use crate::model::worker_paths::ANY_DIRECTORY;
+use crate::model::{Config, Scope};
 
 /// Directories that hold no definitions, however many they are.
 const PASSED_OVER: [&str; 2] = [".git", "node_modules"];
@@ -112,6 +112,8 @@ struct Watched {
     levels: Option<usize>,
     /// What alone counts otherwise.
     names: HashSet<OsString>,
+    /// Whether whatever comes or goes may be a directory on the way to definitions.
+    any_name: bool,
 }
 
 /// The directories that are watched: those that hold definitions with everything below them, and above
@@ -146,10 +148,19 @@ impl Tree {
             }
         });
         tell(&workspace, configuration);
-        let workers = workspace.join(WORKERS_DIR);
-        let watched = self.towards(&workspace, &workers);
-        tell(&workers, watched);
-        for (goal, is_own) in self.roots() {
+        let Some(config) = self.config() else {
+            return;
+        };
+        for pattern in config.workers.patterns() {
+            let watched = self.workers(pattern);
+            tell(&workspace.join(pattern), watched);
+        }
+        for registry in config.workers.registries() {
+            let registry = workspace.join(registry);
+            let watched = self.paths_towards(&workspace, &registry).map(drop);
+            tell(&registry, watched);
+        }
+        for (goal, is_own) in self.roots(&config) {
             let home = self.home.clone().filter(|home| goal.starts_with(home));
             let base = if goal.starts_with(&workspace) {
                 Some(workspace.clone())
@@ -166,20 +177,32 @@ impl Tree {
                 if is_own || real(&goal).starts_with(&workspace) {
                     self.towards(&base, &goal)
                 } else {
-                    self.path_towards(&base, &goal).map(drop)
+                    self.paths_towards(&base, &goal).map(drop)
                 }
             });
             tell(&goal, watched);
         }
     }
 
+    /// Watches the directories that a path of workers leads to; a link out of the workspace is not read.
+    fn workers(&mut self, pattern: &str) -> io::Result<()> {
+        let workspace = self.workspace.clone();
+        let found = self.paths_towards(&workspace, &workspace.join(pattern))?;
+        let found = found.iter().map(|path| real(path));
+        for directory in found.filter(|path| path.starts_with(&workspace)) {
+            self.add(directory, DEPTH_MAX)?;
+        }
+        Ok(())
+    }
+
+    fn config(&self) -> Option<Config> {
+        let root = open::Root::open(&self.workspace).ok()?;
+        Some(config_file::read(&root).0)
+    }
+
     /// The directories of skills that belong to no worker, whether they are there or not; and whether they
     /// may lie out of the workspace.
-    fn roots(&self) -> Vec<(PathBuf, bool)> {
-        let Ok(root) = open::Root::open(&self.workspace) else {
-            return Vec::new();
-        };
-        let (config, _) = config_file::read(&root);
+    fn roots(&self, config: &Config) -> Vec<(PathBuf, bool)> {
         roots::order::in_order(&self.workspace, &config.skills, self.home.as_deref())
             .iter()
             .map(|root| {
@@ -191,24 +214,37 @@ impl Tree {
 
     /// Watches a directory that holds definitions, and those between it and `base`, as far as they are there.
     fn towards(&mut self, base: &Path, goal: &Path) -> io::Result<()> {
-        if self.path_towards(base, goal)? {
-            self.add(real(goal), DEPTH_MAX)?;
+        for found in self.paths_towards(base, goal)? {
+            self.add(real(&found), DEPTH_MAX)?;
         }
         Ok(())
     }
 
-    /// Watches the directories between a place and `base` for the next one of them; false: one is not there.
-    fn path_towards(&mut self, base: &Path, goal: &Path) -> io::Result<bool> {
-        let mut path = base.to_owned();
+    /// Watches the directories between a place, or all that its `*` stand for, and `base` for the next one of them;
+    /// gives the places whose directories are all there.
+    fn paths_towards(&mut self, base: &Path, goal: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut paths = vec![base.to_owned()];
         for part in goal.strip_prefix(base).into_iter().flatten() {
-            // Any of them may be a link to where its content is kept.
-            let Some(watched) = self.place(&real(&path))? else {
-                return Ok(false);
-            };
-            watched.names.insert(part.to_owned());
-            path.push(part);
+            let mut next = Vec::new();
+            for path in paths {
+                // Any of them may be a link to where its content is kept.
+                let Some(watched) = self.place(&real(&path))? else {
+                    continue;
+                };
+                if part == ANY_DIRECTORY {
+                    watched.any_name = true;
+                    // Listed after it is watched, so that nothing comes to be in between unseen.
+                    let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+                    let entries = entries.filter(|entry| !is_hidden(&entry.file_name()));
+                    next.extend(entries.map(|entry| entry.path()));
+                } else {
+                    watched.names.insert(part.to_owned());
+                    next.push(path.join(part));
+                }
+            }
+            paths = next;
         }
-        Ok(true)
+        Ok(paths)
     }
 
     /// Watches one directory; `None` where there is none.
@@ -268,7 +304,10 @@ impl Tree {
         let (Some(name), Some(watched)) = (&notice.name, self.places.get(&notice.wd)) else {
             return false;
         };
-        let named = watched.names.contains(name);
+        let comes_or_goes =
+            EventMask::CREATE | EventMask::DELETE | EventMask::MOVED_TO | EventMask::MOVED_FROM;
+        let named = watched.names.contains(name)
+            || (watched.any_name && notice.mask.intersects(comes_or_goes));
         if !named && watched.levels.is_none() {
             return false;
         }
@@ -319,6 +358,10 @@ pub fn changes() -> WatchMask {
         | WatchMask::DONT_FOLLOW
 }
 
+fn is_hidden(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b".")
+}
+
 /// There is no directory of that name.
 pub fn is_no_directory(error: &io::Error) -> bool {
     matches!(
@@ -328,151 +371,4 @@ pub fn is_no_directory(error: &io::Error) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-    use std::sync::mpsc::{Receiver, channel};
-    use std::time::Duration;
-
-    use super::*;
-
-    const LONG: Duration = Duration::from_mins(1);
-
-    /// A watch whose first hint has come.
-    fn watched(workspace: &Path, home: Option<&Path>) -> (Watch, Receiver<()>) {
-        let (sender, hints) = channel();
-        let hint = move || {
-            let _ = sender.send(());
-        };
-        let watch = Watch::start(workspace, home.map(Path::to_owned), hint).unwrap();
-        hints.recv_timeout(LONG).unwrap();
-        (watch, hints)
-    }
-
-    /// What `change` does is hinted at; nothing that was received before counts.
-    fn noticed(hints: &Receiver<()>, change: impl FnOnce()) {
-        while hints.try_recv().is_ok() {}
-        change();
-        hints.recv_timeout(LONG).unwrap();
-    }
-
-    #[test]
-    fn changes_are_noticed_wherever_definitions_may_come_to_stand() {
-        let root = tempfile::tempdir().unwrap();
-        let (_watch, hints) = watched(root.path(), None);
-        let path = |relative: &str| root.path().join(relative);
-        noticed(&hints, || fs::create_dir(path("workers")).unwrap());
-        let deep = path("workers/w/skills");
-        noticed(&hints, || fs::create_dir_all(&deep).unwrap());
-        noticed(&hints, || fs::write(deep.join("s.md"), "x").unwrap());
-        noticed(&hints, || fs::remove_file(deep.join("s.md")).unwrap());
-        noticed(&hints, || fs::write(path(CONFIG_FILE), "x").unwrap());
-        let elsewhere = path("made");
-        fs::create_dir(&elsewhere).unwrap();
-        noticed(&hints, || {
-            fs::rename(&elsewhere, path("workers/moved")).unwrap();
-        });
-        noticed(&hints, || {
-            fs::write(path("workers/moved/worker.yaml"), "x").unwrap();
-        });
-        // Below a directory that was moved, directories are known by where they are now.
-        noticed(&hints, || {
-            fs::rename(path("workers/moved"), path("workers/again")).unwrap();
-        });
-        noticed(&hints, || {
-            fs::create_dir(path("workers/again/below")).unwrap();
-        });
-        noticed(&hints, || {
-            fs::write(path("workers/again/below/x.md"), "x").unwrap();
-        });
-    }
-
-    #[test]
-    fn skills_are_watched_in_the_workspace_and_at_home_wherever_they_come_to_be() {
-        let root = tempfile::tempdir().unwrap();
-        let home = tempfile::tempdir().unwrap();
-        let elsewhere = tempfile::tempdir().unwrap();
-        let (_watch, hints) = watched(root.path(), Some(home.path()));
-        for (base, path) in [
-            (root.path(), "workspace/skills/a"),
-            (root.path(), ".claude/skills/a"),
-            (home.path(), ".agents/skills/a"),
-        ] {
-            let skill = base.join(path);
-            noticed(&hints, || fs::create_dir_all(&skill).unwrap());
-            let file = skill.join("SKILL.md");
-            noticed(&hints, || fs::write(&file, "x").unwrap());
-            noticed(&hints, || fs::write(&file, "y").unwrap());
-            noticed(&hints, || fs::remove_file(&file).unwrap());
-        }
-        // A root that is a link, one below a link, and one that the configuration names later.
-        fs::create_dir(home.path().join(".claude")).unwrap();
-        let link = home.path().join(".claude/skills");
-        noticed(&hints, || symlink(elsewhere.path(), link).unwrap());
-        noticed(&hints, || {
-            fs::write(elsewhere.path().join("x"), "x").unwrap();
-        });
-        let kept = elsewhere.path().join("kept");
-        fs::create_dir_all(kept.join("skills")).unwrap();
-        noticed(&hints, || {
-            symlink(&kept, home.path().join(".wave")).unwrap();
-        });
-        noticed(&hints, || fs::write(kept.join("skills/x"), "x").unwrap());
-        let named = tempfile::tempdir().unwrap();
-        let named = named.path().join("not/there/yet");
-        let text = format!("skills: {{roots: ['{}']}}\n", named.display());
-        noticed(&hints, || {
-            fs::write(root.path().join(CONFIG_FILE), text).unwrap();
-        });
-        noticed(&hints, || fs::create_dir_all(&named).unwrap());
-        noticed(&hints, || fs::write(named.join("x"), "x").unwrap());
-    }
-
-    /// What of the changes made by `change` is taken for a change of definitions.
-    fn received(tree: &mut Tree, inotify: &mut Inotify, last: &str) -> usize {
-        let mut buffer = vec![0; BUFFER_BYTES];
-        let mut received = 0;
-        loop {
-            let notices: Vec<EventOwned> = inotify
-                .read_events_blocking(&mut buffer)
-                .unwrap()
-                .map(|notice| notice.to_owned())
-                .collect();
-            for notice in notices {
-                received += usize::from(tree.receive(&notice));
-                if notice.name.is_some_and(|name| name == last) {
-                    return received;
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn reading_and_what_lies_elsewhere_is_no_change() {
-        let root = tempfile::tempdir().unwrap();
-        let outside = tempfile::tempdir().unwrap();
-        let file = root.path().join("workers/w/worker.yaml");
-        fs::create_dir_all(file.parent().unwrap()).unwrap();
-        fs::write(&file, "x").unwrap();
-        // A root of the workspace that leads out of it is not read either.
-        fs::create_dir(root.path().join(".claude")).unwrap();
-        symlink(outside.path(), root.path().join(".claude/skills")).unwrap();
-        let mut inotify = Inotify::init().unwrap();
-        let mut tree = Tree::watch(root.path(), None, inotify.watches());
-        fs::read(&file).unwrap();
-        fs::read_dir(root.path().join("workers")).unwrap().count();
-        fs::write(outside.path().join("x"), "x").unwrap();
-        fs::write(root.path().join("other"), "x").unwrap();
-        fs::write(root.path().join("last"), "x").unwrap();
-        assert_eq!(received(&mut tree, &mut inotify, "last"), 0);
-    }
-
-    #[test]
-    fn a_watch_that_is_dropped_ends() {
-        let root = tempfile::tempdir().unwrap();
-        let (watch, hints) = watched(root.path(), None);
-        drop(watch);
-        fs::write(root.path().join(CONFIG_FILE), "x").unwrap();
-        assert!(hints.recv().is_err(), "its thread is gone with its sender");
-    }
-}
+mod tests;

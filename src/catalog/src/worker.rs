@@ -147,7 +147,7 @@ pub(crate) fn read<'a>(
         config: around.config,
     };
     if let Some(view) = own("sandbox") {
-        let asked = sandbox::read(view, report);
+        let asked = sandbox::read(view, &around.config.workers, report);
         part.sandbox = asked.map(|asked| asked.within(&around.config.sandbox, report));
         if part.sandbox.is_none() {
             part.unavailable.push(restrict::sandbox(view, report));

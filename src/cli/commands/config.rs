@@ -182,6 +182,7 @@ fn settings(config: &Config) -> Vec<Setting> {
     .into_iter()
     .chain(told(config))
     .chain(landing(config))
+    .chain([list("workers.paths", config.workers.patterns())])
     .chain(roots_of_skills(&config.skills))
     .chain(for_mcp(&config.mcp))
     .chain(access(&config.access))

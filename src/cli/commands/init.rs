@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use crate::cli::definitions::directory_of_new_workers;
 use crate::cli::examples::EXAMPLES;
 use crate::cli::exit::Exit;
 use crate::cli::render::diagnostic;
@@ -14,6 +15,7 @@ use crate::cli::repository;
 use crate::cli::session::Session;
 use crate::model::config::CONFIG_FILE;
 use crate::model::isolation::branch_name;
+use crate::model::worker_paths::WORKERS_DIR;
 use crate::model::{Diagnostic, Kind};
 
 #[derive(Debug, clap::Args)]
@@ -101,6 +103,9 @@ pub(crate) const CONFIG_TEXT: &str = "\
 # models:
 #   default: {provider: anthropic, model: NAME, key: env:ANTHROPIC_API_KEY}
 # budget: {tokens: 5000000, turns: 200}
+
+# Directories that workers are read from, such as `packages/*/workers`; `*` stands for one name.
+# workers: {paths: [workers]}
 
 # Skills that belong to no worker: which directories of the workspace and of your home are read, further ones,
 # and those of the workspace that are not trusted until `workerctl skill trust`.
@@ -225,19 +230,28 @@ fn yaml_text(text: &str) -> String {
 /// Writes what is missing of a workspace, with or without the example workers.
 pub(crate) fn write_files(root: &Path, config: &str, examples: bool) -> Result<Files, Diagnostic> {
     let ignored = IGNORED.join("\n") + "\n";
-    let mut texts = vec![(CONFIG_FILE, config), (".gitignore", ignored.as_str())];
+    let mut texts = vec![
+        (CONFIG_FILE.to_owned(), config),
+        (".gitignore".to_owned(), ignored.as_str()),
+    ];
+    // A configuration that is there may have workers read from elsewhere.
+    let directory = directory_of_new_workers(root);
     if examples {
-        texts.extend(EXAMPLES.iter().map(|one| (one.path, one.text)));
+        let placed = |path: &str| match path.strip_prefix(WORKERS_DIR) {
+            Some(rest) => format!("{directory}{rest}"),
+            None => path.to_owned(),
+        };
+        texts.extend(EXAMPLES.iter().map(|one| (placed(one.path), one.text)));
     } else {
-        let directory = root.join("workers");
+        let directory = root.join(&directory);
         fs::create_dir_all(&directory).map_err(|error| unwritable(&directory, &error))?;
     }
     let mut files = Files::default();
     for (path, text) in texts {
-        if write_new(&root.join(path), text)? {
-            files.written.push(path.to_owned());
+        if write_new(&root.join(&path), text)? {
+            files.written.push(path);
         } else {
-            files.kept.push(path.to_owned());
+            files.kept.push(path);
         }
     }
     Ok(files)

@@ -179,7 +179,7 @@ skills:
 ",
         title = title(id)
     );
-    Ok((workspace.join("workers").join(id).join("worker.yaml"), text))
+    Ok((workspace.join(definitions.new_worker(id)?), text))
 }
 
 /// The file of a new skill, where the worker has none of that id.
@@ -208,7 +208,7 @@ fn new_skill(
         )));
     }
     let path = path_of(&found.defined_at);
-    let directory = Path::new(path).parent().unwrap_or(Path::new("workers"));
+    let directory = Path::new(path).parent().unwrap_or(Path::new(""));
     let skills = workspace.join(directory).join("skills");
     Ok(skills.join(format!("{id}.md")))
 }

@@ -369,6 +369,7 @@ impl Submitting<'_> {
             repository: &[],
             keys: &keys,
             environment: self.around.environment,
+            config: self.around.config,
         };
         let abi = process::landlock_abi();
         if let Some(lacking) = grounds.lacking(sandbox, abi) {

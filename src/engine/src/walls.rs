@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::catalog::worker_directories;
+use crate::model::Config;
 use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
 use crate::process::{Container, Network, Wall};
 
@@ -50,9 +52,8 @@ const GRANTED_WHOLE: &str = ".cargo";
 /// there and may not be read.
 const SETTINGS_OF_GIT: [&str; 3] = ["~/.gitconfig", "~/.config/git", "/etc/gitconfig"];
 
-/// What no skill writes, in the workspace: what is run, what models are told, what has happened.
-const NEVER_WRITTEN: [&str; 10] = [
-    "workers",
+/// What no skill writes, in the workspace, beside the directories of workers: what is run, what models are told, what has happened.
+const NEVER_WRITTEN: [&str; 9] = [
     "workerctl.yaml",
     ".workerctl",
     ".git",
@@ -95,6 +96,8 @@ pub(super) struct Grounds<'a> {
     pub keys: &'a [PathBuf],
     /// The engine's environment.
     pub environment: &'a BTreeMap<String, String>,
+    /// The configuration, which says where workers are.
+    pub config: &'a Config,
 }
 
 impl Grounds<'_> {
@@ -232,9 +235,16 @@ impl Grounds<'_> {
             return refused("lies in a repository's own files");
         }
         let workspace = real(self.workspace);
-        if NEVER_WRITTEN
-            .iter()
-            .any(|name| meets(&path, &workspace.join(name)))
+        let holds_workers = path
+            .strip_prefix(&workspace)
+            .is_ok_and(|within| self.config.workers.meet(within))
+            || worker_directories(&workspace, self.config)
+                .iter()
+                .any(|directory| meets(&path, &workspace.join(directory)));
+        if holds_workers
+            || NEVER_WRITTEN
+                .iter()
+                .any(|name| meets(&path, &workspace.join(name)))
         {
             return refused("covers definitions, logs or a repository's own files");
         }

@@ -1,7 +1,7 @@
 //! Keys of workerctl.yaml, but for those about models.
 
 use super::DefaultValue::{Told, Value};
-use super::Form::{AnyOf, Duration, Flag, List, Map, Named, Size, String, Text, Whole, Words};
+use super::Form::{AnyOf, Duration, Filled, Flag, List, Map, Named, Size, String, Text, Whole, Words};
 use super::models::instances;
 use super::shared::{BRANCHES, HOURS, SANDBOXES};
 use super::{APPROVAL, BUDGET, CONFIG_MODEL, CONFIG_TOOLSET, Form, HOOKS, LIMITS, NOTIFY, Table, key, table};
@@ -35,6 +35,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("limits", Map(&LIMITS), "what one command may use; of each key the innermost level counts").see("limits", "definitions.md#limits"),
     key("keep_refs", Duration, "how long the change of a run that did not succeed can be shown").default(Value("14d")),
     key("blocked_hours", HOURS, "hours from 0 to 23 in which no schedule is due that names none of its own: `[2, 3]` or `\"22-5\"`").default(Value("[]")),
+    key("workers", Map(&CONFIG_WORKERS), "where workers are").see("workers", "configuration.md#workers"),
     key("skills", Map(&CONFIG_SKILLS), "where skills are that belong to no worker").see("skills", "configuration.md#skills").restricts(),
     key("mcp", Map(&CONFIG_MCP), "what clients of the Model Context Protocol may do").see("settings", "mcp.md#settings"),
     key("access", Map(&CONFIG_ACCESS), "who may ask the engine for what over its socket, beside its own user and root").see("access", "configuration.md#access"),
@@ -70,6 +71,11 @@ pub(crate) static CONFIG_TREES: Table = table("Trees", "Bounds of the trees that
     key("max", Whole(1, TREES_MAX), "how many there may be at once, at most 1,024").default(Value("8")),
     key("min_free", Size, "bytes of their file system that stay free").default(Value("1GiB")),
     key("idle", Duration, "a tree that is not used for this long is removed").default(Value("14d")),
+]);
+
+/// `workers` of workerctl.yaml.
+pub(crate) static CONFIG_WORKERS: Table = table("Workers", "Where workers are.", &[
+    key("paths", Filled(&String), "directories of the workspace that workers are read from, instead of `workers`; `*` stands for one name, such as in `packages/*/workers`").never_null().default(Value("[workers]")),
 ]);
 
 /// `skills` of workerctl.yaml.

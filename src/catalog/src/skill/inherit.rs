@@ -101,7 +101,7 @@ impl<'a> Builder<'a, '_> {
         let asked = match self.layers.get("sandbox") {
             None => outer.cloned(),
             Some(view) => {
-                let own = sandbox::read(view, report);
+                let own = sandbox::read(view, &self.worker.config.workers, report);
                 if own.is_none() {
                     self.unavailable.push(restrict::sandbox(view, report));
                 }

@@ -30,6 +30,7 @@ mod skill_corpus;
 mod skill_keys;
 mod skills;
 mod toolsets;
+mod worker_paths;
 mod worker_settings;
 mod workers;
 

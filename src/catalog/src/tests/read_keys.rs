@@ -40,6 +40,7 @@ sandbox: {level: auto, network: {tcp: [443]}}
 branch: {name: r}
 trees: {max: 1}
 limits: {processes: 9}
+workers: {paths: [workers]}
 skills: {roots: [{path: more}]}
 mcp: {http: {idle: 1m}}
 access: {admin: {users: [0]}, read: {groups: [1]}}

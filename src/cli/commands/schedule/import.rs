@@ -66,7 +66,8 @@ pub(super) fn import(session: &mut Session<'_>, args: &Args) -> Result<Exit, Dia
     };
     let yaml = worker_yaml(&crontab, &worker, source);
     let definitions = Definitions::load(&workspace);
-    let path = workspace.join("workers").join(&worker).join("worker.yaml");
+    let place = definitions.new_worker(&worker)?;
+    let path = workspace.join(&place);
     let (mut written, mut problems) = (None, Vec::new());
     if !crontab.jobs.is_empty() {
         is_free(&definitions, &workspace, &worker, &path)?;
@@ -79,7 +80,7 @@ pub(super) fn import(session: &mut Session<'_>, args: &Args) -> Result<Exit, Dia
         if path.exists() && !args.force {
             return Err(is_there(&path));
         }
-        problems = found_aside(session, &workspace, &worker, &yaml)?;
+        problems = found_aside(session, &workspace, &place, &yaml)?;
     }
     let imported = Imported {
         worker: &worker,
@@ -257,13 +258,13 @@ fn found(session: &Session<'_>, workspace: &Path, path: &Path) -> Vec<Problem> {
 fn found_aside(
     session: &Session<'_>,
     workspace: &Path,
-    worker: &str,
+    place: &Path,
     yaml: &str,
 ) -> Result<Vec<Problem>, Diagnostic> {
-    let place = session.environment.get("TMPDIR").map(Path::new);
+    let temporary = session.environment.get("TMPDIR").map(Path::new);
     let name = format!("workerctl-import-{}", std::process::id());
-    let scratch = Scratch(place.unwrap_or(Path::new("/tmp")).join(name));
-    let path = scratch.0.join("workers").join(worker).join("worker.yaml");
+    let scratch = Scratch(temporary.unwrap_or(Path::new("/tmp")).join(name));
+    let path = scratch.0.join(place);
     let put = || -> io::Result<()> {
         fs::DirBuilder::new().mode(0o700).create(&scratch.0)?;
         match fs::copy(workspace.join(CONFIG_FILE), scratch.0.join(CONFIG_FILE)) {

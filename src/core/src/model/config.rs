@@ -15,6 +15,7 @@ use super::problem::Place;
 use super::sandbox::Sandbox;
 use super::skill_roots::SkillRoots;
 use super::spec::Gate;
+use super::worker_paths::WorkerPaths;
 
 /// Name of the configuration file at the workspace's root.
 pub const CONFIG_FILE: &str = "workerctl.yaml";
@@ -106,6 +107,9 @@ pub struct Config {
     /// Hours in which no schedule is due that names none of its own, 0 to 23.
     #[serde(default)]
     pub blocked_hours: Vec<u8>,
+    /// Where workers are.
+    #[serde(default)]
+    pub workers: WorkerPaths,
     /// Where skills are that belong to no worker.
     #[serde(default)]
     pub skills: SkillRoots,
@@ -177,6 +181,7 @@ impl Default for Config {
             land_wait_ms: land_wait_ms(),
             trees: TreeLimits::default(),
             blocked_hours: Vec::new(),
+            workers: WorkerPaths::default(),
             skills: SkillRoots::default(),
             mcp: McpSettings::default(),
             access: Access::default(),

@@ -22,6 +22,7 @@ pub mod skill_roots;
 pub mod spec;
 pub mod time;
 pub mod value;
+pub mod worker_paths;
 pub mod zone;
 
 pub use access::{Access, AccessRole};
@@ -40,4 +41,5 @@ pub use skill_roots::{Dialect, Scope, SkillRoots};
 pub use spec::RunSpec;
 pub use time::Timestamp;
 pub use value::Value;
+pub use worker_paths::WorkerPaths;
 pub use zone::Zone;

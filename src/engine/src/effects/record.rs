@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use workerctl_landing::{Import, Unobserved, import};
-use workerctl_trees::{HeadState, RunResult};
+use workerctl_trees::{HeadState, PathChange, RunResult};
 
 use super::super::baseline::{AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
 use super::place::{stdout_path, temporary_beside, tree_spec, works_in_place};
 use super::tree_failure;
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
+use crate::catalog::worker_directories;
 use crate::git::{self, Oid, RepoPath};
 use crate::machine::{AfterRestore, Event, Goal, State};
 use crate::model::config::CONFIG_FILE;
@@ -17,8 +18,11 @@ use crate::model::evidence::{CHANGES_SHOWN_MAX, CommitsMade, OutputState, Record
 use crate::model::outcome::{Failure, Outcome, Step, StepResult};
 use crate::model::spec::{Gate, OutputKind};
 
-/// What lies in a workspace and says what is run, and how.
-const DEFINITIONS: [&str; 3] = ["workers", "workspace/skills", CONFIG_FILE];
+/// What lies in a workspace beside the workers and says what is run, and how.
+const DEFINITIONS: [&str; 2] = ["workspace/skills", CONFIG_FILE];
+
+/// Git's mode of a symbolic link.
+const MODE_LINK: u32 = 0o120_000;
 
 /// How many ignored files a note names.
 const IGNORED_SHOWN_MAX: usize = 5;
@@ -31,6 +35,40 @@ impl Performer {
         match self.recorded(work) {
             Ok(result) => Event::ResultRecorded { attempt, result },
             Err(failure) => Event::RecordingFailed { attempt, failure },
+        }
+    }
+
+    /// What runs in the sandbox would get out of it by a definition that says `sandbox: off`: that lands only where a
+    /// person approves the result.
+    fn refuse_definitions(&self, work: &Work, change: &RunResult) -> Result<(), Failure> {
+        if work.spec.sandbox.is_none() || work.spec.plan.asks_before(Gate::Landing) {
+            return Ok(());
+        }
+        let spec = tree_spec(work)?;
+        let root = Path::new(&work.spec.workspace).strip_prefix(&spec.workdir);
+        let root = root.unwrap_or(Path::new(""));
+        let config = &self.parts.definitions.current().config;
+        let linked = worker_directories(&self.parts.workspace, config);
+        let is_definition = |change: &&PathChange| {
+            let path = change.path.to_string();
+            let Ok(path) = Path::new(&path).strip_prefix(root) else {
+                return false;
+            };
+            // A new link on the way to workers makes definitions of what it leads to.
+            let is_link = change.new.as_ref().is_some_and(|new| new.mode == MODE_LINK);
+            DEFINITIONS.iter().any(|name| path.starts_with(name))
+                || config.workers.define(path)
+                || linked.iter().any(|directory| path.starts_with(directory))
+                || is_link && config.workers.meet(path)
+        };
+        match change.changes.iter().find(is_definition) {
+            None => Ok(()),
+            Some(PathChange { path, .. }) => {
+                let message = format!(
+                    "`{path}` says what is run, and a run in the sandbox does not change that unseen; `approval_required: true` has a person look first, `sandbox: off` lets it"
+                );
+                Err(Failure::new(Step::Record, "definitions_changed", message))
+            }
         }
     }
 
@@ -72,7 +110,7 @@ impl Performer {
                 }
             ) {
                 refuse(work, &result.change)?;
-                refuse_definitions(work, &result.change)?;
+                self.refuse_definitions(work, &result.change)?;
             } else if matches!(work.run.facts.results.execution, StepResult::Failed { .. })
                 && !is_cancelled(work)
             {
@@ -308,32 +346,6 @@ fn is_cancelled(work: &Work) -> bool {
             ..
         }
     )
-}
-
-/// What runs in the sandbox would get out of it by a definition that says `sandbox: off`: that lands only where a person
-/// approves the result.
-fn refuse_definitions(work: &Work, change: &RunResult) -> Result<(), Failure> {
-    if work.spec.sandbox.is_none() || work.spec.plan.asks_before(Gate::Landing) {
-        return Ok(());
-    }
-    let spec = tree_spec(work)?;
-    let workspace = Path::new(&work.spec.workspace).strip_prefix(&spec.workdir);
-    let workspace = workspace.unwrap_or(Path::new(""));
-    let is_definition = |path: &RepoPath| {
-        let path = path.to_string();
-        let within = Path::new(&path).strip_prefix(workspace);
-        within.is_ok_and(|path| DEFINITIONS.iter().any(|name| path.starts_with(name)))
-    };
-    let mut paths = change.changes.iter().map(|change| &change.path);
-    match paths.find(|path| is_definition(path)) {
-        None => Ok(()),
-        Some(path) => {
-            let message = format!(
-                "`{path}` says what is run, and a run in the sandbox does not change that unseen; `approval_required: true` has a person look first, `sandbox: off` lets it"
-            );
-            Err(Failure::new(Step::Record, "definitions_changed", message))
-        }
-    }
 }
 
 /// Why a change cannot land as it is.

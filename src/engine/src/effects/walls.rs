@@ -236,6 +236,7 @@ impl Performer {
         let of_many = own.len() == 1;
         let repository = borrowed_by(work);
         let keys = self.key_files();
+        let definitions = self.parts.definitions.current();
         let grounds = Grounds {
             workspace: &self.parts.workspace,
             state_dir: &self.parts.state_dir,
@@ -243,6 +244,7 @@ impl Performer {
             repository: &repository,
             keys: &keys,
             environment: &self.parts.environment,
+            config: &definitions.config,
         };
         let abi = process::landlock_abi();
         if !process::walls_stand() && grounds.lacking(sandbox, abi).is_none() {

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256};
 use super::super::outputs::hex;
 use super::super::refusals;
 use super::Submitting;
+use crate::catalog::worker_directories;
 use crate::git::{self, Head};
 use crate::model::spec::{InPlaceSpec, LaidOver, OutputSpec, TreeSpec};
 use crate::model::{Diagnostic, Isolation, Kind};
@@ -168,11 +169,12 @@ impl Submitting<'_> {
         Some(refname.clone())
     }
 
-    /// The folder of the definitions and inputs that are paths: what is there and not committed counts too.
+    /// The directories of workers and inputs that are paths: what is there and not committed counts too.
     fn laid_over(&self, repository: &Repository) -> Result<Vec<LaidOver>, Diagnostic> {
         let root = self.workspace_root();
-        let workers = std::iter::once("workers".to_owned());
-        let named = workers.chain(self.input_paths()).filter_map(|path| {
+        let workers = worker_directories(&root, self.around.config).into_iter();
+        let inputs = self.input_paths().into_iter().map(PathBuf::from);
+        let named = workers.chain(inputs).filter_map(|path| {
             let place = root.join(path);
             let relative = place.strip_prefix(&repository.workdir).ok()?;
             let path = relative.to_str()?.trim_end_matches('/').to_owned();

@@ -10,6 +10,7 @@ fn with_grounds<T>(home: &Path, ask: impl FnOnce(&Grounds<'_>) -> T) -> T {
         repository: &[],
         keys: &[],
         environment: &environment,
+        config: &Config::default(),
     })
 }
 
