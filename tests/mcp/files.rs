@@ -10,10 +10,10 @@ name: code-review
 description: Perform comprehensive code reviews
 toolsets: [static-analysis]
 files:
-  - path: guidelines/python-pep8.md
-    description: PEP 8 style guide for Python code reviews
   - path: guidelines/typescript-style.md
     description: TypeScript coding standards
+  - path: guidelines/python-pep8.md
+    description: PEP 8 style guide for Python code reviews
   - path: guidelines/absent.md
     description: Not there
 ---
@@ -51,8 +51,8 @@ fn a_skill_is_loaded_with_its_list_of_files() {
         "description": "Perform comprehensive code reviews",
         "toolsets": ["static-analysis"],
         "files": [
-            {"path": "guidelines/python-pep8.md", "description": "PEP 8 style guide for Python code reviews"},
             {"path": "guidelines/typescript-style.md", "description": "TypeScript coding standards"},
+            {"path": "guidelines/python-pep8.md", "description": "PEP 8 style guide for Python code reviews"},
         ],
         "content": "# Code Review Skill\n\nWhen reviewing code, you can load language-specific style guides using the `loadSkillFile` tool.",
     });

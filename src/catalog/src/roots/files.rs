@@ -40,7 +40,7 @@ pub struct SupportingFile {
 /// The files beside a skill.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileList {
-    /// Sorted by path.
+    /// In the order in which the skill lists them; where it lists none, sorted by path.
     pub files: Vec<SupportingFile>,
     /// Whether there are more than are looked at.
     pub cut: bool,
@@ -94,7 +94,7 @@ pub(super) fn list_of(
         return Ok(FileList::default());
     }
     let root = open(skill)?;
-    let mut files: Vec<SupportingFile> = listed
+    let files = listed
         .iter()
         .map(|file| {
             let size = covered(&file.path)
@@ -108,7 +108,6 @@ pub(super) fn list_of(
             }
         })
         .collect();
-    files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(FileList { files, cut: false })
 }
 
