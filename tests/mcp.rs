@@ -25,6 +25,8 @@ mod hostile;
 mod offered;
 #[path = "mcp/pages.rs"]
 mod pages;
+#[path = "mcp/pipes.rs"]
+mod pipes;
 #[path = "mcp/prompts_resources.rs"]
 mod prompts_resources;
 #[path = "mcp/protocol.rs"]

@@ -1,5 +1,7 @@
 //! A change of a definition reaches the client as soon as it is made, not with the next look.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -174,5 +176,35 @@ fn files_that_come_and_go_beside_a_skill_are_told() {
         let removed = || std::fs::remove_file(file).unwrap();
         told(&mut client, removed, listed, false);
     }
+    assert!(client.leave().success());
+}
+
+#[test]
+fn a_change_that_no_notice_tells_is_found_by_the_next_look() {
+    // mcp-skill-tool.md: "Automatically refreshed every 30 seconds", here every second.
+    let workspace = Workspace::new();
+    workspace.write("workerctl.yaml", "mcp: {refresh: 1s}\n");
+    let path = ".claude/skills/git/SKILL.md";
+    workspace.write(path, &page("git", "before", "x"));
+    // A file is told when whoever writes it closes it: this one stays open until all is seen.
+    let modified = 2;
+    assert_eq!(workerctl::catalog::watch::changes().bits() & modified, 0);
+    let place = workspace.root.join(path);
+    let mut file = OpenOptions::new().write(true).open(place).unwrap();
+    let mut client = Client::connect(&workspace);
+    assert!(
+        client.tool("skill")["description"]
+            .to_string()
+            .contains("before")
+    );
+    file.write_all(page("git", "behind", "x").as_bytes())
+        .unwrap();
+    client.hears_of_changes();
+    assert!(
+        client.tool("skill")["description"]
+            .to_string()
+            .contains("behind")
+    );
+    drop(file);
     assert!(client.leave().success());
 }

@@ -118,7 +118,8 @@ fn an_existing_skill_is_loaded_whatever_its_case() {
 #[test]
 fn a_skill_that_is_not_there_is_answered_with_those_that_are() {
     // "3. Skill not found: Returns error with available skills"; "Missing Skill: Return error message with list of
-    // available skills. Suggest checking skill name spelling": the last sentence does, in the words of the format.
+    // available skills. Suggest checking skill name spelling": the last sentence does, in the words of the format. It is
+    // a text, without `isError`.
     let workspace = workspace();
     let mut client = Client::connect(&workspace);
     let expected = "Skill 'nonexistent' not found.\n\nAvailable skills:\n- git: Git deployment workflow skill\n- mcp-builder: MCP server development guide\n\nUse the exact skill name (case-insensitive) to load a skill.";
