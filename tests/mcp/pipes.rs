@@ -4,7 +4,7 @@
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::json;
 
-use crate::client::{Client, page, text_of};
+use crate::client::{Client, json_of, page, text_of};
 use crate::workspace::Workspace;
 
 /// What is a pipe, each in the place of a definition.
@@ -95,7 +95,7 @@ fn clients_are_answered_and_given_none_of_them() {
         ("good", json!([])),
     ] {
         let loaded = client.call("loadSkill", &json!({"skillName": name}));
-        assert_eq!(loaded["structuredContent"]["files"], files, "{loaded}");
+        assert_eq!(json_of(&loaded)["files"], files, "{loaded}");
         let asked = json!({"skillName": name, "path": "pipe"});
         let refused = client.call("loadSkillFile", &asked);
         let text = text_of(&refused);
