@@ -36,7 +36,7 @@ fn workspace() -> Workspace {
     workspace.write(".wave/skills/odd/SKILL.md", &page("Odd", ""));
     workspace.write(
         ".claude/skills/bad/SKILL.md",
-        &page("bad", "allowed-tools: {a: b}\n"),
+        &page("bad", "allowed-tools: [1]\n"),
     );
     workspace.write(
         "workspace/skills/summarize.yaml",
@@ -294,8 +294,8 @@ fn the_specification_allows_no_body_and_only_texts_under_metadata() {
         workspace.write(&format!("{root}/empty/SKILL.md"), empty);
         let path = format!("{root}/empty");
         assert_eq!(validate(&workspace, &path), 0, "{path}");
-        // It is left out all the same.
-        assert_eq!(workspace.run(&["skill", "validate", &path]).code, 4);
+        let told = workspace.run(&["skill", "validate", &path]).expect_code(0);
+        assert!(told.stdout.contains("empty-instructions"), "{told:?}");
     }
     assert_eq!(validate(&workspace, "empty"), 0);
     let other = "---\nname: empty\ndescription: One\nversion: 2\n---\n";
@@ -305,6 +305,24 @@ fn the_specification_allows_no_body_and_only_texts_under_metadata() {
         let text = format!("---\nname: m\ndescription: d\nmetadata: {{{key}: a}}\n---\nDo.\n");
         workspace.write("drafts/m/SKILL.md", &text);
         assert_eq!(validate(&workspace, "drafts/m"), code, "{key}");
+    }
+}
+
+#[test]
+fn validate_says_which_line_to_add_where_a_name_is_missing() {
+    let workspace = workspace();
+    let nameless = "---\ndescription: One\n---\nDo it.\n";
+    for (place, code) in [
+        (".agents/skills/mine", 0),
+        (".agent/skills/mine", 4),
+        (".claude/skills/mine", 4),
+        ("elsewhere/.agents/skills/group/mine", 0),
+        ("drafts/mine", 4),
+    ] {
+        workspace.write(&format!("{place}/SKILL.md"), nameless);
+        let told = workspace.run(&["skill", "validate", place]);
+        assert_eq!(told.code, code, "{place}: {told:?}");
+        assert!(told.stdout.contains("`name: mine`"), "{place}: {told:?}");
     }
 }
 

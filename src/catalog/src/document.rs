@@ -6,6 +6,7 @@ use super::align::align;
 use super::repair::{quote_listed, quote_prose};
 use super::report::Report;
 use super::source::Source;
+use super::syntax;
 use super::tree::{self, Data, Entry, Node, TOO_MANY_VALUES, Tree};
 use crate::model::Place;
 
@@ -241,7 +242,7 @@ fn report_syntax(
         report.error("yaml-aliases", place, message, "write the values out");
     } else if message.contains("recursion limit") {
         report.error("yaml-nesting", place, message, "nest less deeply");
-    } else if message.contains("more than one document") {
+    } else if message.contains("more than one document") && has_mark(source, range) {
         let message = "a second document follows".to_owned();
         let hint = "keep one definition in a file";
         report.error("multiple-documents", place, message, hint);
@@ -256,9 +257,21 @@ fn report_syntax(
             );
             return;
         }
-        let hint = syntax_hint(source, offset, &message);
-        report.error("yaml-syntax", place, message, hint);
+        let (plain, hint) = syntax::explain(source, offset, &message);
+        report.error(
+            "yaml-syntax",
+            place,
+            format!("{plain} (parser: {message})"),
+            &hint,
+        );
     }
+}
+
+/// Whether a line begins another document: the parser says so too where the first key alone is indented.
+fn has_mark(source: &Source, range: Range<usize>) -> bool {
+    let text = source.text().get(range).unwrap_or_default();
+    text.lines()
+        .any(|line| line.starts_with("---") || line.starts_with("..."))
 }
 
 /// Offset of a value such as `{month}-report.md` in the line or the one before it.
@@ -302,25 +315,6 @@ fn refers_to_itself(source: &Source, range: Range<usize>) -> bool {
 fn first_alias(source: &Source, range: Range<usize>) -> Option<usize> {
     let text = source.text().get(range.clone())?;
     text.find(" *").map(|at| range.start + at + 1)
-}
-
-fn syntax_hint(source: &Source, offset: Option<usize>, message: &str) -> &'static str {
-    let character = offset.and_then(|at| source.text().get(at..)?.chars().next());
-    let line = offset.map_or("", |at| source.line(source.line_index(at)));
-    let indentation = &line[..line.len() - line.trim_start().len()];
-    if indentation.contains('\t') || character == Some('\t') {
-        "indent with spaces: YAML allows no tabs there"
-    } else if message.contains("mapping values are not allowed") {
-        "quote the value when it holds `: `, or check the indentation"
-    } else if matches!(character, Some('@' | '`' | '%')) {
-        "quote values that begin with `@`, `%` or a backtick"
-    } else if message.contains("anchor") || message.contains("alias") {
-        "quote values that begin with `*` or `&`"
-    } else if message.contains("control characters") {
-        "remove the control character"
-    } else {
-        "check indentation, brackets and quotes in this line and the one before"
-    }
 }
 
 /// Place of the first line of a source, for problems of the document as a whole.

@@ -30,10 +30,14 @@ pub(crate) enum Division {
 pub(crate) fn divide(source: &Source) -> Division {
     let lines = source.text().lines().count();
     let mut comment = None;
+    let mut comment_end = 0;
     let mut opening = None;
     for line in 0..lines {
         let text = source.line(line).trim_start_matches('\u{feff}');
         let at = source.line_range(line).start;
+        if at < comment_end {
+            continue;
+        }
         if is_mark(text) {
             opening = Some(line);
             break;
@@ -42,6 +46,11 @@ pub(crate) fn divide(source: &Source) -> Division {
         let is_comment = trimmed.starts_with('#') || trimmed.starts_with("<!--");
         if is_comment {
             comment = comment.or(Some(at));
+            // One that nothing closes is a comment of one line, so that the frontmatter is found all the same.
+            if trimmed.starts_with("<!--") {
+                let closing = source.text()[at..].find("-->");
+                comment_end = closing.map_or(0, |before| at + before + "-->".len());
+            }
         } else if !(trimmed.is_empty() || text.starts_with('%')) {
             break;
         }
@@ -129,7 +138,7 @@ pub(crate) fn without_blank_lines(body: &str) -> &str {
 }
 
 /// Whether a text between two rules is a frontmatter and not a part of a Markdown page.
-fn looks_like_keys(yaml: &str) -> bool {
+pub(crate) fn looks_like_keys(yaml: &str) -> bool {
     yaml.lines().any(|line| {
         ["skill:", "id:", "name:", "description:"]
             .iter()

@@ -51,6 +51,7 @@ mod settings;
 mod skill;
 mod skill_file;
 mod source;
+mod syntax;
 mod texts;
 mod toolsets;
 mod tree;

@@ -202,17 +202,13 @@ fn validate(
     found: &[FoundSkill],
     (portable, strict): (bool, bool),
 ) -> Exit {
-    let of_each = found.iter().map(|one| {
-        if portable {
-            definitions.portable_problems(one)
-        } else {
-            let left_out = matches!(one, FoundSkill::Rejected(_));
-            (one.problems(false), left_out)
-        }
-    });
-    let (problems, left_out): (Vec<Vec<Problem>>, Vec<bool>) = of_each.unzip();
-    let problems = problems.concat();
-    let left_out = left_out.contains(&true);
+    let problems: Vec<Problem> = found
+        .iter()
+        .flat_map(|one| one.problems(portable))
+        .collect();
+    let left_out = found
+        .iter()
+        .any(|one| matches!(one, FoundSkill::Rejected(_)));
     let weights = Weights::of(&problems);
     let invalid = weights.errors > 0 || left_out || (strict && weights.warnings > 0);
     if session.json() {

@@ -123,16 +123,6 @@ impl Definitions {
         }
     }
 
-    /// The same for `--portable`: what the specification has against it, and whether it is left out. A skill
-    /// that only lacks instructions conforms.
-    pub(crate) fn portable_problems(&self, found: &FoundSkill) -> (Vec<Problem>, bool) {
-        let FoundSkill::Rejected(reasons) = found else {
-            return (found.problems(true), false);
-        };
-        roots::validate_empty(&self.catalog.root, reasons)
-            .map_or_else(|| (reasons.clone(), true), |problems| (problems, false))
-    }
-
     fn at_path(&self, name: &str, cwd: &Path) -> Option<FoundSkill> {
         let path = cwd.join(name);
         let real = path.canonicalize().ok()?;

@@ -2,9 +2,10 @@
 
 use super::{Origin, Written};
 use crate::checks::restricting_flag;
-use crate::model::Dialect;
+use crate::model::{Dialect, Place};
 use crate::report::Report;
 use crate::restrict;
+use crate::tree::Data;
 use crate::view::View;
 
 /// Keys that are known; those without an evaluation are kept.
@@ -79,37 +80,86 @@ pub(crate) fn is_known(key: &str, dialect: Dialect) -> bool {
         || (dialect == Dialect::Workspace && WORKSPACE_ONLY.contains(&key))
 }
 
-/// The name; where the dialect allows it, that of the directory or file. `None` when an error was reported.
+/// The name; where it is optional, that of the directory or file. `None` when an error was reported.
 pub(crate) fn name(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> Option<String> {
-    let written = view.written("name");
-    let Some(value) = written else {
-        if origin.dialect == Dialect::Workspace {
-            return Some(origin.stem.to_owned());
-        }
-        report.error(
-            "missing-key",
-            view.get("name")
-                .map_or_else(|| view.place(), |v| v.key_place()),
-            "the skill has no `name`".to_owned(),
-            &format!("write `name: {}`", origin.stem),
-        );
+    let Some(value) = view.written("name") else {
+        return name_of_directory(view, origin, report);
+    };
+    let written = value.filled_text("name", report)?.trim().to_owned();
+    let Some(name) = escaped(&written, origin.dialect) else {
+        report_forbidden(&written, value.place(), origin.stem, report);
         return None;
     };
-    let name = value.filled_text("name", report)?.trim().to_owned();
-    if name.contains(['/', '\\']) || name.contains("..") || name.chars().any(char::is_control) {
-        report.error(
-            "name-forbidden",
+    if name != written {
+        report.warning(
+            "name-escaped",
             value.place(),
-            format!("`name: {}` could be taken for a path", name.escape_debug()),
-            "use lower-case letters, digits and dashes",
+            format!("a name holds no `/`: `{written}` is called `{name}` here"),
+            &format!("write `name: {name}`"),
         );
-        return None;
     }
     // Wave's own rules say the same as an error.
     if origin.dialect != Dialect::Wave {
         remark_name(value, &name, origin.stem, report);
     }
     Some(name)
+}
+
+/// The name of a skill that says none.
+fn name_of_directory(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> Option<String> {
+    let place = view
+        .get("name")
+        .map_or_else(|| view.place(), |value| value.key_place());
+    let stem = origin.stem;
+    let hint = format!(
+        "write `{}` as a line below the first `---`",
+        name_line(stem)
+    );
+    if !origin.name_optional {
+        let message = "the skill has no `name`".to_owned();
+        report.error("missing-key", place, message, &hint);
+        return None;
+    }
+    if escaped(stem, origin.dialect).is_none() {
+        report_forbidden(stem, place, "my-skill", report);
+        return None;
+    }
+    if origin.dialect != Dialect::Workspace {
+        let message = format!("the skill has no `name` and is called `{stem}`, as its directory");
+        report.warning("name-missing", place, message, &hint);
+    }
+    Some(stem.to_owned())
+}
+
+fn report_forbidden(name: &str, place: Place, stem: &str, report: &mut Report) {
+    report.error(
+        "name-forbidden",
+        place,
+        format!("`name: {}` could be taken for a path", name.escape_debug()),
+        &format!(
+            "use lower-case letters, digits and dashes, such as `{}`",
+            name_line(stem)
+        ),
+    );
+}
+
+/// The line that gives a skill the name of its directory.
+fn name_line(stem: &str) -> String {
+    if is_usual(stem) {
+        return format!("name: {stem}");
+    }
+    format!("name: {}", serde_json::Value::from(stem))
+}
+
+/// A name as it is looked up: `team/x` is `team-x`, for a look-up takes no separators. `None`: it could be taken
+/// for a path.
+fn escaped(name: &str, dialect: Dialect) -> Option<String> {
+    if name.contains('\\') || name.contains("..") || name.chars().any(char::is_control) {
+        return None;
+    }
+    let grouped =
+        |part: &str| dialect != Dialect::Wave && !part.is_empty() && !part.starts_with('.');
+    (!name.contains('/') || name.split('/').all(grouped)).then(|| name.replace('/', "-"))
 }
 
 fn remark_name(value: View<'_>, name: &str, stem: &str, report: &mut Report) {
@@ -167,11 +217,16 @@ pub(crate) fn description(view: View<'_>, dialect: Dialect, report: &mut Report)
     Some(text)
 }
 
-/// Who may start a skill, and whether it changes things.
+/// Who may start a skill, and what it may do.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a key of its own that a skill may have"
+)]
 pub(crate) struct Restrictions {
     pub(crate) model_invocable: bool,
     pub(crate) user_invocable: bool,
     pub(crate) mutating: bool,
+    pub(crate) approval_required: bool,
 }
 
 /// Reads who may start a skill; of two that are written the stricter holds.
@@ -179,16 +234,35 @@ pub(crate) fn restrictions(written: &Written<'_>, report: &mut Report) -> Restri
     let mut flags = |key: &str| -> Vec<bool> {
         let all = written.all(key);
         all.into_iter()
-            .filter_map(|view| restricting_flag(view, key, report))
+            .filter_map(|view| flag(view, key, report))
             .collect()
     };
-    // Nothing runs here that this could restrict, but what cannot be understood is refused all the same.
-    flags("approval_required");
     Restrictions {
         model_invocable: !flags("disable-model-invocation").contains(&true),
         user_invocable: !flags("user-invocable").contains(&false),
         mutating: flags("mutating").contains(&true),
+        approval_required: flags("approval_required").contains(&true),
     }
+}
+
+/// A flag that restricts; the words for it that older YAML knows, and those in quotes, are read as what they say.
+fn flag(view: View<'_>, key: &str, report: &mut Report) -> Option<bool> {
+    let word = match view.data() {
+        Data::Text(text) => text.trim(),
+        _ => "",
+    };
+    let value = match word.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => true,
+        "false" | "no" | "off" => false,
+        _ => return restricting_flag(view, key, report),
+    };
+    report.warning(
+        "flag-as-text",
+        view.place(),
+        format!("`{key}: {word}` is a text and is read as `{value}`"),
+        &format!("write `{key}: {value}`, without quotes"),
+    );
+    Some(value)
 }
 
 /// Says of keys that make things happen elsewhere that they do not here.

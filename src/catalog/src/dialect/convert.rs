@@ -209,6 +209,7 @@ fn read_again(
     let origin = Origin {
         dialect: target.dialect(),
         stem: &keys.name,
+        name_optional: false,
         yaml: target == Target::WorkspaceYaml,
     };
     super::read(View::root(&document.source, &document.root), origin, report)

@@ -25,12 +25,18 @@ pub(crate) struct Origin<'a> {
     pub(crate) dialect: Dialect,
     /// Name of its directory, or its file's name without the ending.
     pub(crate) stem: &'a str,
+    /// Whether that is its name where none is written.
+    pub(crate) name_optional: bool,
     /// Whether it is a file of YAML alone.
     pub(crate) yaml: bool,
 }
 
 /// The keys of a skill, parsed, every default filled in.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a key of its own that a skill may have"
+)]
 pub struct Keys {
     /// Its name.
     pub name: String,
@@ -56,6 +62,8 @@ pub struct Keys {
     pub user_invocable: bool,
     /// Whether it says that it changes things.
     pub mutating: bool,
+    /// Whether a person has to approve what it does.
+    pub approval_required: bool,
     /// What of the contract of its root it breaks; such a skill is listed and not handed out.
     pub violations: Vec<Violation>,
     /// Model and tool sets, with places.
@@ -112,6 +120,7 @@ pub(crate) fn read(view: View<'_>, origin: Origin<'_>, report: &mut Report) -> O
         model_invocable: restrictions.model_invocable,
         user_invocable: restrictions.user_invocable,
         mutating: restrictions.mutating,
+        approval_required: restrictions.approval_required,
         violations,
         dialect: origin.dialect,
         instructions: instructions(view, origin, report),

@@ -37,6 +37,74 @@ pub(crate) fn read(view: View<'_>, key: &str, report: &mut Report) -> Option<Vec
     tools
 }
 
+/// Reads the value of a key that says which tools alone are allowed. What is empty, and a map that cannot be
+/// understood, allows none: other programs read such a skill, and none may have more tools for it here.
+pub(crate) fn read_allowed(view: View<'_>, key: &str, report: &mut Report) -> Option<Vec<String>> {
+    match view.data() {
+        Data::Null => {}
+        Data::Text(text) if text.trim().is_empty() => {}
+        Data::Map(_) => return Some(of_map(view, key, report)),
+        _ => return read(view, key, report),
+    }
+    report.warning(
+        "tools-empty",
+        view.place(),
+        format!("`{key}` is empty: no tool is allowed"),
+        &format!("remove the line to allow all tools, or write `{key}: [Read, Grep]`; `{key}: []` allows none"),
+    );
+    Some(Vec::new())
+}
+
+fn of_map(view: View<'_>, key: &str, report: &mut Report) -> Vec<String> {
+    let understood = mapped(view).filter(|tools| tools.len() <= TOOLS_MAX);
+    let (message, hint) = match &understood {
+        Some(tools) => {
+            let line = format!("{key}: {}", Value::from(tools.clone()));
+            (
+                format!("`{key}` is a map and is read as a list"),
+                format!("write `{line}`"),
+            )
+        }
+        None => (
+            format!("`{key}` is a map that cannot be understood: no tool is allowed"),
+            format!("write a list, such as `{key}: [Read, \"Bash(git add:*)\"]`"),
+        ),
+    };
+    report.warning("tools-as-map", view.place(), message, &hint);
+    understood.unwrap_or_default()
+}
+
+/// The tools of a map such as `{Read: true, Write: false, Bash: ["git add:*"]}`; `None` where a list could allow more.
+fn mapped(view: View<'_>) -> Option<Vec<String>> {
+    let mut tools = Vec::new();
+    for (name, value) in view.entries() {
+        // What only a part of a tool is forbidden for, or tools of a server, a list cannot say.
+        let plain = name
+            .chars()
+            .all(|c| c.is_alphanumeric() || "_-".contains(c));
+        if !plain || name.starts_with("mcp__") {
+            return None;
+        }
+        match value.data() {
+            Data::Bool(true) => tools.push(name.to_owned()),
+            Data::Bool(false) => {}
+            Data::List(_) => {
+                for item in value.items() {
+                    let Data::Text(text) = item.data() else {
+                        return None;
+                    };
+                    tools.push(format!("{name}({})", text.trim()));
+                }
+            }
+            _ => return None,
+        }
+    }
+    let whole = |tool: &String| {
+        !tool.ends_with("()") && split(tool).is_some_and(|all| all == [tool.as_str()])
+    };
+    tools.iter().all(whole).then_some(tools)
+}
+
 /// Divides at commas and blanks that stand outside of brackets; `None` when brackets do not close.
 fn split(text: &str) -> Option<Vec<String>> {
     let mut tools = Vec::new();

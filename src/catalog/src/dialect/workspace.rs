@@ -65,7 +65,7 @@ pub(crate) fn tools(written: &Written<'_>, dialect: Dialect, report: &mut Report
     };
     for key in newer {
         for view in written.all(key) {
-            let Some(list) = tools::read(view, key, report) else {
+            let Some(list) = tools::read_allowed(view, key, report) else {
                 continue;
             };
             if *key != "allowed-tools" {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::order::{SkillRoot, in_order};
-use super::runnable::approval_required;
 use super::scan::{Candidate, Scan, search};
 use super::{Refused, RootSkill, RootSkills, Unit, read};
 use crate::executor;
@@ -193,7 +192,6 @@ fn read_one(candidate: &Candidate) -> Unit {
     let definition = read::read(candidate, &mut report);
     let skill = definition.map(|definition| {
         let keys = definition.keys;
-        let approval_required = approval_required(&keys);
         let place = whole_file(&candidate.shown);
         for one in &keys.violations {
             report.error("skill-invalid", place.clone(), one.error.clone(), &one.fix);
@@ -208,7 +206,7 @@ fn read_one(candidate: &Candidate) -> Unit {
             model_invocable: keys.model_invocable,
             user_invocable: keys.user_invocable,
             mutating: keys.mutating,
-            approval_required,
+            approval_required: keys.approval_required,
             named: keys.named,
             lack: None,
             shadowed_by: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::RootSkill;
 use super::files::{self, FileError};
 use super::read::{self, Definition};
-use super::scan::{Candidate, Form};
+use super::scan::Candidate;
 use super::trust::{Trust, TrustFiles};
 use crate::dialect::Keys;
 use crate::dialect::portable;
@@ -134,18 +134,29 @@ impl RootSkill {
             report.error("skill-invalid", place.clone(), one.error.clone(), &one.fix);
         }
         if hold_to_specification {
-            hold_to_it(
-                &definition,
-                (&self.stem, self.file_name(), self.form),
-                &mut report,
-            );
+            self.hold_to_specification(&definition, &mut report);
         }
+        let mut problems = report.finish(place);
+        // The specification allows a skill that says nothing.
+        problems.retain(|one| !(hold_to_specification && one.code == read::NO_BODY));
         Ok(LoadedSkill {
             keys: definition.keys,
             body: definition.body,
             text: definition.text,
-            problems: report.finish(place),
+            problems,
         })
+    }
+
+    fn hold_to_specification(&self, definition: &Definition, report: &mut Report) {
+        let view = View::root(&definition.document.source, &definition.document.root);
+        let placed = portable::Placed {
+            stem: &self.stem,
+            file: self.file_name(),
+            form: self.form,
+            text: &definition.text,
+        };
+        let repaired = report.has("prose-quoted");
+        portable::check(view, placed, repaired, report);
     }
 
     fn candidate(&self, report: &mut Report) -> Option<Candidate> {
@@ -169,23 +180,6 @@ impl RootSkill {
             stamp: None,
         })
     }
-}
-
-/// Holds a definition, of this directory, file and form, to the Agent Skills specification exactly.
-pub(super) fn hold_to_it(
-    definition: &Definition,
-    (stem, file, form): (&str, &str, Form),
-    report: &mut Report,
-) {
-    let view = View::root(&definition.document.source, &definition.document.root);
-    let placed = portable::Placed {
-        stem,
-        file,
-        form,
-        text: &definition.text,
-    };
-    let repaired = report.has("prose-quoted");
-    portable::check(view, placed, repaired, report);
 }
 
 impl LoadedSkill {

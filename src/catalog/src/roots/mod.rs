@@ -28,7 +28,7 @@ use super::open::DefinitionStamp;
 use crate::model::{Place, Problem};
 pub use order::SkillRoot;
 pub use scan::Form;
-pub use validate::{at_path, validate, validate_empty};
+pub use validate::{at_path, validate};
 pub use views::{list, show, show_of_worker};
 
 /// Colons of a name that may be the one behind its source: each is tried.

@@ -23,6 +23,18 @@ pub struct SkillRoot {
     pub trusted: bool,
 }
 
+impl SkillRoot {
+    /// Whether a skill that has no `name` is called as its directory: the contracts of the other families ask for one.
+    pub(crate) fn names_by_directory(&self) -> bool {
+        let shared = |directory: &Path| directory.ends_with(".agents/skills");
+        match self.dialect {
+            Dialect::Workspace => true,
+            Dialect::Agent => self.directory.ancestors().any(shared),
+            Dialect::Wave => false,
+        }
+    }
+}
+
 /// All roots of a workspace: its own skills, each family in the workspace and then at home, those that
 /// are added. The first that has a name wins it.
 pub(crate) fn in_order(

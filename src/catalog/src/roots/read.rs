@@ -3,7 +3,8 @@
 use super::scan::{Candidate, Form, bytes_of};
 use crate::dialect::{self, Keys, Origin};
 use crate::document::{self, Document};
-use crate::frontmatter::{of_markdown, of_worker_file, without_blank_lines};
+use crate::frontmatter::{looks_like_keys, of_markdown, of_worker_file, without_blank_lines};
+use crate::model::Dialect;
 use crate::open::text_of;
 use crate::report::Report;
 use crate::source::{Source, whole_file};
@@ -39,18 +40,26 @@ pub(crate) fn of_bytes(
     bytes: Vec<u8>,
     report: &mut Report,
 ) -> Option<Definition> {
-    let definition = with_any_body(candidate, bytes, report)?;
+    let definition = parsed(candidate, bytes, report)?;
     if definition.body.is_empty() {
+        let listed = candidate.root.dialect == Dialect::Agent;
+        let effect = if listed {
+            "tells a model nothing but its description"
+        } else {
+            "is left out"
+        };
         report.warning(
             NO_BODY,
             whole_file(&candidate.shown),
             format!(
-                "`{}` has no instructions and is left out",
+                "`{}` has no instructions and {effect}",
                 definition.keys.name
             ),
             "write instructions below the frontmatter",
         );
-        return None;
+        if !listed {
+            return None;
+        }
     }
     report_files(candidate, &definition.keys, report);
     let lines = lines_of(&definition.text);
@@ -65,16 +74,13 @@ pub(crate) fn of_bytes(
     Some(definition)
 }
 
-/// The same of a definition that may say nothing, which the Agent Skills specification allows.
-pub(super) fn with_any_body(
-    candidate: &Candidate,
-    bytes: Vec<u8>,
-    report: &mut Report,
-) -> Option<Definition> {
+/// Keys and body, which may be empty.
+fn parsed(candidate: &Candidate, bytes: Vec<u8>, report: &mut Report) -> Option<Definition> {
     let text = text_of(&candidate.shown, bytes, report)?;
     let origin = Origin {
         dialect: candidate.root.dialect,
         stem: &candidate.stem,
+        name_optional: candidate.root.names_by_directory(),
         yaml: candidate.form == Form::Yaml,
     };
     let (document, body) = match candidate.form {
@@ -154,12 +160,19 @@ fn markdown<'t>(shown: &str, text: &'t str, report: &mut Report) -> Option<(Docu
     let head = &text[..head_length(text)];
     let source = Source::new(shown, head.to_owned());
     let Some((yaml, body)) = of_markdown(&source, report).ok()? else {
-        report.warning(
-            "no-frontmatter",
-            source.place(0),
-            "the file has no frontmatter and is left out".to_owned(),
-            "begin it with `---`, `name`, `description` and `---`",
-        );
+        let late = text.split("\n---").skip(1).any(looks_like_keys);
+        let (message, hint) = if late {
+            (
+                "text stands before the frontmatter, and the file is left out",
+                "move what stands above the first line `---` below the second one",
+            )
+        } else {
+            (
+                "the file has no frontmatter and is left out",
+                "begin it with the lines `---`, `name: …`, `description: …` and `---`",
+            )
+        };
+        report.warning("no-frontmatter", source.place(0), message.to_owned(), hint);
         return None;
     };
     let document = document::read(source, yaml, report)?;

@@ -7,7 +7,7 @@ use super::RootSkill;
 use super::loaded::LoadedSkill;
 use super::trust::hex;
 use crate::approval;
-use crate::dialect::{Keys, agent};
+use crate::dialect::Keys;
 use crate::model::agent::DeclaredAgent;
 use crate::model::definition::{RunText, Shell};
 use crate::model::sandbox::Level;
@@ -69,7 +69,9 @@ impl RootSkill {
             commit_message: None,
             isolation: None,
             sandbox: Some(config.sandbox.clone()).filter(|walls| walls.level != Level::Off),
-            approval: approval_required(&keys).then(|| asked.resolve(mutating, &config.approval)),
+            approval: keys
+                .approval_required
+                .then(|| asked.resolve(mutating, &config.approval)),
             agent: DeclaredAgent {
                 model: keys.model.clone(),
                 max_iterations: Some(keys.max_iterations),
@@ -89,14 +91,6 @@ impl RootSkill {
             kept: kept(keys),
         })
     }
-}
-
-/// Whether a person has to approve what it does.
-pub(super) fn approval_required(keys: &Keys) -> bool {
-    let asks = |key| agent::restriction(key, keys.dialect) == Some("approval_required");
-    keys.written
-        .iter()
-        .any(|(key, value)| asks(key) && *value == Value::Bool(true))
 }
 
 /// The keys that a worker's skill keeps too, each under its one name.

@@ -3,13 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::loaded::hold_to_it;
 use super::order::SkillRoot;
-use super::scan::{self, Candidate, Form, SKILL_FILE};
-use super::{RootSkill, links, read};
+use super::scan::{Candidate, Form, SKILL_FILE};
+use super::{RootSkill, links};
 use crate::model::{Dialect, Place, Problem, Scope, Severity};
 use crate::open::Root;
-use crate::report::Report;
 
 /// What stands against a skill; with `portable`, also what the Agent Skills specification does not have.
 pub fn validate(skill: &RootSkill, portable: bool) -> Vec<Problem> {
@@ -67,32 +65,6 @@ pub fn validate(skill: &RootSkill, portable: bool) -> Vec<Problem> {
 pub fn at_path(path: &Path, dialect: Dialect) -> Option<Result<Arc<RootSkill>, Vec<Problem>>> {
     let (skill, problems) = super::assemble::read_alone(&candidate_at(path, dialect)?);
     Some(skill.ok_or(problems))
-}
-
-/// What the Agent Skills specification has against a skill that was left out for these reasons, where the only
-/// one is that it says nothing: the specification allows that. Relative places are those of `workspace`.
-pub fn validate_empty(workspace: &Path, reasons: &[Problem]) -> Option<Vec<Problem>> {
-    let left_out = reasons.iter().find(|one| one.code == read::NO_BODY)?;
-    let shown = left_out.place.path.to_string();
-    let candidate = Candidate {
-        shown: shown.clone(),
-        ..candidate_at(&workspace.join(&shown), Dialect::Agent)?
-    };
-    let mut report = Report::default();
-    report.set_skill(left_out.skill.as_deref());
-    let bytes = scan::bytes_of(&candidate, &mut report)?;
-    let definition = read::with_any_body(&candidate, bytes, &mut report)?;
-    report.note(
-        read::NO_BODY,
-        left_out.place.clone(),
-        "it has no instructions: the specification allows that, and workerctl leaves it out"
-            .to_owned(),
-        "write instructions below the frontmatter",
-    );
-    let file = candidate.inner.rsplit('/').next().unwrap_or_default();
-    let placed = (candidate.stem.as_str(), file, candidate.form);
-    hold_to_it(&definition, placed, &mut report);
-    Some(report.finish(left_out.place.clone()))
 }
 
 /// The file at a path that has the form of a skill.

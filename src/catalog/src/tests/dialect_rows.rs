@@ -46,12 +46,6 @@ fn rows() -> Vec<Row> {
             Some(("key-misspelled", WARNING, 4, 1, "license")),
         ),
         row(
-            "name missing",
-            "---\ndescription: One\n---\nDo it.\n",
-            false,
-            Some(("missing-key", ERROR, 2, 1, "name: a")),
-        ),
-        row(
             "description missing",
             "---\nname: a\n---\nDo it.\n",
             false,
@@ -64,12 +58,6 @@ fn rows() -> Vec<Row> {
             Some(("blank", ERROR, 3, 14, "")),
         ),
         row(
-            "empty instructions",
-            "---\nname: a\ndescription: One\n---\n\n",
-            false,
-            Some(("empty-instructions", WARNING, 0, 0, "below")),
-        ),
-        row(
             "listed file missing",
             &with("files: [{path: no.md, description: d}]"),
             true,
@@ -80,18 +68,6 @@ fn rows() -> Vec<Row> {
             &with("toolsets: [none-such]"),
             true,
             None,
-        ),
-        row(
-            "no frontmatter",
-            "# a\n\nDo it.\n",
-            false,
-            Some(("no-frontmatter", WARNING, 1, 1, "---")),
-        ),
-        row(
-            "prose before it",
-            "Hello\n\n---\nname: a\ndescription: One\n---\nDo it.\n",
-            false,
-            Some(("no-frontmatter", WARNING, 1, 1, "---")),
         ),
         row(
             "name differs",
@@ -110,18 +86,6 @@ fn rows() -> Vec<Row> {
             &page(&"n".repeat(65), "One"),
             true,
             Some(("name-unusual", WARNING, 2, 7, "64")),
-        ),
-        row(
-            "name with a slash",
-            &page("a/b", "One"),
-            false,
-            Some(("name-forbidden", ERROR, 2, 7, "")),
-        ),
-        row(
-            "name with dots",
-            &page("..", "One"),
-            false,
-            Some(("name-forbidden", ERROR, 2, 7, "")),
         ),
         row(
             "name with a backslash",
@@ -176,24 +140,6 @@ fn rows() -> Vec<Row> {
             &with("license: Foo: bar"),
             true,
             Some(("prose-quoted", WARNING, 4, 1, "\"Foo: bar\"")),
-        ),
-        row(
-            "restriction with a colon",
-            &with("allowed-tools: a: b"),
-            false,
-            Some(("yaml-syntax", ERROR, 4, 17, "quote")),
-        ),
-        row(
-            "restriction malformed",
-            &with("allowed-tools: {a: b}"),
-            false,
-            Some(("restriction-malformed", ERROR, 4, 16, "[Read")),
-        ),
-        row(
-            "restriction empty",
-            &with("allowed-tools:"),
-            false,
-            Some(("restriction-malformed", ERROR, 4, 1, "[Read")),
         ),
         row(
             "restriction unbalanced",
@@ -257,28 +203,10 @@ fn rows() -> Vec<Row> {
             None,
         ),
         row(
-            "comment before it",
-            &format!("<!-- x -->\n{}", page("a", "One")),
-            true,
-            Some(("comment-before-frontmatter", WARNING, 1, 1, "---")),
-        ),
-        row(
             "byte order mark",
             &format!("\u{feff}{}", page("a", "One")),
             true,
             Some(("byte-order-mark", NOTE, 1, 1, "")),
-        ),
-        row(
-            "unterminated",
-            "---\nname: a\ndescription: One\nDo it.\n",
-            false,
-            Some(("frontmatter-unterminated", ERROR, 1, 1, "---")),
-        ),
-        row(
-            "duplicate key",
-            &with("name: b"),
-            false,
-            Some(("duplicate-key", ERROR, 4, 1, "")),
         ),
         row(
             "NUL",

@@ -9,6 +9,7 @@ mod dialects;
 mod executors;
 mod hostile;
 mod instances;
+mod irregular;
 mod isolation;
 mod isolation_problems;
 mod kept_schedules;
