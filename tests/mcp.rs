@@ -9,6 +9,8 @@
     reason = "what prepares a test fails by panicking, and says when it skips"
 )]
 
+#[path = "mcp/any_directory.rs"]
+mod any_directory;
 #[path = "mcp/client.rs"]
 mod client;
 #[path = "mcp/contract_rules.rs"]

@@ -415,3 +415,60 @@ fn a_qualified_name_trusts_the_skill_that_it_names_and_no_other() {
     let shown = workspace.json(&["skill", "show", ".claude:only"]);
     assert_eq!(shown["name"], "only", "{shown}");
 }
+
+#[test]
+fn skills_are_read_where_there_is_no_workspace_and_nothing_is_written() {
+    let bed = Workspace::new();
+    bed.write(".claude/skills/git/SKILL.md", &page("git", ""));
+    bed.write(".claude/skills/git/more.md", "More.\n");
+    bed.write("a/b/file.txt", "x");
+    at_home(&bed, ".agents/skills/own/SKILL.md", &page("own", ""));
+    let sub = bed.root.join("a/b");
+    let before = bed.git(&["status", "--porcelain", "--ignored", "-uall"]);
+    let run = |arguments: &[&str]| {
+        let mut command = bed.program(env!("CARGO_BIN_EXE_workerctl"));
+        command.current_dir(&sub).args(arguments);
+        bed.start(&mut command).end()
+    };
+    for (arguments, expected) in [
+        (&["skills"][..], "~/.agents"),
+        (&["skills", "--json"], "\".claude\""),
+        (&["skill", "show", "git"], "Says git"),
+        (&["skill", "show", "own"], "Says own"),
+        (&["skill", "files", "git"], "more.md"),
+        (&["skill", "files", "git", "more.md"], "More."),
+        (&["skill", "convert", "git", "--to", "wave"], "name: git"),
+        (&["-C", "..", "skills"], "git"),
+        (&["-C", "/", "skills"], "own"),
+    ] {
+        let done = run(arguments).expect_code(0);
+        assert!(done.stdout.contains(expected), "{arguments:?}: {done:?}");
+    }
+    let checked = run(&["skill", "validate"]).expect_code(0);
+    assert!(checked.stderr.contains("2 skills"), "{checked:?}");
+    let trusted = run(&["skill", "trust", "git"]).expect_code(8);
+    assert!(
+        trusted.stderr.contains("is trusted with its root"),
+        "{trusted:?}"
+    );
+    for arguments in [
+        &["run", "git"][..],
+        &["workers"],
+        &["runs"],
+        &["status"],
+        &["daemon"],
+    ] {
+        let refused = run(arguments).expect_code(3);
+        assert!(refused.stderr.contains("workerctl init"), "{refused:?}");
+    }
+    run(&["-C", "nowhere", "skills"]).expect_code(3);
+    assert_eq!(
+        bed.git(&["status", "--porcelain", "--ignored", "-uall"]),
+        before
+    );
+    let left = fs::read_dir(&bed.home).unwrap();
+    let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    assert_eq!(names, [".agents", ".gitconfig"]);
+}

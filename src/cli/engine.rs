@@ -4,7 +4,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use super::globals::Site;
+use super::globals::{Site, may_be_workspace};
+use super::maintenance;
 use super::session::{Accept, Engines};
 use crate::daemon::{self, ConnectMode, ConnectOptions, DaemonOptions};
 use crate::engine::{self, EngineOptions, Host};
@@ -65,13 +66,28 @@ impl Engines for RealEngines {
             workspace: site.workspace.clone(),
             state_dir: site.state_dir.clone(),
             environment: site.environment.clone(),
-            connect: Box::new(move || Ok(Arc::from(daemon::connect(&dialled)?))),
+            connect: Box::new(move || {
+                expect_workspace(&dialled)?;
+                Ok(Arc::from(daemon::connect(&dialled)?))
+            }),
         };
         // Handles of their own: those of the library are locked for as long as a command lasts.
         let input = File::from(owned(&std::io::stdin())?);
         let output = File::from(owned(&std::io::stdout())?);
         mcp::serve(options, Box::new(input), Box::new(output))
     }
+}
+
+/// Refuses where there is no workspace, which one may become at any time: an engine would make a store there, and
+/// nothing of that place has ever run.
+fn expect_workspace(dialled: &ConnectOptions) -> Result<(), Diagnostic> {
+    if may_be_workspace(&dialled.workspace) {
+        return maintenance::state_directory(&dialled.workspace, &dialled.state_dir).map(drop);
+    }
+    let place = dialled.workspace.display();
+    let message = format!("there is no such run: nothing runs in `{place}`, which is no workspace");
+    Err(Diagnostic::new(Kind::NotFound, "run_not_found", message)
+        .hint("`workerctl init` makes it one"))
 }
 
 fn owned(stream: &impl AsFd) -> Result<OwnedFd, Diagnostic> {

@@ -10,6 +10,9 @@ use crate::model::{Diagnostic, Kind};
 /// Directories upwards that are looked at for a workspace.
 const DEPTH_MAX: usize = 128;
 
+/// Code of the refusal where there is no workspace.
+const NO_WORKSPACE: &str = "no_workspace";
+
 /// When colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ColorChoice {
@@ -99,7 +102,7 @@ impl Globals {
         if !may_be_workspace(&workspace) {
             return Err(Diagnostic::new(
                 Kind::NotFound,
-                "no_workspace",
+                NO_WORKSPACE,
                 format!(
                     "`{}` holds neither `workers/` nor `{CONFIG_FILE}`",
                     workspace.display()
@@ -110,6 +113,43 @@ impl Globals {
                 workspace.display()
             )));
         }
+        Ok(self.places(workspace, cwd, environment))
+    }
+
+    /// The places for a command that reads, which need no workspace: without one those of the project around, where
+    /// nothing of ours need be.
+    ///
+    /// # Errors
+    /// The directory that is asked for is not there, or a link stands where files of a workspace belong.
+    pub(crate) fn site_anywhere(
+        &self,
+        cwd: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Site, Diagnostic> {
+        match self.site(cwd, environment) {
+            Err(refused) if refused.code == NO_WORKSPACE => {}
+            found => return found,
+        }
+        let start = match (self.checkout_around(environment), &self.workspace) {
+            (Some(checkout), _) => real(checkout)?,
+            (None, Some(asked)) => real(&cwd.join(asked))?,
+            // Its way may be closed to us; what can be read in it is read all the same.
+            (None, None) => real(cwd).unwrap_or_else(|_| cwd.to_owned()),
+        };
+        let Some(workspace) = workspace_above(&start) else {
+            return Ok(self.places(project_around(&start), cwd, environment));
+        };
+        let site = self.places(workspace, cwd, environment);
+        let state_dir = maintenance::state_directory(&site.workspace, &site.state_dir)?;
+        Ok(Site { state_dir, ..site })
+    }
+
+    fn places(
+        &self,
+        workspace: PathBuf,
+        cwd: &Path,
+        environment: &BTreeMap<String, String>,
+    ) -> Site {
         let state_dir = match (&self.state_dir, environment.get("STATE_DIRECTORY")) {
             (Some(asked), _) => cwd.join(asked),
             // The service manager separates several directories by colons; the first is ours.
@@ -118,12 +158,12 @@ impl Globals {
             }
             (None, _) => workspace.join("state"),
         };
-        Ok(Site {
+        Site {
             workspace,
             state_dir,
             socket: self.socket.as_ref().map(|socket| cwd.join(socket)),
             environment: environment.clone(),
-        })
+        }
     }
 
     /// Within a run the workspace that people use, not the run's tree, unless another one is asked for.
@@ -142,7 +182,7 @@ impl Globals {
         workspace_above(cwd).ok_or_else(|| {
             Diagnostic::new(
                 Kind::NotFound,
-                "no_workspace",
+                NO_WORKSPACE,
                 format!(
                     "neither `{}` nor any directory above it holds `workers/` or `{CONFIG_FILE}`",
                     cwd.display()
@@ -166,9 +206,25 @@ fn is_workspace(directory: &Path) -> bool {
     directory.join(CONFIG_FILE).is_file() || directory.join("workers").is_dir()
 }
 
-/// The directory without links, so that everybody gives the same workspace the same name.
+/// The top of the git work tree that holds a directory, else the directory itself. Only looked for, not opened: a
+/// repository that git refuses, as it is damaged or another user's, is a project all the same.
+fn project_around(start: &Path) -> PathBuf {
+    let is_top = |directory: &Path| {
+        let git = directory.join(".git");
+        git.is_file() || git.join("HEAD").exists()
+    };
+    let is_bare = |directory: &Path| {
+        let parts = ["HEAD", "objects", "refs"];
+        parts.iter().all(|part| directory.join(part).exists())
+    };
+    let mut upwards = start.ancestors().take(DEPTH_MAX);
+    let found = upwards.find(|directory| is_top(directory) || is_bare(directory));
+    let top = found.filter(|directory| is_top(directory));
+    top.unwrap_or(start).to_owned()
+}
+
 /// Whether a directory is a workspace, as far as we may look: what belongs to others is for them to tell.
-fn may_be_workspace(directory: &Path) -> bool {
+pub(crate) fn may_be_workspace(directory: &Path) -> bool {
     let hidden = |name: &str| {
         let looked = std::fs::metadata(directory.join(name));
         looked.is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
@@ -176,11 +232,12 @@ fn may_be_workspace(directory: &Path) -> bool {
     is_workspace(directory) || hidden("workers") || hidden(CONFIG_FILE)
 }
 
+/// The directory without links, so that everybody gives the same workspace the same name.
 fn real(directory: &Path) -> Result<PathBuf, Diagnostic> {
     let refuse = |why: String| {
         Err(Diagnostic::new(
             Kind::NotFound,
-            "no_workspace",
+            NO_WORKSPACE,
             format!("`{}` is not a workspace: {why}", directory.display()),
         ))
     };

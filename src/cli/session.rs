@@ -65,6 +65,11 @@ impl Session<'_> {
         self.globals.site_as_asked(self.cwd, self.environment)
     }
 
+    /// The places for a command that reads, which needs no workspace.
+    pub(crate) fn site_anywhere(&self) -> Result<Site, Diagnostic> {
+        self.globals.site_anywhere(self.cwd, self.environment)
+    }
+
     /// Finds the engine of the workspace, or hosts it.
     pub(crate) fn connect(&self, accept: Accept) -> Result<Arc<dyn Control>, Diagnostic> {
         self.engines.connect(&self.site()?, accept)

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -30,13 +30,17 @@ impl Client {
     /// A server without a session.
     pub(crate) fn start(workspace: &Workspace) -> Client {
         let log = workspace.home.join("mcp.log");
+        Client::of(&mut workspace.workerctl(&["mcp"]), log)
+    }
+
+    /// A server that is started by this command, without a session.
+    pub(crate) fn of(command: &mut Command, log: std::path::PathBuf) -> Client {
         let file = std::fs::OpenOptions::new()
             .create(true)
             .append(true)
             .open(&log)
             .unwrap();
-        let mut child = workspace
-            .workerctl(&["mcp"])
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(file)

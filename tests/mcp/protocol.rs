@@ -245,10 +245,3 @@ fn all_tools_are_there() {
         );
     }
 }
-
-#[test]
-fn without_a_workspace_the_command_says_so() {
-    let workspace = Workspace::new();
-    let refused = workspace.run(&["mcp"]).expect_code(3);
-    assert_eq!(refused.stdout, "");
-}

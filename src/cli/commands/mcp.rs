@@ -9,6 +9,6 @@ pub(crate) struct Args {}
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let Args {} = args;
-    session.engines.speak_mcp(&session.site()?)?;
+    session.engines.speak_mcp(&session.site_anywhere()?)?;
     Ok(Exit::Ok)
 }

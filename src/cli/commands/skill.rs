@@ -8,7 +8,9 @@ use super::check::counted;
 use super::workers::one_line;
 use crate::cli::definitions::{Definitions, Form, FoundSkill, Weights, write};
 use crate::cli::exit::Exit;
+use crate::cli::globals::Site;
 use crate::cli::io::Stream;
+use crate::cli::maintenance;
 use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line};
 use crate::cli::render::problem;
 use crate::cli::session::Session;
@@ -71,7 +73,7 @@ enum What {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
-    let site = session.site()?;
+    let site = session.site_anywhere()?;
     let definitions = Definitions::load_with_home(&site.workspace, session.environment);
     let find = |name: &str| definitions.skill(name, session.cwd);
     match &args.what {
@@ -112,7 +114,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             return convert(session, &skill, *to, output.as_ref());
         }
         What::Trust { name } => {
-            let digest = find(name)?.trust(&site.state_dir)?;
+            let digest = find(name)?.trust(&where_kept(&site)?)?;
             if session.json() {
                 session.print_json(&json!({"trust": "content", "digest": digest}), "trust");
             } else {
@@ -121,7 +123,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             }
         }
         What::Distrust { name } => {
-            let had = find(name)?.distrust(&site.state_dir)?;
+            let had = find(name)?.distrust(&where_kept(&site)?)?;
             if session.json() {
                 session.print_json(&json!({"trust": "untrusted", "was_trusted": had}), "trust");
             } else {
@@ -137,12 +139,17 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     Ok(Exit::Ok)
 }
 
+/// The state directory, behind no link: without a workspace nobody has looked yet.
+fn where_kept(site: &Site) -> Result<PathBuf, Diagnostic> {
+    maintenance::state_directory(&site.workspace, &site.state_dir)
+}
+
 fn files(
     session: &mut Session<'_>,
     skill: &FoundSkill,
     path: Option<&str>,
 ) -> Result<Exit, Diagnostic> {
-    let site = session.site()?;
+    let site = session.site_anywhere()?;
     let Some(path) = path else {
         let shown = skill.show(&site.state_dir)?;
         if session.json() {

@@ -23,7 +23,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
-    let mut workers = listed(session)?;
+    let site = session.site_anywhere()?;
+    let mut workers = listed(session, &site)?;
     if let Some(wanted) = &args.worker {
         if !workers.iter().any(|worker| worker.id == *wanted) {
             let known = workers.iter().map(|worker| worker.id.as_str());
@@ -31,7 +32,6 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         }
         workers.retain(|worker| worker.id == *wanted);
     }
-    let site = session.site()?;
     let definitions = Definitions::load_with_home(&site.workspace, session.environment);
     let mut list = definitions.skills(&workers, &site.state_dir);
     let wanted = match (&args.worker, &args.source) {

@@ -2,6 +2,7 @@
 
 use crate::cli::definitions::Definitions;
 use crate::cli::exit::Exit;
+use crate::cli::globals::Site;
 use crate::cli::io::Stream;
 use crate::cli::render::line::{BAD, BOLD, CARE, DIM, Line};
 use crate::cli::render::table::{Column, Table};
@@ -27,19 +28,19 @@ enum What {
 }
 
 /// The workers of the engine that runs; where none does, those of the files.
-pub(crate) fn listed(session: &Session<'_>) -> Result<Vec<WorkerView>, Diagnostic> {
-    let control = session.connect(Accept::RunningOnly);
+pub(crate) fn listed(session: &Session<'_>, site: &Site) -> Result<Vec<WorkerView>, Diagnostic> {
+    let control = session.engines.connect(site, Accept::RunningOnly);
     match control.and_then(|control| control.workers()) {
         Ok(workers) => Ok(workers),
         Err(refused) if refused.kind == Kind::Unreachable => {
-            Ok(Definitions::load(&session.site()?.workspace).workers())
+            Ok(Definitions::load(&site.workspace).workers())
         }
         Err(refused) => Err(refused),
     }
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
-    let workers = listed(session)?;
+    let workers = listed(session, &session.site()?)?;
     if let Some(What::Show { id }) = &args.what {
         let worker = workers.iter().find(|worker| worker.id == *id).or_else(|| {
             workers

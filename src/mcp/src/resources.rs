@@ -142,7 +142,10 @@ impl SkillPart<'_> {
 fn of_runs(engines: &Arc<Engines>) -> Vec<Resource> {
     let runs = engines.ask(|control| Ok(threads::newest(control)));
     runs.unwrap_or_else(|error| {
-        tracing::warn!(%error, "threads are not listed");
+        // Without a workspace there are none, and nothing is wrong.
+        if error.kind != Kind::NotFound {
+            tracing::warn!(%error, "threads are not listed");
+        }
         Vec::new()
     })
     .into_iter()
