@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+#[path = "cli_process/mcp_install.rs"]
+mod mcp_install;
 #[path = "cli_process/pages.rs"]
 mod pages;
 #[path = "cli_process/shells.rs"]

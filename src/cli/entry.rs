@@ -53,6 +53,7 @@ pub fn main() -> ExitCode {
                 .of_width(width),
             err: Stream::new(&mut err, stderr_terminal, false).of_width(width),
             input: &mut input,
+            can_ask: io::stdin().is_terminal() && stderr_terminal,
             width,
         };
         performed(&args, &environment, &mut io)
@@ -86,6 +87,7 @@ fn within(cli: &Cli, environment: &BTreeMap<String, String>, io: &mut Io<'_>) ->
             out: io.out.reborrow(),
             err: io.err.reborrow(),
             input: &mut *io.input,
+            can_ask: io.can_ask,
             width: io.width,
         },
         globals: &cli.globals,

@@ -122,14 +122,34 @@ pub(crate) struct Io<'a> {
     pub(crate) err: Stream<'a>,
     /// Standard input, for `-`.
     pub(crate) input: &'a mut dyn Read,
+    /// Whether a person can be asked: standard input and standard error are terminals.
+    pub(crate) can_ask: bool,
     /// Columns of the terminal.
     pub(crate) width: usize,
 }
+
+/// Longest answer that is read.
+const ANSWER_BYTES_MAX: usize = 200;
 
 impl Io<'_> {
     /// Columns that a table on standard output may take; `None` where no terminal shows it.
     pub(crate) fn table_width(&self) -> Option<usize> {
         self.out.is_terminal.then_some(self.width)
+    }
+
+    /// Asks a person for one line; blank where there is none.
+    pub(crate) fn ask(&mut self, question: &str) -> String {
+        self.err.raw(&format!("{question} "));
+        self.err.flush();
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        // Byte by byte: what stands behind the line is for whoever asks next.
+        while line.len() < ANSWER_BYTES_MAX
+            && self.input.read(&mut byte).is_ok_and(|count| count == 1)
+            && byte != *b"\n"
+        {
+            line.push(byte[0]);
+        }
+        String::from_utf8_lossy(&line).trim().to_owned()
     }
 }
 

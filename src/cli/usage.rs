@@ -103,6 +103,13 @@ const EXAMPLES: &[Examples] = &[
         &["workerctl doctor || mail -s 'workerctl needs care' me"],
     ),
     ("daemon", &["workerctl -C /srv/notes daemon"]),
+    (
+        "mcp install",
+        &[
+            "workerctl mcp install --client claude",
+            "workerctl mcp install --client codex --print",
+        ],
+    ),
     ("unit install", &["workerctl unit install --user"]),
     ("store verify", &["workerctl store verify"]),
     ("completions", &["source <(workerctl completions bash)"]),

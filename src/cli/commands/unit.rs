@@ -3,13 +3,12 @@
 mod text;
 
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::init::unwritable;
+use super::init::{unwritable, write_whole};
 use crate::cli::exit::Exit;
 use crate::cli::globals::Site;
 use crate::cli::render::diagnostic;
@@ -212,25 +211,8 @@ fn install(
         };
         installed.push(Installed { path, written });
     }
-    let write = |path: &Path, text: &str| -> io::Result<()> {
-        fs::create_dir_all(directory)?;
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let _ = fs::remove_file(&part);
-        let mut options = fs::File::options();
-        options.write(true).create_new(true).mode(0o644);
-        let written = options.open(&part).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        });
-        written
-            .and_then(|()| fs::rename(&part, path))
-            .inspect_err(|_| {
-                let _ = fs::remove_file(&part);
-            })
-    };
     for (one, (_, text)) in installed.iter().zip(units).filter(|(one, _)| one.written) {
-        write(&one.path, text).map_err(|error| refused(&one.path, &error))?;
+        write_whole(&one.path, text, None).map_err(|error| refused(&one.path, &error))?;
     }
     Ok(installed)
 }

@@ -111,6 +111,7 @@ impl Console {
                 out: Stream::new(&mut out, self.terminal, false).of_width(self.width),
                 err: Stream::new(&mut err, self.terminal, false).of_width(self.width),
                 input: &mut self.input.as_slice(),
+                can_ask: self.terminal,
                 width: self.width,
             },
             globals: &cli.globals,
