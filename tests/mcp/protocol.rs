@@ -236,6 +236,13 @@ fn all_tools_are_there() {
         "cancel_run",
     ];
     assert_eq!(names, expected);
+    let loaded = |tool: &&Value| tool["_meta"]["anthropic/alwaysLoad"] == true;
+    let always: Vec<&Value> = tools
+        .iter()
+        .filter(loaded)
+        .map(|tool| &tool["name"])
+        .collect();
+    assert_eq!(always, ["skill", "list_skills"]);
     for tool in tools {
         assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{tool}");
         let page = include_str!("../../docs/mcp.md");

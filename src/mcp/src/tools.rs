@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{JsonObject, MetaObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::skills::{Lists, Skills};
@@ -63,7 +63,8 @@ fn of_skills(skills: &Skills) -> Vec<Tool> {
             format!("{before}{xml}{after}"),
             skill_input(),
             READS,
-        ),
+        )
+        .with_meta(always_loaded()),
         tool(
             "Skill",
             "Invoke a skill to apply specialized expertise and capabilities",
@@ -103,7 +104,8 @@ fn of_skills(skills: &Skills) -> Vec<Tool> {
                 &[],
             ),
             READS,
-        ),
+        )
+        .with_meta(always_loaded()),
     ]
 }
 
@@ -239,6 +241,15 @@ fn tool(
     Tool::new(name, description.into(), input)
         .with_title(title)
         .with_annotations(annotations)
+}
+
+/// Claude Code shows a model only the names of tools until it searches for them, and the list of skills stands in a
+/// description: this keeps those that lead to a skill in every request.
+fn always_loaded() -> MetaObject {
+    let mut meta = MetaObject::new();
+    meta.0
+        .insert("anthropic/alwaysLoad".to_owned(), json!(true));
+    meta
 }
 
 fn skill_input() -> Arc<JsonObject> {
