@@ -190,6 +190,10 @@ impl Control for Scripted {
             checks: Vec::new(),
             mutating: false,
             commit_message: None,
+            inputs: BTreeMap::default(),
+            writes: Vec::new(),
+            branch: None,
+            digest: String::new(),
             notes: Vec::new(),
         })
     }

@@ -78,8 +78,11 @@ fn quoted(source: &Source, line: usize) -> Option<(String, usize)> {
     let written = source.line(line);
     let quoted = quoted_line(written).or_else(|| {
         let is_item = |line: &&str| line.trim_start().starts_with("- ");
-        let above = (0..line).rev().map(|line| source.line(line));
-        let key = above.skip_while(is_item).next()?.trim().strip_suffix(':')?;
+        let mut above = (0..line).rev().map(|line| source.line(line));
+        let key = above
+            .find(|line| !is_item(line))?
+            .trim()
+            .strip_suffix(':')?;
         let (head, item) = written.split_at(written.find("- ")? + 2);
         let fits = PATTERNS.contains(&key) && is_item(&written) && item.starts_with('*');
         fits.then(|| format!("{head}{}", in_quotes(item.trim())))

@@ -2,6 +2,80 @@
 
 use super::source::Source;
 
+/// Words of the parser, what is wrong where it says one of them, and what to do. The first that fits counts.
+const KNOWN: &[(&[&str], &str, &str)] = &[
+    (
+        &["mapping values are not allowed"],
+        "a value without quotes holds a colon and a space, or the line is indented too far",
+        "put the value in double quotes, or begin the line where the one before begins",
+    ),
+    (
+        &["anchor", "alias", "alphabetic"],
+        "a value without quotes begins with `*` or `&`, which refer to other values",
+        "quote values that begin with `*` or `&`: put the value in double quotes",
+    ),
+    (
+        &["cannot start any token"],
+        "a value without quotes begins with a sign that needs them, such as `@`, `%` or a backtick",
+        "quote values that begin with `@`, `%` or a backtick: put the value in double quotes",
+    ),
+    (
+        &["control characters"],
+        "an invisible control character stands in the text",
+        "remove the control character, or type the line anew",
+    ),
+    (
+        &["end of stream", "document indicator"],
+        "a quote is opened above and never closed",
+        "close it at the end of the value",
+    ),
+    (
+        &["escape", "hexdecimal", "hexadecimal"],
+        "a backslash in double quotes begins a code that is unknown",
+        "write two backslashes, or single quotes around the value",
+    ),
+    (
+        &["expected ',' or ']'"],
+        "a list that `[` opens has no `]`, or lacks a comma",
+        "write `[one, two]`, or put the value in double quotes when it is text",
+    ),
+    (
+        &["expected ',' or '}'"],
+        "a value that begins with `{` has no `}`, or lacks a comma",
+        "write `{one: 1, two: 2}`, or put the value in double quotes when it is text",
+    ),
+    (
+        &["expected ':'"],
+        "a line is neither `key: value` nor the rest of a value",
+        "add the colon and a space after the key, or indent the line below its key",
+    ),
+    (
+        &["expected '-' indicator", "block sequence entries"],
+        "a list and other lines are mixed",
+        "begin each item of the list with `- `, all in the same column below its key",
+    ),
+    (
+        &["expected key", "more than one document"],
+        "a line begins in another column than the keys around it, or text follows a closing quote",
+        "begin each key in the same column, and write `\\\"` for a quote within double quotes",
+    ),
+];
+
+const TAB: (&str, &str) = ("a tab stands where only spaces may", "indent with spaces");
+
+const SIGN: (&str, &str) = (
+    "a value without quotes begins with a sign that needs them, such as `@`, `%` or a backtick",
+    "quote values that begin with `@`, `%` or a backtick: put the value in double quotes",
+);
+
+const UNKNOWN: (&str, &str) = (
+    "the line is not written as `key: value`",
+    "check indentation, brackets and quotes in this line and the one before",
+);
+
+/// How many of [`KNOWN`] are surer than the sign at the place.
+const BEFORE_SIGNS: usize = 2;
+
 /// What is wrong and what to do, from what the parser says and where it stands. Neither repeats a value: it may be
 /// a secret.
 pub(crate) fn explain(
@@ -12,69 +86,21 @@ pub(crate) fn explain(
     let character = offset.and_then(|at| source.text().get(at..)?.chars().next());
     let line = offset.map_or("", |at| source.line(source.line_index(at)));
     let indentation = &line[..line.len() - line.trim_start().len()];
-    let says = |part: &str| message.contains(part);
+    let says =
+        |(words, ..): &&(&[&str], &str, &str)| words.iter().any(|word| message.contains(word));
+    let signed = matches!(character, Some('@' | '`' | '%'));
+    let (before, after) = KNOWN.split_at(BEFORE_SIGNS);
     let (plain, hint) = if indentation.contains('\t') || character == Some('\t') {
-        ("a tab stands where only spaces may", "indent with spaces")
-    } else if says("mapping values are not allowed") {
-        (
-            "a value without quotes holds a colon and a space, or the line is indented too far",
-            "put the value in double quotes, or begin the line where the one before begins",
-        )
-    } else if says("anchor") || says("alias") || says("alphabetic") {
-        (
-            "a value without quotes begins with `*` or `&`, which refer to other values",
-            "quote values that begin with `*` or `&`: put the value in double quotes",
-        )
-    } else if says("cannot start any token") || matches!(character, Some('@' | '`' | '%')) {
-        (
-            "a value without quotes begins with a sign that needs them, such as `@`, `%` or a backtick",
-            "quote values that begin with `@`, `%` or a backtick: put the value in double quotes",
-        )
-    } else if says("control characters") {
-        (
-            "an invisible control character stands in the text",
-            "remove the control character, or type the line anew",
-        )
-    } else if says("end of stream") || says("document indicator") {
-        (
-            "a quote is opened above and never closed",
-            "close it at the end of the value",
-        )
-    } else if says("escape") || says("hexdecimal") || says("hexadecimal") {
-        (
-            "a backslash in double quotes begins a code that is unknown",
-            "write two backslashes, or single quotes around the value",
-        )
-    } else if says("expected ',' or ']'") {
-        (
-            "a list that `[` opens has no `]`, or lacks a comma",
-            "write `[one, two]`, or put the value in double quotes when it is text",
-        )
-    } else if says("expected ',' or '}'") {
-        (
-            "a value that begins with `{` has no `}`, or lacks a comma",
-            "write `{one: 1, two: 2}`, or put the value in double quotes when it is text",
-        )
-    } else if says("expected ':'") {
-        (
-            "a line is neither `key: value` nor the rest of a value",
-            "add the colon and a space after the key, or indent the line below its key",
-        )
-    } else if says("expected '-' indicator") || says("block sequence entries") {
-        (
-            "a list and other lines are mixed",
-            "begin each item of the list with `- `, all in the same column below its key",
-        )
-    } else if says("expected key") || says("more than one document") {
-        (
-            "a line begins in another column than the keys around it, or text follows a closing quote",
-            "begin each key in the same column, and write `\\\"` for a quote within double quotes",
-        )
+        TAB
+    } else if let Some((_, plain, hint)) = before.iter().find(says) {
+        (*plain, *hint)
+    } else if signed {
+        SIGN
     } else {
-        (
-            "the line is not written as `key: value`",
-            "check indentation, brackets and quotes in this line and the one before",
-        )
+        after
+            .iter()
+            .find(says)
+            .map_or(UNKNOWN, |(_, plain, hint)| (*plain, *hint))
     };
     let key = line
         .split_once(": ")
