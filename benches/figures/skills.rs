@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use workerctl::catalog::{Catalog, Lookup};
-use workerctl::engine::definitions;
+use workerctl::engine::definitions::{self, Definitions};
 
 use crate::Scale;
 use crate::idle::resident_kb;
@@ -164,6 +164,27 @@ fn found(workspace: &Workspace, count: usize, report: &mut Report) {
         Target::AtMost(REFRESH_MS),
         &told,
     );
+    refreshed(
+        workspace,
+        &name("a look that finds a change, until it is read"),
+        report,
+    );
+}
+
+/// How long a look takes that finds one changed skill and reads what there is anew.
+fn refreshed(workspace: &Workspace, what: &str, report: &mut Report) {
+    let kept = Definitions::load(&workspace.root(), &BTreeMap::new());
+    let mut clock = Vec::new();
+    for round in 0..ROUNDS {
+        replace(
+            &workspace.root().join(path_of(0)),
+            &page(0).replace("# Skill 0", &format!("# Look {round}")),
+        );
+        let begun = Instant::now();
+        assert!(kept.reload_if_stale().is_some());
+        clock.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    report.add(what, median(clock), " ms", Target::AtMost(REFRESH_MS), "");
 }
 
 /// Seconds that finding a skill by its name takes.
