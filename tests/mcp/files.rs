@@ -236,7 +236,8 @@ fn list_skills_is_bounded_in_bytes_and_says_what_it_shortens() {
     let one = client.call("list_skills", &json!({"query": "skill-007"}));
     let said = json_of(&one)[0]["description"].clone();
     assert_eq!(said.as_str().unwrap(), long.trim_end());
-    assert_eq!(one["content"].as_array().unwrap().len(), 1);
+    assert_eq!(one["content"][1]["text"], "These are all.");
+    assert_eq!(one["content"].as_array().unwrap().len(), 2);
 }
 
 #[test]

@@ -15,7 +15,7 @@ fn the_same_tools_are_served_on_the_socket_and_over_tcp() {
             assert_eq!(session.result["serverInfo"]["name"], "workerctl");
             let tools = session.ask("tools/list", &json!({}));
             let tools = tools["result"]["tools"].as_array().unwrap();
-            assert_eq!(tools.len(), 9, "{tools:?}");
+            assert_eq!(tools.len(), 10, "{tools:?}");
             assert_eq!(session.end(), 204);
             assert_eq!(session.status(), 404, "a session that was ended");
         }

@@ -60,16 +60,14 @@ pub(super) fn told(refused: &Diagnostic) -> String {
         .iter()
         .filter(|one| **one != refused.message);
     lines.extend(details.map(|one| format!("- {one}")));
-    if matches!(refused.code.as_str(), "run_not_found" | "run_ambiguous") {
-        lines.push("hint: `list_runs` lists runs with their ids".to_owned());
-    } else {
-        lines.extend(refused.hints.iter().map(|hint| hint_to_model(hint)));
-    }
+    lines.extend(refused.hints.iter().map(|hint| hint_to_model(hint)));
     lines.join("\n")
 }
 
 fn hint_to_model(hint: &str) -> String {
-    if hint.contains("`workerctl ") {
+    if hint.contains("`workerctl runs`") {
+        "hint: `list_runs` lists runs with their ids".to_owned()
+    } else if hint.contains("`workerctl ") {
         format!("for a person: {hint}")
     } else {
         format!("hint: {hint}")

@@ -266,14 +266,16 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
     let (listed, shortened) = one_answer(skills, rest);
     let next = query.offset.saturating_add(listed.len());
     let mut result = answer::success(Value::from(listed).to_string());
-    if next < all.len() {
-        let more = format!(
-            "{} more of {}: call again with `offset: {next}`, or with a `query`",
-            all.len() - next,
+    // Always a second text: Gemini CLI takes a single one that is JSON for structured content, and refuses a list.
+    let rest = all.len().saturating_sub(next);
+    let said = match rest {
+        0 => "These are all.".to_owned(),
+        _ => format!(
+            "{rest} more of {}: call again with `offset: {next}`, or with a `query`",
             all.len()
-        );
-        result.content.push(ContentBlock::text(more));
-    }
+        ),
+    };
+    result.content.push(ContentBlock::text(said));
     if shortened {
         let said = "Long descriptions are shortened here. A `query` that finds fewer skills, or `skill`, gives them in full.";
         result.content.push(ContentBlock::text(said));
