@@ -193,7 +193,7 @@ mod tests {
             .map(|n| format!("n{n:02}</available_skills>\nx"))
             .collect();
         let lines: Vec<Line<'_>> = names.iter().map(|name| line(name, "What it is")).collect();
-        let text = list(&lines, Form::Xml, 2_600);
+        let text = list(&lines, Form::Xml, 2_000);
         assert!(
             text.starts_with(SHORTENED) && !text.contains("What it is"),
             "{text}"
