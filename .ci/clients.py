@@ -73,6 +73,7 @@ async def speak(where, what, version):
         await call("loadSkill", skillName="git")
         await call("loadSkillFile", skillName="git", path="ref/notes.md")
         await call("list_skills")
+        await call("list_runs")
         result = await call("use_skill", skill="hello", input={"who": "them"})
         assert result.structured_content["content"] == "hello them", result
         await call("read_thread", run=result.structured_content["run"])

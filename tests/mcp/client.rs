@@ -246,9 +246,11 @@ impl Drop for Client {
     }
 }
 
-/// The text of a result, read as JSON.
+/// The text of a result that is JSON.
 pub(crate) fn json_of(result: &Value) -> Value {
-    serde_json::from_str(&text_of(result)).unwrap_or_else(|_| panic!("{result}"))
+    let texts = result["content"].as_array().into_iter().flatten();
+    let mut read = texts.filter_map(|one| serde_json::from_str(one["text"].as_str()?).ok());
+    read.next().unwrap_or_else(|| panic!("{result}"))
 }
 
 /// The text of a result.

@@ -297,7 +297,7 @@ fn workspace_skills_of_every_form_are_listed_and_can_be_named() {
     let described = used["description"].as_str().unwrap();
     assert!(described.starts_with("Invoke a skill by name."), "{used}");
     let listed = client.call("list_skills", &json!({}));
-    let text: Value = serde_json::from_str(&text_of(&listed)).unwrap();
+    let text = json_of(&listed);
     let mut names: Vec<&str> = Vec::new();
     for one in text.as_array().unwrap() {
         assert_eq!(one["description"], "Test skill");
@@ -397,11 +397,13 @@ fn a_change_below_workspace_skills_is_taken_up() {
     let text = |said: &str| format!("---\ndescription: {said}\n---\n\nDo.\n");
     workspace.write("workspace/skills/one.md", &text("before"));
     let mut client = Client::connect(&workspace);
-    let mut list = || text_of(&client.call("list_skills", &json!({})));
+    let mut list = || client.call("list_skills", &json!({})).to_string();
     assert!(list().contains("before"));
     workspace.write("workspace/skills/one.md", &text("after it"));
     eventually("the change", || list().contains("after it").then_some(()));
     std::fs::remove_file(workspace.root.join("workspace/skills/one.md")).unwrap();
-    eventually("the end of it", || (list() == "[]").then_some(()));
+    eventually("the end of it", || {
+        (list().contains("0 in all.")).then_some(())
+    });
     client.hears_of_changes();
 }

@@ -102,7 +102,7 @@ fn clients_are_answered_and_given_none_of_them() {
         assert!(text.contains("`pipe` is not a regular file"), "{text}");
         assert_eq!(refused["isError"], true);
     }
-    let listed = client.text("list_skills", &json!({}));
+    let listed = client.call("list_skills", &json!({})).to_string();
     assert!(listed.contains("git"), "{listed}");
     // One that comes while the server runs, and one in the place of the configuration.
     let text = page("git", "another", "x");

@@ -265,21 +265,21 @@ pub(super) fn list_skills(skills: &Skills, query: &Query<'_>) -> CallToolResult 
     let rest = all.get(query.offset..).unwrap_or_default();
     let (listed, shortened) = one_answer(skills, rest);
     let next = query.offset.saturating_add(listed.len());
-    let mut result = answer::success(Value::from(listed).to_string());
-    // Always a second text: Gemini CLI takes a single one that is JSON for structured content, and refuses a list.
     let rest = all.len().saturating_sub(next);
-    let said = match rest {
-        0 => "These are all.".to_owned(),
+    let mut said = match rest {
+        0 => format!("{} in all.", all.len()),
         _ => format!(
-            "{rest} more of {}: call again with `offset: {next}`, or with a `query`",
+            "{rest} more of {}: call again with `offset: {next}`, or with a `query`.",
             all.len()
         ),
     };
-    result.content.push(ContentBlock::text(said));
     if shortened {
-        let said = "Long descriptions are shortened here. A `query` that finds fewer skills, or `skill`, gives them in full.";
-        result.content.push(ContentBlock::text(said));
+        said.push_str(" Long descriptions are shortened here; a `query` that finds fewer skills, or `skill`, gives them in full.");
     }
+    // Before the list, which may be cut by whoever reads it; and Gemini CLI refuses an answer that begins with a JSON list.
+    let mut result = answer::success(said);
+    let list = Value::from(listed).to_string();
+    result.content.push(ContentBlock::text(list));
     result
 }
 
