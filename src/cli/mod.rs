@@ -24,6 +24,7 @@ mod repository;
 mod session;
 mod suggest;
 mod usage;
+mod whole_file;
 
 pub use entry::main;
 

@@ -74,8 +74,14 @@ impl Client {
 
     /// The handshake; what the server answered.
     pub(crate) fn initialize(&mut self, version: &str) -> Value {
+        self.initialize_with(version, &json!({}))
+    }
+
+    /// The handshake of a client that can do this.
+    pub(crate) fn initialize_with(&mut self, version: &str, capabilities: &Value) -> Value {
         let client = json!({"name": "tests", "version": "1"});
-        let params = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client});
+        let params =
+            json!({"protocolVersion": version, "capabilities": capabilities, "clientInfo": client});
         let answer = self.ask("initialize", &params);
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         answer["result"].clone()

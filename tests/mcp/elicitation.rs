@@ -20,13 +20,7 @@ const SKILLS: &str = "
 /// A session of a client that can ask its person.
 fn connect(workspace: &Workspace) -> Client {
     let mut client = Client::start(workspace);
-    let params = json!({
-        "protocolVersion": "2025-11-25",
-        "capabilities": {"elicitation": {"form": {}}},
-        "clientInfo": {"name": "tests", "version": "1"},
-    });
-    client.ask("initialize", &params);
-    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    client.initialize_with("2025-11-25", &json!({"elicitation": {"form": {}}}));
     client
 }
 
@@ -150,6 +144,24 @@ fn what_the_configuration_says_goes_before_the_question() {
         said.contains("this client cannot ask a person first"),
         "{said}"
     );
+}
+
+#[test]
+fn a_call_that_waits_for_its_person_says_so() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut client = connect(&workspace);
+    let arguments = json!({"skill": "writes"});
+    let params =
+        json!({"name": "use_skill", "arguments": arguments, "_meta": {"progressToken": "p"}});
+    let call = client.request("tools/call", &params);
+    let told = client.message("progress", |one| one["method"] == "notifications/progress");
+    assert_eq!(
+        told["params"]["message"], "waiting for a person's answer",
+        "{told}"
+    );
+    let question = client.message("question", |one| one["method"] == "elicitation/create");
+    answer(&mut client, &question, "decline");
+    assert_eq!(client.answer(call)["result"]["isError"], true);
 }
 
 #[test]

@@ -22,9 +22,6 @@ pub(crate) const TREES_MAX: u64 = 1_024;
 pub(crate) const LIST_BYTES_MIN: u64 = 200;
 pub(crate) const LIST_BYTES_MAX: u64 = 1_048_576;
 
-/// Skills that may be tools of their own: agents take a few hundred tools in all.
-pub(crate) const TYPED_MAX: u64 = 100;
-
 /// Turns of a model that a skill may ask for.
 pub(crate) const ITERATIONS_MAX: u64 = 1_000;
 

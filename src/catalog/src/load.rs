@@ -10,6 +10,7 @@ use super::last_good::{LastGood, config_unknown, last_good_config};
 use super::open::Root;
 use super::registry::{self, Registry};
 use super::report::Rejected;
+use super::report::Report;
 use super::schedule::{self, Draft};
 use super::source::{directory_of, whole_file};
 use super::unit::{self, Unit};
@@ -234,7 +235,9 @@ impl Assembly {
             .iter()
             .flat_map(|unit| std::iter::once(&**unit).chain(&unit.instances))
             .collect();
-        let passed_over = registry.passed_over(&units, root, &mut self.problems);
+        let mut report = Report::default();
+        let passed_over = registry.passed_over(&units, root, &mut report);
+        self.problems.extend(report.finish(whole_file(CONFIG_FILE)));
         units.retain(|unit| {
             let counts = !passed_over.contains(&std::ptr::from_ref(*unit));
             if !counts {

@@ -9,7 +9,7 @@ use super::source::whole_file;
 use super::tree::Data;
 use super::unit::Unit;
 use super::view::View;
-use crate::model::{Place, Problem, Severity, WorkerPaths};
+use crate::model::{Place, Problem, WorkerPaths};
 
 /// Entries that a registry may have.
 const ENTRIES_MAX: usize = 10_000;
@@ -175,7 +175,7 @@ impl Registry {
         &self,
         units: &[&'u Unit],
         root: &Root,
-        problems: &mut Vec<Problem>,
+        report: &mut Report,
     ) -> HashSet<*const Unit> {
         let mut by_directory: BTreeMap<&str, Vec<&'u Unit>> = BTreeMap::new();
         for unit in units {
@@ -185,11 +185,15 @@ impl Registry {
         let mut chosen: BTreeMap<&str, &Entry> = BTreeMap::new();
         for (id, entry) in &self.entries {
             match by_directory.get(entry.directory.as_str()) {
-                None => problems.push(entry.leads_nowhere(root)),
+                None => entry.leads_nowhere(root, report),
                 Some(there) if there.iter().any(|unit| may_be(unit, id)) => {
                     chosen.insert(id, entry);
                 }
-                Some(_) => problems.push(entry.leads_elsewhere()),
+                Some(_) => entry.misleads(
+                    "and another worker is defined there",
+                    "correct the id or the path, or remove the entry",
+                    report,
+                ),
             }
         }
         let mut passed_over = HashSet::new();
@@ -209,13 +213,7 @@ impl Registry {
                 worker.id, entry.place, entry.directory
             );
             let place = unit.place(worker).clone();
-            problems.push(problem(
-                "worker-passed-over",
-                Severity::Note,
-                place,
-                message,
-                None,
-            ));
+            report.note("worker-passed-over", place, message, "");
         }
         passed_over
     }
@@ -228,60 +226,24 @@ fn may_be(unit: &Unit, id: &str) -> bool {
 }
 
 impl Entry {
-    fn leads_nowhere(&self, root: &Root) -> Problem {
-        let Entry { id, directory, .. } = self;
-        let is_there = root.stamp(&format!("{directory}/worker.yaml")).is_some();
-        let (why, hint) = if is_there {
-            (
+    fn leads_nowhere(&self, root: &Root, report: &mut Report) {
+        let file = format!("{}/worker.yaml", self.directory);
+        let (why, hint) = match root.stamp(&file) {
+            Some(_) => (
                 "which no path of workers covers",
                 "add the directory to `workers.paths` in workerctl.yaml, or remove the entry",
-            )
-        } else {
-            (
+            ),
+            None => (
                 "where no worker is",
                 "correct the path, or remove the entry",
-            )
+            ),
         };
-        let message = format!("the registry names `{directory}` for `{id}`, {why}");
-        problem(
-            "registry-path",
-            Severity::Warning,
-            self.place.clone(),
-            message,
-            Some(hint),
-        )
+        self.misleads(why, hint, report);
     }
 
-    fn leads_elsewhere(&self) -> Problem {
+    fn misleads(&self, why: &str, hint: &str, report: &mut Report) {
         let Entry { id, directory, .. } = self;
-        let message = format!(
-            "the registry names `{directory}` for `{id}`, and another worker is defined there"
-        );
-        let hint = "correct the id or the path, or remove the entry";
-        problem(
-            "registry-path",
-            Severity::Warning,
-            self.place.clone(),
-            message,
-            Some(hint),
-        )
-    }
-}
-
-fn problem(
-    code: &str,
-    severity: Severity,
-    place: Place,
-    message: String,
-    hint: Option<&str>,
-) -> Problem {
-    Problem {
-        code: code.to_owned(),
-        severity,
-        place,
-        message,
-        hint: hint.map(ToOwned::to_owned),
-        worker: None,
-        skill: None,
+        let message = format!("the registry names `{directory}` for `{id}`, {why}");
+        report.warning("registry-path", self.place.clone(), message, hint);
     }
 }

@@ -63,18 +63,13 @@ const KNOWN: &[(&[&str], &str, &str)] = &[
 
 const TAB: (&str, &str) = ("a tab stands where only spaces may", "indent with spaces");
 
-const SIGN: (&str, &str) = (
-    "a value without quotes begins with a sign that needs them, such as `@`, `%` or a backtick",
-    "quote values that begin with `@`, `%` or a backtick: put the value in double quotes",
-);
-
 const UNKNOWN: (&str, &str) = (
     "the line is not written as `key: value`",
     "check indentation, brackets and quotes in this line and the one before",
 );
 
-/// How many of [`KNOWN`] are surer than the sign at the place.
-const BEFORE_SIGNS: usize = 2;
+/// Which of [`KNOWN`] the sign at the place tells too, where nothing before it fits.
+const SIGN: usize = 2;
 
 /// What is wrong and what to do, from what the parser says and where it stands. Neither repeats a value: it may be
 /// a secret.
@@ -86,21 +81,15 @@ pub(crate) fn explain(
     let character = offset.and_then(|at| source.text().get(at..)?.chars().next());
     let line = offset.map_or("", |at| source.line(source.line_index(at)));
     let indentation = &line[..line.len() - line.trim_start().len()];
-    let says =
-        |(words, ..): &&(&[&str], &str, &str)| words.iter().any(|word| message.contains(word));
     let signed = matches!(character, Some('@' | '`' | '%'));
-    let (before, after) = KNOWN.split_at(BEFORE_SIGNS);
+    let fits = |(at, (words, ..)): &(usize, &(&[&str], &str, &str))| {
+        words.iter().any(|word| message.contains(word)) || (*at == SIGN && signed)
+    };
     let (plain, hint) = if indentation.contains('\t') || character == Some('\t') {
         TAB
-    } else if let Some((_, plain, hint)) = before.iter().find(says) {
-        (*plain, *hint)
-    } else if signed {
-        SIGN
     } else {
-        after
-            .iter()
-            .find(says)
-            .map_or(UNKNOWN, |(_, plain, hint)| (*plain, *hint))
+        let known = KNOWN.iter().enumerate().find(fits);
+        known.map_or(UNKNOWN, |(_, (_, plain, hint))| (*plain, *hint))
     };
     let key = line
         .split_once(": ")

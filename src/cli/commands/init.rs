@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -351,31 +350,6 @@ pub(crate) fn write_new(path: &Path, text: &str) -> Result<bool, Diagnostic> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(unwritable(path, &error)),
     }
-}
-
-/// Puts a file in place of another one, or where there is none; its directory is made too. Nobody sees a part of it.
-/// It gets the permissions `mode`, or those of a new file.
-pub(crate) fn write_whole(path: &Path, text: &str, mode: Option<u32>) -> io::Result<()> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    let mut part = path.as_os_str().to_owned();
-    part.push(".part");
-    let _ = fs::remove_file(&part);
-    let mut options = fs::File::options();
-    options.write(true).create_new(true).mode(0o644);
-    let written = options.open(&part).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        if let Some(mode) = mode {
-            file.set_permissions(fs::Permissions::from_mode(mode))?;
-        }
-        file.sync_all()
-    });
-    written
-        .and_then(|()| fs::rename(&part, path))
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&part);
-        })
 }
 
 /// A file that cannot be written.

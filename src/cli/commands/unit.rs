@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use super::init::{unwritable, write_whole};
+use super::init::unwritable;
 use crate::cli::exit::Exit;
 use crate::cli::globals::Site;
 use crate::cli::render::diagnostic;
 use crate::cli::render::line::{DIM, GOOD, Line};
 use crate::cli::repository;
 use crate::cli::session::Session;
+use crate::cli::whole_file::write_whole;
 use crate::model::{Diagnostic, Kind};
 use text::{SERVICE, SOCKET, UnitPaths};
 
@@ -212,7 +213,7 @@ fn install(
         installed.push(Installed { path, written });
     }
     for (one, (_, text)) in installed.iter().zip(units).filter(|(one, _)| one.written) {
-        write_whole(&one.path, text, None).map_err(|error| refused(&one.path, &error))?;
+        write_whole(&one.path, text, true).map_err(|error| refused(&one.path, &error))?;
     }
     Ok(installed)
 }

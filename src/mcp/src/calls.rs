@@ -14,6 +14,7 @@ use super::running::{self, Running, Wanted};
 use super::server::{Disconnected, Server};
 use super::skills::Skills;
 use super::{loading, results, threads, typed, wave};
+use crate::catalog::roots::trust::TrustFiles;
 use crate::model::{Diagnostic, MCP_TOOLS};
 use crate::protocol::Control;
 
@@ -83,28 +84,15 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
         match tool {
-            "skill" => {
-                let name = name_of_skill(given)?;
-                self.handing(context, move |skills, trust| {
-                    loading::skill(skills, trust, &name)
-                })
-                .await
-            }
-            "Skill" => {
-                let arguments = Arguments::read(tool, given, &["skill_name"])?;
-                let name = arguments.needed("skill_name")?.to_owned();
-                self.handing(context, move |skills, trust| {
-                    wave::invoke(skills, trust, &name)
-                })
-                .await
-            }
-            "loadSkill" => {
-                let arguments = Arguments::read(tool, given, &["skillName"])?;
-                let name = arguments.needed("skillName")?.to_owned();
-                self.handing(context, move |skills, trust| {
-                    loading::load_skill(skills, trust, &name)
-                })
-                .await
+            "skill" | "Skill" | "loadSkill" => {
+                type Answer = fn(&Skills, &TrustFiles, &str) -> CallToolResult;
+                let (name, answer): (_, Answer) = match tool {
+                    "skill" => (name_of_skill(given)?, loading::skill),
+                    "Skill" => (name_under("skill_name", tool, given)?, wave::invoke),
+                    _ => (name_under("skillName", tool, given)?, loading::load_skill),
+                };
+                self.handing(context, move |skills, trust| answer(skills, trust, &name))
+                    .await
             }
             "loadSkillFile" => {
                 let arguments = Arguments::read(tool, given, &["skillName", "path"])?;
@@ -201,6 +189,16 @@ fn name_of_skill(given: Option<JsonObject>) -> Result<String, ErrorData> {
         return Err(arguments.refuse("Skill name cannot be empty"));
     }
     Ok(arguments.needed(key)?.to_owned())
+}
+
+/// The one argument of another tool.
+fn name_under(
+    key: &str,
+    tool: &'static str,
+    given: Option<JsonObject>,
+) -> Result<String, ErrorData> {
+    let arguments = Arguments::read(tool, given, &[key])?;
+    arguments.needed(key).map(str::to_owned)
 }
 
 async fn asked(

@@ -36,8 +36,8 @@ pub(super) struct Told {
     content: String,
     data: Value,
     is_error: bool,
-    /// Whether the content says by itself which run it is about, and where that is.
-    named: bool,
+    /// Which run it is about and how that ended, where the content does not say so.
+    head: String,
 }
 
 impl Told {
@@ -48,16 +48,7 @@ impl Told {
 
     /// As text alone, for tools whose answers have no other form.
     pub(super) fn text(self) -> CallToolResult {
-        let said = |key: &str| self.data[key].as_str().unwrap_or_default();
-        let text = if self.named {
-            self.content
-        } else {
-            let head = [said("run"), said("skill"), said("outcome")];
-            format!(
-                "Run {} of {}: {}\n\n{}",
-                head[0], head[1], head[2], self.content
-            )
-        };
+        let text = self.head + &self.content;
         if self.is_error {
             answer::failure(text)
         } else {
@@ -123,7 +114,11 @@ pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<Told, Diagnosti
         content,
         data,
         is_error,
-        named: false,
+        head: format!(
+            "Run {id} of {}: {}\n\n",
+            detail.summary.skill,
+            outcome.name()
+        ),
     })
 }
 
@@ -162,7 +157,7 @@ pub(super) fn of_ended(control: &dyn Control, run: &str) -> Option<Told> {
         content,
         data,
         is_error: true,
-        named: true,
+        head: String::new(),
     })
 }
 
@@ -177,7 +172,7 @@ fn pending(detail: &RunDetail, what: &str) -> Told {
         data: data(detail, &content, false),
         content,
         is_error: false,
-        named: true,
+        head: String::new(),
     }
 }
 

@@ -73,7 +73,18 @@ pub(super) async fn use_skill(
             Ok(rendered) => rendered,
             Err(refused) => return Ok(results::error(refusal(&refused)).into()),
         };
-        match asking::ask(&rendered, given, &context).await {
+        let mut told = Progress::new(&context);
+        let mut ticks = tokio::time::interval(PROGRESS);
+        let asked = asking::ask(&rendered, given, &context);
+        tokio::pin!(asked);
+        let answer = loop {
+            tokio::select! {
+                answer = &mut asked => break answer,
+                // A client may give up a call of which it hears nothing.
+                _ = ticks.tick() => told.say("waiting for a person's answer".to_owned()).await,
+            }
+        };
+        match answer {
             Answer::Yes(digest) => request.digest = Some(digest),
             Answer::No(why) => {
                 let why = format!("Skill '{}' is not run: {why}", rendered.skill);

@@ -270,10 +270,9 @@ impl ServerHandler for Server {
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
+        _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         cursor::none(request)?;
-        let _ = context;
         Ok(resources::templates())
     }
 

@@ -1,11 +1,11 @@
 //! `mcp`: what clients of the Model Context Protocol may do.
 
 use super::Reader;
-use crate::bounds::{LIST_BYTES_MAX, LIST_BYTES_MIN, TYPED_MAX};
+use crate::bounds::{LIST_BYTES_MAX, LIST_BYTES_MIN};
 use crate::http_settings;
 use crate::keys::CONFIG_MCP_HTTP;
 use crate::model::duration::show_millis;
-use crate::model::{MCP_TOOLS, MCP_TOOLS_NOT_SMALL, McpMutating};
+use crate::model::{MCP_TOOLS, MCP_TOOLS_NOT_SMALL, MCP_TYPED_MAX, McpMutating};
 use crate::report::Report;
 use crate::tree::Data;
 use crate::view::View;
@@ -28,7 +28,7 @@ impl Reader<'_, '_> {
             self.config.mcp.tools = tools;
         }
         let typed = self.value("mcp.typed", report, |view, report| {
-            view.whole("typed", 0..=TYPED_MAX, report)
+            view.whole("typed", 0..=MCP_TYPED_MAX, report)
         });
         self.config.mcp.typed = typed.unwrap_or_default();
         let bytes = self.value("mcp.list_bytes", report, |view, report| {

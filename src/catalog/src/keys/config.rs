@@ -5,8 +5,8 @@ use super::Form::{AnyOf, Duration, Filled, Flag, List, Map, Named, Size, String,
 use super::models::instances;
 use super::shared::{BRANCHES, HOURS, SANDBOXES};
 use super::{APPROVAL, BUDGET, CONFIG_MODEL, CONFIG_TOOLSET, Form, HOOKS, LIMITS, NOTIFY, Table, key, table};
-use crate::bounds::{ID_MAX, LIST_BYTES_MAX, LIST_BYTES_MIN, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, SESSIONS_MAX, TREES_MAX, TYPED_MAX};
-use crate::model::MCP_TOOLS;
+use crate::bounds::{ID_MAX, LIST_BYTES_MAX, LIST_BYTES_MIN, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, SESSIONS_MAX, TREES_MAX};
+use crate::model::{MCP_TOOLS, MCP_TYPED_MAX};
 use crate::model::skill_roots::FAMILIES;
 
 const SOME_FAMILIES: Form = List(&Words(&FAMILIES));
@@ -99,7 +99,7 @@ pub(crate) static CONFIG_MCP: Table = table("Mcp", "What clients of the Model Co
     key("mutating", Words(&["ask", "allow", "refuse"]), "what happens when they ask for a skill that changes things: `ask` the person at the client, and refuse where the client cannot; `allow`; `refuse`. A value that cannot be read means `refuse`").default(Value("ask")),
     key("list_bytes", Whole(LIST_BYTES_MIN, LIST_BYTES_MAX), "bytes of the list of skills in the description of a tool; beyond, descriptions are shortened, then names left out").default(Value("900")),
     key("tools", AnyOf(&[Words(&["all", "small"]), List(&Words(&MCP_TOOLS))]), "which tools are listed: `all`, `small` (without `Skill` and `loadSkill`), or their names").default(Value("all")),
-    key("typed", Whole(0, TYPED_MAX), "how many skills that run are tools of their own, with their inputs, at most").default(Value("0")),
+    key("typed", Whole(0, MCP_TYPED_MAX), "how many skills that run are tools of their own, with their inputs, at most").default(Value("0")),
     key("wait", Duration, "how long a call waits for its run before it answers with the run's id").default(Value("45s")),
     key("refresh", Duration, "how often changed definitions are looked for; at most 30s").default(Value("30s")),
     key("http", Map(&CONFIG_MCP_HTTP), "the protocol over HTTP, on the daemon's socket and where TCP is asked for"),

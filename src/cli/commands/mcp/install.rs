@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -11,13 +10,14 @@ use serde_json::{Value, json};
 use super::clients::{Client, ConfigFile, SERVER, has_program};
 use super::json_file::{self, Change};
 use super::toml_file;
-use crate::cli::commands::init::{unwritable, write_whole};
+use crate::cli::commands::init::unwritable;
 use crate::cli::globals::{Site, may_be_workspace};
 use crate::cli::render::diagnostic;
 use crate::cli::render::line::{DIM, GOOD, Line};
 use crate::cli::session::Session;
+use crate::cli::whole_file::write_whole;
 use crate::model::config::CONFIG_FILE;
-use crate::model::{Diagnostic, Kind};
+use crate::model::{Diagnostic, Kind, MCP_TYPED_MAX};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -31,8 +31,8 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "print")]
     force: bool,
     /// Say how to offer up to this many skills that run as tools of their own
-    #[arg(long, value_name = "N")]
-    typed: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MCP_TYPED_MAX))]
+    typed: Option<u64>,
 }
 
 pub(super) fn perform(
@@ -52,7 +52,7 @@ pub(super) fn perform(
         return Ok(());
     }
     let place = file.resolved(site)?;
-    let (text, mode) = read(&place)?;
+    let text = read(&place)?;
     let change = match client.json_entry() {
         Some((section, entry)) => json_file::with_entry(&text, section, SERVER, &entry),
         None => toml_file::with_table(&text),
@@ -63,7 +63,7 @@ pub(super) fn perform(
             if let Some(other) = replaced.as_ref().filter(|_| !args.force) {
                 return Err(differs(client, &shown, other));
             }
-            write_whole(&place, &text, mode).map_err(|error| refused(&place, &error))?;
+            write_whole(&place, &text, true).map_err(|error| refused(&place, &error))?;
             told(session, client, &shown, "written", replaced.as_ref());
         }
         Change::Unclear(why) => {
@@ -165,7 +165,7 @@ fn told(
 }
 
 /// Says how skills become tools of their own; on a terminal the person is asked whether they shall.
-fn advise(session: &mut Session<'_>, site: &Site, typed: Option<u32>) {
+fn advise(session: &mut Session<'_>, site: &Site, typed: Option<u64>) {
     // Without a workspace nothing runs.
     if session.json() || !may_be_workspace(&site.workspace) {
         return;
@@ -174,7 +174,12 @@ fn advise(session: &mut Session<'_>, site: &Site, typed: Option<u32>) {
         Some(typed) => typed,
         None if session.io.can_ask => {
             let question = "offer up to how many skills that run as tools of their own? [0]";
-            session.io.ask(question).parse().unwrap_or(0)
+            session
+                .io
+                .ask(question)
+                .parse()
+                .unwrap_or(0)
+                .min(MCP_TYPED_MAX)
         }
         None => {
             let text = "skills that run can be tools of their own: `--typed N` says how";
@@ -223,21 +228,17 @@ impl ConfigFile {
     }
 }
 
-/// What a file holds, and its permissions; nothing where there is none.
-fn read(path: &Path) -> Result<(String, Option<u32>), Diagnostic> {
+/// What a file holds; nothing where there is none.
+fn read(path: &Path) -> Result<String, Diagnostic> {
     let read = || {
         // A pipe would be waited for without end.
-        let found = fs::metadata(path)?;
-        if !found.is_file() {
+        if !fs::metadata(path)?.is_file() {
             return Err(io::Error::other("it is not a file"));
         }
-        Ok((
-            fs::read_to_string(path)?,
-            Some(found.permissions().mode() & 0o7777),
-        ))
+        fs::read_to_string(path)
     };
     match read() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((String::new(), None)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         Err(error) => {
             let message = format!("`{}` cannot be read: {error}", path.display());
             Err(Diagnostic::new(Kind::Blocked, "not_read", message)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use crate::cli::exit::Exit;
 use crate::cli::render::diagnostic;
 use crate::cli::render::line::{BAD, CARE, GOOD, Line};
 use crate::cli::session::Session;
+use crate::cli::whole_file::write_whole;
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Diagnostic, Kind, Problem, Severity};
 use crate::schedule::crontab::{
@@ -73,7 +74,10 @@ pub(super) fn import(session: &mut Session<'_>, args: &Args) -> Result<Exit, Dia
         is_free(&definitions, &workspace, &worker, &path)?;
     }
     if !args.dry_run && !crontab.jobs.is_empty() {
-        write_whole(&path, &yaml, args.force)?;
+        write_whole(&path, &yaml, args.force).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => is_there(&path),
+            _ => unwritable(&path, &error),
+        })?;
         written = Some(shown(&workspace, &path));
         problems = found(session, &workspace, &path);
     } else if !crontab.jobs.is_empty() {
@@ -205,43 +209,6 @@ fn exists(message: String) -> Diagnostic {
 
 fn is_there(path: &Path) -> Diagnostic {
     exists(format!("`{}` is there already", path.display())).hint("`--force` replaces it")
-}
-
-/// Writes a file whole or not at all; one that is there is replaced only where that is wanted.
-fn write_whole(path: &Path, text: &str, replace: bool) -> Result<(), Diagnostic> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(directory).map_err(|error| unwritable(directory, &error))?;
-    let aside = Aside(directory.join(format!(".worker.yaml.{}", std::process::id())));
-    let put = || -> io::Result<()> {
-        let mut file = fs::File::options()
-            .write(true)
-            .create_new(true)
-            .open(&aside.0)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        let put = if replace {
-            fs::rename(&aside.0, path)
-        } else {
-            // A link fails where there is a file, also one that came this moment.
-            fs::hard_link(&aside.0, path)
-        };
-        put?;
-        fs::File::open(directory)?.sync_all()
-    };
-    put().map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => is_there(path),
-        _ => unwritable(path, &error),
-    })
-}
-
-/// A file that goes when it has served.
-struct Aside(PathBuf);
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        // Renamed, it is not there any more.
-        let _ = fs::remove_file(&self.0);
-    }
 }
 
 /// Errors of what was written, as `check` finds them.

@@ -42,6 +42,9 @@ pub const MCP_TOOLS: [&str; 10] = [
 /// Those that `tools: small` leaves out, since `skill` does what they do.
 pub const MCP_TOOLS_NOT_SMALL: [&str; 2] = ["Skill", "loadSkill"];
 
+/// Skills that may be tools of their own: agents take a few hundred tools in all.
+pub const MCP_TYPED_MAX: u64 = 100;
+
 fn all_tools() -> Vec<String> {
     MCP_TOOLS.map(str::to_owned).to_vec()
 }

@@ -32,7 +32,9 @@ pub use diagnostic::{Diagnostic, Kind};
 pub use ids::{RunId, SkillRef, ThreadId};
 pub use isolation::{BranchChoice, Isolation, LocalEntry, TreeLimits};
 pub use limits::{Resource, ResourceLimits};
-pub use mcp_settings::{MCP_TOOLS, MCP_TOOLS_NOT_SMALL, McpHttp, McpMutating, McpSettings};
+pub use mcp_settings::{
+    MCP_TOOLS, MCP_TOOLS_NOT_SMALL, MCP_TYPED_MAX, McpHttp, McpMutating, McpSettings,
+};
 pub use notice::{News, Notice, Notices, Notify};
 pub use outcome::{Failure, Outcome, Phase, Results, Step, StepResult};
 pub use problem::{Place, Problem, Severity};
