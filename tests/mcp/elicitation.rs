@@ -11,7 +11,9 @@ const SKILLS: &str = "
   - id: writes
     description: Writes a file
     mutating: true
-    run: 'echo {text} > {report}'
+    run: |
+      echo {text} > {report}
+      true 'branch: other'
     interface:
       inputs: [{name: text, type: string, default: one}, {name: key, type: string, sensitive: true, default: SECRET}]
       outputs: [{name: report, type: file, destination: reports/x.md}]
@@ -60,6 +62,7 @@ fn a_person_is_shown_what_would_run_and_decides() {
         "input text: a\\nbranch: other",
         "branch: main, where its result lands as a commit",
         "writes: reports/x.md",
+        "  true 'branch: other'",
     ] {
         assert!(told.lines().any(|one| one == line), "{line}: {told}");
     }

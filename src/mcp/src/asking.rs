@@ -20,9 +20,9 @@ const PATIENCE: Duration = Duration::from_mins(10);
 /// Under which name the question stands among the inputs that a client has to give (2026-07-28).
 const KEY: &str = "run";
 
-/// Characters of one value, and of the command, that the question shows.
+/// Characters of one value or line, and lines of the command, that the question shows.
 const VALUE_CHARS: usize = 200;
-const COMMAND_CHARS: usize = 1_000;
+const COMMAND_LINES: usize = 20;
 
 /// What became of the question.
 pub(super) enum Answer {
@@ -162,28 +162,37 @@ fn question(rendered: &Rendered) -> String {
     }
     match &rendered.instructions {
         Some(instructions) => line("instructions for", &instructions.model),
-        None => line("command", &cut(&rendered.argv.join(" "), COMMAND_CHARS)),
+        None => line("command", &command(&rendered.argv)),
     }
     text.trim_end().to_owned()
 }
 
 fn shown(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    cut(&text, VALUE_CHARS)
+    match value {
+        Value::String(text) => cut(text),
+        other => cut(&other.to_string()),
+    }
+}
+
+/// Its first lines, indented so that none can pose as another line of the question.
+fn command(argv: &[String]) -> String {
+    let text = argv.join(" ");
+    let mut lines: Vec<String> = text.lines().take(COMMAND_LINES).map(cut).collect();
+    if text.lines().nth(COMMAND_LINES).is_some() {
+        lines.push("…".to_owned());
+    }
+    lines.join("\n  ")
 }
 
 /// Text without what could pose as another line of the question, and not too long.
-fn cut(text: &str, chars: usize) -> String {
+fn cut(text: &str) -> String {
     // Also marks that turn the direction of text, or cannot be seen.
     let visible = |c: char| match c {
         '"' | '\'' | '\\' => c.to_string(),
         c => c.escape_debug().collect(),
     };
-    let mut shown: String = text.chars().take(chars).map(visible).collect();
-    if text.chars().nth(chars).is_some() {
+    let mut shown: String = text.chars().take(VALUE_CHARS).map(visible).collect();
+    if text.chars().nth(VALUE_CHARS).is_some() {
         shown.push('…');
     }
     shown
