@@ -36,6 +36,10 @@
 //!
 //! [`mcp`] is the other kind of connection that an agent has: servers that offer tools.
 //!
+//! # Programs of others
+//!
+//! [`cli`] reads what agent programs such as Claude Code and Codex print while they carry out a skill themselves.
+//!
 //! # Threads
 //!
 //! A client has one I/O thread. The caller's thread writes the request, hands each try to the I/O thread,
@@ -45,6 +49,7 @@
 mod answer;
 mod attempt;
 mod clean;
+pub mod cli;
 mod client;
 mod conversation;
 mod dialect;

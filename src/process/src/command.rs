@@ -130,6 +130,8 @@ impl std::fmt::Debug for Stdin {
 pub struct Limits {
     /// Longest time that the command may run; then it is ended.
     pub timeout: Option<Duration>,
+    /// Longest time without output; then it is ended. Absent: it may be silent.
+    pub silence: Option<Duration>,
     /// What all of its processes may use.
     pub resources: ResourceLimits,
     /// Time between TERM and KILL.
@@ -154,6 +156,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             timeout: None,
+            silence: None,
             resources: ResourceLimits::default(),
             grace: Duration::from_secs(10),
             drain: Duration::from_millis(200),
@@ -226,6 +229,8 @@ pub enum EndCause {
     ByItself,
     /// [`Limits::timeout`] had passed.
     TimedOut,
+    /// It had written nothing for [`Limits::silence`].
+    Silent,
     /// It had used more than [`Limits::resources`] allow.
     LimitReached {
         /// What it used.

@@ -102,6 +102,8 @@ struct Watch<'a> {
     stop_seen: Option<StopKind>,
     started_at: Instant,
     deadline: Option<Instant>,
+    /// When it has been silent for too long.
+    silent_at: Option<Instant>,
     phase: Phase,
     ended: EndCause,
     stdout: Output,
@@ -142,6 +144,7 @@ impl<'a> Watch<'a> {
             deadline: limits
                 .timeout
                 .and_then(|timeout| started_at.checked_add(timeout)),
+            silent_at: limits.silence.map(|silence| after(started_at, silence)),
             phase: Phase::Running,
             ended: EndCause::ByItself,
             exited_at: None,
@@ -223,6 +226,9 @@ impl<'a> Watch<'a> {
         } else if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.ended = EndCause::TimedOut;
             self.terminate(now);
+        } else if self.silent_at.is_some_and(|at| now >= at) {
+            self.ended = EndCause::Silent;
+            self.terminate(now);
         }
     }
 
@@ -260,7 +266,7 @@ impl<'a> Watch<'a> {
     /// When `advance` has to be called again even if nothing happens.
     fn wakes_at(&self) -> Option<Instant> {
         let due = match self.phase {
-            Phase::Running => self.deadline,
+            Phase::Running => self.deadline.into_iter().chain(self.silent_at).min(),
             Phase::Draining { until } | Phase::Terminating { until } | Phase::Killing { until } => {
                 // Without a descriptor to wait on, because none was to be had or the process had
                 // just gone, only looking again helps.
@@ -311,6 +317,11 @@ impl<'a> Watch<'a> {
         let ready = place.map(|at| at.is_some_and(|at| !polled[at].revents().is_empty()));
         drop(polled);
         let [stdout, stderr, stdin, exited, _stopped, awaited] = ready;
+        if (stdout || stderr)
+            && let Some(silence) = self.limits.silence
+        {
+            self.silent_at = Some(after(Instant::now(), silence));
+        }
         if stdout {
             self.stdout.read(buffer, sink)?;
         }

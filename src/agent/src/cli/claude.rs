@@ -1,0 +1,152 @@
+//! Claude Code, `--output-format stream-json`, and Qwen Code, which took it over.
+
+use serde_json::Value;
+
+use super::fault::{Fault, FaultKind};
+use super::reading::{Reading, millionths, number, text};
+use crate::turn::Usage;
+
+/// `None`: the event is not known.
+pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<()> {
+    match text(event, "type") {
+        "system" => system(reading, event),
+        "assistant" => {
+            assistant(reading, event);
+            Some(())
+        }
+        "user" => {
+            user(reading, event);
+            Some(())
+        }
+        "result" => {
+            result(reading, event);
+            Some(())
+        }
+        "rate_limit_event" => {
+            rate_limit(reading, event);
+            Some(())
+        }
+        _ => None,
+    }
+}
+
+fn system(reading: &mut Reading, event: &Value) -> Option<()> {
+    match text(event, "subtype") {
+        "init" => {}
+        "permission_denied" => reading.refuse(text(event, "tool_name")),
+        "api_retry" => {
+            let status = number(event, "error_status");
+            let wait = number(event, "retry_delay_ms");
+            let message = format!(
+                "its server answered {status} ({}), it asks again in {:.1} s",
+                text(event, "error"),
+                std::time::Duration::from_millis(wait).as_secs_f64()
+            );
+            reading.in_trouble(Fault::new(FaultKind::of_status(status), message));
+        }
+        _ => return None,
+    }
+    Some(())
+}
+
+/// One answer of the model may come as several events with the same id.
+fn assistant(reading: &mut Reading, event: &Value) {
+    let message = event.get("message").unwrap_or(&Value::Null);
+    let is_error = event.get("is_api_error_message") == Some(&Value::Bool(true));
+    if is_error || text(message, "model") == "<synthetic>" {
+        // The result that follows says the same, and counts.
+        return;
+    }
+    if text(message, "id") != reading.turn.id {
+        reading.close_turn();
+        text(message, "id").clone_into(&mut reading.turn.id);
+    }
+    reading.turn.begun = true;
+    if let Some(usage) = message.get("usage") {
+        reading.turn.usage = Some(Usage {
+            input: number(usage, "input_tokens"),
+            output: number(usage, "output_tokens"),
+            cache_read: number(usage, "cache_read_input_tokens"),
+            cache_write: number(usage, "cache_creation_input_tokens"),
+        });
+    }
+    for block in parts(message) {
+        match text(block, "type") {
+            "text" => reading.say(text(block, "text")),
+            "tool_use" => {
+                let arguments = block.get("input").cloned().unwrap_or_default();
+                reading.call(text(block, "id"), text(block, "name"), arguments);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn user(reading: &mut Reading, event: &Value) {
+    reading.close_turn();
+    let message = event.get("message").unwrap_or(&Value::Null);
+    for part in parts(message).filter(|part| text(part, "type") == "tool_result") {
+        let is_error = part.get("is_error") == Some(&Value::Bool(true));
+        let said = match part.get("content") {
+            Some(Value::String(said)) => said.clone(),
+            Some(Value::Array(parts)) => {
+                let texts: Vec<&str> = parts.iter().map(|part| text(part, "text")).collect();
+                texts.join("\n")
+            }
+            _ => String::new(),
+        };
+        reading.answered(is_error, said);
+    }
+}
+
+fn parts(message: &Value) -> impl Iterator<Item = &Value> {
+    let content = message.get("content").and_then(Value::as_array);
+    content.into_iter().flatten()
+}
+
+fn result(reading: &mut Reading, event: &Value) {
+    reading.close_turn();
+    reading.cost = millionths(event.get("total_cost_usd").and_then(Value::as_f64));
+    let denials = event.get("permission_denials").and_then(Value::as_array);
+    for denial in denials.into_iter().flatten() {
+        let tool = text(denial, "tool_name");
+        if !reading.refused.iter().any(|one| one == tool) {
+            reading.refuse(tool);
+        }
+    }
+    let (subtype, words) = (text(event, "subtype"), text(event, "result"));
+    let is_error = event.get("is_error") == Some(&Value::Bool(true));
+    reading.completed = true;
+    if subtype == "error_max_turns" || text(event, "terminal_reason") == "max_turns" {
+        reading.turns_exhausted = true;
+    } else if subtype == "error_max_budget_usd" {
+        let message = "it has spent the money that it was given";
+        reading.fault = Some(Fault::new(FaultKind::Budget, message));
+    } else if is_error || subtype != "success" {
+        let words = if words.is_empty() { subtype } else { words };
+        let kind = match number(event, "api_error_status") {
+            0 => FaultKind::of_words(words),
+            status => FaultKind::of_status(status),
+        };
+        let mut fault = Fault::new(kind, words);
+        fault.until = fault
+            .until
+            .or(reading.trouble.take().and_then(|known| known.until));
+        reading.fault = Some(fault);
+    } else {
+        reading.last_words(words);
+    }
+}
+
+/// Tells how much of a plan's allowance is used; the moment when there is more is known only here.
+fn rate_limit(reading: &mut Reading, event: &Value) {
+    let info = event.get("rate_limit_info").unwrap_or(&Value::Null);
+    if text(info, "status") != "rejected" {
+        return;
+    }
+    let resets = number(info, "resetsAt");
+    let message = format!("the allowance of its plan is used up|{resets}");
+    let mut fault = Fault::new(FaultKind::RateLimited, message);
+    "the allowance of its plan is used up".clone_into(&mut fault.message);
+    reading.in_trouble(fault);
+}

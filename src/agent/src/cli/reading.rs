@@ -1,0 +1,371 @@
+//! The stream of a program, read line by line, and what it proves in the end.
+
+use serde_json::Value;
+
+use super::fault::{Fault, FaultKind};
+use super::{Format, Known, claude, codex, gemini, generic, opencode};
+use crate::turn::{Call, Turn, Usage};
+
+/// Bytes of one line that is read as an event.
+const LINE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Bytes of what the program said at last that are kept.
+const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Refused tools that are named.
+const REFUSED_MAX: usize = 16;
+
+/// What one line tells, for whoever shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Seen {
+    /// The model said something.
+    Said(String),
+    /// It calls a tool.
+    Called {
+        /// The tool's name.
+        name: String,
+        /// Its arguments.
+        arguments: Value,
+    },
+    /// A tool has answered.
+    Answered {
+        /// Whether it failed.
+        is_error: bool,
+        /// What it said.
+        text: String,
+    },
+    /// The program refused a tool.
+    Refused {
+        /// The tool's name.
+        tool: String,
+    },
+    /// The program tries something again, or warns.
+    Noted(String),
+    /// A turn has ended.
+    Turn(Turn),
+    /// An event that is not known, or a line that is none.
+    Unknown(String),
+}
+
+/// How the program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// With this code.
+    Code(i32),
+    /// By a signal that we did not send.
+    Signal(i32),
+}
+
+/// What was read so far.
+#[derive(Debug)]
+pub struct Reading {
+    format: Format,
+    /// The head of a line that is not whole yet.
+    begun: Vec<u8>,
+    overlong: bool,
+    pub(super) turn: OpenTurn,
+    pub(super) turns: u32,
+    pub(super) text: String,
+    pub(super) refused: Vec<String>,
+    pub(super) fault: Option<Fault>,
+    /// What is known of a failure that the program may still get over.
+    pub(super) trouble: Option<Fault>,
+    pub(super) completed: bool,
+    pub(super) turns_exhausted: bool,
+    /// Millionths of a dollar, as the program counts them.
+    pub(super) cost: Option<u64>,
+    pub(super) seen: Vec<Seen>,
+}
+
+/// The turn whose events are arriving.
+#[derive(Debug, Default)]
+pub(super) struct OpenTurn {
+    pub(super) id: String,
+    pub(super) begun: bool,
+    pub(super) text: String,
+    pub(super) calls: Vec<Call>,
+    pub(super) usage: Option<Usage>,
+}
+
+impl Reading {
+    /// Nothing read yet.
+    pub fn new(format: Format) -> Reading {
+        Reading {
+            format,
+            begun: Vec::new(),
+            overlong: false,
+            turn: OpenTurn::default(),
+            turns: 0,
+            text: String::new(),
+            refused: Vec::new(),
+            fault: None,
+            trouble: None,
+            completed: false,
+            turns_exhausted: false,
+            cost: None,
+            seen: Vec::new(),
+        }
+    }
+
+    /// A piece of a line; `more`: it goes on in the next piece. Answers what became known by it.
+    pub fn piece(&mut self, bytes: &[u8], more: bool) -> Vec<Seen> {
+        if self.begun.len().saturating_add(bytes.len()) > LINE_BYTES_MAX {
+            self.overlong = true;
+            self.begun.clear();
+        }
+        if !self.overlong {
+            self.begun.extend_from_slice(bytes);
+        }
+        if more {
+            return Vec::new();
+        }
+        if std::mem::take(&mut self.overlong) {
+            return vec![Seen::Noted("an event was too long to be read".to_owned())];
+        }
+        let line = std::mem::take(&mut self.begun);
+        self.line(&String::from_utf8_lossy(&line));
+        std::mem::take(&mut self.seen)
+    }
+
+    /// A line of standard error, where some programs tell what their events do not.
+    pub fn error_line(&mut self, line: &str) -> Vec<Seen> {
+        if self.format == Format::Known(Known::Opencode) {
+            opencode::log(self, line);
+        }
+        std::mem::take(&mut self.seen)
+    }
+
+    fn line(&mut self, line: &str) {
+        if let Format::Described(shape) = &self.format {
+            let shape = shape.clone();
+            return generic::line(self, &shape, line);
+        }
+        let line = line.trim();
+        if line.is_empty() {
+            return;
+        }
+        let Ok(event @ Value::Object(_)) = serde_json::from_str::<Value>(line) else {
+            self.seen.push(Seen::Unknown(line.to_owned()));
+            return;
+        };
+        let known = match &self.format {
+            Format::Known(Known::Claude | Known::Qwen) => claude::read(self, &event),
+            Format::Known(Known::Codex) => codex::read(self, &event),
+            Format::Known(Known::Opencode) => opencode::read(self, &event),
+            Format::Known(Known::Gemini) => gemini::read(self, &event),
+            Format::Described(_) => None,
+        };
+        if known.is_none() {
+            self.seen.push(Seen::Unknown(line.to_owned()));
+        }
+    }
+
+    /// The stream has ended; answers what only now is known.
+    pub fn end(&mut self) -> Vec<Seen> {
+        if !self.begun.is_empty() {
+            let line = std::mem::take(&mut self.begun);
+            self.line(&String::from_utf8_lossy(&line));
+        }
+        if let Format::Described(shape) = &self.format {
+            let shape = shape.clone();
+            generic::end(self, &shape);
+        }
+        self.close_turn();
+        std::mem::take(&mut self.seen)
+    }
+
+    /// Turns that were seen to end.
+    pub const fn turns(&self) -> u32 {
+        self.turns
+    }
+
+    /// The last that the model said.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What the program says that all of it cost, in millionths of a dollar.
+    pub const fn cost(&self) -> Option<u64> {
+        self.cost
+    }
+
+    /// Whether the program says that it has no turns left.
+    pub const fn turns_exhausted(&self) -> bool {
+        self.turns_exhausted
+    }
+
+    /// What the program last said to be wrong; it may have got over it.
+    pub fn trouble(&self) -> Option<&Fault> {
+        self.fault.as_ref().or(self.trouble.as_ref())
+    }
+
+    /// Whether the work counts as done, which a check has still to confirm.
+    ///
+    /// # Errors
+    /// It does not, and why. Tools in `may_be_refused` may have been refused; `last_words` are those of standard error.
+    pub fn verdict(
+        &self,
+        exit: Exit,
+        may_be_refused: &[String],
+        last_words: &str,
+    ) -> Result<(), Fault> {
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
+        }
+        let refused: Vec<&str> = self
+            .refused
+            .iter()
+            .filter(|tool| !may_be_refused.contains(tool))
+            .map(String::as_str)
+            .collect();
+        if !refused.is_empty() {
+            let message = format!(
+                "it refused the tool `{}`, so its work may be incomplete",
+                refused.join("`, `")
+            );
+            return Err(Fault::new(FaultKind::Refused, message));
+        }
+        if !self.completed {
+            return Err(self.broken_off(exit, last_words));
+        }
+        if self.text.trim().is_empty() {
+            return Err(Fault::new(FaultKind::Empty, "it ended without an answer"));
+        }
+        if self.turns == 0 {
+            return Err(Fault::new(
+                FaultKind::NoTurns,
+                "it ended without a turn of its model",
+            ));
+        }
+        match exit {
+            Exit::Code(0) => Ok(()),
+            exit => Err(Fault::new(FaultKind::Exit, ended(exit, last_words))),
+        }
+    }
+
+    fn broken_off(&self, exit: Exit, last_words: &str) -> Fault {
+        if let Some(trouble) = &self.trouble {
+            return trouble.clone();
+        }
+        let words = last_words.trim();
+        let message = format!("it ended without a result: {}", ended(exit, words));
+        let kind = match FaultKind::of_words(words) {
+            kind @ (FaultKind::Auth | FaultKind::RateLimited) => kind,
+            _ => FaultKind::NoResult,
+        };
+        Fault::new(kind, message)
+    }
+
+    pub(super) fn say(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.turn.begun = true;
+        self.turn.text.push_str(text);
+        self.seen.push(Seen::Said(text.to_owned()));
+    }
+
+    pub(super) fn call(&mut self, id: &str, name: &str, arguments: Value) {
+        self.turn.begun = true;
+        self.turn.calls.push(Call {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            arguments: Ok(arguments.clone()),
+        });
+        self.seen.push(Seen::Called {
+            name: name.to_owned(),
+            arguments,
+        });
+    }
+
+    pub(super) fn answered(&mut self, is_error: bool, text: impl Into<String>) {
+        let text = text.into();
+        self.seen.push(Seen::Answered { is_error, text });
+    }
+
+    pub(super) fn refuse(&mut self, tool: &str) {
+        self.seen.push(Seen::Refused {
+            tool: tool.to_owned(),
+        });
+        if self.refused.len() < REFUSED_MAX && !self.refused.iter().any(|one| one == tool) {
+            self.refused.push(tool.to_owned());
+        }
+    }
+
+    pub(super) fn note(&mut self, text: impl Into<String>) {
+        self.seen.push(Seen::Noted(text.into()));
+    }
+
+    /// What the program may still get over.
+    pub(super) fn in_trouble(&mut self, fault: Fault) {
+        self.note(fault.message.clone());
+        self.trouble = Some(fault);
+    }
+
+    /// Ends the turn whose events arrived, if there is one.
+    pub(super) fn close_turn(&mut self) {
+        let turn = std::mem::take(&mut self.turn);
+        if !turn.begun {
+            return;
+        }
+        self.turns = self.turns.saturating_add(1);
+        self.trouble = None;
+        if !turn.text.trim().is_empty() {
+            self.last_words(&turn.text);
+        }
+        self.seen.push(Seen::Turn(Turn {
+            text: turn.text,
+            calls: turn.calls,
+            usage: turn.usage,
+            lost: None,
+            stop: String::new(),
+            continuation: None,
+            tries: 1,
+            duration: std::time::Duration::ZERO,
+        }));
+    }
+
+    /// Keeps what the model said last.
+    pub(super) fn last_words(&mut self, text: &str) {
+        let cut = text.floor_char_boundary(text.len().min(TEXT_BYTES_MAX));
+        text[..cut].clone_into(&mut self.text);
+    }
+}
+
+fn ended(exit: Exit, last_words: &str) -> String {
+    let how = match exit {
+        Exit::Code(code) => format!("exit code {code}"),
+        Exit::Signal(signal) => format!("ended by signal {signal}"),
+    };
+    match last_words.lines().rfind(|line| !line.trim().is_empty()) {
+        Some(line) => {
+            let line = line.trim();
+            format!(
+                "{how}: {}",
+                &line[..line.floor_char_boundary(line.len().min(500))]
+            )
+        }
+        None => how,
+    }
+}
+
+/// Text at a key.
+pub(super) fn text<'v>(event: &'v Value, key: &str) -> &'v str {
+    event.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A number at a key, 0 where there is none.
+pub(super) fn number(event: &Value, key: &str) -> u64 {
+    event.get(key).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// Dollars as millionths.
+pub(super) fn millionths(dollars: Option<f64>) -> Option<u64> {
+    let millionths = (dollars? * 1e6).ceil();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the bounds are looked at"
+    )]
+    (millionths >= 0.0 && millionths < 1e15).then_some(millionths as u64)
+}
