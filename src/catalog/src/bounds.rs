@@ -61,5 +61,8 @@ pub(crate) const COMMAND_MS: u64 = 120_000;
 /// Limit of the start of a server that names none, in milliseconds.
 pub(crate) const START_MS: u64 = 30_000;
 
+/// The shortest `silence` of an agent program, in milliseconds.
+pub(crate) const SILENCE_MS: u64 = 1_000;
+
 /// Limit of a call of a server that names none, in milliseconds.
 pub(crate) const CALL_MS: u64 = 60_000;

@@ -75,6 +75,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.mcp_over_http(report);
     reader.access(report);
     reader.models(report);
+    reader.program(report);
     reader.budget(report);
     reader.instances(report);
     for (key, value) in map.entries() {

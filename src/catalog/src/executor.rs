@@ -18,19 +18,24 @@ pub(crate) struct Lack {
     pub(crate) hint: &'static str,
 }
 
-/// Why no model executes the instructions of a skill that names this one; `None`: one does.
-pub(crate) fn lack(config: &Config, alias: Option<&str>) -> Option<Lack> {
-    lack_in(config, alias, has_model_client())
+/// Why nothing executes the instructions of a skill that names this model; `None`: something does, be it a program.
+pub(crate) fn lack(config: &Config, alias: Option<&str>, by_program: bool) -> Option<Lack> {
+    lack_in(config, alias, by_program, has_model_client())
 }
 
-fn lack_in(config: &Config, alias: Option<&str>, has_client: bool) -> Option<Lack> {
+fn lack_in(
+    config: &Config,
+    alias: Option<&str>,
+    by_program: bool,
+    has_client: bool,
+) -> Option<Lack> {
     if !has_client {
         return Some(Lack {
             reason: "this build has no model client (feature `llm`)".to_owned(),
             hint: "install a build with the feature `llm`, or give the skill a `run`",
         });
     }
-    if config.model(alias).is_some() {
+    if by_program || config.model(alias).is_some() {
         return None;
     }
     let reason = match alias {
@@ -45,7 +50,7 @@ fn lack_in(config: &Config, alias: Option<&str>, has_client: bool) -> Option<Lac
     };
     Some(Lack {
         reason,
-        hint: "add `models: {default: {provider: anthropic, model: …, key: env:…}}` to workerctl.yaml, or give the skill a `run`",
+        hint: "add `models: {default: {provider: anthropic, model: …, key: env:…}}` or `agent: {cli: claude}` to workerctl.yaml, or give the skill a `run`",
     })
 }
 
@@ -102,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_build_without_a_client_says_so() {
-        let lack = lack_in(&Config::default(), None, false).unwrap();
+        let lack = lack_in(&Config::default(), None, true, false).unwrap();
         assert_eq!(
             lack.reason,
             "this build has no model client (feature `llm`)"

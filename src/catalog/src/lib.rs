@@ -7,6 +7,7 @@
 use workerctl_core::{inputs, model, protocol};
 
 mod access;
+mod agent_program;
 mod align;
 mod amounts;
 mod approval;

@@ -20,6 +20,7 @@ use super::skill_file::SkillFile;
 use super::source::directory_of;
 use super::texts::{self, PendingText};
 use super::worker::WorkerPart;
+use crate::model::agent::DeclaredAgent;
 use crate::model::definition::{RunText, Unavailable};
 use crate::model::isolation::Isolation;
 use crate::model::{Place, Skill, SkillRef};
@@ -94,7 +95,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         let run = self.run(report, depends)?;
         let instructions = self.instructions(&run, report).ok()?;
         let agent = self.agent(&run, report);
-        self.why_unavailable(&run, agent.model.as_deref(), report);
+        self.why_unavailable(&run, &agent, report);
         self.check_input_schema(&run, report);
         let interface = self.interface(report);
         let placement = self.placement(mutating, &interface.outputs, report);
@@ -375,7 +376,7 @@ impl<'a, 'i> Builder<'a, 'i> {
         Ok(text)
     }
 
-    fn why_unavailable(&mut self, run: &RunText, model: Option<&str>, report: &mut Report) {
+    fn why_unavailable(&mut self, run: &RunText, agent: &DeclaredAgent, report: &mut Report) {
         if let FileOf::Missing(index) = self.item.file {
             if let Some((_, refusal)) = self.files.missing.get(index) {
                 report.warning(
@@ -402,7 +403,11 @@ impl<'a, 'i> Builder<'a, 'i> {
         if *run != RunText::Instructions || self.file_is_missing() {
             return;
         }
-        if let Some(lack) = executor::lack(self.worker.config, model) {
+        if let Some(lack) = executor::lack(
+            self.worker.config,
+            agent.model.as_deref(),
+            agent.program.is_some(),
+        ) {
             let message = format!("`{}` is unavailable: {}", self.item.id, lack.reason);
             report.note(NO_EXECUTOR, self.place(), message, lack.hint);
             self.unavailable.push(Unavailable {

@@ -1,5 +1,6 @@
 //! What a worker sets for all its skills.
 
+use super::agent_program::{self, DeclaredProgram};
 use super::approval;
 use super::budgets;
 use super::checks::{self, Verification};
@@ -48,6 +49,7 @@ pub(crate) struct WorkerPart<'a> {
     /// Where it says that it is scheduled, when no schedule stands at its own level.
     pub(crate) schedule_missing: Option<Place>,
     pub(crate) model: Option<String>,
+    pub(crate) program: DeclaredProgram,
     pub(crate) unavailable: Vec<Unavailable>,
     pub(crate) texts: Vec<PendingText<'a>>,
     pub(crate) verification: Verification<'a>,
@@ -104,6 +106,7 @@ pub(crate) fn read<'a>(
         "isolation" => own(key),
         _ => written(key),
     };
+    let program = program(root, around.config, report);
     let mut part = WorkerPart {
         id: identity.id.clone(),
         root: around.root,
@@ -113,7 +116,8 @@ pub(crate) fn read<'a>(
         mode,
         scheduled,
         schedule_missing,
-        model: in_execution("model").and_then(|view| model(view, around.config, report)),
+        model: in_execution("model").and_then(|view| model(view, around.config, &program, report)),
+        program,
         unavailable: Vec::new(),
         sandbox: None,
         texts: Vec::new(),
@@ -168,14 +172,29 @@ fn is_template(identity: &Identity) -> Unavailable {
 }
 
 /// The alias that counts for skills which name none.
-fn model(view: View<'_>, config: &Config, report: &mut Report) -> Option<String> {
+fn model(
+    view: View<'_>,
+    config: &Config,
+    program: &DeclaredProgram,
+    report: &mut Report,
+) -> Option<String> {
     let alias = view.text("model", report)?;
     let named = Named {
         model: Some((alias.clone(), view.place())),
         toolsets: Vec::new(),
     };
-    named.report_missing(config, report);
+    if !program.names_program() {
+        named.report_missing(config, report);
+    }
     Some(alias)
+}
+
+/// The agent program of its skills: its own `agent`, what HQ names in `cli`, else the configuration's.
+fn program(root: View<'_>, config: &Config, report: &mut Report) -> DeclaredProgram {
+    let of_hq = root.written("cli").map(agent_program::of_hq);
+    let outer = DeclaredProgram::of(config.program.as_deref());
+    let outer = of_hq.unwrap_or_default().within(&outer);
+    DeclaredProgram::read_within(root.written("agent"), &outer, report)
 }
 
 fn budget(root: View<'_>, report: &mut Report) -> budgets::DeclaredBudget {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::model::agent::{KeySource, McpTransport};
+use crate::model::agent::{AgentProgram, KeySource, McpTransport};
 use crate::model::spec::Program;
 use crate::model::{Config, RunSpec};
 use crate::thread::mask::check_secret;
@@ -63,7 +63,8 @@ pub(super) fn files(config: &Config, environment: &BTreeMap<String, String>) -> 
     let of_models = config
         .models
         .values()
-        .filter_map(|model| model.key.as_ref());
+        .filter_map(|model| model.key.as_ref())
+        .chain(config.program.iter().filter_map(|one| one.key.as_ref()));
     let servers = config.toolsets.values().filter_map(|set| set.mcp.as_ref());
     let of_servers = servers.filter_map(|server| match &server.transport {
         McpTransport::Http { key, .. } => key.as_ref(),
@@ -92,10 +93,38 @@ pub(super) fn of_run(
             named.collect::<Vec<_>>()
         }
     });
-    let sources = agent.model.key.iter().cloned().chain(of_servers);
+    let sources = agent.executor.key().cloned().into_iter().chain(of_servers);
     let found = sources.filter_map(|source| {
         let value = value(&source, environment).ok()?;
         Some((source.to_string(), value))
     });
-    found.collect()
+    let program = agent.executor.program();
+    let login = program.and_then(AgentProgram::lent_login);
+    let lent = login.map_or_else(Vec::new, |file| of_login(file, environment));
+    found.chain(lent).collect()
+}
+
+/// The tokens in the login of an agent program.
+fn of_login(file: &str, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let source = KeySource::File(format!("~/{file}"));
+    let path = expanded(&format!("~/{file}"), environment);
+    let content = read(&source, &path).ok();
+    let value = content.and_then(|content| serde_json::from_str(&content).ok());
+    let mut found = Vec::new();
+    tokens(&value.unwrap_or_default(), &mut found);
+    let named = found.into_iter().map(|token| (source.to_string(), token));
+    named.collect()
+}
+
+/// Tokens are long; the name of a plan or an address is no secret, and masking it would only blur the log.
+fn tokens(value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::String(text) => {
+            let is_token = text.len() >= 20 && !text.contains(' ') && !text.starts_with("http");
+            found.extend(is_token.then(|| text.clone()));
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| tokens(item, found)),
+        serde_json::Value::Object(map) => map.values().for_each(|item| tokens(item, found)),
+        _ => {}
+    }
 }

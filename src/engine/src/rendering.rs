@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 use super::outputs::hex;
 use super::submission::Ready;
 use crate::model::RunSpec;
+use crate::model::agent::Executor;
 use crate::model::spec::Program;
 use crate::model::value::MASK;
 use crate::protocol::{Rendered, RenderedCheck, RenderedInstructions, Substitution};
@@ -93,9 +94,16 @@ fn instructions(program: &Program) -> Option<RenderedInstructions> {
         .toolsets
         .iter()
         .map(|set| format!("tool set {}", set.name));
+    let (model, model_name) = match &agent.executor {
+        Executor::Model(model) => (model.alias.clone(), model.name.clone()),
+        Executor::Program(program) => (
+            program.cli.clone(),
+            program.model.clone().unwrap_or_default(),
+        ),
+    };
     Some(RenderedInstructions {
-        model: agent.model.alias.clone(),
-        model_name: agent.model.name.clone(),
+        model,
+        model_name,
         text: agent.instructions.clone(),
         tools: agent.tools.iter().cloned().chain(sets).collect(),
         max_iterations: agent.max_iterations,

@@ -418,6 +418,7 @@ impl Submitting<'_> {
             retry: Retry::ONCE,
             hooks: 0,
             post_commit_hooks: 0,
+            begins_anew: skill.agent.program.is_some(),
             max_runtime_ms: skill.max_runtime_ms,
             approval: None,
         }
@@ -462,6 +463,7 @@ impl Submitting<'_> {
             } else {
                 0
             },
+            begins_anew: skill.agent.program.is_some(),
             max_runtime_ms: skill.max_runtime_ms,
             approval: skill.approval,
         }

@@ -133,6 +133,8 @@ impl Syntax {
                 (
                     EndCause::ByItself
                     | EndCause::TimedOut
+                    | EndCause::Silent
+                    | EndCause::Enough
                     | EndCause::LimitReached { .. }
                     | EndCause::Stopped(_),
                     _,

@@ -9,7 +9,7 @@ use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
 use crate::process::{Container, Network, Wall};
 
 /// Below the home directory: keys, tokens and what browsers keep. Reading them takes a grant that names them.
-const SECRETS: [&str; 27] = [
+const SECRETS: [&str; 32] = [
     ".ssh",
     ".gnupg",
     ".aws",
@@ -27,15 +27,20 @@ const SECRETS: [&str; 27] = [
     ".terraform.d",
     ".cargo/credentials",
     ".cargo/credentials.toml",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
     ".config/gh",
     ".config/gcloud",
     ".config/git/credentials",
     ".config/op",
     ".config/chromium",
     ".config/google-chrome",
+    ".gemini/oauth_creds.json",
     ".local/share/keyrings",
+    ".local/share/opencode/auth.json",
     ".local/state/workerctl",
     ".mozilla",
+    ".qwen/oauth_creds.json",
     ".thunderbird",
 ];
 

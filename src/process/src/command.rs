@@ -192,6 +192,11 @@ pub trait OutputSink {
     /// for this stream, because it is longer than [`Limits::line_bytes_max`] or because it was
     /// cut at [`Limits::output_bytes_max`]. Order holds within a stream, not between the two.
     fn line(&mut self, stream: Stream, bytes: &[u8], more: bool);
+
+    /// Whether nothing more is to be had of the command: it is ended then, as at its limit of time.
+    fn has_enough(&self) -> bool {
+        false
+    }
 }
 
 /// A command that was just started.
@@ -240,6 +245,8 @@ pub enum EndCause {
         /// How much was counted.
         counted: u64,
     },
+    /// Its sink had enough of it.
+    Enough,
     /// Somebody stopped it; the strongest kind that was asked for.
     Stopped(StopKind),
 }

@@ -72,6 +72,7 @@ pub fn run(
             watch
                 .wait(buffer, sink)
                 .map_err(|source| SpawnError::of_step("watch the command", source))?;
+            watch.has_enough = watch.has_enough || sink.has_enough();
         }
         Ok::<(), SpawnError>(())
     })?;
@@ -104,6 +105,8 @@ struct Watch<'a> {
     deadline: Option<Instant>,
     /// When it has been silent for too long.
     silent_at: Option<Instant>,
+    /// Whether its sink wants no more.
+    has_enough: bool,
     phase: Phase,
     ended: EndCause,
     stdout: Output,
@@ -144,6 +147,7 @@ impl<'a> Watch<'a> {
             deadline: limits
                 .timeout
                 .and_then(|timeout| started_at.checked_add(timeout)),
+            has_enough: false,
             silent_at: limits.silence.map(|silence| after(started_at, silence)),
             phase: Phase::Running,
             ended: EndCause::ByItself,
@@ -225,6 +229,9 @@ impl<'a> Watch<'a> {
             }
         } else if self.deadline.is_some_and(|deadline| now >= deadline) {
             self.ended = EndCause::TimedOut;
+            self.terminate(now);
+        } else if self.has_enough {
+            self.ended = EndCause::Enough;
             self.terminate(now);
         } else if self.silent_at.is_some_and(|at| now >= at) {
             self.ended = EndCause::Silent;

@@ -105,8 +105,9 @@ fn parts(message: &Value) -> impl Iterator<Item = &Value> {
 }
 
 fn result(reading: &mut Reading, event: &Value) {
-    reading.close_turn();
+    // Before the turn ends, so that it has its part of it.
     reading.cost = millionths(event.get("total_cost_usd").and_then(Value::as_f64));
+    reading.close_turn();
     let denials = event.get("permission_denials").and_then(Value::as_array);
     for denial in denials.into_iter().flatten() {
         let tool = text(denial, "tool_name");

@@ -4,17 +4,6 @@ use serde_json::{Value, json};
 
 use super::Known;
 
-/// How the prompt reaches a described program; the known ones read it from standard input, for arguments are public.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Prompt {
-    /// Its standard input.
-    Stdin,
-    /// An argument: the one that is `{prompt}`.
-    Argument,
-    /// A file, whose path takes the place of `{prompt}`.
-    File,
-}
-
 /// What a start is to be like.
 #[derive(Debug, Clone, Copy)]
 pub struct Launch<'a> {
@@ -59,27 +48,7 @@ pub struct Launched {
     pub notes: Vec<&'static str>,
 }
 
-/// Where a program keeps its login, below the home of its user.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Login {
-    /// The file.
-    pub file: &'static str,
-}
-
 impl Known {
-    /// Where it keeps its login.
-    pub const fn login(self) -> Login {
-        Login {
-            file: match self {
-                Known::Claude => ".claude/.credentials.json",
-                Known::Codex => ".codex/auth.json",
-                Known::Opencode => ".local/share/opencode/auth.json",
-                Known::Gemini => ".gemini/oauth_creds.json",
-                Known::Qwen => ".qwen/oauth_creds.json",
-            },
-        }
-    }
-
     /// Whether a list of allowed tools can be enforced; where not, a skill with one is refused.
     pub const fn restricts_tools(self) -> bool {
         matches!(self, Known::Claude)

@@ -23,7 +23,7 @@ mod tests;
 
 pub use fault::{Fault, FaultKind};
 pub use generic::{Output, Shape};
-pub use launch::{Launch, Launched, Login, Prompt};
+pub use launch::{Launch, Launched};
 pub use reading::{Exit, Reading, Seen};
 
 /// A program whose stream and options are known here.

@@ -1,8 +1,10 @@
 //! `models`, `budget`, `toolsets` and `instances`: what executes instructions, with what tools, for how much and for whom.
 
 use super::Reader;
+use crate::agent_program::DeclaredProgram;
 use crate::model::config::CONFIG_FILE;
 use crate::report::Report;
+use crate::tree::Data;
 use crate::view::View;
 use crate::{budgets, instances, models, toolsets};
 
@@ -20,6 +22,19 @@ impl Reader<'_, '_> {
                 self.config.toolsets.insert(set.name.clone(), set);
             }
         }
+    }
+
+    pub(super) fn program(&mut self, report: &mut Report) {
+        let Some(view) = self.map.written("agent") else {
+            return;
+        };
+        self.at_all("agent");
+        if !matches!(view.data(), Data::Map(_)) {
+            return view.wrong_type("agent", "a map such as `{cli: claude}`", report);
+        }
+        let outer = DeclaredProgram::default();
+        let asked = DeclaredProgram::read_within(Some(view), &outer, report);
+        self.config.program = asked.resolved(None, self.config).map(Box::new);
     }
 
     pub(super) fn instances(&mut self, report: &mut Report) {

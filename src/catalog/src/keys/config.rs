@@ -41,6 +41,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("access", Map(&CONFIG_ACCESS), "who may ask the engine for what over its socket, beside its own user and root").see("access", "configuration.md#access"),
     key("models", Named(&Map(&CONFIG_MODEL)), "models by alias; `default` counts for skills that name none, or one that is not there").see("models", "configuration.md#models").default(Value("{}")),
     key("budget", Map(&BUDGET), "what runs with a model may spend: one run where neither skill nor worker says, and all runs of a day").see("budgets", "configuration.md#budgets"),
+    key("agent", Map(&super::AGENT), "the agent program that executes instructions where neither skill nor worker says").see("agent programs", "agents.md#agent-programs"),
     key("toolsets", Named(&Map(&CONFIG_TOOLSET)), "tool sets by name: what models may call beside the built-in tools").see("tool sets", "configuration.md#tool-sets").default(Value("{}")),
     key("instances", Form::Schema(instances), "workers that are made from a worker whose id holds placeholders: by its id, the values for each").see("instances", "configuration.md#instances").default(Value("{}")),
 ]);

@@ -5,9 +5,43 @@ use super::DefaultValue::{Millis, Told, Value, Whole as Number};
 use super::Form::{Duration, List, Map, Money, Named, NumberIn, Object, String, Whole, Words};
 use super::shared::{ADDRESS, KEY_SOURCE, TEXTS};
 use super::{Table, key, table};
+use crate::model::agent::PROGRAM_SILENCE_MS;
 use crate::bounds::{CALL_MS, COMMAND_MS, OUTPUT_TOKENS, OUTPUT_TOKENS_MAX, START_MS};
 
 const INPUT_PRICE: super::DefaultValue = Told("`input`");
+
+/// `agent` of a skill, a worker or workerctl.yaml.
+pub(crate) static AGENT: Table = table("AgentMap", "The program of others that executes instructions.", &[
+    key("cli", Words(&["claude", "codex", "opencode", "gemini", "qwen", "generic", "none"]), "which: `claude`, `codex`, `opencode`, `gemini`, `qwen`; `generic`, one that the keys below describe; `none`, a model of `models`"),
+    key("binary", String, "its program: a name on the engine's path, or an absolute path").default(Told("the name of `cli`")),
+    key("model", String, "the model, by the name that the program knows").default(Told("`execution.model` or `preferred_model`, where that is no alias of `models`")),
+    key("base_url", ADDRESS, "another server than the program's own"),
+    key("key", KEY_SOURCE, "where its key is, as of a model"),
+    key("login", Words(&["own", "host"]), "`host` lends it the login of the engine's user, and takes a refreshed one back").default(Value("own")),
+    key("args", TEXTS, "further arguments"),
+    key("may_be_denied", TEXTS, "tools that it may refuse without failing the attempt"),
+    key("silence", Duration, "the longest time without a word of it, at least `1s`").default(Millis(PROGRAM_SILENCE_MS)),
+    key("prompt", Words(&["stdin", "argument", "file"]), "of `generic`: how it gets its prompt; `argument` and `file` take the place of `{prompt}` in `args`").default(Value("stdin")),
+    key("output", Words(&["text", "json", "jsonl"]), "of `generic`: how it answers").default(Value("text")),
+    key("done", Map(&AGENT_DONE), "of `generic`: what the event has that ends the work").default(Told("the last one ends it")),
+    key("result", String, "of `generic`: where the answer stands, as a JSON pointer"),
+    key("failure", String, "of `generic`: where a failure stands: it has failed where that is neither absent, null, false nor empty"),
+    key("denials", String, "of `generic`: where a list of refused tools stands"),
+    key("usage", Map(&AGENT_USAGE), "of `generic`: where tokens and cost stand"),
+]).refuses(KEY_REFUSED);
+
+/// `done` of a described program.
+pub(crate) static AGENT_DONE: Table = table("AgentDoneMap", "What the event has that ends the work.", &[
+    key("at", String, "a JSON pointer").required(),
+    key("is", super::Form::Text, "what stands there").required(),
+]).refuses(KEY_REFUSED);
+
+/// `usage` of a described program.
+pub(crate) static AGENT_USAGE: Table = table("AgentUsageMap", "Where a program reports what it has used, as JSON pointers.", &[
+    key("input", String, "tokens of requests"),
+    key("output", String, "tokens of answers"),
+    key("cost", String, "dollars"),
+]).refuses(KEY_REFUSED);
 
 /// A model of workerctl.yaml.
 pub(crate) static CONFIG_MODEL: Table = table("ModelMap", "A model.", &[

@@ -46,7 +46,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("hooks", Map(&HOOKS), "commands that are told about its runs, after the worker's").see("hooks", "definitions.md#hooks"),
     key("commit", Map(&COMMIT), "its commit").see("commits", "definitions.md#commits").default(WORKERS),
     INSTRUCTIONS,
-    kept("agent"),
+    key("agent", AnyOf(&[Map(&super::AGENT), String]), "the agent program that executes its instructions; each key counts before the worker's, unless that names another program. Text is kept as data").see("agent programs", "agents.md#agent-programs").default(WORKERS).and_kept(),
     key("model", Text, "alias of the model that executes its instructions; `preferred_model` counts before").and_kept(),
     key("sandbox", SANDBOXES, "what its commands may touch, enforced by the kernel: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "definitions.md#sandbox").default(WORKERS).and_kept(),
     key("isolation", ISOLATION, "where its runs work: `worktree`, a tree of their own; or `in_place`, the checkout, where its declared outputs and what `writes` names are their own")

@@ -43,7 +43,7 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     key("limits", Map(&LIMITS), "what the processes of each command, check and hook may use; of each key the innermost level counts").see("limits", "definitions.md#limits").default(CONFIGURED).and_kept(),
     key("budget", Map(&BUDGET), "what runs of its skills may spend: `{tokens, money, turns}` of one run where the skill does not say, and `per_day` of all of them together")
         .see("budgets", "configuration.md#budgets").default(CONFIGURED).and_kept(),
-    kept("agent"),
+    key("agent", AnyOf(&[Map(&super::AGENT), String]), "the agent program that executes instructions of its skills; text is kept as data").see("agent programs", "agents.md#agent-programs").default(Told("`cli.binary`, else the configuration's")).and_kept(),
     key("sandbox", SANDBOXES, "what commands may touch, enforced by the kernel: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "definitions.md#sandbox").default(CONFIGURED).and_kept(),
     key("isolation", ISOLATION, "where its skills work that do not say it: `worktree`, a tree of their own, or `in_place`, the checkout").see("where a run works", PLACEMENT),
     key("approval", Map(&APPROVAL), "how a person is asked where `approval_required` says that one must approve: `{before, expires}`").see("approval", "definitions.md#approval").default(CONFIGURED).and_kept(),
@@ -52,7 +52,7 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     key("local", LOCALS, "paths of the checkout that trees are given, such as `.env`").see("where a run works", PLACEMENT),
     key("push", Text, "the remote that landed results are pushed to; `true` is `origin`").see("where a result lands", PLACEMENT).default(CONFIGURED),
     kept("mcp"),
-    kept("cli"),
+    key("cli", ANYTHING, "of HQ: `binary` may name an agent program, as `agent: {cli: …}` does").and_kept(),
     kept("reporting"),
     kept("tasks"),
     kept("audit"),

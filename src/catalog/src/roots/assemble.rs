@@ -316,13 +316,15 @@ impl Assembly {
         for skill in self.skills.iter_mut().filter(executed) {
             let mut report = Report::default();
             report.set_skill(Some(&skill.name));
-            skill.named.report_missing(config, &mut report);
+            if config.program.is_none() {
+                skill.named.report_missing(config, &mut report);
+            }
             let found = report.finish(skill.place.clone());
             let root = &skill.root;
             self.problems
                 .extend(found.into_iter().map(|one| (Arc::clone(root), one)));
             let alias = skill.named.model.as_ref().map(|(alias, _)| alias.as_str());
-            if let Some(lack) = executor::lack(config, alias) {
+            if let Some(lack) = executor::lack(config, alias, config.program.is_some()) {
                 Arc::make_mut(skill).lack = Some(lack.reason);
             }
         }

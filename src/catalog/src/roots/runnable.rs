@@ -74,6 +74,7 @@ impl RootSkill {
                 .then(|| asked.resolve(mutating, &config.approval)),
             agent: DeclaredAgent {
                 model: keys.model.clone(),
+                program: config.program.clone(),
                 max_iterations: Some(keys.max_iterations),
                 budget: config.budget,
                 ..DeclaredAgent::default()

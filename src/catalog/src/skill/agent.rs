@@ -1,6 +1,7 @@
 //! How a skill's instructions are executed, and what its runs may spend.
 
 use super::Builder;
+use crate::agent_program::DeclaredProgram;
 use crate::budgets::{self, DeclaredBudget};
 use crate::dialect::{tools, workspace};
 use crate::executor::Named;
@@ -52,16 +53,22 @@ impl Builder<'_, '_> {
         }
         let get = |key: &str| self.layers.get(key);
         named.model = workspace::model(get("preferred_model"), get("model"), report);
-        named.report_missing(self.worker.config, report);
+        let program = DeclaredProgram::read_within(get("agent"), &self.worker.program, report);
+        if !program.names_program() {
+            named.report_missing(self.worker.config, report);
+        }
         let own = named.model.map(|(alias, _)| alias);
         let model = own.or_else(|| self.worker.model.clone());
+        let program = program.resolved(model.as_deref(), self.worker.config);
         let (outer, config) = (&self.worker.budget, self.worker.config);
-        if let Some(model) = config.model(model.as_deref()) {
+        let asks_model = config.model(model.as_deref()).filter(|_| program.is_none());
+        if let Some(model) = asks_model {
             asked.check_prices(model, report);
             outer.check_prices(model, report);
         }
         DeclaredAgent {
             model,
+            program: program.map(Box::new),
             max_iterations: get("max_iterations")
                 .and_then(|view| workspace::max_iterations(view, report)),
             budget: asked.budget.within(outer.budget).within(config.budget),

@@ -14,7 +14,7 @@ impl Run {
                 self.facts.turns = turn.number;
                 // It has got further than the engine that was lost: not so where each attempt begins anew, and
                 // would be paid for without end.
-                if !self.plan.mutating {
+                if self.plan.keeps_turns() {
                     self.facts.crash_attempts = 0;
                 }
                 self.facts.all_turns = self.facts.all_turns.saturating_add(1);
@@ -49,9 +49,9 @@ impl Run {
         Some(())
     }
 
-    /// The next attempt goes on with the turns that were taken, unless what their tools did is undone with the tree.
+    /// The next attempt goes on with the turns that were taken, unless it begins anew.
     pub(super) const fn leave_conversation(&mut self) {
-        if self.plan.mutating {
+        if !self.plan.keeps_turns() {
             self.facts.turns = 0;
         }
     }

@@ -1,5 +1,6 @@
 //! What executes instructions: models, and what a run with one may spend.
 
+mod program;
 mod spending;
 mod tools;
 
@@ -8,6 +9,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+pub use program::{
+    AgentProgram, Answers, DESCRIBED, Described, Executor, PROGRAM_ITERATIONS, PROGRAM_SILENCE_MS,
+    PROGRAMS, PromptBy,
+};
 pub use spending::{Budget, DayBudget, Money, Prices, Spent, Tokens};
 pub use tools::{BUILT_IN_TOOLS, CommandTool, McpServer, McpTransport, Toolset, built_in_tool};
 
@@ -205,8 +210,9 @@ pub struct ListedFile {
 /// Instructions with everything that their execution needs, frozen when the run was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentSpec {
-    /// The model that executes them.
-    pub model: Model,
+    /// What executes them.
+    #[serde(flatten)]
+    pub executor: Executor,
     /// The alias that the skill names, where there is no such model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
@@ -250,6 +256,9 @@ pub struct DeclaredAgent {
     /// Alias of a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// The agent program that executes the instructions instead of a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Box<AgentProgram>>,
     /// Turns of one attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iterations: Option<u32>,
@@ -275,6 +284,7 @@ impl Default for DeclaredAgent {
     fn default() -> DeclaredAgent {
         DeclaredAgent {
             model: None,
+            program: None,
             max_iterations: None,
             budget: Budget::UNSAID,
             per_day: DayBudget::default(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::access::Access;
-use super::agent::{Budget, DEFAULT_MODEL, DayBudget, Model, Toolset};
+use super::agent::{AgentProgram, Budget, DEFAULT_MODEL, DayBudget, Model, Toolset};
 use super::hook::HookText;
 use super::isolation::{BranchChoice, TreeLimits};
 use super::limits::ResourceLimits;
@@ -122,6 +122,9 @@ pub struct Config {
     /// Models by alias.
     #[serde(default)]
     pub models: BTreeMap<String, Model>,
+    /// The agent program that executes instructions where neither skill nor worker says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Box<AgentProgram>>,
     /// What one run with a model may spend where neither skill nor worker says.
     #[serde(default)]
     pub budget: Budget,
@@ -186,6 +189,7 @@ impl Default for Config {
             mcp: McpSettings::default(),
             access: Access::default(),
             models: BTreeMap::new(),
+            program: None,
             budget: Budget::default(),
             per_day: DayBudget::default(),
             toolsets: BTreeMap::new(),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::agent::AgentSpec;
+use super::agent::{AgentSpec, Executor};
 use super::ids::{RunId, SkillRef, ThreadId};
 use super::limits::ResourceLimits;
 use super::sandbox::Sandbox;
@@ -74,11 +74,11 @@ impl Program {
             Program::Shell { text, .. } => text.clone(),
             Program::Argv { argv, .. } => argv.join(" "),
             Program::Agent(agent) => {
-                let alias = &agent.model.alias;
-                format!(
-                    "instructions for the model `{alias}`:\n{}",
-                    agent.instructions
-                )
+                let executor = match &agent.executor {
+                    Executor::Model(model) => format!("the model `{}`", model.alias),
+                    Executor::Program(program) => format!("`{}`", program.cli),
+                };
+                format!("instructions for {executor}:\n{}", agent.instructions)
             }
         }
     }
@@ -268,6 +268,9 @@ pub struct Plan {
     pub hooks: u32,
     /// How many hooks follow the commit.
     pub post_commit_hooks: u32,
+    /// Whether each attempt begins its conversation anew, as those of agent programs do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub begins_anew: bool,
     /// Limit from the first executing to the end of verifying, in milliseconds.
     pub max_runtime_ms: Option<u64>,
     /// How a person is asked; no machine before version 4 asked anybody.
@@ -285,6 +288,12 @@ impl Plan {
     /// changes nothing.
     pub const fn is_repeatable(&self) -> bool {
         self.idempotent || !(self.mutating || self.once)
+    }
+
+    /// Whether an attempt goes on with the turns of one that was lost: what tools did is undone with a tree, and only a
+    /// conversation of ours can be taken up again.
+    pub const fn keeps_turns(&self) -> bool {
+        !self.mutating && !self.begins_anew
     }
 
     /// Whether it can be found out what became of a run whose owner was lost while it executed: its

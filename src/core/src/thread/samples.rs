@@ -77,6 +77,7 @@ pub(crate) fn spec() -> RunSpec {
             retry,
             hooks: 1,
             post_commit_hooks: 0,
+            begins_anew: false,
             max_runtime_ms: None,
             approval: None,
         },

@@ -66,6 +66,7 @@ pub(crate) fn plans() -> Vec<Plan> {
             retry,
             hooks: if bit(2) { 2 } else { 0 },
             post_commit_hooks: if bit(3) { 2 } else { 0 },
+            begins_anew: !mutating && bit(6),
             max_runtime_ms: bit(4).then_some(60_000),
             approval: None,
         });

@@ -198,7 +198,11 @@ fn program_of(invocation: &Invocation<'_>, place: &Place) -> process::Program {
 
 pub(super) fn ended(finished: &process::Finished) -> Ended {
     match (finished.ended, finished.status) {
-        (process::EndCause::TimedOut, _) => Ended::TimedOut,
+        // Only agent programs are ended for the last two, whose end is told in other words.
+        (
+            process::EndCause::TimedOut | process::EndCause::Silent | process::EndCause::Enough,
+            _,
+        ) => Ended::TimedOut,
         (
             process::EndCause::LimitReached {
                 resource,
@@ -219,7 +223,7 @@ pub(super) fn ended(finished: &process::Finished) -> Ended {
     }
 }
 
-fn refused(error: &SpawnError) -> Ran {
+pub(super) fn refused(error: &SpawnError) -> Ran {
     if let SpawnError::StoppedBeforeStart { .. } = error {
         return Ran {
             ended: Ended::Stopped,
@@ -335,6 +339,7 @@ impl process::OutputSink for Sink<'_> {
 }
 
 /// The last bytes of a text, cut at a line where one is near.
+#[derive(Clone)]
 pub(super) struct Tail {
     text: String,
     bytes_max: usize,

@@ -10,8 +10,8 @@ use crate::catalog::input_schema::InputSchema;
 use crate::catalog::roots::worker_page::WorkerPage;
 use crate::inputs::{Bound, RawInputs};
 use crate::model::agent::{
-    AgentSpec, Budget, CONFIGURE_A_MODEL, DEFAULT_MODEL, ITERATIONS_DEFAULT, ListedFile, Model,
-    Toolset, built_in_tool,
+    AgentProgram, AgentSpec, Budget, CONFIGURE_A_MODEL, DEFAULT_MODEL, Executor,
+    ITERATIONS_DEFAULT, ListedFile, Model, PROGRAM_ITERATIONS, Toolset, built_in_tool,
 };
 use crate::model::definition::{RunText, Skill};
 use crate::model::spec::OutputKind;
@@ -28,20 +28,39 @@ impl Submitting<'_> {
     /// The instructions with all that is needed to execute them.
     pub(super) fn agent(&self, input: Option<Json>) -> Result<AgentSpec, Diagnostic> {
         let (skill, config) = (self.skill, self.around.config);
-        let (model, asked) = model_of(skill, config)?;
         let conditions = Conditions::of(skill);
+        let (executor, asked) = match &skill.agent.program {
+            Some(program) => {
+                check_program(skill, program, &conditions)?;
+                (Executor::Program(program.clone()), None)
+            }
+            None => {
+                let (model, asked) = model_of(skill, config)?;
+                (Executor::Model(model), asked)
+            }
+        };
+        let by_program = skill.agent.program.is_some();
         let files = self.listed_files();
         let toolsets = toolsets(&conditions.toolsets, config)?;
-        let mut tools = offered(skill, &toolsets);
-        if !files.is_empty() {
+        // A program has tools of its own.
+        let mut tools = if by_program {
+            Vec::new()
+        } else {
+            offered(skill, &toolsets)
+        };
+        if !by_program && !files.is_empty() {
             tools.push("loadSkillFile");
         }
         Ok(AgentSpec {
-            model,
+            executor,
             asked,
             // Of the contract's own samples some have nothing but a description.
             instructions: (skill.instructions.clone()).unwrap_or_else(|| skill.description.clone()),
-            max_iterations: skill.agent.max_iterations.unwrap_or(ITERATIONS_DEFAULT),
+            max_iterations: skill.agent.max_iterations.unwrap_or(if by_program {
+                PROGRAM_ITERATIONS
+            } else {
+                ITERATIONS_DEFAULT
+            }),
             budget: skill
                 .agent
                 .budget
@@ -74,6 +93,32 @@ impl Submitting<'_> {
         });
         listed.collect()
     }
+}
+
+/// Refuses what an agent program cannot be given: nothing runs with less than it asks for.
+fn check_program(
+    skill: &Skill,
+    program: &AgentProgram,
+    conditions: &Conditions,
+) -> Result<(), Diagnostic> {
+    let refused = |what: &str, hint: &str| {
+        let message = format!("`{}` asks for {what}", skill.address);
+        let message = format!("{message}, which `{}` cannot be given", program.cli);
+        Err(Diagnostic::new(Kind::Blocked, "program_lacks", message).hint(hint))
+    };
+    if !conditions.toolsets.is_empty() {
+        return refused(
+            "tool sets",
+            "remove `toolsets`, or let a model execute it: `agent: {cli: none}`",
+        );
+    }
+    if conditions.allowed_tools.is_some() && !program.restricts_tools() {
+        return refused(
+            "`allowed-tools`",
+            "remove the list, or use `claude`, which can be held to it",
+        );
+    }
+    Ok(())
 }
 
 /// The model of a skill, and the alias that it names where there is none.

@@ -29,7 +29,11 @@ fn reached(finished: &Finished) -> Option<(Resource, u64)> {
         EndCause::LimitReached {
             resource, limit, ..
         } => Some((resource, limit)),
-        EndCause::ByItself | EndCause::TimedOut | EndCause::Stopped(_) => None,
+        EndCause::ByItself
+        | EndCause::TimedOut
+        | EndCause::Silent
+        | EndCause::Enough
+        | EndCause::Stopped(_) => None,
     }
 }
 

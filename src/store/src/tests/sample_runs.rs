@@ -47,6 +47,7 @@ pub(crate) fn plan() -> Plan {
         retry: Retry::ONCE,
         hooks: 0,
         post_commit_hooks: 0,
+        begins_anew: false,
         max_runtime_ms: Some(900_000),
         approval: None,
     }

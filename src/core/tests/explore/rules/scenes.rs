@@ -24,6 +24,7 @@ pub(super) fn mutating() -> Plan {
         retry: Retry::ONCE,
         hooks: 2,
         post_commit_hooks: 1,
+        begins_anew: false,
         max_runtime_ms: Some(1_000),
         approval: None,
     }

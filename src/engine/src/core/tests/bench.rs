@@ -217,6 +217,7 @@ pub(super) fn plan(mutating: bool) -> Plan {
         retry: Retry::ONCE,
         hooks: u32::from(mutating),
         post_commit_hooks: u32::from(mutating),
+        begins_anew: false,
         max_runtime_ms: None,
         approval: None,
     }

@@ -1,18 +1,13 @@
 //! What a conversation needs of its run: budget and time, the journal, the log, the tools.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use workerctl_agent::{Call, Delta, Halt, Host, ToolResult, Turn, TurnError, Usage};
 
-use super::super::super::work::Work;
-use super::super::Performer;
-use super::super::log::RunLog;
+use super::telling::Telling;
 use super::tools::{Left, Tools};
 use crate::machine::Event;
-use crate::model::agent::{AgentSpec, Budget, Money, Spent, Tokens, TurnRecord};
-use crate::process::Stream;
-use crate::protocol::LogStream;
+use crate::model::agent::{AgentSpec, Budget, Model, Money, Spent, Tokens};
 use crate::spending::Sources;
 
 /// The attempt has no time left.
@@ -28,11 +23,9 @@ const WARN_PERCENT: u64 = 80;
 const BYTES_PER_TOKEN: u64 = 3;
 
 pub(super) struct RunHost<'a> {
-    performer: &'a Performer,
-    work: &'a Work,
-    attempt: u32,
+    telling: Telling<'a>,
     agent: &'a AgentSpec,
-    log: &'a Arc<RunLog>,
+    model: &'a Model,
     tools: Tools<'a>,
     deadline_ms: u64,
     spent: Spent,
@@ -40,58 +33,45 @@ pub(super) struct RunHost<'a> {
     warned: bool,
     /// Tokens that the request of the turn has at most.
     asking: u64,
-    /// What the model says in this turn.
-    saying: String,
 }
 
 impl<'a> RunHost<'a> {
     pub(super) fn new(
-        performer: &'a Performer,
-        work: &'a Work,
-        attempt: u32,
-        agent: &'a AgentSpec,
-        log: &'a Arc<RunLog>,
+        telling: Telling<'a>,
+        (agent, model): (&'a AgentSpec, &'a Model),
         tools: Tools<'a>,
         deadline_ms: u64,
     ) -> RunHost<'a> {
+        let facts = &telling.work.run.facts;
         RunHost {
-            performer,
-            work,
-            attempt,
+            spent: facts.spent,
+            turns: facts.all_turns,
+            telling,
             agent,
-            log,
+            model,
             tools,
             deadline_ms,
-            spent: work.run.facts.spent,
-            turns: work.run.facts.all_turns,
             warned: false,
             asking: 0,
-            saying: String::new(),
         }
     }
 
     /// Says in the log what is not as it was asked for.
     pub(super) fn begins(&mut self, turns: usize) {
         if let Some(asked) = &self.agent.asked {
-            let used = &self.agent.model.alias;
-            self.note(&format!(
+            let used = &self.model.alias;
+            self.telling.note(&format!(
                 "the model `{asked}` is not configured: `{used}` is used"
             ));
         }
         for note in self.tools.notes() {
-            self.note(&note);
+            self.telling.note(&note);
         }
         if turns > 0 {
-            self.note(&format!(
+            self.telling.note(&format!(
                 "goes on where the attempt before was lost, after turn {turns}"
             ));
         }
-    }
-
-    fn note(&self, text: &str) {
-        let bytes = text.as_bytes();
-        self.log
-            .output(self.attempt, None, Stream::Stderr, bytes, false);
     }
 
     fn cost(&self, usage: Option<Usage>, lost: Option<Usage>) -> Spent {
@@ -105,13 +85,13 @@ impl<'a> RunHost<'a> {
         let tokens = parts.fold(Tokens::default(), Tokens::plus);
         Spent {
             tokens,
-            money: self.agent.model.prices.map(|prices| prices.of(&tokens)),
+            money: self.model.prices.map(|prices| prices.of(&tokens)),
             unmeasured: u32::from(usage.is_none()),
         }
     }
 
     fn time_left(&self) -> Duration {
-        let now_ms = self.performer.parts.clock.monotonic_ms();
+        let now_ms = self.telling.performer.parts.clock.monotonic_ms();
         Duration::from_millis(self.deadline_ms.saturating_sub(now_ms))
     }
 
@@ -135,7 +115,7 @@ impl<'a> RunHost<'a> {
     fn within_budget(&mut self, tokens: u64) -> Result<(), Halt> {
         self.asking = tokens;
         let budget = &self.agent.budget;
-        let answer = u64::from(self.agent.model.max_output_tokens);
+        let answer = u64::from(self.model.max_output_tokens);
         let spent = counted(self.spent.tokens);
         let money = self.spent.money.unwrap_or_default();
         let next = Tokens {
@@ -143,7 +123,7 @@ impl<'a> RunHost<'a> {
             output: answer,
             ..Tokens::default()
         };
-        let next_money = self.agent.model.prices.map(|prices| prices.of(&next));
+        let next_money = self.model.prices.map(|prices| prices.of(&next));
         let mut share = 0;
         if let Some(limit) = budget.turns {
             share = share.max(percent(u64::from(self.turns), u64::from(limit)));
@@ -171,8 +151,8 @@ impl<'a> RunHost<'a> {
                 )));
             }
         }
-        let parts = &self.performer.parts;
-        let spec = &self.work.spec;
+        let parts = &self.telling.performer.parts;
+        let spec = &self.telling.work.spec;
         let around: Sources<'_> = (parts.view.as_ref(), parts.store.as_ref(), parts.clock.now());
         let config = &parts.definitions.current().config;
         // A child's money counts as its parent's.
@@ -189,7 +169,8 @@ impl<'a> RunHost<'a> {
         );
         reserved.map_err(exhausted)?;
         if share >= WARN_PERCENT && !std::mem::replace(&mut self.warned, true) {
-            self.note(&format!("{share}% of the run's budget is spent"));
+            self.telling
+                .note(&format!("{share}% of the run's budget is spent"));
         }
         Ok(())
     }
@@ -206,28 +187,6 @@ impl<'a> RunHost<'a> {
             output: u64::try_from(bytes).unwrap_or(u64::MAX) / BYTES_PER_TOKEN,
             ..Usage::default()
         }
-    }
-
-    /// What was said is shown line by line, as it comes.
-    fn show(&mut self, text: &str) {
-        self.saying.push_str(text);
-        for piece in text.split_inclusive('\n') {
-            let (line, whole) = match piece.strip_suffix('\n') {
-                Some(line) => (line, true),
-                None => (piece, false),
-            };
-            let bytes = line.as_bytes();
-            self.log
-                .output(self.attempt, None, Stream::Stdout, bytes, !whole);
-        }
-    }
-
-    fn end_line(&mut self) {
-        if !self.saying.is_empty() && !self.saying.ends_with('\n') {
-            self.log
-                .output(self.attempt, None, Stream::Stdout, b"", false);
-        }
-        self.saying.clear();
     }
 }
 
@@ -268,14 +227,14 @@ impl Host for RunHost<'_> {
 
     fn delta(&mut self, delta: Delta) {
         match delta {
-            Delta::Text(text) => self.show(&text),
+            Delta::Text(text) => self.telling.show(&text),
             Delta::Reasoning(_) | Delta::Call { .. } => {}
             Delta::Again { code, wait } => {
-                self.end_line();
+                self.telling.end_line();
                 let wait = crate::model::duration::show_millis(
                     u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
                 );
-                self.note(&format!(
+                self.telling.note(&format!(
                     "the turn failed ({code}) and is tried again in {wait}"
                 ));
             }
@@ -283,44 +242,17 @@ impl Host for RunHost<'_> {
     }
 
     fn taken(&mut self, number: u32, request: &str, turn: &Turn) -> Result<(), Halt> {
-        self.end_line();
+        self.telling.end_line();
         self.released();
         self.turns = self.turns.saturating_add(1);
         let mut spent = self.cost(turn.usage.or_else(|| Some(self.estimate(turn))), turn.lost);
         spent.unmeasured = u32::from(turn.usage.is_none());
         self.spent = self.spent.plus(spent);
-        let answer = self.masked(turn).map_err(|error| Halt {
-            code: "internal".to_owned(),
-            message: format!("the turn cannot be kept: {error}"),
-            again: false,
-        })?;
-        let event = Event::TurnTaken {
-            attempt: self.attempt,
-            turn: TurnRecord {
-                number,
-                request: request.to_owned(),
-                answer,
-                spent,
-            },
-        };
-        let kept = self
-            .performer
-            .parts
-            .inbox
-            .record(self.work.spec.run, vec![event]);
-        if kept {
-            self.log_events();
-            return Ok(());
-        }
-        Err(Halt {
-            code: "not_recorded".to_owned(),
-            message: "the turn could not be recorded".to_owned(),
-            again: true,
-        })
+        self.telling.keep_turn(number, request, turn, spent)
     }
 
     fn failed(&mut self, error: &TurnError) {
-        self.end_line();
+        self.telling.end_line();
         self.released();
         // Whoever asked, and got an answer that began, pays for what nobody counted.
         let began = [
@@ -342,20 +274,17 @@ impl Host for RunHost<'_> {
         spent.unmeasured = u32::from(error.usage.is_none());
         self.spent = self.spent.plus(spent);
         let event = Event::TurnFailed {
-            attempt: self.attempt,
+            attempt: self.telling.attempt,
             code: error.code().to_owned(),
             spent,
         };
-        self.performer
-            .parts
-            .inbox
-            .note(self.work.spec.run, vec![event]);
+        self.telling.note_event(event);
     }
 
     fn refused(&mut self, call: &Call, why: &str) {
         self.report_call(call);
         let said = why.lines().next().unwrap_or_default();
-        self.tell(&format!("  error: {said}"));
+        self.telling.tell(&format!("  error: {said}"));
     }
 
     fn call(&mut self, call: &Call) -> Result<ToolResult, Halt> {
@@ -369,70 +298,42 @@ impl Host for RunHost<'_> {
         let (spent, turns) = self.tools.take_spent();
         self.spent = self.spent.plus(spent);
         self.turns = self.turns.saturating_add(turns);
-        result.content = self.log.masker().mask_text(&result.content).into_owned();
-        if result.is_error {
-            let said = result.content.lines().next().unwrap_or_default();
-            self.tell(&format!("  error: {said}"));
-        } else {
-            let lines = result.content.lines().count();
-            self.tell(&format!(
-                "  {lines} {}",
-                if lines == 1 { "line" } else { "lines" }
-            ));
-        }
+        result.content = self
+            .telling
+            .log
+            .masker()
+            .mask_text(&result.content)
+            .into_owned();
+        self.telling.report_result(result.is_error, &result.content);
         Ok(result)
     }
 
     fn called(&mut self, number: u32, results: &[ToolResult]) {
-        let Ok(results) = self.masked(&results) else {
+        let Ok(results) = self.telling.masked(&results) else {
             return;
         };
         let event = Event::ToolsFinished {
-            attempt: self.attempt,
+            attempt: self.telling.attempt,
             turn: number,
             results,
         };
-        self.performer
-            .parts
-            .inbox
-            .note(self.work.spec.run, vec![event]);
+        self.telling.note_event(event);
     }
 }
 
 impl RunHost<'_> {
+    fn report_call(&self, call: &Call) {
+        let arguments = call.arguments.as_ref();
+        let arguments = arguments.map_or_else(Clone::clone, ToString::to_string);
+        self.telling.report_call(&call.name, &arguments);
+    }
+
     fn released(&self) {
-        let spec = &self.work.spec;
+        let spec = &self.telling.work.spec;
         let run = spec
             .parent
             .as_ref()
             .map_or(spec.run, |parent| parent.tree_of);
-        self.performer.parts.view.spending.release(run);
-    }
-
-    /// As it is kept: without secrets, which a model may have come by.
-    fn masked(&self, kept: &impl serde::Serialize) -> serde_json::Result<serde_json::Value> {
-        let text = serde_json::to_string(kept)?;
-        serde_json::from_str(&self.log.masker().mask_text(&text))
-    }
-
-    /// What is recorded while the attempt goes on stands in the log at its time, and not only when it has ended.
-    fn log_events(&self) {
-        if let Some(shown) = self.performer.parts.view.run(self.work.spec.run) {
-            self.log.events(&shown.entries, self.attempt);
-        }
-    }
-
-    fn report_call(&self, call: &Call) {
-        let arguments = call.arguments.as_ref();
-        let arguments = arguments.map_or_else(Clone::clone, ToString::to_string);
-        let cut = arguments.floor_char_boundary(arguments.len().min(1_024));
-        let more = if cut < arguments.len() { "…" } else { "" };
-        self.tell(&format!("{} {}{more}", call.name, &arguments[..cut]));
-    }
-
-    fn tell(&self, line: &str) {
-        let stream = Some(LogStream::Tool);
-        self.log
-            .output(self.attempt, stream, Stream::Stdout, line.as_bytes(), false);
+        self.telling.performer.parts.view.spending.release(run);
     }
 }

@@ -2,8 +2,11 @@
 
 mod brief;
 mod host;
+mod login;
 pub(crate) mod model;
+mod program;
 mod servers;
+mod telling;
 mod tools;
 
 use std::io::Write;
@@ -20,11 +23,12 @@ use super::Performer;
 use super::log::RunLog;
 use super::place::stdout_path;
 use crate::machine::Event;
-use crate::model::agent::AgentSpec;
+use crate::model::agent::{AgentSpec, Executor, Model};
 use crate::model::evidence::{Ended, Execution};
 use crate::process;
 use crate::thread::mask::Masker;
 use host::RunHost;
+use telling::Telling;
 use tools::Tools;
 
 /// Bytes of one answer that are kept.
@@ -39,6 +43,27 @@ struct Talked {
     /// The last that the model said.
     text: String,
     level: Option<u32>,
+    /// Processes that outlived a program and were ended.
+    survivors: u32,
+}
+
+impl Talked {
+    fn failed(code: &str, message: String, again: bool) -> Talked {
+        Talked::ended(Ended::Failed {
+            code: code.to_owned(),
+            message,
+            again,
+        })
+    }
+
+    fn ended(ended: Ended) -> Talked {
+        Talked {
+            ended,
+            text: String::new(),
+            level: None,
+            survivors: 0,
+        }
+    }
 }
 
 impl Performer {
@@ -52,7 +77,15 @@ impl Performer {
     ) -> Execution {
         let begun_ms = self.parts.clock.monotonic_ms();
         let log = self.logs.of(&work.spec);
-        let mut talked = self.talk(work, attempt, agent, &log, begun_ms);
+        let mut talked = match (log.refusal(), &agent.executor) {
+            (Some(why), _) => Talked::failed("secrets_unreadable", why.to_owned(), false),
+            (None, Executor::Model(model)) => {
+                self.talk(work, attempt, (agent, model), &log, begun_ms)
+            }
+            (None, Executor::Program(program)) => {
+                self.run_program(work, attempt, (agent, program), &log)
+            }
+        };
         log.end_output(attempt, None);
         talked.ended = masked(talked.ended, log.masker());
         if let (Ended::Answered { .. }, Some(file)) = (&talked.ended, stdout_file)
@@ -70,7 +103,7 @@ impl Performer {
             stdout_bytes: bytes,
             stderr_bytes: 0,
             dropped_bytes: 0,
-            survivors_ended: 0,
+            survivors_ended: talked.survivors,
             stderr_tail: String::new(),
             sandbox_level: talked.level,
         }
@@ -80,23 +113,12 @@ impl Performer {
         &self,
         work: &Work,
         attempt: u32,
-        agent: &AgentSpec,
+        (agent, used): (&AgentSpec, &Model),
         log: &Arc<RunLog>,
         begun_ms: u64,
     ) -> Talked {
-        let failed = |code: &str, message: String, again: bool| Talked {
-            ended: Ended::Failed {
-                code: code.to_owned(),
-                message,
-                again,
-            },
-            text: String::new(),
-            level: None,
-        };
-        if let Some(why) = log.refusal() {
-            return failed("secrets_unreadable", why.to_owned(), false);
-        }
-        let model = match model::of(&agent.model, &self.parts.environment) {
+        let failed = Talked::failed;
+        let model = match model::of(used, &self.parts.environment) {
             Ok(model) => model,
             Err(why) => return failed("auth", why, false),
         };
@@ -115,7 +137,8 @@ impl Performer {
         let limit_ms = work.spec.timeout_ms.unwrap_or(ATTEMPT_MS);
         let deadline_ms = begun_ms.saturating_add(limit_ms);
         let brief = brief::of(self, work, agent, &tools);
-        let mut host = RunHost::new(self, work, attempt, agent, log, tools, deadline_ms);
+        let telling = Telling::new(self, work, attempt, log);
+        let mut host = RunHost::new(telling, (agent, used), tools, deadline_ms);
         let past = past(work);
         host.begins(past.len());
         let end = converse(&client, &model, brief, past, &mut host, &stop);
@@ -144,7 +167,11 @@ impl Performer {
             },
             End::Stopped => Ended::Stopped,
         };
-        Talked { ended, text, level }
+        Talked {
+            text,
+            level,
+            ..Talked::ended(ended)
+        }
     }
 
     /// The client of all runs; made when the first one needs it.
