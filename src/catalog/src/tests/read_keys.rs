@@ -46,6 +46,7 @@ mcp: {http: {idle: 1m}}
 access: {admin: {users: [0]}, read: {groups: [1]}}
 models: {m: {provider: ollama, model: m, timeouts: {turn: 9m}, prices: {input: 1, output: 1}}}
 budget: {per_day: {runs: 9}}
+agent: {cli: generic, binary: x, output: jsonl, done: {at: /type, is: end}, usage: {input: /in}}
 toolsets:
   a: {commands: {lint: {run: [x], description: d}}, mcp: {command: [x]}}
   b: {mcp: {url: "https://x/mcp"}}
