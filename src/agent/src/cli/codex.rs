@@ -67,13 +67,9 @@ fn item_event(reading: &mut Reading, kind: &str, item: &Value) -> Option<()> {
     };
     let is_new = !reading.turn.calls.iter().any(|call| call.id == id);
     if is_new {
-        // What was said before belongs to this call.
-        let said = std::mem::take(&mut reading.turn);
-        if !said.calls.is_empty() {
-            reading.turn = said;
+        // What was said before belongs to this call, other calls do not.
+        if !reading.turn.calls.is_empty() {
             reading.close_turn();
-        } else {
-            reading.turn = said;
         }
         reading.call(id, name, arguments);
     }

@@ -367,5 +367,7 @@ pub(super) fn millionths(dollars: Option<f64>) -> Option<u64> {
         clippy::cast_sign_loss,
         reason = "the bounds are looked at"
     )]
-    (millionths >= 0.0 && millionths < 1e15).then_some(millionths as u64)
+    (0.0..1e15)
+        .contains(&millionths)
+        .then_some(millionths as u64)
 }

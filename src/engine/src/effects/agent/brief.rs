@@ -9,8 +9,13 @@ use workerctl_agent::tools::{BuiltIn, FileCall, perform};
 use super::super::super::work::Work;
 use super::super::Performer;
 use super::tools::Tools;
+use crate::machine::Event;
 use crate::model::agent::AgentSpec;
+use crate::model::evidence::Verdict;
 use crate::model::spec::OutputKind;
+
+/// Bytes of what one failed check printed.
+const EVIDENCE_BYTES_MAX: usize = 4 * 1024;
 
 /// Bytes of all files of `context` together.
 const CONTEXT_BYTES_MAX: usize = 128 * 1024;
@@ -101,6 +106,7 @@ fn task(
     }
     if let Some(failure) = &work.run.facts.last_failure {
         let _ = writeln!(text, "\nThe attempt before this one failed: {failure}");
+        evidence(work, &mut text);
     }
     let masked = performer.logs.of(spec);
     masked.masker().mask_text(&text).into_owned()
@@ -202,4 +208,24 @@ fn outputs(work: &Work, files: Option<&Path>, text: &mut String) {
 fn written_to(files: Option<&Path>, path: &str) -> String {
     let at = files.map_or_else(|| path.into(), |files| files.join(path));
     at.display().to_string()
+}
+
+/// What failed checks of the attempt before have printed: the name of a check does not tell what is wrong.
+fn evidence(work: &Work, text: &mut String) {
+    let checks = work
+        .entries
+        .iter()
+        .rev()
+        .find_map(|entry| match &entry.event {
+            Event::ChecksFinished { checks, .. } => Some(checks),
+            _ => None,
+        });
+    let failed = checks.into_iter().flatten();
+    for check in failed.filter(|check| check.verdict == Verdict::Failed) {
+        let said = check.output_tail.trim();
+        if let Some(command) = check.command.as_ref().filter(|_| !said.is_empty()) {
+            let from = said.ceil_char_boundary(said.len().saturating_sub(EVIDENCE_BYTES_MAX));
+            let _ = writeln!(text, "Its check `{command}` printed:\n{}", &said[from..]);
+        }
+    }
 }
