@@ -41,6 +41,41 @@ fn told(client: &mut Client, run: &str) -> String {
     client.text("get_run", &json!({"run": run}))
 }
 
+/// The engine of a server is held while one of its runs goes on, and nobody watches files for it.
+#[test]
+fn what_changes_while_a_run_goes_on_is_what_runs_next() {
+    let (workspace, mut gate) = workspace("");
+    let skills = SKILLS.replace("GATE", &Gate::text("gate"));
+    let mut client = Client::connect(&workspace);
+    let under_way = call(&mut client, "gated", &json!({}));
+    gate.reached();
+    let head = workspace.git(&["rev-parse", "HEAD"]);
+    // What is offered as a skill that changes nothing does not run as one that does: this client cannot ask.
+    let changed = skills
+        .replace("echo quick", "echo another")
+        .replace("mutating: true", "mutating: false")
+        .replace("id: changes", "id: changes\n    approval_required: true");
+    workspace.worker(
+        "w",
+        &format!("{changed}\n  - {{id: fresh, description: d, run: 'echo fresh'}}\n"),
+    );
+    client.hears_of_changes();
+    for (skill, expected) in [("quick", "another"), ("fresh", "fresh")] {
+        let done = client.text("use_skill", &json!({"skill": skill}));
+        assert_eq!(done, expected);
+    }
+    let waits = client.call("use_skill", &json!({"skill": "changes"}));
+    let phase = &waits["structuredContent"]["phase"];
+    assert_eq!(phase, "awaiting_approval", "{waits}");
+    assert_eq!(workspace.git(&["rev-parse", "HEAD"]), head);
+    let run = waits["structuredContent"]["run"].as_str().unwrap();
+    client.text("cancel_run", &json!({"run": run}));
+    gate.pass();
+    let answer = client.answer(under_way);
+    assert_eq!(text_of(&answer["result"]), "before\nafter", "{answer}");
+    client.finish();
+}
+
 #[test]
 fn an_id_that_is_under_way_is_not_taken_by_another_request() {
     let (workspace, mut gate) = workspace("");

@@ -65,6 +65,28 @@ fn of_twenty_that_start_at_once_exactly_one_wins() {
     workspace.expect_no_process();
 }
 
+/// A command that finds the engine of another one has the definitions of now.
+#[test]
+fn a_command_sees_what_has_changed_since_the_hosting_one_began() {
+    let (workspace, mut gate) = bed();
+    let hosting = workspace.start(&mut workspace.workerctl(&["run", "executing"]));
+    gate.reached();
+    let skill = |text: &str| {
+        let run = format!("  - {{id: now, description: d, run: 'echo {text}'}}\n");
+        workspace.worker("late", &run);
+    };
+    for text in ["first", "second"] {
+        skill(text);
+        let rendered = workspace.run(&["render", "late/now"]).expect_code(0);
+        assert!(rendered.stdout.contains(text), "{rendered:?}");
+        let done = workspace.run(&["run", "late/now"]).expect_code(0);
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert!(said.contains(text), "{done:?}");
+    }
+    gate.pass();
+    hosting.end().expect_code(0);
+}
+
 #[test]
 fn a_daemon_takes_over_from_a_command() {
     let (workspace, mut gate) = bed();

@@ -54,6 +54,8 @@ pub(super) struct EngineControl {
     pub(super) trees: Result<PathBuf, String>,
     /// Held while what is kept of a run lands or is dropped, so that not both happen.
     pub(super) settling: Mutex<()>,
+    /// Held while it is looked whether definitions have changed, so that many who ask at once read them once.
+    pub(super) rereading: Mutex<()>,
 }
 
 impl EngineControl {
@@ -107,6 +109,7 @@ impl EngineControl {
             retry_of,
             ..Origin::default()
         };
+        self.see_changes()?;
         let submission = self.factory.submission(request, origin)?;
         let run = submission.spec.run;
         match self.ask(Request::Submit(Box::new(submission))) {
@@ -218,6 +221,7 @@ impl Control for EngineControl {
     }
 
     fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
+        self.see_changes()?;
         let ready = self.factory.ready(request, Origin::default())?;
         Ok(rendering::rendered(&ready))
     }

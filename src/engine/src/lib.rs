@@ -19,6 +19,7 @@ mod decisions;
 pub mod definitions;
 mod effects;
 mod following;
+mod freshness;
 mod given_up;
 mod hold;
 mod inbox;
@@ -191,12 +192,7 @@ impl Engine {
 
     /// Reads definitions again if any of them changed, or the rules of a zone; answers whether any did.
     pub fn reload_if_stale(&self) -> Result<bool, Diagnostic> {
-        definitions::look_at_zones();
-        if self.control.factory.definitions.current().is_stale() {
-            self.control.reload().map(|_| true)
-        } else {
-            Ok(false)
-        }
+        self.control.reload_if_stale()
     }
 
     /// Where changes hint that a schedule may be due.
@@ -355,6 +351,7 @@ impl Parts {
             effects,
             trees: self.trees(),
             settling: Mutex::default(),
+            rereading: Mutex::default(),
         });
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
