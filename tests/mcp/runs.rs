@@ -77,6 +77,26 @@ fn what_changes_while_a_run_goes_on_is_what_runs_next() {
 }
 
 #[test]
+fn a_client_that_leaves_ends_no_engine_of_another_command() {
+    let (workspace, mut gate) = workspace("drain_grace: 1s\n");
+    let hosting = workspace.start(&mut workspace.workerctl(&["run", "w/gated"]));
+    let (run, _) = gate.reached();
+    let mut client = Client::connect(&workspace);
+    let listed = client.text("list_runs", &json!({}));
+    assert!(listed.contains(&run), "{listed}");
+    assert!(client.leave().success());
+    let status = workspace.json(&["status"]);
+    assert_eq!(
+        (&status["host"], &status["condition"]),
+        (&json!("in_process"), &json!("ready")),
+        "{status}"
+    );
+    workspace.run(&["run", "w/quick"]).expect_code(0);
+    gate.pass();
+    hosting.end().expect_code(0);
+}
+
+#[test]
 fn an_id_that_is_under_way_is_not_taken_by_another_request() {
     let (workspace, mut gate) = workspace("");
     let mut client = Client::connect(&workspace);

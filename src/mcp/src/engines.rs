@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::model::{Diagnostic, Kind};
-use crate::protocol::Control;
+use crate::protocol::{Control, Status};
 
 /// Finds the engine of the workspace, or hosts one.
 pub type Connect = Box<dyn Fn() -> Result<Arc<dyn Control>, Diagnostic> + Send + Sync>;
@@ -138,7 +138,9 @@ impl Engines {
         let Some(control) = self.held().control.take() else {
             return;
         };
-        if control.status().is_ok_and(|status| status.host == "daemon") {
+        // A daemon goes on without this server, and so does the engine of another command: its runs are not this client's.
+        let is_elsewhere = |status: Status| status.pid != std::process::id();
+        if control.status().is_ok_and(is_elsewhere) {
             return;
         }
         // Whoever watches a run holds the engine too: it is told to end, and they let go then.
