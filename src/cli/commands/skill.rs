@@ -94,18 +94,17 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             portable,
             strict,
         } => {
-            let found: Vec<FoundSkill> = if names.is_empty() {
-                definitions.root_skills()
+            let (found, of_roots) = if names.is_empty() {
+                (definitions.root_skills(), definitions.problems_of_roots())
             } else {
-                names
-                    .iter()
-                    .map(|name| find(name))
-                    .collect::<Result<_, _>>()?
+                let found = names.iter().map(|name| find(name));
+                (found.collect::<Result<_, _>>()?, Vec::new())
             };
             return Ok(validate(
                 session,
                 &definitions,
                 &found,
+                of_roots,
                 (*portable, *strict),
             ));
         }
@@ -207,12 +206,11 @@ fn validate(
     session: &mut Session<'_>,
     definitions: &Definitions,
     found: &[FoundSkill],
+    of_roots: Vec<Problem>,
     (portable, strict): (bool, bool),
 ) -> Exit {
-    let problems: Vec<Problem> = found
-        .iter()
-        .flat_map(|one| one.problems(portable))
-        .collect();
+    let of_skills = found.iter().flat_map(|one| one.problems(portable));
+    let problems: Vec<Problem> = of_skills.chain(of_roots).collect();
     let left_out = found
         .iter()
         .any(|one| matches!(one, FoundSkill::Rejected(_)));

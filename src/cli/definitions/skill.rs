@@ -89,6 +89,12 @@ impl Definitions {
         found.chain(refused).collect()
     }
 
+    /// What is wrong with roots and belongs to no skill.
+    pub(crate) fn problems_of_roots(&self) -> Vec<Problem> {
+        let problems = roots::problems_of_roots(&self.catalog);
+        problems.into_iter().cloned().collect()
+    }
+
     /// Finds a skill by its name, its qualified name, or the path of its file or directory.
     pub(crate) fn skill(&self, name: &str, cwd: &Path) -> Result<FoundSkill, Diagnostic> {
         match self.catalog.find(name) {

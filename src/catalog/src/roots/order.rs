@@ -24,6 +24,11 @@ pub struct SkillRoot {
 }
 
 impl SkillRoot {
+    /// Whether a place of a problem is the root itself or lies below it.
+    pub(super) fn holds(&self, path: &str) -> bool {
+        Path::new(path).starts_with(&self.shown)
+    }
+
     /// Whether a skill that has no `name` is called as its directory: the contracts of the other families ask for one.
     pub(crate) fn names_by_directory(&self) -> bool {
         let shared = |directory: &Path| directory.ends_with(".agents/skills");

@@ -1,13 +1,14 @@
 //! Skills of every source as the protocol shows them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use std::sync::Arc;
 
+use super::RootSkill;
 use super::files::{self, FileError, FileList};
 use super::loaded::LoadedSkill;
 use super::trust::{Trust, TrustFiles};
 use super::worker_page::WorkerPage;
-use super::{RootSkill, RootSkills};
 use crate::executor::NO_EXECUTOR;
 use crate::model::definition::Unavailable;
 use crate::model::spec::Gate;
@@ -47,11 +48,13 @@ pub fn list(workers: &[WorkerView], catalog: &Catalog, trust: &TrustFiles) -> Sk
                 problems: told(&one.place.path),
             })
             .collect(),
-        roots: roots(known, &told),
+        roots: roots(catalog),
     }
 }
 
-fn roots(known: &RootSkills, told: &impl Fn(&str) -> Vec<Problem>) -> Vec<RootView> {
+fn roots(catalog: &Catalog) -> Vec<RootView> {
+    let alone = problems_of_roots(catalog);
+    let known = &catalog.root_skills;
     known
         .roots
         .iter()
@@ -61,9 +64,36 @@ fn roots(known: &RootSkills, told: &impl Fn(&str) -> Vec<Problem>) -> Vec<RootVi
             scope: root.scope.name().to_owned(),
             dialect: root.dialect.name().to_owned(),
             trusted: root.trusted,
-            problems: told(&root.shown),
+            problems: alone
+                .iter()
+                .filter(|problem| {
+                    let holding = known
+                        .roots
+                        .iter()
+                        .filter(|one| one.holds(&problem.place.path));
+                    // Of roots within each other the inner one.
+                    let inner = holding.max_by_key(|one| one.shown.len());
+                    inner.is_some_and(|inner| Arc::ptr_eq(inner, root))
+                })
+                .map(|problem| Problem::clone(problem))
+                .collect(),
         })
         .collect()
+}
+
+/// What is wrong with roots and with what lies in them, and belongs to no file that is known as a skill or was left out as
+/// one: directories that cannot be read, links that lead out.
+pub fn problems_of_roots(catalog: &Catalog) -> Vec<&Problem> {
+    let known = &catalog.root_skills;
+    let skills = known.skills.iter().map(|skill| &*skill.place.path);
+    let refused = known.refused.iter().map(|one| &*one.place.path);
+    let files: HashSet<&str> = skills.chain(refused).collect();
+    let all = catalog.problems.iter().chain(&known.problems_outside);
+    all.filter(|problem| {
+        let path = &*problem.place.path;
+        !files.contains(path) && known.roots.iter().any(|root| root.holds(path))
+    })
+    .collect()
 }
 
 fn by_place(catalog: &Catalog) -> HashMap<&str, Vec<&Problem>> {
