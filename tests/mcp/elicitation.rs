@@ -1,5 +1,8 @@
 //! The question to a person before a skill that changes things runs.
 
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+
 use serde_json::{Value, json};
 
 use crate::client::{Client, text_of};
@@ -122,6 +125,57 @@ fn an_answer_counts_for_what_was_shown_and_for_nothing_else() {
         "{refused}"
     );
     assert!(workspace.read("reports/x.md").is_none());
+    daemon.stop();
+}
+
+#[test]
+fn what_cannot_run_is_refused_and_counted_without_a_question() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut client = connect(&workspace);
+    for skill in ["reads", "writes"] {
+        let arguments = json!({"skill": skill, "input": {"none": "x"}});
+        let refused = client.call("use_skill", &arguments);
+        let expected = "Invalid input: input `none`: no such input is declared";
+        assert_eq!(text_of(&refused), expected, "{skill}");
+    }
+    assert!(client.leave().success());
+    let metrics = workspace.root.join("workspace/metrics");
+    let lines: String = fs::read_dir(metrics)
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    assert_eq!(lines.matches("\"refused\"").count(), 2, "{lines}");
+}
+
+#[test]
+fn what_a_daemon_knows_as_changing_things_does_not_run_unasked() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let daemon = Daemon::start(&workspace);
+    // A file is told when whoever writes it closes it: the daemon has not heard of this one, and a new server reads it.
+    let path = "workers/w/worker.yaml";
+    let text = workspace.read(path).unwrap();
+    let changed = text.replace("mutating: true", "mutating: false");
+    let mut file = OpenOptions::new()
+        .write(true)
+        .open(workspace.root.join(path))
+        .unwrap();
+    file.write_all(changed.as_bytes()).unwrap();
+    file.set_len(changed.len().try_into().unwrap()).unwrap();
+    let mut client = Client::connect(&workspace);
+    let listed = client.text("list_skills", &json!({"query": "writes"}));
+    assert!(!listed.contains("unavailable"), "{listed}");
+    let refused = client.call("use_skill", &json!({"skill": "writes"}));
+    assert!(
+        text_of(&refused).contains("cannot ask a person"),
+        "{refused}"
+    );
+    // Who can ask is asked.
+    let mut other = connect(&workspace);
+    let (question, call) = asked(&mut other, "two");
+    answer(&mut other, &question, "decline");
+    assert!(text_of(&other.answer(call)["result"]).contains("declined"));
+    assert!(workspace.read("reports/x.md").is_none());
+    drop(file);
     daemon.stop();
 }
 

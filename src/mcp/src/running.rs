@@ -55,24 +55,35 @@ pub(super) async fn use_skill(
 ) -> Result<CallToolResponse, ErrorData> {
     let settings = &skills.catalog.config.mcp;
     let wait = Duration::from_millis(settings.wait_ms);
-    let asks = settings.mutating == McpMutating::Ask;
+    let allowed = settings.mutating == McpMutating::Allow;
+    let (may_change, not_allowed) = (skills.may_change, skills.not_allowed());
     let Wanted {
         skill,
         input,
         given,
     } = wanted;
     let ready = apart(move || prepare(&skills, &skill, input)).await?;
-    let (mut request, mutating) = match ready {
+    let mut request = match ready {
         Ok(ready) => ready,
         Err(why) => return Ok(results::error(why).into()),
     };
-    if mutating && asks {
+    // Whether it changes things is the engine's word: a daemon reads definitions for itself, and may have read one that has
+    // changed since, or not yet. The digest holds the run to what was looked at.
+    let rendered = if allowed {
+        None
+    } else {
         let (engines, asked) = (Arc::clone(&running.engines), request.clone());
         let rendered = apart(move || engines.ask(|control| control.render(&asked))).await?;
-        let rendered = match rendered {
-            Ok(rendered) => rendered,
-            Err(refused) => return Ok(results::error(refusal(&refused)).into()),
-        };
+        // What is refused is submitted too, for only then the engine counts it. No run has an empty digest.
+        let digest = rendered.as_ref().map(|rendered| rendered.digest.clone());
+        request.digest = Some(digest.unwrap_or_default());
+        rendered.ok()
+    };
+    if let Some(rendered) = rendered.filter(|rendered| rendered.mutating) {
+        if !may_change {
+            let why = format!("Skill '{}' is not run: {not_allowed}", rendered.skill);
+            return Ok(results::error(why).into());
+        }
         let mut told = Progress::new(&context);
         let mut ticks = tokio::time::interval(PROGRESS);
         let asked = asking::ask(&rendered, given, &context);
@@ -104,13 +115,9 @@ pub(super) async fn use_skill(
     Ok(result.into())
 }
 
-/// Finds out whether a skill may run, and whether it changes things; otherwise why not. What its input or its tools lack,
+/// Finds out whether a skill may run; otherwise why not. What its input or its tools lack,
 /// the engine says.
-fn prepare(
-    skills: &Skills,
-    name: &str,
-    input: JsonObject,
-) -> Result<(SubmitRequest, bool), String> {
+fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitRequest, String> {
     let entry = match find(skills, name) {
         Found::Skill(entry) => entry,
         Found::Unknown => return Err(format!("Skill '{}' not found", shown(name))),
@@ -167,7 +174,7 @@ fn prepare(
         inputs: Some(input),
         ..SubmitRequest::default()
     };
-    Ok((request, mutating))
+    Ok(request)
 }
 
 /// What the engine says, in the contract's words where it has some.
