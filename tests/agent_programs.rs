@@ -1,6 +1,7 @@
 //! Skills that agent programs execute: the real engine, and a program that plays what the real ones print.
 #![expect(
     clippy::unwrap_used,
+    clippy::print_stdout,
     clippy::panic,
     reason = "what prepares a test fails by panicking, and says when it skips"
 )]

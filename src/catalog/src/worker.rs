@@ -150,18 +150,24 @@ pub(crate) fn read<'a>(
         placeholders: identity.placeholders.clone(),
         config: around.config,
     };
-    if let Some(view) = own("sandbox") {
-        let asked = sandbox::read(view, &around.config.workers, report);
-        part.sandbox = asked.map(|asked| asked.within(&around.config.sandbox, report));
-        if part.sandbox.is_none() {
-            part.unavailable.push(restrict::sandbox(view, report));
-        }
-    }
+    add_sandbox(own("sandbox"), &mut part, report);
     if identity.template {
         part.unavailable.push(is_template(identity));
     }
     add_texts(root, &mut part, report);
     part
+}
+
+fn add_sandbox(view: Option<View<'_>>, part: &mut WorkerPart<'_>, report: &mut Report) {
+    let Some(view) = view else {
+        return;
+    };
+    let config = part.config;
+    let asked = sandbox::read(view, &config.workers, report);
+    part.sandbox = asked.map(|asked| asked.within(&config.sandbox, report));
+    if part.sandbox.is_none() {
+        part.unavailable.push(restrict::sandbox(view, report));
+    }
 }
 
 fn is_template(identity: &Identity) -> Unavailable {

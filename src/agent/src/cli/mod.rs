@@ -14,6 +14,7 @@ mod fault;
 mod gemini;
 mod generic;
 mod launch;
+mod lines;
 mod opencode;
 mod reading;
 mod wait;

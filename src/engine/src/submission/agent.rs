@@ -29,15 +29,12 @@ impl Submitting<'_> {
     pub(super) fn agent(&self, input: Option<Json>) -> Result<AgentSpec, Diagnostic> {
         let (skill, config) = (self.skill, self.around.config);
         let conditions = Conditions::of(skill);
-        let (executor, asked) = match &skill.agent.program {
-            Some(program) => {
-                check_program(skill, program, &conditions)?;
-                (Executor::Program(program.clone()), None)
-            }
-            None => {
-                let (model, asked) = model_of(skill, config)?;
-                (Executor::Model(model), asked)
-            }
+        let (executor, asked) = if let Some(program) = &skill.agent.program {
+            check_program(skill, program, &conditions)?;
+            (Executor::Program(program.clone()), None)
+        } else {
+            let (model, asked) = model_of(skill, config)?;
+            (Executor::Model(model), asked)
         };
         let by_program = skill.agent.program.is_some();
         let files = self.listed_files();

@@ -8,6 +8,7 @@ mod program;
 mod servers;
 mod telling;
 mod tools;
+mod watching;
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;

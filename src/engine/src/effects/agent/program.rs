@@ -6,29 +6,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use workerctl_agent::cli::{
-    Exit, Fault, Format, Known, Launch, Launched, Output, Reading, Seen, Shape,
-};
-use workerctl_agent::{Stop, Turn};
+use workerctl_agent::Stop;
+use workerctl_agent::cli::{Format, Known, Launch, Launched, Output, Shape};
 
 use super::super::super::model_keys;
 use super::super::super::work::Work;
 use super::super::Performer;
-use super::super::command::{Invocation, TAIL_BYTES_MAX, Tail};
+use super::super::command::{Invocation, TAIL_BYTES_MAX};
 use super::super::log::RunLog;
-use super::super::notes::Note;
 use super::login::{Lent, write_new};
 use super::telling::Telling;
 use super::tools::Tools;
+use super::watching::{Sink, turns_left};
 use super::{ATTEMPT_MS, Talked, brief};
-use crate::machine::Event;
-use crate::model::agent::{
-    AgentProgram, AgentSpec, Answers, Described, Money, PromptBy, Spent, Tokens,
-};
-use crate::model::evidence::Ended;
+use crate::model::RunSpec;
+use crate::model::agent::{AgentProgram, AgentSpec, Answers, Described, Money, PromptBy};
 use crate::model::spec::Program;
-use crate::model::{RunSpec, Timestamp};
-use crate::process::{self, EndCause, ExitStatus, OutputSink, Spawned, Stdin, Stream};
+use crate::process::{self, Stdin};
 use crate::spending::Sources;
 
 /// What stands for the prompt in the arguments of a described program.
@@ -178,26 +172,14 @@ impl Performer {
         command.limits.silence = Some(Duration::from_millis(program.silence_ms));
         // An event may be long; what is shown of it is bounded by the log.
         command.limits.output_bytes_max = u64::MAX;
-        let mut sink = Sink {
-            telling,
-            agent,
-            reading: Reading::new(format(program)),
-            note: Some(self.notes.take()),
-            tail: Tail::of(TAIL_BYTES_MAX),
-            error_line: Vec::new(),
-            spent: work.run.facts.spent,
-            counted: 0,
-            enough: None,
-        };
+        let mut sink = Sink::new(telling, agent, format(program), self.notes.take());
         let outcome = process::run(&command, &work.stop, &mut sink);
-        let seen = sink.reading.end();
-        sink.take(seen);
-        sink.settle();
+        sink.end();
         let finished = match outcome {
             Ok(finished) => finished,
             Err(error) => return Talked::ended(super::super::command::refused(&error).ended),
         };
-        let text = sink.reading.text().to_owned();
+        let text = sink.text().to_owned();
         Talked {
             ended: sink.ended(&finished, program),
             text,
@@ -284,12 +266,6 @@ fn outputs_beside(work: &Work, outputs: &Path) -> Vec<String> {
         .collect()
 }
 
-fn turns_left(work: &Work, agent: &AgentSpec) -> u32 {
-    let taken = work.run.facts.all_turns;
-    let of_budget = agent.budget.turns.map(|limit| limit.saturating_sub(taken));
-    of_budget.map_or(agent.max_iterations, |left| left.min(agent.max_iterations))
-}
-
 fn money_left(work: &Work, agent: &AgentSpec) -> Option<u64> {
     let spent = work.run.facts.spent.money.unwrap_or_default();
     let limit = agent.budget.money?;
@@ -358,226 +334,4 @@ fn format(program: &AgentProgram) -> Format {
         output_tokens,
         cost,
     })
-}
-
-/// Why we end a program ourselves.
-enum Enough {
-    Turns,
-    Budget(String),
-    Journal(String),
-}
-
-struct Sink<'a> {
-    telling: Telling<'a>,
-    agent: &'a AgentSpec,
-    reading: Reading,
-    note: Option<std::io::Result<Note<'a>>>,
-    tail: Tail,
-    error_line: Vec<u8>,
-    spent: Spent,
-    /// Money of this attempt that stands in the journal.
-    counted: u64,
-    enough: Option<Enough>,
-}
-
-impl OutputSink for Sink<'_> {
-    fn spawned(&mut self, child: &Spawned) {
-        let written = match &self.note {
-            None => return,
-            Some(Ok(note)) => child.live_record().and_then(|record| note.write(&record)),
-            Some(Err(error)) => Err(error.kind().into()),
-        };
-        if let Err(error) = written {
-            tracing::warn!(%error, "the live process could not be noted");
-        }
-    }
-
-    fn line(&mut self, stream: Stream, bytes: &[u8], more: bool) {
-        let seen = match stream {
-            Stream::Stdout => self.reading.piece(bytes, more),
-            Stream::Stderr => self.error_piece(bytes, more),
-        };
-        self.take(seen);
-    }
-
-    fn has_enough(&self) -> bool {
-        self.enough.is_some()
-    }
-}
-
-impl Sink<'_> {
-    fn error_piece(&mut self, bytes: &[u8], more: bool) -> Vec<Seen> {
-        let telling = &self.telling;
-        let lines = telling
-            .log
-            .output(telling.attempt, None, Stream::Stderr, bytes, more);
-        for line in &lines {
-            self.tail.push(&line.text, line.continued);
-        }
-        if self.error_line.len() < TAIL_BYTES_MAX {
-            self.error_line.extend_from_slice(bytes);
-        }
-        if more {
-            return Vec::new();
-        }
-        let line = std::mem::take(&mut self.error_line);
-        self.reading.error_line(&String::from_utf8_lossy(&line))
-    }
-
-    fn take(&mut self, seen: Vec<Seen>) {
-        for one in seen {
-            match one {
-                Seen::Said(text) => self.telling.show(&text),
-                Seen::Called { name, arguments } => {
-                    self.telling.end_line();
-                    self.telling.report_call(&name, &arguments.to_string());
-                }
-                Seen::Answered { is_error, text } => self.telling.report_result(is_error, &text),
-                Seen::Refused { tool } => self.telling.tell(&format!("  refused: `{tool}`")),
-                Seen::Noted(text) | Seen::Unknown(text) => self.telling.note(&text),
-                Seen::Turn(turn) => self.keep(&turn),
-            }
-        }
-    }
-
-    /// Keeps a turn; what is too much ends the program.
-    fn keep(&mut self, turn: &Turn) {
-        self.telling.end_line();
-        let usage = turn.usage.unwrap_or_default();
-        let spent = Spent {
-            tokens: Tokens {
-                input: usage.input,
-                output: usage.output,
-                cache_read: usage.cache_read,
-                cache_write: usage.cache_write,
-            },
-            money: self.uncounted(),
-            unmeasured: u32::from(turn.usage.is_none()),
-        };
-        self.spent = self.spent.plus(spent);
-        let facts = &self.telling.work.run.facts;
-        let number = facts.turns.saturating_add(self.reading.turns());
-        if let Err(halt) = self.telling.keep_turn(number, "", turn, spent) {
-            self.enough.get_or_insert(Enough::Journal(halt.message));
-        }
-        let limit = turns_left(self.telling.work, self.agent);
-        // With its last turn a program ends by itself, if it has nothing left to call.
-        if self.reading.turns() >= limit && !turn.calls.is_empty() {
-            self.enough.get_or_insert(Enough::Turns);
-        }
-        if let Some(why) = self.over_budget() {
-            self.enough.get_or_insert(Enough::Budget(why));
-        }
-    }
-
-    fn over_budget(&self) -> Option<String> {
-        let budget = &self.agent.budget;
-        let tokens = self.spent.tokens;
-        let tokens = tokens.sum().saturating_sub(tokens.cache_read);
-        if let Some(limit) = budget.tokens.filter(|limit| tokens > *limit) {
-            return Some(format!(
-                "{tokens} of {limit} tokens are spent (`budget.tokens`)"
-            ));
-        }
-        let money = self.spent.money.unwrap_or_default();
-        let limit = budget.money.filter(|limit| money > *limit)?;
-        Some(format!("{money} of {limit} is spent (`budget.money`)"))
-    }
-
-    /// What the program says that it has cost since the journal was told.
-    fn uncounted(&mut self) -> Option<Money> {
-        let all = self.reading.cost()?;
-        let since = all.saturating_sub(self.counted);
-        self.counted = all;
-        Some(Money(since))
-    }
-
-    /// Money that was counted after the last turn.
-    fn settle(&mut self) {
-        self.telling.end_line();
-        let Some(money) = self.uncounted().filter(|money| *money > Money::default()) else {
-            return;
-        };
-        let spent = Spent {
-            money: Some(money),
-            ..Spent::default()
-        };
-        self.telling.note_event(Event::TurnFailed {
-            attempt: self.telling.attempt,
-            code: "counted_later".to_owned(),
-            spent,
-        });
-    }
-
-    fn ended(&self, finished: &process::Finished, program: &AgentProgram) -> Ended {
-        let limit = self.agent.max_iterations;
-        let unfinished = || Ended::Unfinished {
-            code: "iteration_limit".to_owned(),
-            message: super::iteration_limit(limit, self.reading.text()),
-        };
-        match (finished.ended, &self.enough) {
-            (EndCause::Stopped(_), _) => return Ended::Stopped,
-            (_, Some(Enough::Budget(why))) => {
-                return failed("budget_exhausted", why.clone(), false);
-            }
-            (_, Some(Enough::Journal(why))) => return failed("not_recorded", why.clone(), true),
-            (_, Some(Enough::Turns)) => return unfinished(),
-            (EndCause::Silent, None) => {
-                let shown = crate::model::duration::show_millis(program.silence_ms);
-                let silent = format!(
-                    "`{}` said nothing for {shown} (`agent.silence`)",
-                    program.cli
-                );
-                return match self.reading.trouble() {
-                    Some(fault) => of_fault(fault, program, Some(&silent)),
-                    None => failed("silence", silent, true),
-                };
-            }
-            (EndCause::ByItself, None) => {}
-            _ => return super::super::command::ended(finished),
-        }
-        if self.reading.turns_exhausted() {
-            return unfinished();
-        }
-        let exit = match finished.status {
-            ExitStatus::Exited(code) => Exit::Code(code),
-            ExitStatus::Signalled(signal) => Exit::Signal(signal),
-        };
-        let last_words = self.tail.clone().text();
-        match self
-            .reading
-            .verdict(exit, &program.may_be_denied, &last_words)
-        {
-            Ok(()) => Ended::Answered {
-                turns: self.reading.turns(),
-            },
-            Err(fault) => of_fault(&fault, program, None),
-        }
-    }
-}
-
-fn failed(code: &str, message: String, again: bool) -> Ended {
-    Ended::Failed {
-        code: code.to_owned(),
-        message,
-        again,
-    }
-}
-
-fn of_fault(fault: &Fault, program: &AgentProgram, more: Option<&str>) -> Ended {
-    let mut message = format!("`{}`: {}", program.cli, fault.message);
-    if let Some(until) = fault
-        .until
-        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
-    {
-        let until = i64::try_from(until.as_millis()).unwrap_or(i64::MAX);
-        message = format!(
-            "{message}, until {}",
-            Timestamp::from_millis(until).rfc3339()
-        );
-    }
-    if let Some(more) = more {
-        message = format!("{message}; {more}");
-    }
-    failed(fault.kind.code(), message, fault.kind.may_be_repeated())
 }
