@@ -51,6 +51,8 @@ mod servers;
 mod stops;
 #[path = "agent/tools.rs"]
 mod tools;
+#[path = "agent/wake.rs"]
+mod wake;
 
 use serde_json::Value;
 use server::ModelServer;

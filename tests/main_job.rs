@@ -54,3 +54,5 @@ mod threads;
 mod traces;
 #[path = "main_job/tree_places.rs"]
 mod tree_places;
+#[path = "main_job/wake.rs"]
+mod wake;

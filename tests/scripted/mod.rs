@@ -124,6 +124,7 @@ impl Scripted {
             phase: Phase::Finished,
             outcome: Some(Outcome::Succeeded),
             unverified: false,
+            nothing_to_do: false,
             reconciled: false,
             mutating: true,
             attempts: 1,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::{BACKOFF, ENV, HOOK, HOOKS, NOTIFY, RETRY, report_unknown};
+use super::keys::{BACKOFF, ENV, HOOK, HOOKS, NOTIFY, RETRY, WAKE, report_unknown};
 use super::report::Report;
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
 use super::view::View;
-use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, HOOK_TIMEOUT_MS};
-use crate::model::definition::{HookText, Shell};
+use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
+use crate::model::definition::{HookText, Shell, WakeText};
 use crate::model::spec::Retry;
 use crate::model::{Notify, Zone, zone};
 
@@ -93,6 +93,40 @@ pub(crate) fn notify<'a>(
         on_missed: command("on_missed"),
         on_approval: command("on_approval"),
     }
+}
+
+/// Reads `wake`: a command, or a map with `command`. What cannot be read is an error: without its gate the skill would
+/// run each time.
+pub(crate) fn wake<'a>(
+    view: View<'a>,
+    texts: &mut Vec<PendingText<'a>>,
+    report: &mut Report,
+) -> Option<WakeText> {
+    let (command, timeout) = match view.data() {
+        Data::Map(_) if view.get("command").is_some() => {
+            report_unknown(view, &WAKE, report);
+            (view.get("command")?, view.written("timeout"))
+        }
+        Data::Map(_) | Data::Null | Data::List(_) | Data::Bool(_) | Data::Number(_) => {
+            view.wrong_type("wake", "a command or a map with `command`", report);
+            return None;
+        }
+        Data::Text(_) => (view, None),
+    };
+    let timeout_ms = match timeout {
+        Some(timeout) => timeout.millis("timeout", report)?,
+        None => CHECK_TIMEOUT_MS,
+    };
+    let text = command.filled_text("wake", report)?;
+    texts.push(PendingText {
+        kind: TextKind::PreCheck,
+        text: text.clone(),
+        view: command,
+    });
+    Some(WakeText {
+        command: text,
+        timeout_ms,
+    })
 }
 
 /// Reads one hook: a command, or a map with `command`.

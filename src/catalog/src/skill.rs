@@ -124,6 +124,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             inputs: interface.inputs,
             outputs: interface.outputs,
             pre_checks: join(&self.worker.verification.before, verification.before),
+            wake: self.wake(report),
             sandbox: self.sandbox(in_place, may_control, report),
             approval: self.approval(verification.approval_required, lands, report),
             agent,

@@ -12,7 +12,7 @@ pub enum TextKind {
     Argument,
     /// A check's command, shell text.
     Check,
-    /// A `pre_execute` check's command, shell text: outputs do not exist yet.
+    /// Command of a `pre_execute` check or of a wake gate, shell text: outputs do not exist yet.
     PreCheck,
     /// A hook's command, shell text without placeholders.
     Hook,

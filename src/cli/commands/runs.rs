@@ -30,7 +30,7 @@ pub(crate) struct Filter {
     skill: Option<String>,
     /// Only with this outcome or in this phase
     #[arg(long, value_parser = [
-        "succeeded", "failed", "cancelled", "timed_out", "denied", "unknown", "unverified", "active",
+        "succeeded", "failed", "cancelled", "timed_out", "denied", "unknown", "unverified", "nothing_to_do", "active",
         "queued", "validating", "awaiting_approval", "preparing", "executing", "verifying", "backing_off", "post_hook",
         "saving", "committing", "restoring", "finished",
     ], hide_possible_values = true)]

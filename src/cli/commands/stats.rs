@@ -107,7 +107,7 @@ impl Stats {
         self.runs += 1;
         if *outcome == Outcome::Succeeded {
             self.succeeded += 1;
-            self.verified += u32::from(!run.unverified);
+            self.verified += u32::from(!run.unverified && !run.nothing_to_do);
         }
         if let Some(spent) = run.spent.as_ref().filter(|_| run.parent.is_none()) {
             self.tokens = self.tokens.plus(spent.tokens);

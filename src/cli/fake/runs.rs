@@ -28,6 +28,7 @@ pub(crate) fn summary() -> RunSummary {
         phase: Phase::Finished,
         outcome: Some(Outcome::Succeeded),
         unverified: false,
+        nothing_to_do: false,
         reconciled: false,
         mutating: true,
         attempts: 1,

@@ -28,6 +28,7 @@ const PATHS_SHOWN_MAX: usize = 20;
 pub(crate) fn state_of(summary: &RunSummary) -> (&'static str, anstyle::Style, String) {
     match &summary.outcome {
         None => ("…", ACTIVE, summary.phase.name().to_owned()),
+        Some(Outcome::Succeeded) if summary.nothing_to_do => ("✓", DIM, "nothing to do".to_owned()),
         Some(Outcome::Succeeded) if summary.unverified => {
             ("✓", CARE, "succeeded, unverified".to_owned())
         }

@@ -30,6 +30,8 @@ struct Approved<'a> {
     env_names: &'a [String],
     outputs: &'a [crate::model::spec::OutputSpec],
     checks: &'a [crate::model::spec::CheckSpec],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wake: Option<&'a crate::model::spec::WakeSpec>,
     hooks: &'a [crate::model::spec::HookSpec],
     post_commit: &'a [crate::model::spec::HookSpec],
     tree: Option<&'a crate::model::spec::TreeSpec>,
@@ -52,6 +54,7 @@ pub(super) fn digest(spec: &RunSpec, run: &Run) -> String {
         env_names: &spec.env_names,
         outputs: &spec.outputs,
         checks: &spec.checks,
+        wake: spec.wake.as_ref(),
         hooks: &spec.hooks,
         post_commit: &spec.post_commit,
         tree: spec.tree.as_ref(),

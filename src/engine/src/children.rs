@@ -267,6 +267,9 @@ fn answer(shown: &RunSnapshot, outcome: &Outcome) -> Result<String, String> {
                 // Writing into a string cannot fail.
                 let _ = write!(told, "\n[it wrote `{path}`]");
             }
+            if shown.summary.nothing_to_do {
+                told.push_str("\n[it had nothing to do]");
+            }
             if shown.summary.unverified {
                 told.push_str("\n[unverified: nothing checked it]");
             }

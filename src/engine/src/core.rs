@@ -387,8 +387,9 @@ impl Core {
         };
         if let Some(outcome) = live.run.outcome().cloned() {
             let spec = Arc::clone(&live.spec);
+            let nothing_to_do = live.run.facts.results.is_nothing_to_do();
             self.notice_end(turn, &spec, &outcome);
-            self.scheduled_run_ended(turn, &spec, &outcome);
+            self.scheduled_run_ended(turn, &spec, (&outcome, nothing_to_do));
         }
     }
 

@@ -100,7 +100,7 @@ pub(super) fn runs(
 }
 
 fn refuse_unknown_outcome(query: &RunsQuery) -> Result<(), Diagnostic> {
-    const OUTCOMES: [&str; 9] = [
+    const OUTCOMES: [&str; 10] = [
         "succeeded",
         "failed",
         "cancelled",
@@ -110,6 +110,7 @@ fn refuse_unknown_outcome(query: &RunsQuery) -> Result<(), Diagnostic> {
         "active",
         "unverified",
         "reconciled",
+        "nothing_to_do",
     ];
     let Some(outcome) = &query.outcome else {
         return Ok(());
@@ -135,6 +136,7 @@ fn wanted(summary: &RunSummary, query: &RunsQuery) -> bool {
         "active" => outcome.is_none(),
         "unverified" => summary.unverified,
         "reconciled" => summary.reconciled,
+        "nothing_to_do" => summary.nothing_to_do,
         name => outcome.is_some_and(|o| o.name() == name) || summary.phase.name() == name,
     });
     fits_outcome

@@ -248,6 +248,7 @@ fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> Run
             why: "journal".to_owned(),
         }),
         unverified: true,
+        nothing_to_do: false,
         reconciled: false,
         mutating: spec.is_some_and(|spec| spec.plan.mutating),
         attempts: 0,

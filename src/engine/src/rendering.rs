@@ -165,6 +165,12 @@ fn notes(ready: &Ready) -> Vec<String> {
             output.name
         ));
     }
+    if let Some(wake) = &spec.wake {
+        notes.push(format!(
+            "nothing is executed where this finds nothing to do: {}",
+            wake.program.show()
+        ));
+    }
     if !spec.plan.verifies {
         notes.push("nothing verifies the result: the run will be shown as unverified".to_owned());
     }

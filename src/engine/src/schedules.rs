@@ -97,7 +97,7 @@ fn views<'a>(
                 .entry(&schedule.skill)
                 .or_insert_with(|| Prospect::of(catalog, schedule));
             let mut shown = view_of(schedule, state.as_ref(), skill, now, |run| {
-                outcome_of(view, store, run)
+                end_of(view, store, run)
             })?;
             shown.kept = catalog.kept_schedules.get(&*schedule.id).cloned();
             shown.held = catalog.schedules_held().map(str::to_owned);
@@ -142,7 +142,7 @@ fn view_of(
     state: Option<&ScheduleState>,
     skill: &Prospect,
     now: Timestamp,
-    outcome_of: impl Fn(crate::model::RunId) -> Result<Option<String>, Diagnostic>,
+    end_of: impl Fn(crate::model::RunId) -> Result<EndOfRun, Diagnostic>,
 ) -> Result<ScheduleView, Diagnostic> {
     let zone: Zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
     let present = state.cloned();
@@ -152,11 +152,15 @@ fn view_of(
         .as_ref()
         .and_then(|slots| expectation(watched(schedule, slots), &present));
     let last = match present.last {
-        Some((slot, run)) => Some(LastFire {
-            slot,
-            run,
-            outcome: outcome_of(run)?,
-        }),
+        Some((slot, run)) => {
+            let (outcome, nothing_to_do) = end_of(run)?;
+            Some(LastFire {
+                slot,
+                run,
+                outcome,
+                nothing_to_do,
+            })
+        }
         None => None,
     };
     Ok(ScheduleView {
@@ -267,13 +271,19 @@ fn watched<'a>(schedule: &'a Schedule, slots: &'a Recurrence) -> Watched<'a> {
     }
 }
 
-fn outcome_of(
+/// How a run ended, and whether it had nothing to do.
+type EndOfRun = (Option<String>, bool);
+
+fn end_of(
     view: &View,
     store: &dyn Store,
     run: crate::model::RunId,
-) -> Result<Option<String>, Diagnostic> {
-    let outcome = summary_of(view, store, run)?.and_then(|summary| summary.outcome);
-    Ok(outcome.map(|outcome| outcome.name().to_owned()))
+) -> Result<EndOfRun, Diagnostic> {
+    let Some(summary) = summary_of(view, store, run)? else {
+        return Ok((None, false));
+    };
+    let outcome = summary.outcome.map(|outcome| outcome.name().to_owned());
+    Ok((outcome, summary.nothing_to_do))
 }
 
 /// A run that goes on, has just ended, or is kept.
@@ -413,6 +423,7 @@ pub(super) fn slots(
             let summary = summary_of(view, store, run)?;
             row.started_at = summary.as_ref().and_then(|run| run.started_at);
             row.finished_at = summary.as_ref().and_then(|run| run.finished_at);
+            row.nothing_to_do = summary.as_ref().is_some_and(|run| run.nothing_to_do);
             let outcome = summary.and_then(|run| run.outcome);
             row.outcome = outcome.map(|outcome| outcome.name().to_owned());
         }

@@ -202,6 +202,11 @@ impl Spending {
 
 impl Day {
     fn take(&mut self, summary: &RunSummary) {
+        // It was only asked whether there is anything to do.
+        if summary.nothing_to_do {
+            self.runs.remove(&summary.run);
+            return;
+        }
         let of_parent = summary.parent.is_some();
         let money = summary
             .spent

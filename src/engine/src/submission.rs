@@ -226,6 +226,7 @@ impl Submitting<'_> {
         let command_uses = rendered.uses.clone();
         let pre_checks = self.checks(&skill.pre_checks, &values, &mut rendered)?;
         let checks = self.checks(&skill.checks, &values, &mut rendered)?;
+        let wake = self.wake(&values, &mut rendered)?;
         let (mut environment, secrets) = self.environment(&values, &rendered)?;
         // What a command takes for today is what `{date}` says.
         environment.push(("TZ".to_owned(), zone.name().to_owned()));
@@ -277,6 +278,7 @@ impl Submitting<'_> {
             stdout_to,
             input_paths,
             pre_checks,
+            wake,
             checks,
             hooks: hooks(&skill.hooks),
             post_commit: self.post_commit(),
@@ -410,7 +412,7 @@ impl Submitting<'_> {
             mutating: false,
             idempotent: false,
             once: false,
-            validates: !skill.pre_checks.is_empty(),
+            validates: !skill.pre_checks.is_empty() || skill.wake.is_some(),
             prepares: outputs.iter().any(|output| output.path.is_some()),
             verifies: self.verifies(outputs),
             proves: Some(skill.proves()),
@@ -443,6 +445,7 @@ impl Submitting<'_> {
             validates: looks
                 || skill.mutating
                 || skill.approval.is_some()
+                || skill.wake.is_some()
                 || !skill.pre_checks.is_empty(),
             prepares: skill.mutating || outputs.iter().any(|output| output.path.is_some()),
             verifies: self.verifies(outputs),

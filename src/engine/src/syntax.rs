@@ -327,6 +327,8 @@ pub(super) fn refuse_broken(
         checks(&spec.pre_checks, "a `pre_execute` check");
     let post_checks: Vec<(&'static str, Program)> = checks(&spec.checks, "a check");
     programs.extend(pre_checks);
+    let wake = spec.wake.iter().map(|wake| wake.program.clone());
+    programs.extend(wake.map(|program| ("`wake`", program)));
     programs.extend(post_checks);
     for hook in spec.hooks.iter().chain(&spec.post_commit) {
         programs.push(("a hook", hook.program.clone()));

@@ -38,6 +38,17 @@ impl Work {
     }
 }
 
+impl Work {
+    /// What its wake gate found to do, once it was asked.
+    pub(super) fn found_to_do(&self) -> Option<&str> {
+        let mut events = self.entries.iter().map(|entry| &entry.event);
+        events.find_map(|event| match event {
+            Event::Validated { wake, .. } => wake.as_deref(),
+            _ => None,
+        })
+    }
+}
+
 /// A notice to be told, the first that waits, with everything that its command is told.
 #[derive(Clone)]
 pub(super) struct Telling {

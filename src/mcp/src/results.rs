@@ -81,6 +81,8 @@ pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<Told, Diagnosti
             .detail()
             .map_or(String::new(), |why| format!(": {}", without_sgr(&why)));
         format!("{} {}{why}", detail.summary.skill, outcome.name())
+    } else if detail.summary.nothing_to_do {
+        format!("{} had nothing to do", detail.summary.skill)
     } else if output.trim().is_empty() {
         format!("{} succeeded", detail.summary.skill)
     } else {
@@ -201,7 +203,11 @@ pub(super) fn list(
 
 fn line(run: &RunSummary) -> String {
     let outcome = run.outcome.as_ref();
-    let state = outcome.map_or_else(|| run.phase.name(), |outcome| outcome.name());
+    let state = if run.nothing_to_do {
+        "nothing to do"
+    } else {
+        outcome.map_or_else(|| run.phase.name(), |outcome| outcome.name())
+    };
     format!(
         "{} {} {state}, submitted {}",
         run.run, run.skill, run.submitted_at

@@ -85,7 +85,11 @@ fn shown(line: &LogLine) -> String {
 pub(super) fn whole(control: &dyn Control, run: &str) -> Result<String, Diagnostic> {
     let detail = control.run(run)?;
     let outcome = detail.summary.outcome.as_ref();
-    let state = outcome.map_or_else(|| detail.summary.phase.name(), |outcome| outcome.name());
+    let state = if detail.summary.nothing_to_do {
+        "nothing to do"
+    } else {
+        outcome.map_or_else(|| detail.summary.phase.name(), |outcome| outcome.name())
+    };
     let mut text = format!(
         "run: {}\nskill: {}\nstate: {state}\nthread: {}\n\n",
         detail.summary.run, detail.summary.skill, detail.summary.thread

@@ -66,6 +66,12 @@ pub(crate) static CHECK: Table = table("Check", "A check: a command, or somethin
     kept("min"),
 ]);
 
+/// `wake` as a map.
+pub(crate) static WAKE: Table = table("Wake", "A command that decides whether there is anything to do.", &[
+    key("command", String, "shell text. Exit code 0 without output: there is nothing to do; with output: the run goes on; anything else fails it").required().never_null(),
+    key("timeout", Duration, "its limit").default(Millis(CHECK_TIMEOUT_MS)),
+]);
+
 /// The `retry` map.
 pub(crate) static RETRY: Table = table("Retry", "How often and when a failed attempt is followed by another.", &[
     key("max_attempts", Whole(1, ATTEMPTS_MAX), "all attempts together, the first included; at most 100").required().never_null(),

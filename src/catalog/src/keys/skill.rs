@@ -8,7 +8,7 @@ use super::shared::{
 use super::worker::PLACEMENT;
 use crate::bounds::ITERATIONS_MAX;
 use crate::model::agent::ITERATIONS_DEFAULT;
-use super::{APPROVAL, BUDGET, COMMIT, DefaultValue, Form, HOOKS, LIMITS, RETRY, Table, kept, kept_as, key, table};
+use super::{APPROVAL, BUDGET, COMMIT, DefaultValue, Form, HOOKS, LIMITS, RETRY, Table, WAKE, kept, kept_as, key, table};
 
 const WORKERS: DefaultValue = Told("the worker's");
 
@@ -29,6 +29,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("run", AnyOf(&[String, Filled(&Text), Map(&RUN)]), "what is executed: shell text, a program with its arguments, or a script. Without it a model executes the instructions; where none is configured the skill is unavailable")
         .see("what runs", "definitions.md#what-runs"),
     key("verification", VERIFICATIONS, "checks after execution, or a map of checks as in worker.yaml").see("checks", "definitions.md#checks"),
+    key("wake", AnyOf(&[String, Map(&WAKE)]), "command that decides before anything executes whether there is anything to do: its text, or a map").see("wake gate", "definitions.md#wake-gate"),
     key("mutating", Flag, "whether it changes the repository: it works in a tree of its own, hooks fire, and its result lands as a commit").default(Value("false")),
     key("idempotent", Flag, "whether its command may be started again: after a crash, and for further attempts").see("after a crash", "definitions.md#after-a-crash")
         .default(Told("true where it is not mutating, false where it is")),

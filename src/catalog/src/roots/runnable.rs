@@ -52,6 +52,7 @@ impl RootSkill {
             inputs: Vec::new(),
             outputs: Vec::new(),
             pre_checks: Vec::new(),
+            wake: None,
             checks: Vec::new(),
             mutating,
             idempotent: None,

@@ -7,7 +7,7 @@ use crate::executor::NO_EXECUTOR;
 use crate::input_schema;
 use crate::interface::{self, Interface};
 use crate::limits;
-use crate::model::definition::{Input, RunText, Shell, Unavailable};
+use crate::model::definition::{Input, RunText, Shell, Unavailable, WakeText};
 use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
 use crate::model::spec::{Approving, OnCrash, Retry};
 use crate::model::{Place, ResourceLimits};
@@ -85,6 +85,11 @@ impl<'a> Builder<'a, '_> {
         }
         self.texts.append(&mut found.texts);
         found
+    }
+
+    pub(super) fn wake(&mut self, report: &mut Report) -> Option<WakeText> {
+        let view = self.layers.get("wake")?;
+        settings::wake(view, &mut self.texts, report)
     }
 
     /// The walls of its commands, `None` where it is to have none. In the checkout itself what a run may write lies

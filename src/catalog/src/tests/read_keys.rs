@@ -77,6 +77,7 @@ skills:
     mutating: true
     isolation: in_place
     run: {script: x}
+    wake: {command: "true"}
     verification: {post_execute: [{check: c, command: "true"}]}
     interface: {inputs: [{name: n}], outputs: [{type: file, destination: out}]}
   - {id: asked, instructions: i, approval_required: true, approval: {before: execution}}

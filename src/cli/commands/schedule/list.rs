@@ -176,10 +176,14 @@ fn last_of(view: &ScheduleView, zone: Zone) -> Line {
         return Line::of(DIM, "–");
     };
     let at = last.slot.rfc3339_in(zone);
-    let outcome = last.outcome.as_deref().unwrap_or("under way");
+    let outcome = match &last.outcome {
+        Some(_) if last.nothing_to_do => "nothing to do",
+        Some(outcome) => outcome,
+        None => "under way",
+    };
     let style = match outcome {
         "succeeded" => GOOD,
-        "under way" => DIM,
+        "under way" | "nothing to do" => DIM,
         _ => BAD,
     };
     let line = Line::of(style, outcome).text(format!(" {at}"));

@@ -116,6 +116,7 @@ fn outcome(row: &SlotView) -> Line {
         (None, Some(_)) if row.started_at.is_some() => Line::of(ACTIVE, "running"),
         (None, Some(_)) => Line::of(DIM, "–"),
         (None, None) => Line::new(),
+        (Some(_), _) if row.nothing_to_do => Line::of(DIM, "nothing to do"),
         (Some("succeeded"), _) => Line::of(GOOD, "succeeded"),
         (Some("cancelled"), _) => Line::of(CARE, "cancelled"),
         (Some(other), _) => Line::of(BAD, other.replace('_', " ")),

@@ -179,13 +179,17 @@ impl Run {
     ) -> Option<()> {
         match (event, ending) {
             (Event::Validated { .. }, None) => self.begin(at),
+            (Event::NothingToDo { .. }, None) => self.nothing_to_do(),
             (Event::ValidationFailed { failure, .. }, None) => {
                 self.save_then_finish(Outcome::Failed {
                     failure: failure.clone(),
                 });
             }
             (
-                Event::Validated { .. } | Event::ValidationFailed { .. } | Event::OwnerLost,
+                Event::Validated { .. }
+                | Event::NothingToDo { .. }
+                | Event::ValidationFailed { .. }
+                | Event::OwnerLost,
                 Some(_),
             ) => self.save_then_finish(Outcome::Cancelled),
             (Event::CancelRequested { kind, .. }, _) => {

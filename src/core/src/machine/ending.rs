@@ -5,7 +5,7 @@ use super::event::{Event, Resolution};
 use super::state::{AfterRestore, AfterSave, Run, State};
 use crate::model::Timestamp;
 use crate::model::evidence::RestoreReport;
-use crate::model::outcome::{Failure, Outcome, Step, StepResult};
+use crate::model::outcome::{Failure, Outcome, Results, Step, StepResult};
 
 impl Run {
     /// Puts back what a mutating run changed; a run that changes nothing goes on at once.
@@ -42,6 +42,13 @@ impl Run {
             next: AfterSave::Finish(outcome),
             cancelled: false,
         };
+    }
+
+    /// Ends a run whose wake gate found nothing to do. There is nothing to save but the line that says so, which
+    /// closing writes: most runs of such a schedule end here.
+    pub(super) fn nothing_to_do(&mut self) {
+        self.facts.results = Results::nothing_to_do();
+        self.finish(Outcome::Succeeded);
     }
 
     /// Ends the run; steps that were never reached are skipped.

@@ -103,6 +103,14 @@ pub enum Event {
     Validated {
         /// Checks that ran before anything was touched.
         checks: Vec<CheckRecord>,
+        /// What its wake gate found to do, masked; absent where none was asked, and in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wake: Option<String>,
+    },
+    /// Nothing stands against it, and its wake gate found nothing to do.
+    NothingToDo {
+        /// Checks that ran before anything was touched.
+        checks: Vec<CheckRecord>,
     },
     /// Something stands against it.
     ValidationFailed {
@@ -350,6 +358,7 @@ impl Event {
             Event::Submitted { .. } => "submitted",
             Event::Admitted { .. } => "admitted",
             Event::Validated { .. } => "validated",
+            Event::NothingToDo { .. } => "nothing_to_do",
             Event::ValidationFailed { .. } => "validation_failed",
             Event::Prepared { .. } => "prepared",
             Event::PreparationFailed { .. } => "preparation_failed",

@@ -196,6 +196,15 @@ pub struct CheckText {
     pub place: Place,
 }
 
+/// A wake gate as written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WakeText {
+    /// Shell text.
+    pub command: String,
+    /// Its limit in milliseconds.
+    pub timeout_ms: u64,
+}
+
 /// Why a skill may not run, though its definition is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Unavailable {
@@ -237,6 +246,9 @@ pub struct Skill {
     pub outputs: Vec<Output>,
     /// Checks before anything is touched.
     pub pre_checks: Vec<CheckText>,
+    /// Asked after them whether there is anything to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake: Option<WakeText>,
     /// Checks after execution, the worker's first.
     pub checks: Vec<CheckText>,
     /// Whether it changes things and ends in a commit.

@@ -294,12 +294,33 @@ pub struct Results {
     pub commit: StepResult,
 }
 
+/// Why no step was done: the wake gate found nothing to do.
+const NOTHING_TO_DO: &str = "nothing_to_do";
+
 impl Results {
-    /// Whether a finished run was never verified.
+    /// Those of a run whose wake gate found nothing to do.
+    pub fn nothing_to_do() -> Results {
+        let skipped = || StepResult::skipped(NOTHING_TO_DO);
+        Results {
+            execution: skipped(),
+            verification: skipped(),
+            hook: skipped(),
+            save: skipped(),
+            commit: skipped(),
+        }
+    }
+
+    /// Whether its wake gate found nothing to do.
+    pub fn is_nothing_to_do(&self) -> bool {
+        matches!(&self.execution, StepResult::Skipped { why } if why == NOTHING_TO_DO)
+    }
+
+    /// Whether a finished run was never verified, though there was something to verify.
     pub fn is_unverified(&self) -> bool {
-        !matches!(
+        let verified = matches!(
             self.verification,
             StepResult::Passed | StepResult::Failed { .. }
-        )
+        );
+        !verified && !self.is_nothing_to_do()
     }
 }

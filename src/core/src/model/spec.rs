@@ -1,8 +1,10 @@
 //! A run's specification, frozen at its submission: everything that later steps need, and no values of secrets.
 
 mod parent;
+mod wake;
 
 pub use parent::Parent;
+pub use wake::WakeSpec;
 
 use std::collections::BTreeMap;
 
@@ -444,6 +446,9 @@ pub struct RunSpec {
     pub input_paths: Vec<String>,
     /// Checks before anything is touched.
     pub pre_checks: Vec<CheckSpec>,
+    /// Asked after them whether there is anything to do; no version before 6 of the machine asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake: Option<WakeSpec>,
     /// Checks after the execution, the worker's first.
     pub checks: Vec<CheckSpec>,
     /// Hooks that may block.

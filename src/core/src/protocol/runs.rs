@@ -12,6 +12,7 @@ use crate::model::spec::Gate;
 use crate::model::{RunId, SkillRef, ThreadId, Timestamp};
 
 /// One run in one line; also what the store keeps of a finished run for lists.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunSummary {
     /// The run.
@@ -24,6 +25,9 @@ pub struct RunSummary {
     pub outcome: Option<Outcome>,
     /// Whether it ended without any check that had to pass.
     pub unverified: bool,
+    /// Whether its wake gate found nothing to do: it succeeded, and nothing of it was executed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nothing_to_do: bool,
     /// Whether the result stands though the execution's end is unknown.
     pub reconciled: bool,
     /// Whether it is a mutating skill.

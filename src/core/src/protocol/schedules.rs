@@ -71,6 +71,9 @@ pub struct LastFire {
     pub run: RunId,
     /// How it ended; absent while it has not, or is not kept.
     pub outcome: Option<String>,
+    /// Whether its wake gate found nothing to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nothing_to_do: bool,
 }
 
 /// An event that has made a schedule due; its run waits.
@@ -221,6 +224,9 @@ pub struct SlotView {
     /// How the run ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
+    /// Whether the run's wake gate found nothing to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nothing_to_do: bool,
     /// Why, where the fate alone does not say it.
     pub reason: Option<String>,
     /// Whether the row is damaged: what became of the slot is not known, and `reason` says what is wrong.
@@ -245,6 +251,7 @@ impl SlotView {
             started_at: None,
             finished_at: None,
             outcome: None,
+            nothing_to_do: false,
             reason: row.reason.clone(),
             unreadable: false,
             timezone: None,

@@ -161,6 +161,7 @@ fn run(story: &Story<'_>) -> Value {
         "phase": summary.phase,
         "outcome": summary.outcome,
         "unverified": summary.unverified,
+        "nothing_to_do": summary.nothing_to_do,
         "reconciled": summary.reconciled,
         "resolution": run.facts.resolution,
         "resolution_note": story.resolution_note,
@@ -300,6 +301,7 @@ fn tags(story: &Story<'_>) -> Vec<String> {
     );
     for (flag, tag) in [
         (summary.unverified, "unverified"),
+        (summary.nothing_to_do, "nothing_to_do"),
         (summary.reconciled, "reconciled"),
     ] {
         if flag {

@@ -85,6 +85,8 @@ impl SummaryBuilder {
             unverified: run.outcome() == Some(&Outcome::Succeeded)
                 && run.facts.resolution.is_none()
                 && run.facts.results.is_unverified(),
+            nothing_to_do: run.outcome() == Some(&Outcome::Succeeded)
+                && run.facts.results.is_nothing_to_do(),
             reconciled: run.facts.reconciled,
             mutating: spec.plan.mutating,
             attempts: run.facts.attempts,
@@ -259,7 +261,9 @@ impl<'a> Story<'a> {
             Event::Admitted { .. } => {
                 self.admitted_at.get_or_insert(entry.at);
             }
-            Event::Validated { checks } | Event::ValidationFailed { checks, .. } => {
+            Event::Validated { checks, .. }
+            | Event::NothingToDo { checks }
+            | Event::ValidationFailed { checks, .. } => {
                 self.pre_checks.clone_from(checks);
             }
             Event::ExecutionFinished { execution, .. } => {

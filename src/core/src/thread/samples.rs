@@ -56,6 +56,7 @@ pub(crate) fn spec() -> RunSpec {
         stdout_to: Some(0),
         input_paths: vec![],
         pre_checks: vec![],
+        wake: None,
         checks: vec![],
         hooks: vec![HookSpec {
             program: Program::Shell {
@@ -185,7 +186,10 @@ pub(crate) fn checked(attempt: u32, verdict: Verdict) -> Event {
 }
 
 pub(crate) fn validated() -> Event {
-    Event::Validated { checks: vec![] }
+    Event::Validated {
+        checks: vec![],
+        wake: None,
+    }
 }
 
 pub(crate) fn prepared() -> Event {

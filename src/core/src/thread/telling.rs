@@ -42,6 +42,9 @@ pub(super) fn sentence(story: &Story<'_>) -> String {
 
 fn succeeded(story: &Story<'_>) -> String {
     let facts = &story.run.facts;
+    if facts.results.is_nothing_to_do() {
+        return "had nothing to do".to_owned();
+    }
     let mut text = if facts.reconciled {
         "succeeded (reconciled: the engine was lost while the command ran, its outputs are there \
          and its checks passed)"

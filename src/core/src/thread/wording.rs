@@ -21,7 +21,7 @@ pub fn event(event: &Event) -> String {
         | Event::Discarded
         | Event::Closed => return name.to_owned(),
         Event::Admitted { admission } => format!("by {}", admission.owner),
-        Event::Validated { checks } => counts(checks),
+        Event::Validated { checks, .. } | Event::NothingToDo { checks } => counts(checks),
         Event::ValidationFailed { failure, .. }
         | Event::PreparationFailed { failure }
         | Event::RecordingFailed { failure, .. }

@@ -31,7 +31,7 @@ const STATES: [&str; 15] = [
 ];
 
 /// Names of the events in the order of a run.
-pub(crate) const EVENTS: [&str; 44] = [
+pub(crate) const EVENTS: [&str; 45] = [
     "submitted",
     "admitted",
     "validated",
@@ -57,6 +57,7 @@ pub(crate) const EVENTS: [&str; 44] = [
     "approval_expired",
     "commit_prepared",
     "nothing_to_commit",
+    "nothing_to_do",
     "commit_overtaken",
     "target_moved",
     "conflicted",

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use workerctl_core::machine::{Event, Run, State};
 use workerctl_core::model::evidence::Verdict;
-use workerctl_core::model::outcome::Outcome;
+use workerctl_core::model::outcome::{Outcome, Results};
 use workerctl_core::model::spec::{Gate, Plan};
 
 use crate::representatives::{
@@ -59,6 +59,15 @@ fn attempt_of(event: &Event) -> Option<u32> {
         | Event::ChecksFinished { attempt, .. }
         | Event::BackoffElapsed { attempt } => Some(*attempt),
         _ => None,
+    }
+}
+
+/// A run with nothing to do has succeeded, and no view takes it for one that nobody verified.
+fn check_idle(event: &Event, next: &Run) {
+    if matches!(event, Event::NothingToDo { .. }) && next.is_finished() {
+        assert_eq!(next.outcome(), Some(&Outcome::Succeeded));
+        assert_eq!(next.facts.results, Results::nothing_to_do());
+        assert!(!next.facts.results.is_unverified());
     }
 }
 
@@ -167,6 +176,7 @@ fn explore(plan: &Plan) -> usize {
                 continue;
             };
             check(past, &run, event, &next);
+            check_idle(event, &next);
             let past = past.after(&run, event, &next);
             let after = (reduced(next), past);
             if let Some(place) = places.get(&after) {

@@ -294,7 +294,11 @@ fn of_run(run: &Run) -> Vec<Event> {
                 fence: 1,
             },
         },
-        Event::Validated { checks: Vec::new() },
+        Event::Validated {
+            checks: Vec::new(),
+            wake: None,
+        },
+        Event::NothingToDo { checks: Vec::new() },
         Event::ValidationFailed {
             failure: failure(Step::Validate),
             checks: Vec::new(),

@@ -7,7 +7,7 @@ mod scenes;
 
 use workerctl_core::machine::*;
 use workerctl_core::model::evidence::{CheckRecord, Ended, Verdict};
-use workerctl_core::model::outcome::{Outcome, Step, StepResult};
+use workerctl_core::model::outcome::{Outcome, Results, Step, StepResult};
 use workerctl_core::model::spec::{OnCrash, Plan};
 
 use crate::page::label;
@@ -38,6 +38,16 @@ fn queued_and_validating() {
     row(
         &plan,
         &with(there.clone(), &[cancel(), Event::OwnerLost]),
+        "`saving` → cancelled",
+    );
+    let nothing = Event::NothingToDo { checks: vec![] };
+    let idle = with(there.clone(), std::slice::from_ref(&nothing));
+    let run = row(&plan, &idle, "`finished` → succeeded");
+    assert_eq!(run.next_action(), Some(Action::Close));
+    assert_eq!(run.facts.results, Results::nothing_to_do());
+    row(
+        &plan,
+        &with(there.clone(), &[cancel(), nothing]),
         "`saving` → cancelled",
     );
     let limit = Event::ValidationFailed {

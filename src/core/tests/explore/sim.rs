@@ -151,7 +151,11 @@ impl Engine {
                 failure: failure(Step::Validate),
                 checks: vec![],
             },
-            Action::Validate => Event::Validated { checks: vec![] },
+            Action::Validate if self.goes_wrong() => Event::NothingToDo { checks: vec![] },
+            Action::Validate => Event::Validated {
+                checks: vec![],
+                wake: None,
+            },
             Action::Prepare if wrong => Event::PreparationFailed {
                 failure: failure(Step::Prepare),
             },
@@ -303,10 +307,12 @@ impl Engine {
         assert_eq!(committed, self.run.facts.commit.is_some());
         match outcome {
             Outcome::Succeeded => {
-                let nothing = self
-                    .journal
-                    .iter()
-                    .any(|e| e.event == Event::NothingToCommit);
+                let nothing = self.journal.iter().any(|entry| {
+                    matches!(
+                        entry.event,
+                        Event::NothingToCommit | Event::NothingToDo { .. }
+                    )
+                });
                 assert_eq!(committed, self.run.plan.mutating && !nothing);
             }
             _ => assert!(!committed, "{outcome:?} with a commit"),

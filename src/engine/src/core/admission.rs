@@ -206,7 +206,7 @@ impl Core {
         let outcome = Outcome::Unknown {
             why: why.to_owned(),
         };
-        self.scheduled_run_ended(turn, &live.spec, &outcome);
+        self.scheduled_run_ended(turn, &live.spec, (&outcome, false));
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::{Core, Reply, Turn};
 use crate::live::Live;
 use crate::machine::CancelKind;
-use crate::model::outcome::Outcome;
 use crate::model::schedule::Schedule;
 use crate::model::{Diagnostic, Kind, RunId, RunSpec};
 use crate::request::{Answer, ManualTrigger, Submission};
-use crate::scheduler::{Instruction, RunStates, Scheduler, SchedulerContext, SlotRun, enabled};
+use crate::scheduler::{
+    End, Instruction, RunStates, Scheduler, SchedulerContext, SlotRun, enabled,
+};
 
 /// States of new schedules that are stored together.
 const COMMITTED_AT_ONCE: usize = 250;
@@ -87,14 +88,9 @@ impl Core {
     }
 
     /// A run has ended; its schedule may have waited for that, and others may follow it.
-    pub(super) fn scheduled_run_ended(
-        &mut self,
-        turn: &mut Turn,
-        spec: &RunSpec,
-        outcome: &Outcome,
-    ) {
+    pub(super) fn scheduled_run_ended(&mut self, turn: &mut Turn, spec: &RunSpec, end: End<'_>) {
         self.ask_scheduler(turn, |scheduler, context| {
-            scheduler.on_run_ended(context, spec, outcome);
+            scheduler.on_run_ended(context, spec, end);
         });
     }
 

@@ -6,7 +6,9 @@ mod ending;
 mod limits;
 mod manual;
 mod occurrences;
+mod samples;
 pub(crate) mod schedules;
+mod wake;
 
 use std::sync::Mutex;
 

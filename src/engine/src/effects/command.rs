@@ -17,9 +17,16 @@ use crate::model::spec::{Program, arguments_in};
 use crate::process::{self, Owner, SpawnError, Stdin};
 use crate::protocol::{LogLine, LogStream};
 use crate::thread::line::RECORD_OVERHEAD_BYTES;
+use crate::thread::mask::Masker;
 
 /// How much of a command's output is kept as evidence, in bytes.
 pub(super) const TAIL_BYTES_MAX: usize = 4 * 1024;
+
+/// The variable that tells the commands of a run what its wake gate found.
+const WAKE: &str = "WORKERCTL_WAKE";
+
+/// Most bytes of that.
+const WAKE_BYTES_MAX: usize = 8 * 1024;
 
 /// How one command is to be run.
 pub(super) struct Invocation<'a> {
@@ -57,6 +64,8 @@ pub(super) struct Ran {
     pub tail: String,
     /// The last of standard error, masked.
     pub stderr_tail: String,
+    /// The last of standard output as it was, masked; absent where that was nothing but blanks.
+    pub printed: Option<String>,
     /// The level of its walls, when it started.
     pub level: Option<u32>,
 }
@@ -85,18 +94,21 @@ impl Performer {
             logged_as: invocation.logged_as,
             note: invocation.noted.then(|| self.notes.take()),
             tail: Tail::of(invocation.tail_bytes),
+            printed: Printed::of(invocation.tail_bytes),
             stderr_tail: Tail::of(TAIL_BYTES_MAX),
         };
         let outcome = process::run(&command, &work.stop, &mut sink);
         let held_back = log.end_output(invocation.attempt, invocation.logged_as);
         sink.keep_held_back(&held_back);
         let (tail, stderr_tail) = (sink.tail.text(), sink.stderr_tail.text());
+        let printed = sink.printed.text(log.masker());
         match outcome {
             Ok(finished) => Ran {
                 ended: ended(&finished),
                 finished: Some(finished),
                 tail,
                 stderr_tail,
+                printed,
                 level: Some(level),
             },
             Err(error) => refused(&error),
@@ -173,6 +185,7 @@ fn variables(
     if invocation.sees_run {
         given.extend(work.spec.environment.iter().cloned());
         given.extend(log.environment().iter().cloned());
+        given.extend(found_to_do(work));
     }
     given.append(&mut invocation.more);
     if invocation.sees_run && works_in_place(work) {
@@ -180,6 +193,13 @@ fn variables(
     }
     let filled = |(name, value): (String, String)| (name, place.fill(&value).into_owned());
     given.into_iter().map(filled).collect()
+}
+
+/// What the wake gate found, the last of it where there is much: all variables together have little room.
+fn found_to_do(work: &Work) -> Option<(String, String)> {
+    let found = work.found_to_do()?.trim_end_matches('\n');
+    let from = found.ceil_char_boundary(found.len().saturating_sub(WAKE_BYTES_MAX));
+    Some((WAKE.to_owned(), found[from..].to_owned()))
 }
 
 fn program_of(invocation: &Invocation<'_>, place: &Place) -> process::Program {
@@ -225,13 +245,7 @@ pub(super) fn ended(finished: &process::Finished) -> Ended {
 
 pub(super) fn refused(error: &SpawnError) -> Ran {
     if let SpawnError::StoppedBeforeStart { .. } = error {
-        return Ran {
-            ended: Ended::Stopped,
-            finished: None,
-            tail: String::new(),
-            stderr_tail: String::new(),
-            level: None,
-        };
+        return never_ran(Ended::Stopped);
     }
     let code = match error {
         SpawnError::ProgramNotFound { .. } => "program_not_found",
@@ -249,14 +263,19 @@ pub(super) fn refused(error: &SpawnError) -> Ran {
 
 /// A command that never ran.
 pub(super) fn not_started(code: &str, message: &str) -> Ran {
+    never_ran(Ended::NotStarted {
+        code: code.to_owned(),
+        message: message.to_owned(),
+    })
+}
+
+fn never_ran(ended: Ended) -> Ran {
     Ran {
-        ended: Ended::NotStarted {
-            code: code.to_owned(),
-            message: message.to_owned(),
-        },
+        ended,
         finished: None,
         tail: String::new(),
         stderr_tail: String::new(),
+        printed: None,
         level: None,
     }
 }
@@ -293,6 +312,7 @@ struct Sink<'a> {
     note: Option<std::io::Result<Note<'a>>>,
     tail: Tail,
     stderr_tail: Tail,
+    printed: Printed,
 }
 
 impl Sink<'_> {
@@ -331,10 +351,53 @@ impl process::OutputSink for Sink<'_> {
     }
 
     fn line(&mut self, stream: process::Stream, bytes: &[u8], more: bool) {
+        if stream == process::Stream::Stdout {
+            self.printed.push(bytes, more);
+        }
         let lines = self
             .log
             .output(self.attempt, self.logged_as, stream, bytes, more);
         self.keep(stream, &lines);
+    }
+}
+
+/// The last of standard output apart from standard error, which a log may hold in one stream with it.
+struct Printed {
+    bytes: Vec<u8>,
+    bytes_max: usize,
+    is_blank: bool,
+}
+
+impl Printed {
+    const fn of(bytes_max: usize) -> Printed {
+        Printed {
+            bytes: Vec::new(),
+            bytes_max,
+            is_blank: true,
+        }
+    }
+
+    fn push(&mut self, line: &[u8], more: bool) {
+        self.is_blank &= line.iter().all(u8::is_ascii_whitespace);
+        self.bytes.extend_from_slice(line);
+        if !more {
+            self.bytes.push(b'\n');
+        }
+        // Twice as much as is asked for: a secret that begins before the cut has to be whole to be masked.
+        let surplus = self.bytes.len().saturating_sub(2 * self.bytes_max);
+        if surplus > self.bytes_max {
+            self.bytes.drain(..surplus);
+        }
+    }
+
+    fn text(self, masker: &Masker) -> Option<String> {
+        if self.is_blank {
+            return None;
+        }
+        let text = String::from_utf8_lossy(&self.bytes);
+        let shown = masker.mask_text(&text);
+        let from = shown.ceil_char_boundary(shown.len().saturating_sub(self.bytes_max));
+        shown.get(from..).map(str::to_owned)
     }
 }
 

@@ -43,6 +43,7 @@ mod tree;
 mod turn;
 mod validate;
 mod verify;
+mod wake;
 mod walls;
 
 pub(super) use log::Logs;

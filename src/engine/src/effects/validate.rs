@@ -46,7 +46,7 @@ impl Performer {
         }
         let checks = self.checks(work, &spec.pre_checks, 0);
         match checks.iter().find(|check| check.verdict == Verdict::Failed) {
-            None => Event::Validated { checks },
+            None => self.wake(work, checks),
             Some(check) => {
                 let why = check
                     .ended

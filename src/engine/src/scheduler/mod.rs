@@ -27,6 +27,7 @@ mod tests;
 pub(crate) use active::enabled;
 use alarm::Alarms;
 pub(crate) use ledger::blocked;
+pub(crate) use occurrences::End;
 use resident::{ActiveSchedule, ResidentSchedule};
 use slots::Presence;
 

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use super::ledger::stored;
 use super::{Instruction, Scheduler, SchedulerContext};
 use crate::model::outcome::Outcome;
-use crate::model::schedule::{Fate, Overlap, Policy, Schedule, ScheduleState, SlotRow, Trigger};
+use crate::model::schedule::{
+    AfterWhen, Fate, Overlap, Policy, Schedule, ScheduleState, SlotRow, Trigger,
+};
 use crate::model::{RunId, RunSpec, Timestamp};
 use crate::pool::ProbeRequest;
 use crate::protocol::RunSummary;
@@ -49,6 +51,9 @@ impl Probing {
         self.in_flight
     }
 }
+
+/// How a run ended, and whether it had nothing to do.
+pub(crate) type End<'a> = (&'a Outcome, bool);
 
 /// Which schedules follow which skill.
 pub(super) fn followers(definitions: &[Arc<Schedule>]) -> BTreeMap<String, Vec<String>> {
@@ -242,19 +247,14 @@ impl Scheduler {
     }
 
     /// A run has ended: schedules that follow its skill are due.
-    pub(super) fn follow(
-        &mut self,
-        context: &SchedulerContext<'_>,
-        spec: &RunSpec,
-        outcome: &Outcome,
-    ) {
+    pub(super) fn follow(&mut self, context: &SchedulerContext<'_>, spec: &RunSpec, end: End<'_>) {
         let skill = spec.skill.to_string().to_lowercase();
         let Some(ids) = self.followers.get(&skill).cloned() else {
             return;
         };
         let now = context.now;
         for id in ids {
-            self.follow_run(context, &id, (spec.run, now), outcome);
+            self.follow_run(context, &id, (spec.run, now), end);
         }
     }
 
@@ -263,7 +263,7 @@ impl Scheduler {
         context: &SchedulerContext<'_>,
         id: &str,
         (run, at): (RunId, Timestamp),
-        outcome: &Outcome,
+        (outcome, nothing_to_do): End<'_>,
     ) {
         let now = context.now;
         self.load(context, id);
@@ -271,6 +271,8 @@ impl Scheduler {
             return;
         };
         let counts = match &*scheduled.definition.trigger {
+            // Nothing has come of it that another could go on with.
+            Trigger::After { when, .. } if nothing_to_do => *when == AfterWhen::Always,
             Trigger::After { when, .. } => when.counts(outcome),
             _ => false,
         };
@@ -301,7 +303,7 @@ impl Scheduler {
         let (cursor, now) = (scheduled.state.cursor, context.now);
         let since =
             Timestamp::from_millis(cursor.millis().saturating_sub(FOLLOWED_MS.cast_signed()));
-        let mut found: Vec<(RunId, Timestamp, Outcome)> = Vec::new();
+        let mut found: Vec<(RunId, Timestamp, (Outcome, bool))> = Vec::new();
         let mut looked = 0;
         let mut take = |ended: RunSummary| {
             looked += 1;
@@ -314,7 +316,7 @@ impl Scheduler {
                 && at > cursor
                 && at <= now
             {
-                found.push((ended.run, at, outcome));
+                found.push((ended.run, at, (outcome, ended.nothing_to_do)));
             }
             ControlFlow::Continue(())
         };
@@ -323,8 +325,8 @@ impl Scheduler {
             return;
         }
         found.sort_by_key(|(_, at, _)| *at);
-        for (run, at, outcome) in found {
-            self.follow_run(context, id, (run, at), &outcome);
+        for (run, at, (outcome, nothing_to_do)) in found {
+            self.follow_run(context, id, (run, at), (&outcome, nothing_to_do));
         }
     }
 }

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use super::ledger::{Hindrance, blocked, stored};
 use super::{
-    EVALUATIONS_MAX, FIRST_EVALUATIONS_LEAST, Instruction, Scheduler, SchedulerContext, SlotRecord,
-    SlotRun, TRY_AGAIN_MS,
+    EVALUATIONS_MAX, End, FIRST_EVALUATIONS_LEAST, Instruction, Scheduler, SchedulerContext,
+    SlotRecord, SlotRun, TRY_AGAIN_MS,
 };
-use crate::model::outcome::Outcome;
 use crate::model::schedule::{Fate, Pause};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec, Timestamp};
 use crate::request::Submission;
@@ -295,9 +294,9 @@ impl Scheduler {
         &mut self,
         context: &SchedulerContext<'_>,
         spec: &RunSpec,
-        outcome: &Outcome,
+        end: End<'_>,
     ) {
-        self.follow(context, spec, outcome);
+        self.follow(context, spec, end);
         let Some(due) = &spec.scheduled else {
             return;
         };
@@ -306,7 +305,7 @@ impl Scheduler {
         if let Some(scheduled) = self.resident.get_mut(id) {
             scheduled.runs.remove(&spec.run);
         }
-        self.count_end(context, (due, spec.run), outcome);
+        self.count_end(context, (due, spec.run), end.0);
         if self.resident.contains_key(id) {
             self.set_wake(id, Some(context.now));
             self.maintain_own_run(context, id);

@@ -142,7 +142,7 @@ impl Rig {
 
     fn end(&mut self, spec: &RunSpec) {
         self.ask(|scheduler, context| {
-            scheduler.on_run_ended(context, spec, &Outcome::Succeeded);
+            scheduler.on_run_ended(context, spec, (&Outcome::Succeeded, false));
         });
         self.runs.0.remove(&spec.run);
     }

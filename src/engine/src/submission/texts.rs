@@ -6,7 +6,7 @@ use super::super::outputs::hex;
 use super::super::{names, secrets};
 use super::Submitting;
 use crate::model::definition::{CheckText, HookText, RunText, Shell, Skill};
-use crate::model::spec::{AttemptPlace, CheckSpec, HookSpec, Program};
+use crate::model::spec::{AttemptPlace, CheckSpec, HookSpec, Program, WakeSpec};
 use crate::model::{Diagnostic, Kind, Value};
 use crate::store::secrets::Secrets;
 use crate::template::{
@@ -137,6 +137,20 @@ impl Submitting<'_> {
             });
         }
         Ok(specs)
+    }
+
+    pub(super) fn wake(
+        &self,
+        values: &Values,
+        rendered: &mut Rendered,
+    ) -> Result<Option<WakeSpec>, Diagnostic> {
+        let Some(wake) = &self.skill.wake else {
+            return Ok(None);
+        };
+        Ok(Some(WakeSpec {
+            program: self.shell(&wake.command, values, rendered)?,
+            timeout_ms: wake.timeout_ms,
+        }))
     }
 
     pub(super) fn environment(

@@ -30,7 +30,14 @@ fn expected() -> Expected {
         journal: vec![
             submitted(1),
             admitted(1, 1),
-            entry(1, 2, Event::Validated { checks: Vec::new() }),
+            entry(
+                1,
+                2,
+                Event::Validated {
+                    checks: Vec::new(),
+                    wake: None,
+                },
+            ),
             recorded_event(),
         ],
         summary: summary(1),

@@ -147,7 +147,10 @@ pub(super) fn cancel() -> Event {
     }
 }
 
-pub(super) const VALIDATED: Event = Event::Validated { checks: vec![] };
+pub(super) const VALIDATED: Event = Event::Validated {
+    checks: vec![],
+    wake: None,
+};
 
 pub(super) fn prepared() -> Event {
     Event::Prepared {

@@ -2,6 +2,7 @@
 
 use std::sync::Mutex;
 
+pub(super) use super::samples::{plan, spec};
 use crate::clock::FakeClock;
 use crate::core::sealing::SEAL_AFTER_MS;
 use crate::core::*;
@@ -11,8 +12,8 @@ use crate::model::evidence::{
     CheckRecord, CommitsMade, Ended, Execution, Recorded, RestoreReport, Verdict,
 };
 use crate::model::schedule::{Occurrence, Overlap, Schedule};
-use crate::model::spec::{OnCrash, Plan, Program, Retry, SPEC_VERSION, ScheduledSlot};
-use crate::model::{News, Notice, Notices, RunSpec, SkillRef, ThreadId, Timestamp};
+use crate::model::spec::{ScheduledSlot, WakeSpec};
+use crate::model::{News, Notice, Notices, RunSpec, Timestamp};
 use crate::prepares::Prepares;
 use crate::protocol::RunSummary;
 use crate::queue::Needs;
@@ -36,7 +37,12 @@ pub(super) struct World {
     pub(super) wants_all: bool,
     /// Whether those commands fail.
     pub(super) deaf: bool,
+    /// How often a wake gate was asked.
+    pub(super) asked: u64,
 }
+
+/// A wake gate finds something to do each time that it was asked so often.
+pub(super) const FINDS_EVERY: u64 = 100;
 
 pub(super) struct FakeEffects {
     pub(super) world: Arc<Mutex<World>>,
@@ -69,6 +75,12 @@ impl Effects for FakeEffects {
         }
         if work.action == Action::Close {
             world.closed.push(run);
+        }
+        if work.action == Action::Validate && work.spec.wake.is_some() {
+            world.asked += 1;
+            if !world.asked.is_multiple_of(FINDS_EVERY) {
+                return Event::NothingToDo { checks: Vec::new() };
+            }
         }
         let code = world.execution_code;
         drop(world);
@@ -128,7 +140,10 @@ impl Effects for FakeEffects {
 pub(super) fn result(action: &Action, code: i32, stopped: bool) -> Event {
     let ended = [Ended::Exited { code }, Ended::Stopped][usize::from(stopped)].clone();
     match action {
-        Action::Validate => Event::Validated { checks: Vec::new() },
+        Action::Validate => Event::Validated {
+            checks: Vec::new(),
+            wake: None,
+        },
         Action::Prepare => Event::Prepared {
             baseline: serde_json::Value::Null,
         },
@@ -204,80 +219,6 @@ fn holding() -> CheckRecord {
     }
 }
 
-pub(super) fn plan(mutating: bool) -> Plan {
-    Plan {
-        mutating,
-        idempotent: false,
-        once: false,
-        validates: mutating,
-        prepares: mutating,
-        verifies: true,
-        proves: Some(true),
-        on_crash: OnCrash::Verify,
-        retry: Retry::ONCE,
-        hooks: u32::from(mutating),
-        post_commit_hooks: u32::from(mutating),
-        begins_anew: false,
-        max_runtime_ms: None,
-        approval: None,
-    }
-}
-
-pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
-    let submitted_at = Timestamp::from_millis(1_800_000_000_000);
-    let run = RunId::following(None, submitted_at, number);
-    let skill = SkillRef {
-        worker: "w".into(),
-        skill: format!("s{number}"),
-    };
-    Arc::new(RunSpec {
-        version: SPEC_VERSION,
-        run,
-        thread: ThreadId::of(run, &skill, submitted_at),
-        skill,
-        title: "Test".into(),
-        definition_digest: String::new(),
-        submitted_at,
-        zone: "UTC".into(),
-        workspace: "/nowhere".into(),
-        cwd: "/nowhere".into(),
-        repository: plan.mutating.then(|| "/nowhere/.git".to_owned()),
-        tree: None,
-        inputs: BTreeMap::new(),
-        sensitive: Vec::new(),
-        program: Program::Argv {
-            attempt_at: Vec::new(),
-            argv: vec!["true".into()],
-        },
-        requires: Vec::new(),
-        environment: Vec::new(),
-        env_names: Vec::new(),
-        credentials: BTreeMap::new(),
-        outputs: Vec::new(),
-        stdout_to: None,
-        input_paths: Vec::new(),
-        pre_checks: Vec::new(),
-        checks: Vec::new(),
-        hooks: Vec::new(),
-        post_commit: Vec::new(),
-        plan,
-        timeout_ms: None,
-        limits: None,
-        commit_message: String::new(),
-        commit_author: None,
-        threads_dir: "threads".into(),
-        retry_of: None,
-        scheduled: None,
-        not_before: None,
-        may_control: false,
-        sandbox: None,
-        parent: None,
-        submitted_by: "test".into(),
-        user_id: None,
-        chat_id: None,
-    })
-}
-
 /// Makes runs of slots without reading anything; inputs with `refused` cannot be run.
 pub(crate) struct FakeDesk(
     pub(crate) Arc<FakeClock>,
@@ -295,10 +236,19 @@ impl Prepares for FakeDesk {
             assert!(self.2.summary(run).unwrap().is_some());
         }
         let slot = due.at;
-        let number = u128::from(slot.millis().cast_unsigned());
+        // Two schedules may be due at once.
+        let own: u128 = schedule.id.bytes().map(u128::from).sum();
+        let number = u128::from(slot.millis().cast_unsigned()) + (own << 48);
         let mut made = spec(number, plan(false)).as_ref().clone();
         let longest = schedule.inputs.get("max_runtime_ms");
         made.plan.max_runtime_ms = longest.and_then(serde_json::Value::as_u64);
+        if schedule.inputs.contains_key("wakes") {
+            made.plan.validates = true;
+            made.wake = Some(WakeSpec {
+                program: made.program.clone(),
+                timeout_ms: 1_000,
+            });
+        }
         made.skill = (*schedule.skill).clone();
         made.submitted_at = self.0.now();
         let beside = schedule.policy.overlap == Overlap::AllowAll;
