@@ -263,16 +263,24 @@ skills:
 """
 
 
-def try_agent(report, agent, program, root, model):
+def installed(agent, root):
+    """The newest version of an agent program, or nothing, which it says."""
     at = root / "node_modules/.bin" / agent.binary
     if not at.exists():
         command = ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", root, f"{agent.package}@latest"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode or not at.exists():
             print(f"  NOT TRIED: {agent.package} cannot be installed: {(done.stderr or done.stdout).strip()[:300]}")
-            return
+            return None
     version = json.loads((root / "node_modules" / agent.package / "package.json").read_text())["version"]
     print(f"  {agent.package} {version}")
+    return at
+
+
+def try_agent(report, agent, program, root, model):
+    at = installed(agent, root)
+    if at is None:
+        return
     for size in SIZES:
         print(f" {size} skills, a git directory without a workspace")
         place = Place(agent, program, root / f"of-{size}", model, at)

@@ -149,16 +149,28 @@ class Handler(BaseHTTPRequestHandler):
         if kind is None:
             return self.send(404, "application/json", b"{}")
         request = kind(body)
-        events = request.reply(*self.server.answer(request, body))
+        call, number = self.server.answer(request, body)
+        fault = self.server.fault and self.server.fault(number)
+        if fault == "silent":
+            return self.server.silence.wait()
+        if isinstance(fault, tuple):
+            return self.send(fault[0], "application/json", json.dumps(fault[2]).encode(), fault[1])
+        events = request.reply(call, number)
+        if fault == "empty":
+            events = json.loads(json.dumps(events).replace('"done"', '""'))
         if not (getattr(request, "stream", False) or "streamGenerateContent" in path):
             return self.send(200, "application/json", json.dumps(events[0]).encode())
         lines = [(f"event: {one['type']}\n" if "type" in one else "") + f"data: {json.dumps(one)}\n\n" for one in events]
         if kind is Chat:
             lines.append("data: [DONE]\n\n")
+        if fault == "cut":
+            lines = lines[:2]
         self.send(200, "text/event-stream", "".join(lines).encode())
 
-    def send(self, status, kind, body):
+    def send(self, status, kind, body, headers=()):
         self.send_response(status)
+        for header in headers:
+            self.send_header(*header)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -169,26 +181,33 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class ModelServer(ThreadingHTTPServer):
-    """Answers by `script`: names of tools with arguments, or with what makes them of the texts so far."""
+    """Answers by `script`: names of tools with arguments, or with what makes them of the texts so far.
+
+    `name` is that of the server whose tools are called; without one they are the agent's own. `fault` says by the number of a
+    request how it fails: "silent", "empty", "cut", or a status with headers and body. With `endless` the last step repeats.
+    """
 
     daemon_threads = True
 
     def __init__(self, name):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.name, self.lock = name, threading.Lock()
+        self.name, self.lock, self.silence = name, threading.Lock(), threading.Event()
         self.begin([])
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
-    def begin(self, script):
+    def begin(self, script, fault=None, endless=False):
         """`offered`: the server's tools in each request; `results`: what stands in the last of them."""
         self.script, self.bodies, self.offered, self.results = script, [], [], []
+        self.fault, self.endless = fault, endless
 
     def answer(self, request, body):
         """The call that is next, with a number of its own; no call: it says that it is done."""
         ours, search = {}, None
         for tool in request.tools:
             full = tool.get("namespace", "") + "_" + tool["name"]
-            if self.name in full:
+            if self.name is None:
+                ours[tool["name"]] = tool
+            elif self.name in full:
                 ours[full.split(self.name)[-1].strip("_")] = tool
             elif tool["name"] == SEARCH and not request.searched:
                 search = tool
@@ -203,6 +222,8 @@ class ModelServer(ThreadingHTTPServer):
             if search and missing:
                 query = "select:" + ",".join(f"mcp__{self.name}__{name}" for name in missing)
                 return (search, {"query": query, "max_results": len(missing)}), number
+            if self.endless:
+                at = min(at, len(self.script) - 1)
             if at >= len(self.script) or self.script[at][0] not in ours:
                 return None, number
             name, arguments = self.script[at]

@@ -37,12 +37,16 @@ fn system(reading: &mut Reading, event: &Value) -> Option<()> {
         "api_retry" => {
             let status = number(event, "error_status");
             let wait = number(event, "retry_delay_ms");
-            let message = format!(
-                "its server answered {status} ({}), it asks again in {:.1} s",
-                text(event, "error"),
-                std::time::Duration::from_millis(wait).as_secs_f64()
-            );
-            reading.in_trouble(Fault::new(FaultKind::of_status(status), message));
+            let (kind, what) = match status {
+                0 => (FaultKind::Incomplete, "did not answer".to_owned()),
+                status => (
+                    FaultKind::of_status(status),
+                    format!("answered {status} ({})", text(event, "error")),
+                ),
+            };
+            let wait = std::time::Duration::from_millis(wait).as_secs_f64();
+            let message = format!("its server {what}, it asks again in {wait:.1} s");
+            reading.in_trouble(Fault::new(kind, message));
         }
         _ => return None,
     }

@@ -167,7 +167,8 @@ fn claude(launch: &Launch<'_>) -> Launched {
         launched.arguments(["--add-dir", directory.as_str()]);
     }
     launched.set("CLAUDE_CODE_MAX_RETRIES", "2");
-    launched.set("API_TIMEOUT_MS", launch.silence_ms.to_string());
+    // So that it tells of a server without an answer before it is ended for its silence.
+    launched.set("API_TIMEOUT_MS", (launch.silence_ms / 2).to_string());
     launched.set("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
     launched.set("DISABLE_AUTOUPDATER", "1");
     if launch.walled {
