@@ -41,6 +41,8 @@ mod failures;
 mod injections;
 #[path = "agent/levels.rs"]
 mod levels;
+#[path = "agent/rate_limits.rs"]
+mod rate_limits;
 #[path = "agent/roots.rs"]
 mod roots;
 #[path = "agent/samples.rs"]

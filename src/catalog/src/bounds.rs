@@ -28,6 +28,9 @@ pub(crate) const ITERATIONS_MAX: u64 = 1_000;
 /// Sessions that may be asked for.
 pub(crate) const SESSIONS_MAX: u64 = 1_024;
 
+/// Waits of one run for the end of a rate limit.
+pub(crate) const RATE_LIMIT_WAITS_MAX: u64 = 100;
+
 /// Processes that one command may have at a time; no kernel has more numbers for them.
 pub(crate) const PROCESSES_MAX: u64 = 4_194_304;
 

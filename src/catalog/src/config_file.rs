@@ -13,6 +13,7 @@ use super::keys::{
 };
 use super::limits;
 use super::open::Root;
+use super::rate_limit::{self, OnRateLimit};
 use super::report::Report;
 use super::roots::settings as roots;
 use super::sandbox;
@@ -271,11 +272,13 @@ impl<'a> Reader<'a, '_> {
         });
         let before = self.value("approval.before", report, approval::before);
         let expires = self.value("approval.expires", report, approval::expires);
+        let on_rate_limit = self.value("on_rate_limit", report, rate_limit::read);
         let workers = self.config.workers.clone();
         let sandbox = self.value("sandbox", report, |view, report| {
             sandbox::of_workspace(view, &workers, report)
         });
         let config = &mut *self.config;
+        config.on_rate_limit = on_rate_limit.and_then(OnRateLimit::wait);
         config.approval.before = before;
         config.approval.expires_ms = expires.unwrap_or(config.approval.expires_ms);
         config.sandbox = sandbox.unwrap_or_default();

@@ -39,6 +39,7 @@ mod load;
 mod lookup;
 mod models;
 mod open;
+mod rate_limit;
 mod registry;
 mod repair;
 mod report;

@@ -86,6 +86,10 @@ impl<'a, 'i> Builder<'a, 'i> {
         })
     }
 
+    #[expect(
+        clippy::too_many_lines,
+        reason = "one literal that names every field of a skill"
+    )]
     fn build(mut self, report: &mut Report, depends: &mut Vec<String>) -> Option<Skill> {
         self.report_keys(report);
         self.check_id(report);
@@ -133,6 +137,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             idempotent,
             on_crash: self.on_crash(report),
             retry,
+            on_rate_limit: self.on_rate_limit(report),
             timeout_ms: self.millis("timeout", self.worker.timeout_ms, report),
             max_runtime_ms: self.millis("max_runtime", self.worker.max_runtime_ms, report),
             limits: self.limits(report),

@@ -11,6 +11,7 @@ use super::keys::{
 };
 use super::limits;
 use super::open::Root;
+use super::rate_limit::{self, OnRateLimit};
 use super::report::Report;
 use super::restrict;
 use super::sandbox;
@@ -20,7 +21,7 @@ use super::view::View;
 use super::{Options, identity::Identity, isolation};
 use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS};
 use crate::model::definition::{HookText, Input, Mode, Shell, Unavailable};
-use crate::model::spec::Retry;
+use crate::model::spec::{RateLimitWait, Retry};
 use crate::model::{Config, Notify, Place, ResourceLimits};
 
 /// A setting and how far it reaches.
@@ -68,6 +69,7 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) env: settings::Env,
     pub(crate) placement: isolation::Placement,
     pub(crate) approval: approval::DeclaredApproval,
+    pub(crate) on_rate_limit: Option<RateLimitWait>,
     pub(crate) sandbox: Option<sandbox::DeclaredSandbox>,
     /// Inputs of each skill: the placeholders of the id of the template.
     pub(crate) placeholders: Vec<Input>,
@@ -85,6 +87,10 @@ pub(crate) struct WorkerContext<'a> {
 }
 
 /// Reads what a worker sets for its skills; errors are reported and reject the worker.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one literal that names every setting of a worker"
+)]
 pub(crate) fn read<'a>(
     root: View<'a>,
     identity: &Identity,
@@ -147,6 +153,9 @@ pub(crate) fn read<'a>(
         approval: written("approval")
             .map(|view| approval::read(view, report))
             .unwrap_or_default(),
+        on_rate_limit: written("on_rate_limit")
+            .and_then(|view| rate_limit::read(view, report))
+            .map_or(around.config.on_rate_limit, OnRateLimit::wait),
         placeholders: identity.placeholders.clone(),
         config: around.config,
     };

@@ -123,6 +123,17 @@ fn told(config: &Config) -> Vec<Setting> {
             value: json!(approval.expires_ms),
         },
         Setting {
+            key: "on_rate_limit".into(),
+            shown: config.on_rate_limit.map_or_else(
+                || "a run fails".to_owned(),
+                |waits| {
+                    let wait = exact_millis(waits.wait_ms);
+                    format!("a run waits up to {wait}, at most {} times", waits.times)
+                },
+            ),
+            value: json!(config.on_rate_limit),
+        },
+        Setting {
             key: "sandbox".into(),
             shown: config.sandbox.to_string(),
             value: json!(config.sandbox),

@@ -369,6 +369,7 @@ impl Core {
             }
             self.asked.extend(is_asked.map(|by| (deadline(by), run)));
         }
+        let begins_to_wait = live.run.is_queued() && !was_queued;
         let has_ended = live.run.is_finished() && !was_finished;
         let asks = live.run.asked().filter(|_| was_asked.is_none());
         let asks = asks.map(|by| (Arc::clone(&live.spec), by));
@@ -381,6 +382,9 @@ impl Core {
         }
         if let Some((spec, by)) = asks {
             self.notice_approval(turn, &spec, News::Awaiting, by);
+        }
+        if begins_to_wait {
+            self.wait_again(run);
         }
         let Some(live) = self.live.get(&run).filter(|_| has_ended) else {
             return;

@@ -99,9 +99,27 @@ impl Live {
                 "a person's approval until {}",
                 since.plus_millis(*for_ms).rfc3339()
             )),
+            State::Queued if self.run.facts.waits_until.is_some() => {
+                self.waiting_for.clone().or_else(|| self.why_early())
+            }
             _ => self.waiting_for.clone().filter(|_| explained),
         };
         self.instants.build(&self.spec, &self.run, waiting_for)
+    }
+
+    /// Until when the queue holds it back.
+    pub(super) fn early_until(&self) -> Option<Timestamp> {
+        self.spec.not_before.max(self.run.facts.waits_until)
+    }
+
+    /// Why the queue holds it back until its time, in words.
+    pub(super) fn why_early(&self) -> Option<String> {
+        if let Some(until) = self.run.facts.waits_until {
+            let until = until.rfc3339();
+            return Some(format!("the rate limit of its model to end: {until}"));
+        }
+        let time = self.spec.not_before?;
+        Some(format!("its time: {}", time.rfc3339()))
     }
 
     /// Whether the run waits for time or has a limit that counts.

@@ -423,6 +423,8 @@ impl Submitting<'_> {
             begins_anew: skill.agent.program.is_some(),
             max_runtime_ms: skill.max_runtime_ms,
             approval: None,
+            // Who started it would wait with it, and holds a place.
+            on_rate_limit: None,
         }
     }
 
@@ -469,6 +471,7 @@ impl Submitting<'_> {
             begins_anew: skill.agent.program.is_some(),
             max_runtime_ms: skill.max_runtime_ms,
             approval: skill.approval,
+            on_rate_limit: skill.on_rate_limit,
         }
     }
 }

@@ -166,8 +166,10 @@ pub(super) fn of_ended(control: &dyn Control, run: &str) -> Option<Told> {
 /// A run that has not ended.
 fn pending(detail: &RunDetail, what: &str) -> Told {
     let run = detail.summary.run;
+    let waits = detail.summary.waiting_for.as_ref();
+    let waits = waits.map_or_else(String::new, |why| format!(", waits for {why}"));
     let content = format!(
-        "Run {run} of {} {what} ({}). `get_run` tells how it ends, `cancel_run` ends it.",
+        "Run {run} of {} {what} ({}{waits}). `get_run` tells how it ends, `cancel_run` ends it.",
         detail.summary.skill, detail.summary.phase
     );
     Told {

@@ -3,7 +3,7 @@
 use super::DefaultValue::{Told, Value};
 use super::Form::{AnyOf, Duration, Filled, Flag, List, Map, Named, Size, String, Text, Whole, Words};
 use super::models::instances;
-use super::shared::{BRANCHES, HOURS, SANDBOXES};
+use super::shared::{BRANCHES, HOURS, RATE_LIMITS, SANDBOXES};
 use super::{APPROVAL, BUDGET, CONFIG_MODEL, CONFIG_TOOLSET, Form, HOOKS, LIMITS, NOTIFY, Table, key, table};
 use crate::bounds::{ID_MAX, LIST_BYTES_MAX, LIST_BYTES_MIN, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, SESSIONS_MAX, TREES_MAX};
 use crate::model::{MCP_TOOLS, MCP_TYPED_MAX};
@@ -28,6 +28,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("push", Text, "the remote that landed results are pushed to where neither skill nor worker names one; `true` is `origin`").see("where a result lands", PLACEMENT).default(Value("false")),
     key("land_wait", Duration, "how long a result waits to land while a lock or a changed file is in its way; for `in_place`, also for another run in the checkout").default(Value("10m")),
     key("trees", Map(&CONFIG_TREES), "bounds of the trees that runs work in"),
+    key("on_rate_limit", RATE_LIMITS, "whether runs wait in the queue where the server of a model takes no more requests and neither skill nor worker says: `{wait, times}`, or `false`").see("rate limits", "agents.md#rate-limits").default(Value("false")),
     key("timeout", Duration, "limit of one attempt, where the skill has none").default(Value("1h")),
     key("grace", Duration, "time between TERM and KILL").default(Value("5s")),
     key("drain_grace", Duration, "how long an engine that drains waits for what runs").default(Value("60s")),

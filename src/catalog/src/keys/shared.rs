@@ -5,7 +5,7 @@ use super::Form::{
     AnyOf, Anything, Count, Duration, Flag, List, Map, Money, Number, NumberIn, Pattern, Size, String, Text, Whole, Words,
 };
 use super::{Form, Key, Table, kept, key, table};
-use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS, PROCESSES_MAX};
+use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS, PROCESSES_MAX, RATE_LIMIT_WAITS_MAX};
 use crate::model::spec::Retry;
 
 /// A text or a list of texts.
@@ -84,6 +84,15 @@ pub(crate) static BACKOFF: Table = table("Backoff", "Wait between attempts.", &[
     key("initial", Duration, "wait before the second attempt").default(Millis(BACKOFF_INITIAL_MS)),
     key("factor", NumberIn(1, 100), "factor from wait to wait").default(Value("2")),
     key("max", Duration, "longest wait").default(Millis(Retry::ONCE.max_ms)),
+]);
+
+/// `on_rate_limit`: a map, or `false`.
+pub(super) const RATE_LIMITS: Form = AnyOf(&[Form::False, Map(&RATE_LIMIT)]);
+
+/// The `on_rate_limit` map of the configuration, a worker or a skill.
+pub(crate) static RATE_LIMIT: Table = table("RateLimit", "What a run does whose model takes no more requests for a while.", &[
+    key("wait", Duration, "longest wait; a limit that ends later, or of which the server does not say when it ends, fails the attempt").required().never_null(),
+    key("times", Whole(1, RATE_LIMIT_WAITS_MAX), "how often one run waits, at most 100").default(Value("1")),
 ]);
 
 /// The `hooks` map.

@@ -3,7 +3,7 @@
 use super::DefaultValue::{Told, Value, Whole as Number};
 use super::Form::{AnyOf, Duration, Filled, Flag, List, Map, String, Text, Whole, Words};
 use super::shared::{
-    ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
+    ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, RATE_LIMITS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
 };
 use super::worker::PLACEMENT;
 use crate::bounds::ITERATIONS_MAX;
@@ -41,6 +41,7 @@ pub(crate) static SKILL: Table = table("SkillKeys", "A skill.", &[
     key("budget", Map(&BUDGET), "what its runs may spend; `per_day` is that of its own runs. Of a skill with `run` only `per_day.runs` has an effect")
         .see("budgets", "configuration.md#budgets").default(WORKERS).and_kept(),
     key("retry", Map(&RETRY), "attempts").see("retries", "definitions.md#retries").default(WORKERS),
+    key("on_rate_limit", RATE_LIMITS, "whether its runs wait in the queue where the server of a model takes no more requests: `{wait, times}`, or `false`").see("rate limits", "agents.md#rate-limits").default(WORKERS),
     key("cwd", String, "directory of its commands, relative to the workspace").default(WORKERS),
     key("shell", Words(&["sh", "bash"]), "shell of its texts: `sh` or `bash`").default(WORKERS),
     key("env", VARIABLES, "names of variables that it sees besides the worker's, or `{name, credential}`; an entry of the same name wins").see("environment", "definitions.md#environment"),

@@ -3,7 +3,7 @@
 use super::DefaultValue::{Told, Value};
 use super::Form::{AnyOf, Duration, Flag, List, Map, String, Text, Whole, Words};
 use super::shared::{
-    ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
+    ANYTHING, BRANCHES, INSTRUCTIONS, ISOLATION, LOCALS, RATE_LIMITS, SANDBOXES, SCHEDULES, TEXTS, VARIABLES, VERIFICATIONS,
 };
 use super::{APPROVAL, BUDGET, COMMIT, Form, HOOKS, LIMITS, NOTIFY, RETRY, SKILL, Table, kept, key, table};
 use crate::bounds::ATTEMPTS_MAX;
@@ -39,6 +39,7 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     key("commit", Map(&COMMIT), "commits of its skills").see("commits", "definitions.md#commits").default(CONFIGURED),
     key("retry", Map(&RETRY), "attempts of its skills; wins over `retry_attempts` and `max_retries`").see("retries", "definitions.md#retries"),
     key("timeout", Duration, "limit of one attempt's command").default(Told("`timeout` of the configuration")),
+    key("on_rate_limit", RATE_LIMITS, "whether runs of its skills wait in the queue where the server of a model takes no more requests: `{wait, times}`, or `false`").see("rate limits", "agents.md#rate-limits").default(CONFIGURED),
     key("max_runtime", Duration, "limit from the first execution to the end of verification, waits between attempts included"),
     key("limits", Map(&LIMITS), "what the processes of each command, check and hook may use; of each key the innermost level counts").see("limits", "definitions.md#limits").default(CONFIGURED).and_kept(),
     key("budget", Map(&BUDGET), "what runs of its skills may spend: `{tokens, money, turns}` of one run where the skill does not say, and `per_day` of all of them together")

@@ -58,6 +58,7 @@ impl RootSkill {
             idempotent: None,
             on_crash: OnCrash::default(),
             retry: Retry::ONCE,
+            on_rate_limit: config.on_rate_limit,
             timeout_ms: None,
             max_runtime_ms: None,
             limits: config.limits,

@@ -9,8 +9,9 @@ use crate::interface::{self, Interface};
 use crate::limits;
 use crate::model::definition::{Input, RunText, Shell, Unavailable, WakeText};
 use crate::model::sandbox::{Level, NetworkChoice, Sandbox};
-use crate::model::spec::{Approving, OnCrash, Retry};
+use crate::model::spec::{Approving, OnCrash, RateLimitWait, Retry};
 use crate::model::{Place, ResourceLimits};
+use crate::rate_limit::{self, OnRateLimit};
 use crate::report::Report;
 use crate::restrict;
 use crate::sandbox;
@@ -85,6 +86,13 @@ impl<'a> Builder<'a, '_> {
         }
         self.texts.append(&mut found.texts);
         found
+    }
+
+    pub(super) fn on_rate_limit(&self, report: &mut Report) -> Option<RateLimitWait> {
+        let own = self.layers.get("on_rate_limit");
+        let own = own.filter(|view| !view.is_null());
+        own.and_then(|view| rate_limit::read(view, report))
+            .map_or(self.worker.on_rate_limit, OnRateLimit::wait)
     }
 
     pub(super) fn wake(&mut self, report: &mut Report) -> Option<WakeText> {

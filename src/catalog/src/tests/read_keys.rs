@@ -37,6 +37,7 @@ hooks: {post_tools: {command: x}}
 notify: {on_failure: x}
 approval: {expires: 1d}
 sandbox: {level: auto, network: {tcp: [443]}}
+on_rate_limit: {wait: 1h}
 branch: {name: r}
 trees: {max: 1}
 limits: {processes: 9}
@@ -63,6 +64,7 @@ hooks: {post_commit: x}
 notify: {on_failure: x}
 commit: {message: m}
 limits: {processes: 9}
+on_rate_limit: {wait: 1h, times: 2}
 budget: {turns: 9}
 branch: {name: r}
 local: [{path: a}]
@@ -78,6 +80,7 @@ skills:
     isolation: in_place
     run: {script: x}
     wake: {command: "true"}
+    on_rate_limit: {wait: 1h, times: 2}
     verification: {post_execute: [{check: c, command: "true"}]}
     interface: {inputs: [{name: n}], outputs: [{type: file, destination: out}]}
   - {id: asked, instructions: i, approval_required: true, approval: {before: execution}}

@@ -267,3 +267,50 @@ fn notify_names_commands_and_nothing_else() {
     let twice = "worker: {id: w}\nskills:\n  - {id: a, description: d, run: date, schedule: {every: 5m, on_missed: a, notify: {on_missed: b}}}\n";
     check_worker(twice, ("schedule-policy", ERROR, 3, 62, "`notify`"));
 }
+
+#[test]
+fn the_innermost_word_on_rate_limits_counts() {
+    use crate::model::spec::RateLimitWait;
+    let hours = |hours: u64, times| {
+        let wait_ms = hours * 3_600_000;
+        Some(RateLimitWait { wait_ms, times })
+    };
+    let waits = |config: &str, worker: &str, skill: &str| {
+        let worker = format!(
+            "worker: {{id: w}}\n{worker}skills: [{{id: a, description: d, run: date{skill}}}]\n"
+        );
+        let files = [
+            ("workerctl.yaml", config),
+            ("workers/w/worker.yaml", &worker),
+        ];
+        let catalog = Workspace::new(&files).load();
+        let found = catalog.workers.first().and_then(|one| one.skills.first());
+        found.map(|skill| skill.on_rate_limit)
+    };
+    let (config, worker) = (
+        "on_rate_limit: {wait: 1h}\n",
+        "on_rate_limit: {wait: 2h, times: 3}\n",
+    );
+    for (config, worker, skill, expected) in [
+        ("", "", "", Some(None)),
+        (config, "", "", Some(hours(1, 1))),
+        (config, worker, "", Some(hours(2, 3))),
+        (
+            config,
+            worker,
+            ", on_rate_limit: {wait: 3h}",
+            Some(hours(3, 1)),
+        ),
+        (config, worker, ", on_rate_limit: false", Some(None)),
+        (config, "on_rate_limit: false\n", "", Some(None)),
+        ("", "", ", on_rate_limit: {times: 2}", None),
+        ("", "", ", on_rate_limit: {wait: 1h, times: 0}", None),
+        ("", "", ", on_rate_limit: true", None),
+    ] {
+        assert_eq!(
+            waits(config, worker, skill),
+            expected,
+            "{config}{worker}{skill}"
+        );
+    }
+}

@@ -155,6 +155,10 @@ impl Run {
     }
 
     fn in_queued(&mut self, at: Timestamp, event: &Event) -> Option<()> {
+        self.facts.waits_until = self
+            .facts
+            .waits_until
+            .filter(|_| *event == Event::OwnerLost);
         match event {
             // What was held is approved: it only has to land.
             Event::Admitted { .. } if self.facts.held.is_some() => {

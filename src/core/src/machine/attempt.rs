@@ -159,6 +159,10 @@ impl Run {
         self.facts.results.execution = StepResult::Failed {
             message: message.clone(),
         };
+        if self.waits_for_rate_limit(at, &execution.ended) {
+            self.record_then(at, Goal::Restore(AfterRestore::Requeue));
+            return;
+        }
         let code = match &execution.ended {
             Ended::Exited { .. } => "exit_code",
             Ended::Signalled { .. } => "signal",

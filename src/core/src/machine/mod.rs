@@ -11,6 +11,7 @@ mod conversation;
 mod ending;
 mod event;
 mod landing;
+mod rate_limit;
 mod state;
 
 pub use action::Action;

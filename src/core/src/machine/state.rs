@@ -71,7 +71,7 @@ pub enum AfterRestore {
         /// Length of the wait.
         wait_ms: u64,
     },
-    /// Back into the queue: the engine drains.
+    /// Back into the queue: the engine drains, or a rate limit has to end.
     Requeue,
     /// The end.
     Finish(Outcome),
@@ -276,6 +276,12 @@ pub struct Facts {
     /// The limit that ended the conversation, until checks have told whether its work is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unfinished: Option<Failure>,
+    /// How often it has waited for the end of a rate limit.
+    #[serde(default)]
+    pub rate_waits: u32,
+    /// When the rate limit ends that it waits for in the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_until: Option<Timestamp>,
     /// Whether the result stands though the execution's end is unknown.
     pub reconciled: bool,
     /// Why the newest failed attempt failed.

@@ -14,7 +14,7 @@ use super::notice::Notify;
 use super::problem::Place;
 use super::sandbox::Sandbox;
 use super::skill_roots::SkillRoots;
-use super::spec::Gate;
+use super::spec::{Gate, RateLimitWait};
 use super::worker_paths::WorkerPaths;
 
 /// Name of the configuration file at the workspace's root.
@@ -76,6 +76,9 @@ pub struct Config {
     /// How a person is asked for approval.
     #[serde(default)]
     pub approval: ApprovalSettings,
+    /// Whether runs wait for the end of a rate limit where neither skill nor worker says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_rate_limit: Option<RateLimitWait>,
     /// What commands may touch where neither skill nor worker says.
     #[serde(default)]
     pub sandbox: Sandbox,
@@ -172,6 +175,7 @@ impl Default for Config {
             post_commit_hooks: Vec::new(),
             notify: Notify::default(),
             approval: ApprovalSettings::default(),
+            on_rate_limit: None,
             sandbox: Sandbox::default(),
             timeout_ms: 3_600_000,
             grace_ms: 5_000,

@@ -13,7 +13,7 @@ use super::limits::ResourceLimits;
 use super::notice::Notify;
 use super::problem::Place;
 use super::sandbox::Sandbox;
-use super::spec::{Approving, OnCrash, OutputKind, Retry};
+use super::spec::{Approving, OnCrash, OutputKind, RateLimitWait, Retry};
 
 /// When a worker is meant to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -259,6 +259,9 @@ pub struct Skill {
     pub on_crash: OnCrash,
     /// Attempts.
     pub retry: Retry,
+    /// Whether its runs wait for the end of a rate limit, and how long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_rate_limit: Option<RateLimitWait>,
     /// Limit of one attempt in milliseconds.
     pub timeout_ms: Option<u64>,
     /// Limit of all attempts in milliseconds.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::limits::Resource;
+use super::time::Timestamp;
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -58,6 +59,10 @@ pub enum Ended {
         message: String,
         /// Whether another attempt may fare better.
         again: bool,
+        /// Until when the model's server takes no more requests, where it said so. Of a run that may not be repeated
+        /// everything that had an effect must be a turn of its journal then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
     },
 }
 

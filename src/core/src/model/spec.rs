@@ -1,9 +1,11 @@
 //! A run's specification, frozen at its submission: everything that later steps need, and no values of secrets.
 
 mod parent;
+mod rate_limit;
 mod wake;
 
 pub use parent::Parent;
+pub use rate_limit::RateLimitWait;
 pub use wake::WakeSpec;
 
 use std::collections::BTreeMap;
@@ -278,6 +280,9 @@ pub struct Plan {
     /// How a person is asked; no machine before version 4 asked anybody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approving>,
+    /// Whether it waits for the end of a rate limit; no machine before version 6 did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_rate_limit: Option<RateLimitWait>,
 }
 
 impl Plan {

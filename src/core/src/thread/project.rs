@@ -10,7 +10,7 @@ pub use approval::PersonAnswer;
 pub use hooks::HookStory;
 
 use crate::machine::{Ending, Entry, Event, FoldError, Goal, Run, State};
-use crate::model::evidence::{CheckRecord, CommitsMade, OutputState, RestoreReport};
+use crate::model::evidence::{CheckRecord, CommitsMade, Ended, OutputState, RestoreReport};
 use crate::model::outcome::{Failure, Outcome, Phase, Step};
 use crate::model::spec::OutputKind;
 use crate::model::{RunId, RunSpec, Timestamp};
@@ -267,7 +267,7 @@ impl<'a> Story<'a> {
                 self.pre_checks.clone_from(checks);
             }
             Event::ExecutionFinished { execution, .. } => {
-                let failure = ended_because(before).or_else(|| self.new_failure(before));
+                let failure = self.why_ended(before, &execution.ended);
                 if let Some(attempt) = self.attempts.last_mut() {
                     attempt.execution = Some(execution.clone());
                     attempt.failure = failure;
@@ -385,6 +385,15 @@ impl<'a> Story<'a> {
         (self.run.facts.failed_attempts > before.facts.failed_attempts)
             .then(|| self.run.facts.last_failure.clone())
             .flatten()
+    }
+
+    /// Why the execution did not end well, also where its run waits for the end of a rate limit.
+    fn why_ended(&self, before: &Run, ended: &Ended) -> Option<Failure> {
+        let waits = self.run.facts.rate_waits > before.facts.rate_waits;
+        let limited = || Failure::new(Step::Execute, "rate_limited", ended.describe());
+        ended_because(before)
+            .or_else(|| self.new_failure(before))
+            .or_else(|| waits.then(limited))
     }
 
     /// Milliseconds spent in a phase so far.

@@ -81,6 +81,7 @@ pub(crate) fn spec() -> RunSpec {
             begins_anew: false,
             max_runtime_ms: None,
             approval: None,
+            on_rate_limit: None,
         },
         timeout_ms: None,
         limits: None,

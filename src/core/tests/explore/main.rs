@@ -7,6 +7,7 @@
 )]
 
 mod page;
+mod plans;
 mod reach;
 mod representatives;
 mod rules;
@@ -18,7 +19,8 @@ use std::path::Path;
 use workerctl_core::machine::Event;
 
 use page::EVENTS;
-use representatives::{plans, queued, representatives};
+use plans::plans;
+use representatives::{queued, representatives};
 
 /// `docs/state-machine.md` says what the code does.
 #[test]

@@ -9,7 +9,8 @@ use workerctl_core::model::evidence::{Ended, Verdict};
 use workerctl_core::model::outcome::Outcome;
 use workerctl_core::model::spec::Plan;
 
-use crate::representatives::{explore, plans};
+use crate::plans::plans;
+use crate::representatives::explore;
 
 /// Names of the states in the order of a run.
 const STATES: [&str; 15] = [

@@ -2,14 +2,13 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use workerctl_core::machine::{Event, Run, State};
+use workerctl_core::machine::{AfterRestore, Event, Goal, Run, State};
 use workerctl_core::model::evidence::Verdict;
 use workerctl_core::model::outcome::{Outcome, Results};
 use workerctl_core::model::spec::{Gate, Plan};
 
-use crate::representatives::{
-    AT, ATTEMPTS_EXPLORED_MAX, due, plans, queued, reduced, representatives,
-};
+use crate::plans::plans;
+use crate::representatives::{AT, ATTEMPTS_EXPLORED_MAX, due, queued, reduced, representatives};
 
 /// What the properties speak of and the state does not hold.
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -24,6 +23,8 @@ struct Past {
     proven: bool,
     /// Whether a person has approved it.
     approved: bool,
+    /// Whether a rate limit ended the newest attempt before its first turn.
+    idle: bool,
 }
 
 impl Past {
@@ -32,6 +33,10 @@ impl Past {
         match event {
             Event::Committed { .. } | Event::LandedLater { .. } => past.committed = true,
             Event::Approved { .. } => past.approved = true,
+            Event::ExecutionFinished { .. } => {
+                let waits = next.facts.rate_waits > run.facts.rate_waits;
+                past.idle = waits && run.facts.turns == 0;
+            }
             Event::OwnerLost if matches!(run.state, State::Executing { .. }) => past.lost = true,
             Event::ChecksFinished {
                 checks, failure, ..
@@ -46,6 +51,7 @@ impl Past {
         if next.facts.attempts > run.facts.attempts {
             past.verified = false;
             past.proven = false;
+            past.idle = false;
         }
         past
     }
@@ -60,6 +66,27 @@ fn attempt_of(event: &Event) -> Option<u32> {
         | Event::BackoffElapsed { attempt } => Some(*attempt),
         _ => None,
     }
+}
+
+/// No run waits for a rate limit longer or more often than it may, and what was done in vain counts against nothing.
+fn check_wait(run: &Run, event: &Event, next: &Run) {
+    let waits = next.facts.rate_waits - run.facts.rate_waits;
+    if waits == 0 {
+        return;
+    }
+    let allowed = run.plan.on_rate_limit.unwrap();
+    assert!(waits == 1 && next.facts.rate_waits <= allowed.times);
+    assert_eq!(next.facts.failed_attempts, run.facts.failed_attempts);
+    assert_eq!(next.facts.crash_attempts, run.facts.crash_attempts);
+    let until = next.facts.waits_until.unwrap();
+    assert!(until.millis_since(AT) <= allowed.wait_ms, "{event:?}");
+    let back = AfterRestore::Requeue;
+    let goes_back = match &next.state {
+        State::Queued => next.facts.executing_since.is_none(),
+        State::Recording { goal, .. } => *goal == Goal::Restore(back),
+        _ => false,
+    };
+    assert!(goes_back, "{:?}", next.state);
 }
 
 /// A run with nothing to do has succeeded, and no view takes it for one that nobody verified.
@@ -85,7 +112,8 @@ fn check(past: Past, run: &Run, event: &Event, next: &Run) {
                 "an attempt begins twice: {}",
                 told()
             );
-            assert!(repeatable || attempt == 1, "repeated: {}", told());
+            let first = attempt == 1 || past.idle;
+            assert!(repeatable || first, "repeated: {}", told());
             assert!(
                 repeatable || !past.lost,
                 "repeated after a crash: {}",
@@ -177,6 +205,7 @@ fn explore(plan: &Plan) -> usize {
             };
             check(past, &run, event, &next);
             check_idle(event, &next);
+            check_wait(&run, event, &next);
             let past = past.after(&run, event, &next);
             let after = (reduced(next), past);
             if let Some(place) = places.get(&after) {

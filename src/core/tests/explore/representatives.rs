@@ -1,4 +1,4 @@
-//! Plans, events and the search that stand for all of them: what differs decides nothing else.
+//! Events and the search that stand for all of them: what differs decides nothing else.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -12,7 +12,7 @@ use workerctl_core::model::evidence::{
     Verdict,
 };
 use workerctl_core::model::outcome::{Failure, Results, Step};
-use workerctl_core::model::spec::{Approving, Gate, OnCrash, Plan, Retry};
+use workerctl_core::model::spec::Plan;
 use workerctl_core::model::{Resource, RunId, Timestamp};
 
 /// The instant of every event here: no decision of the machine depends on it.
@@ -20,83 +20,6 @@ pub(crate) const AT: Timestamp = Timestamp::from_millis(1_000);
 
 /// Attempts beyond this are not explored: draining may add attempts without end, each like the one before.
 pub(crate) const ATTEMPTS_EXPLORED_MAX: u32 = 4;
-
-/// A plan of each kind that the machine tells apart.
-pub(crate) fn plans() -> Vec<Plan> {
-    let mut plans = Vec::new();
-    for bits in 0..4096u32 {
-        let bit = |place: u32| bits & (1 << place) != 0;
-        let (mutating, idempotent, once) = (bit(0), bit(5), bit(9));
-        let repeatable = idempotent || !(mutating || once);
-        // Hooks mean nothing to a run that changes nothing, `once` nothing where it is so anyway, and neither
-        // `on_crash` nor proof to one that is repeated.
-        let (restores, verifies) = (bit(1), bit(8));
-        let proves = match (bit(10), bit(11)) {
-            (false, false) if verifies || repeatable || restores => Some(verifies),
-            (true, false) if !repeatable && !restores => Some(false),
-            (false, true) if !repeatable && !restores => None,
-            _ => continue,
-        };
-        let without_sense = !mutating && (bit(2) || bit(3)) || once && (mutating || idempotent);
-        if without_sense || repeatable && restores {
-            continue;
-        }
-        let retry = if bit(4) {
-            Retry {
-                max_attempts: 2,
-                initial_ms: 500,
-                ..Retry::ONCE
-            }
-        } else {
-            Retry::ONCE
-        };
-        plans.push(Plan {
-            mutating,
-            idempotent,
-            once,
-            validates: bit(6),
-            prepares: bit(7),
-            verifies,
-            proves,
-            on_crash: if restores {
-                OnCrash::Restore
-            } else {
-                OnCrash::Verify
-            },
-            retry,
-            hooks: if bit(2) { 2 } else { 0 },
-            post_commit_hooks: if bit(3) { 2 } else { 0 },
-            begins_anew: !mutating && bit(6),
-            max_runtime_ms: bit(4).then_some(60_000),
-            approval: None,
-        });
-    }
-    // Hooks and what happens after a crash do not meet the approval: it is asked for before or after them. Whoever
-    // asks for it validates.
-    let is_simple = |plan: &&Plan| {
-        let simple_retry = plan.retry.max_attempts == 1 || plan.idempotent;
-        let no_hooks = plan.hooks + plan.post_commit_hooks == 0;
-        let begins = plan.validates && plan.prepares;
-        no_hooks && begins && simple_retry && plan.on_crash == OnCrash::Verify
-    };
-    let asking: Vec<Plan> = plans.iter().filter(is_simple).flat_map(asking).collect();
-    plans.extend(asking);
-    plans
-}
-
-/// The same plan, where a person is asked.
-fn asking(plan: &Plan) -> Vec<Plan> {
-    let mut gates = vec![Gate::Execution];
-    gates.extend(plan.mutating.then_some(Gate::Landing));
-    let asking = gates.into_iter().map(|before| Plan {
-        approval: Some(Approving {
-            before,
-            expires_ms: 60_000,
-        }),
-        ..plan.clone()
-    });
-    asking.collect()
-}
 
 /// The run that `plan` begins with.
 pub(crate) fn queued(plan: &Plan) -> Run {
@@ -187,6 +110,16 @@ pub(crate) fn representatives(run: &Run) -> Vec<Event> {
     events
 }
 
+/// A rate limit that ends then, in milliseconds.
+pub(crate) fn rate_limited(until: i64) -> Ended {
+    Ended::Failed {
+        code: "rate_limited".to_owned(),
+        message: "rate limited".to_owned(),
+        again: true,
+        until: Some(Timestamp::from_millis(until)),
+    }
+}
+
 fn of_attempt(run: &Run) -> Vec<Event> {
     let (attempt, _) = due(run);
     let mut events = Vec::new();
@@ -214,7 +147,10 @@ fn of_attempt(run: &Run) -> Vec<Event> {
                 code: "auth".to_owned(),
                 message: "no such key".to_owned(),
                 again: false,
+                until: None,
             },
+            rate_limited(2_000),
+            rate_limited(1_000_000),
         ] {
             let execution = execution(ended);
             events.push(Event::ExecutionFinished { attempt, execution });
@@ -443,6 +379,7 @@ pub(crate) fn reduced(mut run: Run) -> Run {
         executing_since: facts.executing_since,
         unfinished: facts.unfinished,
         turns: facts.turns,
+        rate_waits: facts.rate_waits,
         results: Results::default(),
         ..Facts::default()
     };

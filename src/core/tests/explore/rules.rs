@@ -3,6 +3,7 @@
 mod approval;
 mod conversation;
 mod later;
+mod rate_limit;
 mod scenes;
 
 use workerctl_core::machine::*;

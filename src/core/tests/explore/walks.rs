@@ -3,7 +3,8 @@
 use workerctl_core::machine::{CancelKind, Event, Run};
 use workerctl_core::model::spec::Plan;
 
-use crate::representatives::{AT, plans, representatives};
+use crate::plans::plans;
+use crate::representatives::{AT, representatives};
 use crate::sim::{Engine, Random};
 
 /// More events than any run needs that is left alone.

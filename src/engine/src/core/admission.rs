@@ -5,7 +5,7 @@ use super::approvals::deadline;
 use super::{Core, Turn};
 use crate::machine::{CancelKind, Event, State};
 use crate::model::outcome::{Outcome, Phase};
-use crate::model::{Diagnostic, Kind, RunId, Timestamp};
+use crate::model::{Diagnostic, Kind, RunId};
 use crate::queue::{Lease, WaitingFor};
 use crate::store::Write;
 
@@ -45,8 +45,8 @@ impl Core {
             if let Some(live) = self.live.get_mut(&run)
                 && live.waits_in_queue_for != reason
             {
-                let time = live.spec.not_before;
-                live.waiting_for = reason.as_ref().map(|reason| describe(reason, time));
+                let early = live.why_early();
+                live.waiting_for = reason.as_ref().map(|reason| describe(reason, early));
                 live.waits_in_queue_for = reason;
                 turn.changed.insert(run);
             }
@@ -220,7 +220,7 @@ fn within_lost(run: RunId) -> Diagnostic {
     .hint("start an engine outside of it, for instance the daemon: that ends the command and settles the run")
 }
 
-fn describe(reason: &WaitingFor, time: Option<Timestamp>) -> String {
+fn describe(reason: &WaitingFor, early: Option<String>) -> String {
     match reason {
         WaitingFor::Place => "a free place".to_owned(),
         WaitingFor::Worker(run) => format!("{}, earlier of its worker", run.short()),
@@ -233,9 +233,7 @@ fn describe(reason: &WaitingFor, time: Option<Timestamp>) -> String {
         WaitingFor::Lease(Lease::Destination(path), run) => {
             format!("{}, which writes `{path}` too", run.short())
         }
-        WaitingFor::Time => {
-            time.map_or_else(String::new, |time| format!("its time: {}", time.rfc3339()))
-        }
+        WaitingFor::Time => early.unwrap_or_default(),
         WaitingFor::Daemon => "a daemon".to_owned(),
     }
 }

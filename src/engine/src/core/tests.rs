@@ -6,6 +6,7 @@ mod ending;
 mod limits;
 mod manual;
 mod occurrences;
+mod rate_limit;
 mod samples;
 pub(crate) mod schedules;
 mod wake;

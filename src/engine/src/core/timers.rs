@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{Core, TICK, Turn};
+use crate::live::Live;
 use crate::machine::{Event, State};
 use crate::model::{RunId, Timestamp};
 
@@ -25,11 +26,19 @@ impl Core {
 
     /// Keeps a waiting run back whose time has not come.
     pub(super) fn hold_until_time(&mut self, run: RunId) {
-        let time = self.live.get(&run).and_then(|live| live.spec.not_before);
+        let time = self.live.get(&run).and_then(Live::early_until);
         if let Some(time) = time.filter(|time| *time > self.clock.now()) {
             self.early.insert((time, run));
             self.queue.hold_until_time(run);
         }
+    }
+
+    /// A run is back in the queue, perhaps for a time that has not come; what it waited for before is over.
+    pub(super) fn wait_again(&mut self, run: RunId) {
+        if let Some(live) = self.live.get_mut(&run) {
+            (live.waiting_for, live.waits_in_queue_for) = (None, None);
+        }
+        self.hold_until_time(run);
     }
 
     fn start_what_was_early(&mut self, turn: &mut Turn, now: Timestamp) {

@@ -50,6 +50,7 @@ pub(crate) fn plan() -> Plan {
         begins_anew: false,
         max_runtime_ms: Some(900_000),
         approval: None,
+        on_rate_limit: None,
     }
 }
 

@@ -27,6 +27,7 @@ pub(super) fn mutating() -> Plan {
         begins_anew: false,
         max_runtime_ms: Some(1_000),
         approval: None,
+        on_rate_limit: None,
     }
 }
 

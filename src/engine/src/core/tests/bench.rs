@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-pub(super) use super::samples::{plan, spec};
+pub(super) use super::samples::{plan, rate_limited, spec};
 use crate::clock::FakeClock;
 use crate::core::sealing::SEAL_AFTER_MS;
 use crate::core::*;
@@ -37,6 +37,8 @@ pub(super) struct World {
     pub(super) wants_all: bool,
     /// Whether those commands fail.
     pub(super) deaf: bool,
+    /// When the rate limits end that executions meet, the next last.
+    pub(super) limits: Vec<Timestamp>,
     /// How often a wake gate was asked.
     pub(super) asked: u64,
 }
@@ -81,6 +83,11 @@ impl Effects for FakeEffects {
             if !world.asked.is_multiple_of(FINDS_EVERY) {
                 return Event::NothingToDo { checks: Vec::new() };
             }
+        }
+        if let Action::Execute { attempt } = &work.action
+            && let Some(until) = world.limits.pop()
+        {
+            return rate_limited(*attempt, until);
         }
         let code = world.execution_code;
         drop(world);

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::machine::Event;
+use crate::model::evidence::{Ended, Execution};
 use crate::model::spec::{OnCrash, Plan, Program, Retry, SPEC_VERSION};
 use crate::model::{RunId, RunSpec, SkillRef, ThreadId, Timestamp};
 
@@ -22,6 +24,7 @@ pub(super) fn plan(mutating: bool) -> Plan {
         begins_anew: false,
         max_runtime_ms: None,
         approval: None,
+        on_rate_limit: None,
     }
 }
 
@@ -79,4 +82,25 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         user_id: None,
         chat_id: None,
     })
+}
+
+/// An execution that a rate limit ended.
+pub(super) fn rate_limited(attempt: u32, until: Timestamp) -> Event {
+    let ended = Ended::Failed {
+        code: "rate_limited".to_owned(),
+        message: "rate limited".to_owned(),
+        again: true,
+        until: Some(until),
+    };
+    let execution = Execution {
+        ended,
+        duration_ms: 1,
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        dropped_bytes: 0,
+        survivors_ended: 0,
+        stderr_tail: String::new(),
+        sandbox_level: None,
+    };
+    Event::ExecutionFinished { attempt, execution }
 }

@@ -69,7 +69,7 @@ impl<'a> RunHost<'a> {
         }
         if turns > 0 {
             self.telling.note(&format!(
-                "goes on where the attempt before was lost, after turn {turns}"
+                "goes on where the attempt before broke off, after turn {turns}"
             ));
         }
     }

@@ -24,6 +24,7 @@ use super::Performer;
 use super::log::RunLog;
 use super::place::stdout_path;
 use crate::machine::Event;
+use crate::model::Timestamp;
 use crate::model::agent::{AgentSpec, Executor, Model};
 use crate::model::evidence::{Ended, Execution};
 use crate::process;
@@ -54,6 +55,7 @@ impl Talked {
             code: code.to_owned(),
             message,
             again,
+            until: None,
         })
     }
 
@@ -165,6 +167,7 @@ impl Performer {
                 code: halt.code,
                 message: halt.message,
                 again: halt.again,
+                until: None,
             },
             End::Stopped => Ended::Stopped,
         };
@@ -258,16 +261,9 @@ fn turn_failed(error: &TurnError, is_late: bool) -> Ended {
         return Ended::TimedOut;
     }
     let mut message = error.to_string();
-    if let workerctl_agent::Failure::RateLimited {
-        until: Some(until), ..
-    } = &*error.failure
-    {
-        let until = until
-            .duration_since(std::time::UNIX_EPOCH)
-            .unwrap_or_default();
-        let until = i64::try_from(until.as_millis()).unwrap_or(i64::MAX);
-        let until = crate::model::Timestamp::from_millis(until).rfc3339();
-        message = format!("{message}, until {until}");
+    let until = limited_until(error);
+    if let Some(until) = until {
+        message = format!("{message}, until {}", until.rfc3339());
     }
     if let Some(hint) = error.hint() {
         message = format!("{message}; {hint}");
@@ -284,7 +280,20 @@ fn turn_failed(error: &TurnError, is_late: bool) -> Ended {
         again: !repeated_alike.contains(&code),
         code: code.to_owned(),
         message,
+        until,
     }
+}
+
+/// When the server takes requests again, where it says so.
+fn limited_until(error: &TurnError) -> Option<Timestamp> {
+    let workerctl_agent::Failure::RateLimited { until, .. } = &*error.failure else {
+        return None;
+    };
+    let until = until.as_ref()?.duration_since(std::time::UNIX_EPOCH);
+    let millis = until.unwrap_or_default().as_millis();
+    Some(Timestamp::from_millis(
+        i64::try_from(millis).unwrap_or(i64::MAX),
+    ))
 }
 
 /// Servers may repeat what they were sent, in any form.
@@ -295,10 +304,12 @@ fn masked(ended: Ended, masker: &Masker) -> Ended {
             code,
             message,
             again,
+            until,
         } => Ended::Failed {
             code,
             message: mask(message),
             again,
+            until,
         },
         Ended::Unfinished { code, message } => Ended::Unfinished {
             code,

@@ -251,23 +251,28 @@ fn failed(code: &str, message: String, again: bool) -> Ended {
         code: code.to_owned(),
         message,
         again,
+        until: None,
     }
 }
 
 fn of_fault(fault: &Fault, program: &AgentProgram, more: Option<&str>) -> Ended {
     let mut message = format!("`{}`: {}", program.cli, fault.message);
-    if let Some(until) = fault
+    let until = fault
         .until
-        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok())
-    {
-        let until = i64::try_from(until.as_millis()).unwrap_or(i64::MAX);
-        message = format!(
-            "{message}, until {}",
-            Timestamp::from_millis(until).rfc3339()
-        );
+        .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+    let until = until
+        .and_then(|since| i64::try_from(since.as_millis()).ok())
+        .map(Timestamp::from_millis);
+    if let Some(until) = until {
+        message = format!("{message}, until {}", until.rfc3339());
     }
     if let Some(more) = more {
         message = format!("{message}; {more}");
     }
-    failed(fault.kind.code(), message, fault.kind.may_be_repeated())
+    Ended::Failed {
+        code: fault.kind.code().to_owned(),
+        message,
+        again: fault.kind.may_be_repeated(),
+        until,
+    }
 }
