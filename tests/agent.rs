@@ -41,6 +41,8 @@ mod failures;
 mod injections;
 #[path = "agent/levels.rs"]
 mod levels;
+#[path = "agent/messages.rs"]
+mod messages;
 #[path = "agent/rate_limits.rs"]
 mod rate_limits;
 #[path = "agent/roots.rs"]

@@ -21,6 +21,9 @@ pub(crate) struct Invocation {
     /// Read inputs as a JSON object from a file, or from standard input with `-`
     #[arg(long, value_name = "FILE")]
     inputs_json: Option<PathBuf>,
+    /// Say what a skill without inputs is to do, or read it from standard input with `-`
+    #[arg(short, long, value_name = "TEXT", conflicts_with_all = ["input", "inputs_json"])]
+    message: Option<String>,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {
@@ -37,9 +40,26 @@ impl Invocation {
             skill: self.skill.clone(),
             input: self.input.clone(),
             inputs: self.read_inputs(session)?,
+            message: self.read_message(session)?,
             by: session.asked_by(),
             ..SubmitRequest::default()
         })
+    }
+
+    fn read_message(&self, session: &mut Session<'_>) -> Result<Option<String>, Diagnostic> {
+        let Some(message) = self.message.as_ref().filter(|text| *text == "-") else {
+            return Ok(self.message.clone());
+        };
+        let mut text = String::new();
+        let limited = (&mut *session.io.input).take(INPUTS_BYTES_MAX);
+        match { limited }.read_to_string(&mut text) {
+            Ok(_) => Ok(Some(text)),
+            Err(error) => Err(Diagnostic::new(
+                Kind::Usage,
+                "message_unreadable",
+                format!("the message `{message}` cannot be read from standard input: {error}"),
+            )),
+        }
     }
 
     fn read_inputs(

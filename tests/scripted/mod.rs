@@ -207,6 +207,7 @@ impl Control for Scripted {
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
         self.found(run)?;
         Ok(RunDetail {
+            message: None,
             answer: None,
             children: Vec::new(),
             summary: self.summary(),

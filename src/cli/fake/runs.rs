@@ -75,6 +75,7 @@ pub(crate) fn detail() -> RunDetail {
             commit: StepResult::Passed,
         },
         inputs: BTreeMap::from([("weeks".to_owned(), serde_json::json!(2))]),
+        message: None,
         answer: None,
         children: Vec::new(),
         attempts: vec![AttemptView {

@@ -24,6 +24,8 @@ struct Approved<'a> {
     workspace: &'a str,
     cwd: &'a str,
     inputs: &'a std::collections::BTreeMap<String, crate::model::Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
     program: &'a crate::model::spec::Program,
     scripts: &'a [(String, Option<String>)],
     environment: &'a [(String, String)],
@@ -48,6 +50,7 @@ pub(super) fn digest(spec: &RunSpec, run: &Run) -> String {
         workspace: &spec.workspace,
         cwd: &spec.cwd,
         inputs: &spec.inputs,
+        message: spec.message.as_deref(),
         program: &spec.program,
         scripts: &spec.requires,
         environment: &spec.environment,

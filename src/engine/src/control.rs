@@ -278,6 +278,7 @@ impl Control for EngineControl {
                     .map(|(name, value)| (name.clone(), value.to_json()))
                     .collect(),
             ),
+            message: shown.spec.message.clone(),
             by: Some(format!("retry of {}", shown.spec.run.short())),
             ..SubmitRequest::default()
         };

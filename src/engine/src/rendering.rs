@@ -83,6 +83,10 @@ pub(super) fn digest(ready: &Ready) -> String {
         target,
         writes(spec)
     ]);
+    let asked = match &spec.message {
+        Some(message) => serde_json::json!([asked, message]),
+        None => asked,
+    };
     hex(&Sha256::digest(asked.to_string().as_bytes()))
 }
 

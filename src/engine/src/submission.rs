@@ -2,6 +2,7 @@
 
 pub(super) mod agent;
 mod destinations;
+mod message;
 mod target;
 pub(super) mod texts;
 
@@ -96,6 +97,7 @@ pub(super) fn ready(
     around: &SubmissionContext<'_>,
 ) -> Result<Ready, Diagnostic> {
     refuse_unavailable(skill)?;
+    message::check(skill, request.message.as_deref())?;
     let given = RawInputs {
         pairs: request.input.clone(),
         json: request.inputs.clone(),
@@ -269,6 +271,7 @@ impl Submitting<'_> {
             tree,
             inputs: self.bound.masked(),
             sensitive: self.bound.secrets.clone(),
+            message: request.message.clone(),
             program,
             requires,
             environment,

@@ -20,6 +20,12 @@ pub(crate) fn asked(out: &mut Stream<'_>, detail: &RunDetail) {
 
 /// Inputs with their values, secrets masked.
 pub(super) fn inputs(out: &mut Stream<'_>, detail: &RunDetail) {
+    if let Some(message) = &detail.message {
+        out.line(Line::of(BOLD, "  message"));
+        for line in message.trim().lines() {
+            out.line(Line::from("    ").text(line));
+        }
+    }
     if !detail.inputs.is_empty() {
         out.line(Line::of(BOLD, "  inputs"));
     }

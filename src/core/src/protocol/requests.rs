@@ -22,6 +22,9 @@ pub struct SubmitRequest {
     #[serde(default, deserialize_with = "super::unique::object")]
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     pub inputs: Option<serde_json::Map<String, serde_json::Value>>,
+    /// What the person wants, as a text: for skills without inputs that a model executes, at most 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// Idempotency key: the same key within 24 h answers the same run.
     #[serde(default)]
     pub key: Option<String>,

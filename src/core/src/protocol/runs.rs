@@ -176,6 +176,9 @@ pub struct RunDetail {
     pub results: Results,
     /// Inputs, secrets masked.
     pub inputs: BTreeMap<String, serde_json::Value>,
+    /// What the person wanted who started it, where they said it in a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// What its model said last, cut where it is very long; absent where it has a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,

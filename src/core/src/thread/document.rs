@@ -169,6 +169,7 @@ fn run(story: &Story<'_>) -> Value {
         "mutating": summary.mutating,
         "results": run.facts.results,
         "inputs": story.inputs(),
+        "message": spec.message,
         "command": spec.program.show(),
         "pre_checks": checks(&story.pre_checks),
         "attempts": attempts(story),

@@ -446,6 +446,7 @@ impl<'a> Story<'a> {
             title: self.spec.title.clone(),
             results: self.run.facts.results.clone(),
             inputs: self.inputs(),
+            message: self.spec.message.clone(),
             answer: self.answer.clone(),
             children: self.children.clone(),
             attempts: self.attempts.clone(),

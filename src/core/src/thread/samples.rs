@@ -40,6 +40,7 @@ pub(crate) fn spec() -> RunSpec {
         tree: None,
         inputs: BTreeMap::from([("weeks".into(), Value::Number("1".into()))]),
         sensitive: vec![],
+        message: None,
         program: Program::Shell {
             shell: "/bin/sh".into(),
             text: "git log".into(),

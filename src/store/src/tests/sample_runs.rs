@@ -72,6 +72,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         tree: None,
         inputs: BTreeMap::from([("weeks".to_owned(), Value::Number("1".to_owned()))]),
         sensitive: Vec::new(),
+        message: None,
         program: Program::Shell {
             shell: "/bin/sh".to_owned(),
             text: "x".repeat(command_bytes),

@@ -50,6 +50,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         tree: None,
         inputs: BTreeMap::new(),
         sensitive: Vec::new(),
+        message: None,
         program: Program::Argv {
             attempt_at: Vec::new(),
             argv: vec!["true".into()],
