@@ -37,9 +37,10 @@ class Codex:
 
 
 class Opencode:
+    # It takes a stream that breaks off for its end; what it did until then is what the check judges.
     package, binary, path = "opencode-ai", "opencode", "/v1"
     tool, refusing = ("bash", "command"), "sandbox: off, mutating: false"
-    refused, cut = "check_failed", {"check_failed", "no_result"}
+    refused, cut = "check_failed", {"succeeded"}
 
 
 def error(words):

@@ -9,6 +9,9 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
+#[path = "agent_programs/settings.rs"]
+mod settings;
+
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
@@ -338,124 +341,6 @@ fn nothing_outlives_a_program_even_in_a_session_of_its_own() {
 }
 
 #[test]
-fn a_refusal_that_is_expected_fails_nothing_and_events_of_next_year_are_kept() {
-    let script = format!(
-        "echo '{{\"type\":\"of_next_year\",\"x\":1}}'; {}",
-        played("claude", "refused", 0)
-    );
-    let rig = Rig::new(
-        "cli: claude, may_be_denied: [Bash]",
-        &format!("{LOOK}}}\n"),
-        &script,
-    );
-    assert_eq!(ended(&rig.ran("look")), "succeeded");
-    let logs = rig.logs();
-    assert!(
-        logs.contains("{\"type\":\"of_next_year\",\"x\":1}"),
-        "{logs}"
-    );
-    assert!(logs.contains("refused: `Bash`"), "{logs}");
-}
-
-#[test]
-fn a_login_is_lent_and_a_refreshed_one_taken_back() {
-    let token = |nth: u32| format!("{{\"token\":\"tok-{nth}-0123456789abcdef0123\"}}");
-    let script = format!(
-        "cp $HOME/.claude/.credentials.json $did/lent; printf '%s' '{}' > $HOME/.claude/.credentials.json; {}",
-        token(2),
-        played("claude", "success", 0)
-    );
-    let rig = Rig::new("cli: claude, login: host", &format!("{LOOK}}}\n"), &script);
-    let shown = rig.ran("look");
-    assert_eq!(ended(&shown), "auth", "{shown:#}");
-    assert!(
-        message(&shown).contains(".claude/.credentials.json` cannot be lent"),
-        "{shown:#}"
-    );
-    let own = rig.workspace.home.join(".claude/.credentials.json");
-    std::fs::create_dir(own.parent().unwrap()).unwrap();
-    std::fs::write(&own, token(1)).unwrap();
-    assert_eq!(ended(&rig.ran("look")), "succeeded");
-    assert_eq!(rig.did("lent"), token(1));
-    assert_eq!(std::fs::read_to_string(&own).unwrap(), token(2));
-    // What it says of its login is masked.
-    rig.plays(&format!(
-        "cat $HOME/.claude/.credentials.json; {}",
-        played("claude", "success", 0)
-    ));
-    assert_eq!(ended(&rig.ran("look")), "succeeded");
-    assert!(
-        !rig.logs().contains("tok-2-0123456789abcdef0123"),
-        "{}",
-        rig.logs()
-    );
-    // Half a login is none: it stays as it was.
-    rig.plays(&format!(
-        "echo '{{\"tok' > $HOME/.claude/.credentials.json; {}",
-        played("claude", "success", 0)
-    ));
-    assert_eq!(ended(&rig.ran("look")), "succeeded");
-    assert_eq!(std::fs::read_to_string(&own).unwrap(), token(2));
-}
-
-#[test]
-fn what_cannot_be_started_or_held_to_its_bounds_is_refused_with_a_remedy() {
-    let skills = format!(
-        "{LOOK}}}\n  - {{id: held, description: d, instructions: i, allowed-tools: [Read]}}\n  - {{id: sets, description: d, instructions: i, toolsets: [a]}}\n"
-    );
-    let rig = Rig::new("cli: codex", &skills, "exit 3");
-    rig.workspace
-        .write("workerctl.yaml", "toolsets: {a: {builtin: [bash]}}\n");
-    for (skill, said) in [
-        (
-            "held",
-            "asks for `allowed-tools`, which `codex` cannot be given",
-        ),
-        ("sets", "asks for tool sets"),
-    ] {
-        let done = rig.workspace.run(&["run", skill]).expect_code(6);
-        assert!(
-            done.stderr.contains(said) && done.stderr.contains("remove"),
-            "{done:?}"
-        );
-    }
-    let shown = rig.ran("look");
-    assert_eq!(ended(&shown), "no_result", "{shown:#}");
-    assert!(
-        message(&shown).contains("`codex`: it ended without a result: exit code 3"),
-        "{shown:#}"
-    );
-    std::fs::remove_file(rig.binary()).unwrap();
-    let shown = rig.ran("look");
-    assert_eq!(ended(&shown), "program_not_found", "{shown:#}");
-    assert!(message(&shown).contains(&rig.binary()), "{shown:#}");
-}
-
-#[test]
-fn a_described_program_is_used_as_it_is_described() {
-    let keys = "cli: generic, args: [--file, '{prompt}'], prompt: file, output: jsonl, done: {at: /kind, is: end}, result: /answer, failure: /error, usage: {input: /in, output: /out, cost: /usd}";
-    let script = "cp \"$(tail -n 1 $did/argv)\" $did/prompt\necho '{\"kind\":\"step\"}'; echo '{\"kind\":\"end\",\"answer\":\"forty-two\",\"in\":7,\"out\":3,\"usd\":0.25}'";
-    let skills = "  - {id: look, description: Looks, instructions: Look around., interface: {outputs: [{name: r, type: file, destination: out/r.txt}]}}\n";
-    let rig = Rig::new(keys, skills, script);
-    let shown = rig.ran("look");
-    assert_eq!(ended(&shown), "succeeded", "{shown:#}\n{}", rig.logs());
-    assert!(
-        rig.did("prompt").starts_with("Look around."),
-        "{}",
-        rig.did("prompt")
-    );
-    assert_eq!(rig.workspace.read("out/r.txt").unwrap(), "forty-two\n");
-    let spent = &shown["summary"]["spent"];
-    assert_eq!(
-        (&spent["tokens"]["input"], &spent["money"]),
-        (&7.into(), &"0.25".into()),
-        "{spent:#}"
-    );
-    rig.plays("echo '{\"kind\":\"step\",\"answer\":\"no\"}'");
-    assert_eq!(ended(&rig.ran("look")), "no_result");
-}
-
-#[test]
 fn an_engine_that_is_lost_leaves_no_program_and_pays_for_no_circle() {
     let script = format!(
         "echo x >> $did/starts; n=1; {TURN}; {}; sleep 1000",
@@ -480,4 +365,32 @@ fn an_engine_that_is_lost_leaves_no_program_and_pays_for_no_circle() {
         daemon.stop();
         rig.workspace.expect_no_process();
     }
+}
+
+#[test]
+fn a_limit_of_a_plan_is_waited_for_where_that_is_allowed() {
+    let reset = "$(($(date +%s) + 7200))";
+    let script = format!(
+        "printf '{{\"type\":\"rate_limit_event\",\"rate_limit_info\":{{\"status\":\"rejected\",\"resetsAt\":%s}}}}\n' {reset}; exec sleep 1000"
+    );
+    let skills = format!(
+        "{LOOK}}}\n  - {{id: waits, description: d, instructions: i, on_rate_limit: {{wait: 6h}}}}\n"
+    );
+    let rig = Rig::new("cli: claude", &skills, &script);
+    let shown = rig.ran("look");
+    assert_eq!(ended(&shown), "rate_limited", "{shown:#}");
+    assert!(
+        message(&shown).contains("the allowance of its plan is used up, until 2"),
+        "{shown:#}"
+    );
+    let daemon = Daemon::start(&rig.workspace);
+    let run = rig.workspace.submit(&["waits"]);
+    rig.workspace.wait_for_event(&run, "execution_finished");
+    rig.workspace.wait_for_phase(&run, "queued");
+    let waits = rig.workspace.show(&run)["summary"]["waiting_for"].to_string();
+    assert!(waits.contains("rate limit"), "{waits}");
+    rig.workspace.run(&["cancel", &run]).expect_code(0);
+    assert_eq!(ended(&rig.workspace.wait(&run).1), "cancelled");
+    daemon.stop();
+    rig.workspace.expect_no_process();
 }

@@ -130,6 +130,15 @@ impl Definitions {
         zones
     }
 
+    /// Agent programs that skills need, by the name that is looked up on the path.
+    pub(crate) fn agent_programs(&self) -> BTreeSet<String> {
+        let workers = self.catalog.workers.iter();
+        let skills = workers.flat_map(|worker| &worker.skills);
+        let programs = skills.filter_map(|skill| skill.agent.program.as_ref());
+        let looked_up = programs.filter(|program| program.binary == program.cli);
+        looked_up.map(|program| program.cli.clone()).collect()
+    }
+
     /// The configuration, every default filled in.
     pub(crate) fn config(&self) -> &Config {
         &self.catalog.config

@@ -14,7 +14,7 @@ use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
 pub(crate) use crate::daemon::process_environment;
-pub(crate) use crate::engine::LeftLanding;
+pub(crate) use crate::engine::{LeftLanding, installed_programs};
 
 /// Landings that were begun in this state directory and that nobody is ending.
 pub(crate) fn left_landings(state_dir: &std::path::Path) -> Vec<LeftLanding> {

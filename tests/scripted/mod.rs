@@ -209,6 +209,7 @@ impl Control for Scripted {
         Ok(RunDetail {
             message: None,
             answer: None,
+            turns: Vec::new(),
             children: Vec::new(),
             summary: self.summary(),
             title: "Weekly".into(),

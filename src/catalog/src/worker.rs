@@ -87,10 +87,6 @@ pub(crate) struct WorkerContext<'a> {
 }
 
 /// Reads what a worker sets for its skills; errors are reported and reject the worker.
-#[expect(
-    clippy::too_many_lines,
-    reason = "one literal that names every setting of a worker"
-)]
 pub(crate) fn read<'a>(
     root: View<'a>,
     identity: &Identity,

@@ -1,6 +1,7 @@
 //! `doctor`
 
 mod landings;
+mod programs;
 mod repository;
 mod schedules;
 mod threads;
@@ -98,6 +99,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     findings.extend(left.iter().map(landings::told));
     findings.extend(repository::sound(&site, &left, session.clock.now()));
     findings.push(checked(&definitions));
+    findings.extend(programs::programs(&site, &definitions));
     findings.push(zones::zones(&definitions.zones(), session.clock.now()));
     let config = definitions.config();
     for directory in [&config.threads_dir, &config.metrics_dir] {

@@ -77,6 +77,7 @@ pub(crate) fn detail() -> RunDetail {
         inputs: BTreeMap::from([("weeks".to_owned(), serde_json::json!(2))]),
         message: None,
         answer: None,
+        turns: Vec::new(),
         children: Vec::new(),
         attempts: vec![AttemptView {
             attempt: 1,

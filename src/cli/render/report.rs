@@ -2,6 +2,7 @@
 
 mod approval;
 mod attempts;
+mod turns;
 
 pub(crate) use approval::asked;
 use approval::inputs;
@@ -160,6 +161,7 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     if let Some(spent) = &summary.spent {
         field(out, "model", &spent.show());
     }
+    turns::show(out, &detail.turns);
     if let Some(answer) = &detail.answer {
         out.line(Line::of(BOLD, "  answer"));
         for line in answer.lines().take(TAIL_LINES_MAX) {

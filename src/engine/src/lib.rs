@@ -36,6 +36,7 @@ mod patches;
 mod pool;
 mod prepares;
 mod probe;
+mod programs;
 mod reading;
 mod recovery;
 mod refusals;
@@ -86,6 +87,7 @@ use view::View;
 
 pub use hold::{init_store, refuse_unfit};
 pub use landings::{LeftLanding, left_landings, recover_left_landings};
+pub use programs::{InstalledProgram, installed_programs};
 pub use request::ENDED_OPEN;
 pub use submission::agent::check_tools;
 pub use trigger_probe::{Hints, Watched};

@@ -44,9 +44,14 @@ fn system(reading: &mut Reading, event: &Value) -> Option<()> {
                     format!("answered {status} ({})", text(event, "error")),
                 ),
             };
-            let wait = std::time::Duration::from_millis(wait).as_secs_f64();
-            let message = format!("its server {what}, it asks again in {wait:.1} s");
-            reading.in_trouble(Fault::new(kind, message));
+            let wait = std::time::Duration::from_millis(wait);
+            let seconds = wait.as_secs_f64();
+            let message = format!("its server {what}, it asks again in {seconds:.1} s");
+            let until = std::time::SystemTime::now().checked_add(wait);
+            reading.in_trouble(Fault {
+                until: until.filter(|_| kind == FaultKind::RateLimited),
+                ..Fault::new(kind, message)
+            });
         }
         _ => return None,
     }

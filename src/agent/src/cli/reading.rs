@@ -1,13 +1,19 @@
 //! What was read of a program's stream, and what it proves in the end.
 
+use std::time::SystemTime;
+
 use serde_json::Value;
 
 use super::Format;
 use super::fault::{Fault, FaultKind};
+use crate::pace::WAIT_MAX;
 use crate::turn::{Call, Turn, Usage};
 
 /// Bytes of what the program said at last that are kept.
 const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How often a program may be in trouble without a turn between.
+const TROUBLES_MAX: u32 = 6;
 
 /// Refused tools that are named.
 const REFUSED_MAX: usize = 16;
@@ -67,6 +73,8 @@ pub struct Reading {
     pub(super) fault: Option<Fault>,
     /// What is known of a failure that the program may still get over.
     pub(super) trouble: Option<Fault>,
+    /// How often it was in trouble since its last turn.
+    troubles: u32,
     pub(super) completed: bool,
     pub(super) turns_exhausted: bool,
     /// Millionths of a dollar, as the program counts them.
@@ -97,6 +105,7 @@ impl Reading {
             refused: Vec::new(),
             fault: None,
             trouble: None,
+            troubles: 0,
             completed: false,
             turns_exhausted: false,
             cost: None,
@@ -127,6 +136,14 @@ impl Reading {
     /// What the program last said to be wrong; it may have got over it.
     pub fn trouble(&self) -> Option<&Fault> {
         self.fault.as_ref().or(self.trouble.as_ref())
+    }
+
+    /// Whether it goes on trying what comes to nothing: it has tried often since its last turn, or waits for longer than an
+    /// attempt may.
+    pub fn is_stuck(&self) -> bool {
+        let until = self.trouble.as_ref().and_then(|trouble| trouble.until);
+        let wait = until.and_then(|until| until.duration_since(SystemTime::now()).ok());
+        self.troubles > TROUBLES_MAX || wait.is_some_and(|wait| wait > WAIT_MAX)
     }
 
     /// Whether the work counts as done, which a check has still to confirm.
@@ -229,6 +246,7 @@ impl Reading {
     /// What the program may still get over.
     pub(super) fn in_trouble(&mut self, fault: Fault) {
         self.note(fault.message.clone());
+        self.troubles = self.troubles.saturating_add(1);
         self.trouble = Some(fault);
     }
 
@@ -240,6 +258,7 @@ impl Reading {
         }
         self.turns = self.turns.saturating_add(1);
         self.trouble = None;
+        self.troubles = 0;
         if !turn.text.trim().is_empty() {
             self.last_words(&turn.text);
         }

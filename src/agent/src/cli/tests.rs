@@ -352,3 +352,25 @@ fn what_changes_nothing_is_given_nothing_to_change_with() {
         "{walled}"
     );
 }
+
+#[test]
+fn a_program_that_tries_without_end_or_waits_for_an_hour_is_stuck() {
+    let mut reading = Reading::new(known("opencode"));
+    let line =
+        r#"level=ERROR message="stream error" small=false error.error="AI_APICallError: oops""#;
+    for _ in 0..6 {
+        reading.error_line(line);
+        assert!(!reading.is_stuck());
+    }
+    reading.error_line(line);
+    assert!(reading.is_stuck());
+    let mut reading = Reading::new(known("codex"));
+    let event = |message: &str| format!(r#"{{"type":"error","message":"{message}"}}"#);
+    reading.piece(
+        event("usage limit: try again in 30 seconds").as_bytes(),
+        false,
+    );
+    assert!(!reading.is_stuck());
+    reading.piece(event("usage limit: try again in 2 hours").as_bytes(), false);
+    assert!(reading.is_stuck());
+}

@@ -100,6 +100,21 @@ impl SpentView {
     }
 }
 
+/// One turn of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TurnView {
+    /// In which attempt.
+    pub attempt: u32,
+    /// From 1 within a conversation.
+    pub turn: u32,
+    /// Tokens that the server reported, or an estimate.
+    pub tokens: Tokens,
+    /// Money, where it is known: `0.25`.
+    pub money: Option<String>,
+    /// The tools that were called.
+    pub calls: Vec<String>,
+}
+
 impl RunSummary {
     /// The newest commit that came of it: its own, else the last that the skill made.
     pub fn newest_commit(&self) -> Option<&String> {
@@ -182,6 +197,9 @@ pub struct RunDetail {
     /// What its model said last, cut where it is very long; absent where it has a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// Turns of its model, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<TurnView>,
     /// Runs that it started, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<RunId>,

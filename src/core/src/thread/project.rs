@@ -10,11 +10,12 @@ pub use approval::PersonAnswer;
 pub use hooks::HookStory;
 
 use crate::machine::{Ending, Entry, Event, FoldError, Goal, Run, State};
+use crate::model::agent::TurnRecord;
 use crate::model::evidence::{CheckRecord, CommitsMade, Ended, OutputState, RestoreReport};
 use crate::model::outcome::{Failure, Outcome, Phase, Step};
 use crate::model::spec::OutputKind;
 use crate::model::{RunId, RunSpec, Timestamp};
-use crate::protocol::{AttemptView, RunDetail, RunSummary};
+use crate::protocol::{AttemptView, RunDetail, RunSummary, TurnView};
 
 /// Absolute paths of a thread's two files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,6 +153,8 @@ pub struct Story<'a> {
     pub answer_of_person: PersonAnswer,
     /// What its model said last.
     pub answer: Option<String>,
+    /// Turns of its model.
+    pub turns: Vec<TurnView>,
     /// Runs that it started.
     pub children: Vec<RunId>,
     /// Note of the person who settled it.
@@ -186,6 +189,7 @@ impl<'a> Story<'a> {
             updated_at: spec.submitted_at,
             answer_of_person: PersonAnswer::default(),
             answer: None,
+            turns: Vec::new(),
             children: Vec::new(),
             resolution_note: None,
             phase_ms: BTreeMap::new(),
@@ -256,6 +260,11 @@ impl<'a> Story<'a> {
         self.broken = Some(error);
     }
 
+    fn turn_taken(&mut self, attempt: u32, turn: &TurnRecord) {
+        self.answer = spent::said(turn).or(self.answer.take());
+        self.turns.push(spent::turn(attempt, turn));
+    }
+
     fn take(&mut self, before: &Run, entry: &Entry) {
         match &entry.event {
             Event::Admitted { .. } => {
@@ -275,7 +284,7 @@ impl<'a> Story<'a> {
             }
             Event::OwnerLost => self.owner_lost(before),
             Event::ChildStarted { run, .. } => self.children.push(*run),
-            Event::TurnTaken { turn, .. } => self.answer = spent::said(turn).or(self.answer.take()),
+            Event::TurnTaken { attempt, turn } => self.turn_taken(*attempt, turn),
             Event::ResultRecorded { result, .. } => {
                 self.outputs.clone_from(&result.outputs);
                 self.changed.clone_from(&result.changed);
@@ -448,6 +457,7 @@ impl<'a> Story<'a> {
             inputs: self.inputs(),
             message: self.spec.message.clone(),
             answer: self.answer.clone(),
+            turns: self.turns.clone(),
             children: self.children.clone(),
             attempts: self.attempts.clone(),
             pre_checks: self.pre_checks.clone(),

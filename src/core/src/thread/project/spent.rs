@@ -4,7 +4,7 @@ use crate::machine::Run;
 use crate::model::RunSpec;
 use crate::model::agent::TurnRecord;
 use crate::model::spec::Program;
-use crate::protocol::SpentView;
+use crate::protocol::{SpentView, TurnView};
 
 /// What it has spent so far; `None` where it has a command.
 pub(super) fn spent(spec: &RunSpec, run: &Run) -> Option<SpentView> {
@@ -18,6 +18,22 @@ pub(super) fn spent(spec: &RunSpec, run: &Run) -> Option<SpentView> {
         money: spent.money.map(|money| money.to_string()),
         unmeasured: spent.unmeasured,
     })
+}
+
+/// A turn as people see it.
+pub(super) fn turn(attempt: u32, turn: &TurnRecord) -> TurnView {
+    let calls = turn.answer.get("calls").and_then(|calls| calls.as_array());
+    let names = calls
+        .into_iter()
+        .flatten()
+        .filter_map(|call| call.get("name")?.as_str());
+    TurnView {
+        attempt,
+        turn: turn.number,
+        tokens: turn.spent.tokens,
+        money: turn.spent.money.map(|money| money.to_string()),
+        calls: names.map(str::to_owned).collect(),
+    }
 }
 
 /// Bytes of an answer that are shown.

@@ -25,6 +25,8 @@ enum Enough {
     Turns,
     Budget(String),
     Journal(String),
+    /// It goes on trying what comes to nothing.
+    Stuck,
 }
 
 pub(super) struct Sink<'a> {
@@ -128,6 +130,9 @@ impl<'a> Sink<'a> {
                 Seen::Turn(turn) => self.keep(&turn),
             }
         }
+        if self.reading.is_stuck() {
+            self.enough.get_or_insert(Enough::Stuck);
+        }
     }
 
     /// Keeps a turn; what is too much ends the program.
@@ -212,6 +217,16 @@ impl<'a> Sink<'a> {
             }
             (_, Some(Enough::Journal(why))) => return failed("not_recorded", why.clone(), true),
             (_, Some(Enough::Turns)) => return unfinished(),
+            (_, Some(Enough::Stuck)) => {
+                return match self.reading.trouble() {
+                    Some(fault) => of_fault(fault, program, None),
+                    None => failed(
+                        "incomplete",
+                        format!("`{}` got no further", program.cli),
+                        true,
+                    ),
+                };
+            }
             (EndCause::Silent, None) => {
                 let shown = crate::model::duration::show_millis(program.silence_ms);
                 let silent = format!(
@@ -273,6 +288,7 @@ fn of_fault(fault: &Fault, program: &AgentProgram, more: Option<&str>) -> Ended 
         code: fault.kind.code().to_owned(),
         message,
         again: fault.kind.may_be_repeated(),
-        until,
+        // Of a program that is described nobody knows whether it has done anything yet.
+        until: until.filter(|_| program.described.is_none()),
     }
 }
