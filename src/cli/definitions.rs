@@ -4,9 +4,11 @@
 
 mod skill;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::catalog::roots::trust::Trust;
 use crate::catalog::{self, Catalog, schema};
 use crate::engine::definitions as loading;
 use crate::model::config::CONFIG_FILE;
@@ -97,6 +99,12 @@ impl Definitions {
     pub(crate) fn schedule_ids(&self) -> Vec<String> {
         let schedules = self.catalog.schedules.iter();
         schedules.map(|one| one.id.to_string()).collect()
+    }
+
+    /// Why skills are not trusted that may be; `None`: the configuration says which are.
+    pub(crate) fn why_untrusted(&self) -> Option<String> {
+        let line = self.catalog.config.skills.error_line?;
+        Trust::Unknown { line }.reason().map(Cow::into_owned)
     }
 
     /// Fails where the configuration is broken: what it says of places is not known then.

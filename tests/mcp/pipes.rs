@@ -128,6 +128,7 @@ fn a_pipe_in_the_place_of_the_configuration_is_told() {
     let mut client = Client::connect(&workspace);
     // Whom the configuration trusts is not known then, and that is an answer.
     let answered = client.text("skill", &json!({"name": "git"}));
-    assert!(answered.contains("nobody has trusted it"), "{answered}");
+    let why = "`workerctl.yaml` cannot be read: until it is repaired";
+    assert!(answered.contains(why), "{answered}");
     assert!(client.leave().success());
 }

@@ -61,8 +61,18 @@ fn a_server_that_starts_with_a_broken_configuration_trusts_no_project() {
         "skills: {untrusted: [.claude]}\nskills: {}\n",
     );
     let mut client = Client::connect(&workspace);
+    let why = "`workerctl.yaml` has an error in line 2: until it is repaired, skills of this project are trusted only";
     let refused = text_of(&client.call("skill", &json!({"name": "git"})));
-    assert!(refused.contains("nobody has trusted it"), "{refused}");
+    assert!(refused.contains(why), "{refused}");
+    let listed = json_of(&client.call("list_skills", &json!({})));
+    let told = listed[0]["unavailable"].as_str().unwrap();
+    assert!(told.contains(why), "{listed}");
+    let shown = workspace.run(&["skills"]);
+    let words = shown.stderr.split_whitespace().collect::<Vec<_>>();
+    assert!(words.join(" ").contains(why), "{shown:?}");
+    assert_eq!(workspace.run(&["skill", "trust", "git"]).code, 0);
+    let handed = text_of(&client.call("skill", &json!({"name": "git"})));
+    assert!(handed.starts_with("Loading: git"), "{handed}");
     eventually("log", || {
         let told = client.log();
         told.contains("are not trusted until it is repaired")

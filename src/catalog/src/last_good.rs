@@ -63,9 +63,10 @@ pub(super) fn last_good_config(
     previous: Option<&Catalog>,
 ) -> (Config, bool) {
     let error = |problem: &Problem| problem.severity == Severity::Error;
-    if !problems.iter().any(error) {
+    let Some(first) = problems.iter().find(|one| error(one)) else {
         return (read, true);
-    }
+    };
+    let line = first.place.line;
     let known = previous.filter(|previous| previous.config_is_known);
     if known.is_some() {
         let message = "the last good configuration stays in force";
@@ -75,7 +76,7 @@ pub(super) fn last_good_config(
         || {
             // What it was to leave untrusted is not known, so nothing of the kind is trusted.
             let mut read = read;
-            read.skills.trust_none();
+            read.skills.trust_none(line);
             // Nor who may look, and who may only look: the engine hears its own user and root.
             read.access = Access::default();
             (read, false)

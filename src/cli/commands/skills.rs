@@ -51,6 +51,10 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         let width = session.io.table_width();
         table(&list.skills).print(&mut session.io.out, width);
     }
+    let untrusted = list.skills.iter().any(|skill| is(skill, "untrusted"));
+    if let Some(why) = definitions.why_untrusted().filter(|_| untrusted) {
+        diagnostic::warning(&mut session.io.err, &why);
+    }
     report_rest(session, &list);
     Ok(Exit::Ok)
 }
@@ -138,12 +142,17 @@ fn table(skills: &[ListedSkill]) -> Table {
     table
 }
 
+/// Whether this is among the reasons for which it does not run.
+fn is(listed: &ListedSkill, code: &str) -> bool {
+    let mut reasons = listed.skill.unavailable.iter();
+    reasons.any(|one| one.code == code)
+}
+
 fn state(listed: &ListedSkill) -> Line {
-    let is = |code: &str| listed.skill.unavailable.iter().any(|one| one.code == code);
     let worst = listed.problems.iter().map(|problem| problem.severity).max();
     match (listed.shadowed_by.is_some(), worst) {
         (true, _) => Line::of(DIM, "shadowed"),
-        _ if is("skill-invalid") => Line::of(BAD, "invalid"),
+        _ if is(listed, "skill-invalid") => Line::of(BAD, "invalid"),
         (false, Some(Severity::Error)) => Line::of(BAD, "errors"),
         (false, Some(Severity::Warning)) => Line::of(CARE, "warnings"),
         (false, Some(Severity::Note) | None) => "ok".into(),
@@ -152,11 +161,6 @@ fn state(listed: &ListedSkill) -> Line {
 
 /// What is not handed out for want of trust stands out.
 fn trust(listed: &ListedSkill) -> Line {
-    let reasons = &listed.skill.unavailable;
-    let style = if reasons.iter().any(|one| one.code == "untrusted") {
-        CARE
-    } else {
-        DIM
-    };
+    let style = if is(listed, "untrusted") { CARE } else { DIM };
     Line::of(style, &listed.trust)
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::finding::{Found, find, listed_beside, shown};
 use super::page::{self, Unreadable};
-use super::skills::{Entry, Skills, Standing, What};
+use super::skills::{Entry, PEOPLE_ONLY, Skills, What};
 use super::{answer, input_schema};
 use crate::catalog::roots::files::{self, FileList, SupportingFile};
 use crate::catalog::roots::loaded::LoadedSkill;
@@ -43,7 +43,7 @@ pub(super) fn skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallTool
         }
     };
     match page::hand_out(skills, trust, &entry) {
-        Ok(page) if !page.model_invocable => answer::plain(unusable(name, people_only())),
+        Ok(page) if !page.model_invocable => answer::plain(unusable(name, PEOPLE_ONLY)),
         Ok(page) => answer::plain(loading(&entry, &page)),
         Err(Unreadable::Gone) => missing(),
         Err(why) => answer::plain(unusable(name, &why.message())),
@@ -72,11 +72,6 @@ fn not_found(skills: &Skills, name: &str) -> String {
 
 fn unusable(name: &str, why: &str) -> String {
     format!("Skill '{}' cannot be loaded: {why}.", shown(name))
-}
-
-/// Why a model is not given a skill that is for people.
-pub(super) fn people_only() -> &'static str {
-    Standing::PeopleOnly.reason().unwrap_or_default()
 }
 
 /// A skill that is handed out, read at that moment.
@@ -114,13 +109,13 @@ pub(super) fn hand_out(trust: &TrustFiles, entry: &Entry) -> Result<Handed, Stri
     let skill = match &entry.what {
         What::Root(skill) => skill,
         What::Worker(_, skill) if !Conditions::of(skill).model_invocable => {
-            return Err(people_only().to_owned());
+            return Err(PEOPLE_ONLY.to_owned());
         }
         What::Worker(_, skill) => return Ok(Handed::OfWorker(Arc::clone(skill))),
     };
     match skill.hand_out(trust) {
         Err(why) => Err(Unreadable::from(why).message()),
-        Ok(loaded) if !loaded.keys.model_invocable => Err(people_only().to_owned()),
+        Ok(loaded) if !loaded.keys.model_invocable => Err(PEOPLE_ONLY.to_owned()),
         Ok(loaded) => Ok(Handed::OfRoot(Arc::clone(skill), Box::new(loaded))),
     }
 }

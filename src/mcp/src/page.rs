@@ -63,7 +63,7 @@ impl Unreadable {
                 let errors: Vec<&str> = violations.iter().map(|one| one.error.as_str()).collect();
                 errors.join("; ")
             }
-            Unreadable::Untrusted(state) => state.reason().unwrap_or_default().to_owned(),
+            Unreadable::Untrusted(state) => state.reason().unwrap_or_default().into_owned(),
         }
     }
 

@@ -15,9 +15,9 @@ use serde_json::json;
 
 use super::engines::Engines;
 use super::finding::{Found, find, shown};
-use super::loading::{cut, hand_out, people_only};
+use super::loading::{cut, hand_out};
 use super::page;
-use super::skills::{Entry, Skills, What};
+use super::skills::{Entry, PEOPLE_ONLY, Skills, What};
 use super::{answer, cursor, kinds, threads};
 use crate::catalog::RootSkill;
 use crate::catalog::roots::Form;
@@ -218,13 +218,13 @@ fn of_address(skills: &Skills, name: &str, path: &str) -> Result<Vec<u8>, String
     };
     let cannot = |why: String| format!("Skill '{}' cannot be read: {why}", entry.name);
     if let Some(why) = skills.standing(&entry).reason() {
-        return Err(cannot(why.to_owned()));
+        return Err(cannot(why.into_owned()));
     }
     let trust = skills.trust();
     if path == OWN {
         let page = page::hand_out(skills, trust, &entry).map_err(|why| cannot(why.message()))?;
         if !page.model_invocable {
-            return Err(cannot(people_only().to_owned()));
+            return Err(cannot(PEOPLE_ONLY.to_owned()));
         }
         return Ok(page.text.into_bytes());
     }

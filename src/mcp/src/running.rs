@@ -15,10 +15,9 @@ use super::answer::{self, apart};
 use super::asking::{self, Answer, Given};
 use super::engines::Engines;
 use super::finding::{Found, find, shown};
-use super::loading::people_only;
 use super::page::Unreadable;
 use super::results::{self, Told};
-use super::skills::{Skills, What, held_to_tools};
+use super::skills::{PEOPLE_ONLY, Skills, What, held_to_tools};
 use crate::model::{Diagnostic, Kind, McpMutating, Phase, RunId};
 use crate::protocol::{CancelRequest, RunSummary, SubmitRequest, WatchEvent};
 
@@ -135,7 +134,7 @@ fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitReque
     let cannot = |why: &str| format!("Skill '{}' cannot be used: {why}", entry.name);
     let not_run = |why: &str| format!("Skill '{}' is not run: {why}", entry.name);
     if let Some(why) = skills.standing(&entry).reason() {
-        return Err(cannot(why));
+        return Err(cannot(&why));
     }
     let (address, mutating) = match &entry.what {
         What::Worker(_, skill) => (&skill.address, skill.mutating),
@@ -145,7 +144,7 @@ fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitReque
                 .map_err(|why| cannot(&Unreadable::from(why).message()))?
                 .keys;
             if !keys.model_invocable {
-                return Err(cannot(people_only()));
+                return Err(cannot(PEOPLE_ONLY));
             }
             (&skill.run_address(), keys.mutating)
         }

@@ -26,6 +26,9 @@ pub(super) fn not_allowed(setting: McpMutating) -> &'static str {
     }
 }
 
+/// Why a model is not given a skill that is for people.
+pub(super) const PEOPLE_ONLY: &str = "it is for people: a model may not start it by itself";
+
 /// Why instructions cannot be carried out, as the catalog names it.
 pub(super) const NO_EXECUTOR: &str = "no-executor";
 
@@ -68,11 +71,11 @@ pub(super) enum Standing {
 
 impl Standing {
     /// Why it is not handed out to a model; `None`: it is.
-    pub(super) fn reason(self) -> Option<&'static str> {
+    pub(super) fn reason(self) -> Option<Cow<'static, str>> {
         match self {
             Standing::Ready => None,
-            Standing::PeopleOnly => Some("it is for people: a model may not start it by itself"),
-            Standing::Invalid => Some("it breaks the rules of its root"),
+            Standing::PeopleOnly => Some(PEOPLE_ONLY.into()),
+            Standing::Invalid => Some("it breaks the rules of its root".into()),
             Standing::Untrusted(trust) => trust.reason(),
         }
     }
@@ -308,7 +311,7 @@ impl Skills {
 
     /// Why a client cannot use it now; `None`: it can.
     pub(super) fn unavailable(&self, entry: &Entry) -> Option<String> {
-        let standing = || self.standing(entry).reason().map(str::to_owned);
+        let standing = || self.standing(entry).reason().map(Cow::into_owned);
         let refused = entry.is_mutating() && !self.may_change;
         let not_allowed = || refused.then(|| self.not_allowed().to_owned());
         let What::Worker(_, skill) = &entry.what else {

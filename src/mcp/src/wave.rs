@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::answer;
 use super::finding::{self, Found, find, shown};
 use super::page::{self, Unreadable};
-use super::skills::{Entry, Skills, Standing, What};
+use super::skills::{Entry, PEOPLE_ONLY, Skills, What};
 use crate::catalog::dialect::wave;
 use crate::catalog::roots::trust::TrustFiles;
 
@@ -56,7 +56,7 @@ pub(super) fn invoke(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToo
     };
     match page::hand_out(skills, trust, &entry) {
         Ok(page) if !page.model_invocable => {
-            let why = Standing::PeopleOnly.reason().unwrap_or_default();
+            let why = PEOPLE_ONLY;
             refuse(Category::Inaccessible, why, &[])
         }
         Ok(page) => success(skills, &entry, &page),

@@ -21,6 +21,8 @@ pub struct SkillRoot {
     pub dialect: Dialect,
     /// `false`: its skills are listed, and not run until trusted.
     pub trusted: bool,
+    /// Line of the error of workerctl.yaml for which it is not known whether it is trusted.
+    pub error_line: Option<u32>,
 }
 
 impl SkillRoot {
@@ -54,6 +56,7 @@ pub(crate) fn in_order(
         scope: Scope::Workspace,
         dialect: Dialect::Workspace,
         trusted: true,
+        error_line: None,
     }];
     let home = home.filter(|home| home.is_absolute());
     for family in &config.families {
@@ -69,6 +72,7 @@ pub(crate) fn in_order(
             scope: Scope::Project,
             dialect,
             trusted: !config.untrusted.contains(family),
+            error_line: config.error_line,
         });
         if let Some(home) = home.filter(|_| config.personal) {
             let directory = home.join(family).join("skills");
@@ -79,6 +83,7 @@ pub(crate) fn in_order(
                 scope: Scope::Personal,
                 dialect,
                 trusted: true,
+                error_line: None,
             });
         }
     }
@@ -95,6 +100,7 @@ pub(crate) fn in_order(
             scope: Scope::Extra,
             dialect: extra.dialect,
             trusted: extra.trusted,
+            error_line: config.error_line,
         });
     }
     roots.into_iter().map(Arc::new).collect()

@@ -87,12 +87,16 @@ impl TrustFiles {
         if skill.root.trusted {
             return Trust::Root;
         }
+        let nobody = || match skill.root.error_line {
+            Some(line) => Trust::Unknown { line },
+            None => Trust::Missing,
+        };
         let Some(found) = self.record(skill) else {
-            return Trust::Missing;
+            return nobody();
         };
         let given = serde_json::from_slice::<Given>(&found).ok();
         let Some(given) = given.filter(|given| given.version == VERSION) else {
-            return Trust::Missing;
+            return nobody();
         };
         let now = digest_with(skill, held);
         let same = given.path == path_of(skill) && now.is_ok_and(|now| now == given.digest);

@@ -108,6 +108,7 @@ fn candidate_at(path: &Path, dialect: Dialect) -> Option<Candidate> {
                 Dialect::Workspace
             },
             trusted: true,
+            error_line: None,
         }),
         base: Arc::new(Root::open(base).ok()?),
         shown: format!("{}/{inner}", directory.trim_end_matches('/')),

@@ -1,5 +1,6 @@
 //! Skills of every source as the protocol shows them.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -157,22 +158,24 @@ fn listed(skill: &RootSkill, trust: &TrustFiles, problems: Vec<Problem>) -> List
 
 /// Why a skill of a root may not run.
 fn unavailable(skill: &RootSkill, trust: Trust) -> Vec<Unavailable> {
-    let invalid = (!skill.valid).then_some(("skill-invalid", "it breaks the contract of its root"));
+    let invalid =
+        (!skill.valid).then(|| ("skill-invalid", "it breaks the contract of its root".into()));
     let untrusted = match trust {
         Trust::Root | Trust::Content => None,
         Trust::Missing => Some((
             "untrusted",
-            "its root is not trusted, and nobody trusted it",
+            "its root is not trusted, and nobody trusted it".into(),
         )),
-        Trust::Changed => Some(("untrusted", "it has changed since it was trusted")),
+        Trust::Unknown { .. } => trust.reason().map(|why| ("untrusted", why)),
+        Trust::Changed => Some(("untrusted", "it has changed since it was trusted".into())),
     };
-    let no_model = skill.lack().map(|reason| (NO_EXECUTOR, reason));
+    let no_model = skill.lack().map(|reason| (NO_EXECUTOR, Cow::from(reason)));
     [invalid, untrusted, no_model]
         .into_iter()
         .flatten()
         .map(|(code, reason)| Unavailable {
             code: code.to_owned(),
-            reason: reason.to_owned(),
+            reason: reason.into_owned(),
         })
         .collect()
 }

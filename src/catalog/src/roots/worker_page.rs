@@ -135,6 +135,7 @@ impl<'s> WorkerPage<'s> {
                 scope: Scope::Workspace,
                 dialect: Dialect::Agent,
                 trusted: true,
+                error_line: None,
             }),
             place: whole_file(self.path),
             form,

@@ -41,6 +41,7 @@ fn candidate(directory: &Path, dialect: Dialect) -> Candidate {
         scope: Scope::Extra,
         dialect,
         trusted: true,
+        error_line: None,
     };
     let stem = directory.file_name().unwrap().to_str().unwrap().to_owned();
     Candidate {
@@ -267,6 +268,7 @@ fn a_search_finds_what_lies_in_the_corpus() {
                 scope: Scope::Extra,
                 dialect: Dialect::Agent,
                 trusted: true,
+                error_line: None,
             };
             Arc::new(root)
         })

@@ -82,11 +82,16 @@ pub struct SkillRoots {
     pub extra: Vec<ExtraRoot>,
     /// Families whose skills in the workspace are not run until trusted.
     pub untrusted: Vec<String>,
+    /// Line of the error for which it is not known what the file leaves untrusted; 0 where it has none.
+    #[serde(skip)]
+    pub error_line: Option<u32>,
 }
 
 impl SkillRoots {
-    /// Trusts none of the roots that may be left untrusted: those of projects, and those that are added.
-    pub fn trust_none(&mut self) {
+    /// Trusts none of the roots that may be left untrusted, those of projects and those that are added, for an error in
+    /// this line.
+    pub fn trust_none(&mut self, error_line: u32) {
+        self.error_line = Some(error_line);
         self.untrusted = FAMILIES.map(str::to_owned).to_vec();
         for root in &mut self.extra {
             root.trusted = false;
@@ -101,6 +106,7 @@ impl Default for SkillRoots {
             personal: true,
             extra: Vec::new(),
             untrusted: Vec::new(),
+            error_line: None,
         }
     }
 }

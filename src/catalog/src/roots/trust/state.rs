@@ -1,5 +1,9 @@
 //! Whether a skill is trusted, and why not.
 
+use std::borrow::Cow;
+
+use crate::model::config::CONFIG_FILE;
+
 /// Whether a skill may be handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
@@ -9,6 +13,11 @@ pub enum Trust {
     Content,
     /// Nobody did.
     Missing,
+    /// Nobody did, and workerctl.yaml, which says whether its root is trusted, has an error in this line; 0: as a whole.
+    Unknown {
+        /// From 1.
+        line: u32,
+    },
     /// Somebody did, and it has changed since.
     Changed,
 }
@@ -20,13 +29,24 @@ impl Trust {
     }
 
     /// Why it may not be handed out; `None`: it may.
-    pub const fn reason(self) -> Option<&'static str> {
+    pub fn reason(self) -> Option<Cow<'static, str>> {
         match self {
             Trust::Root | Trust::Content => None,
-            Trust::Missing => Some("nobody has trusted it; `workerctl skill trust` does"),
-            Trust::Changed => {
-                Some("it has changed since it was trusted; `workerctl skill trust` trusts it anew")
+            Trust::Missing => Some("nobody has trusted it; `workerctl skill trust` does".into()),
+            Trust::Unknown { line } => {
+                let place = match line {
+                    0 => "cannot be read".to_owned(),
+                    line => format!("has an error in line {line}"),
+                };
+                let why = format!(
+                    "`{CONFIG_FILE}` {place}: until it is repaired, skills of this project are trusted only by `workerctl skill trust`"
+                );
+                Some(why.into())
             }
+            Trust::Changed => Some(
+                "it has changed since it was trusted; `workerctl skill trust` trusts it anew"
+                    .into(),
+            ),
         }
     }
 
@@ -35,7 +55,7 @@ impl Trust {
         match self {
             Trust::Root => "root",
             Trust::Content => "content",
-            Trust::Missing => "untrusted",
+            Trust::Missing | Trust::Unknown { .. } => "untrusted",
             Trust::Changed => "changed",
         }
     }
