@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// Writes a file, whose directory is made too; nobody sees a part of it. One that is there is replaced, and its permissions
@@ -11,6 +11,18 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// The system's; `AlreadyExists` where a file is there that is not to be replaced.
 pub(crate) fn write_whole(path: &Path, text: &str, replace: bool) -> io::Result<()> {
+    write(path, text, replace, false)
+}
+
+/// The same for a file of somebody else's program: whose it is stays too.
+///
+/// # Errors
+/// The system's; only root may leave a file to another owner.
+pub(crate) fn rewrite_whole(path: &Path, text: &str) -> io::Result<()> {
+    write(path, text, true, true)
+}
+
+fn write(path: &Path, text: &str, replace: bool, keep_owner: bool) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(directory)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -23,6 +35,12 @@ pub(crate) fn write_whole(path: &Path, text: &str, replace: bool) -> io::Result<
         .open(&aside.0)?;
     file.write_all(text.as_bytes())?;
     if replace && let Ok(before) = fs::metadata(path) {
+        let fresh = file.metadata()?;
+        let owners = |found: &fs::Metadata| (found.uid(), found.gid());
+        if keep_owner && owners(&before) != owners(&fresh) {
+            // Before its mode, some of which a change of the owner takes away.
+            fchown(&file, Some(before.uid()), Some(before.gid()))?;
+        }
         file.set_permissions(before.permissions())?;
     }
     file.sync_all()?;

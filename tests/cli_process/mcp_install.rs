@@ -1,6 +1,6 @@
 //! `mcp install` writes what each client reads, and leaves alone everything else.
 
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use serde_json::{Value, json};
 
@@ -156,9 +156,108 @@ fn another_entry_of_ours_is_replaced_on_request_alone() {
     fs::create_dir_all(place.codex().parent().unwrap()).unwrap();
     let other = "[mcp_servers.workerctl]\ncommand = \"elsewhere\"\n";
     fs::write(place.codex(), other).unwrap();
-    let refused = place.install("codex", &["--force"], 6);
-    assert_eq!(text(&refused.stdout), TABLE);
+    let refused = place.install("codex", &[], 8);
+    let told = text(&refused.stderr);
+    assert!(
+        told.contains("there is {\"command\":\"elsewhere\"}") && told.contains("--force"),
+        "{told}"
+    );
     assert_eq!(fs::read_to_string(place.codex()).unwrap(), other);
+    place.install("codex", &["--force"], 0);
+    assert_eq!(fs::read_to_string(place.codex()).unwrap(), TABLE);
+    let dotted = "mcp_servers.workerctl.command = \"elsewhere\"\n";
+    fs::write(place.codex(), dotted).unwrap();
+    for more in [&[][..], &["--force"]] {
+        let refused = place.install("codex", more, 6);
+        let told = text(&refused.stderr);
+        assert!(
+            told.contains("another entry: {\"command\":\"elsewhere\"}"),
+            "{told}"
+        );
+        assert!(
+            told.contains("in line 1") && refused.stdout.is_empty(),
+            "{refused:?}"
+        );
+        assert_eq!(fs::read_to_string(place.codex()).unwrap(), dotted);
+    }
+}
+
+#[test]
+fn a_file_that_is_broken_is_told_with_its_line_and_stays() {
+    let place = Place::new();
+    fs::create_dir_all(place.codex().parent().unwrap()).unwrap();
+    for (broken, why, hint) in [
+        ("a = 1\nbad = [\n", "line 2 is no TOML", "repair line 2"),
+        (
+            "[[mcp_servers]]\n",
+            "`mcp_servers` in line 1 is no table",
+            "line 1",
+        ),
+    ] {
+        fs::write(place.codex(), broken).unwrap();
+        for more in [&[][..], &["--force"]] {
+            let refused = place.install("codex", more, 6);
+            let told = text(&refused.stderr);
+            assert!(told.contains(why) && told.contains(hint), "{told}");
+            assert!(refused.stdout.is_empty(), "{refused:?}");
+            assert_eq!(fs::read_to_string(place.codex()).unwrap(), broken);
+        }
+    }
+    for (broken, why) in [
+        ("[]", "what it holds is a list, and no object"),
+        ("\u{feff}{}", "byte order mark"),
+    ] {
+        place.write(".mcp.json", broken);
+        let refused = place.install("claude", &[], 6);
+        assert!(text(&refused.stderr).contains(why), "{refused:?}");
+        assert_eq!(place.read(".mcp.json"), broken);
+    }
+}
+
+#[test]
+fn a_file_that_is_write_protected_stays_and_any_other_keeps_its_owner() {
+    let place = Place::new();
+    place.write(".mcp.json", "{}");
+    let path = place.workspace().join(".mcp.json");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = place.install("claude", &[], 6);
+    let told = text(&refused.stderr);
+    assert!(
+        told.contains("chmod u+w") && told.contains("--print"),
+        "{told}"
+    );
+    assert_eq!(place.read(".mcp.json"), "{}");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+    // Only root may give files away.
+    if std::os::unix::fs::chown(&path, Some(1234), Some(1235)).is_ok() {
+        place.install("claude", &[], 0);
+        let found = path.metadata().unwrap();
+        assert_eq!((found.uid(), found.gid()), (1234, 1235));
+        assert_eq!(found.permissions().mode() & 0o777, 0o644);
+    }
+}
+
+#[test]
+fn outside_of_a_workspace_it_is_said_that_tools_of_their_own_are_for_workspaces() {
+    let place = Place::new();
+    let bare = place.directory.path().join("bare");
+    fs::create_dir(&bare).unwrap();
+    let told = |more: &[&str]| {
+        let line = [
+            "-C",
+            bare.to_str().unwrap(),
+            "mcp",
+            "install",
+            "--client",
+            "claude",
+        ];
+        let left = place.output(&[&line, more].concat());
+        assert_eq!(left.status.code(), Some(0), "{left:?}");
+        text(&left.stderr).to_owned()
+    };
+    let warned = told(&["--typed", "3"]);
+    assert!(warned.contains("`--typed 3` is for workspaces"), "{warned}");
+    assert!(!told(&[]).contains("typed"));
 }
 
 #[test]

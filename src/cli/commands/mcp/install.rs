@@ -15,7 +15,7 @@ use crate::cli::globals::{Site, may_be_workspace};
 use crate::cli::render::diagnostic;
 use crate::cli::render::line::{DIM, GOOD, Line};
 use crate::cli::session::Session;
-use crate::cli::whole_file::write_whole;
+use crate::cli::whole_file::rewrite_whole;
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Diagnostic, Kind, MCP_TYPED_MAX};
 
@@ -63,8 +63,13 @@ pub(super) fn perform(
             if let Some(other) = replaced.as_ref().filter(|_| !args.force) {
                 return Err(differs(client, &shown, other));
             }
-            write_whole(&place, &text, true).map_err(|error| refused(&place, &error))?;
+            expect_own(&place, &shown)?;
+            rewrite_whole(&place, &text).map_err(|error| refused(&place, &error))?;
             told(session, client, &shown, "written", replaced.as_ref());
+        }
+        Change::Unfit { why, hint } => {
+            let message = format!("`{shown}` is not changed: {why}");
+            return Err(Diagnostic::new(Kind::Blocked, "not_rewritten", message).hint(hint));
         }
         Change::Unclear(why) => {
             if !session.json() {
@@ -167,7 +172,16 @@ fn told(
 /// Says how skills become tools of their own; on a terminal the person is asked whether they shall.
 fn advise(session: &mut Session<'_>, site: &Site, typed: Option<u64>) {
     // Without a workspace nothing runs.
-    if session.json() || !may_be_workspace(&site.workspace) {
+    if !may_be_workspace(&site.workspace) {
+        if let Some(typed) = typed {
+            let text = format!(
+                "`--typed {typed}` is for workspaces: without one no skill runs; `workerctl init` makes one"
+            );
+            diagnostic::warning(&mut session.io.err, &text);
+        }
+        return;
+    }
+    if session.json() {
         return;
     }
     let typed = match typed {
@@ -248,15 +262,28 @@ fn read(path: &Path) -> Result<String, Diagnostic> {
     }
 }
 
+/// Fails where a file is not to be written: its directory alone would let it be replaced.
+fn expect_own(path: &Path, shown: &str) -> Result<(), Diagnostic> {
+    let Ok(found) = fs::metadata(path) else {
+        return Ok(());
+    };
+    let access = rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
+    if !found.permissions().readonly() && access.is_ok() {
+        return Ok(());
+    }
+    let message = format!("`{shown}` is not changed: it is write-protected");
+    Err(Diagnostic::new(Kind::Blocked, "write_protected", message)
+        .hint("after `chmod u+w` it can be changed by its owner")
+        .hint("`--print` shows what it should hold"))
+}
+
 fn differs(client: Client, file: &str, other: &Value) -> Diagnostic {
     let message = format!("`{file}` has another entry `{SERVER}`");
     let mut told = Diagnostic::new(Kind::Conflict, "entry_differs", message)
         .hint("`--force` replaces it; every other entry stays");
-    let entry = client.json_entry().map(|(_, entry)| entry.to_string());
-    told.details = vec![
-        format!("there is {other}"),
-        format!("wanted is {}", entry.unwrap_or_default()),
-    ];
+    let entry = client.json_entry().map(|(_, entry)| entry);
+    let entry = entry.unwrap_or_else(toml_file::entry);
+    told.details = vec![format!("there is {other}"), format!("wanted is {entry}")];
     told
 }
 

@@ -17,8 +17,10 @@ pub(super) enum Change {
         text: String,
         replaced: Option<Value>,
     },
-    /// It cannot be rewritten, and why.
+    /// It cannot be rewritten, and why; the entry can be added by hand.
     Unclear(String),
+    /// Its author has to mend it, or to edit the entry that it has.
+    Unfit { why: String, hint: String },
 }
 
 /// Where a member of an object stands in a text.
@@ -40,13 +42,26 @@ pub(super) fn with_entry(text: &str, section: &str, name: &str, entry: &Value) -
             replaced: None,
         };
     }
+    if text.starts_with('\u{feff}') {
+        return Change::Unfit {
+            why: "it begins with a byte order mark, which is no JSON".to_owned(),
+            hint: "save it as UTF-8 without that mark, then install again".to_owned(),
+        };
+    }
     let root: Value = match serde_json::from_str(text) {
         Ok(root) => root,
         Err(error) => return Change::Unclear(format!("it holds comments, or is no JSON: {error}")),
     };
+    let unfit = |what: &str, value: &Value| Change::Unfit {
+        why: format!("{what} is {}, and no object", kind(value)),
+        hint: "make it an object, `{}` for instance, then install again".to_owned(),
+    };
+    if !root.is_object() {
+        return unfit("what it holds", &root);
+    }
     let servers = root.get(section);
-    if !root.is_object() || servers.is_some_and(|servers| !servers.is_object()) {
-        return Change::Unclear(format!("`{section}` in it is no map"));
+    if let Some(servers) = servers.filter(|servers| !servers.is_object()) {
+        return unfit(&format!("`{section}` in it"), servers);
     }
     let replaced = servers.and_then(|servers| servers.get(name));
     if replaced == Some(entry) {
@@ -60,6 +75,18 @@ pub(super) fn with_entry(text: &str, section: &str, name: &str, entry: &Value) -
             replaced: replaced.cloned(),
         },
     )
+}
+
+/// What a value is.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
 }
 
 fn changed(text: &str, section: &str, name: &str, entry: &Value) -> Option<String> {
@@ -255,16 +282,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_rewritten_is_told() {
-        for text in [
-            "// a\n{}",
-            "{\"a\": 1,}",
-            "[]",
-            "{\"mcpServers\": []}",
-            "{\"mcpServers\": 1}",
-            "{",
-        ] {
+        for text in ["// a\n{}", "{\"a\": 1,}", "{"] {
             let told = with_entry(text, "mcpServers", "workerctl", &json!({}));
             assert!(matches!(told, Change::Unclear(_)), "{text}: {told:?}");
+        }
+        for (text, expected) in [
+            ("[]", "what it holds is a list"),
+            (" null", "what it holds is null"),
+            ("{\"mcpServers\": []}", "`mcpServers` in it is a list"),
+            ("{\"mcpServers\": 1}", "`mcpServers` in it is a number"),
+            ("\u{feff}{}", "a byte order mark"),
+        ] {
+            match with_entry(text, "mcpServers", "workerctl", &json!({})) {
+                Change::Unfit { why, .. } => assert!(why.contains(expected), "{text}: {why}"),
+                other => panic!("{text}: {other:?}"),
+            }
         }
     }
 }
