@@ -1,9 +1,12 @@
 //! What no client should send, and what no file system should do: answered, within bounds, and the server lives.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use crate::client::{Client, page};
-use crate::workspace::{Dice, Workspace, rounds};
+use crate::workspace::{Dice, Workspace, eventually, rounds};
 
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
@@ -194,4 +197,69 @@ fn roots_that_break_while_they_are_in_use_break_nothing_else() {
     workspace.write(".agents/skills/other/SKILL.md", &page("other", "d", "x"));
     client.hears_of_changes();
     client.lives();
+}
+
+/// Processor time and peak of memory, in KiB, of a process.
+fn used(pid: u32) -> (String, u64) {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
+    let stat = read("stat");
+    let times: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let status = read("status");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = peak.unwrap().trim().trim_end_matches(" kB");
+    (times[11..13].join(" "), peak.parse().unwrap())
+}
+
+#[test]
+fn a_client_that_reads_nothing_does_not_fill_the_memory_and_gets_every_answer_once_it_reads() {
+    const REQUESTS: usize = 200;
+    let workspace = workspace();
+    let text = "word ".repeat(200_000);
+    workspace.write(".claude/skills/big/SKILL.md", &page("big", "d", &text));
+    let mut command = workspace.workerctl(&["mcp"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let info = json!({"name": "t", "version": "1"});
+    let begin = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info});
+    let mut say = |message: Value| writeln!(input, "{message}").unwrap();
+    say(json!({"jsonrpc": "2.0", "id": "first", "method": "initialize", "params": begin}));
+    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let params = json!({"name": "skill", "arguments": {"name": "big"}});
+    for id in 0..REQUESTS {
+        say(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+    // Until it does nothing more, as far as that can be seen; looked at too early, less would be proved.
+    let (mut last, mut same) = (used(child.id()).0, 0);
+    eventually("idle", || {
+        let now = used(child.id()).0;
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        (same >= 40).then_some(())
+    });
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut answered: Vec<u64> = Vec::new();
+    while answered.len() < REQUESTS {
+        let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        if let Some(id) = answer["id"].as_u64() {
+            let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+            assert!(text.starts_with("Loading: big") && text.len() > 1_000_000);
+            answered.push(id);
+        }
+    }
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..REQUESTS as u64));
+    let (_, peak) = used(child.id());
+    assert!(peak < 200 * 1024, "{peak} KiB");
+    drop(input);
+    assert!(child.wait().unwrap().success());
 }

@@ -127,6 +127,7 @@ impl Server {
         skills: Arc<Skills>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
+        self.space().await;
         let running = self.running(context);
         match tool {
             "list_runs" => {

@@ -34,6 +34,7 @@ mod skills;
 mod threads;
 mod tools;
 mod typed;
+mod unwritten;
 mod wave;
 mod wire;
 
@@ -83,7 +84,7 @@ pub fn serve(
         .map_err(|error| failed(&error))?;
     let engines = Arc::new(Engines::new(options.connect));
     let wire = Wire::open(input, output).map_err(|error| failed(&error))?;
-    let outgoing = wire.outgoing();
+    let unwritten = wire.outgoing().unwritten();
     let ended = wire.ended();
     let definitions = refreshing::Source {
         workspace: options.workspace,
@@ -97,7 +98,8 @@ pub fn serve(
             Arc::clone(&engines),
             &options.state_dir,
             Arc::clone(&ended),
-        );
+        )
+        .answering_within(Arc::clone(&unwritten));
         // The wire holds requests to the handshake, so that one that comes late is honoured too.
         let speaking = async {
             let running = serve_directly(server, wire, None);
@@ -113,7 +115,7 @@ pub fn serve(
         }
     });
     // What was answered last must be out before the process ends; runs in this process come to their end.
-    outgoing.flush();
+    unwritten.flush();
     runtime.shutdown_background();
     engines.close();
     spoken

@@ -21,6 +21,7 @@ use super::answer::{apart, internal};
 use super::engines::Engines;
 use super::refreshing::Catalogs;
 use super::skills::Skills;
+use super::unwritten::Unwritten;
 use super::{asking, cursor, extension, message, prompts, resources, tools};
 use crate::catalog::Catalog;
 use crate::catalog::roots::trust::TrustFiles;
@@ -44,6 +45,8 @@ pub(super) struct Server {
     telling: AtomicBool,
     /// Skills of the newest catalog that was asked for, for clients whose person cannot be asked and for others.
     arranged: Arc<Mutex<[Option<Arc<Skills>>; 2]>>,
+    /// What waits for its reader, where all answers go one way. Over HTTP each has its own.
+    unwritten: Option<Arc<Unwritten>>,
 }
 
 /// Goes with a request of a session: set once the session has ended. Cancellations after a disconnect are not
@@ -83,6 +86,22 @@ impl Server {
             calls: Arc::default(),
             telling: AtomicBool::new(false),
             arranged: Arc::default(),
+            unwritten: None,
+        }
+    }
+
+    /// Makes no more answers than are read.
+    pub(super) fn answering_within(self, unwritten: Arc<Unwritten>) -> Server {
+        Server {
+            unwritten: Some(unwritten),
+            ..self
+        }
+    }
+
+    /// Waits until there is space for another answer.
+    pub(super) async fn space(&self) {
+        if let Some(unwritten) = &self.unwritten {
+            unwritten.space().await;
         }
     }
 
@@ -97,6 +116,7 @@ impl Server {
             calls: Arc::clone(&self.calls),
             telling: AtomicBool::new(false),
             arranged: Arc::clone(&self.arranged),
+            unwritten: self.unwritten.clone(),
         }
     }
 
@@ -148,6 +168,11 @@ impl Server {
     ) -> Result<T, ErrorData> {
         let skills = self.skills(context).await?;
         let engines = Arc::clone(&self.engines);
+        // Files may be large: until an answer that holds one is handed over, no more than a few of them are made.
+        let _turn = match &self.unwritten {
+            Some(unwritten) => unwritten.turn().await,
+            None => None,
+        };
         apart(move || ask(&skills, &engines)).await
     }
 

@@ -3,9 +3,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc as blocking};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc as blocking};
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, GetMeta, ProtocolVersion, RequestId,
@@ -13,22 +12,17 @@ use rmcp::model::{
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::Value;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use super::batch::{BATCHES_MAX, Batch, Batches, MESSAGES_MAX};
 use super::message::{self, INVALID_PARAMS, INVALID_REQUEST, is_under_way, refusal};
+use super::unwritten::Unwritten;
 
 /// Bytes of one message that is accepted.
 pub(super) const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Messages that are read ahead.
 const AHEAD: usize = 16;
-
-/// Bytes that wait to be written before no more requests are read.
-const WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
-
-/// How long the last answers may take to be read.
-const LAST_WORDS: Duration = Duration::from_secs(5);
 
 enum Incoming {
     Line(Vec<u8>),
@@ -57,17 +51,6 @@ pub(super) struct Outgoing {
     waiting: Arc<Unwritten>,
 }
 
-/// What has been handed over and not been written.
-#[derive(Default)]
-struct Unwritten {
-    bytes: AtomicUsize,
-    /// Told whenever something was written.
-    written: Notify,
-    /// Whether the reader of the answers has left.
-    gone: AtomicBool,
-    empty: (Mutex<()>, Condvar),
-}
-
 impl Wire {
     /// Starts a thread for each stream.
     pub(super) fn open(
@@ -83,7 +66,7 @@ impl Wire {
                 read_lines(input, &lines);
                 over.store(true, Ordering::Release);
             })?;
-        let waiting = Arc::new(Unwritten::default());
+        let waiting = Arc::new(Unwritten::new());
         let (sender, messages) = blocking::channel();
         let shared = Arc::clone(&waiting);
         std::thread::Builder::new()
@@ -268,11 +251,13 @@ impl Wire {
 
     async fn next(&mut self) -> Option<Incoming> {
         loop {
-            if self.outgoing.waiting.gone.load(Ordering::Acquire) {
+            let waiting = &self.outgoing.waiting;
+            // Before both are looked at: what happens from here on is told.
+            let written = waiting.next();
+            if waiting.is_gone() {
                 return None;
             }
-            let written = self.outgoing.waiting.written.notified();
-            if self.outgoing.waiting.bytes.load(Ordering::Acquire) > WAITING_BYTES_MAX {
+            if waiting.is_full() {
                 written.await;
                 continue;
             }
@@ -321,24 +306,15 @@ impl Transport<RoleServer> for Wire {
 impl Outgoing {
     fn put(&self, text: String) {
         let length = text.len();
-        self.waiting.bytes.fetch_add(length, Ordering::AcqRel);
+        self.waiting.add(length);
         if self.sender.send(text).is_err() {
-            self.waiting.bytes.fetch_sub(length, Ordering::AcqRel);
+            self.waiting.take(length);
         }
     }
 
-    /// Waits until everything is written, as long as somebody reads it.
-    pub(super) fn flush(&self) {
-        let (lock, told) = &self.waiting.empty;
-        let guard = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let waits = |(): &mut ()| {
-            !self.waiting.gone.load(Ordering::Acquire)
-                && self.waiting.bytes.load(Ordering::Acquire) > 0
-        };
-        let waited = told.wait_timeout_while(guard, LAST_WORDS, waits);
-        if waited.is_ok_and(|(_, timeout)| timeout.timed_out()) {
-            tracing::warn!("the client did not read its last answers");
-        }
+    /// What waits for its reader.
+    pub(super) fn unwritten(&self) -> Arc<Unwritten> {
+        Arc::clone(&self.waiting)
     }
 }
 
@@ -390,11 +366,7 @@ fn write_messages(
         let written = output
             .write_all(text.as_bytes())
             .and_then(|()| output.flush());
-        waiting.bytes.fetch_sub(length, Ordering::AcqRel);
-        waiting.gone.store(written.is_err(), Ordering::Release);
-        waiting.written.notify_one();
-        drop(waiting.empty.0.lock());
-        waiting.empty.1.notify_all();
+        waiting.wrote(length, written.is_ok());
         if let Err(error) = written {
             tracing::warn!(%error, "answers cannot be written any more");
             return;
