@@ -10,6 +10,9 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
+#[path = "skills/links.rs"]
+mod links;
+
 use std::fs;
 
 use serde_json::Value;
@@ -414,32 +417,6 @@ fn a_qualified_name_trusts_the_skill_that_it_names_and_no_other() {
     assert_eq!(other["problems"][0]["code"], "name-qualified", "{other}");
     let shown = workspace.json(&["skill", "show", ".claude:only"]);
     assert_eq!(shown["name"], "only", "{shown}");
-}
-
-#[test]
-fn what_a_root_holds_and_is_no_skill_is_told_where_there_is_no_workspace() {
-    let bed = Workspace::new();
-    bed.write(".claude/skills/git/SKILL.md", &page("git", ""));
-    let shared = bed.home.join("shared/linked");
-    fs::create_dir_all(&shared).unwrap();
-    fs::write(shared.join("SKILL.md"), page("linked", "")).unwrap();
-    let link = bed.root.join(".claude/skills/linked");
-    std::os::unix::fs::symlink(&shared, &link).unwrap();
-    let told = ".claude/skills/linked: leads to `";
-    let listed = bed.run(&["skills"]).expect_code(0);
-    assert!(listed.stderr.contains(told), "{listed:?}");
-    let checked = bed.run(&["skill", "validate"]).expect_code(4);
-    assert!(
-        checked.stdout.contains("error[link-outside]"),
-        "{checked:?}"
-    );
-    // Of one skill only what is its own is told.
-    bed.run(&["skill", "validate", "git"]).expect_code(0);
-    let list = bed.json(&["skills"]);
-    let root = &list["roots"][0];
-    assert_eq!(root["problems"][0]["code"], "link-outside", "{list}");
-    fs::remove_file(&link).unwrap();
-    bed.run(&["skill", "validate"]).expect_code(0);
 }
 
 #[test]

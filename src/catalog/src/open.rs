@@ -66,6 +66,9 @@ pub(crate) enum Refusal {
     },
 }
 
+/// What to do about a link that leads to itself.
+pub(crate) const LOOP_HINT: &str = "links lead to each other in a circle: correct or remove one";
+
 impl Refusal {
     /// Stable code and remedy.
     pub(crate) fn code_and_hint(&self) -> (&'static str, &'static str) {
@@ -77,6 +80,11 @@ impl Refusal {
             ),
             Refusal::NotAFile { .. } => ("not-a-file", "definitions are regular files"),
             Refusal::TooLarge { .. } => ("file-too-large", "definitions hold at most 1 MiB"),
+            Refusal::Unreadable { source, .. }
+                if source.raw_os_error() == Some(Errno::LOOP.raw_os_error()) =>
+            {
+                ("file-unreadable", LOOP_HINT)
+            }
             Refusal::Unreadable { .. } => (
                 "file-unreadable",
                 "check owner and mode of the file and its directories",

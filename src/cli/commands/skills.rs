@@ -83,7 +83,7 @@ fn report_rest(session: &mut Session<'_>, list: &SkillList) {
         .roots
         .iter()
         .flat_map(|root| &root.problems)
-        .filter(|problem| problem.severity == Severity::Error);
+        .filter(|problem| problem.severity != Severity::Note);
     let mut told: Vec<String> = broken
         .map(|problem| format!("{}: {}", problem.place, problem.message))
         .collect();

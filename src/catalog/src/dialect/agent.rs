@@ -132,10 +132,15 @@ fn name_of_directory(view: View<'_>, origin: Origin<'_>, report: &mut Report) ->
 }
 
 fn report_forbidden(name: &str, place: Place, stem: &str, report: &mut Report) {
+    let why = if name.chars().any(char::is_control) {
+        "holds a control character"
+    } else {
+        "could be taken for a path"
+    };
     report.error(
         "name-forbidden",
         place,
-        format!("`name: {}` could be taken for a path", name.escape_debug()),
+        format!("`name: {}` {why}", name.escape_debug()),
         &format!(
             "use lower-case letters, digits and dashes, such as `{}`",
             name_line(stem)

@@ -4,6 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 use super::order::SkillRoot;
 use crate::entries::{self, Bound, Entry};
 use crate::model::{Dialect, Problem, Scope};
@@ -230,6 +232,14 @@ impl Search {
             let inner = below(at.inner, &entry.name);
             if entry.link {
                 let path = at.base.path().join(&inner);
+                // What has the name of a skill's file is told when that is read.
+                let is_file = at.depth == 0 && at.root.dialect == Dialect::Workspace;
+                if let Err(error) = path.metadata()
+                    && !(is_file && form_of(&entry.name).is_some())
+                {
+                    self.leads_nowhere(&path, &shown, &error);
+                    continue;
+                }
                 if path.is_dir() {
                     self.links.push(Link {
                         root: Arc::clone(at.root),
@@ -252,6 +262,29 @@ impl Search {
                 self.file(at, &entry.name, inner, shown);
             }
         }
+    }
+
+    /// A link in the place of a skill that leads to nothing.
+    fn leads_nowhere(&mut self, path: &Path, shown: &str, error: &std::io::Error) {
+        let target = std::fs::read_link(path).unwrap_or_default();
+        let target = target.to_string_lossy();
+        let (why, hint) = match error.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(Errno::NOENT | Errno::NOTDIR) => (
+                "which is not there".to_owned(),
+                "correct or remove the link",
+            ),
+            Some(Errno::LOOP) => ("in a circle".to_owned(), open::LOOP_HINT),
+            _ => (
+                error.to_string(),
+                "check owner and mode of what it leads to",
+            ),
+        };
+        self.report.warning(
+            "link-dangling",
+            whole_file(shown),
+            format!("leads to `{}`, {why}", target.escape_debug()),
+            hint,
+        );
     }
 
     /// A directory of a root: a skill where it holds SKILL.md, else one that may hold skills.
@@ -301,11 +334,8 @@ impl Search {
 
     /// A file at the top of a root: a skill only where the dialect has such.
     fn file(&mut self, at: At<'_>, name: &str, inner: String, shown: String) {
-        let (stem, ending) = name.rsplit_once('.').unwrap_or((name, ""));
-        let form = match ending.to_ascii_lowercase().as_str() {
-            "md" => Form::Page,
-            "yaml" | "yml" => Form::Yaml,
-            _ => return,
+        let Some((stem, form)) = form_of(name) else {
+            return;
         };
         let page = ["README", "INDEX", "CHANGELOG"]
             .iter()
@@ -379,6 +409,16 @@ impl Search {
 
     fn list(&mut self, path: &Path, shown: &str) -> Vec<Entry> {
         entries::list(path, shown, &mut self.entries, &mut self.report)
+    }
+}
+
+/// What a file of its own is called, and its form, where its name is that of a skill.
+fn form_of(name: &str) -> Option<(&str, Form)> {
+    let (stem, ending) = name.rsplit_once('.')?;
+    match ending.to_ascii_lowercase().as_str() {
+        "md" => Some((stem, Form::Page)),
+        "yaml" | "yml" => Some((stem, Form::Yaml)),
+        _ => None,
     }
 }
 

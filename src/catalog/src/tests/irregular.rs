@@ -141,6 +141,15 @@ const NAMES: &[Irregular] = &[
     ),
     rejected(
         AGENTS,
+        "---\nname: \"a\\e\"\ndescription: One\n---\nDo it.\n",
+        (
+            "name-forbidden",
+            "holds a control character",
+            "such as `name: a`",
+        ),
+    ),
+    rejected(
+        AGENTS,
         "---\nname: /etc\ndescription: One\n---\nDo it.\n",
         ("name-forbidden", "taken for a path", "such as `name: a`"),
     ),
