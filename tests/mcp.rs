@@ -23,6 +23,8 @@ mod files;
 mod freshness;
 #[path = "mcp/hostile.rs"]
 mod hostile;
+#[path = "mcp/legible.rs"]
+mod legible;
 #[path = "mcp/offered.rs"]
 mod offered;
 #[path = "mcp/pages.rs"]

@@ -85,7 +85,7 @@ fn expect_workspace(dialled: &ConnectOptions) -> Result<(), Diagnostic> {
         return maintenance::state_directory(&dialled.workspace, &dialled.state_dir).map(drop);
     }
     let place = dialled.workspace.display();
-    let message = format!("there is no such run: nothing runs in `{place}`, which is no workspace");
+    let message = format!("nothing runs here: `{place}` is not a workspace, and has no runs");
     Err(Diagnostic::new(Kind::NotFound, "run_not_found", message)
         .hint("`workerctl init` makes it one"))
 }

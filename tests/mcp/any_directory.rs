@@ -137,10 +137,23 @@ fn every_kind_of_place_serves_its_skills_and_leaves_no_trace() {
             assert_eq!(told["isError"], true, "{told}");
             let text = text_of(&told);
             assert!(
-                text.starts_with("there is no such run") && text.contains("workerctl init"),
+                text.starts_with("nothing runs here: `")
+                    && text.contains("for a person: `workerctl init` makes it one"),
                 "{text}"
             );
         }
+        let told = client.call("list_runs", &json!({}));
+        let text = text_of(&told);
+        assert!(
+            text.contains("is not a workspace, and has no runs"),
+            "{text}"
+        );
+        let told = client.call("list_runs", &json!({"state": "bogus"}));
+        let text = text_of(&told);
+        assert!(
+            text.starts_with("`bogus` is no outcome and no phase"),
+            "{text}"
+        );
         let told = client.text("use_skill", &json!({"skill": "at-home", "input": {}}));
         assert!(told.contains("are read, not executed"), "{told}");
         let resources = client.result("resources/list", &json!({})).to_string();

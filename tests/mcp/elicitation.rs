@@ -287,3 +287,17 @@ fn without_a_session_the_client_asks_and_calls_again() {
     assert_eq!(done["structuredContent"]["outcome"], "succeeded", "{done}");
     assert_eq!(workspace.read("reports/x.md").as_deref(), Some("one\n"));
 }
+
+#[test]
+fn what_a_client_says_for_refusing_is_escaped_in_the_log() {
+    let workspace = Workspace::with_skills(SKILLS);
+    let mut client = connect(&workspace);
+    let (question, call) = asked(&mut client, "two");
+    let error = json!({"code": -32_000, "message": "no \u{1b}]0;x\u{7}\u{202e}"});
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "error": error}));
+    let refused = client.answer(call);
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    let log = client.log();
+    assert!(log.contains("no \\x1b]0;x\\x07\\u{202e}"), "{log:?}");
+    assert!(!log.contains('\u{1b}'), "{log:?}");
+}

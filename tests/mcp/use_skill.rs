@@ -96,6 +96,14 @@ fn errors_before_anything_runs_have_the_contracts_words() {
         error(&mut client, "name", &json!({})),
         "Skill 'name' not found"
     );
+    let missing = client.call("use_skill", &json!({"skill": "name"}));
+    assert!(
+        missing["content"][1]["text"]
+            .as_str()
+            .unwrap()
+            .contains("`list_skills`"),
+        "{missing}"
+    );
     // "Invalid input schema: SkillResult.error("Invalid input: <validation error>")".
     let invalid = error(&mut client, "summarize", &json!({"format": "prose"}));
     assert!(invalid.starts_with("Invalid input: "), "{invalid}");

@@ -74,7 +74,7 @@ use std::sync::Arc;
 
 pub use conditions::Conditions;
 pub use executor::NO_EXECUTOR;
-pub use lookup::Lookup;
+pub use lookup::{ALTERNATIVES_MAX, Lookup};
 pub use open::FILE_BYTES_MAX;
 pub use report::Rejected;
 pub use roots::{RootSkill, RootSkills};

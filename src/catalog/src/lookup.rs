@@ -6,6 +6,9 @@ use super::roots::{Refused, RootSkill, parts};
 use super::{Catalog, Rejected};
 use crate::model::{Problem, Skill, Worker};
 
+/// Names that are told where several workers have a skill of one name.
+pub const ALTERNATIVES_MAX: usize = 20;
+
 /// Names that are offered where none fits.
 const CANDIDATES_MAX: usize = 5;
 
@@ -16,7 +19,7 @@ pub enum Lookup {
     Found(Arc<Worker>, Arc<Skill>),
     /// A skill that belongs to no worker.
     OfRoot(Arc<RootSkill>),
-    /// Several workers have a skill of this name; their addresses.
+    /// Several workers have a skill of this name; the addresses of the first ones.
     Ambiguous(Vec<String>),
     /// Its definition was rejected, for these reasons.
     Rejected(Rejected, Vec<Problem>),
@@ -72,11 +75,9 @@ impl Catalog {
             several => {
                 let addresses = several.iter().map(|(_, skill)| skill.address.to_string());
                 let of_roots = &self.root_skills.skills;
-                let named = of_roots
-                    .iter()
-                    .filter(|skill| skill.name.to_lowercase() == wanted);
+                let named = of_roots.iter().filter(|skill| is(&skill.name, &wanted));
                 let all = addresses.chain(named.map(|one| one.qualified()));
-                Some(Lookup::Ambiguous(all.collect()))
+                Some(Lookup::Ambiguous(all.take(ALTERNATIVES_MAX).collect()))
             }
         }
     }

@@ -1,11 +1,11 @@
 //! One line of output: styled pieces whose control characters cannot reach a terminal.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+pub(crate) use crate::model::legible::{is_hidden, legible};
 use crate::thread::sgr::{self, Part};
 
 /// No style.
@@ -240,40 +240,6 @@ fn prefix(text: &str, width: usize) -> &str {
         }
     }
     text
-}
-
-/// Whether a terminal would do something else with `c` than show it where it stands.
-pub(crate) fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            // Line and paragraph separators, zero-width characters that hide text, directions
-            // that reorder it, and invisible tags. Joiners stay: scripts and emoji need them.
-            '\u{2028}' | '\u{2029}' | '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{061c}'
-            | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-            | '\u{e0000}'..='\u{e007f}')
-}
-
-/// `text` with everything escaped that a terminal would obey instead of showing; tabs stay.
-pub(crate) fn legible(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| is_hidden(c) && c != '\t') {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '\t' => shown.push('\t'),
-            '\n' => shown.push_str("\\n"),
-            '\r' => shown.push_str("\\r"),
-            c if is_hidden(c) && u32::from(c) < 0x100 => {
-                let _ = write!(shown, "\\x{:02x}", u32::from(c));
-            }
-            c if is_hidden(c) => {
-                let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
-            }
-            c => shown.push(c),
-        }
-    }
-    Cow::Owned(shown)
 }
 
 #[cfg(test)]

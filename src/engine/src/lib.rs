@@ -88,6 +88,7 @@ use view::View;
 pub use hold::{init_store, refuse_unfit};
 pub use landings::{LeftLanding, left_landings, recover_left_landings};
 pub use programs::{InstalledProgram, installed_programs};
+pub use reading::expect_known_outcome;
 pub use request::ENDED_OPEN;
 pub use submission::agent::check_tools;
 pub use trigger_probe::{Hints, Watched};

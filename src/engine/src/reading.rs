@@ -64,7 +64,7 @@ pub(super) fn runs(
     store: &dyn Store,
     query: &RunsQuery,
 ) -> Result<Vec<RunSummary>, Diagnostic> {
-    refuse_unknown_outcome(query)?;
+    expect_known_outcome(query)?;
     let limit = match query.limit {
         0 => LIMIT_DEFAULT,
         some => (some as usize).min(LIMIT_MAX),
@@ -99,7 +99,8 @@ pub(super) fn runs(
     Ok(found)
 }
 
-fn refuse_unknown_outcome(query: &RunsQuery) -> Result<(), Diagnostic> {
+/// Refuses what no run can be in.
+pub fn expect_known_outcome(query: &RunsQuery) -> Result<(), Diagnostic> {
     const OUTCOMES: [&str; 10] = [
         "succeeded",
         "failed",

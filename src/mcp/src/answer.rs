@@ -7,6 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
 
 use crate::model::Diagnostic;
+use crate::model::legible::legible_lines;
 
 /// A text, and nothing about errors: as the skill tool's contract writes it.
 pub(super) fn plain(text: impl Into<String>) -> CallToolResult {
@@ -17,6 +18,8 @@ pub(super) fn plain(text: impl Into<String>) -> CallToolResult {
 
 /// A text that tells a failure to the model.
 pub(super) fn failure(text: impl Into<String>) -> CallToolResult {
+    // It may repeat names and texts of files.
+    let text = legible_lines(&text.into()).into_owned();
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 

@@ -12,6 +12,7 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestContext, RoleServer, ServiceError};
 use serde_json::Value;
 
+use crate::model::legible::{legible, legible_lines};
 use crate::protocol::Rendered;
 
 /// How long a person may take: their client gives up the call itself if it wants to.
@@ -82,6 +83,8 @@ pub(super) async fn ask(
                 Answer::No("the person who was asked did not answer")
             }
             Err(error) => {
+                let error = error.to_string();
+                let error = legible(&error);
                 tracing::warn!(%error, "the person at the client cannot be asked");
                 Answer::No("the client did not ask its person")
             }
@@ -164,7 +167,7 @@ fn question(rendered: &Rendered) -> String {
         Some(instructions) => line("instructions for", &instructions.model),
         None => line("command", &command(&rendered.argv)),
     }
-    text.trim_end().to_owned()
+    legible_lines(text.trim_end()).into_owned()
 }
 
 fn shown(value: &Value) -> String {

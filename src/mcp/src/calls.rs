@@ -15,6 +15,8 @@ use super::server::{Disconnected, Server};
 use super::skills::Skills;
 use super::{loading, results, threads, typed, wave};
 use crate::catalog::roots::trust::TrustFiles;
+use crate::engine::expect_known_outcome;
+use crate::model::legible::is_hidden;
 use crate::model::{Diagnostic, MCP_TOOLS};
 use crate::protocol::Control;
 
@@ -135,8 +137,16 @@ impl Server {
                 let skill = arguments.text("skill")?.map(str::to_owned);
                 let state = arguments.text("state")?.map(str::to_owned);
                 let limit = arguments.number("limit")?;
+                if limit == Some(0) {
+                    return Err(arguments.refuse("`limit`: expected a whole number from 1"));
+                }
+                // Before an engine is looked for, which refuses where there is no workspace.
+                let query = results::query(skill, state, limit);
+                if let Err(refused) = expect_known_outcome(&query) {
+                    return Ok(answer::failure(answer::told(&refused)));
+                }
                 asked(&running.engines, move |control| {
-                    results::list(control, skill.clone(), state.clone(), limit)
+                    results::list(control, &query)
                 })
                 .await
             }
@@ -168,7 +178,7 @@ impl Server {
         let name: String = client
             .unwrap_or_default()
             .chars()
-            .filter(|c| !c.is_control())
+            .filter(|c| !is_hidden(*c))
             .take(CLIENT_CHARS)
             .collect();
         let left = context.extensions.get::<Disconnected>();

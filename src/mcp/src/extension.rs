@@ -15,6 +15,7 @@ use crate::catalog::RootSkill;
 use crate::catalog::roots::loaded::LoadedSkill;
 use crate::catalog::roots::trust::TrustFiles;
 use crate::catalog::roots::{Form, files};
+use crate::model::legible::legible_lines;
 
 /// Skills of one page.
 const PAGE: usize = 50;
@@ -75,7 +76,8 @@ fn described(entry: &Entry, trust: &TrustFiles) -> Option<Skill> {
         .hand_out(trust)
         .ok()
         .filter(|loaded| loaded.keys.name == entry.name)?;
-    let mut frontmatter = SkillFrontmatter::new(&entry.name, &loaded.keys.description);
+    let mut frontmatter =
+        SkillFrontmatter::new(&entry.name, legible_lines(&loaded.keys.description));
     for (key, value) in &loaded.keys.written {
         if !matches!(key.as_str(), "name" | "description") {
             frontmatter = frontmatter.with_field(key, value.clone());

@@ -1,8 +1,9 @@
 //! From a name that a client gives to a skill.
 
-use super::skills::{Entry, Skills, What, lookup, odd};
-use crate::catalog::Lookup;
+use super::skills::{Entry, Lists, Skills, What, lookup, odd};
+use crate::catalog::{ALTERNATIVES_MAX, Lookup};
 use crate::model::Problem;
+use crate::model::legible::legible;
 
 /// Characters of a name that are repeated in an answer.
 const SHOWN_CHARS: usize = 200;
@@ -30,14 +31,33 @@ pub(super) fn find(skills: &Skills, name: &str) -> Found {
         _ => None,
     };
     let found = of_worker.or_else(|| lookup(&skills.catalog, name));
-    found.map_or(Found::Unknown, |found| entry(skills, found))
+    match found {
+        Some(found) => entry(skills, found),
+        None => escaped(skills, name).map_or(Found::Unknown, |entry| Found::Skill(entry.clone())),
+    }
+}
+
+/// The skill that is listed under this name since its own holds something hidden.
+fn escaped<'s>(skills: &'s Skills, name: &str) -> Option<&'s Entry> {
+    let escape = name.contains('\\').then(|| name.trim().to_lowercase())?;
+    skills.named(&escape)
+}
+
+/// Names of several workers' skills, one of which may be meant.
+pub(super) fn alternatives(names: &[String]) -> String {
+    let more = if names.len() < ALTERNATIVES_MAX {
+        ""
+    } else {
+        " or another one; `list_skills` lists them"
+    };
+    format!("{}{more}", names.join(", "))
 }
 
 /// What is listed where a name leads to nothing: also where the file that it leads to has vanished.
-pub(super) fn listed_beside(skills: &Skills, name: &str) -> String {
+pub(super) fn listed_beside(skills: &Skills, name: &str) -> Lists {
     match find(skills, name) {
         Found::Skill(gone) => skills.listed_without(&gone),
-        _ => skills.listed().dashes.clone(),
+        _ => skills.listed().into_owned(),
     }
 }
 
@@ -79,15 +99,9 @@ fn entry(skills: &Skills, found: Lookup) -> Found {
 
 /// A name as it is repeated in an answer: bounded, in one line.
 pub(super) fn shown(name: &str) -> String {
-    let clean = |c: char| {
-        if c.is_control() {
-            c.escape_debug().collect()
-        } else {
-            c.to_string()
-        }
-    };
-    let mut shown: String = name.chars().take(SHOWN_CHARS).map(clean).collect();
-    if name.chars().nth(SHOWN_CHARS).is_some() {
+    let end = name.char_indices().nth(SHOWN_CHARS).map(|(end, _)| end);
+    let mut shown = legible(&name[..end.unwrap_or(name.len())]).replace('\t', "\\t");
+    if end.is_some() {
         shown.push('…');
     }
     shown

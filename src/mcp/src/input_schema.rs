@@ -4,9 +4,34 @@ use serde_json::{Map, Value, json};
 
 use super::skills::{Entry, Skills, What};
 use crate::model::definition::{Input, InputKind};
+use crate::model::legible::legible_lines;
 
 /// The schema of a skill's inputs, as it is declared; `None`: it takes none, or only its own text says what.
 pub(super) fn of(skills: &Skills, entry: &Entry) -> Option<Value> {
+    let mut schema = declared(skills, entry)?;
+    make_legible(&mut schema);
+    Some(schema)
+}
+
+/// Escapes what is hidden in titles and descriptions; values stay what they are.
+fn make_legible(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            for (key, value) in map {
+                match value {
+                    Value::String(text) if matches!(key.as_str(), "title" | "description") => {
+                        *text = legible_lines(text).into_owned();
+                    }
+                    value => make_legible(value),
+                }
+            }
+        }
+        Value::Array(all) => all.iter_mut().for_each(make_legible),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn declared(skills: &Skills, entry: &Entry) -> Option<Value> {
     match &entry.what {
         What::Worker(_, skill) if skill.inputs.is_empty() => {
             skill.kept.get("input_schema").cloned()

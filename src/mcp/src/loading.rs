@@ -1,12 +1,13 @@
 //! The tools that hand skills and their files out: `skill`, `loadSkill`, `loadSkillFile`, `list_skills`.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::{Value, json};
 
-use super::finding::{Found, find, listed_beside, shown};
+use super::finding::{Found, alternatives, find, listed_beside, shown};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, PEOPLE_ONLY, Skills, What};
 use super::{answer, input_schema};
@@ -17,6 +18,7 @@ use crate::catalog::roots::worker_page::{self, WorkerPage};
 use crate::catalog::{Conditions, RootSkill};
 use crate::model::Skill;
 use crate::model::diagnostic::chain;
+use crate::model::legible::{legible, legible_lines};
 
 /// Skills that one answer of `list_skills` holds.
 const LISTED_MAX: usize = 1_000;
@@ -34,7 +36,7 @@ pub(super) fn skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallTool
             let text = format!(
                 "Skill '{}' belongs to several workers.\n\nUse one of: {}",
                 shown(name),
-                names.join(", ")
+                alternatives(&names)
             );
             return answer::plain(text);
         }
@@ -54,7 +56,7 @@ pub(super) fn skill(skills: &Skills, trust: &TrustFiles, name: &str) -> CallTool
 pub(super) fn loading(entry: &Entry, page: &page::Page) -> String {
     let name = match &entry.what {
         What::Worker(..) => &entry.name,
-        What::Root(skill) => &skill.name,
+        What::Root(skill) => &legible(&skill.name).into_owned(),
     };
     format!(
         "Loading: {name}\nBase directory: {}\n\n{}",
@@ -63,15 +65,22 @@ pub(super) fn loading(entry: &Entry, page: &page::Page) -> String {
 }
 
 fn not_found(skills: &Skills, name: &str) -> String {
+    let (name, listed) = (shown(name), listed_beside(skills, name));
+    let dashes = listed.dashes;
+    if listed.is_empty {
+        return format!("Skill '{name}' not found.\n\n{dashes}");
+    }
     format!(
-        "Skill '{}' not found.\n\nAvailable skills:\n{}\n\nUse the exact skill name (case-insensitive) to load a skill.",
-        shown(name),
-        listed_beside(skills, name)
+        "Skill '{name}' not found.\n\nAvailable skills:\n{dashes}\n\nUse the exact skill name (case-insensitive) to load a skill."
     )
 }
 
 fn unusable(name: &str, why: &str) -> String {
-    format!("Skill '{}' cannot be loaded: {why}.", shown(name))
+    format!(
+        "Skill '{}' cannot be loaded: {}.",
+        shown(name),
+        legible_lines(why)
+    )
 }
 
 /// A skill that is handed out, read at that moment.
@@ -89,7 +98,7 @@ fn handed_out(skills: &Skills, trust: &TrustFiles, name: &str) -> Result<(Entry,
             return Err(format!(
                 "Skill '{}' belongs to several workers: use one of {}",
                 shown(name),
-                names.join(", ")
+                alternatives(&names)
             ));
         }
         Found::Broken(problems) => {
@@ -128,13 +137,31 @@ impl Handed {
         trust: &TrustFiles,
         path: &str,
     ) -> Result<Vec<u8>, String> {
+        let path = &self.real_path(skills, path);
         let read = match self {
             Handed::OfRoot(skill, loaded) => skill.hand_out_file(loaded, path, trust),
             Handed::OfWorker(skill) => WorkerPage::of(&skills.catalog.root, skill)
                 .ok_or("the skill stands in worker.yaml and has no files beside it")?
                 .file(path),
         };
-        read.map_err(|error| chain(&error))
+        read.map_err(|error| legible_lines(&chain(&error)).into_owned())
+    }
+
+    /// The path of a file that may be listed with what is hidden in it escaped.
+    fn real_path<'p>(&self, skills: &Skills, path: &'p str) -> Cow<'p, str> {
+        if !path.contains('\\') {
+            return path.into();
+        }
+        let listed = match self {
+            Handed::OfRoot(skill, loaded) => files::list(skill, &loaded.keys).ok(),
+            Handed::OfWorker(skill) => {
+                let page = WorkerPage::of(&skills.catalog.root, skill);
+                page.and_then(|page| page.files().ok())
+            }
+        };
+        let all = listed.into_iter().flat_map(|listed| listed.files);
+        let found = all.map(|file| file.path).find(|one| legible(one) == path);
+        found.map_or(path.into(), Cow::Owned)
     }
 
     /// The same as text.
@@ -168,7 +195,7 @@ pub(super) fn load_skill(skills: &Skills, trust: &TrustFiles, name: &str) -> Cal
                 let listed = own.and_then(|own| own.files().ok()).unwrap_or_default();
                 let data = json!({
                     "name": entry.name,
-                    "description": skill.description,
+                    "description": entry.description(),
                     "toolsets": worker_page::toolsets(&skill),
                     "files": described(&listed),
                     "content": page.body,
@@ -178,10 +205,11 @@ pub(super) fn load_skill(skills: &Skills, trust: &TrustFiles, name: &str) -> Cal
             Err(why) => return answer::failure(unusable(name, &why.message())),
         },
         Ok((_, Handed::OfRoot(skill, loaded))) => {
+            let description = legible_lines(&loaded.keys.description);
             let listed = files::list(&skill, &loaded.keys).unwrap_or_default();
             let data = json!({
-                "name": skill.name,
-                "description": loaded.keys.description,
+                "name": legible(&skill.name),
+                "description": description,
                 "toolsets": loaded.keys.toolsets,
                 "files": described(&listed),
                 "content": loaded.body,
@@ -214,7 +242,8 @@ fn described(list: &FileList) -> Value {
         let size = file
             .bytes
             .map_or(String::new(), |bytes| format!("{bytes} bytes"));
-        json!({"path": file.path, "description": said.unwrap_or(size)})
+        let said = said.unwrap_or(size);
+        json!({"path": legible(&file.path), "description": legible_lines(&said)})
     };
     let readable = list.files.iter().filter(|file| file.refused.is_none());
     readable.map(described).collect()

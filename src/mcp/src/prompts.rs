@@ -13,6 +13,7 @@ use super::finding::{Found, find, shown};
 use super::loading::loading;
 use super::page;
 use super::skills::{Entry, Skills, What};
+use crate::model::legible::legible_lines;
 
 /// Prompts of one page.
 const PAGE: usize = 500;
@@ -37,7 +38,7 @@ fn prompt(entry: &Entry) -> Prompt {
             .map(|input| {
                 let argument = PromptArgument::new(&input.name).with_required(input.required);
                 match &input.description {
-                    Some(said) => argument.with_description(said),
+                    Some(said) => argument.with_description(legible_lines(said)),
                     None => argument,
                 }
             })
@@ -72,7 +73,8 @@ pub(super) fn get(
         return Err(unknown());
     }
     let page = page::hand_out(skills, skills.trust(), &entry).map_err(|why| {
-        let why = format!("`{}` cannot be loaded: {}", shown(name), why.message());
+        let why = legible_lines(&why.message()).into_owned();
+        let why = format!("`{}` cannot be loaded: {why}", shown(name));
         ErrorData::invalid_params(why, None)
     })?;
     let mut text = loading(&entry, &page);

@@ -25,6 +25,7 @@ use crate::catalog::roots::files::{self, FileList, SkillDirectory, SupportingFil
 use crate::catalog::roots::loaded::LoadedSkill;
 use crate::catalog::roots::worker_page::WorkerPage;
 use crate::model::Kind;
+use crate::model::legible::{legible, legible_lines};
 
 /// Skills whose files stand on one page.
 const PAGE: usize = 100;
@@ -83,11 +84,12 @@ fn of_skill(skills: &Skills, entry: &Entry, looking: &mut u64) -> Vec<Resource> 
     for file in listed.files.iter().filter(|file| file.refused.is_none()) {
         let mut one = Resource::new(
             uri(&entry.name, &file.path),
-            format!("{}/{}", entry.name, file.path),
+            format!("{}/{}", entry.name, legible(&file.path)),
         );
         one.mime_type = beside.kind(file, looking).map(str::to_owned);
         one.size = file.bytes;
-        one.description.clone_from(&file.description);
+        let said = file.description.as_deref();
+        one.description = said.map(|said| legible_lines(said).into_owned());
         found.push(one);
     }
     found
@@ -176,6 +178,7 @@ pub(super) fn read(
 ) -> Result<ReadResourceResult, ErrorData> {
     let missing = |why: String| {
         // The address as it was asked for, which the protocol recommends.
+        let why = legible_lines(&why).into_owned();
         let data = (address.len() <= ADDRESS_BYTES_MAX).then(|| json!({"uri": address}));
         ErrorData::resource_not_found(why, data)
     };

@@ -7,6 +7,7 @@ use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use super::answer;
+use crate::model::legible::legible_lines;
 use crate::model::{Diagnostic, Outcome, Phase};
 use crate::protocol::{Control, LogStream, LogsQuery, RunDetail, RunSummary, RunsQuery};
 use crate::thread::sgr::without_sgr;
@@ -26,7 +27,7 @@ const LISTED_MAX: u64 = 100;
 
 /// A failure before any run, as `use_skill` tells it.
 pub(super) fn error(message: impl Into<String>) -> CallToolResult {
-    let message = message.into();
+    let message = legible_lines(&message.into()).into_owned();
     let data = json!({"content": message, "is_error": true, "iterations": 0, "run": null});
     answer::structured(message, data, true)
 }
@@ -102,6 +103,8 @@ pub(super) fn of_run(control: &dyn Control, run: &str) -> Result<Told, Diagnosti
         }
     }
     content.push_str(&without_sgr(&remarks(&detail)));
+    // What else a terminal would obey is shown, as the command line shows it.
+    let content = legible_lines(&content).into_owned();
     let mut data = data(&detail, &content, is_error);
     data["outcome"] = json!(outcome.name());
     data["outputs"] = detail
@@ -180,21 +183,20 @@ fn pending(detail: &RunDetail, what: &str) -> Told {
     }
 }
 
-/// The tool `list_runs`: the newest first, a line each.
-pub(super) fn list(
-    control: &dyn Control,
-    skill: Option<String>,
-    state: Option<String>,
-    limit: Option<u64>,
-) -> Result<CallToolResult, Diagnostic> {
+/// What `list_runs` is asked for.
+pub(super) fn query(skill: Option<String>, state: Option<String>, limit: Option<u64>) -> RunsQuery {
     let limit = limit.unwrap_or(LISTED).min(LISTED_MAX);
-    let query = RunsQuery {
+    RunsQuery {
         skill,
         outcome: state,
         limit: u32::try_from(limit).unwrap_or(u32::MAX),
         ..RunsQuery::default()
-    };
-    let lines = control.runs(&query)?.iter().map(line).collect::<Vec<_>>();
+    }
+}
+
+/// The tool `list_runs`: the newest first, a line each.
+pub(super) fn list(control: &dyn Control, query: &RunsQuery) -> Result<CallToolResult, Diagnostic> {
+    let lines = control.runs(query)?.iter().map(line).collect::<Vec<_>>();
     let text = if lines.is_empty() {
         "There are no such runs.".to_owned()
     } else {

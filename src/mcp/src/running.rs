@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::ErrorData;
-use rmcp::model::{CallToolResponse, CallToolResult, JsonObject, ProgressNotificationParam};
+use rmcp::model::{
+    CallToolResponse, CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam,
+};
 use rmcp::service::{RequestContext, RoleServer};
 use tokio::sync::mpsc;
 use tokio::time::{interval_at, sleep_until};
@@ -14,7 +16,7 @@ use tokio::time::{interval_at, sleep_until};
 use super::answer::{self, apart};
 use super::asking::{self, Answer, Given};
 use super::engines::Engines;
-use super::finding::{Found, find, shown};
+use super::finding::{Found, alternatives, find, shown};
 use super::page::Unreadable;
 use super::results::{self, Told};
 use super::skills::{PEOPLE_ONLY, Skills, What, held_to_tools};
@@ -61,10 +63,21 @@ pub(super) async fn use_skill(
         input,
         given,
     } = wanted;
-    let ready = apart(move || prepare(&skills, &skill, input)).await?;
+    let ready = move || {
+        prepare(&skills, &skill, input).map_err(|why| {
+            let mut refused = results::error(why);
+            // Beside the contract's words.
+            if matches!(find(&skills, &skill), Found::Unknown) {
+                let listed = ContentBlock::text("`list_skills` lists the skills that there are.");
+                refused.content.push(listed);
+            }
+            refused
+        })
+    };
+    let ready = apart(ready).await?;
     let mut request = match ready {
         Ok(ready) => ready,
-        Err(why) => return Ok(results::error(why).into()),
+        Err(refused) => return Ok(refused.into()),
     };
     // Whether it changes things is the engine's word: a daemon reads definitions for itself, and may have read one that has
     // changed since, or not yet. The digest holds the run to what was looked at.
@@ -121,7 +134,7 @@ fn prepare(skills: &Skills, name: &str, input: JsonObject) -> Result<SubmitReque
         Found::Skill(entry) => entry,
         Found::Unknown => return Err(format!("Skill '{}' not found", shown(name))),
         Found::Ambiguous(names) => {
-            let (name, names) = (shown(name), names.join(", "));
+            let (name, names) = (shown(name), alternatives(&names));
             return Err(format!(
                 "Skill '{name}' belongs to several workers: use one of {names}"
             ));

@@ -10,7 +10,8 @@ use crate::catalog::roots::trust::{Trust, TrustFiles};
 use crate::catalog::{Catalog, Conditions, Lookup, RootSkill};
 use crate::engine::check_tools;
 use crate::model::definition::RunText;
-use crate::model::{Config, McpMutating, Scope, Skill, Worker};
+use crate::model::legible::{legible, legible_lines};
+use crate::model::{Config, McpMutating, Scope, Skill, SkillRef, Worker};
 
 /// Why a mutating skill is not run for a client.
 pub(super) fn not_allowed(setting: McpMutating) -> &'static str {
@@ -35,7 +36,7 @@ pub(super) const NO_EXECUTOR: &str = "no-executor";
 /// What a client knows as one skill.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// The name that finds it.
+    /// The name that finds it, with what is hidden in it escaped.
     pub(super) name: String,
     /// What it is.
     pub(super) what: What,
@@ -45,6 +46,8 @@ pub(super) struct Entry {
     for_people: bool,
     /// The name, folded, that it would have if nothing stood before it.
     aside: Option<String>,
+    /// Its description where that holds what a client must not be shown as it is.
+    legible: Option<Arc<str>>,
 }
 
 /// Whose skill it is.
@@ -99,6 +102,9 @@ pub(super) struct Skills {
 impl Entry {
     /// What it does.
     pub(super) fn description(&self) -> &str {
+        if let Some(legible) = &self.legible {
+            return legible;
+        }
         match &self.what {
             What::Worker(_, skill) => &skill.description,
             What::Root(skill) => &skill.description,
@@ -134,6 +140,7 @@ impl Entry {
             for_models: conditions.model_invocable,
             for_people: conditions.user_invocable,
             aside: None,
+            legible: escaped(&skill.description),
         }
     }
 
@@ -141,13 +148,15 @@ impl Entry {
     pub(super) fn of_root(catalog: &Catalog, skill: &Arc<RootSkill>) -> Entry {
         let own = skill.has_own_name() && finds(catalog, &skill.name, skill);
         let stands_aside = !own && !skill.reads_as_qualified;
+        let name = if own {
+            skill.name.clone()
+        } else {
+            skill.qualified()
+        };
         Entry {
-            name: if own {
-                skill.name.clone()
-            } else {
-                skill.qualified()
-            },
-            aside: stands_aside.then(|| skill.name.to_lowercase()),
+            name: legible(&name).into_owned(),
+            aside: stands_aside.then(|| legible(&skill.name).to_lowercase()),
+            legible: escaped(&skill.description),
             what: What::Root(Arc::clone(skill)),
             for_models: skill.model_invocable,
             for_people: skill.user_invocable,
@@ -203,6 +212,14 @@ impl Entry {
     }
 }
 
+/// A description without what is hidden in it; `None`: nothing is.
+fn escaped(description: &str) -> Option<Arc<str>> {
+    match legible_lines(description) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(text) => Some(text.into()),
+    }
+}
+
 /// Whether a name leads to a skill of a root.
 fn finds(catalog: &Catalog, name: &str, skill: &RootSkill) -> bool {
     matches!(lookup(catalog, name), Some(Lookup::OfRoot(one)) if one.place == skill.place)
@@ -211,9 +228,18 @@ fn finds(catalog: &Catalog, name: &str, skill: &RootSkill) -> bool {
 impl Skills {
     /// Arranges what a catalog holds, for clients whose person can be asked or for others.
     pub(super) fn of(catalog: Arc<Catalog>, can_ask: bool, state_dir: &Path) -> Skills {
+        // Each name is looked up once: thousands may share one.
+        let mut owners: HashMap<String, Option<SkillRef>> = HashMap::new();
         let of_workers = catalog.skills().map(|(worker, skill)| {
             let bare = skill.address.skill.as_str();
-            let own = matches!(lookup(&catalog, bare), Some(Lookup::Found(_, one)) if one.address == skill.address);
+            let owner =
+                owners
+                    .entry(bare.to_lowercase())
+                    .or_insert_with(|| match lookup(&catalog, bare) {
+                        Some(Lookup::Found(_, one)) => Some(one.address.clone()),
+                        _ => None,
+                    });
+            let own = owner.as_ref() == Some(&skill.address);
             let name = if own {
                 bare.to_owned()
             } else {
@@ -225,7 +251,7 @@ impl Skills {
         let of_roots = catalog.root_skills.skills.iter();
         let of_roots = of_roots
             .map(|skill| (skill, Entry::of_root(&catalog, skill)))
-            .filter(|(skill, one)| skill.has_own_name() || finds(&catalog, &one.name, skill))
+            .filter(|(skill, _)| skill.has_own_name() || finds(&catalog, &skill.qualified(), skill))
             .map(|(_, one)| one);
         let mut entries: Vec<Entry> = of_workers.chain(of_roots).collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -352,8 +378,8 @@ impl Skills {
     }
 
     /// The same as lines, without one that is not there any more.
-    pub(super) fn listed_without(&self, gone: &Entry) -> String {
-        Lists::of(self, Some(gone)).dashes
+    pub(super) fn listed_without(&self, gone: &Entry) -> Lists {
+        Lists::of(self, Some(gone))
     }
 
     /// Bytes that such a list may have.
@@ -369,10 +395,18 @@ pub(super) struct Lists {
     pub(super) xml: String,
     /// For the description of `Skill`, and where a name leads nowhere.
     pub(super) dashes: String,
+    /// Whether they hold no skill, and say so instead.
+    pub(super) is_empty: bool,
 }
 
 impl Lists {
     fn of(skills: &Skills, gone: Option<&Entry>) -> Lists {
+        // Nothing to list is said in words, for who reads an empty list looks for the rest of it.
+        let none = if skills.entries.is_empty() {
+            "There are no skills here."
+        } else {
+            "No skill can be used here; `list_skills` says why."
+        };
         let lines: Vec<Line<'_>> = skills
             .for_models()
             .filter(|entry| gone.is_none_or(|gone| entry.name != gone.name))
@@ -386,8 +420,16 @@ impl Lists {
                 },
             })
             .collect();
+        if lines.is_empty() {
+            return Lists {
+                xml: none.to_owned(),
+                dashes: none.to_owned(),
+                is_empty: true,
+            };
+        }
         let budget = skills.list_bytes();
         Lists {
+            is_empty: false,
             xml: list(&lines, Form::Xml, budget),
             dashes: list(&lines, Form::Dashes, budget),
         }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use rmcp::model::{CallToolResult, ContentBlock};
 
 use super::answer;
+use crate::model::legible::legible;
 use crate::model::{Diagnostic, diagnostic};
 use crate::protocol::{Control, LogLine, LogStream, LogsQuery, RunsQuery};
 use crate::thread::sgr::without_sgr;
@@ -78,7 +79,8 @@ fn shown(line: &LogLine) -> String {
         LogStream::Event => "event",
     };
     let end = if line.continued { " …" } else { "" };
-    format!("{} {stream:5} {}{end}\n", line.at, without_sgr(&line.text))
+    let plain = without_sgr(&line.text);
+    format!("{} {stream:5} {}{end}\n", line.at, legible(&plain))
 }
 
 /// A thread as one text, bounded: what the run came to, then its log.

@@ -37,6 +37,15 @@ Important:
 </available_skills>",
 );
 
+/// The same where there is none to be used: how to use one need not be told.
+const EMPTY: (&str, &str) = (
+    "Execute a skill within the main conversation
+
+<available_skills>
+",
+    TEMPLATE.1,
+);
+
 /// The tools that the configuration lists, with the skills of the moment in their descriptions; then skills that are tools
 /// of their own.
 pub(super) fn all(skills: &Skills) -> Vec<Tool> {
@@ -53,8 +62,12 @@ pub(super) fn all(skills: &Skills) -> Vec<Tool> {
 
 fn of_skills(skills: &Skills) -> Vec<Tool> {
     let listed = skills.listed();
-    let Lists { xml, dashes } = listed.as_ref();
-    let (before, after) = TEMPLATE;
+    let Lists {
+        xml,
+        dashes,
+        is_empty,
+    } = listed.as_ref();
+    let (before, after) = if *is_empty { EMPTY } else { TEMPLATE };
     let name = || text("Name of the skill (case-insensitive)");
     vec![
         tool(

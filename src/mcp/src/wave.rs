@@ -4,11 +4,12 @@ use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use super::answer;
-use super::finding::{self, Found, find, shown};
+use super::finding::{self, Found, alternatives, find, shown};
 use super::page::{self, Unreadable};
 use super::skills::{Entry, PEOPLE_ONLY, Skills, What};
 use crate::catalog::dialect::wave;
 use crate::catalog::roots::trust::TrustFiles;
+use crate::model::legible::{legible, legible_lines};
 
 /// What is said of a name that no skill can have, instead of how to create it.
 const NO_NAME: &str =
@@ -45,7 +46,10 @@ pub(super) fn invoke(skills: &Skills, trust: &TrustFiles, name: &str) -> CallToo
         Found::Skill(entry) => entry,
         Found::Unknown => return refuse(Category::NotFound, "not found", &creation(name)),
         Found::Ambiguous(names) => {
-            let error = format!("several workers have it; name one of {}", names.join(", "));
+            let error = format!(
+                "several workers have it; name one of {}",
+                alternatives(&names)
+            );
             return refuse(Category::Ambiguous, &error, &names);
         }
         Found::Broken(problems) => {
@@ -100,7 +104,7 @@ fn success(skills: &Skills, entry: &Entry, page: &page::Page) -> CallToolResult 
     };
     let name = match &entry.what {
         What::Worker(..) => &entry.name,
-        What::Root(skill) => &skill.name,
+        What::Root(skill) => &legible(&skill.name).into_owned(),
     };
     let text = format!(
         "Skill: {name} (Type: {kind})\nPath: {}\n\n{}",
@@ -109,7 +113,7 @@ fn success(skills: &Skills, entry: &Entry, page: &page::Page) -> CallToolResult 
     let result = json!({
         "success": true,
         "content": text,
-        "shortResult": format!("{name}: {}", answer::brief(&page.description)),
+        "shortResult": format!("{name}: {}", answer::brief(&legible_lines(&page.description))),
     });
     answer::structured(text, result, false)
 }
@@ -121,8 +125,8 @@ fn refusal(
     error: &str,
     suggestions: &[String],
 ) -> CallToolResult {
-    let available = &finding::listed_beside(skills, name);
-    let shown = shown(name);
+    let available = &finding::listed_beside(skills, name).dashes;
+    let (shown, error) = (shown(name), &*legible_lines(error));
     let text = if category == Category::NotFound && !finding::may_be_a_name(name) {
         format!("Skill '{shown}' not found.\n\nAvailable skills:\n{available}\n\n{NO_NAME}")
     } else if category == Category::NotFound {

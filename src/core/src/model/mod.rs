@@ -10,6 +10,7 @@ pub mod evidence;
 pub mod hook;
 pub mod ids;
 pub mod isolation;
+pub mod legible;
 pub mod limits;
 pub mod mcp_settings;
 pub mod notice;

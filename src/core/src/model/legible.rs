@@ -1,0 +1,68 @@
+//! Text of somebody else as it may be shown: nothing in it is obeyed by a terminal or hidden from a reader.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Whether a terminal would do something else with `c` than show it where it stands.
+pub fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            // Line and paragraph separators, zero-width characters that hide text, directions
+            // that reorder it, and invisible tags. Joiners stay: scripts and emoji need them.
+            '\u{2028}' | '\u{2029}' | '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{061c}'
+            | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// `text` in one line, with everything escaped that a terminal would obey instead of showing; tabs stay.
+pub fn legible(text: &str) -> Cow<'_, str> {
+    escaped(text, "\t")
+}
+
+/// The same for text of several lines, whose ends stay.
+pub fn legible_lines(text: &str) -> Cow<'_, str> {
+    if text.contains("\r\n") {
+        let plain = text.replace("\r\n", "\n");
+        return Cow::Owned(escaped(&plain, "\t\n").into_owned());
+    }
+    escaped(text, "\t\n")
+}
+
+fn escaped<'t>(text: &'t str, kept: &str) -> Cow<'t, str> {
+    let is_escaped = |c: char| is_hidden(c) && !kept.contains(c);
+    if !text.chars().any(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        // Writing to a string does not fail.
+        let _ = match c {
+            c if !is_escaped(c) => shown.write_char(c),
+            '\n' => shown.write_str("\\n"),
+            '\r' => shown.write_str("\\r"),
+            c if u32::from(c) < 0x100 => write!(shown, "\\x{:02x}", u32::from(c)),
+            c => write!(shown, "\\u{{{:x}}}", u32::from(c)),
+        };
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stay_and_nothing_else_that_a_terminal_obeys() {
+        for (text, shown) in [
+            ("a\n\tb é 👩‍💻\n", "a\n\tb é 👩‍💻\n"),
+            ("a\r\nb\rc\n", "a\nb\\rc\n"),
+            (
+                "\u{1b}[2J\u{0}\u{9b}x\u{202e}y\u{2066}\n",
+                "\\x1b[2J\\x00\\x9bx\\u{202e}y\\u{2066}\n",
+            ),
+        ] {
+            assert_eq!(legible_lines(text), shown, "{text:?}");
+        }
+        assert_eq!(legible("a\nb\tc"), "a\\nb\tc");
+    }
+}
