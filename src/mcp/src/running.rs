@@ -71,13 +71,13 @@ pub(super) async fn use_skill(
                 let listed = ContentBlock::text("`list_skills` lists the skills that there are.");
                 refused.content.push(listed);
             }
-            refused
+            Box::new(refused)
         })
     };
     let ready = apart(ready).await?;
     let mut request = match ready {
         Ok(ready) => ready,
-        Err(refused) => return Ok(refused.into()),
+        Err(refused) => return Ok((*refused).into()),
     };
     // Whether it changes things is the engine's word: a daemon reads definitions for itself, and may have read one that has
     // changed since, or not yet. The digest holds the run to what was looked at.

@@ -172,24 +172,21 @@ impl Reader<'_> {
         let mut path = Vec::new();
         loop {
             self.blanks();
-            let part = match self.sign() {
-                Some(quote @ ('"' | '\'')) => {
-                    if self.rest().starts_with("\"\"\"") || self.rest().starts_with("'''") {
-                        return self.wrong("a key is in one line");
-                    }
-                    self.quoted(quote)?
+            let part = if let Some(quote @ ('"' | '\'')) = self.sign() {
+                if self.rest().starts_with("\"\"\"") || self.rest().starts_with("'''") {
+                    return self.wrong("a key is in one line");
                 }
-                _ => {
-                    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_".contains(sign);
-                    let rest = self.rest();
-                    let end = rest.find(|sign| !plain(sign)).unwrap_or(rest.len());
-                    if end == 0 {
-                        return self.wrong("no key stands where one belongs");
-                    }
-                    let part = rest[..end].to_owned();
-                    self.at += end;
-                    part
+                self.quoted(quote)?
+            } else {
+                let plain = |sign: char| sign.is_ascii_alphanumeric() || "-_".contains(sign);
+                let rest = self.rest();
+                let end = rest.find(|sign| !plain(sign)).unwrap_or(rest.len());
+                if end == 0 {
+                    return self.wrong("no key stands where one belongs");
                 }
+                let part = rest[..end].to_owned();
+                self.at += end;
+                part
             };
             path.push(part);
             self.blanks();
