@@ -4,7 +4,6 @@ mod clients;
 mod install;
 mod json_file;
 mod toml_file;
-mod toml_reader;
 
 use crate::cli::exit::Exit;
 use crate::cli::session::Session;
