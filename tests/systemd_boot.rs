@@ -74,6 +74,7 @@ fn the_service_lives_as_its_units_say() {
     let Some(guest) = Guest::boot(&workspace) else {
         return;
     };
+    skills::install_agent(&guest);
     let mut installed = Installed::new(&guest, &workspace);
     the_first_connection_starts_it(&mut installed);
     skills_write_where_they_may(&mut installed);

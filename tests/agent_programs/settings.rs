@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use super::workspace::skip;
 use super::{LOOK, Rig, ended, message, played};
 
 #[test]
@@ -100,7 +101,7 @@ fn what_cannot_be_started_or_held_to_its_bounds_is_refused_with_a_remedy() {
 
 #[test]
 fn a_described_program_is_used_as_it_is_described() {
-    let keys = "cli: generic, args: [--file, '{prompt}'], prompt: file, output: jsonl, done: {at: /kind, is: end}, result: /answer, failure: /error, usage: {input: /in, output: /out, cost: /usd}";
+    let keys = "cli: generic, env: {MODE: quiet}, args: [--file, '{prompt}'], prompt: file, output: jsonl, done: {at: /kind, is: end}, result: /answer, failure: /error, usage: {input: /in, output: /out, cost: /usd}";
     let script = "cp \"$(tail -n 1 $did/argv)\" $did/prompt\necho '{\"kind\":\"step\"}'; echo '{\"kind\":\"end\",\"answer\":\"forty-two\",\"in\":7,\"out\":3,\"usd\":0.25}'";
     let skills = "  - {id: look, description: Looks, instructions: Look around., interface: {outputs: [{name: r, type: file, destination: out/r.txt}]}}\n";
     let rig = Rig::new(keys, skills, script);
@@ -120,6 +121,31 @@ fn a_described_program_is_used_as_it_is_described() {
     );
     rig.plays("echo '{\"kind\":\"step\",\"answer\":\"no\"}'");
     assert_eq!(ended(&rig.ran("look")), "no_result");
+    assert!(
+        rig.did("env").contains("\nMODE=quiet\n"),
+        "{}",
+        rig.did("env")
+    );
+}
+
+#[test]
+fn what_a_program_writes_outside_of_its_places_is_refused() {
+    let script = format!(
+        "echo x > $did/../outside; echo x > escaped; {}",
+        played("claude", "success", 0)
+    );
+    let skills =
+        format!("{LOOK}}}\n  - {{id: fix, description: d, instructions: i, mutating: true}}\n");
+    let rig = Rig::new("cli: claude", &skills, &script);
+    for skill in ["look", "fix"] {
+        let level = &rig.ran(skill)["attempts"][0]["execution"]["sandbox_level"];
+        if *level == 0 {
+            skip("this kernel has no walls");
+            return;
+        }
+        assert!(!rig.workspace.home.join("outside").exists(), "{skill}");
+    }
+    assert_eq!(rig.workspace.git(&["ls-files", "escaped"]), "escaped\n");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use workerctl::process::{containers_stand, walls_stand};
 
+use crate::guest::Guest;
 use crate::models;
 use crate::workspace::{Done, Workspace, skip};
 
@@ -20,10 +21,25 @@ const OUTPUTS: &str = r##"
     mutating: true
     run: 'echo "# $WORKERCTL_RUN"'
     interface: {outputs: [{type: markdown, destination: made/kept.md}, {type: git_commit}]}
+  - {id: agent, description: d, instructions: Say it., agent: {cli: claude}, interface: {outputs: [{type: markdown, destination: made/agent.md}]}}
   - {id: console, description: d, run: 'echo said', interface: {outputs: [{type: console}]}}
   - {id: contained, description: d, sandbox: private, mutating: true, run: 'test -z "$(ls -A /var/tmp)" && test ! -e "$HOME/store" && echo x > "$HOME/x" && echo x > /tmp/x && echo x >> tracked.txt'}
   - {id: path, description: d, run: 'printf "PATH=%s\n" "$PATH"'}
 "##;
+
+/// An agent program that says what it was told last, from a home that it may write to.
+const AGENT: &str = r##"#!/bin/sh
+cat > "$HOME/prompt" && test "$PWD" = "$(pwd)" && test -w "$TMPDIR" || exit 1
+echo '{"type":"assistant","message":{"id":"m","model":"m","content":[{"type":"text","text":"# said"}]}}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"# said"}'
+"##;
+
+/// Puts the agent program on the path of all services.
+pub(crate) fn install_agent(guest: &Guest<'_>) {
+    let place = "/usr/local/bin/claude";
+    guest.write(place, AGENT);
+    guest.expect(&["chmod", "755", place]);
+}
 
 /// Example skills that cannot do without inputs here; the folder of backups is added.
 const FULL_DISKS_ARE_FINE: &str = "limit=100";
@@ -83,7 +99,7 @@ impl Service<'_> {
             .filter(|name| !name.starts_with("w/"))
             .filter(|name| name != "outputs/path" && name != "outputs/contained")
             .collect();
-        assert_eq!(examples.len(), 9 + 7, "{examples:?}");
+        assert_eq!(examples.len(), 9 + 8, "{examples:?}");
         for skill in examples {
             let mut command = vec!["run", "--json", skill.as_str()];
             match skill.as_str() {
@@ -107,6 +123,7 @@ impl Service<'_> {
         assert_eq!(made("told.md"), "# told\n");
         assert_eq!(made("deep/er/data.json"), "{}\n");
         assert_eq!(made("file"), "x\n");
+        assert_eq!(made("agent.md"), "# said\n");
         let folder = fs::read_dir(self.workspace.join("made/folder")).unwrap();
         let names: Vec<_> = folder.flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(names.len(), 1, "{names:?}");

@@ -28,6 +28,7 @@ pub(crate) struct DeclaredProgram {
     key: Option<KeySource>,
     lends_login: Option<bool>,
     args: Option<Vec<String>>,
+    env: Option<Vec<(String, String)>>,
     may_be_denied: Option<Vec<String>>,
     silence_ms: Option<u64>,
     described: Option<Described>,
@@ -50,6 +51,7 @@ impl DeclaredProgram {
             key: self.key.or(outer.key),
             lends_login: self.lends_login.or(outer.lends_login),
             args: self.args.or(outer.args),
+            env: self.env.or(outer.env),
             may_be_denied: self.may_be_denied.or(outer.may_be_denied),
             silence_ms: self.silence_ms.or(outer.silence_ms),
             described: self.described.or(outer.described),
@@ -91,6 +93,7 @@ impl DeclaredProgram {
             key: program.key,
             lends_login: Some(program.lends_login),
             args: Some(program.args),
+            env: Some(program.env),
             may_be_denied: Some(program.may_be_denied),
             silence_ms: Some(program.silence_ms),
             described: program.described,
@@ -109,6 +112,7 @@ impl DeclaredProgram {
             key: self.key,
             lends_login: self.lends_login.unwrap_or(false),
             args: self.args.unwrap_or_default(),
+            env: self.env.unwrap_or_default(),
             may_be_denied: self.may_be_denied.unwrap_or_default(),
             silence_ms: self.silence_ms.unwrap_or(PROGRAM_SILENCE_MS),
             described: self.described.filter(|_| cli == DESCRIBED),
@@ -140,6 +144,7 @@ fn read(view: View<'_>, report: &mut Report) -> DeclaredProgram {
     let login = get("login").and_then(|view| word(view, "login", &["own", "host"], report));
     asked.lends_login = login.map(|login| login == "host");
     asked.args = get("args").and_then(|view| view.texts("args", report));
+    asked.env = get("env").map(|view| variables(view, report));
     asked.may_be_denied = get("may_be_denied").and_then(|view| view.texts("may_be_denied", report));
     asked.silence_ms = get("silence").and_then(|view| view.millis("silence", report));
     asked.described = described(view, report);
@@ -173,6 +178,26 @@ pub(crate) fn of_hq(view: View<'_>) -> DeclaredProgram {
             .map(str::to_owned),
         ..DeclaredProgram::default()
     }
+}
+
+/// Variables by name, with their values.
+fn variables(view: View<'_>, report: &mut Report) -> Vec<(String, String)> {
+    if !matches!(view.data(), Data::Map(_)) {
+        view.wrong_type("env", "a map of names and values", report);
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (name, value) in view.entries() {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if name.is_empty() || !name.chars().all(fits) || name.starts_with("WORKERCTL_") {
+            let message = format!("`{}` is no name of a variable here", name.escape_debug());
+            let hint = "write letters, digits and `_`; `WORKERCTL_…` are the engine's";
+            report.error("name-invalid", value.key_place(), message, hint);
+        } else if let Some(text) = value.text(name, report) {
+            found.push((name.to_owned(), text));
+        }
+    }
+    found
 }
 
 fn names() -> Vec<&'static str> {

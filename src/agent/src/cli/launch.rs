@@ -195,6 +195,10 @@ fn codex(launch: &Launch<'_>) -> Launched {
             "--skip-git-repo-check",
             "--ephemeral",
             "--ignore-user-config",
+            "-c",
+            "check_for_update_on_startup=false",
+            "-c",
+            "analytics.enabled=false",
         ],
     );
     if launch.walled {

@@ -19,6 +19,7 @@ pub(crate) static AGENT: Table = table("AgentMap", "The program of others that e
     key("key", KEY_SOURCE, "where its key is, as of a model"),
     key("login", Words(&["own", "host"]), "`host` lends it the login of the engine's user, and takes a refreshed one back").default(Told("`own`")),
     key("args", TEXTS, "further arguments"),
+    key("env", Named(&super::Form::Text), "further variables by name, no secrets: those are named by `env` of the skill"),
     key("may_be_denied", TEXTS, "tools that it may refuse without failing the attempt"),
     key("silence", Duration, "the longest time without a word of it, at least `1s`").default(Millis(PROGRAM_SILENCE_MS)),
     key("prompt", Words(&["stdin", "argument", "file"]), "of `generic`: how it gets its prompt; `argument` and `file` take the place of `{prompt}` in `args`").default(Told("`stdin`")),

@@ -1,5 +1,6 @@
 //! Definitions as people write them, and what the loader says.
 
+mod agent_programs;
 mod budgets;
 pub(super) mod contract;
 mod converting;

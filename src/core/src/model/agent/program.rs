@@ -74,6 +74,9 @@ pub struct AgentProgram {
     /// Further arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
+    /// Further variables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(String, String)>,
     /// Tools whose refusal does not fail the attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub may_be_denied: Vec<String>,

@@ -144,7 +144,7 @@ impl Performer {
             logged_as: None,
             stdout_file: None,
             noted: true,
-            more: launched.environment,
+            more: [launched.environment, program.env.clone()].concat(),
             sees_run: true,
             ours: false,
             tail_bytes: TAIL_BYTES_MAX,
