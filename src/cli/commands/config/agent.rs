@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::{Setting, list};
 use crate::model::Config;
-use crate::model::agent::{McpTransport, Model, Money, Toolset};
+use crate::model::agent::{AgentProgram, McpTransport, Model, Money, Toolset};
+use crate::model::duration::exact_millis;
 
 pub(super) fn settings(config: &Config) -> Vec<Setting> {
     let (run, day) = (&config.budget, &config.per_day);
@@ -32,7 +33,8 @@ pub(super) fn settings(config: &Config) -> Vec<Setting> {
         }
     });
     let fixed = fixed.into_iter().chain(models).chain(sets);
-    fixed.chain(made).collect()
+    let program = program(config.program.as_deref());
+    fixed.chain(made).chain(program).collect()
 }
 
 fn limit(key: &'static str, limit: Option<u64>) -> Setting {
@@ -96,4 +98,52 @@ fn toolset(set: &Toolset) -> Setting {
         shown: tools.join(", "),
         value: json!(set),
     }
+}
+
+/// Where each key of `agent` stands in what is kept of it.
+const PROGRAM: [(&str, &str); 19] = [
+    ("agent.cli", "/cli"),
+    ("agent.binary", "/binary"),
+    ("agent.model", "/model"),
+    ("agent.base_url", "/base_url"),
+    ("agent.key", "/key"),
+    ("agent.login", "/lends_login"),
+    ("agent.args", "/args"),
+    ("agent.env", "/env"),
+    ("agent.may_be_denied", "/may_be_denied"),
+    ("agent.silence", "/silence_ms"),
+    ("agent.prompt", "/described/prompt"),
+    ("agent.output", "/described/output"),
+    ("agent.done.at", "/described/done/0"),
+    ("agent.done.is", "/described/done/1"),
+    ("agent.result", "/described/result"),
+    ("agent.failure", "/described/failure"),
+    ("agent.denials", "/described/denials"),
+    ("agent.usage.input", "/described/input_tokens"),
+    ("agent.usage.output", "/described/output_tokens"),
+];
+
+/// The agent program that executes instructions where nothing else is said.
+fn program(program: Option<&AgentProgram>) -> Vec<Setting> {
+    let kept = json!(program);
+    let cost = ("agent.usage.cost", "/described/cost");
+    let each = PROGRAM.iter().chain([&cost]).map(|(key, pointer)| {
+        let value = kept.pointer(pointer).cloned().unwrap_or_default();
+        let shown = match (&value, *key) {
+            (Value::Bool(true), "agent.login") => "host".to_owned(),
+            (Value::Number(millis), "agent.silence") => {
+                exact_millis(millis.as_u64().unwrap_or_default())
+            }
+            (Value::Null, "agent.cli") => "none: models execute instructions".to_owned(),
+            (Value::Null, _) => "–".to_owned(),
+            (Value::String(text), _) => text.clone(),
+            (other, _) => other.to_string(),
+        };
+        Setting {
+            key: (*key).into(),
+            shown,
+            value,
+        }
+    });
+    each.collect()
 }

@@ -69,7 +69,7 @@ fn a_new_skill_for_a_model_says_how_to_configure_one() {
     assert_eq!(left.code, 0, "{left:?}");
     for told in [
         "warning: `asked` is unavailable: it has no `run`, and no model is configured",
-        "hint: add `models: {default: {provider: anthropic, model: …, key: env:…}}` to workerctl.yaml",
+        "hint: add `models: {default: {provider: anthropic, model: …, key: env:…}}` or `agent: {cli: claude}` to workerctl.yaml",
     ] {
         assert!(left.err.contains(told), "{left:?}");
     }
