@@ -196,3 +196,29 @@ fn doctor_names_the_programs_that_it_finds_and_misses() {
         "{said}"
     );
 }
+
+#[test]
+fn what_a_program_prints_beside_its_events_is_bounded_and_its_answer_masked() {
+    let noise = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo '{\"type\":\"next_year\"}'; echo 0123456789012345678901234567890123456789 >&2; done";
+    let script = format!(
+        "{noise}; printf '{{\"type\":\"assistant\",\"message\":{{\"id\":\"m\",\"model\":\"m\",\"content\":[{{\"type\":\"text\",\"text\":\"the key is %s\"}}]}}}}\\n{{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\":\"the key is %s\"}}\\n' $ANTHROPIC_API_KEY $ANTHROPIC_API_KEY"
+    );
+    let skills = "  - {id: look, description: Looks, instructions: i, interface: {outputs: [{name: r, type: file, destination: out/r.txt}]}}\n";
+    let rig = Rig::new("cli: claude", skills, &script);
+    rig.workspace
+        .write("workerctl.yaml", "output_bytes_max: 20000\n");
+    let shown = rig.ran("look");
+    assert_eq!(ended(&shown), "succeeded", "{shown:#}");
+    let logs = rig.logs();
+    assert!(
+        logs.contains("is not kept (`output_bytes_max`)") && logs.len() < 100_000,
+        "{}",
+        logs.len()
+    );
+    assert!(
+        rig.workspace
+            .read("out/r.txt")
+            .unwrap()
+            .starts_with("the key is ")
+    );
+}

@@ -125,7 +125,10 @@ fn result(reading: &mut Reading, event: &Value) {
         }
     }
     let (subtype, words) = (text(event, "subtype"), text(event, "result"));
-    let is_error = event.get("is_error") == Some(&Value::Bool(true));
+    let is_error = !matches!(
+        event.get("is_error"),
+        None | Some(Value::Null | Value::Bool(false))
+    );
     reading.completed = true;
     if subtype == "error_max_turns" || text(event, "terminal_reason") == "max_turns" {
         reading.turns_exhausted = true;

@@ -57,7 +57,10 @@ pub(super) fn line(reading: &mut Reading, shape: &Shape, line: &str) {
 
 pub(super) fn end(reading: &mut Reading, shape: &Shape) {
     match shape.output {
-        Output::Text => reading.completed = true,
+        Output::Text => {
+            reading.close_turn();
+            reading.completed = true;
+        }
         Output::Json => {
             let document = std::mem::take(&mut reading.turn.text);
             match serde_json::from_str::<Value>(&document) {
@@ -80,7 +83,6 @@ fn event_of(reading: &mut Reading, shape: &Shape, event: &Value) {
     if !ends {
         return reading.seen.push(Seen::Unknown(event.to_string()));
     }
-    reading.completed = true;
     for denial in at(&shape.denials)
         .and_then(Value::as_array)
         .into_iter()
@@ -116,6 +118,7 @@ fn event_of(reading: &mut Reading, shape: &Shape, event: &Value) {
     reading.turn.begun = true;
     reading.say(&at(&shape.result).map_or_else(String::new, shown));
     reading.close_turn();
+    reading.completed = true;
 }
 
 fn shown(value: &Value) -> String {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::fault::{Fault, FaultKind};
 use super::reading::{Reading, Seen};
 use super::{Format, Known, claude, codex, gemini, generic, opencode};
 
@@ -22,7 +23,11 @@ impl Reading {
             return Vec::new();
         }
         if std::mem::take(&mut self.overlong) {
-            return vec![Seen::Noted("an event was too long to be read".to_owned())];
+            // It may have told of a refusal or of a failure.
+            let message = "an event of more than 8 MiB could not be read";
+            self.fault
+                .get_or_insert_with(|| Fault::new(FaultKind::Failed, message));
+            return vec![Seen::Noted(message.to_owned())];
         }
         let line = std::mem::take(&mut self.begun);
         self.line(&String::from_utf8_lossy(&line));

@@ -31,8 +31,8 @@ pub(super) fn read(reading: &mut Reading, event: &Value) -> Option<()> {
             if let Some(cost) = millionths(part.get("cost").and_then(Value::as_f64)) {
                 reading.cost = Some(reading.cost.unwrap_or_default().saturating_add(cost));
             }
-            reading.completed = text(part, "reason") == "stop";
             reading.close_turn();
+            reading.completed = text(part, "reason") == "stop";
         }
         "error" => {
             let error = event.get("error").unwrap_or(&Value::Null);

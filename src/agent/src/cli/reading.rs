@@ -16,7 +16,7 @@ const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 const TROUBLES_MAX: u32 = 6;
 
 /// Refused tools that are named.
-const REFUSED_MAX: usize = 16;
+const REFUSED_MAX: usize = 1_000;
 
 /// What one line tells, for whoever shows it.
 #[derive(Debug, Clone, PartialEq)]
@@ -257,6 +257,8 @@ impl Reading {
             return;
         }
         self.turns = self.turns.saturating_add(1);
+        // Whatever ended the work before, it went on.
+        self.completed = false;
         self.trouble = None;
         self.troubles = 0;
         if !turn.text.trim().is_empty() {

@@ -206,7 +206,9 @@ fn a_long_line_is_bounded_and_what_follows_is_read() {
     for line in stream("claude", "success").lines() {
         reading.piece(line.as_bytes(), false);
     }
-    assert_eq!(verdict(&reading, CLEAN), "done");
+    assert_eq!(reading.turns(), 2);
+    // It may have told of a refusal.
+    assert_eq!(verdict(&reading, CLEAN), "agent_failed");
 }
 
 fn shape(output: Output) -> Shape {
@@ -373,4 +375,16 @@ fn a_program_that_tries_without_end_or_waits_for_an_hour_is_stuck() {
     assert!(!reading.is_stuck());
     reading.piece(event("usage limit: try again in 2 hours").as_bytes(), false);
     assert!(reading.is_stuck());
+}
+
+#[test]
+fn what_goes_on_after_its_result_is_not_done() {
+    let turn = r#"{"type":"assistant","message":{"id":"later","model":"m","content":[{"type":"text","text":"not yet"}]}}"#;
+    let stream = format!("{}{turn}\n", stream("claude", "success"));
+    let (reading, _) = read(known("claude"), stream.as_bytes());
+    assert_eq!(verdict(&reading, CLEAN), "no_result");
+    let odd =
+        r#"{"type":"result","subtype":"success","is_error":"true","result":"API Error: 500"}"#;
+    let (reading, _) = read(known("claude"), odd.as_bytes());
+    assert_eq!(verdict(&reading, CLEAN), "server");
 }

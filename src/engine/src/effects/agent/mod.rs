@@ -91,6 +91,7 @@ impl Performer {
         };
         log.end_output(attempt, None);
         talked.ended = masked(talked.ended, log.masker());
+        talked.text = log.masker().mask_text(&talked.text).into_owned();
         if let (Ended::Answered { .. }, Some(file)) = (&talked.ended, stdout_file)
             && let Err(error) = self.keep_answer(work, file, &talked.text)
         {
