@@ -77,11 +77,6 @@ impl Known {
             Known::Gemini | Known::Qwen => None,
         }
     }
-
-    /// Whether its events tell that it refused a tool.
-    pub const fn tells_refusals(self) -> bool {
-        !matches!(self, Known::Codex)
-    }
 }
 
 /// Whose stream is read.

@@ -20,7 +20,7 @@ use super::tools::Tools;
 use super::watching::{Sink, turns_left};
 use super::{ATTEMPT_MS, Talked, brief};
 use crate::model::RunSpec;
-use crate::model::agent::{AgentProgram, AgentSpec, Answers, Described, Money, PromptBy};
+use crate::model::agent::{AgentProgram, AgentSpec, Answers, Money, PromptBy};
 use crate::model::spec::Program;
 use crate::process::{self, Stdin};
 use crate::spending::Sources;
@@ -309,29 +309,18 @@ fn format(program: &AgentProgram) -> Format {
         return Format::Known(known);
     }
     let described = program.described.clone().unwrap_or_default();
-    let Described {
-        output,
-        done,
-        result,
-        failure,
-        denials,
-        input_tokens,
-        output_tokens,
-        cost,
-        ..
-    } = described;
     Format::Described(Shape {
-        output: match output {
+        output: match described.output {
             Answers::Text => Output::Text,
             Answers::Json => Output::Json,
             Answers::Jsonl => Output::JsonLines,
         },
-        done,
-        result,
-        failure,
-        denials,
-        input_tokens,
-        output_tokens,
-        cost,
+        done: described.done,
+        result: described.result,
+        failure: described.failure,
+        denials: described.denials,
+        input_tokens: described.input_tokens,
+        output_tokens: described.output_tokens,
+        cost: described.cost,
     })
 }
