@@ -16,10 +16,10 @@ use crate::model::schedule::{Fate, SlotRow};
 use crate::model::{Diagnostic, Kind, Phase, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered,
-    RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
-    SchedulesQuery, SkillView, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
-    TriggerRequest, WatchEvent, WorkerView,
+    ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
+    ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
+    RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView, SlotsQuery, StatsLine,
+    StatsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long a test waits for what has to happen.
@@ -247,6 +247,18 @@ impl Control for Fake {
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
         self.note(format!("slots {}", serde_json::to_string(query).unwrap()));
         Ok(self.slots.clone())
+    }
+
+    fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {
+        self.note(format!("stats {}", serde_json::to_string(query).unwrap()));
+        let mut counts = crate::protocol::DayCounts::default();
+        counts.add(&summary());
+        Ok(vec![StatsLine::of(skill().to_string(), &counts)])
+    }
+
+    fn forget(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
+        self.note(format!("forget {}", request.dry_run));
+        Ok(Forgot::default())
     }
 
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {

@@ -4,9 +4,9 @@ use axum::http::HeaderMap;
 
 use super::reply::HttpRefusal;
 use crate::protocol::{
-    ApproveRequest, BackfillQuery, CancelRequest, DenyRequest, LogsQuery, PauseRequest,
-    ProbeRequest, ResolveRequest, ResumeRequest, RunsQuery, SchedulesQuery, SlotsQuery,
-    SubmitRequest, TriggerRequest,
+    ApproveRequest, BackfillQuery, CancelRequest, DenyRequest, ForgetRequest, LogsQuery,
+    PauseRequest, ProbeRequest, ResolveRequest, ResumeRequest, RunsQuery, SchedulesQuery,
+    SlotsQuery, StatsQuery, SubmitRequest, TriggerRequest,
 };
 
 /// Longest name, key or filter that is accepted, in bytes.
@@ -164,6 +164,23 @@ impl Checked for TriggerRequest {
 impl Checked for BackfillQuery {
     fn check(&self) -> Result<(), HttpRefusal> {
         text("schedule", &self.schedule)
+    }
+}
+
+impl Checked for ForgetRequest {}
+
+impl Checked for StatsQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        for (name, value) in [
+            ("from", &self.from),
+            ("to", &self.to),
+            ("worker", &self.worker),
+            ("skill", &self.skill),
+            ("schedule", &self.schedule),
+        ] {
+            optional(name, value.as_deref())?;
+        }
+        Ok(())
     }
 }
 

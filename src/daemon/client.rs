@@ -17,10 +17,10 @@ use crate::engine::Host;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
     API_VERSION, ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest,
-    Discarded, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport,
-    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView,
-    SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
-    WatchEvent, WorkerView,
+    Discarded, ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe,
+    ProbeRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
+    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long whatever listens may take to say who it is.
@@ -233,6 +233,14 @@ impl Control for HttpControl {
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
         self.ask(paths::with_query("/v1/slots", query))
+    }
+
+    fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {
+        self.ask(paths::with_query("/v1/stats", query))
+    }
+
+    fn forget(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
+        self.change("/v1/forget", request)
     }
 
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {

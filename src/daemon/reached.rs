@@ -12,9 +12,10 @@ use super::wire::STARTING;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered,
-    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery,
-    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// What hears of a run.
@@ -242,6 +243,14 @@ impl Control for Reached {
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
         self.again(|control| control.slots(query))
+    }
+
+    fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {
+        self.again(|control| control.stats(query))
+    }
+
+    fn forget(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
+        self.again(|control| control.forget(request))
     }
 
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {

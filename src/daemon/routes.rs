@@ -42,6 +42,12 @@ pub fn routes() -> Vec<Route> {
         operation(GET, "/v1/slots", "slots")
             .summary("Tell what became of slots, newest first")
             .handler(Read, schedules::slots),
+        operation(GET, "/v1/stats", "stats")
+            .summary("Count the runs that ended in some days")
+            .handler(Read, engine::stats),
+        operation(POST, "/v1/forget", "forget")
+            .summary("Forget what `retention` does not keep, or tell what that is")
+            .handler(Admin, engine::forget),
         operation(POST, "/v1/schedules/pause", "pause_schedule")
             .summary("Pause a schedule")
             .handler(Admin, schedules::pause),

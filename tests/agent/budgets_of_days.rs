@@ -82,13 +82,20 @@ fn stats_tell_what_runs_came_to_and_what_they_cost() {
     for (name, succeeded, verified) in [("w/fine", 1, 1), ("w/bad", 0, 0), ("w/says", 1, 0)] {
         let one = of(name);
         assert_eq!(
-            (&one["runs"], &one["succeeded"], &one["verified"]),
+            (
+                &one["run_count"],
+                &one["succeeded_count"],
+                &one["verified_count"]
+            ),
             (&1.into(), &succeeded.into(), &verified.into()),
             "{one}"
         );
     }
     assert_eq!(of("w/says")["money"], "1.00");
     assert_eq!(of("w/says")["tokens"]["output"], 20);
-    let shown = rig.workspace.run(&["stats", "--by-worker"]).expect_code(0);
+    let shown = rig
+        .workspace
+        .run(&["stats", "--by", "worker"])
+        .expect_code(0);
     assert!(shown.stdout.contains("2 (66%)"), "{shown:?}");
 }

@@ -15,6 +15,7 @@ use workerctl::protocol::{
     ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
     TriggerRequest, WatchEvent, WorkerView,
 };
+use workerctl::protocol::{ForgetRequest, Forgot, StatsLine, StatsQuery};
 
 /// Something that can be held shut.
 #[derive(Default)]
@@ -119,6 +120,9 @@ impl Scripted {
         let submitted_at = self.run.timestamp();
         RunSummary {
             parent: None,
+            schedule: None,
+            decided: false,
+            day: None,
             spent: None,
             run: self.run,
             phase: Phase::Finished,
@@ -155,6 +159,16 @@ pub(crate) fn line(number: u64) -> LogLine {
 }
 
 impl Control for Scripted {
+    fn stats(&self, _: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {
+        self.alive()?;
+        Ok(Vec::new())
+    }
+
+    fn forget(&self, _: &ForgetRequest) -> Result<Forgot, Diagnostic> {
+        self.alive()?;
+        Ok(Forgot::default())
+    }
+
     fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic> {
         self.alive()?;
         let mut submitted = self.submitted.lock().expect("a lock");

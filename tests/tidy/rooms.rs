@@ -10,7 +10,13 @@ use crate::{Violations, places};
 const LAYERS: [&[&str]; 9] = [
     &["model"],
     &[
-        "machine", "queue", "schedule", "inputs", "template", "protocol",
+        "machine",
+        "queue",
+        "schedule",
+        "inputs",
+        "template",
+        "protocol",
+        "retention",
     ],
     &["thread"], // a projection of the machine's journal into what the protocol shows
     &["sandbox", "process", "landing"], // paths below a directory; commands; landings of commits

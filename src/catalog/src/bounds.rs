@@ -18,6 +18,9 @@ pub(crate) const OUTPUT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 /// Trees that runs may work in.
 pub(crate) const TREES_MAX: u64 = 1_024;
 
+/// Most runs of a skill that stay whatever their age.
+pub(crate) const RUNS_MIN_MAX: u64 = 10_000;
+
 /// Bytes that the list of skills in the description of a tool may have.
 pub(crate) const LIST_BYTES_MIN: u64 = 200;
 pub(crate) const LIST_BYTES_MAX: u64 = 1_048_576;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod mcp;
+mod retention;
 
 use super::access;
 use super::approval;
@@ -70,6 +71,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.texts(report);
     reader.hooks(report);
     reader.landing(report);
+    reader.retention(report);
     reader.workers(report);
     reader.skills(report);
     reader.mcp(report);

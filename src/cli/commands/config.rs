@@ -188,6 +188,19 @@ fn settings(config: &Config) -> Vec<Setting> {
         span("drain_grace", config.drain_grace_ms),
         number("output_bytes_max", config.output_bytes_max),
         span("keep_refs", config.keep_refs_ms),
+        span("retention.runs", config.retention.runs_ms),
+        Setting {
+            key: "retention.runs_min".into(),
+            shown: config.retention.runs_min.to_string(),
+            value: json!(config.retention.runs_min),
+        },
+        span("retention.approvals", config.retention.approvals_ms),
+        Setting {
+            key: "retention.threads".into(),
+            shown: bytes(config.retention.threads_bytes),
+            value: json!(config.retention.threads_bytes),
+        },
+        span("retention.slots", config.retention.slots_ms),
         blocked_hours(&config.blocked_hours),
     ]
     .into_iter()

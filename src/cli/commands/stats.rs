@@ -1,21 +1,16 @@
 //! `stats`
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
-
 use crate::cli::exit::Exit;
 use crate::cli::render::line::Line;
 use crate::cli::render::table::{Column, Table};
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session, zone_of};
-use crate::model::agent::{Money, Tokens};
+use crate::model::Diagnostic;
 use crate::model::duration::show_millis;
-use crate::model::{Diagnostic, Outcome, Timestamp};
-use crate::protocol::{Control, RunSummary, RunsQuery};
+use crate::protocol::{StatsBy, StatsLine, StatsQuery};
 
-/// Runs that are asked for at once.
-const PAGE: u32 = 1_000;
+/// Columns of the longest bar.
+const BAR_COLUMNS: u64 = 20;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -25,41 +20,48 @@ pub(crate) struct Args {
     /// Only of this skill: `skill` or `worker/skill`
     #[arg(long)]
     skill: Option<String>,
-    /// Only runs submitted since then: `7d`, `2026-11-20`
+    /// Only of this schedule
+    #[arg(long, value_name = "ID")]
+    schedule: Option<String>,
+    /// From this day on, that of the instant: `7d`, `2026-11-20`
     #[arg(long, value_name = "WHEN", default_value = "30d")]
     since: String,
-    /// One line for each worker instead of each skill
-    #[arg(long)]
-    by_worker: bool,
+    /// Up to this day
+    #[arg(long, value_name = "WHEN")]
+    until: Option<String>,
+    /// What each line is of
+    #[arg(long, value_enum, default_value = "skill")]
+    by: By,
 }
 
-/// What the runs of one skill or worker came to.
-#[derive(Debug, Default, Serialize)]
-struct Stats {
-    name: String,
-    /// Runs that have ended, those that other runs started included.
-    runs: u32,
-    succeeded: u32,
-    /// Of these, those that a check proved.
-    verified: u32,
-    tokens: Tokens,
-    /// Where the model has prices.
-    money: Option<String>,
-    /// Half of the runs took at most so long, from their start.
-    p50_ms: u64,
-    /// Nine of ten.
-    p90_ms: u64,
-    #[serde(skip)]
-    spent: Option<Money>,
-    #[serde(skip)]
-    took_ms: Vec<u64>,
+/// What a line is of.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum By {
+    Skill,
+    Worker,
+    Schedule,
+    Day,
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
     let zone = zone_of(control.as_ref())?;
-    let since = times::parse_instant(&args.since, session.clock.now(), zone)?;
-    let stats = counted(control.as_ref(), args, since)?;
+    let now = session.clock.now();
+    let day = |when: &str| times::parse_instant(when, now, zone).map(|at| at.date_in(zone));
+    let query = StatsQuery {
+        from: Some(day(&args.since)?),
+        to: args.until.as_deref().map(day).transpose()?,
+        by: match args.by {
+            By::Skill => StatsBy::Skill,
+            By::Worker => StatsBy::Worker,
+            By::Schedule => StatsBy::Schedule,
+            By::Day => StatsBy::Day,
+        },
+        worker: args.worker.clone(),
+        skill: args.skill.clone(),
+        schedule: args.schedule.clone(),
+    };
+    let stats = control.stats(&query)?;
     if session.json() {
         session.print_json(&stats, "stats");
     } else if stats.is_empty() {
@@ -71,86 +73,26 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     Ok(Exit::Ok)
 }
 
-fn counted(control: &dyn Control, args: &Args, since: Timestamp) -> Result<Vec<Stats>, Diagnostic> {
-    let mut query = RunsQuery {
-        worker: args.worker.clone(),
-        skill: args.skill.clone(),
-        since_ms: Some(since.millis()),
-        limit: PAGE,
-        ..RunsQuery::default()
-    };
-    let mut all: BTreeMap<String, Stats> = BTreeMap::new();
-    loop {
-        let page = control.runs(&query)?;
-        for run in &page {
-            let name = if args.by_worker {
-                run.skill.worker.clone()
-            } else {
-                run.skill.to_string()
-            };
-            all.entry(name).or_default().take(run);
-        }
-        match page.last() {
-            Some(last) if page.len() >= PAGE as usize => query.before = Some(last.run),
-            _ => break,
-        }
-    }
-    let named = all.into_iter().filter(|(_, stats)| stats.runs > 0);
-    Ok(named.map(|(name, stats)| stats.finished(name)).collect())
-}
-
-impl Stats {
-    fn take(&mut self, run: &RunSummary) {
-        let (Some(outcome), Some(ended)) = (&run.outcome, run.finished_at) else {
-            return;
-        };
-        self.runs += 1;
-        if *outcome == Outcome::Succeeded {
-            self.succeeded += 1;
-            self.verified += u32::from(!run.unverified && !run.nothing_to_do);
-        }
-        if let Some(spent) = run.spent.as_ref().filter(|_| run.parent.is_none()) {
-            self.tokens = self.tokens.plus(spent.tokens);
-            let money = spent.money.as_deref().and_then(Money::parse);
-            self.spent = money.map_or(self.spent, |money| {
-                Some(self.spent.unwrap_or_default().plus(money))
-            });
-        }
-        let began = run.started_at.unwrap_or(run.submitted_at);
-        self.took_ms.push(ended.millis_since(began));
-    }
-
-    fn finished(mut self, name: String) -> Stats {
-        self.took_ms.sort_unstable();
-        // The nearest rank: the least time that so many of the runs did not exceed.
-        let at = |percent: usize| {
-            let rank = (self.took_ms.len() * percent).div_ceil(100).max(1);
-            self.took_ms.get(rank - 1).copied().unwrap_or(0)
-        };
-        Stats {
-            p50_ms: at(50),
-            p90_ms: at(90),
-            money: self.spent.map(|money| money.to_string()),
-            name,
-            ..self
-        }
-    }
-}
-
-fn table(stats: &[Stats]) -> Table {
+fn table(stats: &[StatsLine]) -> Table {
     let mut table = Table::new(&[
         Column::new("OF"),
         Column::new("RUNS").right(),
+        Column::new("").optional(),
         Column::new("SUCCEEDED").right(),
         Column::new("VERIFIED").right(),
         Column::new("P50").right().optional(),
-        Column::new("P90").right().optional(),
+        Column::new("P95").right().optional(),
+        Column::new("WAITED P95").right().optional(),
         Column::new("TOKENS").right().optional(),
         Column::new("MONEY").right().optional(),
     ]);
-    let share =
-        |part: u32, of: u32| format!("{part} ({}%)", u64::from(part) * 100 / u64::from(of.max(1)));
+    let most = stats.iter().map(|one| one.run_count).max().unwrap_or(0);
     for one in stats {
+        let share = |part: u32| {
+            let percent = u64::from(part) * 100 / u64::from(one.run_count.max(1));
+            format!("{part} ({percent}%)")
+        };
+        let span = |millis: Option<u64>| millis.map(show_millis).unwrap_or_default();
         let tokens = match one.tokens.sum() {
             0 => String::new(),
             tokens => tokens.to_string(),
@@ -158,11 +100,13 @@ fn table(stats: &[Stats]) -> Table {
         table.row(
             [
                 one.name.clone(),
-                one.runs.to_string(),
-                share(one.succeeded, one.runs),
-                share(one.verified, one.runs),
-                show_millis(one.p50_ms),
-                show_millis(one.p90_ms),
+                one.run_count.to_string(),
+                bar(one, most),
+                share(one.succeeded_count),
+                share(one.verified_count),
+                span(one.p50_ms),
+                span(one.p95_ms),
+                span(one.waited_p95_ms),
                 tokens,
                 one.money.clone().unwrap_or_default(),
             ]
@@ -173,24 +117,43 @@ fn table(stats: &[Stats]) -> Table {
     table
 }
 
+/// A bar as long as there are runs, in which those that did not succeed have a sign of their own; at least one column
+/// of each kind that there is.
+fn bar(of: &StatsLine, most: u32) -> String {
+    let columns = |count: u32| {
+        let part = u64::from(count) * BAR_COLUMNS / u64::from(most.max(1));
+        usize::try_from(part)
+            .unwrap_or(0)
+            .max(usize::from(count > 0))
+    };
+    let others = of.run_count.saturating_sub(of.succeeded_count);
+    format!(
+        "{}{}",
+        "█".repeat(columns(of.succeeded_count)),
+        "░".repeat(columns(others))
+    )
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Stats;
+    use super::*;
+    use crate::protocol::DayCounts;
 
     #[test]
-    fn percentiles_are_times_that_runs_took() {
-        for (took, p50, p90) in [
-            (vec![7], 7, 7),
-            (vec![1, 2], 1, 2),
-            ((1..=10).collect(), 5, 9),
-            ((1..=100).rev().collect(), 50, 90),
+    fn a_bar_shows_how_many_did_not_succeed() {
+        let line = |run_count, succeeded_count| StatsLine {
+            run_count,
+            succeeded_count,
+            ..StatsLine::of("w/s".to_owned(), &DayCounts::default())
+        };
+        for (runs, succeeded, shown) in [
+            (100, 100, "████████████████████"),
+            (100, 75, "███████████████░░░░░"),
+            (50, 49, "█████████░"),
+            (1, 1, "█"),
+            (1, 0, "░"),
         ] {
-            let stats = Stats {
-                took_ms: took,
-                ..Stats::default()
-            };
-            let stats = stats.finished("w/s".to_owned());
-            assert_eq!((stats.p50_ms, stats.p90_ms), (p50, p90));
+            assert_eq!(bar(&line(runs, succeeded), 100), shown);
         }
     }
 }

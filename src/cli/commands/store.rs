@@ -1,4 +1,4 @@
-//! `store info|verify|rebuild|init`
+//! `store info|verify|gc|rebuild|init`
 
 use serde_json::json;
 
@@ -9,8 +9,9 @@ use crate::cli::exit::Exit;
 use crate::cli::maintenance::{self, Rebuilding, StoreInfo, VerifyReport};
 use crate::cli::render::line::{BAD, CARE, GOOD, Line};
 use crate::cli::render::{diagnostic, times};
-use crate::cli::session::Session;
+use crate::cli::session::{Accept, Session};
 use crate::model::Diagnostic;
+use crate::protocol::{ForgetRequest, Forgot};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -24,6 +25,12 @@ enum What {
     Info,
     /// Read everything and list what is damaged; needs the store to itself
     Verify,
+    /// Forget what `retention` does not keep, at once, and give space back
+    Gc {
+        /// Only show what would go
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Move the store aside and build it again from the threads
     Rebuild,
     /// Start afresh with an empty store, in a workspace that has none or has lost its own
@@ -31,6 +38,9 @@ enum What {
 }
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
+    if let What::Gc { dry_run } = args.what {
+        return forget(session, dry_run);
+    }
     let site = session.site()?;
     match args.what {
         What::Info => {
@@ -60,6 +70,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
                 Exit::Failed
             })
         }
+        What::Gc { .. } => Ok(Exit::Ok),
         What::Rebuild => {
             let definitions = Definitions::load(&site.workspace);
             definitions.expect_known_config()?;
@@ -92,6 +103,76 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             }
             Ok(Exit::Ok)
         }
+    }
+}
+
+/// Asks as often as it takes: one request forgets no more than keeps others waiting for a moment.
+fn forget(session: &mut Session<'_>, dry_run: bool) -> Result<Exit, Diagnostic> {
+    let control = session.connect(Accept::RunningElseHosted)?;
+    let request = ForgetRequest { dry_run };
+    let mut all = control.forget(&request)?;
+    let whole = all.clone();
+    while all.more {
+        let next = control.forget(&request)?;
+        all = Forgot {
+            database_bytes_after: next.database_bytes_after,
+            more: next.more,
+            notes: next.notes,
+            ..whole.clone()
+        };
+    }
+    if session.json() {
+        session.print_json(&all, "gc");
+    } else {
+        print_forgotten(session, &all, dry_run);
+    }
+    let is_done = all.notes.is_empty() && all.clock_behind.is_none();
+    Ok(if is_done { Exit::Ok } else { Exit::Failed })
+}
+
+fn print_forgotten(session: &mut Session<'_>, all: &Forgot, dry_run: bool) {
+    let out = &mut session.io.out;
+    let verb = if dry_run { "would go" } else { "gone" };
+    if let Some(newest) = all.clock_behind {
+        let text = format!(
+            " nothing is forgotten: the clock stands before the newest record, of {}",
+            newest.rfc3339()
+        );
+        out.line(Line::of(CARE, "!").text(text));
+        session.io.out.flush();
+        let text = "set the clock; a record of a time to come stays until that time, or until the store is built anew";
+        diagnostic::hint(&mut session.io.err, text);
+        return;
+    }
+    let runs = usize::try_from(all.run_count).unwrap_or(usize::MAX);
+    let newest = all.newest.map_or_else(String::new, |at| {
+        format!(", the newest of {}", at.rfc3339())
+    });
+    let bytes = times::bytes(all.thread_bytes);
+    out.line(format!(
+        "runs       {} {verb}, with {bytes} of threads{newest}",
+        counted(runs, "run")
+    ));
+    if all.early_run_count > 0 {
+        out.line(format!(
+            "           {} of them before their time: threads have more than `retention.threads`",
+            all.early_run_count
+        ));
+    }
+    for id in &all.schedules {
+        out.line(
+            Line::from("schedule   ")
+                .text(id)
+                .text(format!(" {verb}: it is defined no more")),
+        );
+    }
+    let before = times::bytes(all.database_bytes_before);
+    out.line(match all.database_bytes_after {
+        Some(after) => format!("database   {before}, now {}", times::bytes(after)),
+        None => format!("database   {before}"),
+    });
+    for note in &all.notes {
+        out.line(Line::of(CARE, "!").text(" ").text(note));
     }
 }
 

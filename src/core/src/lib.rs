@@ -8,6 +8,7 @@ pub mod machine;
 pub mod model;
 pub mod protocol;
 pub mod queue;
+pub mod retention;
 pub mod schedule;
 pub mod template;
 pub mod thread;

@@ -11,12 +11,14 @@ use serde_json::json;
 use super::Answer;
 use crate::daemon::checks::Nothing;
 use crate::daemon::description::{Description, Output};
+use crate::daemon::extract::Query;
 use crate::daemon::metrics;
 use crate::daemon::reply::{self, HttpRefusal, Json};
 use crate::daemon::state::ApiState;
 use crate::daemon::wire::VersionReply;
 use crate::protocol::{
-    Probe, ProbeRequest, ReloadReport, Rendered, SchedulesQuery, Status, SubmitRequest, WorkerView,
+    ForgetRequest, Forgot, Probe, ProbeRequest, ReloadReport, Rendered, SchedulesQuery, StatsLine,
+    StatsQuery, Status, SubmitRequest, WorkerView,
 };
 
 /// Tells who answers, even before there is an engine.
@@ -62,6 +64,20 @@ pub(crate) async fn render(
     Json(request): Json<SubmitRequest>,
 ) -> Answer<Rendered> {
     Ok(Json(state.read(move |c| c.render(&request)).await?))
+}
+
+pub(crate) async fn stats(
+    State(state): State<Arc<ApiState>>,
+    Query(query): Query<StatsQuery>,
+) -> Answer<Vec<StatsLine>> {
+    Ok(Json(state.read(move |c| c.stats(&query)).await?))
+}
+
+pub(crate) async fn forget(
+    State(state): State<Arc<ApiState>>,
+    Json(request): Json<ForgetRequest>,
+) -> Answer<Forgot> {
+    Ok(Json(state.change(move |c| c.forget(&request)).await?))
 }
 
 /// Tries what skills need, or one model.

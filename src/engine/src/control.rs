@@ -25,9 +25,10 @@ use crate::model::{Diagnostic, Kind, RunId};
 use crate::process::give_back_memory;
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered,
-    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery,
-    SlotView, SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::store::Store;
 
@@ -73,25 +74,6 @@ impl EngineControl {
                 }
             }
         }
-    }
-
-    /// Hands the schedules of the current definitions to the loop; only a daemon fires them.
-    pub(super) fn put_schedules_in_force(&self) -> Result<(), Diagnostic> {
-        if self.host != Host::Daemon {
-            return Ok(());
-        }
-        let catalog = self.factory.definitions.current();
-        self.ask(Request::Schedules(catalog.fired().to_vec()))?;
-        if !catalog.has_errors() {
-            self.ask(Request::CloseAbsent)?;
-        }
-        Ok(())
-    }
-
-    /// What a schedule waits for may have changed; without one that of every schedule. The loop has it looked at.
-    pub(super) fn hint(&self, schedule: Option<&str>) -> Result<(), Diagnostic> {
-        let schedule = schedule.map(str::to_owned);
-        self.ask(Request::Hint(schedule)).map(|_| ())
     }
 
     fn accept(
@@ -378,6 +360,14 @@ impl Control for EngineControl {
 
     fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
         schedules::slots(&self.factory, &self.view, self.store.as_ref(), query)
+    }
+
+    fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {
+        self.counted(query)
+    }
+
+    fn forget(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic> {
+        self.effects.forget(request.dry_run)
     }
 
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {

@@ -73,6 +73,8 @@ pub(super) struct CoreParts {
     pub starts_queued: bool,
     /// How long a draining engine waits for running commands, in milliseconds.
     pub drain_grace_ms: u64,
+    /// How long rows of slots are kept, in milliseconds.
+    pub slots_kept_ms: u64,
 }
 
 /// What one turn gathers before it commits.
@@ -107,6 +109,7 @@ pub(super) struct Core {
     admission: Admission,
     starts_queued: bool,
     drain_grace_ms: u64,
+    slots_kept_ms: u64,
 
     queue: Queue,
     live: HashMap<RunId, Live>,
@@ -144,6 +147,7 @@ impl Core {
             admission: parts.admission,
             starts_queued: parts.starts_queued,
             drain_grace_ms: parts.drain_grace_ms,
+            slots_kept_ms: parts.slots_kept_ms,
             queue: Queue::new(parts.parallel_max, parts.waiting_max),
             live: HashMap::new(),
             timed: HashSet::new(),

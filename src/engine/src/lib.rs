@@ -2,7 +2,9 @@
 
 use workerctl_catalog as catalog;
 use workerctl_clock as clock;
-use workerctl_core::{inputs, machine, model, protocol, queue, schedule, template, thread};
+use workerctl_core::{
+    inputs, machine, model, protocol, queue, retention, schedule, template, thread,
+};
 use workerctl_git as git;
 use workerctl_process as process;
 use workerctl_sandbox as sandbox;
@@ -22,6 +24,8 @@ mod following;
 mod freshness;
 mod given_up;
 mod hold;
+mod host;
+mod in_force;
 mod inbox;
 mod kept;
 mod landings;
@@ -48,6 +52,7 @@ mod schedules;
 mod secrets;
 mod spending;
 mod standing;
+mod stats;
 mod stored_schedules;
 mod submission;
 mod syntax;
@@ -64,6 +69,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+pub use host::Host;
 
 use crate::catalog::Catalog;
 use crate::clock::{Clock, SystemClock};
@@ -96,25 +103,6 @@ pub use unusable::{unless_it_passes, unusable};
 
 /// Code of the refusal where another engine has the workspace or the state directory.
 pub const ENGINE_RUNNING: &str = "engine_running";
-
-/// Who hosts the engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Host {
-    /// A daemon: starts queued runs, serves until it is drained.
-    Daemon,
-    /// A command: starts no queued run but its own, and settles lost attempts once it changes anything.
-    InProcess,
-}
-
-impl Host {
-    /// Its name in every interface and in the locks.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Host::Daemon => "daemon",
-            Host::InProcess => "in_process",
-        }
-    }
-}
 
 /// What an engine is started with.
 #[derive(Debug, Clone)]
@@ -150,6 +138,11 @@ pub struct Engine {
 impl Engine {
     /// Takes the locks, opens the store, recovers, starts the core loop.
     pub fn start(options: EngineOptions) -> Result<Engine, Diagnostic> {
+        Engine::start_by(options, Arc::new(SystemClock::default()))
+    }
+
+    /// The same by another clock than the machine's.
+    pub fn start_by(options: EngineOptions, clock: Arc<dyn Clock>) -> Result<Engine, Diagnostic> {
         let workspace = std::fs::canonicalize(&options.workspace).map_err(|error| {
             let shown = options.workspace.display();
             Diagnostic::new(Kind::NotFound, "workspace", format!("`{shown}`: {error}"))
@@ -172,7 +165,6 @@ impl Engine {
                 "reading the definitions panicked",
             )
         })?);
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
         let parts = Parts {
             workspace,
             options,
@@ -340,6 +332,7 @@ impl Parts {
             waiting_max: config.queue_max,
             starts_queued: self.options.host == Host::Daemon,
             drain_grace_ms: config.drain_grace_ms,
+            slots_kept_ms: config.retention.slots_ms,
         });
         self.recover(&mut core, &catalog, config.grace_ms)?;
         let at_end = AtEnd::of(&inbox, &view);

@@ -263,6 +263,9 @@ fn unreadable_summary(run: RunId, spec: Option<&RunSpec>, now: Timestamp) -> Run
         thread: ThreadId::of(run, &skill, submitted_at),
         waiting_for: None,
         retry_of: None,
+        schedule: spec.and_then(|spec| Some(spec.scheduled.as_ref()?.schedule.clone())),
+        decided: false,
+        day: None,
         skill,
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::machine::{Action, Entry, Event, Run};
 use crate::model::outcome::{Failure, Step};
 use crate::model::schedule::{Pause, Schedule, SlotRow};
-use crate::model::{Notices, RunId, RunSpec, Timestamp};
+use crate::model::{Diagnostic, Notices, RunId, RunSpec, Timestamp};
 use crate::process::StopHandle;
+use crate::protocol::Forgot;
 use crate::thread::metrics::RefusalLine;
 
 /// One action with everything that it needs.
@@ -97,6 +98,10 @@ pub(super) trait Effects: Send + Sync {
     fn tell(&self, telling: &Telling) -> NoticeResult;
     /// Makes thread and metrics files durable as they are now.
     fn sync_files(&self);
+    /// Forgets what `retention` does not keep, as much as one request may take; or only tells what that is.
+    fn forget(&self, _dry_run: bool) -> Result<Forgot, Diagnostic> {
+        Ok(Forgot::default())
+    }
     /// Closes what is held open only to be quicker: what somebody removes meanwhile takes space until then.
     fn let_go(&self) {}
     /// Writes out what is held back of a run's log, for somebody who reads the file.

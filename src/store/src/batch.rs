@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::keys::{self, KeyRange};
 use super::payload::Spill;
 use super::record::{self, Body, FileRef, INLINE_BYTES_MAX, RecordError};
+use super::stored::{after, payload_of};
 use super::table::{Rows, Table};
-use super::{Batch, StoreError, Write};
+use super::{Batch, StoreError, Write, counts};
 use crate::machine::Entry;
 use crate::model::{RunId, RunSpec, Timestamp};
+use crate::protocol::{Counted, DayCounts, RunSummary};
 
 /// Most idempotency keys that one batch forgets; the rest goes with the next.
 pub(super) const FORGOTTEN_KEYS_MAX: usize = 10_000;
@@ -24,6 +26,8 @@ pub(super) struct Plan {
     pub(super) spills: Vec<Spill>,
     /// Runs that are known from now on.
     pub(super) runs: Vec<RunId>,
+    /// Runs that are forgotten.
+    pub(super) forgotten: Vec<RunId>,
 }
 
 /// The payload of an idempotency key.
@@ -99,6 +103,7 @@ impl Plan {
             Write::Spec(_) | Write::Entries { .. } => {}
             Write::Finished(summary) => {
                 let key = keys::of_run(keys::DONE, summary.run);
+                self.count(table, &key, summary)?;
                 self.put(table, key, Some((summary.run, "summary")), summary.as_ref())?;
                 self.runs.push(summary.run);
             }
@@ -122,6 +127,17 @@ impl Plan {
             }
             Write::DropSlot { schedule, from } => {
                 self.rows.insert(keys::slot(schedule, *from), None);
+            }
+            Write::Forget(run) => self.forget(table, *run)?,
+            Write::ForgetSchedule(id) => {
+                self.rows.insert(keys::schedule(id), None);
+            }
+            Write::ForgetCounts(day) => {
+                let keys = table.keys(&KeyRange::counts("0", day), FORGOTTEN_KEYS_MAX)?;
+                let older = keys
+                    .into_iter()
+                    .filter(|key| keys::counts_of(key).is_some_and(|(of, _)| of < day.as_str()));
+                self.rows.extend(older.map(|key| (key, None)));
             }
             Write::Notices(notices) if notices.is_over() => {
                 self.rows.insert(keys::notices(&notices.subject()), None);
@@ -180,6 +196,65 @@ impl Plan {
             }
             Err(other) => Err(other),
         }
+    }
+
+    /// A line counts on its day; one that replaces another counts instead of it. So a batch that is applied twice
+    /// counts once.
+    fn count(
+        &mut self,
+        table: &impl Table,
+        key: &[u8],
+        run: &RunSummary,
+    ) -> Result<(), StoreError> {
+        let former = match self.lookup(table, key)? {
+            Some(value) => counts::line(table, key, &value)?,
+            None => None,
+        };
+        if former.as_ref() == Some(run) {
+            return Ok(());
+        }
+        if let Some(former) = &former {
+            self.count_one(table, former, |counts| counts.take_back(former))?;
+        }
+        self.count_one(table, run, |counts| counts.add(run))
+    }
+
+    fn count_one(
+        &mut self,
+        table: &impl Table,
+        run: &RunSummary,
+        count: impl Fn(&mut DayCounts),
+    ) -> Result<(), StoreError> {
+        let Some(day) = counts::day_of(run) else {
+            return Ok(());
+        };
+        for of in Counted::of(run) {
+            let key = keys::counts(&day, &of);
+            let mut counts = match self.lookup(table, &key)? {
+                Some(value) => counts::read(table, &key, &value)?,
+                None => DayCounts::default(),
+            };
+            count(&mut counts);
+            self.put(table, key, None, &counts)?;
+        }
+        Ok(())
+    }
+
+    /// An active run stays whatever is asked: something is still to be done or written for it.
+    fn forget(&mut self, table: &impl Table, run: RunId) -> Result<(), StoreError> {
+        if self
+            .lookup(table, &keys::of_run(keys::ACTIVE, run))?
+            .is_some()
+        {
+            tracing::error!(%run, "an active run is not forgotten");
+            return Ok(());
+        }
+        let range = KeyRange::run(run);
+        let stored = table.keys(&range, usize::MAX)?;
+        self.rows.extend(stored.into_iter().map(|key| (key, None)));
+        self.rows.insert(keys::of_run(keys::DONE, run), None);
+        self.forgotten.push(run);
+        Ok(())
     }
 
     fn forget_keys(&mut self, table: &impl Table, before: Timestamp) -> Result<(), StoreError> {
@@ -280,13 +355,6 @@ fn fitting(table: &impl Table, entries: &[&Entry]) -> Result<(usize, Vec<u8>), S
     Ok((taken, payload))
 }
 
-/// The first key after `key`.
-pub(super) fn after(key: &[u8]) -> Vec<u8> {
-    let mut next = key.to_vec();
-    next.push(0);
-    next
-}
-
 /// A damaged key answers nothing, so it is as good as forgotten.
 fn is_older(key: &[u8], value: &[u8], before: Timestamp) -> bool {
     let Ok(Body::Inline(payload)) = record::open(key, value) else {
@@ -295,39 +363,9 @@ fn is_older(key: &[u8], value: &[u8], before: Timestamp) -> bool {
     record::from_json::<KeyRecord>(payload).map_or(true, |stored| stored.at < before)
 }
 
-/// The payload of a record, from its file where it lies in one.
-pub(super) fn payload_of(
-    table: &impl Table,
-    key: &[u8],
-    value: &[u8],
-) -> Result<Vec<u8>, StoreError> {
-    match record::open(key, value).map_err(|e| damaged(table, key, &e))? {
-        Body::Inline(payload) => Ok(payload.to_vec()),
-        Body::File(file) => table.read_payload(&file),
-    }
-}
-
 fn refused(table: &impl Table, error: &RecordError) -> StoreError {
     StoreError::Refused {
         path: table.path().to_owned(),
         reason: error.to_string(),
-    }
-}
-
-/// What a record that cannot be read means for the caller.
-pub(super) fn damaged(table: &impl Table, key: &[u8], error: &RecordError) -> StoreError {
-    let path = table.path().to_owned();
-    match error {
-        RecordError::Newer(version) => StoreError::Newer {
-            path,
-            found: u32::from(*version),
-        },
-        _ => StoreError::Corrupt {
-            path,
-            reason: match keys::Kind::of(key) {
-                Some(kind) => format!("{error} (under {kind})"),
-                None => error.to_string(),
-            },
-        },
     }
 }

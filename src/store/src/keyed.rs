@@ -9,15 +9,20 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::de::DeserializeOwned;
 
-use super::batch::{self, damaged, payload_of};
+use super::batch;
+use super::counts;
 use super::keys;
 use super::record;
+use super::stored::{damaged, payload_of};
 use super::table::{Rows, Table};
 use super::{Batch, STORE_VERSION, StoreError};
 use crate::model::RunId;
 
 /// Most records that wait for the next sync; beyond it a lazy write syncs.
 const LAZY_ROWS_MAX: usize = 4_096;
+
+/// Most records of counts that one batch writes when all are counted anew.
+const SCAN_ROWS_MAX: usize = 1_000;
 
 /// Whether anything may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +49,13 @@ struct RunIndex {
     /// All of them, once they were read.
     runs: Option<BTreeSet<RunId>>,
     /// Those of batches that were written while the others are read.
-    meanwhile: Option<Vec<RunId>>,
+    meanwhile: Option<Meanwhile>,
+}
+
+#[derive(Debug, Default)]
+struct Meanwhile {
+    new: Vec<RunId>,
+    gone: Vec<RunId>,
 }
 
 impl RunIndex {
@@ -53,7 +64,18 @@ impl RunIndex {
             runs.extend(news);
         }
         if let Some(meanwhile) = &mut self.meanwhile {
-            meanwhile.extend(news);
+            meanwhile.new.extend(news);
+        }
+    }
+
+    fn forget(&mut self, gone: &[RunId]) {
+        if let Some(runs) = &mut self.runs {
+            for run in gone {
+                runs.remove(run);
+            }
+        }
+        if let Some(meanwhile) = &mut self.meanwhile {
+            meanwhile.gone.extend(gone);
         }
     }
 }
@@ -128,9 +150,43 @@ impl<T: Table> Keyed<T> {
             // Payloads first: no record may name a file that is not durable. A crash in between leaves files that
             // nothing names, which `verify` lists and nothing else reads.
             self.table.write_payloads(&plan.spills)?;
-            self.write(writer, plan.rows, durable)?;
+            // What a run leaves goes with a sync: its payloads may not be missed by a record that comes back.
+            self.write(writer, plan.rows, durable || !plan.forgotten.is_empty())?;
             lock(&self.known).learn(&plan.runs);
+            self.drop_payloads(&plan.forgotten);
             Ok(())
+        })
+    }
+
+    /// Payloads of runs that are forgotten go; those of a crash in between are swept later.
+    fn drop_payloads(&self, forgotten: &[RunId]) {
+        lock(&self.known).forget(forgotten);
+        for run in forgotten {
+            if let Err(error) = self.table.remove_payloads(&run.to_string()) {
+                tracing::warn!(%run, %error, "payloads of a forgotten run are left");
+            }
+        }
+    }
+
+    /// Counts every run where the counts do not say that they do: a version that counted none wrote the store.
+    pub(super) fn count_where_needed(&self) -> Result<(), StoreError> {
+        let marker = vec![keys::COUNTS];
+        if self.table.get(&marker)?.is_some() {
+            return Ok(());
+        }
+        let all = counts::of_all_runs(&self.table)?;
+        self.guarded(|writer| {
+            let mut rows = Rows::new();
+            for ((day, of), counts) in &all {
+                let key = keys::counts(day, of);
+                let json = serde_json::to_vec(counts).unwrap_or_default();
+                rows.insert(key.clone(), Some(record::inline(&key, &json)));
+                if rows.len() >= SCAN_ROWS_MAX {
+                    self.write(writer, std::mem::take(&mut rows), false)?;
+                }
+            }
+            rows.insert(marker.clone(), Some(record::inline(&marker, b"true")));
+            self.write(writer, rows, true)
         })
     }
 
@@ -198,6 +254,16 @@ impl<T: Table> Keyed<T> {
         Ok(())
     }
 
+    /// As a version left it that counted nothing.
+    #[cfg(test)]
+    pub(super) fn forget_counts(&self) -> Result<(), StoreError> {
+        let keys = self
+            .table
+            .keys(&keys::KeyRange::kind(keys::COUNTS), usize::MAX)?;
+        let rows = keys.into_iter().map(|key| (key, None)).collect();
+        self.guarded(|writer| self.write(writer, rows, true))
+    }
+
     fn full(&self) -> StoreError {
         StoreError::Full {
             path: self.table.path().to_owned(),
@@ -221,6 +287,7 @@ pub(super) fn first_rows() -> Rows {
     put(keys::VERSION, STORE_VERSION.to_string());
     put(keys::COMMITS, "0".to_owned());
     put(keys::FENCE, "0".to_owned());
+    put(&[keys::COUNTS], "true".to_owned());
     rows
 }
 

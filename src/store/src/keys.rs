@@ -5,6 +5,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::model::{RunId, Timestamp};
+use crate::protocol::Counted;
 
 /// Version of the store.
 pub(super) const VERSION: &[u8] = b"v";
@@ -13,6 +14,8 @@ pub(super) const COMMITS: &[u8] = b"c";
 /// The last fencing token.
 pub(super) const FENCE: &[u8] = b"f";
 
+/// Counts of ended runs by day. The byte alone says that they count every run.
+pub(super) const COUNTS: u8 = b'g';
 /// Runs that are not closed.
 pub(super) const ACTIVE: u8 = b'a';
 /// Lines of finished runs.
@@ -27,6 +30,9 @@ pub(super) const RUN: u8 = b'r';
 pub(super) const SCHEDULE: u8 = b's';
 /// Rows of the ledger of slots.
 pub(super) const SLOT: u8 = b't';
+
+/// Bytes of a day: `2026-11-25`.
+const DAY_BYTES: usize = 10;
 
 const SPEC: u8 = 0;
 const ENTRIES: u8 = 1;
@@ -66,6 +72,23 @@ impl KeyRange {
         if let Some(before) = before {
             to = slot(schedule, before);
         }
+        KeyRange { from, to }
+    }
+
+    /// The counts of these days, the last one included; days are written as `2026-11-25`.
+    pub(super) fn counts(from: &str, to: &str) -> KeyRange {
+        let key = |day: &str, end: &[u8]| [&[COUNTS], day.as_bytes(), end].concat();
+        KeyRange {
+            from: key(from, &[]),
+            to: key(to, &[u8::MAX]),
+        }
+    }
+
+    /// All that is kept under a run: its specification and its journal.
+    pub(super) fn run(run: RunId) -> KeyRange {
+        let from = of_run(RUN, run);
+        let mut to = from.clone();
+        to.push(u8::MAX);
         KeyRange { from, to }
     }
 
@@ -123,6 +146,18 @@ pub(super) fn notices(subject: &str) -> Vec<u8> {
     key
 }
 
+/// The key of what is counted of a skill or schedule on a day.
+pub(super) fn counts(day: &str, of: &Counted) -> Vec<u8> {
+    [&[COUNTS], day.as_bytes(), of.key().as_bytes()].concat()
+}
+
+/// The day, and what was counted on it, that a key names.
+pub(super) fn counts_of(key: &[u8]) -> Option<(&str, Counted)> {
+    let text = std::str::from_utf8(key.get(1..)?).ok()?;
+    let (day, of) = text.split_at_checked(DAY_BYTES)?;
+    Some((day, Counted::parse(of)?))
+}
+
 /// The key of a row of the ledger, by its first slot; ids hold no NUL.
 pub(super) fn slot(schedule: &str, from: Timestamp) -> Vec<u8> {
     let mut key = of_ledger(schedule);
@@ -178,6 +213,8 @@ pub(super) enum Kind {
     Slot(Timestamp),
     /// What is to be told of a schedule or a skill.
     Notices,
+    /// Counts of a day; without one, that they count every run.
+    Counts,
 }
 
 impl Kind {
@@ -192,6 +229,8 @@ impl Kind {
             (&KEY, 21) => Some(Kind::Key),
             (&RUN, 18) if key[17] == SPEC => run_of(key).map(Kind::Spec),
             (&SCHEDULE, 2..) => Some(Kind::Schedule),
+            (&COUNTS, 1) => Some(Kind::Counts),
+            (&COUNTS, 2..) => counts_of(key).map(|_| Kind::Counts),
             (&NOTICES, 2..) => Some(Kind::Notices),
             (&SLOT, 10..) => slot_of(key).map(|(_, from)| Kind::Slot(from)),
             (&RUN, 22) if key[17] == ENTRIES => run_of(key).map(Kind::Entries),
@@ -213,6 +252,7 @@ impl std::fmt::Display for Kind {
             Kind::Entries(run) => write!(f, "the journal of run {run}"),
             Kind::Schedule => f.write_str("the state of a schedule"),
             Kind::Notices => f.write_str("the notices of a schedule or a skill"),
+            Kind::Counts => f.write_str("the counts of a day"),
             Kind::Slot(from) => write!(f, "the slot {}", from.rfc3339()),
         }
     }

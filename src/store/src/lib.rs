@@ -18,6 +18,7 @@
 use workerctl_core::{machine, model, protocol, thread};
 
 mod batch;
+mod counts;
 mod files;
 mod flushing;
 mod guard;
@@ -32,10 +33,12 @@ pub mod places;
 pub mod rebuild;
 mod record;
 pub mod secrets;
+mod sled_compact;
 mod sled_error;
 mod sled_open;
 mod sled_store;
 mod sled_table;
+mod stored;
 mod table;
 mod verify;
 mod witness;
@@ -53,7 +56,7 @@ use crate::machine::Entry;
 use crate::model::diagnostic::chain;
 use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{Diagnostic, Kind, Notices, RunId, RunSpec, Timestamp};
-use crate::protocol::RunSummary;
+use crate::protocol::{Counted, DayCounts, RunSummary};
 
 pub use files::{Durability, FileError, write_atomically};
 pub use memory::{FaultPlace, InjectedFault, MemoryStore};
@@ -115,6 +118,13 @@ pub enum Write {
     },
     /// What is to be told of a schedule or a skill; once it is over, nothing is remembered.
     Notices(Box<Notices>),
+    /// A run is forgotten: its specification, its journal and its line; one that is active stays. What was counted of
+    /// it stays. Only [`Store::commit`] takes it: payloads go once nothing names them.
+    Forget(RunId),
+    /// What is remembered of a schedule is forgotten, its rows and notices apart.
+    ForgetSchedule(String),
+    /// Counts of days before this one, `2026-11-25`, go.
+    ForgetCounts(String),
 }
 
 /// What is committed at once, or not at all.
@@ -209,6 +219,15 @@ pub struct StoreCounters {
     pub syncs: u64,
 }
 
+/// What the database takes on disk, and what it holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StoreSpace {
+    /// Bytes of its file.
+    pub file_bytes: u64,
+    /// Bytes of all keys and records.
+    pub held_bytes: u64,
+}
+
 /// The durable store of one engine. One writer; reads from any thread.
 pub trait Store: Send + Sync {
     /// Writes the batch, whole; on return it is durable against power loss.
@@ -267,6 +286,23 @@ pub trait Store: Send + Sync {
         &self,
         callback: &mut dyn FnMut(Result<Notices, Unreadable>),
     ) -> Result<(), StoreError>;
+    /// What was counted on these days, the last one included, by day; days are written as `2026-11-25`.
+    fn counts(
+        &self,
+        from: &str,
+        to: &str,
+        callback: &mut dyn FnMut(&str, Counted, DayCounts),
+    ) -> Result<(), StoreError>;
+    /// Removes files of payloads of runs that were accepted before this instant and are not known: a crash between
+    /// forgetting a run and removing its files left them. Answers of how many runs.
+    fn sweep_payloads(&self, before: Timestamp) -> Result<u32, StoreError>;
+    /// What the database takes on disk, and what it holds; every record is read for that.
+    fn space(&self) -> Result<StoreSpace, StoreError>;
+    /// Gives space back to the file system: what the database holds is written into a new one that takes its place.
+    ///
+    /// Commits wait meanwhile, reads do not. What was acknowledged stays durable whenever the process ends.
+    /// [`StoreError::Full`]: there is no space for it now, and everything is as it was.
+    fn compact(&self) -> Result<(), StoreError>;
     /// Counters since the store was opened.
     fn counters(&self) -> StoreCounters;
 }

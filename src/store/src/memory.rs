@@ -5,12 +5,12 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::StoreError;
 use super::keyed::{Keyed, OverTable, first_rows, lock};
 use super::keys::KeyRange;
 use super::payload::Spill;
 use super::record::FileRef;
 use super::table::{Row, Rows, Table};
+use super::{StoreError, StoreSpace};
 
 const PATH: &str = "memory";
 
@@ -211,6 +211,23 @@ impl Table for MemoryTable {
         }
     }
 
+    fn remove_payloads(&self, run: &str) -> Result<(), StoreError> {
+        let mut content = lock(&self.content);
+        content
+            .payloads
+            .retain(|path, _| path.split('/').next() != Some(run));
+        Ok(())
+    }
+
+    fn runs_with_payloads(&self) -> Result<Vec<String>, StoreError> {
+        let content = lock(&self.content);
+        let runs = content
+            .payloads
+            .keys()
+            .filter_map(|path| path.split('/').next());
+        Ok(runs.map(str::to_owned).collect())
+    }
+
     fn apply(&self, rows: &Rows) -> Result<(), StoreError> {
         let mut content = lock(&self.content);
         content.applied += 1;
@@ -238,6 +255,14 @@ impl Table for MemoryTable {
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn space(&self) -> Result<StoreSpace, StoreError> {
+        Ok(StoreSpace::default())
+    }
+
+    fn compact(&self) -> Result<(), StoreError> {
         Ok(())
     }
 

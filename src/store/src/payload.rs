@@ -1,6 +1,7 @@
 //! Payloads too large for a record: files that are durable before a record names them.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use super::files::{
     Durability, FileError, create_private_directory, open_regular, replace, sync_directory,
 };
 use super::record::{FileRef, PAYLOAD_BYTES_MAX};
+use super::sled_open::remove_tree;
 
 /// The directory of payloads within the store's.
 pub(super) const PAYLOADS: &str = "payload";
@@ -69,6 +71,19 @@ impl PayloadFiles {
         Ok(syncs)
     }
 
+    /// Removes all of a run, if there are any.
+    pub(super) fn remove(&self, run: &str) -> Result<(), FileError> {
+        remove_tree(&self.directory.join(run))
+    }
+
+    /// Names of all runs that have some.
+    pub(super) fn runs(&self) -> Result<Vec<String>, FileError> {
+        let entries = fs::read_dir(&self.directory).map_err(FileError::at(&self.directory))?;
+        Ok(entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect())
+    }
+
     /// Reads one and checks that it is what the record names.
     pub(super) fn read(&self, file: &FileRef) -> Result<Vec<u8>, PayloadError> {
         let path = self.directory.join(&file.path);
@@ -96,8 +111,6 @@ impl PayloadFiles {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     fn spill(run: &str, payload: &[u8]) -> Spill {

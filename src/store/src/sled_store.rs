@@ -1,9 +1,8 @@
 //! The store on disk: opening it, and creating it where none ever was.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
-use super::StoreError;
 use super::files::{create_private_directory, sync_directory};
 use super::keyed::{Keyed, OverTable, first_rows};
 use super::payload::PAYLOADS;
@@ -12,6 +11,7 @@ use super::sled_open::{DATABASE, OpenOptions, lock_directory, moved_aside, open_
 use super::sled_table::SledTable;
 use super::table::Table;
 use super::witness::{Said, Witness};
+use super::{StoreError, sled_compact};
 
 /// The name of sled's directory until it is complete.
 const UNFINISHED: &str = "db.new";
@@ -30,7 +30,9 @@ impl SledStore {
         let locked = lock_directory(directory, &shown, options.create)?;
         prepare(directory, &shown, options)?;
         let table = SledTable::open(directory, options, locked)?;
-        Keyed::over(table).map(SledStore)
+        let keyed = Keyed::over(table)?;
+        keyed.count_where_needed()?;
+        Ok(SledStore(keyed))
     }
 
     /// The store's directory.
@@ -58,6 +60,7 @@ fn prepare(directory: &Path, shown: &str, options: OpenOptions) -> Result<(), St
         });
     }
     if directory.join(DATABASE).is_dir() {
+        sled_compact::clear(directory, shown)?;
         create_private_directory(&directory.join(PAYLOADS)).map_err(filed)?;
         return Ok(());
     }
@@ -99,13 +102,7 @@ pub(super) fn create(
     let commits = store.0.commits();
     store.0.table().sync(commits)?;
     drop(store);
-    for file in ["conf", "db"] {
-        let path = unfinished.join(file);
-        let synced = File::open(&path).and_then(|file| file.sync_all());
-        synced.map_err(|e| from_io(shown, e))?;
-    }
-    sync_directory(&unfinished.join("blobs")).map_err(filed)?;
-    sync_directory(&unfinished).map_err(filed)?;
+    sled_compact::sync(&unfinished, shown)?;
     // Everything is durable under the other name now. The former witness goes before the database gets its name, and
     // the new one comes after it: a crash in between leaves no store at all, or a whole one whose witness is written
     // anew when it is opened. A store never meets the witness of another.

@@ -14,11 +14,10 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustix::fs::FallocateFlags;
 
-use super::StoreError;
 use super::files::{SAFELY, is_full, must_be_regular, remove_if_there};
 use super::flushing::FlushGuard;
 use super::guard;
@@ -26,9 +25,11 @@ use super::keys::KeyRange;
 use super::payload::{PayloadError, PayloadFiles, Spill};
 use super::record::FileRef;
 use super::sled_error::{broken, corrupt, from_file, from_sled};
-use super::sled_open::{DATABASE, DATABASE_FILE, Open, OpenOptions, open_database};
+use super::sled_open::{DATABASE, DATABASE_FILE, Open, OpenOptions, open_database, open_raw};
+use super::stored::after;
 use super::table::{Row, Rows, Table};
 use super::witness::Witness;
+use super::{StoreError, StoreSpace, sled_compact};
 
 /// Space that is given back when the disk is full.
 pub(super) const RESERVE: &str = "reserve";
@@ -115,8 +116,14 @@ impl SledTable {
     }
 
     fn close(&self) {
-        let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
-        let closed = open.take();
+        self.end(self.writing().take());
+    }
+
+    fn writing(&self) -> RwLockWriteGuard<'_, Option<Open>> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, closed: Option<Open>) {
         // sled flushes what is left when it goes; nobody could look after that.
         let flushed = closed
             .as_ref()
@@ -166,6 +173,16 @@ impl SledTable {
             // Half a reserve would only take away what is left.
             let _ = remove_if_there(&path);
         }
+    }
+
+    /// Writes all records into a new database beside this one, durable on return.
+    fn copied(&self) -> Result<(), StoreError> {
+        let (directory, shown, options) = (&self.directory, &self.shown, self.options);
+        let place = sled_compact::place(directory, shown)?;
+        let copy = SledTable::detached(directory, open_raw(&place, shown, options)?, options);
+        sled_compact::copy(self, &copy)?;
+        drop(copy);
+        sled_compact::sync(&place, shown)
     }
 
     /// Whether so much space can be had now.
@@ -247,6 +264,16 @@ impl Table for SledTable {
         })
     }
 
+    fn remove_payloads(&self, run: &str) -> Result<(), StoreError> {
+        self.payloads
+            .remove(run)
+            .map_err(|e| from_file(&self.shown, e))
+    }
+
+    fn runs_with_payloads(&self) -> Result<Vec<String>, StoreError> {
+        self.payloads.runs().map_err(|e| from_file(&self.shown, e))
+    }
+
     fn apply(&self, rows: &Rows) -> Result<(), StoreError> {
         let mut batch = sled::Batch::default();
         for (key, value) in rows {
@@ -288,11 +315,59 @@ impl Table for SledTable {
         }
         self.close();
         let opened = open_database(&self.directory.join(DATABASE), &self.shown, self.options)?;
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        *self.writing() = Some(opened);
         if self.has_space(self.options.reserve_bytes.saturating_mul(2))? {
             self.allocate_reserve();
         }
         Ok(())
+    }
+
+    fn space(&self) -> Result<StoreSpace, StoreError> {
+        let mut space = StoreSpace {
+            file_bytes: self
+                .with(|open| open.data.metadata().map_err(sled::Error::Io))?
+                .len(),
+            held_bytes: 0,
+        };
+        let mut range = sled_compact::everything();
+        loop {
+            let rows = self.scan(&range, false, 1_000)?;
+            let Some((last, _)) = rows.last() else {
+                return Ok(space);
+            };
+            range.from = after(last);
+            let bytes = rows.iter().map(|(key, value)| key.len() + value.len());
+            space.held_bytes += bytes.sum::<usize>() as u64;
+        }
+    }
+
+    fn compact(&self) -> Result<(), StoreError> {
+        let (directory, shown) = (&self.directory, &self.shown);
+        self.look_for_it()?;
+        // The new one takes twice what it holds at most, and a segment.
+        let wanted = self.space()?.held_bytes.saturating_mul(2);
+        if !self.has_space(wanted.saturating_add(REOPEN_BYTES))? {
+            return Err(StoreError::Full {
+                path: shown.clone(),
+            });
+        }
+        if let Err(error) = self.copied() {
+            sled_compact::clear(directory, shown)?;
+            return Err(error);
+        }
+        // Whoever reads waits until the other one is open.
+        let mut open = self.writing();
+        self.end(open.take());
+        let exchanged = sled_compact::exchange(directory, shown);
+        // Where the names could not be exchanged, this is the former one.
+        *open = Some(open_database(
+            &directory.join(DATABASE),
+            shown,
+            self.options,
+        )?);
+        drop(open);
+        sled_compact::clear(directory, shown)?;
+        exchanged
     }
 
     fn syncs(&self) -> u64 {

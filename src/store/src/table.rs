@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::StoreError;
 use super::keys::KeyRange;
 use super::payload::Spill;
 use super::record::FileRef;
+use super::{StoreError, StoreSpace};
 
 /// Records by key; `None` removes.
 pub(super) type Rows = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -28,12 +28,20 @@ pub(super) trait Table: Send + Sync {
     fn write_payloads(&self, spills: &[Spill]) -> Result<(), StoreError>;
     /// Reads a payload and checks it.
     fn read_payload(&self, file: &FileRef) -> Result<Vec<u8>, StoreError>;
+    /// Removes the payloads of a run; nothing names them any more.
+    fn remove_payloads(&self, run: &str) -> Result<(), StoreError>;
+    /// Names of all runs that have payloads.
+    fn runs_with_payloads(&self) -> Result<Vec<String>, StoreError>;
     /// Writes and removes records, all or none; durable after [`Table::sync`].
     fn apply(&self, rows: &Rows) -> Result<(), StoreError>;
     /// Makes all that was applied durable against power loss: `commits` batches in all.
     fn sync(&self, commits: u64) -> Result<(), StoreError>;
     /// Opens again after there was no space.
     fn reopen(&self) -> Result<(), StoreError>;
+    /// What its file takes and what is in it.
+    fn space(&self) -> Result<StoreSpace, StoreError>;
+    /// Writes what it holds into a new file, which takes the place of the old one; nothing may be written meanwhile.
+    fn compact(&self) -> Result<(), StoreError>;
     /// How many calls synced something.
     fn syncs(&self) -> u64;
 }

@@ -263,6 +263,27 @@ impl Directory {
     }
 }
 
+/// Bytes of a thread's two files; those that are not there have none.
+pub fn thread_bytes(dir: &Directory, thread: &ThreadId) -> u64 {
+    let names = [log_name(thread), document_name(thread)];
+    let bytes = names.iter().filter_map(|name| {
+        let found = rustix::fs::statat(&dir.handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        u64::try_from(found.st_size).ok()
+    });
+    bytes.sum()
+}
+
+/// Removes a thread's two files, as far as they are there; a link in place of one goes, and what it leads to stays.
+pub fn remove_thread(dir: &Directory, thread: &ThreadId) -> Result<(), FileError> {
+    for name in [document_name(thread), log_name(thread)] {
+        match rustix::fs::unlinkat(&dir.handle, &name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(FileError::errno("remove", &dir.path.join(name), errno)),
+        }
+    }
+    Ok(())
+}
+
 fn log_name(thread: &(impl Display + ?Sized)) -> String {
     format!("{thread}.jsonl")
 }

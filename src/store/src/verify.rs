@@ -6,19 +6,20 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use super::StoreError;
-use super::batch::{KeyRecord, after, damaged, payload_of};
+use super::batch::KeyRecord;
 use super::files::{TEMPORARY_SUFFIX, each_file};
 use super::keys::{self, KeyRange, Kind};
 use super::payload::PAYLOADS;
 use super::record::{self, Body};
 use super::sled_error::from_file;
+use super::stored::{after, damaged, payload_of};
 use super::table::{Row, Table};
 use super::witness::Said;
 use crate::machine::{Entry, Run};
 use crate::model::Notices;
 use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{RunId, RunSpec};
-use crate::protocol::RunSummary;
+use crate::protocol::{DayCounts, RunSummary};
 
 /// Most faults and most files that a report lists; all are counted.
 pub const LISTED_MAX: usize = 100;
@@ -197,6 +198,8 @@ impl RecordWalk {
                 self.report.schedules += 1;
                 self.parse::<ScheduleState>(table, key, value, None)?;
             }
+            Kind::Counts if key.len() == 1 => drop(self.parse::<bool>(table, key, value, None)?),
+            Kind::Counts => drop(self.parse::<DayCounts>(table, key, value, None)?),
             Kind::Notices => {
                 self.parse::<Notices>(table, key, value, None)?;
             }

@@ -5,7 +5,7 @@ use super::Form::{AnyOf, Duration, Filled, Flag, List, Map, Named, Size, String,
 use super::models::instances;
 use super::shared::{BRANCHES, HOURS, RATE_LIMITS, SANDBOXES};
 use super::{APPROVAL, BUDGET, CONFIG_MODEL, CONFIG_TOOLSET, Form, HOOKS, LIMITS, NOTIFY, Table, key, table};
-use crate::bounds::{ID_MAX, LIST_BYTES_MAX, LIST_BYTES_MIN, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, SESSIONS_MAX, TREES_MAX};
+use crate::bounds::{ID_MAX, LIST_BYTES_MAX, LIST_BYTES_MIN, OUTPUT_BYTES_MAX, PARALLEL_MAX, QUEUE_MAX, RUNS_MIN_MAX, SESSIONS_MAX, TREES_MAX};
 use crate::model::{MCP_TOOLS, MCP_TYPED_MAX};
 use crate::model::skill_roots::FAMILIES;
 
@@ -35,6 +35,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("output_bytes_max", Whole(1_024, OUTPUT_BYTES_MAX), "bytes of each stream of a command that are kept, a line counting 128 more than its text: 1 KiB to 1 GiB").default(Value("10485760")),
     key("limits", Map(&LIMITS), "what one command may use; of each key the innermost level counts").see("limits", "definitions.md#limits"),
     key("keep_refs", Duration, "how long the change of a run that did not succeed can be shown").default(Value("14d")),
+    key("retention", Map(&CONFIG_RETENTION), "how long what is recorded stays").see("retention", "operations.md#what-is-kept-and-for-how-long"),
     key("blocked_hours", HOURS, "hours from 0 to 23 in which no schedule is due that names none of its own: `[2, 3]` or `\"22-5\"`").default(Value("[]")),
     key("workers", Map(&CONFIG_WORKERS), "where workers are").see("workers", "configuration.md#workers"),
     key("skills", Map(&CONFIG_SKILLS), "where skills are that belong to no worker").see("skills", "configuration.md#skills").restricts(),
@@ -73,6 +74,15 @@ pub(crate) static CONFIG_TREES: Table = table("Trees", "Bounds of the trees that
     key("max", Whole(1, TREES_MAX), "how many there may be at once, at most 1,024").default(Value("8")),
     key("min_free", Size, "bytes of their file system that stay free").default(Value("1GiB")),
     key("idle", Duration, "a tree that is not used for this long is removed").default(Value("14d")),
+]);
+
+/// `retention` of workerctl.yaml.
+pub(crate) static CONFIG_RETENTION: Table = table("Retention", "How long what is recorded stays.", &[
+    key("runs", Duration, "how long a run stays after its end, with its journal and its thread; at least `2d`").default(Value("90d")),
+    key("runs_min", Whole(0, RUNS_MIN_MAX), "how many of the newest runs of each skill stay, however old").default(Value("20")),
+    key("approvals", Duration, "how long a run stays that a person approved or denied; at least `runs`").default(Value("365d")),
+    key("threads", Size, "bytes that threads may have together; beyond, the oldest runs go before their time; at least twice `output_bytes_max`").default(Value("10GiB")),
+    key("slots", Duration, "how long rows of slots stay, and what is remembered of a schedule that is defined no more").default(Value("365d")),
 ]);
 
 /// `workers` of workerctl.yaml.

@@ -394,6 +394,21 @@ trees: {idle: 0s}
 trees: {min-free: 1GiB}
     W 9 key-misspelled `min-free` is not a known key and has no effect
     did you mean `min_free`?
+retention: {runs: 1d}
+    E 19 retention-contradiction `retention.runs`: runs would be forgotten while a repeated submission is still answered by them
+    write at least `runs: 2d`
+retention: {runs: 200d, approvals: 100d}
+    E 36 retention-contradiction `retention.approvals`: runs that a person approved would be forgotten before all others
+    write at least as long as `runs`, whose default is 90d
+retention: {runs: 366d}
+    E 19 retention-contradiction `retention.approvals`: runs that a person approved would be forgotten before all others
+    write at least as long as `runs`, whose default is 90d
+retention: {threads: 1MiB}
+    E 22 retention-contradiction `retention.threads`: one run may write more: `output_bytes_max` of 10485760 for each of two streams
+    raise `threads`, or lower `output_bytes_max`
+retention: {runs_min: many}
+    E 23 wrong-type `runs_min` must be a whole number from 0 to 10000, not text
+    write a whole number from 0 to 10000
 ";
 
 #[test]

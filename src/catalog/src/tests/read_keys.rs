@@ -41,6 +41,7 @@ on_rate_limit: {wait: 1h}
 branch: {name: r}
 trees: {max: 1}
 limits: {processes: 9}
+retention: {runs: 9d}
 workers: {paths: [workers]}
 skills: {roots: [{path: more}]}
 mcp: {http: {idle: 1m}}

@@ -12,6 +12,7 @@ use super::limits::ResourceLimits;
 use super::mcp_settings::McpSettings;
 use super::notice::Notify;
 use super::problem::Place;
+use super::retention::Retention;
 use super::sandbox::Sandbox;
 use super::skill_roots::SkillRoots;
 use super::spec::{Gate, RateLimitWait};
@@ -95,6 +96,9 @@ pub struct Config {
     pub limits: ResourceLimits,
     /// How long the hidden refs of runs that did not succeed are kept, in milliseconds.
     pub keep_refs_ms: u64,
+    /// How long what is recorded stays.
+    #[serde(default)]
+    pub retention: Retention,
     /// The branch that results land on where neither skill nor worker names one.
     #[serde(default)]
     pub branch: Option<BranchChoice>,
@@ -183,6 +187,7 @@ impl Default for Config {
             output_bytes_max: 10 * 1024 * 1024,
             limits: ResourceLimits::default(),
             keep_refs_ms: 14 * 24 * 3_600_000,
+            retention: Retention::default(),
             branch: None,
             push: None,
             land_wait_ms: land_wait_ms(),

@@ -16,6 +16,7 @@ pub mod mcp_settings;
 pub mod notice;
 pub mod outcome;
 pub mod problem;
+pub mod retention;
 pub mod sandbox;
 pub mod schedule;
 pub mod size;
@@ -39,6 +40,7 @@ pub use mcp_settings::{
 pub use notice::{News, Notice, Notices, Notify};
 pub use outcome::{Failure, Outcome, Phase, Results, Step, StepResult};
 pub use problem::{Place, Problem, Severity};
+pub use retention::Retention;
 pub use schedule::{Dst, Fold, Gap};
 pub use skill_roots::{Dialect, Scope, SkillRoots};
 pub use spec::RunSpec;

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 
 use super::{
-    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, DenyRequest, Discarded, Landed,
-    LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered, ResolveRequest,
-    ResumeRequest, RunDetail, RunSummary, RunsQuery, ScheduleView, SchedulesQuery, SlotView,
-    SlotsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, DenyRequest, Discarded,
+    ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::model::{Diagnostic, RunId};
 
@@ -93,6 +94,10 @@ pub trait Control: Send + Sync {
     fn backfill(&self, query: &BackfillQuery) -> Result<Vec<BackfillSlot>, Diagnostic>;
     /// Reads definitions and configuration again.
     fn reload(&self) -> Result<ReloadReport, Diagnostic>;
+    /// What the runs came to that ended in some days, line by line.
+    fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic>;
+    /// Forgets what `retention` does not keep, at once; or tells what that is.
+    fn forget(&self, request: &ForgetRequest) -> Result<Forgot, Diagnostic>;
     /// Starts nothing new, waits for what runs, ends the engine.
     fn drain(&self) -> Result<(), Diagnostic>;
 }

@@ -5,17 +5,20 @@
 
 mod catalog;
 mod control;
+mod forgetting;
 mod plan;
 mod probe;
 mod requests;
 mod runs;
 mod schedules;
 mod skills;
+mod stats;
 mod unique;
 mod watch;
 
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
+pub use forgetting::{ForgetRequest, Forgot};
 pub use plan::SchedulePlan;
 pub use probe::{Probe, ProbeRequest};
 pub use requests::{
@@ -30,6 +33,7 @@ pub use schedules::{
     SlotsQuery, TriggerRequest, UndeliveredView, WaitingEvent,
 };
 pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
+pub use stats::{Counted, DayCounts, STATS_MAX, StatsBy, StatsLine, StatsQuery};
 pub use unique::Unique;
 pub use watch::{LogLine, LogStream, WatchEvent};
 

@@ -62,6 +62,15 @@ pub struct RunSummary {
     /// What it has spent on a model so far; absent where it has a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<SpentView>,
+    /// The schedule that it ran for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<String>,
+    /// Whether a person, or the end of their time, has decided on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub decided: bool,
+    /// The day, in the workspace's zone, on which it ended: `2026-11-25`. Statistics count it there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<String>,
 }
 
 /// What a run has spent on a model.

@@ -14,7 +14,7 @@ use crate::model::agent::TurnRecord;
 use crate::model::evidence::{CheckRecord, CommitsMade, Ended, OutputState, RestoreReport};
 use crate::model::outcome::{Failure, Outcome, Phase, Step};
 use crate::model::spec::OutputKind;
-use crate::model::{RunId, RunSpec, Timestamp};
+use crate::model::{RunId, RunSpec, Timestamp, Zone};
 use crate::protocol::{AttemptView, RunDetail, RunSummary, TurnView};
 
 /// Absolute paths of a thread's two files.
@@ -78,16 +78,18 @@ impl SummaryBuilder {
 
     /// The run's line as of now.
     pub fn build(&self, spec: &RunSpec, run: &Run, waiting_for: Option<String>) -> RunSummary {
+        let has_succeeded = run.outcome() == Some(&Outcome::Succeeded);
+        let was_denied = matches!(run.outcome(), Some(Outcome::Denied { .. }));
+        let zone = spec.zone.parse().unwrap_or(Zone::UTC);
         RunSummary {
             run: spec.run,
             skill: spec.skill.clone(),
             phase: run.phase(),
             outcome: run.outcome().cloned(),
-            unverified: run.outcome() == Some(&Outcome::Succeeded)
+            unverified: has_succeeded
                 && run.facts.resolution.is_none()
                 && run.facts.results.is_unverified(),
-            nothing_to_do: run.outcome() == Some(&Outcome::Succeeded)
-                && run.facts.results.is_nothing_to_do(),
+            nothing_to_do: has_succeeded && run.facts.results.is_nothing_to_do(),
             reconciled: run.facts.reconciled,
             mutating: spec.plan.mutating,
             attempts: run.facts.attempts,
@@ -102,6 +104,9 @@ impl SummaryBuilder {
             retry_of: spec.retry_of,
             spent: spent::spent(spec, run),
             parent: spec.parent.as_ref().map(|parent| parent.run),
+            schedule: spec.scheduled.as_ref().map(|due| due.schedule.clone()),
+            decided: run.facts.approval.is_some() || was_denied,
+            day: self.finished_at.map(|at| at.date_in(zone)),
         }
     }
 }

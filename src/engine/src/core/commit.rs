@@ -188,7 +188,11 @@ fn run_of(write: &Write) -> Option<RunId> {
         Write::Entries { run, .. } | Write::Closed(run) | Write::Key { run, .. } => Some(*run),
         Write::Finished(summary) => Some(summary.run),
         Write::Slot { row, .. } => row.run,
-        Write::ForgetKeys(_)
+        // Those come from no turn of the loop.
+        Write::Forget(_)
+        | Write::ForgetSchedule(_)
+        | Write::ForgetCounts(_)
+        | Write::ForgetKeys(_)
         | Write::Schedule { .. }
         | Write::DropSlot { .. }
         | Write::Notices(_) => None,

@@ -35,6 +35,7 @@ impl Core {
             runs: &self.live,
             uncommitted: &turn.before,
             is_draining: self.draining.is_some(),
+            slots_kept_ms: self.slots_kept_ms,
         };
         let answer = ask(&mut self.scheduler, &context);
         for instruction in self.scheduler.take_instructions() {

@@ -15,7 +15,8 @@ use crate::clock::Clock;
 use crate::git;
 use crate::machine::{Action, Event};
 use crate::model::outcome::{Failure, Step};
-use crate::model::{RunId, Timestamp};
+use crate::model::{Diagnostic, RunId, Timestamp};
+use crate::protocol::Forgot;
 use crate::store::Store;
 use crate::thread::metrics::RefusalLine;
 
@@ -24,6 +25,7 @@ pub(super) mod agent;
 mod command;
 mod commit;
 mod execute;
+mod forget;
 mod held;
 mod hooks;
 mod in_place;
@@ -94,6 +96,7 @@ pub(super) struct Performer {
     trees: Mutex<HashMap<RunId, tree::HeldTree>>,
     turns: Mutex<HashMap<turn::Branch, RunId>>,
     swept: Mutex<Option<Timestamp>>,
+    overdue: Mutex<forget::Overdue>,
     /// The client of language models, once one was needed.
     #[cfg(feature = "llm")]
     client: Mutex<Option<Arc<workerctl_agent::Client>>>,
@@ -116,6 +119,7 @@ impl Performer {
             trees: Mutex::default(),
             turns: Mutex::default(),
             swept: Mutex::default(),
+            overdue: Mutex::default(),
             #[cfg(feature = "llm")]
             client: Mutex::default(),
             #[cfg(feature = "llm")]
@@ -172,6 +176,11 @@ impl Effects for Performer {
         self.walls.let_go();
         self.bound_landings();
         self.sweep();
+        self.forget_piece();
+    }
+
+    fn forget(&self, dry_run: bool) -> Result<Forgot, Diagnostic> {
+        self.forget_now(dry_run)
     }
 
     fn let_go(&self) {

@@ -111,6 +111,7 @@ impl Scheduler {
 
     /// Old rows go; how many slots they covered stays counted.
     fn trim(&mut self, context: &SchedulerContext<'_>, id: &str) {
+        self.trim_by_age(context, id);
         let Some(scheduled) = self.resident.get_mut(id) else {
             return;
         };
@@ -128,6 +129,42 @@ impl Scheduler {
             ControlFlow::Continue(())
         };
         if let Err(error) = context.store.slots(id, None, &mut take) {
+            tracing::warn!(schedule = id, %error, "the ledger cannot be read");
+            return;
+        }
+        scheduled.state.rows = scheduled.state.rows.saturating_sub(old.len() as u64);
+        scheduled.state.trimmed_until = scheduled.state.trimmed_until.max(until);
+        self.instructions
+            .extend(old.into_iter().map(|from| dropped(id, from)));
+    }
+
+    /// Rows whose time is over go, some at each writing; how many slots they covered stays counted.
+    fn trim_by_age(&mut self, context: &SchedulerContext<'_>, id: &str) {
+        let Some(scheduled) = self.resident.get_mut(id) else {
+            return;
+        };
+        let over = context.now.minus_millis(context.slots_kept_ms);
+        let (mut old, mut until) = (Vec::new(), None);
+        let is_needed = |row: &SlotRow| {
+            let is_there = |run| context.runs.is_waiting(run).is_some();
+            row.to >= over || row.run.is_some_and(is_there)
+        };
+        let mut take = |row: Result<SlotRow, Unreadable>| {
+            match row {
+                Ok(row) if is_needed(&row) => return ControlFlow::Continue(()),
+                Ok(row) => {
+                    until = until.max(Some(row.to));
+                    old.push(row.from);
+                }
+                Err(damaged) => old.extend(damaged.from),
+            }
+            if old.len() < ROWS_TRIMMED {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        };
+        if let Err(error) = context.store.slots(id, Some(over), &mut take) {
             tracing::warn!(schedule = id, %error, "the ledger cannot be read");
             return;
         }

@@ -54,6 +54,8 @@ pub(crate) struct SchedulerContext<'a> {
     pub uncommitted: &'a [Write],
     /// Whether the engine ends, so that nothing new starts.
     pub is_draining: bool,
+    /// How long rows of slots are kept, in milliseconds.
+    pub slots_kept_ms: u64,
 }
 
 /// What the scheduler asks about runs.

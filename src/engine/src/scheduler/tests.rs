@@ -54,6 +54,7 @@ struct Rig {
     store: MemoryStore,
     runs: Waits,
     now: Timestamp,
+    slots_kept_ms: u64,
 }
 
 impl Rig {
@@ -64,6 +65,7 @@ impl Rig {
             store: MemoryStore::new(),
             runs: Waits::default(),
             now: Timestamp::from_millis(1_800_000_000_000),
+            slots_kept_ms: u64::MAX,
         };
         let policy = Policy {
             overlap,
@@ -86,6 +88,7 @@ impl Rig {
             runs: &self.runs,
             uncommitted: &[],
             is_draining: false,
+            slots_kept_ms: self.slots_kept_ms,
         };
         ask(&mut self.scheduler, &context);
         let (mut writes, mut others) = (Vec::new(), Vec::new());

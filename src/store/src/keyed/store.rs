@@ -6,15 +6,16 @@ use std::sync::atomic::Ordering;
 
 use serde::de::DeserializeOwned;
 
-use super::{Health, Keyed, OverTable, decode, health_after, lock, read};
-use crate::batch::{KeyRecord, after};
+use super::{Health, Keyed, Meanwhile, OverTable, decode, health_after, lock, read};
+use crate::batch::KeyRecord;
 use crate::keys::{self, KeyRange};
 use crate::machine::Entry;
 use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{Notices, RunId, RunSpec, Timestamp};
-use crate::protocol::RunSummary;
+use crate::protocol::{Counted, DayCounts, RunSummary};
+use crate::stored::after;
 use crate::table::{Row, Table};
-use crate::{Batch, Store, StoreCounters, StoreError, Unreadable};
+use crate::{Batch, Store, StoreCounters, StoreError, StoreSpace, Unreadable, counts};
 
 /// Records that are read at once while nothing may be written.
 const SCAN_ROWS: usize = 256;
@@ -105,12 +106,16 @@ impl<S: OverTable> Store for S {
         if let Some(runs) = &known.runs {
             return Ok(search(runs));
         }
-        known.meanwhile = Some(Vec::new());
+        known.meanwhile = Some(Meanwhile::default());
         // Let go while the store is read: every commit adds its runs to it, and must not wait for a search.
         drop(known);
         let mut runs = keyed.known_runs()?;
         let mut known = lock(&keyed.known);
-        runs.extend(known.meanwhile.take().unwrap_or_default());
+        let meanwhile = known.meanwhile.take().unwrap_or_default();
+        runs.extend(meanwhile.new);
+        for run in &meanwhile.gone {
+            runs.remove(run);
+        }
         let found = search(&runs);
         known.runs = Some(runs);
         Ok(found)
@@ -174,6 +179,71 @@ impl<S: OverTable> Store for S {
             callback(keyed.lenient(row, None)?);
             Ok(ControlFlow::Continue(()))
         })
+    }
+
+    fn counts(
+        &self,
+        from: &str,
+        to: &str,
+        callback: &mut dyn FnMut(&str, Counted, DayCounts),
+    ) -> Result<(), StoreError> {
+        let keyed = self.keyed();
+        let range = KeyRange::counts(from, to);
+        keyed.each_row(range, false, SCAN_ROWS, &mut |(key, value)| {
+            if let Some((day, of)) = keys::counts_of(key) {
+                callback(day, of, counts::read(&keyed.table, key, value)?);
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn sweep_payloads(&self, before: Timestamp) -> Result<u32, StoreError> {
+        let table = self.keyed().table();
+        let mut swept = 0;
+        for name in table.runs_with_payloads()? {
+            let Ok(run) = name.parse::<RunId>() else {
+                continue;
+            };
+            let lines = [keys::RUN, keys::DONE, keys::ACTIVE].map(|kind| keys::of_run(kind, run));
+            let [stored, done, active] = lines;
+            let of_run = KeyRange {
+                to: [&stored[..], &[u8::MAX]].concat(),
+                from: stored,
+            };
+            let is_known = !table.keys(&of_run, 1)?.is_empty()
+                || table.get(&done)?.is_some()
+                || table.get(&active)?.is_some();
+            if run.timestamp() < before && !is_known {
+                table.remove_payloads(&name)?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    fn space(&self) -> Result<StoreSpace, StoreError> {
+        self.keyed().table().space()
+    }
+
+    fn compact(&self) -> Result<(), StoreError> {
+        let keyed = self.keyed();
+        let mut writer = lock(&keyed.writer);
+        if writer.health != Health::Sound {
+            return Err(keyed.full());
+        }
+        // Nothing is lost where it fails for want of space, so only what is worse ends the engine.
+        let compacted = keyed.table().compact();
+        if let Err(error) = &compacted
+            && !matches!(error, StoreError::Full { .. })
+        {
+            writer.health = health_after(error, Health::Sound);
+        }
+        if compacted.is_ok() {
+            // What was written lazily is on disk now.
+            writer.unsynced = false;
+            writer.lazy.clear();
+        }
+        compacted
     }
 
     fn counters(&self) -> StoreCounters {

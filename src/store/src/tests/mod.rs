@@ -2,6 +2,7 @@
 
 mod conformance;
 mod faults;
+mod forgetting;
 mod maintenance;
 mod model;
 pub(crate) mod sample_runs;

@@ -26,6 +26,7 @@ enum Step {
     Slot { name: u8, from: i64, long: i64 },
     DropSlot { name: u8, from: i64 },
     Notices { name: u8, waiting: u8 },
+    ForgetRun { run: u64 },
 }
 
 /// What is done with a batch.
@@ -62,6 +63,9 @@ impl Model {
         let mut writes = Vec::new();
         for step in steps {
             let write = match step {
+                // It is never written beside what makes a run.
+                Step::ForgetRun { .. } if steps.len() > 1 => continue,
+                Step::ForgetRun { run: n } => Write::Forget(run(*n)),
                 Step::Spec { run, bytes } => Write::Spec(Arc::new(spec(*run, *bytes))),
                 Step::Entries { run: n, sizes } => {
                     let next = after.journals.get(&run(*n)).map_or(0, Vec::len);
@@ -153,6 +157,14 @@ impl Model {
             Write::Slot { schedule, row } => {
                 self.slots.insert((schedule.clone(), row.from), row.clone());
             }
+            Write::Forget(run) if self.active.contains(run) => {}
+            Write::Forget(run) => {
+                self.specs.remove(run);
+                self.journals.remove(run);
+                self.lines.remove(run);
+            }
+            Write::ForgetSchedule(id) => drop(self.schedules.remove(id)),
+            Write::ForgetCounts(_) => {}
             Write::Notices(notices) if notices.is_over() => {
                 self.notices.remove(&notices.subject());
             }
@@ -254,6 +266,14 @@ fn way() -> impl Strategy<Value = Way> {
     ]
 }
 
+/// Steps of one batch; a run is forgotten by itself.
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    prop_oneof![
+        5 => proptest::collection::vec(step(), 1..8),
+        1 => (0..8_u64).prop_map(|run| vec![Step::ForgetRun { run }]),
+    ]
+}
+
 /// Plays the batches on a store that `open` opens anew, and compares it with the model at the end.
 fn play(history: &[(Vec<Step>, Way)], open: &mut dyn FnMut() -> Box<dyn Store>) {
     let mut model = Model::default();
@@ -289,7 +309,7 @@ proptest! {
     #[test]
     fn every_store_holds_what_the_model_holds(
         history in proptest::collection::vec(
-            (proptest::collection::vec(step(), 1..8), way()), 1..14),
+            (steps(), way()), 1..14),
     ) {
         let memory = MemoryStore::new();
         play(&history, &mut || Box::new(memory.clone()));

@@ -105,6 +105,17 @@ impl Tokens {
             cache_write: self.cache_write.saturating_add(other.cache_write),
         }
     }
+
+    /// What is left without the other, part by part and at least 0.
+    #[must_use]
+    pub const fn minus(self, other: Tokens) -> Tokens {
+        Tokens {
+            input: self.input.saturating_sub(other.input),
+            output: self.output.saturating_sub(other.output),
+            cache_read: self.cache_read.saturating_sub(other.cache_read),
+            cache_write: self.cache_write.saturating_sub(other.cache_write),
+        }
+    }
 }
 
 /// What was spent on a model.

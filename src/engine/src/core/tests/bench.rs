@@ -334,6 +334,7 @@ pub(super) fn bench(
         waiting_max: 3,
         starts_queued: true,
         drain_grace_ms: 1_000,
+        slots_kept_ms: u64::MAX,
     });
     Bench {
         core,

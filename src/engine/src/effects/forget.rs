@@ -1,0 +1,372 @@
+//! Forgetting: runs whose time is over go with journal and thread, in small pieces beside the work.
+//!
+//! What goes is decided by `retention` of the core. Thread files go first and the records last, so that a crash in
+//! between leaves a run that the next look forgets again.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use super::{Performer, lock};
+use crate::git;
+use crate::model::retention::STATISTICS_MS;
+use crate::model::{Config, Diagnostic, Notices, Outcome, RunId, Timestamp, Zone};
+use crate::protocol::{Forgot, RunSummary};
+use crate::retention::{EndedRun, KeptFor, Reason, Selection};
+use crate::store::thread_files::{FileError, remove_thread, thread_bytes};
+use crate::store::{Batch, Durability, StoreError, Unreadable, Write, write_atomically};
+
+/// How often is looked for what is over.
+const LOOK_MS: u64 = 24 * 3_600_000;
+
+/// Runs that go in one commit beside the work.
+const PIECE_RUNS: usize = 64;
+
+/// Rows of slots that go in one commit.
+const PIECE_ROWS: usize = 1_000;
+
+/// Runs that one request forgets.
+const REQUEST_RUNS: usize = 4_096;
+
+/// A database that is smaller is not worth compacting.
+const COMPACTED_BYTES_MIN: u64 = 64 * 1024 * 1024;
+
+/// A database is compacted once its file has so many times the bytes that are in it.
+const COMPACTED_FACTOR: u64 = 4;
+
+/// The file of the state directory that says when was last looked, by whichever engine.
+const LOOKED_FILE: &str = "forgotten";
+
+/// What is to be forgotten, the oldest last.
+#[derive(Debug, Default)]
+pub(super) struct Overdue {
+    runs: Vec<RunId>,
+    looked_at: Option<Timestamp>,
+}
+
+impl Performer {
+    /// Once a day looks for what is over, and then forgets a piece of it each time.
+    pub(super) fn forget_piece(&self) {
+        let Ok(mut overdue) = self.overdue.try_lock() else {
+            return;
+        };
+        let now = self.parts.clock.now();
+        if overdue.runs.is_empty() && self.is_to_look(&mut overdue, now) {
+            match self.look(now) {
+                Ok((runs, forgot)) => {
+                    overdue.runs = runs;
+                    self.forget_what_runs_left(now, &forgot.schedules);
+                }
+                Err(error) => tracing::warn!(%error, "what is over is not forgotten"),
+            }
+            self.looked(&mut overdue, now);
+            if overdue.runs.is_empty() {
+                self.compact_where_quiet();
+            }
+            return;
+        }
+        if overdue.runs.is_empty() {
+            return;
+        }
+        let from = overdue.runs.len().saturating_sub(PIECE_RUNS);
+        let piece = overdue.runs.split_off(from);
+        if let Err(error) = self.forget_runs(&piece) {
+            tracing::warn!(%error, "what is over is not forgotten");
+            overdue.runs.clear();
+        }
+        if overdue.runs.is_empty() {
+            self.compact_where_quiet();
+        }
+    }
+
+    /// Forgets at once what is over, as much as one request may take; or only tells it.
+    pub(super) fn forget_now(&self, dry_run: bool) -> Result<Forgot, Diagnostic> {
+        let mut overdue = lock(&self.overdue);
+        let now = self.parts.clock.now();
+        let (mut runs, mut forgot) = self.look(now)?;
+        let space = self.parts.store.space()?;
+        forgot.database_bytes_before = space.file_bytes;
+        if dry_run {
+            return Ok(forgot);
+        }
+        overdue.runs.clear();
+        let left = runs.len().saturating_sub(REQUEST_RUNS);
+        for piece in runs.split_off(left).rchunks(PIECE_RUNS) {
+            self.forget_runs(piece)?;
+        }
+        forgot.more = left > 0;
+        if forgot.more {
+            return Ok(forgot);
+        }
+        self.forget_what_runs_left(now, &forgot.schedules);
+        self.looked(&mut overdue, now);
+        if space.file_bytes > COMPACTED_BYTES_MIN / 8 && !self.is_at_work() {
+            match self.parts.store.compact() {
+                Ok(()) => forgot.database_bytes_after = Some(self.parts.store.space()?.file_bytes),
+                Err(error) => forgot
+                    .notes
+                    .push(format!("the database is not compacted: {error}")),
+            }
+        }
+        Ok(forgot)
+    }
+
+    /// What is over by now, the oldest last.
+    fn look(&self, now: Timestamp) -> Result<(Vec<RunId>, Forgot), StoreError> {
+        let store = self.parts.store.as_ref();
+        let config = self.parts.definitions.current().config.clone();
+        let kept = Kept::of(store, now, &config)?;
+        let mut selection = Selection::new(config.retention, now);
+        if let Some(newest) = store.newest()? {
+            selection.recorded(newest.timestamp());
+        }
+        let directory = self.logs.directory(&config.threads_dir).ok();
+        let mut forgot = Forgot::default();
+        store.summaries(None, &mut |run| {
+            let ended_at = run.finished_at.unwrap_or(run.submitted_at);
+            let thread_bytes = directory
+                .as_ref()
+                .map_or(0, |directory| thread_bytes(directory, &run.thread));
+            selection.take(&EndedRun {
+                run: run.run,
+                skill: &run.skill,
+                ended_at,
+                approved: run.decided,
+                kept_for: kept.why(&run),
+                thread_bytes,
+            });
+            ControlFlow::Continue(())
+        })?;
+        let decided = selection.decide();
+        forgot.clock_behind = decided.clock_behind;
+        forgot.run_count = decided.runs.len() as u64;
+        for going in &decided.runs {
+            forgot.early_run_count += u64::from(going.reason == Reason::Bytes);
+            forgot.newest = forgot.newest.max(Some(going.ended_at));
+            forgot.thread_bytes = forgot.thread_bytes.saturating_add(going.thread_bytes);
+        }
+        forgot.schedules = self.schedules_gone(now)?;
+        let runs = decided.runs.iter().map(|going| going.run).collect();
+        Ok((runs, forgot))
+    }
+
+    /// Forgets these runs: their threads, what is kept of them in the repository, their records.
+    fn forget_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
+        let store = self.parts.store.as_ref();
+        let mut writes = Vec::new();
+        for run in runs {
+            match self.forget_files(*run) {
+                Ok(()) => writes.push(Write::Forget(*run)),
+                Err(ForgetError::Files(error)) => {
+                    tracing::warn!(%run, %error, "the run stays: its thread cannot be removed");
+                }
+                Err(ForgetError::Store(error)) => return Err(error),
+            }
+        }
+        store.commit(&Batch { writes })
+    }
+
+    fn forget_files(&self, run: RunId) -> Result<(), ForgetError> {
+        let store = self.parts.store.as_ref();
+        let Some(summary) = store.summary(run)? else {
+            return Ok(());
+        };
+        // It may have been written where an earlier configuration said.
+        let spec = store.spec(run).ok().flatten();
+        let place = match &spec {
+            Some(spec) => spec.threads_dir.clone(),
+            None => self.parts.definitions.current().config.threads_dir.clone(),
+        };
+        remove_thread(self.logs.directory(&place)?.as_ref(), &summary.thread)?;
+        if spec.is_some_and(|spec| spec.tree.is_some())
+            && let Ok(named) = run.to_string().parse()
+            && let Err(error) = git::drop_refs(&self.parts.workspace, &named)
+        {
+            tracing::warn!(%run, %error, "what is kept of a run could not be dropped");
+        }
+        Ok(())
+    }
+
+    /// Schedules that are defined no more, and of which nothing was recorded for long enough.
+    fn schedules_gone(&self, now: Timestamp) -> Result<Vec<String>, StoreError> {
+        let (store, catalog) = (self.parts.store.as_ref(), self.parts.definitions.current());
+        let mut gone = Vec::new();
+        // What a broken definition was is not known.
+        if catalog.has_errors() {
+            return Ok(gone);
+        }
+        store.schedules(&mut |id, _| {
+            let at = catalog.schedules.binary_search_by(|one| (*one.id).cmp(id));
+            if at.is_err() {
+                gone.push(id.to_owned());
+            }
+        })?;
+        let over = now.minus_millis(catalog.config.retention.slots_ms);
+        let mut failed = None;
+        gone.retain(|id| {
+            let mut newest = None;
+            let read = store.slots(id, None, &mut |row| {
+                newest = Some(row.map_or(now, |row| row.at.max(row.to)));
+                ControlFlow::Break(())
+            });
+            failed = read.err().or(failed.take());
+            newest.is_none_or(|newest| newest < over)
+        });
+        failed.map_or(Ok(gone), Err)
+    }
+
+    /// Rows go first: a schedule whose state is gone is not found again.
+    fn forget_schedules(&self, gone: &[String]) -> Result<(), StoreError> {
+        let store = self.parts.store.as_ref();
+        for id in gone {
+            loop {
+                let mut writes = Vec::new();
+                store.slots(id, None, &mut |row| {
+                    let from = row.map_or_else(|damaged| damaged.from, |row| Some(row.from));
+                    writes.extend(from.map(|from| Write::DropSlot {
+                        schedule: id.clone(),
+                        from,
+                    }));
+                    if writes.len() < PIECE_ROWS {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
+                })?;
+                if writes.is_empty() {
+                    break;
+                }
+                store.commit(&Batch { writes })?;
+            }
+            tracing::info!(schedule = id, "what was remembered of it is forgotten");
+            let writes = vec![Write::ForgetSchedule(id.clone())];
+            store.commit(&Batch { writes })?;
+        }
+        Ok(())
+    }
+
+    /// Rows of schedules that are gone, counts of days long past, payloads that a crash left.
+    fn forget_what_runs_left(&self, now: Timestamp, gone: &[String]) {
+        let store = self.parts.store.as_ref();
+        let config = self.parts.definitions.current().config.clone();
+        let zone = config.timezone.parse().unwrap_or(Zone::UTC);
+        let day = now.minus_millis(STATISTICS_MS).date_in(zone);
+        let writes = vec![Write::ForgetCounts(day)];
+        let swept = store
+            .commit(&Batch { writes })
+            .and_then(|()| store.sweep_payloads(now.minus_millis(LOOK_MS)))
+            .and_then(|_| self.forget_schedules(gone));
+        if let Err(error) = swept {
+            tracing::warn!(%error, "what is over is not forgotten");
+        }
+    }
+
+    /// Whether a day has passed, for whichever engine looked last.
+    fn is_to_look(&self, overdue: &mut Overdue, now: Timestamp) -> bool {
+        let path = self.looked_file();
+        let looked_at = *overdue.looked_at.get_or_insert_with(|| {
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            Timestamp::parse(text.trim()).unwrap_or(Timestamp::from_millis(0))
+        });
+        // A clock that was set back is no reason to wait for it.
+        looked_at > now || now.millis_since(looked_at) >= LOOK_MS
+    }
+
+    fn looked(&self, overdue: &mut Overdue, now: Timestamp) {
+        overdue.looked_at = Some(now);
+        let text = format!("{}\n", now.rfc3339());
+        let written = write_atomically(
+            &self.looked_file(),
+            text.as_bytes(),
+            0o600,
+            Durability::Process,
+        );
+        if let Err(error) = written {
+            tracing::warn!(%error, "it will be looked again for what is over");
+        }
+    }
+
+    fn looked_file(&self) -> PathBuf {
+        self.parts.state_dir.join(LOOKED_FILE)
+    }
+
+    fn is_at_work(&self) -> bool {
+        let open = self.parts.view.open(0);
+        open.running + open.queued > 0
+    }
+
+    /// Commits wait while the database is compacted, so that is done while nothing is under way.
+    fn compact_where_quiet(&self) {
+        let store = self.parts.store.as_ref();
+        let is_large = |bytes: u64| bytes >= COMPACTED_BYTES_MIN;
+        let compacted = store.space().and_then(|space| {
+            let wastes = space.held_bytes.saturating_mul(COMPACTED_FACTOR) < space.file_bytes;
+            if !is_large(space.file_bytes) || !wastes || self.is_at_work() {
+                return Ok(None);
+            }
+            store.compact()?;
+            Ok(Some((space, store.space()?)))
+        });
+        match compacted {
+            Ok(Some((before, after))) => tracing::info!(
+                before = before.file_bytes,
+                after = after.file_bytes,
+                "the database was compacted"
+            ),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "the database is not compacted"),
+        }
+    }
+}
+
+/// Why a run is not forgotten.
+#[derive(Debug, thiserror::Error)]
+enum ForgetError {
+    #[error(transparent)]
+    Files(#[from] FileError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Runs that stay whatever their age.
+struct Kept {
+    now: Timestamp,
+    keep_refs_ms: u64,
+    active: HashSet<RunId>,
+    to_be_told: HashSet<RunId>,
+}
+
+impl Kept {
+    fn of(
+        store: &dyn crate::store::Store,
+        now: Timestamp,
+        config: &Config,
+    ) -> Result<Kept, StoreError> {
+        let mut to_be_told = HashSet::new();
+        store.notices(&mut |notices: Result<Notices, Unreadable>| {
+            let waiting = notices.map(|notices| notices.waiting).unwrap_or_default();
+            to_be_told.extend(waiting.iter().filter_map(|notice| notice.run));
+        })?;
+        Ok(Kept {
+            now,
+            keep_refs_ms: config.keep_refs_ms,
+            active: store.active()?.into_iter().collect(),
+            to_be_told,
+        })
+    }
+
+    fn why(&self, run: &RunSummary) -> Option<KeptFor> {
+        let is_young = self.now.millis_since(run.submitted_at) <= self.keep_refs_ms;
+        if self.active.contains(&run.run) {
+            Some(KeptFor::Work)
+        } else if matches!(run.outcome, Some(Outcome::Unknown { .. })) {
+            Some(KeptFor::Resolution)
+        } else if run.kept_commit.is_some() && is_young {
+            Some(KeptFor::Landing)
+        } else if self.to_be_told.contains(&run.run) {
+            Some(KeptFor::Notice)
+        } else {
+            None
+        }
+    }
+}
