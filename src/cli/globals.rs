@@ -11,7 +11,7 @@ use crate::model::{Diagnostic, Kind};
 const DEPTH_MAX: usize = 128;
 
 /// Code of the refusal where there is no workspace.
-const NO_WORKSPACE: &str = "no_workspace";
+pub(crate) const NO_WORKSPACE: &str = "no_workspace";
 
 /// When colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

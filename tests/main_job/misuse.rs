@@ -268,20 +268,29 @@ fn a_directory_that_is_no_workspace_stays_as_it_is() {
     let workspace = Workspace::with_skills(SKILLS);
     let empty = tempfile::tempdir().unwrap();
     let place = empty.path().to_str().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
+        command.args(["-C", place]).args(arguments);
+        workspace.start(&mut command).end()
+    };
     for arguments in [
         &["status"][..],
         &["runs"],
         &["run", "good"],
-        &["doctor"],
         &["check"],
         &["daemon"],
         &["store", "info"],
     ] {
-        let mut command = workspace.program(env!("CARGO_BIN_EXE_workerctl"));
-        command.args(["-C", place]).args(arguments);
-        let done = workspace.start(&mut command).end().expect_code(3);
+        let done = run(arguments).expect_code(3);
         assert!(done.stderr.contains("workerctl init"), "{done:?}");
     }
+    let told = run(&["doctor", "--json"]).expect_code(1).value();
+    let findings = told["findings"].as_array().unwrap();
+    let names: Vec<_> = findings.iter().map(|one| &one["name"]).collect();
+    assert_eq!(names[..2], ["workspace", "zones"], "{told}");
+    assert_eq!(findings[0]["state"], "bad", "{told}");
+    let hint = findings[0]["hints"][0].as_str().unwrap();
+    assert!(hint.contains("workerctl init"), "{told}");
     assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
 }
 

@@ -1,5 +1,6 @@
 //! `doctor`
 
+mod disk;
 mod landings;
 mod programs;
 mod repository;
@@ -8,6 +9,7 @@ mod threads;
 mod unit;
 mod zones;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -15,7 +17,7 @@ use serde_json::{Value, json};
 use super::check::counted;
 use crate::cli::definitions::{Definitions, Weights};
 use crate::cli::exit::Exit;
-use crate::cli::globals::Site;
+use crate::cli::globals::{NO_WORKSPACE, Site};
 use crate::cli::maintenance;
 use crate::cli::maintenance::LockHolder;
 use crate::cli::render::line::{ACTIVE, BAD, BOLD, CARE, GOOD, Line};
@@ -25,12 +27,6 @@ use crate::cli::session::{Accept, Session};
 use crate::model::config::CONFIG_FILE;
 use crate::model::{Config, Diagnostic, Kind};
 use crate::protocol::{Control, Probe, ProbeRequest, Status};
-
-/// Free bytes below which runs and the store are in danger.
-const FREE_BYTES_MIN: u64 = 64 * 1024 * 1024;
-
-/// Free bytes below which somebody should look.
-const FREE_BYTES_LOW: u64 = 1024 * 1024 * 1024;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -91,7 +87,16 @@ impl Finding {
 
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let Args {} = args;
-    let site = session.site_as_asked()?;
+    let site = match session.site_as_asked() {
+        Ok(site) => site,
+        Err(refused) if refused.code == NO_WORKSPACE => {
+            let mut findings = vec![Finding::refused("workspace", State::Bad, refused)];
+            findings.push(zones::zones(&BTreeSet::new(), session.clock.now()));
+            findings.extend(unit::installed(None, session.environment));
+            return Ok(told(session, &findings));
+        }
+        Err(refused) => return Err(refused),
+    };
     let definitions = Definitions::load_thoroughly(&site.workspace, session.environment);
     let mut findings = vec![workspace(&site)];
     findings.extend(git(&site, &definitions));
@@ -111,7 +116,11 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         Ok(site) => findings.extend(kept(session, &site)),
         Err(refused) => findings.push(Finding::refused("state", State::Bad, refused)),
     }
-    findings.push(unit::installed(&site));
+    findings.extend(unit::installed(Some(&site), session.environment));
+    Ok(told(session, &findings))
+}
+
+fn told(session: &mut Session<'_>, findings: &[Finding]) -> Exit {
     let care = findings
         .iter()
         .any(|one| matches!(one.state, State::Care | State::Bad));
@@ -129,18 +138,18 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             .collect();
         session.print_json(&json!({"healthy": !care, "findings": shown}), "doctor");
     } else {
-        for one in &findings {
+        for one in findings {
             print(session, one);
         }
     }
-    Ok(if care { Exit::Failed } else { Exit::Ok })
+    if care { Exit::Failed } else { Exit::Ok }
 }
 
 /// What lies in the state directory, and who uses it.
 fn kept(session: &Session<'_>, site: &Site) -> Vec<Finding> {
     let mut findings = vec![state_directory(site)];
     findings.extend(out_of_place(site));
-    findings.extend(space(site));
+    findings.extend(disk::space(site));
     findings.extend(engine(session, site));
     findings.push(store(site));
     let control = schedules::connected(session, site);
@@ -249,7 +258,7 @@ fn checked(definitions: &Definitions) -> Finding {
 
 fn state_directory(site: &Site) -> Finding {
     let shown = site.state_dir.display().to_string();
-    let existing = nearest_existing(&site.state_dir);
+    let existing = disk::nearest_existing(&site.state_dir);
     let access = rustix::fs::access(
         existing,
         rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK,
@@ -281,45 +290,6 @@ fn out_of_place(site: &Site) -> impl Iterator<Item = Finding> {
         let text = format!("{} is not a directory", path.display());
         Finding::new("state", State::Bad, text).hint("move it away: it is made anew")
     })
-}
-
-fn nearest_existing(path: &Path) -> &Path {
-    path.ancestors()
-        .find(|one| one.exists())
-        .unwrap_or(Path::new("/"))
-}
-
-fn space(site: &Site) -> Vec<Finding> {
-    let mut seen = Vec::new();
-    let mut findings = Vec::new();
-    for (name, path) in [
-        ("disk", site.workspace.as_path()),
-        ("state disk", nearest_existing(&site.state_dir)),
-    ] {
-        let found = match rustix::fs::statvfs(path) {
-            Ok(found) => found,
-            Err(error) => {
-                let text = format!("free space of {} is not known: {error}", path.display());
-                findings.push(Finding::new(name, State::Care, text));
-                continue;
-            }
-        };
-        if seen.contains(&found.f_fsid) {
-            continue;
-        }
-        seen.push(found.f_fsid);
-        let free = found.f_bavail.saturating_mul(found.f_frsize);
-        let text = format!("{} free for {}", times::bytes(free), path.display());
-        findings.push(match free {
-            0..FREE_BYTES_MIN => Finding::new(name, State::Bad, text)
-                .hint("free some space: new runs are refused when it is used up"),
-            FREE_BYTES_MIN..FREE_BYTES_LOW => {
-                Finding::new(name, State::Care, text).hint("free some space")
-            }
-            _ => Finding::new(name, State::Good, text),
-        });
-    }
-    findings
 }
 
 /// The engine that runs, and whether it keeps runs where this command would.
