@@ -18,6 +18,10 @@ mod installed;
 mod models;
 #[path = "systemd_boot/of_user.rs"]
 mod of_user;
+#[path = "systemd_boot/package.rs"]
+mod package;
+#[path = "systemd_boot/packaged.rs"]
+mod packaged;
 #[path = "../src/agent/tests/server/mod.rs"]
 #[expect(
     dead_code,
@@ -91,6 +95,18 @@ fn the_service_lives_as_its_units_say() {
     installed.expect_heard();
     of_user::every_skill_works_for_a_user(&guest);
     guest.halt();
+}
+
+#[test]
+fn a_package_is_installed_upgraded_and_removed() {
+    let workspace = Workspace::without_sandbox(SKILLS);
+    // What is submitted beside a run has to wait.
+    workspace.write("workerctl.yaml", "max_parallel: 1\n");
+    workspace.commit_all("configuration");
+    if let Some(guest) = Guest::boot(&workspace) {
+        packaged::lives_from_install_to_purge(&guest, &workspace);
+        guest.halt();
+    }
 }
 
 fn the_first_connection_starts_it(installed: &mut Installed<'_>) {

@@ -8,15 +8,16 @@ use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::workspace::{Done, PATIENCE, Workspace, eventually, skip, wait_for};
+use crate::workspace::{Done, PATIENCE, Started, Workspace, eventually, skip, wait_for};
 
 /// Where programs are looked for inside.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin";
-/// Name of the control group, before the process id of the test.
+/// Name of the control group, before the process id of the test and the number of the guest.
 const CGROUP: &str = "workerctl-boot-";
 /// Programs that the test and the installation use; they are taken from the machine.
 const TOOLS: [&str; 7] = [
@@ -25,6 +26,8 @@ const TOOLS: [&str; 7] = [
 /// Enters the control group `$0`, makes it the root of what can be seen of them, and goes on. The process
 /// that waits outside is not in it: systemd wants the root for itself.
 const ENTER: &str = r#"echo 0 > "$0/cgroup.procs" || exit 75; exec unshare --cgroup sh "$@""#;
+/// Guests of this process so far.
+static GUESTS: AtomicU32 = AtomicU32::new(0);
 /// `boot.sh` ends with this where the machine lacks something.
 const LACKS: i32 = 75;
 /// What systemd sets at start and no namespace keeps apart.
@@ -180,9 +183,14 @@ impl<'a> Guest<'a> {
         command
     }
 
+    /// Starts a command inside as root.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Started {
+        self.workspace.start(&mut self.command(arguments))
+    }
+
     /// Runs a command inside as root, to its end.
     pub(crate) fn run(&self, arguments: &[&str]) -> Done {
-        self.workspace.start(&mut self.command(arguments)).end()
+        self.start(arguments).end()
     }
 
     /// Runs a command inside as another user, to its end.
@@ -270,7 +278,8 @@ fn place() -> Result<PathBuf, String> {
         return Err("no cgroup2 tree is mounted".to_owned());
     };
     clear(Path::new(tree));
-    let cgroup = Path::new(tree).join(format!("{CGROUP}{}", std::process::id()));
+    let guest = GUESTS.fetch_add(1, Ordering::Relaxed);
+    let cgroup = Path::new(tree).join(format!("{CGROUP}{}-{guest}", std::process::id()));
     match fs::create_dir(&cgroup) {
         Ok(()) => Ok(cgroup),
         Err(error) => Err(format!("no control group can be made in {tree}: {error}")),
@@ -282,6 +291,7 @@ fn clear(tree: &Path) {
     for entry in fs::read_dir(tree).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let owner = name.strip_prefix(CGROUP).unwrap_or_default();
+        let owner = owner.split('-').next().unwrap_or_default();
         let ended = !owner.is_empty() && !Path::new("/proc").join(owner).exists();
         if ended {
             removed(&entry.path());

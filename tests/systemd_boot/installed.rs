@@ -27,6 +27,8 @@ const DROP_IN: &str = "/etc/systemd/system/workerctl.service.d/phase.conf";
 /// The installation, and what was submitted to it.
 pub(crate) struct Installed<'a> {
     pub(crate) guest: &'a Guest<'a>,
+    /// The socket that commands are told of.
+    socket: Option<&'static str>,
     submitted: BTreeSet<String>,
 }
 
@@ -48,19 +50,11 @@ impl<'a> Installed<'a> {
         ]);
         let owned = ["-d", "-o", USER, "-g", USER, "-m", "0750", WORKSPACE];
         guest.expect(&[&["install"], &owned[..]].concat());
-        let bundle = guest.path("/tmp/source");
-        source.git(&["bundle", "create", bundle.to_str().unwrap(), "HEAD", "main"]);
         let installed = Installed {
-            guest,
-            submitted: BTreeSet::new(),
+            socket: Some(ACTIVATED),
+            ..Installed::by_package(guest)
         };
-        installed.git(&["clone", "-q", "/tmp/source", WORKSPACE]);
-        for (key, value) in [
-            ("user.name", "Workers"),
-            ("user.email", "workers@example.org"),
-        ] {
-            installed.git(&["-C", WORKSPACE, "config", key, value]);
-        }
+        installed.clone_workspace(source);
         installed.install(&[]);
         for unit in [SERVICE, SOCKET] {
             let text = fs::read_to_string(guest.path(&format!("/etc/systemd/system/{unit}")));
@@ -72,6 +66,28 @@ impl<'a> Installed<'a> {
             }
         }
         installed
+    }
+
+    /// What a package has installed.
+    pub(crate) fn by_package(guest: &'a Guest<'a>) -> Installed<'a> {
+        Installed {
+            guest,
+            socket: None,
+            submitted: BTreeSet::new(),
+        }
+    }
+
+    /// Has the service's user clone the workspace to its place, and says who commits.
+    pub(crate) fn clone_workspace(&self, source: &Workspace) {
+        let bundle = self.guest.path("/tmp/source");
+        source.git(&["bundle", "create", bundle.to_str().unwrap(), "HEAD", "main"]);
+        self.git(&["clone", "-q", "/tmp/source", WORKSPACE]);
+        for (key, value) in [
+            ("user.name", "Workers"),
+            ("user.email", "workers@example.org"),
+        ] {
+            self.git(&["-C", WORKSPACE, "config", key, value]);
+        }
     }
 
     fn git(&self, arguments: &[&str]) -> String {
@@ -129,7 +145,11 @@ impl<'a> Installed<'a> {
         self.await_property("ActiveState", "inactive");
         assert_eq!(self.property(SERVICE, "Result"), "success");
         assert_eq!(self.property(SERVICE, "ExecMainStatus"), "0");
-        // Nothing of the shutdown's way was left out.
+        self.expect_ended_in_order();
+    }
+
+    /// Asserts that nothing of the shutdown's way was left out.
+    pub(crate) fn expect_ended_in_order(&self) {
         eventually("the last line of the log tells of the end", || {
             let log = self.log(&["-t", "workerctl"]);
             log.trim_end().ends_with("ended in order").then_some(())
@@ -199,9 +219,13 @@ impl<'a> Installed<'a> {
         self.guest.run_as(user, &[&command, arguments].concat())
     }
 
-    /// Runs the program as the service's user, on the socket of the socket unit.
+    /// Runs the program as the service's user.
     pub(crate) fn workerctl(&self, arguments: &[&str]) -> Done {
-        let socket = ["--socket", ACTIVATED];
+        let socket: Vec<&str> = self
+            .socket
+            .iter()
+            .flat_map(|path| ["--socket", path])
+            .collect();
         self.workerctl_as(USER, &[&socket, arguments].concat())
     }
 
@@ -221,8 +245,8 @@ impl<'a> Installed<'a> {
         (run, code, log)
     }
 
-    /// The run ids that the repository has commits of.
-    pub(crate) fn committed(&self) -> BTreeSet<String> {
+    /// The run ids that the repository has commits of, one for each commit.
+    pub(crate) fn committed(&self) -> Vec<String> {
         let form = "--format=%(trailers:key=Run-Id,valueonly)";
         let text = self.git(&["-C", WORKSPACE, "log", form]);
         text.split_whitespace().map(str::to_owned).collect()
