@@ -49,6 +49,7 @@ fn offering(command: Command) -> Command {
             Some("RUN") => runs,
             Some("WORKER") => workers,
             Some("SCHEDULE" | "ID|EXPRESSION") => schedules,
+            Some("SKILL|SCHEDULE") => skills_and_schedules,
             _ => return arg,
         };
         arg.add(ArgValueCandidates::new(known))
@@ -63,6 +64,14 @@ fn skills() -> Vec<CompletionCandidate> {
     let workers = Definitions::load(&site.workspace).workers();
     let all = workers.into_iter().flat_map(|worker| worker.skills);
     all.map(|skill| told(skill.address, skill.name)).collect()
+}
+
+fn skills_and_schedules() -> Vec<CompletionCandidate> {
+    let (mut all, skills) = (schedules(), skills());
+    let is_new = |one: &CompletionCandidate| all.iter().all(|it| it.get_value() != one.get_value());
+    let new: Vec<_> = skills.into_iter().filter(is_new).collect();
+    all.extend(new);
+    all
 }
 
 fn workers() -> Vec<CompletionCandidate> {

@@ -170,6 +170,7 @@ impl Control for Fake {
             writes: Vec::new(),
             branch: Some("main".to_owned()),
             digest: "d".to_owned(),
+            budget_spent: None,
             notes: vec!["nothing is run".to_owned()],
         })
     }

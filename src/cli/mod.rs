@@ -34,7 +34,7 @@ use commands::{
     approve, cancel, check, completions, config, daemon, demo, deny, diff, discard, doctor, drain,
     init, land, logs, man, mcp, models, new, reload, render as rendering, resolve, retry, run,
     runs, schedule, schema, show, skill, skills, stats, status, store, threads, unit, version,
-    wait, workers,
+    wait, why, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -80,6 +80,8 @@ enum Command {
     Run(run::Args),
     /// List runs, newest first
     Runs(runs::Args),
+    /// Say how a skill or schedule does: its last run, what is next, and what is in the way
+    Why(why::Args),
     /// Show one run in full
     Show(show::Args),
     /// Print the log of a run
@@ -153,6 +155,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Render(args) => rendering::perform(session, args),
         Command::Run(args) => run::perform(session, args),
         Command::Runs(args) => runs::perform(session, args),
+        Command::Why(args) => why::perform(session, args),
         Command::Show(args) => show::perform(session, args),
         Command::Logs(args) => logs::perform(session, args),
         Command::Threads(args) => threads::perform(session, args),

@@ -31,10 +31,11 @@ const EXAMPLES: &[Examples] = &[
     (
         "runs",
         &[
-            "workerctl runs --outcome failed --since 2d",
+            "workerctl runs --failed --since 7d",
             "workerctl runs --skill tidy/links -n 5 --json",
         ],
     ),
+    ("why", &["workerctl why tidy/links"]),
     (
         "show",
         &["workerctl show", "workerctl show 7k3pq2sv --json"],

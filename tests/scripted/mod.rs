@@ -209,6 +209,7 @@ impl Control for Scripted {
             writes: Vec::new(),
             branch: None,
             digest: String::new(),
+            budget_spent: None,
             notes: Vec::new(),
         })
     }

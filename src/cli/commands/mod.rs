@@ -37,6 +37,7 @@ pub(super) mod threads;
 pub(super) mod unit;
 pub(super) mod version;
 pub(super) mod wait;
+pub(super) mod why;
 pub(super) mod workers;
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ fn print(out: &mut Stream<'_>, rendered: &Rendered) {
         section(out, "commit message");
         block(out, message);
     }
-    for note in &rendered.notes {
+    for note in rendered.notes.iter().chain(&rendered.budget_spent) {
         out.line(Line::of(CARE, "  note: ").text(note));
     }
 }

@@ -10,6 +10,9 @@ use crate::model::outcome::Phase;
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, RunSummary, RunsQuery};
 
+/// Outcomes that somebody has to look at; who cancelled or denied a run knows of it.
+const FAILED: &str = "failed,timed_out,unknown";
+
 /// Characters of a commit id that are shown.
 const COMMIT_CHARS: usize = 9;
 
@@ -28,13 +31,16 @@ pub(crate) struct Filter {
     /// Only of this skill: `skill` or `worker/skill`
     #[arg(long)]
     skill: Option<String>,
-    /// Only with this outcome or in this phase
-    #[arg(long, value_parser = [
+    /// Only with this outcome or in this phase; several with commas between them
+    #[arg(long, value_delimiter = ',', value_parser = [
         "succeeded", "failed", "cancelled", "timed_out", "denied", "unknown", "unverified", "nothing_to_do", "active",
         "queued", "validating", "awaiting_approval", "preparing", "executing", "verifying", "backing_off", "post_hook",
         "saving", "committing", "restoring", "finished",
     ], hide_possible_values = true)]
-    outcome: Option<String>,
+    outcome: Vec<String>,
+    /// Only those that did not succeed: `failed`, `timed_out` or `unknown`
+    #[arg(long, conflicts_with_all = ["outcome", "awaiting"])]
+    failed: bool,
     /// Only those that wait for a person's approval
     #[arg(long, conflicts_with = "outcome")]
     awaiting: bool,
@@ -68,10 +74,10 @@ impl Filter {
         let query = RunsQuery {
             worker: self.worker.clone(),
             skill: self.skill.clone(),
-            outcome: if self.awaiting {
-                Some(Phase::AwaitingApproval.name().to_owned())
-            } else {
-                self.outcome.clone()
+            outcome: match (self.awaiting, self.failed) {
+                (true, _) => Some(Phase::AwaitingApproval.name().to_owned()),
+                (_, true) => Some(FAILED.to_owned()),
+                _ => (!self.outcome.is_empty()).then(|| self.outcome.join(",")),
             },
             since_ms: instant(&self.since)?,
             until_ms: instant(&self.until)?,

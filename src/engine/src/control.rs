@@ -205,7 +205,12 @@ impl Control for EngineControl {
     fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic> {
         self.see_changes()?;
         let ready = self.factory.ready(request, Origin::default())?;
-        Ok(rendering::rendered(&ready))
+        let rendered = rendering::rendered(&ready);
+        let budget_spent = self.factory.budget_spent(&rendered.skill)?;
+        Ok(Rendered {
+            budget_spent,
+            ..rendered
+        })
     }
 
     fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {

@@ -113,34 +113,31 @@ pub fn expect_known_outcome(query: &RunsQuery) -> Result<(), Diagnostic> {
         "reconciled",
         "nothing_to_do",
     ];
-    let Some(outcome) = &query.outcome else {
-        return Ok(());
+    let is_known = |outcome: &&str| {
+        let mut phases = crate::model::Phase::ALL.iter();
+        OUTCOMES.contains(outcome) || phases.any(|phase| phase.name() == *outcome)
     };
-    let phase = crate::model::Phase::ALL
-        .iter()
-        .any(|phase| phase.name() == outcome);
-    if phase || OUTCOMES.contains(&outcome.as_str()) {
-        return Ok(());
+    match query.outcomes().find(|outcome| !is_known(outcome)) {
+        None => Ok(()),
+        Some(outcome) => {
+            let text = format!("`{outcome}` is no outcome and no phase");
+            Err(Diagnostic::new(Kind::Usage, "outcome", text)
+                .hint(format!("one of: {}", OUTCOMES.join(", "))))
+        }
     }
-    Err(Diagnostic::new(
-        Kind::Usage,
-        "outcome",
-        format!("`{outcome}` is no outcome and no phase"),
-    )
-    .hint(format!("one of: {}", OUTCOMES.join(", "))))
 }
 
 fn wanted(summary: &RunSummary, query: &RunsQuery) -> bool {
     let at = summary.submitted_at.millis();
     let outcome = summary.outcome.as_ref();
-    let fits_outcome = query.outcome.as_deref().is_none_or(|wanted| match wanted {
+    let fits = |wanted: &str| match wanted {
         "active" => outcome.is_none(),
         "unverified" => summary.unverified,
         "reconciled" => summary.reconciled,
         "nothing_to_do" => summary.nothing_to_do,
         name => outcome.is_some_and(|o| o.name() == name) || summary.phase.name() == name,
-    });
-    fits_outcome
+    };
+    (query.outcome.is_none() || query.outcomes().any(fits))
         && query
             .worker
             .as_ref()

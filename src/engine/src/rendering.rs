@@ -60,6 +60,7 @@ pub(super) fn rendered(ready: &Ready) -> Rendered {
         writes: writes(spec),
         branch: spec.tree.as_ref().map(|tree| tree.branch().to_owned()),
         digest: digest(ready),
+        budget_spent: None,
         notes: notes(ready),
     }
 }

@@ -108,10 +108,7 @@ impl RunFactory {
         {
             return Err(refusals::changed(&request.skill));
         }
-        let catalog = self.definitions.current();
-        let skill = lookup::find_skill(&catalog, &request.skill)?;
-        let around: Sources<'_> = (self.view.as_ref(), self.store.as_ref(), self.clock.now());
-        self.view.spending.admit(&skill, &catalog.config, around)?;
+        self.admit(&request.skill)?;
         let run = ready.spec.run;
         secrets::keep(&self.state_dir, run, &ready.spec.sensitive, &ready.secrets)?;
         Ok(Submission {
@@ -119,6 +116,30 @@ impl RunFactory {
             spec: Arc::new(ready.spec),
             key: request.key.clone(),
         })
+    }
+}
+
+impl RunFactory {
+    /// Refuses a run of a skill whose budget of the day is spent.
+    fn admit(&self, skill: &str) -> Result<(), Diagnostic> {
+        let catalog = self.definitions.current();
+        let skill = lookup::find_skill(&catalog, skill)?;
+        let around: Sources<'_> = (self.view.as_ref(), self.store.as_ref(), self.clock.now());
+        self.view.spending.admit(&skill, &catalog.config, around)
+    }
+
+    /// Why a run of a skill would be refused until midnight.
+    pub(super) fn budget_spent(&self, skill: &str) -> Result<Option<String>, Diagnostic> {
+        match self.admit(skill) {
+            Ok(()) => Ok(None),
+            Err(refused) if refused.code == "budget_spent" => {
+                let hints = refused.hints.iter().map(|hint| format!("; {hint}"));
+                Ok(Some(
+                    std::iter::once(refused.message).chain(hints).collect(),
+                ))
+            }
+            Err(refused) => Err(refused),
+        }
     }
 }
 

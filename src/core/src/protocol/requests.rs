@@ -66,7 +66,8 @@ pub struct RunsQuery {
     /// Only of this skill: its id or `worker/skill`.
     #[serde(default)]
     pub skill: Option<String>,
-    /// Only with this outcome or in this phase; `active`: not ended; `unverified`: ended so.
+    /// Only with this outcome or in this phase, or one of several with commas between them; `active`: not ended;
+    /// `unverified`: ended so.
     #[serde(default)]
     pub outcome: Option<String>,
     /// Only submitted at or after this instant, milliseconds since the epoch.
@@ -82,6 +83,13 @@ pub struct RunsQuery {
     #[serde(default)]
     #[schemars(range(max = 10_000))]
     pub limit: u32,
+}
+
+impl RunsQuery {
+    /// Each outcome and phase that is asked for.
+    pub fn outcomes(&self) -> impl Iterator<Item = &str> {
+        self.outcome.iter().flat_map(|outcomes| outcomes.split(','))
+    }
 }
 
 /// Asks to end a run.
@@ -360,6 +368,9 @@ pub struct Rendered {
     /// Of the skill's definition, the inputs and the branch. A request with it runs exactly these, or is refused.
     #[serde(default)]
     pub digest: String,
+    /// Why a run would be refused today all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_spent: Option<String>,
     /// Things worth knowing.
     pub notes: Vec<String>,
 }
