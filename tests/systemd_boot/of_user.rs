@@ -18,22 +18,13 @@ const MANAGER: &str = "[Service]\nType=notify\nUser=ada\nDelegate=pids memory cp
 
 /// Installs the service of a user and runs every skill in it.
 pub(crate) fn every_skill_works_for_a_user(guest: &Guest<'_>) {
-    guest.expect(&["useradd", "--uid", "1000", "--home-dir", HOME, USER]);
-    guest.expect(&["install", "-d", "-o", USER, "-g", USER, HOME]);
-    guest.write("/etc/systemd/system/user-manager.service", MANAGER);
-    guest.expect(&["systemctl", "daemon-reload"]);
-    guest.expect(&["systemctl", "start", "user-manager"]);
+    begin(guest, WORKSPACE);
     let run = |arguments: &[&str]| as_user(guest, arguments);
     let systemctl = |arguments: &[&str]| {
         run(&[&["systemctl", "--user"], arguments].concat())
             .expect_code(0)
             .stdout
     };
-    run(&["git", "clone", "-q", "/tmp/source", WORKSPACE]).expect_code(0);
-    for (key, value) in [("user.name", "Ada"), ("user.email", "ada@example.com")] {
-        run(&["git", "-C", WORKSPACE, "config", key, value]).expect_code(0);
-    }
-
     let workerctl =
         |arguments: &[&str]| run(&[&["workerctl", "-C", WORKSPACE], arguments].concat());
     let next = workerctl(&["unit", "install", "--user"]).expect_code(0);
@@ -67,6 +58,35 @@ pub(crate) fn every_skill_works_for_a_user(guest: &Guest<'_>) {
         let ended = [show("ActiveState"), show("Result"), show("ExecMainStatus")];
         (ended.map(|value| value.trim().to_owned()) == ["inactive", "success", "0"]).then_some(())
     });
+    guest.expect(&["systemctl", "stop", "user-manager"]);
+}
+
+/// Makes the user, with a workspace of theirs and a service manager that runs.
+fn begin(guest: &Guest<'_>, workspace: &str) {
+    guest.expect(&["useradd", "--uid", "1000", "--home-dir", HOME, USER]);
+    guest.expect(&["install", "-d", "-o", USER, "-g", USER, HOME]);
+    guest.write("/etc/systemd/system/user-manager.service", MANAGER);
+    guest.expect(&["systemctl", "daemon-reload"]);
+    guest.expect(&["systemctl", "start", "user-manager"]);
+    as_user(guest, &["git", "clone", "-q", "/tmp/source", workspace]).expect_code(0);
+    for (key, value) in [("user.name", "Ada"), ("user.email", "ada@example.com")] {
+        as_user(guest, &["git", "-C", workspace, "config", key, value]).expect_code(0);
+    }
+}
+
+/// Has a user start the unit that a package brings for all users; it serves `~/workerctl`, and nothing is written for it.
+pub(crate) fn the_unit_of_the_package_works(guest: &Guest<'_>) {
+    let workspace = format!("{HOME}/workerctl");
+    begin(guest, &workspace);
+    let run = |arguments: &[&str]| as_user(guest, arguments).expect_code(0);
+    run(&["systemctl", "--user", "enable", "--now", "workerctl"]);
+    let workerctl =
+        |arguments: &[&str]| run(&[&["workerctl", "-C", &workspace], arguments].concat());
+    assert_eq!(workerctl(&["status", "--json"]).value()["host"], "daemon");
+    workerctl(&["run", "note"]);
+    let doctor = workerctl(&["doctor"]).stdout;
+    assert!(doctor.contains("`loginctl enable-linger`"), "{doctor}");
+    run(&["systemctl", "--user", "disable", "--now", "workerctl"]);
     guest.expect(&["systemctl", "stop", "user-manager"]);
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::guest::Guest;
 use crate::installed::{Installed, SERVICE, STATE, USER, WORKSPACE};
+use crate::of_user;
 use crate::package::Package;
 use crate::workspace::{Workspace, skip};
 
@@ -33,6 +34,8 @@ pub(crate) fn lives_from_install_to_purge(guest: &Guest<'_>, source: &Workspace)
     it_is_installed(&installed, &package);
     it_serves_what_is_cloned(&mut installed, source);
     an_upgrade_loses_and_repeats_no_run(&mut installed, &package);
+    of_user::the_unit_of_the_package_works(guest);
+    an_upgrade_whose_daemon_does_not_start_says_so(&installed);
     what_people_have_outlives_it(&installed);
     a_workspace_that_is_there_is_served_at_once(&installed);
 }
@@ -199,6 +202,18 @@ fn an_upgrade_loses_and_repeats_no_run(installed: &mut Installed<'_>, package: &
         let commits = committed.iter().filter(|one| *one == run).count();
         assert_eq!(commits, 1, "{run}: {committed:?}");
     }
+    installed.expect_all_known();
+}
+
+fn an_upgrade_whose_daemon_does_not_start_says_so(installed: &Installed<'_>) {
+    installed.settings("Environment=WORKERCTL_LOG_FORMAT=none\n");
+    let done = installed.guest.run(&["dpkg", "-i", "/tmp/workerctl.deb"]);
+    let done = done.expect_code(0);
+    let told = "workerctl.service does not start: `systemctl status workerctl` says why";
+    assert!(done.stderr.contains(told), "{done:?}");
+    installed.settings("");
+    installed.systemctl(&["reset-failed", SERVICE]);
+    installed.systemctl(&["start", SERVICE]);
     installed.expect_all_known();
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         Err(refused) if refused.code == NO_WORKSPACE => {
             let mut findings = vec![Finding::refused("workspace", State::Bad, refused)];
             findings.push(zones::zones(&BTreeSet::new(), session.clock.now()));
-            findings.extend(unit::installed(None, session.environment));
+            findings.extend(unit::installed(session, None));
             return Ok(told(session, &findings));
         }
         Err(refused) => return Err(refused),
@@ -116,7 +116,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         Ok(site) => findings.extend(kept(session, &site)),
         Err(refused) => findings.push(Finding::refused("state", State::Bad, refused)),
     }
-    findings.extend(unit::installed(Some(&site), session.environment));
+    findings.extend(unit::installed(session, Some(&site)));
     Ok(told(session, &findings))
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Finding, State, kept_elsewhere};
 use crate::cli::globals::{Site, may_be_workspace};
+use crate::cli::session::Session;
 
 /// Name of what is found here.
 const NAME: &str = "unit";
@@ -28,15 +29,14 @@ const LINGERING: &str = "/var/lib/systemd/linger";
 /// Bytes of a unit that are read.
 const UNIT_BYTES_MAX: u64 = 64 * 1024;
 
-/// The service of this program, as a user with these variables has it: their own, else the system's.
-pub(super) fn installed(
-    site: Option<&Site>,
-    environment: &BTreeMap<String, String>,
-) -> Vec<Finding> {
+/// The service of this program, as the user who asks has it: their own, else the system's.
+pub(super) fn installed(session: &Session<'_>, site: Option<&Site>) -> Vec<Finding> {
     if !Path::new("/run/systemd/system").is_dir() {
         return vec![Finding::new(NAME, State::Good, "systemd does not run here")];
     }
-    if let Some(found) = of_user(environment, Path::new(LINGERING)) {
+    let user = session.asked_by().unwrap_or_default();
+    let lingering = Path::new(LINGERING).join(user);
+    if let Some(found) = of_user(session.environment, &lingering) {
         return found;
     }
     let mut of_system = DIRECTORIES.iter();
@@ -50,6 +50,7 @@ pub(super) fn installed(
 }
 
 /// The service of a user, where they have written or enabled one; what a package brings for all counts for nobody.
+/// `lingering` is there where their services run without a session.
 fn of_user(environment: &BTreeMap<String, String>, lingering: &Path) -> Option<Vec<Finding>> {
     let directory = Path::new(environment.get("HOME")?).join(".config/systemd/user");
     let enabled = linked(&directory, "workerctl.service");
@@ -61,8 +62,7 @@ fn of_user(environment: &BTreeMap<String, String>, lingering: &Path) -> Option<V
             "systemctl --user enable --now workerctl",
         ));
     }
-    let user = environment.get("USER").or(environment.get("LOGNAME"));
-    if user.is_some_and(|user| !lingering.join(user).exists()) {
+    if !lingering.exists() {
         let text = "your services end when you log out, and do not start with the machine";
         let hint = "`loginctl enable-linger` lets them run without a session";
         findings.push(Finding::new(NAME, State::Hint, text).hint(hint));
@@ -368,21 +368,19 @@ mod tests {
     #[test]
     fn a_service_of_a_user_needs_lingering() {
         let home = tempfile::tempdir().unwrap();
-        let told = |variables: &[(&str, &str)]| {
-            let variables = variables.iter();
-            let environment =
-                variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-            let found = of_user(&environment.collect(), &home.path().join("linger"));
-            let messages =
-                found.map(|all| all.into_iter().map(|one| one.message).collect::<Vec<_>>());
-            messages.unwrap_or_default()
+        let place = home.path().to_str().unwrap().to_owned();
+        let environment = BTreeMap::from([("HOME".to_owned(), place)]);
+        let lingering = home.path().join("ada");
+        let told = || {
+            let found = of_user(&environment, &lingering).unwrap_or_default();
+            let messages = found.into_iter().map(|one| one.message);
+            messages.collect::<Vec<_>>()
         };
-        let ada = [("HOME", home.path().to_str().unwrap()), ("USER", "ada")];
-        assert!(told(&ada).is_empty());
+        assert!(told().is_empty());
         let units = home.path().join(".config/systemd/user");
         fs::create_dir_all(&units).unwrap();
         fs::write(units.join("workerctl.service"), "").unwrap();
-        let found = told(&ada);
+        let found = told();
         assert!(
             found[1].contains("not enabled") && found[2].contains("log out"),
             "{found:?}"
@@ -390,9 +388,8 @@ mod tests {
         fs::create_dir(units.join("default.target.wants")).unwrap();
         std::os::unix::fs::symlink("x", units.join("default.target.wants/workerctl.service"))
             .unwrap();
-        assert_eq!(told(&ada).len(), 2);
-        fs::create_dir(home.path().join("linger")).unwrap();
-        fs::write(home.path().join("linger/ada"), "").unwrap();
-        assert_eq!(told(&ada).len(), 1);
+        assert_eq!(told().len(), 2);
+        fs::write(&lingering, "").unwrap();
+        assert_eq!(told().len(), 1);
     }
 }
