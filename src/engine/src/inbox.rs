@@ -243,3 +243,50 @@ impl Inbox {
 fn ended() -> Diagnostic {
     Diagnostic::new(Kind::Unreachable, "ended", "the engine has ended")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+    use crate::model::Timestamp;
+
+    /// Long enough that nobody takes it for being woken.
+    const LONG: Duration = Duration::from_secs(30);
+
+    fn is_asleep(thread: &Path) -> bool {
+        let stat = std::fs::read_to_string(thread.join("stat")).unwrap();
+        stat.rsplit(')').next().unwrap().starts_with(" S")
+    }
+
+    #[test]
+    fn whatever_arrives_wakes_who_waits() {
+        let arrivals: [fn(&Inbox); 3] = [
+            |inbox| inbox.deliver(Delivery::Sealed),
+            |inbox| inbox.note(RunId::following(None, Timestamp::default(), 1), Vec::new()),
+            |inbox| drop(inbox.request(Request::Settle).unwrap()),
+        ];
+        for arrive in arrivals {
+            let inbox = Arc::new(Inbox::default());
+            let (sender, began) = channel();
+            let waits = Arc::clone(&inbox);
+            let waiting = thread::spawn(move || {
+                let own = std::fs::read_link("/proc/thread-self").unwrap();
+                sender.send(own).unwrap();
+                let since = Instant::now();
+                waits.wait(LONG);
+                since.elapsed()
+            });
+            // What arrives before anybody waits is found without being woken.
+            let thread = Path::new("/proc").join(began.recv().unwrap());
+            while !is_asleep(&thread) {
+                thread::yield_now();
+            }
+            arrive(&inbox);
+            assert!(waiting.join().unwrap() < LONG, "nobody was woken");
+        }
+    }
+}

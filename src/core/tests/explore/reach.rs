@@ -15,7 +15,7 @@ use crate::representatives::{AT, ATTEMPTS_EXPLORED_MAX, due, queued, reduced, re
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 struct Past {
     committed: bool,
-    /// Whether the newest attempt's checks ended well.
+    /// Whether the newest attempt's checks ended well, on the tip that it is to land on.
     verified: bool,
     /// Whether the owner was lost while a command ran.
     lost: bool,
@@ -33,6 +33,8 @@ impl Past {
         match event {
             Event::Committed { .. } | Event::LandedLater { .. } => past.committed = true,
             Event::Approved { .. } => past.approved = true,
+            // What passed on the tip before says nothing of the same change on another one.
+            Event::TargetMoved { .. } => past.verified = false,
             Event::ExecutionFinished { .. } => {
                 let waits = next.facts.rate_waits > run.facts.rate_waits;
                 past.idle = waits && run.facts.turns == 0;

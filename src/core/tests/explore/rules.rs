@@ -5,6 +5,7 @@ mod conversation;
 mod later;
 mod rate_limit;
 mod scenes;
+mod stale;
 
 use workerctl_core::machine::*;
 use workerctl_core::model::evidence::{CheckRecord, Ended, Verdict};

@@ -1,8 +1,10 @@
 //! The loop over the store in memory, with a fake world: crashes at every commit, full disks, drains.
 
 mod alarms;
+mod approvals;
 pub(crate) mod bench;
 mod ending;
+mod keys;
 mod limits;
 mod manual;
 mod occurrences;

@@ -109,8 +109,8 @@ impl Rig {
         self.ask(Scheduler::on_time)
     }
 
-    /// The run of the slot that is due, up to where the queue has to take it.
-    fn due(&mut self) -> (Box<Submission>, SlotRun) {
+    /// The slot that is due is made into a run.
+    fn make(&mut self) -> (Arc<Schedule>, Result<Submission, Diagnostic>) {
         let mut due = self.on_time();
         let Some(Instruction::Prepare(schedule, occurrence)) = due.pop() else {
             panic!("nothing is due");
@@ -121,6 +121,12 @@ impl Rig {
         let clock = Arc::new(FakeClock::at(self.now));
         let factory = FakeDesk(clock, Arc::default(), self.store.clone());
         let made = factory.prepare(&schedule, occurrence);
+        (schedule, made)
+    }
+
+    /// The run of the slot that is due, up to where the queue has to take it.
+    fn due(&mut self) -> (Box<Submission>, SlotRun) {
+        let (schedule, made) = self.make();
         let mut made = self.ask(|scheduler, context| {
             scheduler.on_prepared(context, &schedule.id, made);
         });
@@ -179,6 +185,24 @@ fn the_run_before_is_cancelled_where_the_policy_says_so() {
         let cancelled = is_cancelled.then_some(first.run);
         assert_eq!(slot_run.cancels, Vec::from_iter(cancelled), "{overlap:?}");
     }
+}
+
+#[test]
+fn a_run_made_for_a_slot_that_passed_is_forgotten() {
+    let mut rig = Rig::hourly(Overlap::Skip);
+    rig.hour_passes();
+    let (schedule, made) = rig.make();
+    let run = made.as_ref().unwrap().spec.run;
+    rig.hour_passes();
+    let then = rig.ask(|scheduler, context| {
+        scheduler.on_prepared(context, &schedule.id, made);
+    });
+    assert!(
+        matches!(then.as_slice(), [Instruction::Forget(forgotten)] if *forgotten == run),
+        "{then:?}"
+    );
+    rig.start();
+    assert_eq!(fates(&rig.store), [Fate::Missed, Fate::Ran]);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Failing commits and power cuts, on the store in memory.
 
-use super::sample_runs::{accepted, batch, run, summary};
+use std::sync::Arc;
+
+use super::sample_runs::{accepted, batch, run, spec, summary};
 use crate::{FaultPlace, InjectedFault, MemoryStore, Store, StoreError, Write};
 
 fn closed(n: u64) -> crate::Batch {
@@ -38,6 +40,18 @@ fn after_full_the_same_batch_is_committed_again_and_nothing_is_lost() {
         store.power_cut(0).unwrap();
         assert_eq!(store.active().unwrap(), [run(2)], "{place:?}");
     }
+}
+
+#[test]
+fn what_a_full_disk_left_visible_is_durable_once_there_is_space() {
+    let store = MemoryStore::new();
+    store.fail_nth(1, InjectedFault::Full, FaultPlace::BeforeSync);
+    assert!(store.commit(&accepted(1)).is_err());
+    // Nobody commits it again: its engine has given it up.
+    store.reopen().unwrap();
+    assert_eq!(store.active().unwrap(), [run(1)]);
+    store.power_cut(0).unwrap();
+    assert_eq!(store.active().unwrap(), [run(1)]);
 }
 
 #[test]
@@ -98,4 +112,16 @@ fn a_failed_search_index_is_not_kept_over_a_power_cut() {
     assert_eq!(store.find(&run(2).short(), 2).unwrap(), [run(2)]);
     store.power_cut(0).unwrap();
     assert_eq!(store.find(&run(2).short(), 2).unwrap(), []);
+}
+
+#[test]
+fn a_payload_is_there_before_a_record_names_it() {
+    let store = MemoryStore::new();
+    let large = spec(1, 100_000);
+    // The engine ends right after the records have become durable.
+    store.fail_nth(1, InjectedFault::Broken, FaultPlace::AfterSync);
+    let written = store.commit(&batch(vec![Write::Spec(Arc::new(large.clone()))]));
+    assert!(matches!(written, Err(StoreError::Broken { .. })));
+    store.restart().unwrap();
+    assert_eq!(store.spec(run(1)).unwrap(), Some(large));
 }

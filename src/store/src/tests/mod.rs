@@ -7,3 +7,4 @@ mod maintenance;
 mod model;
 pub(crate) mod sample_runs;
 mod samples;
+mod torn;
