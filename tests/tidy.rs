@@ -13,6 +13,8 @@ mod circles;
 mod code;
 #[path = "tidy/paths.rs"]
 mod paths;
+#[path = "tidy/planted.rs"]
+mod planted;
 #[path = "tidy/rooms.rs"]
 mod rooms;
 #[path = "tidy/source.rs"]
