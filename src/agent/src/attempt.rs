@@ -292,17 +292,27 @@ pub(crate) fn redirected_to(response: &Response) -> String {
 }
 
 /// As much of a body as a message needs; a failure while reading it is ignored.
-pub(crate) async fn read_some(mut response: Response, mut body: Vec<u8>) -> Vec<u8> {
+pub(crate) async fn read_some(response: Response, body: Vec<u8>) -> Vec<u8> {
+    read_at_most(response, body, FAILURE_BYTES_MAX, FAILURE_BODY).await
+}
+
+/// So much of a body as comes in time; a failure while reading it is ignored.
+pub(crate) async fn read_at_most(
+    mut response: Response,
+    mut body: Vec<u8>,
+    bytes_max: usize,
+    limit: Duration,
+) -> Vec<u8> {
     let read = async {
         while let Ok(Some(piece)) = response.chunk().await {
             body.extend_from_slice(&piece);
-            if body.len() >= FAILURE_BYTES_MAX {
+            if body.len() >= bytes_max {
                 break;
             }
         }
     };
-    _ = timeout(FAILURE_BODY, read).await;
-    body.truncate(FAILURE_BYTES_MAX);
+    _ = timeout(limit, read).await;
+    body.truncate(bytes_max);
     body
 }
 

@@ -70,7 +70,8 @@ pub(crate) fn text(text: &str, keys: &[&Key]) -> String {
     hidden_and_shown(text, keys, &[])
 }
 
-fn hidden_and_shown(text: &str, keys: &[&Key], prompts: &[&str]) -> String {
+/// Cleans a text in which these stand: of keys no part is shown, of texts none that is long, or all of a short one.
+pub(crate) fn hidden_and_shown(text: &str, keys: &[&Key], prompts: &[&str]) -> String {
     let mut end = text.len().min(MESSAGE_BYTES_MAX);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -130,7 +130,11 @@ impl Client {
     }
 
     /// `reqwest` takes the connect timeout per client, so there is one pool per deadline.
-    fn pool(&self, connect: Duration, is_secure: bool) -> Result<reqwest::Client, Failure> {
+    pub(crate) fn pool(
+        &self,
+        connect: Duration,
+        is_secure: bool,
+    ) -> Result<reqwest::Client, Failure> {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pool) = pools.get(&(connect, is_secure)) {
             return Ok(pool.clone());
@@ -142,6 +146,24 @@ impl Client {
             .map_err(|_| Failure::Settings(NO_TLS.into()))?;
         pools.insert((connect, is_secure), pool.clone());
         Ok(pool)
+    }
+
+    /// The wall clock.
+    pub(crate) fn now(&self) -> SystemTime {
+        self.pace.now()
+    }
+
+    /// Has the I/O thread do this and blocks until it is done; `None`: that thread has ended.
+    pub(crate) fn wait_for<T: Send + 'static>(
+        &self,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (done, result) = mpsc::channel();
+        let _task = Abort(self.handle.spawn(async move {
+            // Fails only if the caller has returned.
+            _ = done.send(task.await);
+        }));
+        result.recv().ok()
     }
 }
 

@@ -40,6 +40,10 @@
 //!
 //! [`cli`] reads what agent programs such as Claude Code and Codex print while they carry out a skill themselves.
 //!
+//! # Messages to others
+//!
+//! [`Client::post`] sends one message to a webhook, bounded and without a word of its address in what it answers.
+//!
 //! # Threads
 //!
 //! A client has one I/O thread. The caller's thread writes the request, hands each try to the I/O thread,
@@ -58,6 +62,7 @@ mod frames;
 pub mod mcp;
 mod model;
 mod pace;
+mod post;
 mod request;
 mod status;
 mod stop;
@@ -70,6 +75,7 @@ pub use conversation::{ALIKE_MAX, Brief, CALLS_MAX, End, Halt, Host, Past, conve
 pub use error::{Failure, TurnError};
 pub use model::{Deadlines, Dialect, Key, Model, ModelLimits};
 pub use pace::{Pace, SystemPace, TRIES_MAX, WAIT_MAX};
+pub use post::{POST_DEADLINE, Post, PostError, Posted};
 pub use request::{
     CACHE_MARKS_MAX, CacheMark, Message, Request, RequestDigest, ToolResult, ToolSpec,
 };
