@@ -32,8 +32,8 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     approve, cancel, check, completions, config, daemon, demo, deny, diff, discard, doctor, drain,
-    init, land, logs, man, mcp, models, new, reload, render as rendering, resolve, retry, run,
-    runs, schedule, schema, show, skill, skills, stats, status, store, threads, unit, version,
+    init, land, logs, man, mcp, models, new, notify, reload, render as rendering, resolve, retry,
+    run, runs, schedule, schema, show, skill, skills, stats, status, store, threads, unit, version,
     wait, why, workers,
 };
 use exit::Exit;
@@ -114,6 +114,8 @@ enum Command {
     Skill(skill::Args),
     /// List the configured models, or test one
     Models(models::Args),
+    /// Send a test notice to those whom `notify` tells how runs went
+    Notify(notify::Args),
     /// Show run counts, success rates and costs of each skill
     Stats(stats::Args),
     /// Show what the engine is doing
@@ -172,6 +174,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Skills(args) => skills::perform(session, args),
         Command::Skill(args) => skill::perform(session, args),
         Command::Models(args) => models::perform(session, args),
+        Command::Notify(args) => notify::perform(session, args),
         Command::Stats(args) => stats::perform(session, args),
         Command::Status(args) => status::perform(session, args),
         Command::Schedule(args) => schedule::perform(session, args),

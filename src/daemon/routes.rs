@@ -103,7 +103,7 @@ pub fn routes() -> Vec<Route> {
             .summary("Check and render everything without accepting anything")
             .handler(Read, engine::render),
         operation(POST, "/v1/probe", "probe")
-            .summary("Try what skills need, where the engine runs")
+            .summary("Try what skills need, where the engine runs; `notify` asks for the role `admin`")
             .handler(Read, engine::probe),
         operation(POST, "/v1/reload", "reload")
             .summary("Read definitions and configuration again")

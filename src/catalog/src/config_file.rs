@@ -13,6 +13,7 @@ use super::keys::{
     CONFIG_SKILLS, CONFIG_TREES, CONFIG_WORKERS, report_unknown,
 };
 use super::limits;
+use super::notify;
 use super::open::Root;
 use super::rate_limit::{self, OnRateLimit};
 use super::report::Report;
@@ -309,7 +310,7 @@ impl<'a> Reader<'a, '_> {
         }
         self.at_all("notify");
         if let Some(view) = self.map.written("notify") {
-            self.config.notify = settings::notify(view, &mut Vec::new(), report);
+            self.config.notify = notify::notify(view, &mut Vec::new(), report);
         }
     }
 }

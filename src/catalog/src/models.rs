@@ -19,8 +19,20 @@ pub(crate) const KEY_LITERAL: &str = "key-literal";
 /// Code of an address that is none.
 pub(crate) const ADDRESS: &str = "server-address";
 
+/// Code of the address of a webhook that is written where it can be read.
+pub(crate) const WEBHOOK_LITERAL: &str = "webhook-literal";
+
+/// Code of a way of telling people that is none, or more than one.
+pub(crate) const NOTIFY_FORM: &str = "notify-form";
+
 /// Problems whose lines may hold a secret: no line with one of them is shown.
-pub(crate) const HIDDEN: [&str; 3] = [KEY_LITERAL, ADDRESS, KEY_REFUSED];
+pub(crate) const HIDDEN: [&str; 5] = [
+    KEY_LITERAL,
+    ADDRESS,
+    KEY_REFUSED,
+    WEBHOOK_LITERAL,
+    NOTIFY_FORM,
+];
 
 /// Reads all models; those that are rejected are left out.
 pub(crate) fn read<'a>(view: View<'a>, report: &mut Report) -> Vec<(View<'a>, Model)> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::{BACKOFF, ENV, HOOK, HOOKS, NOTIFY, RETRY, WAKE, report_unknown};
+use super::keys::{BACKOFF, ENV, HOOK, HOOKS, RETRY, WAKE, report_unknown};
 use super::report::Report;
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
@@ -10,7 +10,7 @@ use super::view::View;
 use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS};
 use crate::model::definition::{HookText, Shell, WakeText};
 use crate::model::spec::Retry;
-use crate::model::{Notify, Zone, zone};
+use crate::model::{Zone, zone};
 
 /// Hooks of one kind.
 const HOOKS_MAX: usize = 50;
@@ -73,28 +73,6 @@ fn hook_list<'a>(
     }
 }
 
-/// Reads a `notify` map.
-pub(crate) fn notify<'a>(
-    view: View<'a>,
-    texts: &mut Vec<PendingText<'a>>,
-    report: &mut Report,
-) -> Notify {
-    let expected = "a map with `on_failure`, `on_recovery`, `on_missed` or `on_approval`";
-    if !NOTIFY.is_map(view, "notify", expected, report) {
-        return Notify::default();
-    }
-    let mut command = |key: &str| {
-        let written = view.written(key)?;
-        hook(written, key, texts, report)
-    };
-    Notify {
-        on_failure: command("on_failure"),
-        on_recovery: command("on_recovery"),
-        on_missed: command("on_missed"),
-        on_approval: command("on_approval"),
-    }
-}
-
 /// Reads `wake`: a command, or a map with `command`. What cannot be read is an error: without its gate the skill would
 /// run each time.
 pub(crate) fn wake<'a>(
@@ -130,26 +108,42 @@ pub(crate) fn wake<'a>(
 }
 
 /// Reads one hook: a command, or a map with `command`.
-pub(crate) fn hook<'a>(
+fn hook<'a>(
     view: View<'a>,
     key: &str,
     texts: &mut Vec<PendingText<'a>>,
     report: &mut Report,
 ) -> Option<HookText> {
-    let (command_view, timeout_ms) = match view.data() {
-        Data::Text(_) => (view, HOOK_TIMEOUT_MS),
+    match view.data() {
+        Data::Text(_) => hook_of(view, None, key, texts, report),
         Data::Map(_) if view.get("command").is_some() => {
             report_unknown(view, &HOOK, report);
-            let timeout = match view.get("timeout") {
-                Some(timeout) => timeout.millis("timeout", report)?,
-                None => HOOK_TIMEOUT_MS,
-            };
-            (view.get("command")?, timeout)
+            hook_of(
+                view.get("command")?,
+                view.get("timeout"),
+                key,
+                texts,
+                report,
+            )
         }
         _ => {
             view.wrong_type(key, "a command or a map with `command`", report);
-            return None;
+            None
         }
+    }
+}
+
+/// A command with its limit.
+pub(crate) fn hook_of<'a>(
+    command_view: View<'a>,
+    timeout: Option<View<'a>>,
+    key: &str,
+    texts: &mut Vec<PendingText<'a>>,
+    report: &mut Report,
+) -> Option<HookText> {
+    let timeout_ms = match timeout {
+        Some(timeout) => timeout.millis("timeout", report)?,
+        None => HOOK_TIMEOUT_MS,
     };
     let command = command_view.filled_text(key, report)?;
     texts.push(PendingText {

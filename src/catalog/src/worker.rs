@@ -10,6 +10,7 @@ use super::keys::{
     AFTER_ERROR, AFTER_EXECUTION, COMMIT, EXECUTION, HOOK_NAMES, STATE_MACHINE, Table,
 };
 use super::limits;
+use super::notify;
 use super::open::Root;
 use super::rate_limit::{self, OnRateLimit};
 use super::report::Report;
@@ -231,7 +232,7 @@ fn add_texts<'a>(root: View<'a>, part: &mut WorkerPart<'a>, report: &mut Report)
         part.texts.extend(hooks.texts);
     }
     if let Some(view) = root.written("notify") {
-        part.notify = settings::notify(view, &mut part.texts, report);
+        part.notify = notify::notify(view, &mut part.texts, report);
     }
     if let Some(view) = root.written("commit")
         && let Some((message, text)) = commit_message(view, report)

@@ -21,7 +21,7 @@ use crate::model::definition::HookText;
 use crate::model::duration::exact_millis;
 use crate::model::skill_roots::SkillRoots;
 use crate::model::spec::Gate;
-use crate::model::{Config, McpSettings};
+use crate::model::{Channel, Config, McpSettings};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -101,15 +101,24 @@ fn hooks(key: &'static str, hooks: &[HookText]) -> Setting {
     }
 }
 
+fn channel(key: &'static str, channel: Option<&Channel>) -> Setting {
+    Setting {
+        key: key.into(),
+        shown: channel.map_or_else(|| "none".to_owned(), Channel::to_string),
+        // A list, as hooks are, from when there were only commands.
+        value: json!(channel.as_slice()),
+    }
+}
+
 /// Who is told how runs went, and asked whether they may go on; what holds commands back.
 fn told(config: &Config) -> Vec<Setting> {
     let (notify, approval) = (&config.notify, &config.approval);
     let before = approval.before.map(Gate::name);
     vec![
-        hooks("notify.on_failure", notify.on_failure.as_slice()),
-        hooks("notify.on_recovery", notify.on_recovery.as_slice()),
-        hooks("notify.on_missed", notify.on_missed.as_slice()),
-        hooks("notify.on_approval", notify.on_approval.as_slice()),
+        channel("notify.on_failure", notify.on_failure.as_ref()),
+        channel("notify.on_recovery", notify.on_recovery.as_ref()),
+        channel("notify.on_missed", notify.on_missed.as_ref()),
+        channel("notify.on_approval", notify.on_approval.as_ref()),
         Setting {
             key: "approval.before".into(),
             shown: before

@@ -19,6 +19,7 @@ pub(super) mod man;
 pub(super) mod mcp;
 pub(super) mod models;
 pub(super) mod new;
+pub(super) mod notify;
 pub(super) mod reload;
 pub(super) mod render;
 pub(super) mod resolve;

@@ -11,7 +11,7 @@ use crate::cli::render::line::{BAD, BOLD, DIM, GOOD, Line};
 use crate::cli::session::{Accept, Session};
 use crate::model::agent::{CONFIGURE_A_MODEL, DEFAULT_MODEL, Model};
 use crate::model::{Diagnostic, Kind};
-use crate::protocol::ProbeRequest;
+use crate::protocol::{Probe, ProbeRequest};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -37,6 +37,20 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     match &args.what {
         What::List {} => list(session),
         What::Test { alias } => test(session, alias),
+    }
+}
+
+/// Shows what came of something that was tried.
+pub(super) fn print(session: &mut Session<'_>, probe: &Probe) {
+    let mark = if probe.works {
+        Line::of(GOOD, "✓")
+    } else {
+        Line::of(BAD, "✗")
+    };
+    let line = mark.text(format!(" {}", probe.message));
+    session.io.out.line(line);
+    for hint in &probe.hints {
+        diagnostic::hint(&mut session.io.err, hint);
     }
 }
 
@@ -81,8 +95,11 @@ fn shown(model: &Model) -> serde_json::Value {
 
 fn test(session: &mut Session<'_>, alias: &str) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
-    let model = Some(alias.to_owned());
-    let probes = control.probe(&ProbeRequest { model })?;
+    let request = ProbeRequest {
+        model: Some(alias.to_owned()),
+        ..ProbeRequest::default()
+    };
+    let probes = control.probe(&request)?;
     let Some(probe) = probes.into_iter().next() else {
         let message = "the engine answers nothing";
         return Err(Diagnostic::new(Kind::Internal, "no_answer", message));
@@ -91,18 +108,7 @@ fn test(session: &mut Session<'_>, alias: &str) -> Result<Exit, Diagnostic> {
     if session.json() {
         session.print_json(&probe, "model");
     } else {
-        let mark = if works {
-            Line::of(GOOD, "✓")
-        } else {
-            Line::of(BAD, "✗")
-        };
-        session
-            .io
-            .out
-            .line(mark.text(format!(" {}", probe.message)));
-        for hint in &probe.hints {
-            diagnostic::hint(&mut session.io.err, hint);
-        }
+        print(session, &probe);
     }
     Ok(if works { Exit::Ok } else { Exit::Failed })
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, NoContent, Response};
 use serde_json::json;
@@ -13,9 +13,11 @@ use crate::daemon::checks::Nothing;
 use crate::daemon::description::{Description, Output};
 use crate::daemon::extract::Query;
 use crate::daemon::metrics;
+use crate::daemon::peer::Peer;
 use crate::daemon::reply::{self, HttpRefusal, Json};
 use crate::daemon::state::ApiState;
 use crate::daemon::wire::VersionReply;
+use crate::model::AccessRole;
 use crate::protocol::{
     ForgetRequest, Forgot, Probe, ProbeRequest, ReloadReport, Rendered, SchedulesQuery, StatsLine,
     StatsQuery, Status, SubmitRequest, WorkerView,
@@ -80,12 +82,17 @@ pub(crate) async fn forget(
     Ok(Json(state.change(move |c| c.forget(&request)).await?))
 }
 
-/// Tries what skills need, or one model.
+/// Tries what skills need, one model, or the ways of telling people.
 pub(crate) async fn probe(
     State(state): State<Arc<ApiState>>,
+    Extension(peer): Extension<Peer>,
     Json(request): Json<ProbeRequest>,
 ) -> Answer<Vec<Probe>> {
-    let of_model = request.model.is_some();
+    if request.notify.is_some() {
+        // It runs commands of the workspace and wakes people.
+        peer.may("notify test", AccessRole::Admin)?;
+    }
+    let of_model = request.model.is_some() || request.notify.is_some();
     let mut probes = state.read(move |control| control.probe(&request)).await?;
     if !of_model {
         probes.extend(state.access.probe());

@@ -344,6 +344,9 @@ impl Control for EngineControl {
     }
 
     fn probe(&self, request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic> {
+        if let Some(test) = &request.notify {
+            return self.effects.test_notify(test);
+        }
         let Some(alias) = &request.model else {
             return Ok(probe::SkillProbe::of(&self.factory).probe());
         };
@@ -401,12 +404,10 @@ impl Control for EngineControl {
         definitions::look_at_zones();
         let before = self.factory.definitions.current();
         let catalog = self.factory.definitions.reload();
-        if before.config != catalog.config {
-            self.ask(Request::Limits {
-                parallel_max: super::parallel_max(&catalog.config),
-                waiting_max: catalog.config.queue_max,
-            })?;
-        }
+        self.ask(Request::Reloaded {
+            parallel_max: super::parallel_max(&catalog.config),
+            waiting_max: catalog.config.queue_max,
+        })?;
         let is_repaired = before.has_errors() && !catalog.has_errors();
         let are_due_otherwise =
             before.fired() != catalog.fired() || before.zones() != catalog.zones();

@@ -11,8 +11,8 @@ use crate::clock::zones;
 use crate::clock::{Clock, SystemClock};
 use crate::inputs;
 use crate::model::config::CONFIG_FILE;
-use crate::model::definition::{HookText, RunText};
-use crate::model::{Config, Place, Severity, Skill};
+use crate::model::definition::RunText;
+use crate::model::{Channel, Config, Place, Severity, Skill};
 use crate::template::{
     ArgvTemplate, Compiled, MessageTemplate, Names, NamesProblem, PathTemplate, ShellText,
     TextProblem,
@@ -180,10 +180,14 @@ pub fn load_thoroughly(workspace: &Path, environment: &BTreeMap<String, String>)
         ("notify.on_approval", &notify.on_approval),
     ];
     let own = own.into_iter().map(|(key, hooks)| (key, hooks.as_slice()));
-    for (key, hooks) in own.chain(told.map(|(key, hook)| (key, hook.as_slice()))) {
+    let told = told
+        .iter()
+        .map(|(key, channel)| (*key, channel.as_ref().and_then(Channel::command)));
+    let own = own.flat_map(|(key, hooks)| hooks.iter().map(move |hook| (key, hook)));
+    let told = told.filter_map(|(key, hook)| Some((key, hook?)));
+    for (key, hook) in own.chain(told) {
         let place = config_place(&catalog.config, key);
-        let broken = |hook: &HookText| syntax::hook_problem(&syntax, &hook.command, place.clone());
-        found.extend(hooks.iter().filter_map(broken));
+        found.extend(syntax::hook_problem(&syntax, &hook.command, place));
     }
     catalog.problems.extend(found);
     // One missing shell is one thing to know of each skill.

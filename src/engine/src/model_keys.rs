@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::model::agent::{AgentProgram, KeySource, McpTransport};
+use crate::model::channel::AddressSource;
 use crate::model::spec::Program;
-use crate::model::{Config, RunSpec};
+use crate::model::{Config, Notify, RunSpec};
 use crate::thread::mask::check_secret;
 
 /// Most bytes of a file that holds a key.
@@ -70,11 +71,31 @@ pub(super) fn files(config: &Config, environment: &BTreeMap<String, String>) -> 
         McpTransport::Http { key, .. } => key.as_ref(),
         McpTransport::Stdio { .. } => None,
     });
-    let files = of_models.chain(of_servers).filter_map(|key| match key {
-        KeySource::File(path) => Some(expanded(path, environment)),
-        KeySource::Env(_) | KeySource::Credential(_) => None,
+    let keys = of_models.chain(of_servers);
+    let files = keys.filter_map(|key| file(key, environment));
+    files
+        .chain(files_of_notify([&config.notify], environment))
+        .collect()
+}
+
+/// Files that hold addresses of webhooks, which no command of a skill reads either.
+pub(super) fn files_of_notify<'a>(
+    levels: impl IntoIterator<Item = &'a Notify>,
+    environment: &BTreeMap<String, String>,
+) -> Vec<PathBuf> {
+    let channels = levels.into_iter().flat_map(Notify::channels);
+    let files = channels.filter_map(|channel| match channel.address()? {
+        AddressSource::Named(source) => file(source, environment),
+        AddressSource::Written(_) => None,
     });
     files.collect()
+}
+
+fn file(key: &KeySource, environment: &BTreeMap<String, String>) -> Option<PathBuf> {
+    match key {
+        KeySource::File(path) => Some(expanded(path, environment)),
+        KeySource::Env(_) | KeySource::Credential(_) => None,
+    }
 }
 
 /// Values of all keys that a run may use, as far as they are there, to be kept out of what it leaves.

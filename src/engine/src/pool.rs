@@ -243,7 +243,10 @@ impl Shared {
         let told = told.unwrap_or_else(|panic| {
             let message = describe_panic(panic.as_ref());
             tracing::error!(subject, message, "telling a notice panicked");
-            NoticeResult::Failed(message)
+            NoticeResult::Failed {
+                why: message,
+                wait_ms: None,
+            }
         });
         self.inbox.deliver(Delivery::Notified { subject, told });
     }
@@ -277,7 +280,10 @@ impl Shared {
                 },
                 Item::Tell(telling) => Delivery::Notified {
                     subject: telling.notices.subject(),
-                    told: NoticeResult::Failed(message.to_owned()),
+                    told: NoticeResult::Failed {
+                        why: message.to_owned(),
+                        wait_ms: None,
+                    },
                 },
                 Item::Seal => Delivery::Sealed,
                 Item::GiveBackMemory => continue,

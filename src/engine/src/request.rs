@@ -86,8 +86,9 @@ pub(super) enum Request {
         /// `LandedLater` or `Discarded`.
         event: Event,
     },
-    /// Change the queue's limits.
-    Limits {
+    /// Definitions were read again, at somebody's request or because they changed: the queue has these limits, and what
+    /// waits to be told is tried at once.
+    Reloaded {
         /// How many runs may be active.
         parallel_max: u32,
         /// How many runs may wait.
@@ -126,7 +127,7 @@ impl Request {
             | Request::Resolve { .. }
             | Request::Settled { .. }
             | Request::Settle => true,
-            Request::Limits { .. }
+            Request::Reloaded { .. }
             | Request::Schedules(_)
             | Request::CloseAbsent
             | Request::Pause { .. }

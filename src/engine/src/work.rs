@@ -7,7 +7,7 @@ use crate::model::outcome::{Failure, Step};
 use crate::model::schedule::{Pause, Schedule, SlotRow};
 use crate::model::{Diagnostic, Notices, RunId, RunSpec, Timestamp};
 use crate::process::StopHandle;
-use crate::protocol::Forgot;
+use crate::protocol::{Forgot, NotifyTest, Probe};
 use crate::thread::metrics::RefusalLine;
 
 /// One action with everything that it needs.
@@ -57,8 +57,10 @@ pub(super) struct Telling {
     pub notices: Notices,
     /// What is known of its schedule; absent: there is none, or none active.
     pub schedule: Option<OfSchedule>,
-    /// Ends the command from outside.
+    /// Ends the telling from outside.
     pub stop: StopHandle,
+    /// Whether nothing of it has happened.
+    pub is_test: bool,
 }
 
 /// What is known of a schedule of which something is told.
@@ -77,14 +79,19 @@ pub(super) struct OfSchedule {
 /// What became of a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoticeResult {
-    /// Its command exited with 0.
+    /// Its command exited with 0, or its web server answered with 2xx.
     Delivered,
-    /// No command is named for it.
+    /// Nobody is named for it.
     Unwanted,
-    /// Its command was stopped before it had an end.
+    /// It was stopped before it had an end.
     Stopped,
-    /// Its command failed: how, and the last that it said.
-    Failed(String),
+    /// It failed.
+    Failed {
+        /// How, and the last that was said.
+        why: String,
+        /// How long a web server asks to wait.
+        wait_ms: Option<u64>,
+    },
 }
 
 /// Performs actions; called on many threads at once, bounded in time and bytes.
@@ -94,8 +101,15 @@ pub(super) trait Effects: Send + Sync {
     /// Tries once to land the commit that was kept of a run that has ended; what is in the way is a
     /// `LandingWaiting`.
     fn land_kept(&self, work: &Work, oid: &str, parent: Option<&str>) -> Result<Event, Failure>;
-    /// Tells a notice: runs its command to its end.
+    /// Tells a notice, to its end.
     fn tell(&self, telling: &Telling) -> NoticeResult;
+    /// Tells a test in each way that is configured, and says what was answered.
+    ///
+    /// # Errors
+    /// There is no such way, or there are too many.
+    fn test_notify(&self, _test: &NotifyTest) -> Result<Vec<Probe>, Diagnostic> {
+        Ok(Vec::new())
+    }
     /// Makes thread and metrics files durable as they are now.
     fn sync_files(&self);
     /// Forgets what `retention` does not keep, as much as one request may take; or only tells what that is.

@@ -21,7 +21,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("threads", Map(&CONFIG_DIRECTORY), "where threads lie"),
     key("metrics", Map(&CONFIG_METRICS), "where metrics lie"),
     key("hooks", Map(&HOOKS), "commands that are told about runs, before those of workers and skills"),
-    key("notify", Map(&NOTIFY), "commands that are told how runs went"),
+    key("notify", Map(&NOTIFY), "how people are told how runs went"),
     key("approval", Map(&APPROVAL), "how a person is asked where `approval_required` says that one must approve"),
     key("sandbox", SANDBOXES, "what commands may touch, enforced by the kernel, where neither skill nor worker says: `auto`, `required`, `private`, `off`, or a map").see("sandbox", "definitions.md#sandbox").default(Value("auto")),
     key("branch", BRANCHES, "the branch that results land on where neither skill nor worker names one: `reports`, or `{name: reports, create: true}`").see("where a result lands", PLACEMENT),

@@ -2,7 +2,7 @@
 
 use super::DefaultValue::{Millis, Told, Value};
 use super::Form::{AnyOf, Duration, Flag, Map, Object, String, Text, Whole, Words};
-use super::shared::{HOURS, ONE_HOOK, TEXTS};
+use super::shared::{CHANNELS, HOURS, TEXTS};
 use super::{Form, NOTIFY, Table, key, table};
 use crate::bounds::{CONCURRENT_MAX, COUNT_MAX, SETTLE_MS};
 
@@ -37,8 +37,8 @@ pub(crate) static SCHEDULE: Table = table("ScheduleMap",
     key("max_actions", Whole(1, COUNT_MAX), "how often it runs in all, at least once").default(Told("no limit")),
     key("pause_on_failure", AnyOf(&[Flag, Whole(1, COUNT_MAX)]), "failures in a row after which it pauses; `true` is the first").default(Told("never")),
     key("expected_within", Duration, "span after a slot within which it is to succeed").see("when it did not run", "schedules.md#when-it-did-not-run").default(Told("until an hour after the next slot")),
-    key("on_missed", ONE_HOOK, "command that is told when it has not succeeded in time; may also stand in `notify`").default(Told("the worker's")),
-    key("notify", Map(&NOTIFY), "commands that are told how its runs went").see("when runs fail", "definitions.md#when-runs-fail-and-succeed-again").default(Told("the worker's")),
+    key("on_missed", CHANNELS, "how people are told when it has not succeeded in time; may also stand in `notify`").default(Told("the worker's")),
+    key("notify", Map(&NOTIFY), "how people are told how its runs went").see("when runs fail", "definitions.md#when-runs-fail-and-succeed-again").default(Told("the worker's")),
     key("enabled", Flag, "`false` switches it off").default(Value("true")),
 ]);
 

@@ -40,7 +40,7 @@ const ONE_LOCAL: Form = AnyOf(&[String, Map(&LOCAL)]);
 pub(super) const VARIABLES: Form = List(&AnyOf(&[String, Map(&ENV)]));
 
 /// One hook: a command, or a map.
-pub(super) const ONE_HOOK: Form = AnyOf(&[String, Map(&HOOK)]);
+const ONE_HOOK: Form = AnyOf(&[String, Map(&HOOK)]);
 const SEVERAL_HOOKS: Form = AnyOf(&[ONE_HOOK, List(&ONE_HOOK)]);
 
 const STEP: Form = Words(&["execution", "verification"]);
@@ -108,11 +108,23 @@ pub(crate) static HOOK: Table = table("Hook", "A hook with its limit.", &[
 ]);
 
 /// The `notify` map of the configuration, a worker or a schedule.
-pub(crate) static NOTIFY: Table = table("Notify", "Commands that are told how runs went; the event is JSON on their standard input.", &[
-    key("on_failure", ONE_HOOK, "is told the first of a streak of runs that failed, reached a limit or ended as `unknown`; and that a schedule paused itself"),
-    key("on_recovery", ONE_HOOK, "is told that a run succeeded after it, or a kept commit landed"),
-    key("on_missed", ONE_HOOK, "is told that a schedule has not succeeded in time, once until it does").see("when it did not run", "schedules.md#when-it-did-not-run"),
-    key("on_approval", ONE_HOOK, "is told that a run waits for a person, and that nobody answered in time").see("approval", "definitions.md#approval"),
+pub(crate) static NOTIFY: Table = table("Notify", "How people are told how runs went: by a command, a webhook or a mail.", &[
+    key("on_failure", CHANNELS, "how people are told of the first of a streak of runs that failed, reached a limit or ended as `unknown`; and that a schedule paused itself"),
+    key("on_recovery", CHANNELS, "how people are told that a run succeeded after it, or a kept commit landed"),
+    key("on_missed", CHANNELS, "how people are told that a schedule has not succeeded in time, once until it does").see("when it did not run", "schedules.md#when-it-did-not-run"),
+    key("on_approval", CHANNELS, "how people are told that a run waits for a person, and that nobody answered in time").see("approval", "definitions.md#approval"),
+]);
+
+/// A way of telling people.
+pub(super) const CHANNELS: Form = AnyOf(&[String, Map(&CHANNEL)]);
+
+/// A way of telling people as a map.
+pub(crate) static CHANNEL: Table = table("NotifyChannel", "One way of telling people: `command`, `webhook` or `sendmail`.", &[
+    key("command", String, "shell text without placeholders; the event is JSON on its standard input"),
+    key("timeout", Duration, "limit of `command`").default(Millis(HOOK_TIMEOUT_MS)),
+    key("webhook", String, "where the address of a web server is that is sent a request: `env:NAME`, `credential:NAME`, `file:/path`; or the address itself, `https://…`"),
+    key("form", Words(&["json", "slack", "ntfy", "healthchecks"]), "what `webhook` is sent").default(Value("json")),
+    key("sendmail", TEXTS, "who gets a mail by way of `sendmail`: an address, or a list of up to 20"),
 ]);
 
 /// An item of `env` that is a map.

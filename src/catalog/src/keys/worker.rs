@@ -35,7 +35,7 @@ pub(crate) static WORKER_FILE: Table = table("WorkerFile", "A worker with its sk
     key("cwd", String, "directory of the commands, relative to the workspace; a mutating run commits to the repository that it lies in").default(Told("the workspace")),
     key("shell", Words(&["sh", "bash"]), "shell of the texts: `sh` or `bash`").default(Value("sh")),
     key("hooks", Map(&HOOKS), "commands that are told about runs, before each skill's own").see("hooks", "definitions.md#hooks"),
-    key("notify", Map(&NOTIFY), "commands that are told how runs of its skills went").see("when runs fail", "definitions.md#when-runs-fail-and-succeed-again").default(CONFIGURED),
+    key("notify", Map(&NOTIFY), "how people are told how runs of its skills went").see("when runs fail", "definitions.md#when-runs-fail-and-succeed-again").default(CONFIGURED),
     key("commit", Map(&COMMIT), "commits of its skills").see("commits", "definitions.md#commits").default(CONFIGURED),
     key("retry", Map(&RETRY), "attempts of its skills; wins over `retry_attempts` and `max_retries`").see("retries", "definitions.md#retries"),
     key("timeout", Duration, "limit of one attempt's command").default(Told("`timeout` of the configuration")),

@@ -6,8 +6,8 @@ use crate::bounds::{CONCURRENT_MAX, COUNT_MAX};
 use crate::keys::{BLACKOUT, CATCH_UP};
 use crate::model::schedule::{CatchUp, CatchUpMode, Overlap, Policy, Trigger};
 use crate::model::{Notify, Timestamp, Zone};
+use crate::notify;
 use crate::report::Report;
-use crate::settings;
 use crate::texts::PendingText;
 use crate::tree::Data;
 use crate::view::View;
@@ -56,16 +56,16 @@ pub(super) fn read<'a>(
 fn notify<'a>(map: View<'a>, texts: &mut Vec<PendingText<'a>>, report: &mut Report) -> Notify {
     let mut notify = map
         .written("notify")
-        .map(|view| settings::notify(view, texts, report))
+        .map(|view| notify::notify(view, texts, report))
         .unwrap_or_default();
     let Some(view) = map.written("on_missed") else {
         return notify;
     };
     if notify.on_missed.is_some() {
-        let message = "`on_missed` and `notify` both name the command that is told".to_owned();
+        let message = "`on_missed` and `notify` both say how people are told".to_owned();
         contradiction(view, message, "keep the one in `notify`", report);
     }
-    notify.on_missed = settings::hook(view, "on_missed", texts, report);
+    notify.on_missed = notify::channel(view, "on_missed", texts, report);
     notify
 }
 

@@ -16,6 +16,7 @@ mod isolation_problems;
 mod kept_schedules;
 mod limits;
 mod models;
+mod notify;
 pub(crate) mod pages;
 mod places;
 pub(crate) mod read_keys;

@@ -109,7 +109,7 @@ fn rendered(name: &str, page: &str) -> String {
 #[test]
 fn pages_hold_the_tables_of_the_declarations() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    for name in ["definitions.md", "configuration.md"] {
+    for name in ["definitions.md", "configuration.md", "notices.md"] {
         let path = docs.join(name);
         let page = std::fs::read_to_string(&path).expect("a page");
         let rendered = rendered(name, &page);

@@ -177,7 +177,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         ),
         (
             "{every: 5m, on_missed: {timeout: 5s}}",
-            ("wrong-type", 4, 28, "`command`"),
+            ("notify-form", 4, 28, "`command`"),
         ),
         (
             "{every: 5m, enabled: maybe}",

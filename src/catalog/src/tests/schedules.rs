@@ -260,7 +260,13 @@ fn policies_have_defaults_and_are_read() {
     assert_eq!(policy.pause_on_failure, Some(3));
     assert_eq!(policy.expected_within_ms, Some(1_800_000));
     let told = policy.notify.on_missed.as_ref().expect("a command");
-    assert_eq!((told.command.as_str(), told.timeout_ms), ("./tell", 5_000));
+    assert_eq!(
+        (
+            told.command().unwrap().command.as_str(),
+            told.command().unwrap().timeout_ms
+        ),
+        ("./tell", 5_000)
+    );
 
     let of = |rest: &str| only(&format!("schedule: {{every: 5m, {rest}}}")).policy;
     assert_eq!(of("catch_up: none").catch_up.mode, CatchUpMode::None);
@@ -272,7 +278,7 @@ fn policies_have_defaults_and_are_read() {
             .notify
             .on_missed
             .as_ref()
-            .map(|told| told.timeout_ms),
+            .map(|told| told.command().unwrap().timeout_ms),
         Some(60_000)
     );
     assert_eq!(

@@ -251,8 +251,17 @@ fn notify_names_commands_and_nothing_else() {
     .load();
     assert!(codes(&catalog).is_empty(), "{}", show(&catalog.problems));
     let notify = &catalog.workers[0].notify;
-    assert_eq!(notify.on_failure.as_ref().unwrap().command, "./tell");
-    assert_eq!(notify.on_recovery.as_ref().unwrap().timeout_ms, 5_000);
+    assert_eq!(notify.on_failure.as_ref().unwrap().to_string(), "./tell");
+    assert_eq!(
+        notify
+            .on_recovery
+            .as_ref()
+            .unwrap()
+            .command()
+            .unwrap()
+            .timeout_ms,
+        5_000
+    );
     assert_eq!(notify.on_missed, None);
     let expected = "`on_failure`";
     check_worker(&worker("./tell"), ("wrong-type", ERROR, 2, 9, expected));

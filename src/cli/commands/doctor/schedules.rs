@@ -114,7 +114,7 @@ fn undelivered(control: &dyn Control) -> Result<Vec<Finding>, Diagnostic> {
     let status = control.status()?;
     let zone = times::zone(&status.timezone);
     let finding = |notice| {
-        let hint = "repair the command in `notify`: it is told again by itself, what happened meanwhile too";
+        let hint = "`workerctl notify test` tries the ways of `notify` again; once that works, it is told by itself, what happened meanwhile too";
         Finding::new("notices", State::Bad, told_of_notice(notice, zone)).hint(hint)
     };
     Ok(status.undelivered.iter().map(finding).collect())

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod agent;
+pub mod channel;
 pub mod config;
 pub mod definition;
 pub mod diagnostic;
@@ -28,6 +29,7 @@ pub mod worker_paths;
 pub mod zone;
 
 pub use access::{Access, AccessRole};
+pub use channel::Channel;
 pub use config::Config;
 pub use definition::{Skill, Worker};
 pub use diagnostic::{Diagnostic, Kind};

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::hook::HookText;
+use super::channel::Channel;
 use super::ids::{RunId, SkillRef};
 use super::outcome::Outcome;
 use super::schedule::cut;
@@ -20,22 +20,25 @@ const MESSAGE_BYTES_MAX: usize = 240;
 /// Minutes until the next try after so many that failed; the last one counts for all further.
 const RETRY_MINUTES: [u64; 4] = [1, 5, 15, 60];
 
-/// The commands that are told; each may be named for all, for a worker and for a schedule.
+/// Longest wait that a web server may ask for.
+const ASKED_WAIT_MS_MAX: u64 = 3_600_000;
+
+/// How people are told of what; each may be named for all, for a worker and for a schedule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Notify {
     /// That a run did not succeed, the first of a streak, and that a schedule paused itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_failure: Option<HookText>,
+    pub on_failure: Option<Channel>,
     /// That a run succeeded after such a streak.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_recovery: Option<HookText>,
+    pub on_recovery: Option<Channel>,
     /// That a schedule has not succeeded in time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_missed: Option<HookText>,
+    pub on_missed: Option<Channel>,
     /// That a run waits for a person's approval, and that nobody gave it in time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_approval: Option<HookText>,
+    pub on_approval: Option<Channel>,
 }
 
 /// What has happened.
@@ -57,7 +60,7 @@ pub enum News {
 }
 
 impl News {
-    /// The name of the event that the command is told.
+    /// The name of the event that is told.
     pub const fn event(self) -> &'static str {
         match self {
             News::Failed => "RunFailed",
@@ -69,7 +72,7 @@ impl News {
         }
     }
 
-    /// The key of the command that is told.
+    /// The key that says how people are told.
     pub const fn key(self) -> &'static str {
         match self {
             News::Failed | News::Paused => "on_failure",
@@ -79,8 +82,8 @@ impl News {
         }
     }
 
-    /// The command that is told.
-    pub fn command(self, of: &Notify) -> Option<&HookText> {
+    /// How people are told.
+    pub const fn channel(self, of: &Notify) -> Option<&Channel> {
         match self {
             News::Failed | News::Paused => of.on_failure.as_ref(),
             News::Recovered => of.on_recovery.as_ref(),
@@ -109,6 +112,9 @@ pub struct Notice {
     /// Runs in a row that had not succeeded.
     #[serde(default)]
     pub failures: u32,
+    /// Since when they had not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Timestamp>,
     /// By when a schedule was to have succeeded, or a person has to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_by: Option<Timestamp>,
@@ -124,8 +130,22 @@ impl Notice {
             outcome: None,
             message: None,
             failures: 0,
+            failing_since: None,
             expected_by: None,
         }
+    }
+}
+
+impl Notify {
+    /// Everything that is named.
+    pub fn channels(&self) -> impl Iterator<Item = &Channel> {
+        let all = [
+            &self.on_failure,
+            &self.on_recovery,
+            &self.on_missed,
+            &self.on_approval,
+        ];
+        all.into_iter().flatten()
     }
 }
 
@@ -155,6 +175,9 @@ pub struct Notices {
     /// When it is tried next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_try: Option<Timestamp>,
+    /// Before when it is not tried because more is to be told: a web server has asked for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
     /// How the last try ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
@@ -172,6 +195,7 @@ impl Notices {
             left_out: 0,
             tries: 0,
             next_try: None,
+            not_before: None,
             why: None,
         }
     }
@@ -196,7 +220,8 @@ impl Notices {
         match outcome {
             Outcome::Succeeded => {
                 notice.failures = std::mem::take(&mut self.failures);
-                if self.failing_since.take().is_none() {
+                notice.failing_since = self.failing_since.take();
+                if notice.failing_since.is_none() {
                     return false;
                 }
             }
@@ -206,6 +231,7 @@ impl Notices {
                     return true;
                 }
                 self.failing_since = self.failing_since.or(Some(at));
+                notice.failing_since = self.failing_since;
                 notice.news = News::Failed;
                 notice.failures = self.failures;
                 notice.message = outcome.detail().map(|why| short(&why));
@@ -223,7 +249,10 @@ impl Notices {
             self.left_out = self.left_out.saturating_add(1);
             self.tries = 0;
         }
-        self.next_try = Some(notice.at);
+        self.next_try = Some(
+            self.not_before
+                .map_or(notice.at, |wait| wait.max(notice.at)),
+        );
         self.waiting.push(notice);
     }
 
@@ -233,16 +262,21 @@ impl Notices {
             self.waiting.remove(0);
         }
         (self.tries, self.left_out, self.why) = (0, 0, None);
+        self.not_before = None;
         self.next_try = (!self.waiting.is_empty()).then_some(now);
     }
 
-    /// A try to deliver the first that waits has failed.
-    pub fn undelivered(&mut self, why: &str, now: Timestamp) {
+    /// A try to deliver the first that waits has failed. `wait_ms`: the web server takes none for so long, of which an
+    /// hour counts.
+    pub fn undelivered(&mut self, why: &str, wait_ms: Option<u64>, now: Timestamp) {
         let minutes = RETRY_MINUTES
             .get(self.tries as usize)
             .or(RETRY_MINUTES.last());
         self.tries = self.tries.saturating_add(1);
-        self.next_try = minutes.map(|minutes| now.plus_millis(minutes * 60_000));
+        let own_ms = minutes.map_or(0, |minutes| minutes * 60_000);
+        let asked_ms = wait_ms.map(|wait| wait.min(ASKED_WAIT_MS_MAX));
+        self.not_before = asked_ms.map(|wait| now.plus_millis(wait));
+        self.next_try = Some(now.plus_millis(own_ms.max(asked_ms.unwrap_or(0))));
         self.why = Some(short(why));
     }
 }
@@ -308,10 +342,29 @@ mod tests {
         assert_eq!(one.next_try, Some(at(0)));
         let mut waits = Vec::new();
         for _ in 0..6 {
-            one.undelivered("exit code 1", at(0));
+            one.undelivered("exit code 1", None, at(0));
             waits.push(one.next_try.unwrap().millis_since(at(0)) / 60_000);
         }
         assert_eq!((waits, one.tries), (vec![1, 5, 15, 60, 60, 60], 6));
+    }
+
+    #[test]
+    fn a_wait_that_a_server_asks_for_is_kept_up_to_an_hour() {
+        let mut one = notices();
+        let wait = |one: &Notices| one.next_try.unwrap().millis_since(at(0)) / 60_000;
+        one.add(Notice::of(News::Missed, at(0)));
+        one.undelivered("status 429", Some(20 * 60_000), at(0));
+        assert_eq!(wait(&one), 20);
+        // More that is to be told waits with it.
+        one.add(Notice::of(News::Recovered, at(1)));
+        assert_eq!(wait(&one), 20);
+        one.undelivered("status 429", Some(u64::MAX), at(0));
+        assert_eq!(wait(&one), 60);
+        // Never sooner than without.
+        one.undelivered("status 503", Some(1), at(0));
+        assert_eq!(wait(&one), 15);
+        one.delivered(at(20));
+        assert_eq!((wait(&one), one.not_before), (20, None));
     }
 
     #[test]
@@ -327,7 +380,7 @@ mod tests {
             };
             one.ended(run, &outcome, at(minute));
         }
-        one.undelivered(&"\"".repeat(4_000), at(30));
+        one.undelivered(&"\"".repeat(4_000), Some(1), at(30));
         assert_eq!((one.waiting.len(), one.left_out), (WAITING_MAX, 12));
         let length = serde_json::to_string(&one).unwrap().len();
         assert!(length < 4_000, "{length}");

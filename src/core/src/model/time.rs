@@ -63,6 +63,11 @@ impl Timestamp {
             .to_rfc3339_opts(SecondsFormat::Secs, false)
     }
 
+    /// As mails have it (RFC 5322), in UTC.
+    pub fn rfc2822(self) -> String {
+        self.utc().format("%a, %d %b %Y %H:%M:%S +0000").to_string()
+    }
+
     /// `YYYYMMDD-HHMMSS` in UTC.
     pub fn utc_compact(self) -> String {
         self.utc().format("%Y%m%d-%H%M%S").to_string()

@@ -20,7 +20,7 @@ pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
 pub use forgetting::{ForgetRequest, Forgot};
 pub use plan::SchedulePlan;
-pub use probe::{Probe, ProbeRequest};
+pub use probe::{NotifyEvent, NotifyTest, Probe, ProbeRequest};
 pub use requests::{
     ApproveRequest, CancelRequest, DenyRequest, Discarded, Landed, LogsQuery, ReloadReport,
     Rendered, RenderedCheck, RenderedInstructions, ResolveRequest, RunsQuery, Status,

@@ -229,8 +229,11 @@ fn expected(policy: &Policy, timed: bool) -> String {
 }
 
 fn on_missed(policy: &Policy) -> Option<String> {
-    let hook = policy.notify.on_missed.as_ref()?;
-    Some(format!("When it is overdue, `{}` is told.", hook.command))
+    let channel = policy.notify.on_missed.as_ref()?;
+    Some(match channel.command() {
+        Some(hook) => format!("When it is overdue, `{}` is told.", hook.command),
+        None => format!("When it is overdue, people are told: {channel}."),
+    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Notices: what is to be told is written in the commit of what it tells of, and tried until it is delivered.
 //!
-//! Every engine writes them, the daemon delivers: also what happened while none ran. A command that was running when
-//! an engine was lost is started again.
+//! Every engine writes them, the daemon delivers: also what happened while none ran. What was being told when an
+//! engine was lost is told again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::model::{News, Notice, Notices, RunSpec, SkillRef, Timestamp};
 use crate::process::{StopHandle, StopKind};
 use crate::store::{Store, StoreError, Write};
 
-/// Commands that run at once.
+/// Notices that are told at once; each has a limit, so that one more waits no longer than that.
 const TELLING_MAX: usize = 4;
 
 /// Everything that is to be told.
@@ -185,6 +185,7 @@ impl Core {
                     .and_then(|id| self.scheduler.told_of(self.store.as_ref(), id)),
                 notices,
                 stop: StopHandle::new(),
+                is_test: false,
             };
             let running = (telling.stop.clone(), first);
             self.board.telling.insert(subject, running);
@@ -215,8 +216,8 @@ impl Core {
                 notices.delivered(now);
                 &mut turn.before
             }
-            NoticeResult::Failed(why) => {
-                notices.undelivered(&why, now);
+            NoticeResult::Failed { why, wait_ms } => {
+                notices.undelivered(&why, wait_ms, now);
                 &mut turn.before
             }
         };

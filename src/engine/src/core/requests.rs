@@ -32,11 +32,12 @@ impl Core {
                 let refusal = ("nothing_kept", "nothing is kept of {} that could land");
                 self.add(turn, *run, event.clone(), refusal)
             }
-            Request::Limits {
+            Request::Reloaded {
                 parallel_max,
                 waiting_max,
             } => {
                 self.queue.set_limits(*parallel_max, *waiting_max);
+                self.board.try_now(self.clock.now());
                 Ok(done())
             }
             Request::Schedules(definitions) => {

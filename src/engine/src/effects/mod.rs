@@ -16,7 +16,7 @@ use crate::git;
 use crate::machine::{Action, Event};
 use crate::model::outcome::{Failure, Step};
 use crate::model::{Diagnostic, RunId, Timestamp};
-use crate::protocol::Forgot;
+use crate::protocol::{Forgot, NotifyTest, Probe};
 use crate::store::Store;
 use crate::thread::metrics::RefusalLine;
 
@@ -169,6 +169,10 @@ impl Effects for Performer {
 
     fn tell(&self, telling: &Telling) -> NoticeResult {
         self.run_notify(telling)
+    }
+
+    fn test_notify(&self, test: &NotifyTest) -> Result<Vec<Probe>, Diagnostic> {
+        Performer::test_notify(self, test)
     }
 
     fn sync_files(&self) {

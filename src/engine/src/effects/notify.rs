@@ -1,4 +1,12 @@
-//! The commands of `notify`: told on standard input how runs and schedules went.
+//! `notify`: people are told how runs and schedules went, by commands, webhooks and mails.
+
+#[cfg(feature = "llm")]
+mod forms;
+mod mail;
+mod message;
+mod test;
+mod webhook;
+mod words;
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,68 +20,140 @@ use super::command::{TAIL_BYTES_MAX, Tail};
 
 use crate::model::definition::{HookText, Shell};
 use crate::model::schedule::cut;
-use crate::model::{Notice, Timestamp};
+use crate::model::{Channel, Notice, Timestamp, Zone};
 use crate::process::{self, Owner, Stdin};
 use crate::thread::sgr::without_sgr;
+
+use message::Message;
+
+/// Longest that `sendmail` may take to take a mail, in milliseconds.
+const SENDMAIL_MS: u64 = 60_000;
 
 /// How much of how a command ended, and of what it said, is kept in the schedule's state, in bytes each: that is
 /// one small record.
 const SAID_BYTES_MAX: usize = 120;
+
+/// A notice that was not delivered.
+struct Undelivered {
+    /// Why, in one line without what is secret.
+    why: String,
+    /// How long a web server asks to wait.
+    wait_ms: Option<u64>,
+}
+
+impl From<String> for Undelivered {
+    fn from(why: String) -> Undelivered {
+        Undelivered { why, wait_ms: None }
+    }
+}
+
+/// What is told in each of the forms.
+struct Told<'a> {
+    telling: &'a Telling,
+    notice: &'a Notice,
+    message: Message,
+    envelope: Value,
+}
 
 impl Performer {
     pub(super) fn run_notify(&self, telling: &Telling) -> NoticeResult {
         let Some(notice) = telling.notices.waiting.first() else {
             return NoticeResult::Unwanted;
         };
-        let Some(hook) = self.hook_of(telling, notice) else {
+        let Some(channel) = self.channel_of(telling, notice) else {
             return NoticeResult::Unwanted;
         };
         let (subject, event) = (telling.notices.subject(), notice.news.event());
+        let key = notice.news.key();
         // Another workspace may have the same.
-        let state_dir = self.parts.state_dir.display();
+        let owner = format!("notice of {subject} of {}", self.parts.state_dir.display());
+        match self.deliver(telling, notice, &channel, owner) {
+            Ok(_) => {
+                tracing::info!(subject, event, "`{key}` was told");
+                NoticeResult::Delivered
+            }
+            Err(_) if telling.stop.requested().is_some() => NoticeResult::Stopped,
+            Err(Undelivered { why, wait_ms }) => {
+                tracing::error!(subject, event, why, "`{key}` failed; it is told again");
+                NoticeResult::Failed { why, wait_ms }
+            }
+        }
+    }
+
+    /// Tells it once: what was answered, or why it does not count.
+    fn deliver(
+        &self,
+        telling: &Telling,
+        notice: &Notice,
+        channel: &Channel,
+        owner: String,
+    ) -> Result<String, Undelivered> {
+        let workspace = &self.parts.workspace;
+        let timezone = &self.parts.definitions.current().config.timezone;
+        let zone = timezone.parse().unwrap_or(Zone::UTC);
+        let message = Message::of(telling, notice, workspace, zone);
+        let told = Told {
+            envelope: envelope(telling, notice, workspace, &message),
+            telling,
+            notice,
+            message,
+        };
+        match channel {
+            Channel::Command(hook) => {
+                let input = format!("{}\n", told.envelope);
+                self.run_told(&told, hook, input, owner)
+            }
+            Channel::Mail { sendmail } => {
+                let input = mail::mail(sendmail, &told.message, self.parts.clock.now());
+                let hook = HookText {
+                    command: mail::SENDMAIL.to_owned(),
+                    timeout_ms: SENDMAIL_MS,
+                };
+                self.run_told(&told, &hook, input, owner)
+            }
+            Channel::Webhook { webhook, form } => self.post_told(&told, webhook, *form),
+        }
+    }
+
+    /// Runs a command to its end, which is 0 where it was told.
+    fn run_told(
+        &self,
+        told: &Told<'_>,
+        hook: &HookText,
+        input: String,
+        owner: String,
+    ) -> Result<String, Undelivered> {
         let owner = Owner {
-            run: format!("notice of {subject} of {state_dir}"),
+            run: owner,
             attempt: 1,
         };
         // An engine that was lost may have left one that still runs.
         let grace = Duration::from_millis(self.parts.grace_ms);
         if let Err(error) = process::find_and_end_orphans(&[], &owner, grace) {
+            let subject = told.telling.notices.subject();
             tracing::warn!(subject, %error, "an earlier command of `notify` still runs");
         }
-        let command = self.notify_command(telling, notice, &hook, owner);
+        let command = self.notify_command(told, hook, input, owner);
         let mut heard = Heard {
             tail: Tail::of(TAIL_BYTES_MAX),
         };
-        let ran = process::run(&command, &telling.stop, &mut heard);
-        let ended = match &ran {
-            Ok(finished) => super::command::ended(finished).describe(),
-            Err(error) => crate::model::diagnostic::chain(error),
-        };
-        let succeeded = ran.as_ref().is_ok_and(|finished| {
-            finished.ended == process::EndCause::ByItself
-                && finished.status == process::ExitStatus::Exited(0)
-        });
-        let key = notice.news.key();
-        if succeeded {
-            tracing::info!(subject, event, "`{key}` was told");
-            return NoticeResult::Delivered;
-        }
-        if telling.stop.requested().is_some() {
-            return NoticeResult::Stopped;
-        }
-        let output = heard.tail.text();
-        tracing::error!(
-            subject,
-            event,
-            ended,
-            output,
-            "`{key}` failed; it is told again"
+        let finished = process::run(&command, &told.telling.stop, &mut heard)
+            .map_err(|error| said(&crate::model::diagnostic::chain(&error), ""))?;
+        let said = said(
+            &super::command::ended(&finished).describe(),
+            &heard.tail.text(),
         );
-        NoticeResult::Failed(said(&ended, &output))
+        let succeeded = finished.ended == process::EndCause::ByItself
+            && finished.status == process::ExitStatus::Exited(0);
+        if succeeded {
+            Ok(said)
+        } else {
+            Err(said.into())
+        }
     }
 
-    /// The schedule's command, else the worker's, else the one for all: as the files say it now.
-    fn hook_of(&self, telling: &Telling, notice: &Notice) -> Option<HookText> {
+    /// The schedule's way of telling, else the worker's, else the one for all: as the files say it now.
+    fn channel_of(&self, telling: &Telling, notice: &Notice) -> Option<Channel> {
         let catalog = self.parts.definitions.current();
         let schedule = telling.schedule.as_ref();
         let schedule = schedule.map(|one| &one.definition.policy.notify);
@@ -82,20 +162,19 @@ impl Performer {
         let worker = worker.map(|worker| &worker.notify);
         let levels = [schedule, worker, Some(&catalog.config.notify)];
         let mut named = levels.into_iter().flatten();
-        named.find_map(|level| notice.news.command(level)).cloned()
+        named.find_map(|level| notice.news.channel(level)).cloned()
     }
 
     fn notify_command(
         &self,
-        telling: &Telling,
-        notice: &Notice,
+        told: &Told<'_>,
         hook: &HookText,
+        input: String,
         owner: Owner,
     ) -> process::Command {
         let workspace = &self.parts.workspace;
         let scratch = self.parts.state_dir.join("scratch");
-        let envelope = envelope(telling, notice, workspace);
-        let more = variables(telling, notice, workspace);
+        let more = variables(told.telling, told.notice, workspace);
         let env = process::environment(&self.parts.environment, &scratch, more, &owner);
         process::Command {
             program: process::Program::Shell {
@@ -104,7 +183,7 @@ impl Performer {
             },
             cwd: workspace.clone(),
             env,
-            stdin: Stdin::Bytes(format!("{envelope}\n").into_bytes()),
+            stdin: Stdin::Bytes(input.into_bytes()),
             stdout_file: None,
             scratch: Some(scratch),
             limits: process::Limits {
@@ -122,12 +201,13 @@ impl Performer {
 }
 
 /// The event; times are RFC 3339 in UTC.
-fn envelope(telling: &Telling, notice: &Notice, workspace: &Path) -> Value {
+fn envelope(telling: &Telling, notice: &Notice, workspace: &Path, message: &Message) -> Value {
     let (notices, schedule) = (&telling.notices, telling.schedule.as_ref());
     let newest = schedule.and_then(|one| one.newest.as_ref());
     let pause = schedule.and_then(|one| one.pause.as_ref());
     json!({
         "hook_event_name": notice.news.event(),
+        "text": message.text(),
         "cwd": workspace,
         "schedule": notices.schedule,
         "worker": notices.skill.worker,
@@ -137,7 +217,7 @@ fn envelope(telling: &Telling, notice: &Notice, workspace: &Path) -> Value {
         "outcome": notice.outcome,
         "message": notice.message,
         "failure_count": notice.failures,
-        "failing_since": notices.failing_since.map(Timestamp::rfc3339),
+        "failing_since": notices.failing_since.or(notice.failing_since).map(Timestamp::rfc3339),
         "expected_by": notice.expected_by.map(Timestamp::rfc3339),
         "timezone": schedule.map(|one| &one.definition.timezone),
         "last_success": last_success(telling),
@@ -157,6 +237,7 @@ fn envelope(telling: &Telling, notice: &Notice, workspace: &Path) -> Value {
         })),
         "try_count": notices.tries,
         "left_out_count": notices.left_out,
+        "test": telling.is_test,
     })
 }
 

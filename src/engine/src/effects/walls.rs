@@ -154,10 +154,17 @@ fn stamps(paths: &[PathBuf], entries: bool) -> Vec<Option<DirStamp>> {
 }
 
 impl Performer {
-    /// Files that hold keys of models and of servers.
+    /// Files that hold keys of models and of servers, and addresses of webhooks.
     pub(super) fn key_files(&self) -> Vec<PathBuf> {
-        let config = &self.parts.definitions.current().config;
-        model_keys::files(config, &self.parts.environment)
+        let (catalog, environment) = (self.parts.definitions.current(), &self.parts.environment);
+        let of_workers = catalog.workers.iter().map(|worker| &worker.notify);
+        let of_schedules = catalog.schedules.iter().map(|one| &one.policy.notify);
+        let mut files = model_keys::files(&catalog.config, environment);
+        files.extend(model_keys::files_of_notify(
+            of_workers.chain(of_schedules),
+            environment,
+        ));
+        files
     }
 
     /// Where the kernel keeps nothing from a run that may change nothing: notes what is changed already.

@@ -37,7 +37,7 @@ fn mail_hint(name: &str, value: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@._+,-".contains(c);
     let mails = name == "MAILTO" && value.chars().all(is_plain) && !value.starts_with('-');
     mails.then(|| {
-        format!("at the top of worker.yaml `notify: {{on_failure: \"mail -s failed {value}\"}}` mails what fails")
+        format!("at the top of worker.yaml `notify: {{on_failure: {{sendmail: [{value}]}}}}` mails what fails")
     })
 }
 

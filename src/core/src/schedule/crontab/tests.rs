@@ -92,7 +92,7 @@ fn what_cannot_be_carried_over_is_told_with_its_line() {
     assert!(crontab.notes.iter().all(|note| !note.refused));
     let hint = crontab.notes[0].hint.as_deref().unwrap();
     assert!(
-        hint.contains("`notify: {on_failure: \"mail -s failed ada@example.org\"}`"),
+        hint.contains("`notify: {on_failure: {sendmail: [ada@example.org]}}`"),
         "{hint}"
     );
 }

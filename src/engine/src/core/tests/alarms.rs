@@ -229,3 +229,21 @@ fn only_a_daemon_tells_and_what_is_gone_is_not_overdue() {
     );
     assert_eq!(bench.core.next_wait(), TICK);
 }
+
+#[test]
+fn a_web_server_that_asks_for_a_wait_is_left_alone_for_so_long() {
+    let (store, world) = (MemoryStore::new(), Arc::<Mutex<World>>::default());
+    world.lock().unwrap().deaf = true;
+    world.lock().unwrap().wait_ms = Some(20 * 60_000);
+    let mut bench = bench(&store, &world, Vec::new());
+    put(&mut bench, vec![watched(true)]);
+    bench.clock.advance(2 * HOUR_MS);
+    turn_until_told(&mut bench, &world, 1);
+    bench.clock.advance(20 * 60_000 - 1);
+    turn_often(&mut bench);
+    assert_eq!(world.lock().unwrap().told.len(), 1);
+    assert_eq!(bench.core.next_wait(), Duration::from_millis(1));
+    bench.clock.advance(1);
+    turn_until_told(&mut bench, &world, 2);
+    assert_eq!(notices(&store)[0].tries, 2);
+}

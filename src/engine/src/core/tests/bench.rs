@@ -31,6 +31,8 @@ pub(super) struct World {
     pub(super) closed: Vec<RunId>,
     pub(super) out_of_order: Vec<String>,
     pub(super) execution_code: i32,
+    /// How long the web server asks to wait that is told in vain.
+    pub(super) wait_ms: Option<u64>,
     /// What each command was told.
     pub(super) told: Vec<Notice>,
     /// Whether there are commands for all notices, not only for missed schedules.
@@ -125,6 +127,7 @@ impl Effects for FakeEffects {
         }
         world.told.push(notice.clone());
         let succeeded = world.execution_code == 0 && !world.deaf;
+        let wait_ms = world.wait_ms;
         drop(world);
         if self.hangs.contains(&"tell") {
             while telling.stop.requested().is_none() {
@@ -135,7 +138,10 @@ impl Effects for FakeEffects {
         if succeeded {
             NoticeResult::Delivered
         } else {
-            NoticeResult::Failed("exited with 1".to_owned())
+            NoticeResult::Failed {
+                why: "exited with 1".to_owned(),
+                wait_ms,
+            }
         }
     }
 

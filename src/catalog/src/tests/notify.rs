@@ -1,0 +1,103 @@
+//! Ways of telling people, in workerctl.yaml, workers and schedules.
+
+use super::models::{cells, problem};
+use super::*;
+use crate::model::channel::WebhookForm;
+use crate::model::{Channel, Config};
+
+fn configured(channel: &str) -> (Config, crate::Catalog) {
+    let text = format!("notify:\n  on_failure: {channel}\n");
+    let catalog = Workspace::new(&[("workerctl.yaml", &text)]).load();
+    (catalog.config.clone(), catalog)
+}
+
+#[test]
+fn each_way_is_read_with_what_belongs_to_it() {
+    for (written, shown) in [
+        ("./tell", "./tell"),
+        ("{command: ./tell, timeout: 5s}", "./tell"),
+        ("{webhook: env:HOOK}", "webhook env:HOOK as json"),
+        (
+            "{webhook: 'file:~/hook', form: ntfy}",
+            "webhook file:~/hook as ntfy",
+        ),
+        (
+            "{webhook: 'http://127.0.0.1:80/SECRET', form: healthchecks}",
+            "webhook http://127.0.0.1/... as healthchecks",
+        ),
+        ("{sendmail: root}", "mail to root"),
+        ("{sendmail: [a@b.org, c@d.org]}", "mail to a@b.org, c@d.org"),
+    ] {
+        let (config, catalog) = configured(written);
+        let found = config.notify.on_failure.as_ref().map(Channel::to_string);
+        assert_eq!(found.as_deref(), Some(shown), "{}", show(&catalog.problems));
+        assert_eq!(
+            catalog.count(ERROR) + catalog.count(WARNING),
+            0,
+            "{written}"
+        );
+    }
+    assert_eq!(
+        WebhookForm::ALL.map(WebhookForm::name),
+        ["json", "slack", "ntfy", "healthchecks"]
+    );
+}
+
+/// A way of telling that is none; the code, and a part of the hint.
+const NONE: &str = "{}                                                | notify-form    | `sendmail`
+{command: a, webhook: env:A}                      | notify-form    | keep one
+{webhook: env:A, sendmail: root}                  | notify-form    | keep one
+{form: slack}                                     | notify-form    | `sendmail`
+{command: a, form: slack}                         | notify-form    | add `webhook`
+{webhook: env:A, timeout: 9s}                     | notify-form    | add `command`
+{webhook: env:A, form: teams}                     | unknown-value  | `healthchecks`
+{webhook: env:A, form: slak}                      | unknown-value  | did you mean `slack`?
+{webook: 'https://h/SECRET'}                      | key-refused    | did you mean `webhook`?
+{webhook: SECRET}                                 | server-address | `env:NAME`
+{webhook: 'ftp://h/SECRET'}                       | server-address | `https://host/path`
+{webhook: 'https://u:SECRET@h/'}                  | server-address |
+{webhook: 'vault:SECRET'}                         | server-address |
+{webhook: [SECRET]}                               | server-address |
+{sendmail: []}                                    | mail-address   | 1 to 20
+{sendmail: nobody at home}                        | mail-address   | `name@host`
+{sendmail: \"a@b\\nBcc: c@d\"}                    | mail-address   |
+{sendmail: [root, '/rm']}                         | mail-address   |
+{sendmail: 'Ada <ada@b.org>'}                     | mail-address   | without a name
+{command: ''}                                     | blank          |";
+
+#[test]
+fn what_is_none_is_told_with_its_place_and_its_secret_is_not() {
+    for line in NONE.lines() {
+        let [written, code, hint] = cells(line);
+        let (config, catalog) = configured(written);
+        assert_eq!(config.notify.on_failure, None, "{line}");
+        let found = problem(&catalog, code);
+        assert_eq!((found.severity, found.place.line), (ERROR, 2), "{line}");
+        let told = found.hint.clone().unwrap_or_default();
+        assert!(told.contains(hint), "{line}: {told}");
+        for problem in &catalog.problems {
+            let shown = format!("{problem:?} {:?}", catalog.source_line(problem));
+            assert!(!shown.contains("SECRET"), "{line}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn no_line_with_an_address_is_shown_whatever_else_is_wrong_with_it() {
+    for written in [
+        "{webhook: 'https://h/SECRET', frm: slack}",
+        "{webhook: 'https://h/SECRET', form: x}",
+        "{webhook: 'https://h/SECRET'",
+        "{webhook: https://h/SECRET: x}",
+        "{command: x, webhook: 'https://h/SECRET', x: y}",
+    ] {
+        let (_, catalog) = configured(written);
+        assert!(catalog.has_errors(), "{written}");
+        for problem in &catalog.problems {
+            let shown = format!("{problem:?} {:?}", catalog.source_line(problem));
+            assert!(!shown.contains("SECRET"), "{written}: {shown}");
+        }
+    }
+    let (_, catalog) = configured("{webhook: 'https://h/SECRET'}");
+    assert_eq!(problem(&catalog, "webhook-literal").severity, NOTE);
+}
