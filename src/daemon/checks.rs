@@ -167,7 +167,9 @@ impl Checked for BackfillQuery {
     }
 }
 
-impl Checked for ForgetRequest {}
+impl Checked for ForgetRequest {
+    const MAY_BE_EMPTY: bool = true;
+}
 
 impl Checked for StatsQuery {
     fn check(&self) -> Result<(), HttpRefusal> {
