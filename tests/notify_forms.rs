@@ -267,6 +267,28 @@ fn what_an_address_is_not_is_told_without_it_and_a_mended_one_is_used() {
 }
 
 #[test]
+fn no_command_of_a_skill_reads_the_file_of_an_address() {
+    if !workerctl::process::walls_stand() {
+        return workspace::skip("the kernel has no Landlock that is a wall");
+    }
+    let skills = "\n  - {id: peek, description: d, run: 'cat ../home/plain; cat ../home/hook'}\n";
+    let workspace = Workspace::with_skills(skills);
+    let worker = workspace.read("workers/w/worker.yaml").unwrap();
+    // The grant of the whole home directory means what is secret in it too.
+    let worker = worker.replacen("sandbox: {write: [~/]}\n", "", 1);
+    let notify = "notify: {on_failure: {webhook: 'file:~/hook'}}\n";
+    workspace.write("workers/w/worker.yaml", &(worker + notify));
+    workspace.write("../home/hook", "http://127.0.0.1:9/T0PSECRET");
+    workspace.write("../home/plain", "plain words");
+    let daemon = Daemon::start(&workspace);
+    let run = run(&workspace, "peek");
+    let logs = workspace.run(&["logs", &run]).stdout;
+    daemon.stop();
+    assert!(logs.contains("plain words"), "{logs}");
+    assert_secret(&workspace, &[&logs]);
+}
+
+#[test]
 fn an_address_that_is_written_is_shown_by_its_host_alone() {
     let server = WebServer::start(vec![Act::Echo(500)]);
     let workspace = workspace("json");

@@ -149,7 +149,7 @@ pub struct UndeliveredView {
     pub at: Timestamp,
     /// The run by which it happened.
     pub run: Option<RunId>,
-    /// How often its command has failed.
+    /// How often it was tried in vain.
     #[serde(rename = "try_count")]
     pub tries: u32,
     /// When it is tried again, by a daemon.

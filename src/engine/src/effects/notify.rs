@@ -74,6 +74,11 @@ impl Performer {
             }
             Err(_) if telling.stop.requested().is_some() => NoticeResult::Stopped,
             Err(Undelivered { why, wait_ms }) => {
+                let why = match &channel {
+                    Channel::Command(_) => why,
+                    Channel::Webhook { webhook, .. } => format!("webhook {webhook}: {why}"),
+                    Channel::Mail { .. } => format!("sendmail: {why}"),
+                };
                 tracing::error!(subject, event, why, "`{key}` failed; it is told again");
                 NoticeResult::Failed { why, wait_ms }
             }

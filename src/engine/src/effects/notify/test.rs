@@ -212,10 +212,15 @@ fn told_of(trial: &Trial, answered: Result<String, String>) -> Probe {
     let (key, channel) = (trial.news.key(), &trial.channel);
     let works = answered.is_ok();
     let (Ok(said) | Err(said)) = answered;
+    let hint = "a mail server brings `sendmail`, and msmtp does for a machine without one";
+    let is_mail = matches!(channel, Channel::Mail { .. });
     Probe {
         what: "notify".to_owned(),
         works,
         message: format!("`{key}`: {channel}: {said}"),
-        hints: Vec::new(),
+        hints: (is_mail && !works)
+            .then(|| hint.to_owned())
+            .into_iter()
+            .collect(),
     }
 }

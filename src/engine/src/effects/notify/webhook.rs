@@ -33,8 +33,7 @@ impl Performer {
 
         // The first words of an answer tell, of a command it is the last.
         let told_of = |what: &str| cut(what, 2 * SAID_BYTES_MAX).to_owned();
-        let failed = |why: &str| told_of(&format!("webhook {source}: {why}"));
-        let url = self.address(source).map_err(|why| failed(&why))?;
+        let url = self.address(source)?;
         let request = forms::request(form, url, told.notice.news, &told.message, &told.envelope);
         let post = Post {
             url: request.url.into(),
@@ -43,7 +42,7 @@ impl Performer {
             body: request.body,
             deadline: POST_DEADLINE,
         };
-        let client = self.client().map_err(|why| failed(&why))?;
+        let client = self.client()?;
         let stop = Stop::new();
         let asked = stop.clone();
         told.telling.stop.when_asked(Box::new(move || asked.stop()));
@@ -59,7 +58,7 @@ impl Performer {
                     _ => None,
                 };
                 Err(Undelivered {
-                    why: failed(&error.to_string()),
+                    why: told_of(&error.to_string()),
                     wait_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
                 })
             }
