@@ -32,8 +32,14 @@ const READABLE: [&str; 15] = [
 
 /// The status and the body of an answer.
 fn ask(who: Person, socket: &Path, method: &str, path: &str) -> (u16, String) {
-    let request =
-        format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{{}}");
+    ask_with(who, socket, (method, path), "{}")
+}
+
+fn ask_with(who: Person, socket: &Path, (method, path): (&str, &str), body: &str) -> (u16, String) {
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
     let answer = who.does(|| {
         let mut stream = UnixStream::connect(socket).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
@@ -71,6 +77,12 @@ fn each_operation_needs_the_role_that_the_table_and_the_document_say() {
             assert!(!body.contains(r#""code":"role""#), "{id}: {body}");
         }
     }
+    // Who may probe may not wake people.
+    let wakes = |who| ask_with(who, &socket, ("POST", "/v1/probe"), r#"{"notify":{}}"#);
+    let (status, body) = wakes(READER);
+    assert!(status == 403 && body.contains(r#""code":"role""#), "{body}");
+    let (_, body) = wakes(Person::new(NOBODY, &[]));
+    assert!(body.contains(r#""code":"notify_nobody""#), "{body}");
     for method in ["GET", "POST", "DELETE"] {
         let (status, body) = ask(READER, &socket, method, "/mcp");
         assert!(status == 403 && body.contains(r#""code":"role""#), "{body}");
