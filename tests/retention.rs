@@ -87,7 +87,7 @@ fn what_is_over_goes_with_journal_and_thread_and_is_counted_for_ever() {
         run: Some(runs[8].run),
         ..Notice::of(News::Failed, now)
     });
-    notices.undelivered("it was out of order", now);
+    notices.undelivered("it was out of order", None, now);
     let writes = vec![Write::Notices(Box::new(notices))];
     store(&workspace).commit(&Batch { writes }).unwrap();
 
