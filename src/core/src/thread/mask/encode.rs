@@ -4,6 +4,13 @@ use std::fmt::Write;
 
 use super::SECRET_BYTES_MIN;
 
+/// Most bytes of a secret whose encodings are also found in part, where a program breaks them into lines: its parts
+/// take some forty times its room.
+const BROKEN_BYTES_MAX: usize = 4 * 1024;
+
+/// Length in characters of a part of such an encoding; every program's lines are longer.
+const PART: usize = 24;
+
 const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -20,6 +27,9 @@ pub(super) fn trimmed(value: &[u8]) -> &[u8] {
 pub(super) fn forms(value: &[u8], out: &mut Vec<Vec<u8>>) {
     let whole = trimmed(value);
     encodings(whole, out);
+    if (SECRET_BYTES_MIN..=BROKEN_BYTES_MAX).contains(&whole.len()) {
+        broken(whole, out);
+    }
     if whole.contains(&b'\n') {
         for line in whole.split(|byte| *byte == b'\n') {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -54,12 +64,60 @@ fn encodings(value: &[u8], out: &mut Vec<Vec<u8>>) {
         out.push(percent(value, upper, b"-_.~", true));
     }
     json(value, out);
+    json_within_json(value, out);
     shell(value, out);
+}
+
+/// Appends parts of Base64 and hexadecimal texts, of which `base64` and `xxd -p` break long ones into lines. Lines end
+/// behind whole groups, so parts that begin with each group hide all of a line but a rest too short to be told from
+/// other text.
+fn broken(value: &[u8], out: &mut Vec<Vec<u8>>) {
+    for alphabet in [STANDARD, URL_SAFE] {
+        for shift in 0..3 {
+            let (text, head, whole) = base64_text(value, alphabet, shift);
+            parts(&text[..whole], head, 4, out);
+        }
+    }
+    for upper in [true, false] {
+        parts(&hex(value, upper), 0, 2, out);
+    }
+}
+
+/// Parts of what stands in `text` from `head` on, in groups of so many characters from its beginning.
+fn parts(text: &[u8], head: usize, group: usize, out: &mut Vec<Vec<u8>>) {
+    let shortest = SECRET_BYTES_MIN * if group == 4 { 4 } else { 6 } / 3;
+    let first = head.next_multiple_of(group);
+    let starts = std::iter::once(head).chain((first..text.len()).step_by(group));
+    for start in starts {
+        let end = text.len().min(start + PART);
+        if end - start >= shortest {
+            out.push(text[start..end].to_vec());
+        }
+    }
+    // What a line holds of its beginning.
+    let ends = (first..text.len().min(head + PART)).step_by(group);
+    out.extend(
+        ends.filter(|end| end - head >= shortest)
+            .map(|end| text[head..end].to_vec()),
+    );
 }
 
 /// The characters of a Base64 text that depend on the secret alone when `shift` bytes stand before it;
 /// with and without the characters that end a text after it.
 fn base64(value: &[u8], alphabet: &[u8; 64], shift: usize, out: &mut Vec<Vec<u8>>) {
+    let (text, head, whole) = base64_text(value, alphabet, shift);
+    out.push(text[head..whole].to_vec());
+    if whole < text.len() {
+        let mut ended = text[head..].to_vec();
+        out.push(ended.clone());
+        ended.resize(ended.len() + (4 - text.len() % 4) % 4, b'=');
+        out.push(ended);
+    }
+}
+
+/// The Base64 text of a secret that `shift` bytes stand before, and where in it the characters begin and end that depend
+/// on the secret alone.
+fn base64_text(value: &[u8], alphabet: &[u8; 64], shift: usize) -> (Vec<u8>, usize, usize) {
     let mut bits = vec![0u8; shift];
     bits.extend_from_slice(value);
     let mut text = Vec::with_capacity(bits.len().div_ceil(3) * 4);
@@ -75,13 +133,7 @@ fn base64(value: &[u8], alphabet: &[u8; 64], shift: usize, out: &mut Vec<Vec<u8>
     // The first characters hold bits of what stands before: 8 or 16 bits reach into 2 or 3 characters.
     let head = if shift == 0 { 0 } else { shift + 1 };
     let whole = bits.len() * 8 / 6;
-    out.push(text[head..whole].to_vec());
-    if whole < text.len() {
-        let mut ended = text[head..].to_vec();
-        out.push(ended.clone());
-        ended.resize(ended.len() + (4 - text.len() % 4) % 4, b'=');
-        out.push(ended);
-    }
+    (text, head, whole)
 }
 
 fn hex(value: &[u8], upper: bool) -> Vec<u8> {
@@ -150,6 +202,17 @@ fn json(value: &[u8], out: &mut Vec<Vec<u8>>) {
             }
         }
         out.push(text.into_bytes());
+    }
+}
+
+/// As a JSON string holds it within a JSON string, such as the arguments of a tool's call.
+fn json_within_json(value: &[u8], out: &mut Vec<Vec<u8>>) {
+    let mut once = Vec::new();
+    json(value, &mut once);
+    once.sort_unstable();
+    once.dedup();
+    for text in once {
+        json(&text, out);
     }
 }
 
