@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::SECRET_BYTES_MIN;
 
-/// Most bytes of a secret whose encodings are also found in part, where a program breaks them into lines: its parts
-/// take some forty times its room.
-const BROKEN_BYTES_MAX: usize = 4 * 1024;
+/// Most bytes of secrets whose encodings are also found in part, where a program breaks them into lines: their parts
+/// take some hundred times their room.
+pub(super) const BROKEN_BYTES_MAX: usize = 4 * 1024;
 
 /// Length in characters of a part of such an encoding; every program's lines are longer.
 const PART: usize = 24;
@@ -23,11 +23,11 @@ pub(super) fn trimmed(value: &[u8]) -> &[u8] {
     &value[..end]
 }
 
-/// Appends every form of `value` that is worth masking.
-pub(super) fn forms(value: &[u8], out: &mut Vec<Vec<u8>>) {
+/// Appends every form of `value` that is worth masking; with `in_parts`, also what a line holds of it.
+pub(super) fn forms(value: &[u8], in_parts: bool, out: &mut Vec<Vec<u8>>) {
     let whole = trimmed(value);
     encodings(whole, out);
-    if (SECRET_BYTES_MIN..=BROKEN_BYTES_MAX).contains(&whole.len()) {
+    if in_parts && whole.len() >= SECRET_BYTES_MIN {
         broken(whole, out);
     }
     if whole.contains(&b'\n') {
@@ -78,9 +78,7 @@ fn broken(value: &[u8], out: &mut Vec<Vec<u8>>) {
             parts(&text[..whole], head, 4, out);
         }
     }
-    for upper in [true, false] {
-        parts(&hex(value, upper), 0, 2, out);
-    }
+    parts(&hex(value, false), 0, 2, out);
 }
 
 /// Parts of what stands in `text` from `head` on, in groups of so many characters from its beginning.

@@ -108,7 +108,7 @@ impl Masker {
             if bytes > SECRETS_BYTES_MAX {
                 return Err(MaskError::TooMany);
             }
-            encode::forms(value, &mut forms);
+            encode::forms(value, bytes <= encode::BROKEN_BYTES_MAX, &mut forms);
         }
         forms.sort_unstable();
         forms.dedup();
