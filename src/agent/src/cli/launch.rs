@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::Known;
 
-/// What a start is to be like.
-#[derive(Debug, Clone, Copy)]
+/// What a start is to be like. It holds a key, so nothing shows it.
+#[derive(Clone, Copy)]
 pub struct Launch<'a> {
     /// Its program: a name on the path, or an absolute path.
     pub binary: &'a str,
@@ -35,8 +35,8 @@ pub struct Launch<'a> {
     pub arguments: &'a [String],
 }
 
-/// What is started.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// What is started. It holds a key, so nothing shows it.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Launched {
     /// Program first.
     pub argv: Vec<String>,
