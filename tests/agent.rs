@@ -21,6 +21,8 @@ mod approvals;
 mod budgets;
 #[path = "agent/budgets_of_days.rs"]
 mod budgets_of_days;
+#[path = "agent/canary.rs"]
+mod canary;
 #[path = "agent/children.rs"]
 mod children;
 #[path = "mcp/client.rs"]

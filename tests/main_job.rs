@@ -40,6 +40,8 @@ mod outputs;
 mod pushes;
 #[path = "main_job/repository.rs"]
 mod repository;
+#[path = "main_job/secret_sources.rs"]
+mod secret_sources;
 #[path = "main_job/secrets.rs"]
 mod secrets;
 #[path = "main_job/stores.rs"]

@@ -93,6 +93,23 @@ fn what_a_person_approves_is_shown_whole() {
 }
 
 #[test]
+fn the_file_of_a_secret_is_read_by_no_command() {
+    if !walls_or_skip() {
+        return;
+    }
+    let workspace = bed(
+        "  - {id: paying, description: d, env: [{name: KEY, secret: {file: ~/paid/key}}], run: 'test \"$KEY\" = hunter2-hunter2 && ! cat \"$HOME/paid/key\"'}\n  - {id: other, description: d, run: '! cat \"$HOME/paid/key\"'}\n  - {id: near, description: d, env: [{name: KEY, secret: {file: ~/paid/key}}], sandbox: {write: [~/paid]}, run: 'true'}\n",
+    );
+    std::fs::create_dir(workspace.home.join("paid")).unwrap();
+    std::fs::write(workspace.home.join("paid/key"), "hunter2-hunter2\n").unwrap();
+    for skill in ["paying", "other"] {
+        assert_eq!(outcome(&run(&workspace, skill)), "succeeded", "{skill}");
+    }
+    let refused = workspace.run(&["run", "near", "--json"]).expect_code(4);
+    assert_eq!(refused.refusal(), "sandbox_grant");
+}
+
+#[test]
 fn what_holds_something_never_granted_is_not_granted_either() {
     let skill = |id: &str, path: &str| {
         format!("  - {{id: {id}, description: d, sandbox: {{write: [{path}]}}, run: 'true'}}\n")

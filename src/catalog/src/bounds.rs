@@ -6,6 +6,9 @@ pub(crate) const ID_MAX: u64 = u32::MAX as u64 - 1;
 /// Limit of a check that names none, in milliseconds.
 pub(crate) const CHECK_TIMEOUT_MS: u64 = 60_000;
 
+/// Limit of a command that prints a secret where none is named, in milliseconds.
+pub(crate) const SECRET_TIMEOUT_MS: u64 = 30_000;
+
 /// Runs that may be active at once.
 pub(crate) const PARALLEL_MAX: u64 = 1_024;
 

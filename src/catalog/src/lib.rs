@@ -20,6 +20,7 @@ mod context;
 pub mod dialect;
 mod document;
 mod entries;
+mod env;
 mod executor;
 mod folded;
 mod frontmatter;

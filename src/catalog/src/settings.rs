@@ -1,8 +1,6 @@
 //! Settings that a worker, a skill and the configuration share: hooks, retry, environment, directory, zone.
 
-use std::collections::BTreeMap;
-
-use super::keys::{BACKOFF, ENV, HOOK, HOOKS, RETRY, WAKE, report_unknown};
+use super::keys::{BACKOFF, HOOK, HOOKS, RETRY, WAKE, report_unknown};
 use super::report::Report;
 use super::texts::{PendingText, TextKind};
 use super::tree::Data;
@@ -14,9 +12,6 @@ use crate::model::{Zone, zone};
 
 /// Hooks of one kind.
 const HOOKS_MAX: usize = 50;
-
-/// Longest name of a credential in bytes, as systemd has it.
-const CREDENTIAL_NAME_BYTES_MAX: usize = 255;
 
 /// Hooks as read, with their texts.
 #[derive(Debug, Clone, Default)]
@@ -246,114 +241,6 @@ fn retry_on(view: View<'_>, retry: &mut Retry, report: &mut Report) -> Option<()
         }
     }
     Some(())
-}
-
-/// Variables that commands are given: their names, and the credentials that some are read from.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Env {
-    /// Names, each once.
-    pub(crate) names: Vec<String>,
-    /// By name of the variable, the credential that holds its value.
-    pub(crate) credentials: BTreeMap<String, String>,
-}
-
-impl Env {
-    /// Adds the entries of `other`, which win.
-    pub(crate) fn extend(&mut self, other: Env) {
-        for name in other.names {
-            self.credentials.remove(&name);
-            if !self.names.contains(&name) {
-                self.names.push(name);
-            }
-        }
-        self.credentials.extend(other.credentials);
-    }
-}
-
-/// Reads `env`: names of variables, never their values.
-pub(crate) fn env(view: View<'_>, report: &mut Report) -> Env {
-    let mut found = Env::default();
-    match view.data() {
-        Data::Null => return found,
-        Data::List(_) => {}
-        _ => {
-            report.error(
-                "wrong-type",
-                view.place(),
-                format!("`env` must be a list of names, not {}", view.kind()),
-                "list names only, such as `env: [API_KEY]`: values come from the engine's environment",
-            );
-            return found;
-        }
-    }
-    for item in view.items() {
-        let (name, credential) = match item.data() {
-            Data::Map(_) if item.get("name").is_some() => {
-                report_unknown(item, &ENV, report);
-                (item.get("name"), item.get("credential"))
-            }
-            _ => (Some(item), None),
-        };
-        let Some(name) = name.and_then(|name| variable_name(name, report)) else {
-            continue;
-        };
-        let mut one = Env::default();
-        if let Some(credential) = credential {
-            let Some(credential) = credential_name(credential, report) else {
-                continue;
-            };
-            one.credentials.insert(name.clone(), credential);
-        }
-        one.names.push(name);
-        found.extend(one);
-    }
-    found
-}
-
-/// Reads the name of a secret variable.
-pub(crate) fn variable_name(view: View<'_>, report: &mut Report) -> Option<String> {
-    let name = view.text("env", report)?;
-    let first = name.bytes().next().unwrap_or(b'0');
-    let valid = !first.is_ascii_digit()
-        && name.len() <= 128
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    let reserved = name.starts_with("WORKERCTL_") || name.starts_with("LD_");
-    if !valid {
-        report.error(
-            "env-name",
-            view.place(),
-            format!("`{name}` is not the name of a variable"),
-            "letters, digits and `_` only; the value does not belong here. A credential with another name is read with `{name: API_KEY, credential: api-key}`",
-        );
-    } else if reserved {
-        report.error(
-            "env-name",
-            view.place(),
-            format!("`{name}` is not handed on"),
-            "names that begin with `WORKERCTL_` or `LD_` are set by the engine only",
-        );
-    }
-    (valid && !reserved).then_some(name)
-}
-
-/// The id of a credential as systemd takes it: the name of a file.
-fn credential_name(view: View<'_>, report: &mut Report) -> Option<String> {
-    let name = view.text("credential", report)?;
-    let valid = (1..=CREDENTIAL_NAME_BYTES_MAX).contains(&name.len())
-        && name != "."
-        && name != ".."
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_graphic() && !b"/:".contains(&b));
-    if !valid {
-        report.error(
-            "credential-name",
-            view.place(),
-            format!("`{name}` is not the name of a credential"),
-            "write what stands before the `:` of `LoadCredential=`, such as `stripe-key`",
-        );
-    }
-    valid.then_some(name)
 }
 
 /// Reads `shell`.

@@ -144,7 +144,7 @@ impl<'a, 'i> Builder<'a, 'i> {
             cwd: self.cwd(report),
             shell: self.shell(report),
             env: env.names,
-            credentials: env.credentials,
+            secrets: env.secrets,
             hooks: join(&self.worker.post_tools, hooks.post_tools),
             post_commit: join(&self.worker.post_commit, hooks.post_commit),
             commit_message: self.commit_message(report),

@@ -1,11 +1,11 @@
 //! `toolsets` of workerctl.yaml: what models may call.
 
 use super::amounts::is_name;
+use super::env::{program, variable_name};
 use super::input_schema;
 use super::keys::{CONFIG_TOOL, CONFIG_TOOL_MCP, CONFIG_TOOLSET, refuse_unknown, suggest};
 use super::models::{key, named, required, url};
 use super::report::Report;
-use super::settings::variable_name;
 use super::tree::Data;
 use super::view::View;
 use crate::bounds::{CALL_MS, COMMAND_MS, START_MS};
@@ -156,20 +156,6 @@ fn argv(view: View<'_>, report: &mut Report) -> Option<Vec<String>> {
     }
     let text = view.filled_text("run", report)?;
     Some(vec!["/bin/sh".to_owned(), "-c".to_owned(), text])
-}
-
-fn program(view: View<'_>, key: &str, report: &mut Report) -> Option<Vec<String>> {
-    if !matches!(view.data(), Data::List(_)) {
-        view.wrong_type(key, "a list with a program and its arguments", report);
-        return None;
-    }
-    let argv = view.texts(key, report)?;
-    if argv.first().is_none_or(|program| program.trim().is_empty()) {
-        let message = format!("`{key}` names no program");
-        report.error("blank", view.place(), message, "write the program first");
-        return None;
-    }
-    Some(argv)
 }
 
 fn schema(view: View<'_>, report: &mut Report) -> Option<serde_json::Value> {

@@ -5,6 +5,7 @@ use super::approval;
 use super::budgets;
 use super::checks::{self, Verification};
 use super::context;
+use super::env::{Env, env};
 use super::executor::Named;
 use super::keys::{
     AFTER_ERROR, AFTER_EXECUTION, COMMIT, EXECUTION, HOOK_NAMES, STATE_MACHINE, Table,
@@ -67,7 +68,7 @@ pub(crate) struct WorkerPart<'a> {
     pub(crate) context: Vec<String>,
     pub(crate) cwd: String,
     pub(crate) shell: Shell,
-    pub(crate) env: settings::Env,
+    pub(crate) env: Env,
     pub(crate) placement: isolation::Placement,
     pub(crate) approval: approval::DeclaredApproval,
     pub(crate) on_rate_limit: Option<RateLimitWait>,
@@ -144,7 +145,7 @@ pub(crate) fn read<'a>(
             .and_then(|view| settings::shell(view, report))
             .unwrap_or_default(),
         env: written("env")
-            .map(|view| settings::env(view, report))
+            .map(|view| env(view, report))
             .unwrap_or_default(),
         placement: isolation::read(placed, around.config, report),
         approval: written("approval")

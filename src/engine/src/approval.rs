@@ -30,6 +30,8 @@ struct Approved<'a> {
     scripts: &'a [(String, Option<String>)],
     environment: &'a [(String, String)],
     env_names: &'a [String],
+    #[serde(skip_serializing_if = "crate::model::SecretUses::is_empty")]
+    secrets: &'a crate::model::SecretUses,
     outputs: &'a [crate::model::spec::OutputSpec],
     checks: &'a [crate::model::spec::CheckSpec],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +57,7 @@ pub(super) fn digest(spec: &RunSpec, run: &Run) -> String {
         scripts: &spec.requires,
         environment: &spec.environment,
         env_names: &spec.env_names,
+        secrets: &spec.secrets,
         outputs: &spec.outputs,
         checks: &spec.checks,
         wake: spec.wake.as_ref(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::model::agent::{AgentProgram, KeySource, McpTransport};
 use crate::model::channel::AddressSource;
 use crate::model::spec::Program;
-use crate::model::{Config, Notify, RunSpec};
+use crate::model::{Config, Notify, RunSpec, SecretText};
 use crate::thread::mask::check_secret;
 
 /// Most bytes of a file that holds a key.
@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 64 * 1024;
 pub(super) fn value(
     source: &KeySource,
     environment: &BTreeMap<String, String>,
-) -> Result<String, String> {
+) -> Result<SecretText, String> {
     let found = match source {
         KeySource::Env(name) => environment
             .get(name)
@@ -39,10 +39,11 @@ pub(super) fn value(
         return Err(format!("`{source}` is empty"));
     }
     check_secret(&source.to_string(), found.as_bytes()).map_err(|error| error.to_string())?;
-    Ok(found.to_owned())
+    Ok(SecretText::new(found))
 }
 
-fn expanded(path: &str, environment: &BTreeMap<String, String>) -> PathBuf {
+/// A path that may begin with `~/`.
+pub(super) fn expanded(path: &str, environment: &BTreeMap<String, String>) -> PathBuf {
     let home = environment.get("HOME").map_or("/", String::as_str);
     match path.strip_prefix("~/") {
         Some(rest) => Path::new(home).join(rest),
@@ -102,7 +103,7 @@ fn file(key: &KeySource, environment: &BTreeMap<String, String>) -> Option<PathB
 pub(super) fn of_run(
     spec: &RunSpec,
     environment: &BTreeMap<String, String>,
-) -> Vec<(String, String)> {
+) -> Vec<(String, SecretText)> {
     let Program::Agent(agent) = &spec.program else {
         return Vec::new();
     };
@@ -126,14 +127,16 @@ pub(super) fn of_run(
 }
 
 /// The tokens in the login of an agent program.
-fn of_login(file: &str, environment: &BTreeMap<String, String>) -> Vec<(String, String)> {
+fn of_login(file: &str, environment: &BTreeMap<String, String>) -> Vec<(String, SecretText)> {
     let source = KeySource::File(format!("~/{file}"));
     let path = expanded(&format!("~/{file}"), environment);
     let content = read(&source, &path).ok();
     let value = content.and_then(|content| serde_json::from_str(&content).ok());
     let mut found = Vec::new();
     tokens(&value.unwrap_or_default(), &mut found);
-    let named = found.into_iter().map(|token| (source.to_string(), token));
+    let named = found
+        .into_iter()
+        .map(|token| (source.to_string(), SecretText::new(token)));
     named.collect()
 }
 

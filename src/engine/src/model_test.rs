@@ -39,7 +39,8 @@ pub(super) fn test(
         .key
         .as_ref()
         .and_then(|key| model_keys::value(key, environment).ok());
-    let masker = Masker::new(key.iter().map(|key| ("key", key.as_bytes()))).unwrap_or_default();
+    let masker =
+        Masker::new(key.iter().map(|key| ("key", key.expose().as_bytes()))).unwrap_or_default();
     match ask(model, environment, clock) {
         Ok(told) => answer(true, told, Vec::new()),
         Err((why, hint)) => {

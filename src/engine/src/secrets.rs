@@ -1,11 +1,19 @@
-//! Values of sensitive inputs between acceptance and end: a file of mode 0600 per run, never the store.
+//! Values of secrets: those of sensitive inputs between acceptance and end, in a file of mode 0600 per run and never the
+//! store; those that skills are given by name are read where they are kept.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
+use super::model_keys;
 use crate::model::definition::Skill;
-use crate::model::{Diagnostic, Kind, RunId, diagnostic::chain};
+use crate::model::{Diagnostic, Kind, RunId, SecretSource, diagnostic::chain};
+use crate::model::{SecretText, SecretUse, SecretUses};
 use crate::store::secrets::{SecretFiles, Secrets, SecretsError};
+use crate::thread::mask::{SECRET_BYTES_MAX, check_secret};
+
+/// The bit by which everybody may read a file.
+const OTHERS_READ: u32 = 0o004;
 
 /// Keeps the values of a run, durable before it is accepted. A run without any has no file; one with
 /// sensitive inputs always has one, so that a file that is gone is noticed.
@@ -66,37 +74,98 @@ pub(super) fn sweep(state_dir: &Path, is_active: impl Fn(RunId) -> bool) {
     }
 }
 
-/// Variables that skills are given by name. Where `credentials` has the name, its value is that credential of the
-/// service manager (`$CREDENTIALS_DIRECTORY/<credential>`); otherwise it is the engine's variable, else the credential
-/// that is called as the variable is. A value that is nowhere is refused.
-pub(super) fn of_environment(
-    names: &[String],
-    credentials: &BTreeMap<String, String>,
+/// Has the command of a secret variable print it, given the variable's name.
+pub(super) type Ask<'a> = &'a dyn Fn(&str, &SecretUse) -> Result<Option<SecretText>, Diagnostic>;
+
+/// The value of a secret variable. It is where `uses` says; otherwise it is the engine's variable, else the credential
+/// that is called as the variable is. A command is asked where `ask` is there: before its run executes that would be of no
+/// use, and hold others up.
+///
+/// # Errors
+/// It is nowhere, cannot be read, or could not be kept out of logs.
+pub(super) fn value(
+    name: &str,
+    uses: &SecretUses,
     environment: &BTreeMap<String, String>,
-) -> Result<Vec<(String, String)>, Diagnostic> {
-    let value = |name: &String| {
-        match (credentials.get(name), environment.get(name)) {
-        (Some(credential), _) => of_credential(name, credential, environment)?.ok_or_else(|| {
-            let text = format!(
-                "the credential `{credential}` of the variable `{name}` is not passed to the engine"
-            );
-            let hint = format!(
-                "add `LoadCredential={credential}:/path/of/the/secret` to the service, and restart it"
-            );
-            Diagnostic::new(Kind::Blocked, "secret_missing", text).hint(hint)
-        }),
-        (None, Some(value)) => Ok(value.clone()),
-        (None, None) => of_credential(name, name, environment)?.ok_or_else(|| {
-            let text = format!("the variable `{name}` is not set where the engine runs");
-            Diagnostic::new(Kind::Blocked, "secret_missing", text)
-                .hint("set it there, for a service with `LoadCredential=` or `EnvironmentFile=`")
-        }),
-    }
+    ask: Option<Ask<'_>>,
+) -> Result<Option<SecretText>, Diagnostic> {
+    let found = match uses.get(name).map(|one| (one, &one.source)) {
+        Some((one, Some(SecretSource::Command { .. }))) => {
+            ask.map_or(Ok(None), |ask| ask(name, one))?
+        }
+        Some((one, Some(SecretSource::File(path)))) => {
+            Some(of_file(name, one, path, environment)?)
+        }
+        Some((_, Some(SecretSource::Credential(credential)))) => {
+            Some(of_credential(name, credential, environment)?.ok_or_else(|| {
+                let text = format!(
+                    "the credential `{credential}` of the variable `{name}` is not passed to the engine"
+                );
+                let hint = format!(
+                    "add `LoadCredential={credential}:/path/of/the/secret` to the service, and restart it"
+                );
+                Diagnostic::new(Kind::Blocked, "secret_missing", text).hint(hint)
+            })?)
+        }
+        Some((_, None)) | None => Some(of_environment(name, environment)?),
     };
-    names
-        .iter()
-        .map(|name| Ok((name.clone(), value(name)?)))
-        .collect()
+    if let Some(found) = &found {
+        refuse_unmaskable(name, found)?;
+    }
+    Ok(found)
+}
+
+fn of_environment(
+    name: &str,
+    environment: &BTreeMap<String, String>,
+) -> Result<SecretText, Diagnostic> {
+    if let Some(value) = environment.get(name) {
+        return Ok(SecretText::new(value));
+    }
+    of_credential(name, name, environment)?.ok_or_else(|| {
+        let text = format!("the variable `{name}` is not set where the engine runs");
+        Diagnostic::new(Kind::Blocked, "secret_missing", text)
+            .hint("set it there, for a service with `LoadCredential=` or `EnvironmentFile=`")
+    })
+}
+
+/// What a file holds, without the ends of lines behind it.
+fn of_file(
+    name: &str,
+    one: &SecretUse,
+    path: &str,
+    environment: &BTreeMap<String, String>,
+) -> Result<SecretText, Diagnostic> {
+    let refused = |why: &str| {
+        let text = format!(
+            "{}: the secret `{name}`: the file `{path}` {why}",
+            one.place
+        );
+        Diagnostic::new(Kind::Blocked, "secret_unreadable", text).hint(
+            "it must be a file of at most 16 KiB of text, and readable for the account that the engine runs as",
+        )
+    };
+    let full = model_keys::expanded(path, environment);
+    let unreadable = |error: std::io::Error| refused(&format!("cannot be read: {error}"));
+    let found = std::fs::metadata(&full).map_err(unreadable)?;
+    if !found.is_file() {
+        return Err(refused("is no regular file"));
+    }
+    if found.len() > SECRET_BYTES_MAX as u64 {
+        return Err(refused(&format!("has {} bytes", found.len())));
+    }
+    if found.mode() & OTHERS_READ != 0 {
+        tracing::warn!(
+            variable = name,
+            path,
+            "everybody may read the file of a secret: `chmod o-r` it"
+        );
+    }
+    let text = std::fs::read_to_string(&full).map_err(unreadable)?;
+    match text.trim_end_matches('\n') {
+        "" => Err(refused("is empty")),
+        value => Ok(SecretText::new(value)),
+    }
 }
 
 /// What a credential holds, without the ends of lines behind it; `None` where there is none of that name.
@@ -104,12 +173,12 @@ fn of_credential(
     name: &str,
     credential: &str,
     environment: &BTreeMap<String, String>,
-) -> Result<Option<String>, Diagnostic> {
+) -> Result<Option<SecretText>, Diagnostic> {
     let Some(directory) = environment.get("CREDENTIALS_DIRECTORY") else {
         return Ok(None);
     };
     match std::fs::read_to_string(Path::new(directory).join(credential)) {
-        Ok(text) => Ok(Some(text.trim_end_matches('\n').to_owned())),
+        Ok(text) => Ok(Some(SecretText::new(text.trim_end_matches('\n')))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let text = format!(
@@ -121,23 +190,33 @@ fn of_credential(
     }
 }
 
-/// Refuses what could not be kept out of logs, or is not there at all.
+/// Files that hold secrets of a skill: no command of a skill reads them.
+pub(super) fn files<'a>(
+    skill: &'a Skill,
+    environment: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = PathBuf> + 'a {
+    let sources = skill.secrets.values().map(|one| &one.source);
+    sources.filter_map(|source| match source {
+        Some(SecretSource::File(path)) => Some(model_keys::expanded(path, environment)),
+        Some(SecretSource::Credential(_) | SecretSource::Command { .. }) | None => None,
+    })
+}
+
+/// Refuses what could not be kept out of logs, or is not there at all. What commands print is seen later.
 pub(super) fn check(
     skill: &Skill,
     environment: &BTreeMap<String, String>,
     secrets: &Secrets,
 ) -> Result<(), Diagnostic> {
-    for (name, value) in of_environment(&skill.env, &skill.credentials, environment)? {
-        refuse_unmaskable(&name, &value)?;
+    for name in &skill.env {
+        value(name, &skill.secrets, environment, None)?;
     }
-    secrets
-        .values
-        .iter()
-        .try_for_each(|value| refuse_unmaskable("sensitive input", value))
+    let mut inputs = secrets.values.iter();
+    inputs.try_for_each(|value| refuse_unmaskable("sensitive input", value))
 }
 
-fn refuse_unmaskable(name: &str, value: &str) -> Result<(), Diagnostic> {
-    crate::thread::mask::check_secret(name, value.as_bytes()).map_err(|error| {
+fn refuse_unmaskable(name: &str, value: &SecretText) -> Result<(), Diagnostic> {
+    check_secret(name, value.expose().as_bytes()).map_err(|error| {
         Diagnostic::new(Kind::Usage, "secret", error.to_string())
             .hint("use a longer value: a short one would be masked wherever its letters appear")
     })
@@ -155,7 +234,7 @@ mod tests {
         keep(state, run, &[], &Secrets::default()).unwrap();
         assert!(!state.join("secrets").exists());
         let kept = Secrets {
-            values: vec!["a long enough value".to_owned()],
+            values: vec![SecretText::new("a long enough value")],
             ..Secrets::default()
         };
         let token = ["token".to_owned()];

@@ -14,6 +14,7 @@ use texts::{Rendered, definition_error, hooks};
 
 use super::model_keys;
 use super::names::{self, Builtins};
+use super::secrets;
 use super::syntax::{self, Syntax};
 use super::walls::Grounds;
 use crate::catalog::NO_EXECUTOR;
@@ -276,7 +277,7 @@ impl Submitting<'_> {
             requires,
             environment,
             env_names: skill.env.clone(),
-            credentials: skill.credentials.clone(),
+            secrets: skill.secrets.clone(),
             outputs,
             stdout_to,
             input_paths,
@@ -366,7 +367,8 @@ impl Submitting<'_> {
         let Some(sandbox) = &self.skill.sandbox else {
             return Ok(None);
         };
-        let keys = model_keys::files(self.around.config, self.around.environment);
+        let mut keys = model_keys::files(self.around.config, self.around.environment);
+        keys.extend(secrets::files(self.skill, self.around.environment));
         let grounds = Grounds {
             workspace: self.around.workspace,
             state_dir: self.around.state_dir,

@@ -1,6 +1,7 @@
 //! Values of sensitive inputs, outside of everything that is kept: one file a run, readable by its
 //! owner only, removed when the run is over.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use super::files::{
     Durability, FileError, TEMPORARY_SUFFIX, create_private_directory, open_regular,
     remove_if_there, sync_directory, write_atomically,
 };
-use crate::model::RunId;
+use crate::model::{RunId, SecretText};
 
 /// Version of the file.
 pub const SECRETS_VERSION: u32 = 1;
@@ -20,26 +21,60 @@ pub const SECRETS_VERSION: u32 = 1;
 pub const SECRETS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// What one run is given and nobody else may see. `Debug` shows names only.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// [`SECRETS_VERSION`] of the writer.
-    pub version: u32,
     /// Variables of the commands that hold sensitive inputs, with their values.
-    pub environment: Vec<(String, String)>,
+    pub environment: Vec<(String, SecretText)>,
     /// Absolute paths of the files that commands are given, with their content.
-    pub files: Vec<(String, String)>,
+    pub files: Vec<(String, SecretText)>,
     /// Values to mask wherever they appear.
-    pub values: Vec<String>,
+    pub values: Vec<SecretText>,
 }
 
-impl Default for Secrets {
-    /// No secrets, in this version's form.
-    fn default() -> Secrets {
-        Secrets {
+/// The file, and nothing else that secrets are written to.
+#[derive(Serialize, Deserialize)]
+struct Content<'a> {
+    /// [`SECRETS_VERSION`] of the writer.
+    version: u32,
+    #[serde(borrow)]
+    environment: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    #[serde(borrow)]
+    files: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    #[serde(borrow)]
+    values: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Content<'a> {
+    fn of(secrets: &'a Secrets) -> Content<'a> {
+        let pairs = |pairs: &'a [(String, SecretText)]| {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(name, value)| (name.as_str().into(), value.expose().into()))
+                .collect()
+        };
+        Content {
             version: SECRETS_VERSION,
-            environment: Vec::new(),
-            files: Vec::new(),
-            values: Vec::new(),
+            environment: pairs(&secrets.environment),
+            files: pairs(&secrets.files),
+            values: secrets
+                .values
+                .iter()
+                .map(|one| one.expose().into())
+                .collect(),
+        }
+    }
+
+    fn secrets(self) -> Secrets {
+        let pairs = |pairs: Vec<(Cow<'a, str>, Cow<'a, str>)>| {
+            let pairs = pairs.into_iter();
+            pairs
+                .map(|(name, value)| (name.into_owned(), SecretText::new(value)))
+                .collect()
+        };
+        Secrets {
+            environment: pairs(self.environment),
+            files: pairs(self.files),
+            values: self.values.into_iter().map(SecretText::new).collect(),
         }
     }
 }
@@ -53,7 +88,7 @@ impl Secrets {
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = |pairs: &[(String, String)]| -> Vec<String> {
+        let names = |pairs: &[(String, SecretText)]| -> Vec<String> {
             pairs.iter().map(|(name, _)| name.clone()).collect()
         };
         f.debug_struct("Secrets")
@@ -109,7 +144,7 @@ impl SecretFiles {
     /// Writes the secrets of a run, durable on return.
     pub fn write(&self, run: RunId, secrets: &Secrets) -> Result<(), SecretsError> {
         let path = self.path(run);
-        let json = serde_json::to_vec(secrets)
+        let json = serde_json::to_vec(&Content::of(secrets))
             .map_err(|_| SecretsError::Damaged { path: path.clone() })?;
         let bytes = json.len() as u64;
         if bytes > SECRETS_BYTES_MAX {
@@ -149,8 +184,8 @@ impl SecretFiles {
                 found: version,
             });
         }
-        match serde_json::from_slice(&json) {
-            Ok(secrets) => Ok(Some(secrets)),
+        match serde_json::from_slice::<Content<'_>>(&json) {
+            Ok(content) => Ok(Some(content.secrets())),
             Err(_) => Err(SecretsError::Damaged { path }),
         }
     }
@@ -220,12 +255,11 @@ mod tests {
     use crate::tests::sample_runs::run;
 
     fn secrets() -> Secrets {
-        let pair = |name: &str| (name.to_owned(), "s3cret".to_owned());
+        let pair = |name: &str| (name.to_owned(), SecretText::new("s3cret"));
         Secrets {
             environment: vec![pair("WORKERCTL_INPUT_TOKEN")],
             files: vec![pair("/state/scratch/1/inputs/token")],
-            values: vec!["s3cret".to_owned()],
-            ..Secrets::default()
+            values: vec![SecretText::new("s3cret")],
         }
     }
 
@@ -286,7 +320,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files = SecretFiles::of_state(dir.path());
         let large = Secrets {
-            values: vec!["x".repeat(usize::try_from(SECRETS_BYTES_MAX).unwrap())],
+            values: vec![SecretText::new(
+                "x".repeat(usize::try_from(SECRETS_BYTES_MAX).unwrap()),
+            )],
             ..Secrets::default()
         };
         let error = files.write(run(1), &large).unwrap_err();

@@ -2,10 +2,10 @@
 
 use super::DefaultValue::{Millis, Told, Value};
 use super::Form::{
-    AnyOf, Anything, Count, Duration, Flag, List, Map, Money, Number, NumberIn, Pattern, Size, String, Text, Whole, Words,
+    AnyOf, Anything, Count, Duration, Filled, Flag, List, Map, Money, Number, NumberIn, Pattern, Size, String, Text, Whole, Words,
 };
 use super::{Form, Key, Table, kept, key, table};
-use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS, PROCESSES_MAX, RATE_LIMIT_WAITS_MAX};
+use crate::bounds::{ATTEMPTS_MAX, BACKOFF_INITIAL_MS, CHECK_TIMEOUT_MS, HOOK_TIMEOUT_MS, PROCESSES_MAX, RATE_LIMIT_WAITS_MAX, SECRET_TIMEOUT_MS};
 use crate::model::spec::Retry;
 
 /// A text or a list of texts.
@@ -128,9 +128,19 @@ pub(crate) static CHANNEL: Table = table("NotifyChannel", "One way of telling pe
 ]);
 
 /// An item of `env` that is a map.
-pub(crate) static ENV: Table = table("Env", "A variable whose value is a credential.", &[
+pub(crate) static ENV: Table = table("Env", "A secret variable, and where its value is.", &[
     key("name", String, "name of the variable").never_null(),
-    key("credential", String, "name of the credential as `LoadCredential=` of the service has it").default(Told("the variable's own")),
+    key("secret", Map(&SECRET), "where its value is: one of `credential`, `file` and `command`").default(Told("the engine's variable of that name, else the credential that is called so")),
+    key("credential", String, "the same as `secret: {credential: NAME}`"),
+    key("as", Words(&["variable", "file"]), "what the variable holds: the value, or the path of a private `file` with the value").default(Value("variable")),
+]);
+
+/// `secret` of an item of `env`.
+pub(crate) static SECRET: Table = table("Secret", "Where the value of a secret variable is; one of the first three.", &[
+    key("credential", String, "name of the credential as `LoadCredential=` of the service has it"),
+    key("file", String, "the file that holds it: absolute, or below `~/`; at most 16 KiB of text"),
+    key("command", Filled(&String), "program and arguments of the command that prints it, such as `[pass, show, stripe]`: no shell is between, and it runs outside of the sandbox"),
+    key("timeout", Duration, "limit of the command").default(Millis(SECRET_TIMEOUT_MS)),
 ]);
 
 /// The `commit` map of a worker or a skill.

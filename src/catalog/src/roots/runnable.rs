@@ -65,7 +65,7 @@ impl RootSkill {
             cwd: ".".to_owned(),
             shell: Shell::default(),
             env: Vec::new(),
-            credentials: std::collections::BTreeMap::new(),
+            secrets: std::collections::BTreeMap::new(),
             hooks: config.post_tools_hooks.clone(),
             post_commit: config.post_commit_hooks.clone(),
             commit_message: None,

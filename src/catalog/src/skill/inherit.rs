@@ -3,6 +3,7 @@
 use super::Builder;
 use crate::approval;
 use crate::checks::{self, Verification};
+use crate::env::{Env, env};
 use crate::executor::NO_EXECUTOR;
 use crate::input_schema;
 use crate::interface::{self, Interface};
@@ -310,12 +311,12 @@ impl<'a> Builder<'a, '_> {
             .unwrap_or(self.worker.shell)
     }
 
-    pub(super) fn env(&self, report: &mut Report) -> settings::Env {
-        let mut env = self.worker.env.clone();
+    pub(super) fn env(&self, report: &mut Report) -> Env {
+        let mut found = self.worker.env.clone();
         if let Some(view) = self.layers.get("env") {
-            env.extend(settings::env(view, report));
+            found.extend(env(view, report));
         }
-        env
+        found
     }
 
     pub(super) fn commit_message(&mut self, report: &mut Report) -> Option<String> {

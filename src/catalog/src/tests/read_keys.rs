@@ -60,7 +60,7 @@ execution: {mode: on_demand, sandbox: {level: auto}, retry: {max_attempts: 2, ba
 state_machine: {hooks: {on_error: [log_error]}}
 context: {base: [a.md]}
 verification: {pre_execute: [{command: "true"}]}
-env: [{name: A, credential: a}]
+env: [{name: A, credential: a}, {name: B, secret: {command: [x], timeout: 1s}, as: file}]
 hooks: {post_commit: x}
 notify: {on_failure: x, on_missed: {webhook: env:HOOK, form: slack}, on_recovery: {command: x, timeout: 9s}, on_approval: {sendmail: root}}
 commit: {message: m}

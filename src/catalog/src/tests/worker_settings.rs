@@ -1,8 +1,7 @@
 //! What a worker sets for its skills, and what a skill sets for itself.
 
-use std::collections::BTreeMap;
-
 use super::{ERROR, NOTE, WARNING, Workspace, check_worker, codes, expect, show};
+use crate::model::SecretSource;
 use crate::model::definition::{RunText, Shell};
 use crate::model::spec::OnCrash;
 
@@ -121,8 +120,11 @@ fn settings_are_inherited_and_merged() {
     let of_worker = [("GIT_TOKEN", "git-token"), ("KEPT", "kept.key")];
     let of_skill = [("KEPT", "kept.key"), ("STRIPE_KEY", "stripe-key")];
     for (skill, credentials) in [(a, of_worker), (b, of_skill)] {
-        let pairs = credentials.map(|(name, from)| (name.to_owned(), from.to_owned()));
-        assert_eq!(skill.credentials, BTreeMap::from(pairs));
+        let sources = skill.secrets.iter();
+        let sources = sources.map(|(name, one)| (name.as_str(), one.source.clone().unwrap()));
+        let credentials =
+            credentials.map(|(name, from)| (name, SecretSource::Credential(from.to_owned())));
+        assert_eq!(sources.collect::<Vec<_>>(), credentials);
     }
     assert_eq!(
         (a.on_crash, b.on_crash),
@@ -141,6 +143,75 @@ fn settings_are_inherited_and_merged() {
     assert_eq!(b.commit_message.as_deref(), Some("own"));
     assert!(matches!(&b.run, RunText::Argv(argv) if argv == &["git", "log", "{n}"]));
     assert!(b.mutating && b.idempotent == Some(true) && !a.mutating);
+}
+
+#[test]
+fn a_variable_says_where_its_value_is() {
+    let yaml = "worker: {id: w}\nenv: [{name: A, secret: {command: [pass, show, a b]}}, {name: B, secret: {command: [x], timeout: 2m}, as: file}]\nskills:\n  - {id: a, description: d, run: date, env: [{name: C, secret: {file: ~/c}}, {name: D, secret: {credential: d-d}, as: variable}, {name: E, as: file}, {name: A}]}\n";
+    let catalog = Workspace::of_worker(yaml).load();
+    assert!(!catalog.has_errors(), "{}", show(&catalog.problems));
+    let skill = &catalog.workers[0].skills[0];
+    assert_eq!(skill.env, ["A", "B", "C", "D", "E"]);
+    let uses = skill.secrets.iter();
+    let uses = uses.map(|(name, one)| (name.as_str(), one.source.clone(), one.as_file));
+    let command = SecretSource::Command {
+        argv: vec!["x".to_owned()],
+        timeout_ms: 120_000,
+    };
+    // The skill's own `A` is the plain name again.
+    let wanted = [
+        ("B", Some(command), true),
+        ("C", Some(SecretSource::File("~/c".to_owned())), false),
+        ("D", Some(SecretSource::Credential("d-d".to_owned())), false),
+        ("E", None, true),
+    ];
+    assert_eq!(uses.collect::<Vec<_>>(), wanted);
+    assert!(
+        skill.secrets["B"].place.ends_with("/worker.yaml:2:56"),
+        "{}",
+        skill.secrets["B"].place
+    );
+    let yaml = yaml.replace(", {name: A}]", "]");
+    let catalog = Workspace::of_worker(&yaml).load();
+    let found = catalog.workers[0].skills[0].secrets["A"].source.clone();
+    let argv = ["pass", "show", "a b"].map(str::to_owned).to_vec();
+    let timeout_ms = 30_000;
+    assert_eq!(found, Some(SecretSource::Command { argv, timeout_ms }));
+}
+
+#[test]
+fn the_place_of_a_secret_is_checked() {
+    for (entry, code, column, hint) in [
+        ("secret: {}", "secret-source", 25, "{file: /path}"),
+        ("secret: s3cret", "secret-source", 25, "{file: /path}"),
+        (
+            "secret: {file: /x, credential: x}",
+            "secret-source",
+            25,
+            "write one of",
+        ),
+        (
+            "credential: x, secret: {file: /x}",
+            "secret-source",
+            40,
+            "write one of",
+        ),
+        ("secret: {file: keys/x}", "secret-source", 32, "~/path"),
+        ("secret: {command: pass show x}", "wrong-type", 35, "a list"),
+        (
+            "secret: {command: [\"\"]}",
+            "blank",
+            35,
+            "the program first",
+        ),
+        ("as: path", "unknown-value", 21, "`variable` or `file`"),
+    ] {
+        let yaml = format!(
+            "worker: {{id: w}}\nenv: [{{name: A, {entry}}}]\nskills: [{{id: a, description: d, run: date}}]\n"
+        );
+        let catalog = check_worker(&yaml, (code, ERROR, 2, column, hint));
+        assert!(catalog.workers.is_empty(), "{entry}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::limits::ResourceLimits;
 use super::notice::Notify;
 use super::problem::Place;
 use super::sandbox::Sandbox;
+use super::secret::SecretUses;
 use super::spec::{Approving, OnCrash, OutputKind, RateLimitWait, Retry};
 
 /// When a worker is meant to run.
@@ -275,9 +276,9 @@ pub struct Skill {
     pub shell: Shell,
     /// Names of secret variables that it sees.
     pub env: Vec<String>,
-    /// By name of such a variable, the credential of the service manager that holds its value.
+    /// By name of such a variable, where its value is; of others it is in the engine's environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub credentials: BTreeMap<String, String>,
+    pub secrets: SecretUses,
     /// Hooks that may block, the configuration's first.
     pub hooks: Vec<HookText>,
     /// Hooks after the commit.

@@ -18,6 +18,7 @@ use super::agent::{AgentSpec, Executor};
 use super::ids::{RunId, SkillRef, ThreadId};
 use super::limits::ResourceLimits;
 use super::sandbox::Sandbox;
+use super::secret::SecretUses;
 use super::time::Timestamp;
 use super::value::Value;
 
@@ -382,11 +383,15 @@ pub struct RunSpec {
     pub requires: Vec<(String, Option<String>)>,
     /// Variables of the substitution; those of sensitive inputs are kept elsewhere.
     pub environment: Vec<(String, String)>,
-    /// Names of variables to take from the engine's environment; their values are secrets.
+    /// Names of secret variables.
     pub env_names: Vec<String>,
-    /// By name of such a variable, the credential of the service manager that holds its value.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub credentials: BTreeMap<String, String>,
+    /// By name of such a variable, where its value is; of others it is in the engine's environment.
+    #[serde(
+        default,
+        alias = "credentials",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub secrets: SecretUses,
     /// Declared outputs.
     pub outputs: Vec<OutputSpec>,
     /// Index of the output that standard output becomes.

@@ -48,7 +48,7 @@ pub(crate) fn spec() -> RunSpec {
         requires: vec![],
         environment: vec![("WORKERCTL_INPUT_WEEKS".into(), "1".into())],
         env_names: vec!["STRIPE_KEY".into()],
-        credentials: BTreeMap::new(),
+        secrets: BTreeMap::new(),
         outputs: vec![OutputSpec {
             name: "report".into(),
             kind: OutputKind::Markdown,

@@ -83,7 +83,7 @@ impl Ran {
 impl Performer {
     /// Runs one command of a run to its end.
     pub(super) fn command(&self, work: &Work, mut invocation: Invocation<'_>) -> Ran {
-        let log = self.logs.of(&work.spec);
+        let log = self.logs.of(work);
         let (command, level) = match self.prepared(work, &log, &mut invocation) {
             Ok(prepared) => prepared,
             Err(ran) => return *ran,
@@ -184,7 +184,8 @@ fn variables(
     let mut given = Vec::new();
     if invocation.sees_run {
         given.extend(work.spec.environment.iter().cloned());
-        given.extend(log.environment().iter().cloned());
+        let secrets = log.environment().iter();
+        given.extend(secrets.map(|(name, value)| (name.clone(), value.expose().to_owned())));
         given.extend(found_to_do(work));
     }
     given.append(&mut invocation.more);
@@ -284,7 +285,7 @@ fn never_ran(ended: Ended) -> Ran {
 pub(super) fn write_input_files(log: &RunLog, place: &Place) -> Result<(), String> {
     for (path, content) in log.files() {
         let path = Path::new(path);
-        let filled = place.fill(content);
+        let filled = place.fill(content.expose());
         let is_fixed = matches!(filled, Cow::Borrowed(_));
         if path.exists() {
             if is_fixed {

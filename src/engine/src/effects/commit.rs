@@ -14,6 +14,7 @@ use crate::machine::Event;
 use crate::model::outcome::{Failure, Step};
 use crate::model::spec::Gate;
 use crate::model::{Timestamp, Zone};
+use crate::thread::mask::Masker;
 
 impl Performer {
     pub(super) fn prepare_commit(&self, work: &Work) -> Event {
@@ -74,6 +75,7 @@ pub(super) fn own_commit(
     work: &Work,
     (git_dir, base): (&Path, &TreeBase),
     change: &RunResult,
+    masker: &Masker,
 ) -> Result<Oid, Failure> {
     let refused = |error: git::GitError| git_failure(Step::Record, work, &error);
     let head = head_of(change);
@@ -83,6 +85,7 @@ pub(super) fn own_commit(
         return Ok(head.clone());
     }
     let (at, offset_min) = recorded_time(work);
+    let message = message(work);
     let commit = git::NewCommit {
         git_dir,
         tree: &change.tree,
@@ -93,7 +96,7 @@ pub(super) fn own_commit(
         author: &author(work, Step::Record)?,
         time_s: at.millis().div_euclid(1_000),
         offset_min,
-        message: &message(work),
+        message: &masker.mask_text(&message),
     };
     git::write_commit(&commit).map_err(refused)
 }

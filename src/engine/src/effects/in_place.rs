@@ -236,7 +236,7 @@ impl Performer {
         change.commits_count = u64::try_from(change.commits_made.len()).unwrap_or(u64::MAX);
         let source = place.git_dir();
         let base = keep_base(work, start)?;
-        let kept = keep(work, &source, &base, &change)?;
+        let kept = keep(work, (&source, &base), &change, self.logs.of(work).masker())?;
         Ok(KeptResult { base, change, kept })
     }
 

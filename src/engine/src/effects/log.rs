@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use super::super::view::View;
 use super::super::work::Work;
 use super::super::{model_keys, secrets};
+use super::secret_command::Asker;
 use super::{EffectParts, lock};
 use crate::clock::Clock;
 use crate::machine::Entry;
-use crate::model::{RunId, RunSpec};
+use crate::model::{RunId, RunSpec, SecretText, SecretUse, SkillRef};
 use crate::process::Stream;
 use crate::protocol::{LogLine, LogStream, WatchEvent};
 use crate::store::metrics_file::MetricsFile;
@@ -32,9 +34,12 @@ pub(crate) struct Logs {
     workspace: PathBuf,
     state_dir: PathBuf,
     environment: BTreeMap<String, String>,
+    grace: Duration,
     clock: Arc<dyn Clock>,
     view: Arc<View>,
     open: Mutex<HashMap<RunId, Arc<RunLog>>>,
+    /// What hid the secrets of each skill's latest run: notices are told when its log is closed.
+    latest: Mutex<HashMap<SkillRef, Masker>>,
     directories: Arc<Directories>,
     metrics: MetricsFile,
 }
@@ -45,8 +50,8 @@ pub(crate) struct RunLog {
     clock: Arc<dyn Clock>,
     view: Arc<View>,
     masker: Masker,
-    environment: Vec<(String, String)>,
-    files: Vec<(String, String)>,
+    environment: Vec<(String, SecretText)>,
+    files: Vec<(String, SecretText)>,
     refusal: Option<String>,
     writer: Mutex<Option<ThreadWriter>>,
     flushed_ms: AtomicU64,
@@ -62,9 +67,11 @@ impl Logs {
             workspace: parts.workspace.clone(),
             state_dir: parts.state_dir.clone(),
             environment: parts.environment.clone(),
+            grace: Duration::from_millis(parts.grace_ms),
             clock: Arc::clone(&parts.clock),
             view: Arc::clone(&parts.view),
             open: Mutex::default(),
+            latest: Mutex::default(),
             metrics: MetricsFile::new(Arc::clone(&directories), &parts.metrics_dir),
             directories,
         }
@@ -88,19 +95,30 @@ impl Logs {
     }
 
     /// The log of a run; opened when it is first asked for.
-    pub(crate) fn of(&self, spec: &RunSpec) -> Arc<RunLog> {
-        if let Some(log) = lock(&self.open).get(&spec.run) {
+    pub(crate) fn of(&self, work: &Work) -> Arc<RunLog> {
+        let run = work.spec.run;
+        if let Some(log) = lock(&self.open).get(&run) {
             return Arc::clone(log);
         }
-        let log = Arc::new(self.open_log(spec));
+        let log = Arc::new(self.open_log(work));
+        if !log.masker().is_empty() {
+            let skill = work.spec.skill.clone();
+            lock(&self.latest).insert(skill, log.masker().clone());
+        }
         let mut open = lock(&self.open);
-        Arc::clone(open.entry(spec.run).or_insert(log))
+        Arc::clone(open.entry(run).or_insert(log))
     }
 
-    /// Writes the events of a run that its log does not hold yet.
-    pub(crate) fn events(&self, work: &Work) {
-        self.of(&work.spec)
-            .events(&work.entries, work.run.facts.attempts);
+    /// Writes the events of a run that its log does not hold yet; answers what hides its secrets.
+    pub(crate) fn events(&self, work: &Work) -> Masker {
+        let log = self.of(work);
+        log.events(&work.entries, work.run.facts.attempts);
+        log.masker().clone()
+    }
+
+    /// Hides the secrets of the skill's latest run.
+    pub(crate) fn masker_of(&self, skill: &SkillRef) -> Masker {
+        lock(&self.latest).get(skill).cloned().unwrap_or_default()
     }
 
     /// Closes the log of a run that has ended.
@@ -126,46 +144,82 @@ impl Logs {
         sync_file_system(&self.workspace);
     }
 
-    fn open_log(&self, spec: &RunSpec) -> RunLog {
-        let (kept, mut refusal) = match secrets::read(&self.state_dir, spec.run, &spec.sensitive) {
-            Ok(kept) => (kept, None),
-            Err(why) => (Secrets::default(), Some(why)),
-        };
-        let found = secrets::of_environment(&spec.env_names, &spec.credentials, &self.environment);
-        // They were there when the run was accepted: another engine goes on with it, and has them no more.
-        let mut environment = found.unwrap_or_else(|missing| {
-            refusal.get_or_insert(missing.message);
-            Vec::new()
-        });
+    fn open_log(&self, work: &Work) -> RunLog {
+        let spec = &work.spec;
+        let (mut kept, mut refusal) =
+            match secrets::read(&self.state_dir, spec.run, &spec.sensitive) {
+                Ok(kept) => (kept, None),
+                Err(why) => (Secrets::default(), Some(why)),
+            };
+        // Most were there when the run was accepted: another engine goes on with it, and may have them no more.
+        let (environment, missing) = self.named_secrets(work);
+        refusal = refusal.or(missing);
         let keys = model_keys::of_run(spec, &self.environment);
         let named: Vec<(&str, &[u8])> = environment
             .iter()
             .chain(&keys)
-            .map(|(name, value)| (name.as_str(), value.as_bytes()))
-            .chain(kept.values.iter().map(|value| ("input", value.as_bytes())))
+            .map(|(name, value)| (name.as_str(), value))
+            .chain(kept.values.iter().map(|value| ("input", value)))
+            .map(|(name, value)| (name, value.expose().as_bytes()))
             .collect();
-        // A secret that cannot be masked was refused at its submission; here nothing may be logged unmasked.
+        // A secret that cannot be masked was refused before; here nothing may be logged unmasked.
         let masker = Masker::new(named);
         let writer = match &masker {
             Ok(masker) => self.open_writer(spec, masker.clone()),
             Err(error) => {
                 tracing::error!(run = %spec.run, %error, "nothing is logged, for it could not be masked");
+                refusal = refusal.or_else(|| Some(error.to_string()));
                 None
             }
         };
-        environment.extend(kept.environment);
+        for (name, value) in environment {
+            let is_file = spec.secrets.get(&name).is_some_and(|one| one.as_file);
+            let given = if is_file {
+                let path = secret_file(&self.state_dir, spec.run, &name);
+                kept.files.push((path.clone(), value));
+                SecretText::new(path)
+            } else {
+                value
+            };
+            kept.environment.push((name, given));
+        }
         RunLog {
             run: spec.run,
             clock: Arc::clone(&self.clock),
             view: Arc::clone(&self.view),
             masker: masker.unwrap_or_default(),
-            environment,
+            environment: kept.environment,
             files: kept.files,
             refusal,
             writer: Mutex::new(writer),
             flushed_ms: AtomicU64::new(0),
             rewritten_ms: AtomicU64::new(0),
         }
+    }
+
+    /// The secrets that the run is given by name, as far as they can be had, and why the first that lacks cannot.
+    fn named_secrets(&self, work: &Work) -> (Vec<(String, SecretText)>, Option<String>) {
+        let asker = Asker {
+            environment: &self.environment,
+            workspace: &self.workspace,
+            state_dir: &self.state_dir,
+            grace: self.grace,
+            run: work.spec.run,
+            stop: &work.stop,
+        };
+        let ask = |name: &str, one: &SecretUse| asker.ask(name, one);
+        let (mut found, mut missing) = (Vec::new(), None);
+        for name in &work.spec.env_names {
+            match secrets::value(name, &work.spec.secrets, &self.environment, Some(&ask)) {
+                Ok(value) => found.extend(value.map(|value| (name.clone(), value))),
+                Err(refused) => {
+                    let told = std::iter::once(refused.message).chain(refused.hints);
+                    let told: Vec<String> = told.collect();
+                    missing.get_or_insert(told.join("; "));
+                }
+            }
+        }
+        (found, missing)
     }
 
     fn open_writer(&self, spec: &RunSpec, masker: Masker) -> Option<ThreadWriter> {
@@ -186,12 +240,12 @@ impl Logs {
 
 impl RunLog {
     /// Variables that hold secrets.
-    pub(crate) fn environment(&self) -> &[(String, String)] {
+    pub(crate) fn environment(&self) -> &[(String, SecretText)] {
         &self.environment
     }
 
     /// Files that hold values too large or too secret for the environment, with their content.
-    pub(crate) fn files(&self) -> &[(String, String)] {
+    pub(crate) fn files(&self) -> &[(String, SecretText)] {
         &self.files
     }
 
@@ -322,6 +376,13 @@ impl RunLog {
             self.view.told(self.run, &WatchEvent::Line(line));
         }
     }
+}
+
+/// Where the value of a variable lies that is given as a file.
+fn secret_file(state_dir: &Path, run: RunId, name: &str) -> String {
+    let scratch = state_dir.join("scratch").join(run.to_string());
+    let path = scratch.join("secrets").join(name);
+    path.to_string_lossy().into_owned()
 }
 
 fn source_of(logged_as: Option<LogStream>, stream: Stream) -> Source {

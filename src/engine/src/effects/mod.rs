@@ -31,6 +31,7 @@ mod hooks;
 mod in_place;
 mod land;
 mod log;
+mod masking;
 pub(super) mod notes;
 mod notify;
 mod place;
@@ -39,6 +40,7 @@ mod record;
 mod restore;
 mod save;
 mod scratch;
+mod secret_command;
 mod staged;
 mod sweep;
 mod tree;
@@ -142,9 +144,8 @@ impl Performer {
     }
 }
 
-impl Effects for Performer {
-    fn perform(&self, work: &Work) -> Event {
-        self.logs.events(work);
+impl Performer {
+    fn act(&self, work: &Work) -> Event {
         match &work.action {
             Action::Validate => self.validate(work),
             Action::Prepare => self.prepare(work),
@@ -161,6 +162,13 @@ impl Effects for Performer {
             Action::Restore => self.restore(work),
             Action::Close => self.close(work),
         }
+    }
+}
+
+impl Effects for Performer {
+    fn perform(&self, work: &Work) -> Event {
+        let masker = self.logs.events(work);
+        masking::of_event(self.act(work), &masker)
     }
 
     fn land_kept(&self, work: &Work, oid: &str, parent: Option<&str>) -> Result<Event, Failure> {

@@ -144,9 +144,11 @@ impl Performer {
         };
         let finished = process::run(&command, &told.telling.stop, &mut heard)
             .map_err(|error| said(&crate::model::diagnostic::chain(&error), ""))?;
+        // It may have come by a secret of the runs that it is told of.
+        let masker = self.logs.masker_of(&told.telling.notices.skill);
         let said = said(
             &super::command::ended(&finished).describe(),
-            &heard.tail.text(),
+            &masker.mask_text(&heard.tail.text()),
         );
         let succeeded = finished.ended == process::EndCause::ByItself
             && finished.status == process::ExitStatus::Exited(0);

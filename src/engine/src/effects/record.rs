@@ -8,8 +8,8 @@ use workerctl_trees::{HeadState, PathChange, RunResult};
 use super::super::baseline::{AttemptTree, KeptResult, TreeBase, head_of};
 use super::super::work::Work;
 use super::place::{stdout_path, temporary_beside, tree_spec, works_in_place};
-use super::tree_failure;
 use super::{Performer, failure, git_failure, git_run, land_failure, lock};
+use super::{masking, tree_failure};
 use crate::catalog::worker_directories;
 use crate::git::{self, Oid, RepoPath};
 use crate::machine::{AfterRestore, Event, Goal, State};
@@ -17,6 +17,7 @@ use crate::model::config::CONFIG_FILE;
 use crate::model::evidence::{CHANGES_SHOWN_MAX, CommitsMade, OutputState, Recorded};
 use crate::model::outcome::{Failure, Outcome, Step, StepResult};
 use crate::model::spec::{Gate, OutputKind};
+use crate::thread::mask::Masker;
 
 /// What lies in a workspace beside the workers and says what is run, and how.
 const DEFINITIONS: [&str; 2] = ["workspace/skills", CONFIG_FILE];
@@ -197,7 +198,8 @@ impl Performer {
         let refused = |error| tree_failure(Step::Record, work, &error);
         let mut change = lock(&tree).own()?.result(&base.start).map_err(refused)?;
         let source = lock(&tree).git_dir();
-        let mut kept = keep(work, &source, &base, &change)?;
+        let log = self.logs.of(work);
+        let mut kept = keep(work, (&source, &base), &change, log.masker())?;
         if is_reconciling(work) {
             // Of a command whose end nobody saw only what it declares is taken.
             let outputs = output_paths(work)?;
@@ -206,7 +208,7 @@ impl Performer {
                 change.changes.retain(|found| is_own(&found.path));
                 self.make_again(work, &base, &change)?;
                 change = lock(&tree).own()?.result(&base.start).map_err(refused)?;
-                kept = keep(work, &source, &base, &change)?;
+                kept = keep(work, (&source, &base), &change, log.masker())?;
             }
         }
         Ok(KeptResult { base, change, kept })
@@ -315,16 +317,17 @@ impl Performer {
 /// Makes the commit of the change, and imports it as one pack, under a reference, whether it lands or not.
 pub(super) fn keep(
     work: &Work,
-    source: &Path,
-    base: &TreeBase,
+    (source, base): (&Path, &TreeBase),
     change: &RunResult,
+    masker: &Masker,
 ) -> Result<Option<Oid>, Failure> {
+    masking::refuse_names(change, masker)?;
     let head = head_of(change);
     let has_commits = head.is_some() && head != base.start.base.as_ref();
     if is_destroyed(change) || change.changes.is_empty() && !has_commits {
         return Ok(None);
     }
-    let commit = super::commit::own_commit(work, (source, base), change)?;
+    let commit = super::commit::own_commit(work, (source, base), change, masker)?;
     let hide: Vec<&Oid> = base.start.base.iter().collect();
     let request = Import {
         repository: Path::new(&tree_spec(work)?.workdir),

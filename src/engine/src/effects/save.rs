@@ -25,7 +25,7 @@ impl Performer {
         if let Err(failure) = self.publish_staged(work) {
             return Event::SaveFailed { failure };
         }
-        let log = self.logs.of(&work.spec);
+        let log = self.logs.of(work);
         if !log.is_open() {
             self.logs.close(work.spec.run);
             let message = "the thread's log cannot be written";
@@ -57,7 +57,7 @@ impl Performer {
 
     /// `end`: where the log ends, when nothing more will be written to it.
     fn write_thread(&self, work: &Work, end: Option<&LogEnd>) -> Result<(), FileError> {
-        let log = self.logs.of(&work.spec);
+        let log = self.logs.of(work);
         let entries = entries(work);
         let document = document(&work.spec, &entries, &git_facts(work), end, log.masker());
         let directory = self.logs.directory(&work.spec.threads_dir)?;
@@ -66,7 +66,7 @@ impl Performer {
 
     pub(super) fn close(&self, work: &Work) -> Event {
         let run = work.spec.run;
-        let end = self.logs.of(&work.spec).end();
+        let end = self.logs.of(work).end();
         if let Err(error) = self.write_thread(work, end.as_ref()) {
             tracing::warn!(%run, %error, "the thread's summary could not be written again");
         }

@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use super::super::model_keys;
 use super::super::walls::{Grounds, Readable};
 use super::super::work::Work;
+use super::super::{model_keys, secrets};
 use super::place::Place;
 use super::{Performer, lock};
 use crate::clock::Clock;
@@ -154,7 +154,7 @@ fn stamps(paths: &[PathBuf], entries: bool) -> Vec<Option<DirStamp>> {
 }
 
 impl Performer {
-    /// Files that hold keys of models and of servers, and addresses of webhooks.
+    /// Files that hold keys of models and of servers, addresses of webhooks, and secrets of skills.
     pub(super) fn key_files(&self) -> Vec<PathBuf> {
         let (catalog, environment) = (self.parts.definitions.current(), &self.parts.environment);
         let of_workers = catalog.workers.iter().map(|worker| &worker.notify);
@@ -164,6 +164,8 @@ impl Performer {
             of_workers.chain(of_schedules),
             environment,
         ));
+        let skills = catalog.workers.iter().flat_map(|worker| &worker.skills);
+        files.extend(skills.flat_map(|skill| secrets::files(skill, environment)));
         files
     }
 

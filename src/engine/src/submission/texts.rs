@@ -7,7 +7,7 @@ use super::super::{names, secrets};
 use super::Submitting;
 use crate::model::definition::{CheckText, HookText, RunText, Shell, Skill};
 use crate::model::spec::{AttemptPlace, CheckSpec, HookSpec, Program, WakeSpec};
-use crate::model::{Diagnostic, Kind, Value};
+use crate::model::{Diagnostic, Kind, SecretText, Value};
 use crate::store::secrets::Secrets;
 use crate::template::{
     ArgvTemplate, Compiled, MessageTemplate, Projection, Scope, ShellText, TextProblem, Use,
@@ -167,12 +167,14 @@ impl Submitting<'_> {
         for name in &self.bound.secrets {
             if let Some(value) = self.bound.values.get(name) {
                 match value {
-                    Value::List(items) => secrets.values.extend(items.iter().cloned()),
-                    other => secrets.values.push(other.to_text()),
+                    Value::List(items) => {
+                        secrets.values.extend(items.iter().map(SecretText::new));
+                    }
+                    other => secrets.values.push(SecretText::new(other.to_text())),
                 }
             }
         }
-        secrets.values.retain(|value| !value.is_empty());
+        secrets.values.retain(|value| !value.expose().is_empty());
         let sensitive: Vec<String> = self
             .bound
             .secrets
@@ -187,7 +189,7 @@ impl Submitting<'_> {
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
             });
             if secret {
-                secrets.environment.push((variable, value));
+                secrets.environment.push((variable, SecretText::new(value)));
             } else {
                 environment.push((variable, value));
             }
@@ -252,7 +254,9 @@ fn files(values: &Values, rendered: &Rendered, secrets: &mut Secrets) {
             continue;
         }
         let content = crate::template::file_content(values.get(used.scope, &used.name));
-        secrets.files.push((path.to_owned(), content));
+        secrets
+            .files
+            .push((path.to_owned(), SecretText::new(content)));
     }
 }
 

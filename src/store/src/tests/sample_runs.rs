@@ -80,7 +80,7 @@ pub(crate) fn spec(n: u64, command_bytes: usize) -> RunSpec {
         requires: Vec::new(),
         environment: Vec::new(),
         env_names: Vec::new(),
-        credentials: BTreeMap::new(),
+        secrets: BTreeMap::new(),
         outputs: Vec::new(),
         stdout_to: None,
         input_paths: Vec::new(),

@@ -58,7 +58,7 @@ pub(super) fn spec(number: u128, plan: Plan) -> Arc<RunSpec> {
         requires: Vec::new(),
         environment: Vec::new(),
         env_names: Vec::new(),
-        credentials: BTreeMap::new(),
+        secrets: BTreeMap::new(),
         outputs: Vec::new(),
         stdout_to: None,
         input_paths: Vec::new(),

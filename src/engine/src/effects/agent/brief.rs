@@ -122,7 +122,7 @@ fn task(
         let _ = writeln!(text, "\nThe attempt before this one failed: {failure}");
         evidence(work, &mut text);
     }
-    let masked = performer.logs.of(spec);
+    let masked = performer.logs.of(work);
     masked.masker().mask_text(&text).into_owned()
 }
 

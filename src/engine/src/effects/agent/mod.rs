@@ -79,7 +79,7 @@ impl Performer {
         stdout_file: Option<&Path>,
     ) -> Execution {
         let begun_ms = self.parts.clock.monotonic_ms();
-        let log = self.logs.of(&work.spec);
+        let log = self.logs.of(work);
         let mut talked = match (log.refusal(), &agent.executor) {
             (Some(why), _) => Talked::failed("secrets_unreadable", why.to_owned(), false),
             (None, Executor::Model(model)) => {

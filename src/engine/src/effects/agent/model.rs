@@ -21,7 +21,7 @@ pub(crate) fn of(
         Some(source) => {
             let value = model_keys::value(source, environment)
                 .map_err(|why| format!("model `{}`: its key cannot be used: {why}", model.alias))?;
-            Some(Key::new(source.to_string(), &value))
+            Some(Key::new(source.to_string(), value.expose()))
         }
     };
     let span = Duration::from_millis;

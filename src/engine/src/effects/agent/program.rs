@@ -20,6 +20,7 @@ use super::tools::Tools;
 use super::watching::{Sink, turns_left};
 use super::{ATTEMPT_MS, Talked, brief};
 use crate::model::RunSpec;
+use crate::model::SecretText;
 use crate::model::agent::{AgentProgram, AgentSpec, Answers, Money, PromptBy};
 use crate::model::spec::Program;
 use crate::process::{self, Stdin};
@@ -90,7 +91,7 @@ impl Performer {
             binary: &program.binary,
             model: program.model.as_deref(),
             base_url: program.base_url.as_deref(),
-            key: key.as_deref(),
+            key: key.as_ref().map(SecretText::expose),
             mutating: work.spec.may_change(),
             walled,
             allowed: agent.allowed.as_deref(),

@@ -13,6 +13,7 @@ use super::super::super::{model_keys, secrets};
 use super::super::command::{Invocation, TAIL_BYTES_MAX, Tail};
 use super::super::log::RunLog;
 use super::super::{Performer, lock};
+use crate::model::Diagnostic;
 use crate::model::agent::{McpServer, McpTransport, Toolset};
 use crate::model::spec::Program;
 use crate::process::{self, PipeEnd, Stdin, StopHandle, StopKind, Stream};
@@ -100,7 +101,7 @@ impl Performer {
                     .transpose()
                     .map_err(|why| halt("auth", format!("the key {why}")))?;
                 let headers = key.iter().zip(value).map(|(source, value)| {
-                    let bearer = format!("Bearer {value}");
+                    let bearer = format!("Bearer {}", value.expose());
                     (
                         "authorization".to_owned(),
                         Key::new(source.to_string(), &bearer),
@@ -159,8 +160,13 @@ impl Performer {
         let said = |error: std::io::Error| error.to_string();
         let (their_input, input) = pipe().map_err(said)?;
         let (output, their_output) = pipe().map_err(said)?;
-        let credentials = std::collections::BTreeMap::new();
-        let given = secrets::of_environment(names, &credentials, &self.parts.environment);
+        let uses = crate::model::SecretUses::new();
+        let environment = &self.parts.environment;
+        let given = names.iter().map(|name| {
+            let value = secrets::value(name, &uses, environment, None)?;
+            Ok(value.map(|value| (name.clone(), value.expose().to_owned())))
+        });
+        let given: Result<Vec<_>, Diagnostic> = given.filter_map(Result::transpose).collect();
         let mut invocation = Invocation {
             program,
             stdin: Stdin::Pipe(PipeEnd::new(their_input)),

@@ -9,6 +9,8 @@ use crate::machine::Event;
 use crate::model::agent::{Spent, TurnRecord};
 use crate::process::Stream;
 use crate::protocol::LogStream;
+use crate::thread::mask::Masker;
+use serde_json::Value;
 use workerctl_agent::{Halt, Turn};
 
 pub(super) struct Telling<'a> {
@@ -109,8 +111,8 @@ impl<'a> Telling<'a> {
         &self,
         kept: &impl serde::Serialize,
     ) -> serde_json::Result<serde_json::Value> {
-        let text = serde_json::to_string(kept)?;
-        serde_json::from_str(&self.log.masker().mask_text(&text))
+        let kept = serde_json::to_value(kept)?;
+        Ok(without_secrets(kept, self.log.masker()))
     }
 
     /// What is recorded while the attempt goes on stands in the log at its time, and not only when it has ended.
@@ -141,5 +143,55 @@ impl<'a> Telling<'a> {
         let stream = Some(LogStream::Tool);
         self.log
             .output(self.attempt, stream, Stream::Stdout, line.as_bytes(), false);
+    }
+}
+
+/// The value with every text in it masked; one that is JSON itself, such as the arguments of a call, in its texts, where
+/// a secret stands as it was written.
+fn without_secrets(value: Value, masker: &Masker) -> Value {
+    match value {
+        Value::String(text) => {
+            let inner = serde_json::from_str(&text).ok();
+            let inner = inner.filter(|inner: &Value| inner.is_object() || inner.is_array());
+            let hidden = inner.and_then(|inner| {
+                let hidden = without_secrets(inner.clone(), masker);
+                (hidden != inner).then(|| hidden.to_string())
+            });
+            let text = hidden.unwrap_or(text);
+            Value::String(masker.mask_text(&text).into_owned())
+        }
+        Value::Array(items) => {
+            let items = items.into_iter();
+            items.map(|item| without_secrets(item, masker)).collect()
+        }
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            let fields = fields.map(|(key, value)| (key, without_secrets(value, masker)));
+            Value::Object(fields.collect())
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_of_calls_are_masked_in_their_texts() {
+        let masker = Masker::new([("KEY", &b"it's \"mine\""[..])]).unwrap();
+        let command = serde_json::json!({"command": r#"echo 'it'\''s "mine"'"#, "n": 1.50});
+        let kept = serde_json::json!({
+            "text": "it's \"mine\"",
+            "calls": [{"id": "1", "arguments": command.to_string()}, {"arguments": "{\"a\":  1}"}],
+        });
+        let wanted = serde_json::json!({
+            "text": "***",
+            "calls": [
+                {"id": "1", "arguments": r#"{"command":"echo '***'","n":1.5}"#},
+                {"arguments": "{\"a\":  1}"},
+            ],
+        });
+        assert_eq!(without_secrets(kept, &masker), wanted);
     }
 }

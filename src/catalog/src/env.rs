@@ -1,0 +1,212 @@
+//! Reads `env`: names of secret variables, and where the value of each is kept.
+
+use super::keys::{ENV, SECRET, report_unknown};
+use super::report::Report;
+use super::tree::Data;
+use super::view::View;
+use crate::bounds::SECRET_TIMEOUT_MS;
+use crate::model::{SecretSource, SecretUse, SecretUses};
+
+/// Longest name of a credential in bytes, as systemd has it.
+const CREDENTIAL_NAME_BYTES_MAX: usize = 255;
+
+/// What is said of a `secret` that does not say where its value is.
+const ONE_SOURCE: &str = "write one of `{credential: NAME}`, `{file: /path}` and `{command: [program, argument]}`; the value does not belong here";
+
+/// Variables that commands are given: their names, and where the values of some are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Env {
+    /// Names, each once.
+    pub(crate) names: Vec<String>,
+    /// By name of the variable, where its value is.
+    pub(crate) secrets: SecretUses,
+}
+
+impl Env {
+    /// Adds the entries of `other`, which win.
+    pub(crate) fn extend(&mut self, other: Env) {
+        for name in other.names {
+            self.secrets.remove(&name);
+            if !self.names.contains(&name) {
+                self.names.push(name);
+            }
+        }
+        self.secrets.extend(other.secrets);
+    }
+}
+
+/// Reads `env`: names of variables, never their values.
+pub(crate) fn env(view: View<'_>, report: &mut Report) -> Env {
+    let mut found = Env::default();
+    match view.data() {
+        Data::Null => return found,
+        Data::List(_) => {}
+        _ => {
+            report.error(
+                "wrong-type",
+                view.place(),
+                format!("`env` must be a list of names, not {}", view.kind()),
+                "list names only, such as `env: [API_KEY]`: values come from the engine's environment",
+            );
+            return found;
+        }
+    }
+    for item in view.items() {
+        found.extend(entry(item, report).unwrap_or_default());
+    }
+    found
+}
+
+fn entry(item: View<'_>, report: &mut Report) -> Option<Env> {
+    let Some(named) = item.get("name") else {
+        let names = vec![variable_name(item, report)?];
+        return Some(Env {
+            names,
+            ..Env::default()
+        });
+    };
+    report_unknown(item, &ENV, report);
+    let name = variable_name(named, report)?;
+    let source = match (item.written("credential"), item.written("secret")) {
+        (None, None) => None,
+        (Some(credential), None) => Some(SecretSource::Credential(credential_name(
+            credential, report,
+        )?)),
+        (None, Some(secret)) => Some(source(secret, report)?),
+        (Some(_), Some(secret)) => {
+            let message = format!("`{name}` has two places of its value");
+            report.error("secret-source", secret.place(), message, ONE_SOURCE);
+            return None;
+        }
+    };
+    let as_file = match item.written("as") {
+        None => false,
+        Some(view) => is_file(view, report)?,
+    };
+    let mut found = Env {
+        names: vec![name.clone()],
+        ..Env::default()
+    };
+    if source.is_some() || as_file {
+        let place = item.place().to_string();
+        let one = SecretUse {
+            source,
+            as_file,
+            place,
+        };
+        found.secrets.insert(name, one);
+    }
+    Some(found)
+}
+
+fn source(view: View<'_>, report: &mut Report) -> Option<SecretSource> {
+    let named = ["credential", "file", "command"].map(|key| view.written(key));
+    if matches!(view.data(), Data::Map(_)) {
+        report_unknown(view, &SECRET, report);
+    }
+    match named {
+        [Some(credential), None, None] => {
+            credential_name(credential, report).map(SecretSource::Credential)
+        }
+        [None, Some(file), None] => path(file, report).map(SecretSource::File),
+        [None, None, Some(command)] => {
+            let timeout_ms = match view.written("timeout") {
+                None => SECRET_TIMEOUT_MS,
+                Some(timeout) => timeout.millis("timeout", report)?,
+            };
+            let argv = program(command, "command", report)?;
+            Some(SecretSource::Command { argv, timeout_ms })
+        }
+        _ => {
+            let message = "`secret` does not say where the value is".to_owned();
+            report.error("secret-source", view.place(), message, ONE_SOURCE);
+            None
+        }
+    }
+}
+
+fn is_file(view: View<'_>, report: &mut Report) -> Option<bool> {
+    match view.text("as", report)?.as_str() {
+        "file" => Some(true),
+        "variable" => Some(false),
+        other => {
+            let message = format!("`as: {}` is not known", other.escape_debug());
+            let hint = "write `variable` or `file`";
+            report.error("unknown-value", view.place(), message, hint);
+            None
+        }
+    }
+}
+
+fn path(view: View<'_>, report: &mut Report) -> Option<String> {
+    let path = view.filled_text("file", report)?;
+    let is_whole = path.starts_with('/') || path.starts_with("~/");
+    if !is_whole || path.chars().any(char::is_control) {
+        let message = "`file` is no absolute path".to_owned();
+        let hint = "write `/path` or `~/path`: a secret does not lie in the workspace";
+        report.error("secret-source", view.place(), message, hint);
+        return None;
+    }
+    Some(path)
+}
+
+/// Reads a program and its arguments.
+pub(crate) fn program(view: View<'_>, key: &str, report: &mut Report) -> Option<Vec<String>> {
+    if !matches!(view.data(), Data::List(_)) {
+        view.wrong_type(key, "a list with a program and its arguments", report);
+        return None;
+    }
+    let argv = view.texts(key, report)?;
+    if argv.first().is_none_or(|program| program.trim().is_empty()) {
+        let message = format!("`{key}` names no program");
+        report.error("blank", view.place(), message, "write the program first");
+        return None;
+    }
+    Some(argv)
+}
+
+/// Reads the name of a secret variable.
+pub(crate) fn variable_name(view: View<'_>, report: &mut Report) -> Option<String> {
+    let name = view.text("env", report)?;
+    let first = name.bytes().next().unwrap_or(b'0');
+    let valid = !first.is_ascii_digit()
+        && name.len() <= 128
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let reserved = name.starts_with("WORKERCTL_") || name.starts_with("LD_");
+    if !valid {
+        report.error(
+            "env-name",
+            view.place(),
+            format!("`{name}` is not the name of a variable"),
+            "letters, digits and `_` only; the value does not belong here. A credential with another name is read with `{name: API_KEY, credential: api-key}`",
+        );
+    } else if reserved {
+        report.error(
+            "env-name",
+            view.place(),
+            format!("`{name}` is not handed on"),
+            "names that begin with `WORKERCTL_` or `LD_` are set by the engine only",
+        );
+    }
+    (valid && !reserved).then_some(name)
+}
+
+/// The id of a credential as systemd takes it: the name of a file.
+fn credential_name(view: View<'_>, report: &mut Report) -> Option<String> {
+    let name = view.text("credential", report)?;
+    let valid = (1..=CREDENTIAL_NAME_BYTES_MAX).contains(&name.len())
+        && name != "."
+        && name != ".."
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !b"/:".contains(&b));
+    if !valid {
+        report.error(
+            "credential-name",
+            view.place(),
+            format!("`{name}` is not the name of a credential"),
+            "write what stands before the `:` of `LoadCredential=`, such as `stripe-key`",
+        );
+    }
+    valid.then_some(name)
+}
