@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use serde_json::Value;
 
 use crate::workspace::daemon::Daemon;
-use crate::workspace::observed::{contains, files_below};
+use crate::workspace::observed::{contains, files_below, processes_with};
 use crate::workspace::{Workspace, eventually};
 
 const PRINTED: &str = "Kanarie-4-0d9c6b5e3f";
@@ -207,6 +207,59 @@ fn a_scheduled_run_whose_secret_cannot_be_had_fails_and_is_told() {
     let message = told["message"].as_str().unwrap();
     assert!(message.contains("exit code 2: locked"), "{told}");
     assert_eq!(told["schedule"], "w/nightly#nightly", "{told}");
+    daemon.stop();
+}
+
+#[test]
+fn a_command_that_hangs_holds_nobody_up_and_ends_with_its_run() {
+    let workspace = Workspace::new();
+    let ask = workspace.home.join("ask");
+    fs::write(
+        &ask,
+        "echo x >> \"$(dirname \"$0\")/asked\"; exec sleep 1000",
+    )
+    .unwrap();
+    let secret = format!("{{command: [/bin/sh, {}], timeout: 1h}}", ask.display());
+    let other = "\n  - {id: other, description: d, run: 'true'}";
+    workspace.furnish(&(skill("hangs", &secret) + other));
+    let daemon = Daemon::start(&workspace);
+    let until_asked = |count| {
+        eventually("it is asked", || {
+            (lines(&workspace, "asked").len() == count).then_some(())
+        });
+    };
+    let hangs = workspace.submit(&["hangs"]);
+    until_asked(1);
+    let passes = workspace.submit(&["other"]);
+    assert_eq!(workspace.wait(&passes).0, 0);
+    workspace.run(&["cancel", &hangs]).expect_code(0);
+    let (_, shown) = workspace.wait(&hangs);
+    assert_eq!(
+        shown["summary"]["outcome"]["kind"], "cancelled",
+        "{shown:#}"
+    );
+    // An engine that is lost leaves no command, and the next one asks again.
+    let lost = workspace.submit(&["hangs"]);
+    until_asked(2);
+    daemon.kill();
+    let daemon = Daemon::start(&workspace);
+    until_asked(3);
+    let sleeping = processes_with(workspace.home.to_str().unwrap().as_bytes());
+    let sleeping = sleeping
+        .iter()
+        .filter(|(_, line)| line.starts_with("sleep 1000"));
+    assert_eq!(
+        sleeping.count(),
+        1,
+        "one command, of the engine that is there"
+    );
+    workspace.run(&["cancel", &lost]).expect_code(0);
+    let (_, shown) = workspace.wait(&lost);
+    assert_eq!(
+        shown["summary"]["outcome"]["kind"], "cancelled",
+        "{shown:#}"
+    );
+    assert!(!fs::exists(workspace.home.join("started")).unwrap());
     daemon.stop();
 }
 

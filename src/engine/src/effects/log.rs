@@ -12,7 +12,7 @@ use super::super::{model_keys, secrets};
 use super::secret_command::Asker;
 use super::{EffectParts, lock};
 use crate::clock::Clock;
-use crate::machine::Entry;
+use crate::machine::{Action, Entry};
 use crate::model::{RunId, RunSpec, SecretText, SecretUse, SkillRef};
 use crate::process::Stream;
 use crate::protocol::{LogLine, LogStream, WatchEvent};
@@ -208,9 +208,12 @@ impl Logs {
             stop: &work.stop,
         };
         let ask = |name: &str, one: &SecretUse| asker.ask(name, one);
+        // Another engine may do these again, long after the run: nothing is started then that needs a secret.
+        let is_over = matches!(work.action, Action::Close | Action::Save { last: true });
+        let ask: Option<secrets::Ask<'_>> = if is_over { None } else { Some(&ask) };
         let (mut found, mut missing) = (Vec::new(), None);
         for name in &work.spec.env_names {
-            match secrets::value(name, &work.spec.secrets, &self.environment, Some(&ask)) {
+            match secrets::value(name, &work.spec.secrets, &self.environment, ask) {
                 Ok(value) => found.extend(value.map(|value| (name.clone(), value))),
                 Err(refused) => {
                     let told = std::iter::once(refused.message).chain(refused.hints);
