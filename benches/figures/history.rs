@@ -11,13 +11,13 @@ use workerctl::store::{Batch, OpenOptions, SledStore, Store, Write};
 use crate::workspace::{Workspace, settle, submit};
 
 /// Runs of one commit while a store is filled.
-const RUNS_PER_COMMIT: u64 = 200;
+pub(crate) const RUNS_PER_COMMIT: u64 = 200;
 
 /// Time between two runs of the past in milliseconds.
 const APART_MS: u64 = 60_000;
 
 /// One real run as it is stored.
-struct Sample {
+pub(crate) struct Sample {
     spec: RunSpec,
     journal: Vec<Entry>,
     summary: RunSummary,
@@ -26,17 +26,9 @@ struct Sample {
 /// A workspace of trivial skills whose store holds so many finished runs.
 pub(crate) fn filled(runs: u64) -> Workspace {
     let workspace = Workspace::of_trivial_skills(2);
-    let engine = workspace.engine();
-    let run = submit(engine.control.as_ref(), 0, "go");
-    settle(engine.control.as_ref());
-    engine.end();
+    let sample = Sample::of(&workspace);
     let begun = Instant::now();
     let store = SledStore::open(&workspace.state().join("store"), OpenOptions::default()).unwrap();
-    let sample = Sample {
-        spec: store.spec(run).unwrap().unwrap(),
-        journal: store.journal(run).unwrap(),
-        summary: store.summary(run).unwrap().unwrap(),
-    };
     let mut newest = None;
     let mut number = 0;
     while number < runs {
@@ -44,7 +36,8 @@ pub(crate) fn filled(runs: u64) -> Workspace {
         let mut writes = Vec::new();
         for number in number..until {
             let ago = (runs - number).saturating_mul(APART_MS);
-            newest = Some(sample.copy(newest, ago, number, &mut writes));
+            let at = sample.submitted_at().minus_millis(ago);
+            newest = Some(sample.copy(newest, at, number, &mut writes).0);
         }
         store.commit(&Batch { writes }).unwrap();
         number = until;
@@ -57,23 +50,48 @@ pub(crate) fn filled(runs: u64) -> Workspace {
 }
 
 impl Sample {
-    /// The same run, `ago_ms` before the sample.
+    /// What a run of a skill leaves that does nothing.
+    pub(crate) fn of(workspace: &Workspace) -> Sample {
+        let engine = workspace.engine();
+        let run = submit(engine.control.as_ref(), 0, "go");
+        settle(engine.control.as_ref());
+        engine.end();
+        let options = OpenOptions::default();
+        let store = SledStore::open(&workspace.state().join("store"), options).unwrap();
+        Sample {
+            spec: store.spec(run).unwrap().unwrap(),
+            journal: store.journal(run).unwrap(),
+            summary: store.summary(run).unwrap().unwrap(),
+        }
+    }
+
+    /// When it was accepted.
+    pub(crate) fn submitted_at(&self) -> Timestamp {
+        self.spec.submitted_at
+    }
+
+    /// The same run at another instant; answers its thread.
+    pub(crate) fn at(&self, at: Timestamp, number: u64, writes: &mut Vec<Write>) -> ThreadId {
+        self.copy(None, at, number, writes).1
+    }
+
+    /// The same run at another instant, with an id after the newest one.
     fn copy(
         &self,
         newest: Option<RunId>,
-        ago_ms: u64,
+        at: Timestamp,
         number: u64,
         writes: &mut Vec<Write>,
-    ) -> RunId {
-        let ago = i64::try_from(ago_ms).unwrap();
-        let moved = |at: Timestamp| Timestamp::from_millis(at.millis() - ago);
-        let at = moved(self.spec.submitted_at);
+    ) -> (RunId, ThreadId) {
+        let moved = |one: Timestamp| at.plus_millis(one.millis_since(self.spec.submitted_at));
         let random = u128::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
         let run = RunId::following(newest, at, random);
         let mut spec = self.spec.clone();
         (spec.run, spec.submitted_at) = (run, at);
         spec.thread = ThreadId::of(run, &spec.skill, at);
+        let thread = spec.thread.clone();
         let mut summary = self.summary.clone();
+        summary.day = None;
         (summary.run, summary.submitted_at) = (run, at);
         summary.thread = spec.thread.clone();
         summary.started_at = summary.started_at.map(moved);
@@ -89,7 +107,7 @@ impl Sample {
         });
         writes.push(Write::Finished(Box::new(summary)));
         writes.push(Write::Closed(run));
-        run
+        (run, thread)
     }
 }
 

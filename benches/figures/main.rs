@@ -32,6 +32,7 @@ mod throughput;
 mod turns;
 mod walls;
 mod workspace;
+mod year;
 
 use std::process::ExitCode;
 
@@ -62,6 +63,10 @@ pub(crate) struct Scale {
     pub schedules: usize,
     /// How often some are due at once.
     pub due_rounds: usize,
+    /// Days that a workspace is used, runs of each, and for how many days they are kept.
+    pub days: u64,
+    pub runs_a_day: u64,
+    pub kept_days: u64,
 }
 
 const FULL: Scale = Scale {
@@ -76,6 +81,9 @@ const FULL: Scale = Scale {
     idle_seconds: 35,
     schedules: 100_000,
     due_rounds: 20,
+    days: 365,
+    runs_a_day: 1_000,
+    kept_days: 90,
 };
 
 const QUICK: Scale = Scale {
@@ -90,6 +98,9 @@ const QUICK: Scale = Scale {
     idle_seconds: 3,
     schedules: 1_000,
     due_rounds: 3,
+    days: 40,
+    runs_a_day: 50,
+    kept_days: 10,
 };
 
 /// A benchmark with the name by which it is chosen.
@@ -98,7 +109,7 @@ type Benchmark = (&'static str, fn(Scale, &mut Report));
 /// Measured only when it is named.
 const PROFILE: Benchmark = ("profile", throughput::profile);
 
-const BENCHMARKS: [Benchmark; 11] = [
+const BENCHMARKS: [Benchmark; 12] = [
     ("throughput", throughput::measure),
     ("latency", latency::measure),
     ("syncs", syncs::measure),
@@ -110,6 +121,7 @@ const BENCHMARKS: [Benchmark; 11] = [
     ("walls", walls::measure),
     ("parked", parked::measure),
     ("turns", turns::measure),
+    ("year", year::measure),
 ];
 
 fn is_set(name: &str) -> bool {

@@ -77,7 +77,7 @@ fn everything_else_is_a_failure_with_a_plain_reason() {
 
 #[test]
 fn a_wait_is_taken_from_the_answer() {
-    for (value, expect) in [("120", Some(Duration::from_secs(120))), ("soon", None)] {
+    for (value, expect) in [("120", Some(Duration::from_mins(2))), ("soon", None)] {
         let headers = vec![("retry-after", value.to_owned())];
         let error = posted(Act::Answer(429, headers, String::new())).unwrap_err();
         let PostError::Refused { retry_after, .. } = error else {

@@ -100,7 +100,8 @@ impl Performer {
         }
         self.forget_what_runs_left(now, &forgot.schedules);
         self.looked(&mut overdue, now);
-        if space.file_bytes > COMPACTED_BYTES_MIN / 8 && !self.is_at_work() {
+        let wastes = space.held_bytes.saturating_mul(2) < space.file_bytes;
+        if wastes && space.file_bytes > COMPACTED_BYTES_MIN / 8 && !self.is_at_work() {
             match self.parts.store.compact() {
                 Ok(()) => forgot.database_bytes_after = Some(self.parts.store.space()?.file_bytes),
                 Err(error) => forgot

@@ -71,7 +71,7 @@ impl Performer {
             AddressSource::Written(url) => Ok(url.clone()),
             AddressSource::Named(named) => {
                 let text = super::super::super::model_keys::value(named, &self.parts.environment)?;
-                crate::model::channel::address(&text).map_err(|error| error.to_string())
+                crate::model::channel::address(text.expose()).map_err(|error| error.to_string())
             }
         }
     }
