@@ -26,6 +26,7 @@ use workerctl::model::{News, Notice, Notices, RunId, Timestamp};
 use workerctl::protocol::ForgetRequest;
 use workerctl::store::{Batch, Store, Write};
 use workspace::daemon::Daemon;
+use workspace::disk::Small;
 use workspace::{Dice, Workspace, eventually, rounds};
 
 const SKILLS: &str =
@@ -284,4 +285,58 @@ fn a_daemon_forgets_beside_its_work() {
     });
     daemon.stop();
     assert_eq!(gone(&workspace, &over).len(), 100);
+}
+
+#[test]
+fn without_space_the_database_stays_as_it_is_and_with_space_it_shrinks() {
+    let Some(disk) = Small::create(96) else {
+        return;
+    };
+    let workspace = Workspace::on(disk.path());
+    workspace.furnish(SKILLS);
+    workspace.write("workerctl.yaml", "retention: {runs_min: 0}\n");
+    let sample = Sample::of(&workspace, "one");
+    let now = now();
+    let database = workspace.state().join("store/db/db");
+    let size = || std::fs::metadata(&database).unwrap().len();
+    let mut over = Vec::new();
+    for part in 0..20_u64 {
+        let ago_ms = |n: u64| (100 + part) * DAY_MS + n * 1_000;
+        let runs = (0..200).map(|n| sample.before(now, ago_ms(n), |_| {}));
+        over.extend(put(&workspace, runs.collect(), 10));
+    }
+    let before = size();
+    assert!(
+        before > 12 << 20,
+        "{before} bytes are too few to be compacted"
+    );
+    // What their threads take would be space enough.
+    for file in over.iter().flat_map(|past| files(&workspace, past)) {
+        std::fs::remove_file(file).unwrap();
+    }
+    let ballast = disk.path().join("ballast");
+    let filled = workspace
+        .program("sh")
+        .arg("-c")
+        .arg(format!("head -c 1G /dev/zero > {}", ballast.display()))
+        .output();
+    assert!(!filled.unwrap().status.success());
+    // What is freed of the ballast is enough to forget by, and not for another database.
+    let filled = std::fs::metadata(&ballast).unwrap().len();
+    let file = std::fs::File::options().write(true).open(&ballast).unwrap();
+    file.set_len(filled - (3 << 20)).unwrap();
+    // Open it would keep its space.
+    drop(file);
+    let done = workspace.run(&["store", "gc"]);
+    assert_eq!(done.code, 1, "{done:?}");
+    assert!(
+        done.stdout.contains("the database is not compacted"),
+        "{done:?}"
+    );
+    assert_eq!(gone(&workspace, &over).len(), over.len());
+    std::fs::remove_file(ballast).unwrap();
+    let done = workspace.run(&["store", "gc"]).expect_code(0);
+    assert!(size() * 2 < before, "{done:?}");
+    is_sound(&workspace);
+    workspace.run(&["run", "one"]).expect_code(0);
 }

@@ -32,9 +32,9 @@ use clap::{Parser, Subcommand};
 
 use commands::{
     approve, cancel, check, completions, config, daemon, demo, deny, diff, discard, doctor, drain,
-    init, land, logs, man, mcp, models, new, notify, reload, render as rendering, resolve, retry,
-    run, runs, schedule, schema, show, skill, skills, stats, status, store, threads, unit, version,
-    wait, why, workers,
+    init, land, logs, man, mcp, metrics, models, new, notify, reload, render as rendering, resolve,
+    retry, run, runs, schedule, schema, show, skill, skills, stats, status, store, threads, unit,
+    version, wait, why, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -116,8 +116,10 @@ enum Command {
     Models(models::Args),
     /// Send a test notice to those whom `notify` tells how runs went
     Notify(notify::Args),
-    /// Show run counts, success rates and costs of each skill
+    /// Show run counts, success rates, durations and costs by skill, worker, schedule or day
     Stats(stats::Args),
+    /// Print metrics in the text format of Prometheus, or write them to a file
+    Metrics(metrics::Args),
     /// Show what the engine is doing
     Status(status::Args),
     /// Show schedules and what became of their slots
@@ -175,6 +177,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Skill(args) => skill::perform(session, args),
         Command::Models(args) => models::perform(session, args),
         Command::Notify(args) => notify::perform(session, args),
+        Command::Metrics(args) => metrics::perform(session, args),
         Command::Stats(args) => stats::perform(session, args),
         Command::Status(args) => status::perform(session, args),
         Command::Schedule(args) => schedule::perform(session, args),

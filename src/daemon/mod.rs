@@ -29,7 +29,6 @@ mod hosted;
 mod limits;
 mod logging;
 mod mcp;
-mod metrics;
 mod openapi;
 mod paths;
 mod peer;

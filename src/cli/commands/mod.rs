@@ -17,6 +17,7 @@ pub(super) mod land;
 pub(super) mod logs;
 pub(super) mod man;
 pub(super) mod mcp;
+pub(super) mod metrics;
 pub(super) mod models;
 pub(super) mod new;
 pub(super) mod notify;

@@ -9,18 +9,18 @@ use axum::response::{IntoResponse, NoContent, Response};
 use serde_json::json;
 
 use super::Answer;
+use crate::clock::{Clock, SystemClock};
 use crate::daemon::checks::Nothing;
 use crate::daemon::description::{Description, Output};
 use crate::daemon::extract::Query;
-use crate::daemon::metrics;
 use crate::daemon::peer::Peer;
 use crate::daemon::reply::{self, HttpRefusal, Json};
 use crate::daemon::state::ApiState;
 use crate::daemon::wire::VersionReply;
 use crate::model::AccessRole;
 use crate::protocol::{
-    ForgetRequest, Forgot, Probe, ProbeRequest, ReloadReport, Rendered, SchedulesQuery, StatsLine,
-    StatsQuery, Status, SubmitRequest, WorkerView,
+    self, ForgetRequest, Forgot, METRICS_CONTENT_TYPE, Probe, ProbeRequest, ReloadReport, Rendered,
+    StatsLine, StatsQuery, Status, SubmitRequest, WorkerView,
 };
 
 /// Tells who answers, even before there is an engine.
@@ -38,10 +38,7 @@ pub(crate) async fn workers(State(state): State<Arc<ApiState>>) -> Answer<Vec<Wo
 
 /// Engine and schedules, for a monitoring system.
 pub(crate) async fn metrics(State(state): State<Arc<ApiState>>) -> Result<Metrics, HttpRefusal> {
-    let text = state.read(|control| {
-        let schedules = control.all_schedules(&SchedulesQuery::default())?;
-        Ok(metrics::text(&control.status()?, &schedules))
-    });
+    let text = state.read(|control| protocol::metrics(control, SystemClock::default().now()));
     text.await.map(Metrics)
 }
 
@@ -50,7 +47,7 @@ pub(crate) struct Metrics(String);
 
 impl IntoResponse for Metrics {
     fn into_response(self) -> Response {
-        reply::answer_of(StatusCode::OK, metrics::CONTENT_TYPE, Body::from(self.0))
+        reply::answer_of(StatusCode::OK, METRICS_CONTENT_TYPE, Body::from(self.0))
     }
 }
 

@@ -6,6 +6,7 @@
 mod catalog;
 mod control;
 mod forgetting;
+mod metrics;
 mod plan;
 mod probe;
 mod requests;
@@ -19,6 +20,7 @@ mod watch;
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
 pub use forgetting::{ForgetRequest, Forgot};
+pub use metrics::{METRICS_CONTENT_TYPE, metrics, metrics_of_nobody};
 pub use plan::SchedulePlan;
 pub use probe::{NotifyEvent, NotifyTest, Probe, ProbeRequest};
 pub use requests::{

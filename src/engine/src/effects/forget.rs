@@ -84,8 +84,7 @@ impl Performer {
         let mut overdue = lock(&self.overdue);
         let now = self.parts.clock.now();
         let (mut runs, mut forgot) = self.look(now)?;
-        let space = self.parts.store.space()?;
-        forgot.database_bytes_before = space.file_bytes;
+        forgot.database_bytes_before = self.parts.store.space()?.file_bytes;
         if dry_run {
             return Ok(forgot);
         }
@@ -100,6 +99,7 @@ impl Performer {
         }
         self.forget_what_runs_left(now, &forgot.schedules);
         self.looked(&mut overdue, now);
+        let space = self.parts.store.space()?;
         let wastes = space.held_bytes.saturating_mul(2) < space.file_bytes;
         if wastes && space.file_bytes > COMPACTED_BYTES_MIN / 8 && !self.is_at_work() {
             match self.parts.store.compact() {

@@ -1,19 +1,35 @@
-//! What the engine and its schedules do, in the text format of Prometheus.
+//! What the engine, its runs and its schedules do, in the text format of Prometheus.
 
 use std::fmt::{Display, Write};
 
-use crate::model::Timestamp;
+use super::{Control, ScheduleView, SchedulesQuery, StatsLine, StatsQuery, Status};
 use crate::model::schedule::Fate;
-use crate::protocol::{ScheduleView, Status};
+use crate::model::{Diagnostic, Timestamp, Zone};
 
 /// Content type of the format.
-pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub const METRICS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// All metrics.
-pub(super) fn text(status: &Status, schedules: &[ScheduleView]) -> String {
+/// All metrics of an engine.
+pub fn metrics(control: &dyn Control, now: Timestamp) -> Result<String, Diagnostic> {
+    let status = control.status()?;
+    let zone = status.timezone.parse().unwrap_or(Zone::UTC);
+    let today = now.date_in(zone);
+    let of_today = StatsQuery {
+        from: Some(today.clone()),
+        to: Some(today),
+        ..StatsQuery::default()
+    };
     let mut page = Page::default();
-    page.engine(status);
-    page.schedules(schedules);
+    page.engine(&status);
+    page.runs(&control.stats(&of_today)?);
+    page.schedules(&control.all_schedules(&SchedulesQuery::default())?);
+    Ok(page.text)
+}
+
+/// The one metric that is told where no daemon answers.
+pub fn metrics_of_nobody() -> String {
+    let mut page = Page::default();
+    page.is_up(false);
     page.text
 }
 
@@ -56,7 +72,25 @@ impl Page {
         self.sample(name, &[], value);
     }
 
+    fn is_up(&mut self, is_up: bool) {
+        let help = "Whether a daemon answers.";
+        self.one("workerctl_up", Is::Gauge, help, u8::from(is_up));
+    }
+
+    fn runs(&mut self, today: &[StatsLine]) {
+        let name = "workerctl_runs_ended_today";
+        let help = "Runs that ended today, in the zone of the workspace, by how.";
+        self.about(name, Is::Gauge, help);
+        for line in today {
+            for (outcome, count) in &line.outcomes {
+                let labels = [("skill", line.name.as_str()), ("outcome", outcome)];
+                self.sample(name, &labels, count);
+            }
+        }
+    }
+
     fn engine(&mut self, status: &Status) {
+        self.is_up(status.host == "daemon");
         let name = "workerctl_info";
         self.about(name, Is::Gauge, "Always 1; who answers.");
         let labels = [
