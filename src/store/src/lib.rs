@@ -219,15 +219,6 @@ pub struct StoreCounters {
     pub syncs: u64,
 }
 
-/// What the database takes on disk, and what it holds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct StoreSpace {
-    /// Bytes of its file.
-    pub file_bytes: u64,
-    /// Bytes of all keys and records.
-    pub held_bytes: u64,
-}
-
 /// The durable store of one engine. One writer; reads from any thread.
 pub trait Store: Send + Sync {
     /// Writes the batch, whole; on return it is durable against power loss.
@@ -296,8 +287,13 @@ pub trait Store: Send + Sync {
     /// Removes files of payloads of runs that were accepted before this instant and are not known: a crash between
     /// forgetting a run and removing its files left them. Answers of how many runs.
     fn sweep_payloads(&self, before: Timestamp) -> Result<u32, StoreError>;
-    /// What the database takes on disk, and what it holds; every record is read for that.
-    fn space(&self) -> Result<StoreSpace, StoreError>;
+    /// Bytes of the database's file.
+    fn file_bytes(&self) -> Result<u64, StoreError>;
+    /// Bytes of all keys and records; every one is read for that.
+    fn held_bytes(&self) -> Result<u64, StoreError>;
+    /// Gives memory back after much was read: sled keeps far more than its cache, until it is opened again. Commits and
+    /// reads wait meanwhile, for about as long as a start takes.
+    fn let_go(&self) -> Result<(), StoreError>;
     /// Gives space back to the file system: what the database holds is written into a new one that takes its place.
     ///
     /// Commits wait meanwhile, reads do not. What was acknowledged stays durable whenever the process ends.

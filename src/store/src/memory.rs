@@ -5,12 +5,12 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::StoreError;
 use super::keyed::{Keyed, OverTable, first_rows, lock};
 use super::keys::KeyRange;
 use super::payload::Spill;
 use super::record::FileRef;
 use super::table::{Row, Rows, Table};
-use super::{StoreError, StoreSpace};
 
 const PATH: &str = "memory";
 
@@ -258,8 +258,17 @@ impl Table for MemoryTable {
         Ok(())
     }
 
-    fn space(&self) -> Result<StoreSpace, StoreError> {
-        Ok(StoreSpace::default())
+    fn file_bytes(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    fn held_bytes(&self) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+
+    fn let_go(&self) -> Result<(), StoreError> {
+        lock(&self.content).unsynced.clear();
+        Ok(())
     }
 
     fn compact(&self) -> Result<(), StoreError> {

@@ -29,7 +29,7 @@ use super::sled_open::{DATABASE, DATABASE_FILE, Open, OpenOptions, open_database
 use super::stored::after;
 use super::table::{Row, Rows, Table};
 use super::witness::Witness;
-use super::{StoreError, StoreSpace, sled_compact};
+use super::{StoreError, sled_compact};
 
 /// Space that is given back when the disk is full.
 pub(super) const RESERVE: &str = "reserve";
@@ -173,6 +173,16 @@ impl SledTable {
             // Half a reserve would only take away what is left.
             let _ = remove_if_there(&path);
         }
+    }
+
+    /// Closes it and opens it again, with something done in between; whoever reads waits meanwhile.
+    fn open_again<R>(&self, between: impl FnOnce() -> R) -> Result<R, StoreError> {
+        let mut open = self.writing();
+        self.end(open.take());
+        let done = between();
+        let path = self.directory.join(DATABASE);
+        *open = Some(open_database(&path, &self.shown, self.options)?);
+        Ok(done)
     }
 
     /// Writes all records into a new database beside this one, durable on return.
@@ -322,30 +332,34 @@ impl Table for SledTable {
         Ok(())
     }
 
-    fn space(&self) -> Result<StoreSpace, StoreError> {
-        let mut space = StoreSpace {
-            file_bytes: self
-                .with(|open| open.data.metadata().map_err(sled::Error::Io))?
-                .len(),
-            held_bytes: 0,
-        };
-        let mut range = sled_compact::everything();
+    fn file_bytes(&self) -> Result<u64, StoreError> {
+        let found = self.with(|open| open.data.metadata().map_err(sled::Error::Io))?;
+        Ok(found.len())
+    }
+
+    fn held_bytes(&self) -> Result<u64, StoreError> {
+        let (mut range, mut held) = (sled_compact::everything(), 0);
         loop {
             let rows = self.scan(&range, false, 1_000)?;
             let Some((last, _)) = rows.last() else {
-                return Ok(space);
+                return Ok(held);
             };
             range.from = after(last);
             let bytes = rows.iter().map(|(key, value)| key.len() + value.len());
-            space.held_bytes += bytes.sum::<usize>() as u64;
+            held += bytes.sum::<usize>() as u64;
         }
+    }
+
+    fn let_go(&self) -> Result<(), StoreError> {
+        self.look_for_it()?;
+        self.open_again(|| ())
     }
 
     fn compact(&self) -> Result<(), StoreError> {
         let (directory, shown) = (&self.directory, &self.shown);
         self.look_for_it()?;
         // The new one takes twice what it holds at most, and a segment.
-        let wanted = self.space()?.held_bytes.saturating_mul(2);
+        let wanted = self.held_bytes()?.saturating_mul(2);
         if !self.has_space(wanted.saturating_add(REOPEN_BYTES))? {
             return Err(StoreError::Full {
                 path: shown.clone(),
@@ -355,17 +369,8 @@ impl Table for SledTable {
             sled_compact::clear(directory, shown)?;
             return Err(error);
         }
-        // Whoever reads waits until the other one is open.
-        let mut open = self.writing();
-        self.end(open.take());
-        let exchanged = sled_compact::exchange(directory, shown);
-        // Where the names could not be exchanged, this is the former one.
-        *open = Some(open_database(
-            &directory.join(DATABASE),
-            shown,
-            self.options,
-        )?);
-        drop(open);
+        // Where the names could not be exchanged, the former one is opened again.
+        let exchanged = self.open_again(|| sled_compact::exchange(directory, shown))?;
         sled_compact::clear(directory, shown)?;
         exchanged
     }

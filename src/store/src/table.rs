@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::StoreError;
 use super::keys::KeyRange;
 use super::payload::Spill;
 use super::record::FileRef;
-use super::{StoreError, StoreSpace};
 
 /// Records by key; `None` removes.
 pub(super) type Rows = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -38,8 +38,12 @@ pub(super) trait Table: Send + Sync {
     fn sync(&self, commits: u64) -> Result<(), StoreError>;
     /// Opens again after there was no space.
     fn reopen(&self) -> Result<(), StoreError>;
-    /// What its file takes and what is in it.
-    fn space(&self) -> Result<StoreSpace, StoreError>;
+    /// Bytes of its file.
+    fn file_bytes(&self) -> Result<u64, StoreError>;
+    /// Bytes of what is in it.
+    fn held_bytes(&self) -> Result<u64, StoreError>;
+    /// Closes it and opens it again; nothing may be written meanwhile. What was applied is durable then.
+    fn let_go(&self) -> Result<(), StoreError>;
     /// Writes what it holds into a new file, which takes the place of the old one; nothing may be written meanwhile.
     fn compact(&self) -> Result<(), StoreError>;
     /// How many calls synced something.

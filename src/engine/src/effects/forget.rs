@@ -11,6 +11,7 @@ use super::{Performer, lock};
 use crate::git;
 use crate::model::retention::STATISTICS_MS;
 use crate::model::{Config, Diagnostic, Notices, Outcome, RunId, Timestamp, Zone};
+use crate::process::give_back_memory;
 use crate::protocol::{Forgot, RunSummary};
 use crate::retention::{EndedRun, KeptFor, Reason, Selection};
 use crate::store::thread_files::{FileError, remove_thread, thread_bytes};
@@ -31,7 +32,7 @@ const REQUEST_RUNS: usize = 4_096;
 /// A database that is smaller is not worth compacting.
 const COMPACTED_BYTES_MIN: u64 = 64 * 1024 * 1024;
 
-/// A database is compacted once its file has so many times the bytes that are in it.
+/// A database is compacted once its file takes about so many times what is in it.
 const COMPACTED_FACTOR: u64 = 4;
 
 /// The file of the state directory that says when was last looked, by whichever engine.
@@ -41,6 +42,8 @@ const LOOKED_FILE: &str = "forgotten";
 #[derive(Debug, Default)]
 pub(super) struct Overdue {
     runs: Vec<RunId>,
+    /// Whether far more goes than is left: then the database holds little of what its file takes.
+    most: bool,
     looked_at: Option<Timestamp>,
 }
 
@@ -53,16 +56,15 @@ impl Performer {
         let now = self.parts.clock.now();
         if overdue.runs.is_empty() && self.is_to_look(&mut overdue, now) {
             match self.look(now) {
-                Ok((runs, forgot)) => {
+                Ok((runs, forgot, left)) => {
+                    overdue.most = runs.len() as u64 > left.saturating_mul(COMPACTED_FACTOR - 1);
                     overdue.runs = runs;
                     self.forget_what_runs_left(now, &forgot.schedules);
                 }
                 Err(error) => tracing::warn!(%error, "what is over is not forgotten"),
             }
             self.looked(&mut overdue, now);
-            if overdue.runs.is_empty() {
-                self.compact_where_quiet();
-            }
+            self.let_go_of_memory();
             return;
         }
         if overdue.runs.is_empty() {
@@ -74,17 +76,31 @@ impl Performer {
             tracing::warn!(%error, "what is over is not forgotten");
             overdue.runs.clear();
         }
-        if overdue.runs.is_empty() {
+        if overdue.runs.is_empty() && std::mem::take(&mut overdue.most) {
             self.compact_where_quiet();
         }
     }
 
+    /// Every run was looked at, which an engine need not hold from then on.
+    fn let_go_of_memory(&self) {
+        if let Err(error) = self.parts.store.let_go() {
+            tracing::warn!(%error, "the store keeps more memory than it needs");
+        }
+        give_back_memory();
+    }
+
     /// Forgets at once what is over, as much as one request may take; or only tells it.
     pub(super) fn forget_now(&self, dry_run: bool) -> Result<Forgot, Diagnostic> {
+        let forgot = self.forgotten_now(dry_run);
+        self.let_go_of_memory();
+        forgot
+    }
+
+    fn forgotten_now(&self, dry_run: bool) -> Result<Forgot, Diagnostic> {
         let mut overdue = lock(&self.overdue);
         let now = self.parts.clock.now();
-        let (mut runs, mut forgot) = self.look(now)?;
-        forgot.database_bytes_before = self.parts.store.space()?.file_bytes;
+        let (mut runs, mut forgot, _) = self.look(now)?;
+        forgot.database_bytes_before = self.parts.store.file_bytes()?;
         if dry_run {
             return Ok(forgot);
         }
@@ -99,21 +115,22 @@ impl Performer {
         }
         self.forget_what_runs_left(now, &forgot.schedules);
         self.looked(&mut overdue, now);
-        let space = self.parts.store.space()?;
-        let wastes = space.held_bytes.saturating_mul(2) < space.file_bytes;
-        if wastes && space.file_bytes > COMPACTED_BYTES_MIN / 8 && !self.is_at_work() {
-            match self.parts.store.compact() {
-                Ok(()) => forgot.database_bytes_after = Some(self.parts.store.space()?.file_bytes),
-                Err(error) => forgot
-                    .notes
-                    .push(format!("the database is not compacted: {error}")),
-            }
+        let store = self.parts.store.as_ref();
+        let is_small = store.file_bytes()? < COMPACTED_BYTES_MIN / 8;
+        if is_small || self.is_at_work() || store.held_bytes()? * 2 > store.file_bytes()? {
+            return Ok(forgot);
+        }
+        match store.compact() {
+            Ok(()) => forgot.database_bytes_after = Some(store.file_bytes()?),
+            Err(error) => forgot
+                .notes
+                .push(format!("the database is not compacted: {error}")),
         }
         Ok(forgot)
     }
 
-    /// What is over by now, the oldest last.
-    fn look(&self, now: Timestamp) -> Result<(Vec<RunId>, Forgot), StoreError> {
+    /// What is over by now, the oldest last, and how many runs are left then.
+    fn look(&self, now: Timestamp) -> Result<(Vec<RunId>, Forgot, u64), StoreError> {
         let store = self.parts.store.as_ref();
         let config = self.parts.definitions.current().config.clone();
         let kept = Kept::of(store, now, &config)?;
@@ -122,8 +139,9 @@ impl Performer {
             selection.recorded(newest.timestamp());
         }
         let directory = self.logs.directory(&config.threads_dir).ok();
-        let mut forgot = Forgot::default();
+        let (mut forgot, mut all) = (Forgot::default(), 0_u64);
         store.summaries(None, &mut |run| {
+            all += 1;
             let ended_at = run.finished_at.unwrap_or(run.submitted_at);
             let thread_bytes = directory
                 .as_ref()
@@ -148,7 +166,8 @@ impl Performer {
         }
         forgot.schedules = self.schedules_gone(now)?;
         let runs = decided.runs.iter().map(|going| going.run).collect();
-        Ok((runs, forgot))
+        let left = all.saturating_sub(forgot.run_count);
+        Ok((runs, forgot, left))
     }
 
     /// Forgets these runs: their threads, what is kept of them in the repository, their records.
@@ -299,21 +318,17 @@ impl Performer {
     /// Commits wait while the database is compacted, so that is done while nothing is under way.
     fn compact_where_quiet(&self) {
         let store = self.parts.store.as_ref();
-        let is_large = |bytes: u64| bytes >= COMPACTED_BYTES_MIN;
-        let compacted = store.space().and_then(|space| {
-            let wastes = space.held_bytes.saturating_mul(COMPACTED_FACTOR) < space.file_bytes;
-            if !is_large(space.file_bytes) || !wastes || self.is_at_work() {
+        let compacted = store.file_bytes().and_then(|before| {
+            if before < COMPACTED_BYTES_MIN || self.is_at_work() {
                 return Ok(None);
             }
             store.compact()?;
-            Ok(Some((space, store.space()?)))
+            Ok(Some((before, store.file_bytes()?)))
         });
         match compacted {
-            Ok(Some((before, after))) => tracing::info!(
-                before = before.file_bytes,
-                after = after.file_bytes,
-                "the database was compacted"
-            ),
+            Ok(Some((before, after))) => {
+                tracing::info!(before, after, "the database was compacted");
+            }
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "the database is not compacted"),
         }

@@ -15,7 +15,7 @@ use crate::model::{Notices, RunId, RunSpec, Timestamp};
 use crate::protocol::{Counted, DayCounts, RunSummary};
 use crate::stored::after;
 use crate::table::{Row, Table};
-use crate::{Batch, Store, StoreCounters, StoreError, StoreSpace, Unreadable, counts};
+use crate::{Batch, Store, StoreCounters, StoreError, Unreadable, counts};
 
 /// Records that are read at once while nothing may be written.
 const SCAN_ROWS: usize = 256;
@@ -221,29 +221,20 @@ impl<S: OverTable> Store for S {
         Ok(swept)
     }
 
-    fn space(&self) -> Result<StoreSpace, StoreError> {
-        self.keyed().table().space()
+    fn file_bytes(&self) -> Result<u64, StoreError> {
+        self.keyed().table().file_bytes()
+    }
+
+    fn held_bytes(&self) -> Result<u64, StoreError> {
+        self.keyed().table().held_bytes()
+    }
+
+    fn let_go(&self) -> Result<(), StoreError> {
+        self.keyed().opened_anew(Table::let_go)
     }
 
     fn compact(&self) -> Result<(), StoreError> {
-        let keyed = self.keyed();
-        let mut writer = lock(&keyed.writer);
-        if writer.health != Health::Sound {
-            return Err(keyed.full());
-        }
-        // Nothing is lost where it fails for want of space, so only what is worse ends the engine.
-        let compacted = keyed.table().compact();
-        if let Err(error) = &compacted
-            && !matches!(error, StoreError::Full { .. })
-        {
-            writer.health = health_after(error, Health::Sound);
-        }
-        if compacted.is_ok() {
-            // What was written lazily is on disk now.
-            writer.unsynced = false;
-            writer.lazy.clear();
-        }
-        compacted
+        self.keyed().opened_anew(Table::compact)
     }
 
     fn counters(&self) -> StoreCounters {
@@ -256,6 +247,25 @@ impl<S: OverTable> Store for S {
 }
 
 impl<T: Table> Keyed<T> {
+    /// Has the table opened anew while nothing is written; what was written lazily is on disk then.
+    fn opened_anew(&self, open: fn(&T) -> Result<(), StoreError>) -> Result<(), StoreError> {
+        let mut writer = lock(&self.writer);
+        if writer.health != Health::Sound {
+            return Err(self.full());
+        }
+        let opened = open(&self.table);
+        match &opened {
+            Ok(()) => {
+                writer.unsynced = false;
+                writer.lazy.clear();
+            }
+            // Nothing was lost for want of space, so only what is worse ends the engine.
+            Err(StoreError::Full { .. }) => {}
+            Err(error) => writer.health = health_after(error, Health::Sound),
+        }
+        opened
+    }
+
     /// All runs that are stored.
     fn known_runs(&self) -> Result<BTreeSet<RunId>, StoreError> {
         let mut runs = BTreeSet::new();
