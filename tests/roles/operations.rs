@@ -12,7 +12,7 @@ use crate::{Bed, NOBODY, Person};
 const READER: Person = Person::new(54_002, &[]);
 
 /// What who may read may ask for. All others are for admins: a new one is none of these until it is written here.
-const READABLE: [&str; 15] = [
+const READABLE: [&str; 16] = [
     "version",
     "openapi",
     "status",
@@ -20,6 +20,7 @@ const READABLE: [&str; 15] = [
     "workers",
     "schedules",
     "slots",
+    "stats",
     "backfill",
     "list_runs",
     "show_run",
