@@ -42,8 +42,8 @@ const LOOKED_FILE: &str = "forgotten";
 #[derive(Debug, Default)]
 pub(super) struct Overdue {
     runs: Vec<RunId>,
-    /// Whether far more goes than is left: then the database holds little of what its file takes.
-    most: bool,
+    /// Whether the database's file takes far more than what is in it once they are gone.
+    compacts: bool,
     looked_at: Option<Timestamp>,
 }
 
@@ -57,7 +57,8 @@ impl Performer {
         if overdue.runs.is_empty() && self.is_to_look(&mut overdue, now) {
             match self.look(now) {
                 Ok((runs, forgot, left)) => {
-                    overdue.most = runs.len() as u64 > left.saturating_mul(COMPACTED_FACTOR - 1);
+                    let most = runs.len() as u64 > left.saturating_mul(COMPACTED_FACTOR - 1);
+                    overdue.compacts = most || self.wastes_space(now);
                     overdue.runs = runs;
                     self.forget_what_runs_left(now, &forgot.schedules);
                 }
@@ -65,18 +66,19 @@ impl Performer {
             }
             self.looked(&mut overdue, now);
             self.let_go_of_memory();
-            return;
-        }
-        if overdue.runs.is_empty() {
-            return;
+            if !overdue.runs.is_empty() {
+                return;
+            }
         }
         let from = overdue.runs.len().saturating_sub(PIECE_RUNS);
         let piece = overdue.runs.split_off(from);
-        if let Err(error) = self.forget_runs(&piece) {
+        if !piece.is_empty()
+            && let Err(error) = self.forget_runs(&piece)
+        {
             tracing::warn!(%error, "what is over is not forgotten");
             overdue.runs.clear();
         }
-        if overdue.runs.is_empty() && std::mem::take(&mut overdue.most) {
+        if overdue.runs.is_empty() && std::mem::take(&mut overdue.compacts) {
             self.compact_where_quiet();
         }
     }
@@ -313,6 +315,16 @@ impl Performer {
     fn is_at_work(&self) -> bool {
         let open = self.parts.view.open(0);
         open.running + open.queued > 0
+    }
+
+    /// Whether the database's file takes twice of what is in it. Every record is read for that, so it is looked at on
+    /// one day of thirty.
+    fn wastes_space(&self, now: Timestamp) -> bool {
+        let store = self.parts.store.as_ref();
+        let day = now.millis().div_euclid(LOOK_MS.cast_signed());
+        let is_day = day.rem_euclid(30) == 0;
+        let wastes = || Ok::<bool, StoreError>(store.held_bytes()? * 2 < store.file_bytes()?);
+        is_day && wastes().unwrap_or(false)
     }
 
     /// Commits wait while the database is compacted, so that is done while nothing is under way.
