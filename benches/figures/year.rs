@@ -187,7 +187,7 @@ pub(crate) fn measure(scale: Scale, report: &mut Report) {
     });
     ratio("year: `stats`, by then", then, 2.0, |one| one.stats_ms);
     ratio("year: start, by then", then, 1.5, |one| one.start_ms);
-    ratio("year: start, by the first week", first, 1000.0, |one| {
+    ratio("year: start, by the first week", first, 4.0, |one| {
         one.start_ms
     });
     ratio("year: a day forgotten, by then", then, 2.0, |one| {
