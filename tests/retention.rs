@@ -22,6 +22,7 @@ use rustix::process::Signal;
 use serde_json::json;
 use workerctl::clock::FakeClock;
 use workerctl::engine::{Engine, EngineOptions, Host};
+use workerctl::model::schedule::{Fate, ScheduleState, SlotRow};
 use workerctl::model::{News, Notice, Notices, RunId, Timestamp};
 use workerctl::protocol::ForgetRequest;
 use workerctl::store::{Batch, Store, Write};
@@ -266,6 +267,101 @@ fn threads_beyond_their_bytes_take_the_oldest_runs_with_them() {
     assert_eq!(shown["early_run_count"], shown["run_count"]);
     // Three fit beside the samples' own small threads; what is younger than two days stays whatever it takes.
     assert_eq!(gone(&workspace, &runs), [3, 4, 5, 6, 7, 8]);
+}
+
+/// Rows of a schedule, one a day from so many days ago on, and its state.
+fn rows_of(schedule: &str, now: Timestamp, days: std::ops::Range<u64>) -> Vec<Write> {
+    let state = ScheduleState::new("d".to_owned(), now);
+    let row = |day| {
+        let at = now.minus_millis(day * DAY_MS);
+        Write::Slot {
+            schedule: schedule.to_owned(),
+            row: SlotRow::one(at, Fate::Missed, at),
+        }
+    };
+    let mut writes: Vec<Write> = days.map(row).collect();
+    writes.push(Write::Schedule {
+        id: schedule.to_owned(),
+        state: Box::new(state),
+    });
+    writes
+}
+
+#[test]
+fn a_schedule_that_is_defined_no_more_goes_when_its_last_row_does() {
+    let workspace = Workspace::with_skills(
+        "  - {id: one, description: d, run: 'true', schedule: {cron: '0 0 1 1 *'}}\n",
+    );
+    workspace.run(&["run", "one"]).expect_code(0);
+    let now = now();
+    let mut writes = rows_of("w/gone", now, 366..2_000);
+    writes.extend(rows_of("w/young", now, 300..500));
+    writes.extend(rows_of("w/one", now, 366..370));
+    store(&workspace).commit(&Batch { writes }).unwrap();
+    let gc = || workspace.json(&["store", "gc"])["schedules"].clone();
+    // A definition that cannot be read may be that of any schedule.
+    workspace.write("workers/v/worker.yaml", "worker: [\n");
+    assert_eq!(gc(), json!([]));
+    std::fs::remove_dir_all(workspace.root.join("workers/v")).unwrap();
+    assert_eq!(gc(), json!(["w/gone"]));
+    let store = store(&workspace);
+    let mut left = Vec::new();
+    store
+        .schedules(&mut |id, _| left.push(id.to_owned()))
+        .unwrap();
+    assert_eq!(left, ["w/one", "w/young"]);
+    let rows = |id: &str| {
+        let mut rows = 0;
+        let mut count = |_| {
+            rows += 1;
+            std::ops::ControlFlow::Continue(())
+        };
+        store.slots(id, None, &mut count).unwrap();
+        rows
+    };
+    assert_eq!(["w/gone", "w/young", "w/one"].map(rows), [0, 200, 4]);
+}
+
+#[test]
+fn a_database_that_needs_little_of_its_file_is_compacted_while_nothing_runs() {
+    let workspace = with_settings("{runs_min: 0}");
+    let sample = Sample::of(&workspace, "one");
+    let now = now();
+    let over = (0..60_u64).map(|n| sample.before(now, 100 * DAY_MS + n * 1_000, |_| {}));
+    let over = put(&workspace, over.collect(), 10);
+    let key = |n: u64| Write::Key {
+        key: format!("{n:01000}"),
+        run: over[0].run,
+        at: now.minus_millis(DAY_MS * 9),
+    };
+    let open = store(&workspace);
+    for part in 0..100 {
+        let writes = (0..100).map(|n| key(part * 100 + n)).collect();
+        open.commit(&Batch { writes }).unwrap();
+    }
+    let writes = vec![Write::ForgetKeys(now)];
+    open.commit(&Batch { writes }).unwrap();
+    drop(open);
+    let size = || {
+        std::fs::metadata(workspace.state().join("store/db/db"))
+            .unwrap()
+            .len()
+    };
+    let before = size();
+    assert!(before > 8 << 20, "{before}");
+    let looked = workspace.state().join("forgotten");
+    std::fs::remove_file(&looked).unwrap();
+    let daemon = Daemon::start(&workspace);
+    // The files of each run are synced a moment after it, and then is looked, and forgotten the next time.
+    workspace.run(&["run", "one"]).expect_code(0);
+    eventually("it is looked", || looked.exists().then_some(()));
+    workspace.run(&["run", "one"]).expect_code(0);
+    let is_told = || daemon.log().contains("the database was compacted");
+    eventually("the database is compacted", || is_told().then_some(()));
+    assert!(size() * 2 < before);
+    daemon.stop();
+    assert_eq!(gone(&workspace, &over).len(), 60);
+    is_sound(&workspace);
 }
 
 #[test]

@@ -252,8 +252,7 @@ impl Control for Fake {
 
     fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {
         self.note(format!("stats {}", serde_json::to_string(query).unwrap()));
-        let mut counts = crate::protocol::DayCounts::default();
-        counts.add(&summary());
+        let counts = crate::protocol::DayCounts::of(&summary());
         Ok(vec![StatsLine::of(skill().to_string(), &counts)])
     }
 

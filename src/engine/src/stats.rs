@@ -28,7 +28,7 @@ impl EngineControl {
         let mut lines: BTreeMap<String, DayCounts> = BTreeMap::new();
         self.store.counts(&from, &to, &mut |day, of, counts| {
             if let Some(name) = name_of(query, day, &of) {
-                lines.entry(name).or_default().merge(&counts);
+                lines.entry(name).or_default().add(&counts);
             }
         })?;
         lines.retain(|_, counts| counts.runs() > 0);

@@ -214,16 +214,16 @@ impl Plan {
             return Ok(());
         }
         if let Some(former) = &former {
-            self.count_one(table, former, |counts| counts.take_back(former))?;
+            self.count_one(table, former, DayCounts::take_back)?;
         }
-        self.count_one(table, run, |counts| counts.add(run))
+        self.count_one(table, run, DayCounts::add)
     }
 
     fn count_one(
         &mut self,
         table: &impl Table,
         run: &RunSummary,
-        count: impl Fn(&mut DayCounts),
+        count: fn(&mut DayCounts, &DayCounts),
     ) -> Result<(), StoreError> {
         let Some(day) = counts::day_of(run) else {
             return Ok(());
@@ -234,7 +234,7 @@ impl Plan {
                 Some(value) => counts::read(table, &key, &value)?,
                 None => DayCounts::default(),
             };
-            count(&mut counts);
+            count(&mut counts, &DayCounts::of(run));
             self.put(table, key, None, &counts)?;
         }
         Ok(())

@@ -47,7 +47,8 @@ pub(super) fn of_all_runs(
             };
             let Some(day) = day_of(&run) else { continue };
             for of in Counted::of(&run) {
-                all.entry((day.clone(), of)).or_default().add(&run);
+                let counts = all.entry((day.clone(), of)).or_default();
+                counts.add(&DayCounts::of(&run));
             }
         }
     }

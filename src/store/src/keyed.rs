@@ -22,7 +22,7 @@ use crate::model::RunId;
 const LAZY_ROWS_MAX: usize = 4_096;
 
 /// Most records of counts that one batch writes when all are counted anew.
-const SCAN_ROWS_MAX: usize = 1_000;
+const COUNTED_ROWS_MAX: usize = 1_000;
 
 /// Whether anything may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl<T: Table> Keyed<T> {
                 let key = keys::counts(day, of);
                 let json = serde_json::to_vec(counts).unwrap_or_default();
                 rows.insert(key.clone(), Some(record::inline(&key, &json)));
-                if rows.len() >= SCAN_ROWS_MAX {
+                if rows.len() >= COUNTED_ROWS_MAX {
                     self.write(writer, std::mem::take(&mut rows), false)?;
                 }
             }

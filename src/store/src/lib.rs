@@ -121,7 +121,7 @@ pub enum Write {
     /// A run is forgotten: its specification, its journal and its line; one that is active stays. What was counted of
     /// it stays. Only [`Store::commit`] takes it: payloads go once nothing names them.
     Forget(RunId),
-    /// What is remembered of a schedule is forgotten, its rows and notices apart.
+    /// The stored state of a schedule is forgotten, its rows and notices apart.
     ForgetSchedule(String),
     /// Counts of days before this one, `2026-11-25`, go.
     ForgetCounts(String),
@@ -285,7 +285,7 @@ pub trait Store: Send + Sync {
         callback: &mut dyn FnMut(&str, Counted, DayCounts),
     ) -> Result<(), StoreError>;
     /// Removes files of payloads of runs that were accepted before this instant and are not known: a crash between
-    /// forgetting a run and removing its files left them. Answers of how many runs.
+    /// forgetting a run and removing its files left them. Answers for how many runs.
     fn sweep_payloads(&self, before: Timestamp) -> Result<u32, StoreError>;
     /// Bytes of the database's file.
     fn file_bytes(&self) -> Result<u64, StoreError>;

@@ -352,7 +352,11 @@ impl Table for SledTable {
 
     fn let_go(&self) -> Result<(), StoreError> {
         self.look_for_it()?;
-        self.open_again(|| ())
+        // The handle that is open still answers reads on a full disk, where no other could be had.
+        if self.has_space(REOPEN_BYTES)? {
+            self.open_again(|| ())?;
+        }
+        Ok(())
     }
 
     fn compact(&self) -> Result<(), StoreError> {

@@ -82,7 +82,7 @@ pub(crate) static CONFIG_RETENTION: Table = table("Retention", "How long what is
     key("runs_min", Whole(0, RUNS_MIN_MAX), "how many of the newest runs of each skill stay, however old").default(Value("20")),
     key("approvals", Duration, "how long a run stays that a person approved or denied; at least `runs`").default(Value("365d")),
     key("threads", Size, "bytes that threads may have together; beyond, the oldest runs go before their time; at least twice `output_bytes_max`").default(Value("10GiB")),
-    key("slots", Duration, "how long rows of slots stay, and what is remembered of a schedule that is defined no more").default(Value("365d")),
+    key("slots", Duration, "how long rows of slots stay, and the stored state of a schedule that is defined no more").default(Value("365d")),
 ]);
 
 /// `workers` of workerctl.yaml.

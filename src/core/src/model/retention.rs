@@ -16,7 +16,7 @@ pub struct Retention {
     pub approvals_ms: u64,
     /// Bytes that threads may have together; beyond, the oldest runs go before their time.
     pub threads_bytes: u64,
-    /// How long rows of slots stay, and what is remembered of a schedule that is defined no more, in milliseconds.
+    /// How long rows of slots stay, and the stored state of a schedule that is defined no more, in milliseconds.
     pub slots_ms: u64,
 }
 

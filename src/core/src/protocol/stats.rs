@@ -37,88 +37,53 @@ pub struct DayCounts {
     pub money: Option<Money>,
 }
 
-/// What one run adds to the counts of its day.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Share {
-    outcome: &'static str,
-    verified: bool,
-    nothing_to_do: bool,
-    took_ms: u64,
-    waited_ms: Option<u64>,
-    tokens: Tokens,
-    money: Option<Money>,
-}
-
-impl Share {
-    fn of(run: &RunSummary) -> Option<Share> {
-        let (outcome, ended) = (run.outcome.as_ref()?, run.finished_at?);
-        let began = run.started_at.unwrap_or(run.submitted_at);
-        // What a run spent that another started is in the sum of that one.
-        let spent = run.spent.as_ref().filter(|_| run.parent.is_none());
-        Some(Share {
-            outcome: outcome.name(),
-            verified: *outcome == Outcome::Succeeded && !run.unverified && !run.nothing_to_do,
-            nothing_to_do: run.nothing_to_do,
-            took_ms: ended.millis_since(began),
-            waited_ms: run
-                .started_at
-                .map(|started| started.millis_since(run.submitted_at)),
-            tokens: spent.map(|spent| spent.tokens).unwrap_or_default(),
-            money: spent.and_then(|spent| Money::parse(spent.money.as_deref()?)),
-        })
-    }
-}
-
 impl DayCounts {
-    /// Counts a run that has ended.
-    pub fn add(&mut self, run: &RunSummary) {
-        let Some(share) = Share::of(run) else { return };
-        let outcome = self.outcomes.entry(share.outcome.to_owned()).or_default();
-        *outcome = outcome.saturating_add(1);
-        self.verified = self.verified.saturating_add(u32::from(share.verified));
-        self.nothing_to_do = self
-            .nothing_to_do
-            .saturating_add(u32::from(share.nothing_to_do));
-        self.took.add(share.took_ms);
-        if let Some(waited_ms) = share.waited_ms {
-            self.waited.add(waited_ms);
+    /// What one run counts; nothing while it has not ended.
+    pub fn of(run: &RunSummary) -> DayCounts {
+        let mut counts = DayCounts::default();
+        let (Some(outcome), Some(ended)) = (&run.outcome, run.finished_at) else {
+            return counts;
+        };
+        counts.outcomes.insert(outcome.name().to_owned(), 1);
+        let is_proven = *outcome == Outcome::Succeeded && !run.unverified && !run.nothing_to_do;
+        counts.verified = u32::from(is_proven);
+        counts.nothing_to_do = u32::from(run.nothing_to_do);
+        let began = run.started_at.unwrap_or(run.submitted_at);
+        counts.took = Spans::of(ended.millis_since(began));
+        if let Some(started) = run.started_at {
+            counts.waited = Spans::of(started.millis_since(run.submitted_at));
         }
-        self.tokens = self.tokens.plus(share.tokens);
-        self.money = plus(self.money, share.money);
+        // What a run spent that another started is in the sum of that one.
+        if let Some(spent) = run.spent.as_ref().filter(|_| run.parent.is_none()) {
+            counts.tokens = spent.tokens;
+            counts.money = spent.money.as_deref().and_then(Money::parse);
+        }
+        counts
     }
 
-    /// Takes back what [`DayCounts::add`] counted: the run ended otherwise after all, as one whose commit lands later.
-    pub fn take_back(&mut self, run: &RunSummary) {
-        let Some(share) = Share::of(run) else { return };
-        if let Some(count) = self.outcomes.get_mut(share.outcome) {
-            *count = count.saturating_sub(1);
-        }
-        self.outcomes.retain(|_, count| *count > 0);
-        self.verified = self.verified.saturating_sub(u32::from(share.verified));
-        self.nothing_to_do = self
-            .nothing_to_do
-            .saturating_sub(u32::from(share.nothing_to_do));
-        self.took.take_back(share.took_ms);
-        if let Some(waited_ms) = share.waited_ms {
-            self.waited.take_back(waited_ms);
-        }
-        self.tokens = self.tokens.minus(share.tokens);
-        let money = share.money.unwrap_or_default();
-        self.money = self.money.map(|sum| Money(sum.0.saturating_sub(money.0)));
-    }
-
-    /// Adds the counts of another day or subject.
-    pub fn merge(&mut self, other: &DayCounts) {
-        for (name, more) in &other.outcomes {
-            let count = self.outcomes.entry(name.clone()).or_default();
-            *count = count.saturating_add(*more);
-        }
-        self.verified = self.verified.saturating_add(other.verified);
-        self.nothing_to_do = self.nothing_to_do.saturating_add(other.nothing_to_do);
-        self.took.merge(&other.took);
-        self.waited.merge(&other.waited);
+    /// Adds the counts of a run, of another day or of another subject.
+    pub fn add(&mut self, other: &DayCounts) {
+        self.combine(other, u32::saturating_add);
         self.tokens = self.tokens.plus(other.tokens);
-        self.money = plus(self.money, other.money);
+        if let Some(money) = other.money {
+            self.money = Some(self.money.unwrap_or_default().plus(money));
+        }
+    }
+
+    /// Takes back what was added: the run ended otherwise after all, as one whose commit lands later.
+    pub fn take_back(&mut self, other: &DayCounts) {
+        self.combine(other, u32::saturating_sub);
+        self.tokens = self.tokens.minus(other.tokens);
+        let money = other.money.unwrap_or_default();
+        self.money = self.money.map(|sum| sum.minus(money));
+    }
+
+    fn combine(&mut self, other: &DayCounts, by: fn(u32, u32) -> u32) {
+        combine(&mut self.outcomes, &other.outcomes, by);
+        combine(&mut self.took.0, &other.took.0, by);
+        combine(&mut self.waited.0, &other.waited.0, by);
+        self.verified = by(self.verified, other.verified);
+        self.nothing_to_do = by(self.nothing_to_do, other.nothing_to_do);
     }
 
     /// How many ended.
@@ -133,11 +98,17 @@ impl DayCounts {
     }
 }
 
-fn plus(one: Option<Money>, other: Option<Money>) -> Option<Money> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.plus(other)),
-        (one, other) => one.or(other),
+/// Combines counts by their keys; what comes to nothing is left out.
+fn combine<K: Ord + Clone>(
+    counts: &mut BTreeMap<K, u32>,
+    others: &BTreeMap<K, u32>,
+    by: fn(u32, u32) -> u32,
+) {
+    for (key, other) in others {
+        let count = counts.entry(key.clone()).or_default();
+        *count = by(*count, *other);
     }
+    counts.retain(|_, count| *count > 0);
 }
 
 /// How many spans of time were about how long: three classes for each doubling, so that what is told of them is within
@@ -153,24 +124,8 @@ const THIRDS: [u128; 2] = [12_599, 15_874];
 const CLASS_MAX: u8 = 95;
 
 impl Spans {
-    fn add(&mut self, millis: u64) {
-        let count = self.0.entry(class(millis)).or_default();
-        *count = count.saturating_add(1);
-    }
-
-    fn take_back(&mut self, millis: u64) {
-        let class = class(millis);
-        if let Some(count) = self.0.get_mut(&class) {
-            *count = count.saturating_sub(1);
-        }
-        self.0.retain(|_, count| *count > 0);
-    }
-
-    fn merge(&mut self, other: &Spans) {
-        for (class, more) in &other.0 {
-            let count = self.0.entry(*class).or_default();
-            *count = count.saturating_add(*more);
-        }
+    fn of(millis: u64) -> Spans {
+        Spans([(class(millis), 1)].into())
     }
 
     /// The span in milliseconds that so many of a hundred did not exceed, about; `None` where nothing was measured.
@@ -344,8 +299,7 @@ mod tests {
     #[test]
     fn what_is_told_of_spans_is_within_an_eighth() {
         for exact in [0, 1, 7, 99, 1_000, 61_234, 3_600_000, 86_400_000, 1 << 31] {
-            let mut spans = Spans::default();
-            spans.add(exact);
+            let spans = Spans::of(exact);
             let told = spans.percentile(50).unwrap();
             assert!(
                 told.abs_diff(exact) * 8 <= exact + 8,
@@ -357,10 +311,8 @@ mod tests {
 
     #[test]
     fn percentiles_are_the_nearest_rank() {
-        let mut spans = Spans::default();
-        for millis in [10, 1_000, 1_000, 1_000, 100_000] {
-            spans.add(millis);
-        }
+        let counts = [(10, 1), (1_000, 3), (100_000, 1)];
+        let spans = Spans(counts.map(|(millis, count)| (class(millis), count)).into());
         let near = |percent, exact: u64| {
             let told = spans.percentile(percent).unwrap();
             told.abs_diff(exact) * 8 <= exact + 8

@@ -1,4 +1,4 @@
-//! Random secrets in every form that programs give them, among neighbours and cut anywhere: none passes the masker, and
+//! Random secrets in every form that programs give them, among other text and cut anywhere: none passes the masker, and
 //! nothing else is changed. The encoders here share nothing with those of the masker.
 #![expect(
     clippy::unwrap_used,
@@ -122,14 +122,14 @@ fn in_lines(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Base64 of the secret among neighbours, padded or not, in one line or in several.
+/// Base64 of the secret among other text, padded or not, in one line or in several.
 fn base64_form(
     url: bool,
     broken: bool,
     secret: &str,
     random: &mut Random,
 ) -> (String, Vec<String>) {
-    let before = &"neighbours"[..random.below(5)];
+    let before = &"some text"[..random.below(5)];
     let after = &"behind it"[..random.below(5)];
     let mut text = sixes(format!("{before}{secret}{after}").as_bytes(), url);
     let from = (before.len() * 8).div_ceil(6);

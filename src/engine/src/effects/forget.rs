@@ -30,10 +30,13 @@ const PIECE_ROWS: usize = 1_000;
 const REQUEST_RUNS: usize = 4_096;
 
 /// A database that is smaller is not worth compacting.
-const COMPACTED_BYTES_MIN: u64 = 64 * 1024 * 1024;
+const COMPACTED_BYTES_MIN: u64 = 8 * 1024 * 1024;
 
-/// A database is compacted once its file takes about so many times what is in it.
-const COMPACTED_FACTOR: u64 = 4;
+/// One that is larger is compacted only when somebody asks: commits wait meanwhile, and the watchdog does not for ever.
+const COMPACTED_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+
+/// On one day of so many it is looked how much of its file the database needs.
+const WASTE_DAYS: i64 = 30;
 
 /// The file of the state directory that says when was last looked, by whichever engine.
 const LOOKED_FILE: &str = "forgotten";
@@ -42,7 +45,7 @@ const LOOKED_FILE: &str = "forgotten";
 #[derive(Debug, Default)]
 pub(super) struct Overdue {
     runs: Vec<RunId>,
-    /// Whether the database's file takes far more than what is in it once they are gone.
+    /// Whether the database is to be compacted once they are gone and nothing is under way: it needs little of its file.
     compacts: bool,
     looked_at: Option<Timestamp>,
 }
@@ -57,8 +60,15 @@ impl Performer {
         if overdue.runs.is_empty() && self.is_to_look(&mut overdue, now) {
             match self.look(now) {
                 Ok((runs, forgot, left)) => {
-                    let most = runs.len() as u64 > left.saturating_mul(COMPACTED_FACTOR - 1);
-                    overdue.compacts = most || self.wastes_space(now);
+                    if let Some(newest) = forgot.clock_behind {
+                        let newest = newest.rfc3339();
+                        tracing::warn!(
+                            newest,
+                            "nothing is forgotten: the clock stands before the newest record"
+                        );
+                    }
+                    let most = runs.len() as u64 > left.saturating_mul(3);
+                    overdue.compacts |= most || self.wastes_space(now);
                     overdue.runs = runs;
                     self.forget_what_runs_left(now, &forgot.schedules);
                 }
@@ -78,8 +88,9 @@ impl Performer {
             tracing::warn!(%error, "what is over is not forgotten");
             overdue.runs.clear();
         }
-        if overdue.runs.is_empty() && std::mem::take(&mut overdue.compacts) {
-            self.compact_where_quiet();
+        if overdue.runs.is_empty() && overdue.compacts && !self.is_at_work() {
+            overdue.compacts = false;
+            self.compact();
         }
     }
 
@@ -118,7 +129,7 @@ impl Performer {
         self.forget_what_runs_left(now, &forgot.schedules);
         self.looked(&mut overdue, now);
         let store = self.parts.store.as_ref();
-        let is_small = store.file_bytes()? < COMPACTED_BYTES_MIN / 8;
+        let is_small = store.file_bytes()? < COMPACTED_BYTES_MIN;
         if is_small || self.is_at_work() || store.held_bytes()? * 2 > store.file_bytes()? {
             return Ok(forgot);
         }
@@ -317,32 +328,28 @@ impl Performer {
         open.running + open.queued > 0
     }
 
-    /// Whether the database's file takes twice of what is in it. Every record is read for that, so it is looked at on
-    /// one day of thirty.
+    /// Whether the database's file takes twice of what is in it. Every record is read for that.
     fn wastes_space(&self, now: Timestamp) -> bool {
         let store = self.parts.store.as_ref();
         let day = now.millis().div_euclid(LOOK_MS.cast_signed());
-        let is_day = day.rem_euclid(30) == 0;
         let wastes = || Ok::<bool, StoreError>(store.held_bytes()? * 2 < store.file_bytes()?);
-        is_day && wastes().unwrap_or(false)
+        day.rem_euclid(WASTE_DAYS) == 0 && wastes().unwrap_or(false)
     }
 
     /// Commits wait while the database is compacted, so that is done while nothing is under way.
-    fn compact_where_quiet(&self) {
+    fn compact(&self) {
         let store = self.parts.store.as_ref();
         let compacted = store.file_bytes().and_then(|before| {
-            if before < COMPACTED_BYTES_MIN || self.is_at_work() {
-                return Ok(None);
+            if !(COMPACTED_BYTES_MIN..COMPACTED_BYTES_MAX).contains(&before) {
+                return Ok(());
             }
             store.compact()?;
-            Ok(Some((before, store.file_bytes()?)))
+            let after = store.file_bytes()?;
+            tracing::info!(before, after, "the database was compacted");
+            Ok(())
         });
-        match compacted {
-            Ok(Some((before, after))) => {
-                tracing::info!(before, after, "the database was compacted");
-            }
-            Ok(None) => {}
-            Err(error) => tracing::warn!(%error, "the database is not compacted"),
+        if let Err(error) = compacted {
+            tracing::warn!(%error, "the database is not compacted");
         }
     }
 }

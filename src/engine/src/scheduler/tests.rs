@@ -237,3 +237,22 @@ fn a_run_that_has_ended_makes_room_for_the_next_slot() {
     let ran = [Fate::Ran, Fate::SkippedOverlap, Fate::Ran];
     assert_eq!(fates(&rig.store), ran);
 }
+
+#[test]
+fn rows_go_when_their_time_is_over_but_not_that_of_a_run_that_goes_on() {
+    let mut rig = Rig::hourly(Overlap::AllowAll);
+    rig.slots_kept_ms = 5 * HOUR_MS;
+    rig.hour_passes();
+    let goes_on = rig.start();
+    for _ in 0..20 {
+        rig.hour_passes();
+        let run = rig.start();
+        rig.end(&run);
+    }
+    // Those of the last five hours, and the first one.
+    assert_eq!(fates(&rig.store), [Fate::Ran; 6 + 1]);
+    rig.end(&goes_on);
+    rig.hour_passes();
+    rig.start();
+    assert_eq!(fates(&rig.store), [Fate::Ran; 6]);
+}

@@ -204,15 +204,10 @@ impl<S: OverTable> Store for S {
             let Ok(run) = name.parse::<RunId>() else {
                 continue;
             };
-            let lines = [keys::RUN, keys::DONE, keys::ACTIVE].map(|kind| keys::of_run(kind, run));
-            let [stored, done, active] = lines;
-            let of_run = KeyRange {
-                to: [&stored[..], &[u8::MAX]].concat(),
-                from: stored,
-            };
-            let is_known = !table.keys(&of_run, 1)?.is_empty()
-                || table.get(&done)?.is_some()
-                || table.get(&active)?.is_some();
+            let has = |kind| table.get(&keys::of_run(kind, run)).map(|row| row.is_some());
+            let is_known = !table.keys(&KeyRange::run(run), 1)?.is_empty()
+                || has(keys::DONE)?
+                || has(keys::ACTIVE)?;
             if run.timestamp() < before && !is_known {
                 table.remove_payloads(&name)?;
                 swept += 1;

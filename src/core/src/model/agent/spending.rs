@@ -30,6 +30,12 @@ impl Money {
     pub const fn plus(self, other: Money) -> Money {
         Money(self.0.saturating_add(other.0))
     }
+
+    /// What is left without the other, at least 0.
+    #[must_use]
+    pub const fn minus(self, other: Money) -> Money {
+        Money(self.0.saturating_sub(other.0))
+    }
 }
 
 impl fmt::Display for Money {
