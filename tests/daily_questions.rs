@@ -19,6 +19,10 @@ fn metrics_are_written_whole_and_tell_where_nobody_answers() {
     let workspace = Workspace::with_skills(SKILLS);
     let file = workspace.home.join("textfile/w.prom");
     let path = file.display().to_string();
+    let refused = workspace.run(&["metrics", "--textfile", &path]);
+    let refused = refused.expect_code(6).stderr;
+    assert!(refused.contains("there is no such directory"), "{refused}");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
     let write = || {
         workspace
             .run(&["metrics", "--textfile", &path])

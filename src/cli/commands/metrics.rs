@@ -1,6 +1,6 @@
 //! `metrics`
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::cli::exit::Exit;
 use crate::cli::session::{Accept, Session};
@@ -36,10 +36,16 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         session.io.out.raw(&text);
         return Ok(Exit::Ok);
     };
-    write_whole(path, &text, true).map_err(|error| {
-        let message = format!("cannot write `{}`: {error}", path.display());
+    let refused = |why: &str| {
+        let message = format!("cannot write `{}`: {why}", path.display());
         Diagnostic::new(Kind::Blocked, "textfile", message)
             .hint("name a file in a directory that is there and that you can write")
-    })?;
+    };
+    // Nobody collects from a directory that a slip of the pen would make.
+    let directory = path.parent().filter(|parent| *parent != Path::new(""));
+    if !directory.unwrap_or(Path::new(".")).is_dir() {
+        return Err(refused("there is no such directory"));
+    }
+    write_whole(path, &text, true).map_err(|error| refused(&error.to_string()))?;
     Ok(Exit::Ok)
 }

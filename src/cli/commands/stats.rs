@@ -74,7 +74,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
 }
 
 fn table(stats: &[StatsLine]) -> Table {
-    let mut table = Table::new(&[
+    let mut columns = vec![
         Column::new("OF"),
         Column::new("RUNS").right(),
         Column::new("").optional(),
@@ -83,9 +83,13 @@ fn table(stats: &[StatsLine]) -> Table {
         Column::new("P50").right().optional(),
         Column::new("P95").right().optional(),
         Column::new("WAITED P95").right().optional(),
-        Column::new("TOKENS").right().optional(),
-        Column::new("MONEY").right().optional(),
-    ]);
+    ];
+    let of_models = stats.iter().any(|one| one.tokens.sum() > 0);
+    if of_models {
+        columns.push(Column::new("TOKENS").right().optional());
+        columns.push(Column::new("MONEY").right().optional());
+    }
+    let mut table = Table::new(&columns);
     let most = stats.iter().map(|one| one.run_count).max().unwrap_or(0);
     for one in stats {
         let share = |part: u32| {
@@ -93,26 +97,21 @@ fn table(stats: &[StatsLine]) -> Table {
             format!("{part} ({percent}%)")
         };
         let span = |millis: Option<u64>| millis.map(show_millis).unwrap_or_default();
-        let tokens = match one.tokens.sum() {
-            0 => String::new(),
-            tokens => tokens.to_string(),
-        };
-        table.row(
-            [
-                one.name.clone(),
-                one.run_count.to_string(),
-                bar(one, most),
-                share(one.succeeded_count),
-                share(one.verified_count),
-                span(one.p50_ms),
-                span(one.p95_ms),
-                span(one.waited_p95_ms),
-                tokens,
-                one.money.clone().unwrap_or_default(),
-            ]
-            .map(Line::from)
-            .to_vec(),
-        );
+        let mut cells = vec![
+            one.name.clone(),
+            one.run_count.to_string(),
+            bar(one, most),
+            share(one.succeeded_count),
+            share(one.verified_count),
+            span(one.p50_ms),
+            span(one.p95_ms),
+            span(one.waited_p95_ms),
+        ];
+        if of_models {
+            cells.push(one.tokens.sum().to_string());
+            cells.push(one.money.clone().unwrap_or_default());
+        }
+        table.row(cells.into_iter().map(Line::from).collect());
     }
     table
 }
