@@ -7,11 +7,8 @@ use crate::cli::render::{report, times};
 use crate::cli::session::{Accept, Session, zone_of};
 use crate::cli::suggest;
 use crate::model::outcome::Phase;
-use crate::model::{Diagnostic, Kind, Timestamp, Zone};
+use crate::model::{Diagnostic, Kind, Outcome, Timestamp, Zone};
 use crate::protocol::{Control, RunSummary, RunsQuery};
-
-/// Outcomes that somebody has to look at; who cancelled or denied a run knows of it.
-const FAILED: &str = "failed,timed_out,unknown";
 
 /// Characters of a commit id that are shown.
 const COMMIT_CHARS: usize = 9;
@@ -76,7 +73,7 @@ impl Filter {
             skill: self.skill.clone(),
             outcome: match (self.awaiting, self.failed) {
                 (true, _) => Some(Phase::AwaitingApproval.name().to_owned()),
-                (_, true) => Some(FAILED.to_owned()),
+                (_, true) => Some(Outcome::FAILURES.join(",")),
                 _ => (!self.outcome.is_empty()).then(|| self.outcome.join(",")),
             },
             since_ms: instant(&self.since)?,

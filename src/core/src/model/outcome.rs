@@ -206,6 +206,9 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Names of those that somebody has to look at.
+    pub const FAILURES: [&str; 3] = ["failed", "timed_out", "unknown"];
+
     /// The outcome's name in every interface.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -234,14 +234,13 @@ pub struct StatsLine {
 impl StatsLine {
     /// The line of these counts.
     pub fn of(name: String, counts: &DayCounts) -> StatsLine {
-        let failed = ["failed", "timed_out", "unknown"];
         StatsLine {
             name,
             run_count: counts.runs(),
             succeeded_count: counts.with("succeeded"),
             verified_count: counts.verified,
             nothing_to_do_count: counts.nothing_to_do,
-            failed_count: failed
+            failed_count: Outcome::FAILURES
                 .iter()
                 .fold(0, |sum, name| sum.saturating_add(counts.with(name))),
             outcomes: counts.outcomes.clone(),
