@@ -206,7 +206,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Names of those that somebody has to look at.
+    /// Names of those that somebody has to look at: who cancelled or denied a run knows of it.
     pub const FAILURES: [&str; 3] = ["failed", "timed_out", "unknown"];
 
     /// The outcome's name in every interface.

@@ -34,8 +34,11 @@ pub(super) fn of_event(event: Event, masker: &Masker) -> Event {
         return event;
     }
     let hidden = serde_json::to_value(&event).map(|value| told(value, masker));
-    // Texts alone were changed, so it is an event still.
-    hidden.and_then(serde_json::from_value).unwrap_or(event)
+    // Texts alone were changed, so it is an event still; what it would be otherwise may hold the secret.
+    hidden.and_then(serde_json::from_value).unwrap_or_else(|_| {
+        tracing::error!(event = event.name(), "an event could not be masked");
+        event
+    })
 }
 
 fn told(value: Value, masker: &Masker) -> Value {
