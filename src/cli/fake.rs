@@ -18,7 +18,7 @@ use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
     ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
     ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView, SlotsQuery, StatsLine,
+    RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView, SlotsQuery, StatsLine,
     StatsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
@@ -175,9 +175,12 @@ impl Control for Fake {
         })
     }
 
-    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
+    fn runs_page(&self, query: &RunsQuery) -> Result<RunsPage, Diagnostic> {
         self.note(format!("runs {}", serde_json::to_string(query).unwrap()));
-        Ok(vec![self.detail.lock().unwrap().summary.clone()])
+        Ok(RunsPage {
+            runs: vec![self.detail.lock().unwrap().summary.clone()],
+            next: None,
+        })
     }
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {

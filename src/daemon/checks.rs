@@ -88,6 +88,9 @@ impl Checked for RunsQuery {
     fn check(&self) -> Result<(), HttpRefusal> {
         optional("worker", self.worker.as_deref())?;
         optional("skill", self.skill.as_deref())?;
+        optional("schedule", self.schedule.as_deref())?;
+        optional("by", self.by.as_deref())?;
+        optional("text", self.text.as_deref())?;
         optional("outcome", self.outcome.as_deref())
     }
 }

@@ -19,8 +19,8 @@ use crate::protocol::{
     API_VERSION, ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest,
     Discarded, ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe,
     ProbeRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery,
+    Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
 /// How long whatever listens may take to say who it is.
@@ -223,8 +223,13 @@ impl Control for HttpControl {
         self.understood(&reply)
     }
 
-    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
-        self.ask(paths::with_query("/v1/runs", query))
+    fn runs_page(&self, query: &RunsQuery) -> Result<RunsPage, Diagnostic> {
+        let path = paths::with_query("/v1/runs", query);
+        let reply = self.line.send(Outgoing::get(path), ANSWER_PATIENCE)?;
+        Ok(RunsPage {
+            next: reply.next("before").and_then(|run| run.parse().ok()),
+            runs: self.understood(&reply)?,
+        })
     }
 
     fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {

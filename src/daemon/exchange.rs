@@ -10,7 +10,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
@@ -18,6 +18,7 @@ use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 
 use super::faults::internal;
+use super::paths;
 use super::sse::{Assembler, SseItem};
 use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind};
@@ -73,7 +74,16 @@ fn not_askable(error: &dyn std::error::Error) -> Diagnostic {
 #[derive(Debug)]
 pub(super) struct Reply {
     pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+}
+
+impl Reply {
+    /// The value of a parameter in the address of the next page, where there is one.
+    pub(super) fn next(&self, name: &str) -> Option<String> {
+        let link = self.headers.get(header::LINK)?.to_str().ok()?;
+        paths::parameter_of_next(link, name)
+    }
 }
 
 /// A socket at which an engine may listen.
@@ -143,12 +153,17 @@ impl Line {
     /// Reads an answer to its end.
     async fn whole(&self, response: Response<Incoming>) -> Result<Reply, Diagnostic> {
         let status = response.status();
+        let headers = response.headers().clone();
         let body = Limited::new(response.into_body(), REPLY_BYTES_MAX)
             .collect()
             .await
             .map_err(|error| self.unreachable(CUT_OFF, "broke off its answer", &*error))?
             .to_bytes();
-        Ok(Reply { status, body })
+        Ok(Reply {
+            status,
+            headers,
+            body,
+        })
     }
 
     async fn exchange(&self, outgoing: Outgoing) -> Result<Response<Incoming>, Diagnostic> {

@@ -29,6 +29,21 @@ pub(super) fn with_query(path: &str, query: &impl Serialize) -> String {
     format!("{path}?{}", parameters.collect::<Vec<_>>().join("&"))
 }
 
+/// What names the next page of a list: the header `Link`, as RFC 8288 has it.
+pub(super) fn link_to_next(path: &str, query: &impl Serialize) -> String {
+    format!("<{}>; rel=\"next\"", with_query(path, query))
+}
+
+/// A parameter of the address that such a header names.
+pub(super) fn parameter_of_next(link: &str, name: &str) -> Option<String> {
+    let (address, _) = link.strip_prefix('<')?.split_once(">; rel=\"next\"")?;
+    let (_, query) = address.split_once('?')?;
+    let mut parameters = query.split('&').filter_map(|one| one.split_once('='));
+    let (_, value) = parameters.find(|(found, _)| *found == name)?;
+    let decoded = percent_encoding::percent_decode_str(value);
+    decoded.decode_utf8().ok().map(Into::into)
+}
+
 /// The path of a run, or of something of it. The same grammar as the server's, so that no text gets further.
 pub(super) fn of_run(run: &str, rest: &str) -> Result<String, Diagnostic> {
     if run.is_empty() || run.len() > 26 || !run.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -84,6 +99,24 @@ mod tests {
             "x?from=18446744073709551615&limit=0"
         );
         assert_eq!(with_query("x", &SlotsQuery::default()), "x?limit=0");
+    }
+
+    #[test]
+    fn what_names_the_next_page_is_read_as_it_is_written() {
+        let run: crate::model::RunId = "01JC0000000000000000000001".parse().unwrap();
+        let query = RunsQuery {
+            text: Some("a&before=<b>; rel=\"next\"".to_owned()),
+            before: Some(run),
+            ..RunsQuery::default()
+        };
+        let link = link_to_next("/v1/runs", &query);
+        assert_eq!(parameter_of_next(&link, "before"), Some(run.to_string()));
+        assert_eq!(parameter_of_next(&link, "text"), query.text);
+        assert_eq!(parameter_of_next(&link, "worker"), None);
+        assert_eq!(
+            parameter_of_next("</v1/runs>; rel=\"next\"", "before"),
+            None
+        );
     }
 
     #[test]

@@ -13,8 +13,8 @@ use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
     ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage,
+    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 
@@ -169,8 +169,8 @@ impl Control for Reached {
         self.again(|control| control.render(request))
     }
 
-    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
-        self.again(|control| control.runs(query))
+    fn runs_page(&self, query: &RunsQuery) -> Result<RunsPage, Diagnostic> {
+        self.again(|control| control.runs_page(query))
     }
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {

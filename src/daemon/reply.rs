@@ -1,7 +1,7 @@
 //! Answers of the API: JSON, and one form for every refusal.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, NoContent, Response};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,6 +12,12 @@ use crate::model::{Diagnostic, Kind};
 
 /// After how many seconds a request that was refused for now may be sent again.
 pub(super) const RETRY_AFTER_S: &str = "1";
+
+/// The header that names the next page of a list, where there is one.
+pub(super) fn linked(next: Option<String>) -> HeaderMap {
+    let link = next.and_then(|next| HeaderValue::try_from(next).ok());
+    link.map(|link| (header::LINK, link)).into_iter().collect()
+}
 
 /// A refusal with the status that it is answered with.
 #[derive(Debug)]

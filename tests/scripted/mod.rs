@@ -11,9 +11,9 @@ use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
     Landed, LogLine, LogStream, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport,
-    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery, SchedulePlan,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
-    TriggerRequest, WatchEvent, WorkerView,
+    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage, RunsQuery,
+    SchedulePlan, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest,
+    Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use workerctl::protocol::{ForgetRequest, Forgot, StatsLine, StatsQuery};
 
@@ -121,6 +121,9 @@ impl Scripted {
         RunSummary {
             parent: None,
             schedule: None,
+            slot: None,
+            title: String::new(),
+            by: String::new(),
             decided: false,
             day: None,
             spent: None,
@@ -214,9 +217,11 @@ impl Control for Scripted {
         })
     }
 
-    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
+    fn runs_page(&self, query: &RunsQuery) -> Result<RunsPage, Diagnostic> {
         self.queries.lock().expect("a lock").push(query.clone());
-        Ok(vec![self.summary()])
+        let runs = vec![self.summary()];
+        let next = (query.limit == 1).then_some(self.run);
+        Ok(RunsPage { runs, next })
     }
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {

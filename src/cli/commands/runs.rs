@@ -78,8 +78,8 @@ impl Filter {
             },
             since_ms: instant(&self.since)?,
             until_ms: instant(&self.until)?,
-            before: None,
             limit: self.limit,
+            ..RunsQuery::default()
         };
         if let (Some(since), Some(until)) = (query.since_ms, query.until_ms)
             && since >= until

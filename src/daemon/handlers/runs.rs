@@ -27,18 +27,10 @@ pub(crate) async fn list(
     Query(mut query): Query<RunsQuery>,
 ) -> Result<(HeaderMap, Json<Vec<RunSummary>>), HttpRefusal> {
     let asked = query.clone();
-    let runs = state.read(move |control| control.runs(&asked)).await?;
-    query.before = runs.last().map(|last| last.run);
-    let mut headers = HeaderMap::new();
-    if query.before.is_some()
-        && let Ok(link) = HeaderValue::try_from(format!(
-            "<{}>; rel=\"next\"",
-            paths::with_query("/v1/runs", &query)
-        ))
-    {
-        headers.insert(header::LINK, link);
-    }
-    Ok((headers, Json(runs)))
+    let page = state.read(move |control| control.runs_page(&asked)).await?;
+    query.before = page.next;
+    let next = page.next.map(|_| paths::link_to_next("/v1/runs", &query));
+    Ok((reply::linked(next), Json(page.runs)))
 }
 
 pub(crate) async fn submit(

@@ -15,7 +15,9 @@ use super::request::{Answer, Request};
 use super::run_factory::{Origin, RunFactory};
 use super::view::{Condition, RunSnapshot, View};
 use super::work::Effects;
-use super::{Host, definitions, model_test, probe, reading, refusals, rendering, schedules};
+use super::{
+    Host, definitions, listing, model_test, probe, reading, refusals, rendering, schedules,
+};
 use super::{manual_trigger, patches};
 use crate::catalog::Catalog;
 use crate::clock::Clock;
@@ -26,8 +28,8 @@ use crate::process::give_back_memory;
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
     ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage,
+    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::store::Store;
@@ -213,8 +215,8 @@ impl Control for EngineControl {
         })
     }
 
-    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
-        reading::runs(&self.view, self.store.as_ref(), query)
+    fn runs_page(&self, query: &RunsQuery) -> Result<RunsPage, Diagnostic> {
+        listing::page(&self.view, self.store.as_ref(), query)
     }
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {

@@ -29,6 +29,7 @@ mod in_force;
 mod inbox;
 mod kept;
 mod landings;
+mod listing;
 mod live;
 mod lookup;
 mod manual_trigger;
@@ -94,8 +95,8 @@ use view::View;
 
 pub use hold::{init_store, refuse_unfit};
 pub use landings::{LeftLanding, left_landings, recover_left_landings};
+pub use listing::expect_known_outcome;
 pub use programs::{InstalledProgram, installed_programs};
-pub use reading::expect_known_outcome;
 pub use request::ENDED_OPEN;
 pub use submission::agent::check_tools;
 pub use trigger_probe::{Hints, Watched};

@@ -1,6 +1,5 @@
 //! Reads: runs from the published view and the store, lines from thread logs. The core loop has no part in it.
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,18 +10,10 @@ use super::given_up::missing_end;
 use super::view::{RunSnapshot, View, Watching};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec};
-use crate::protocol::{
-    LogLine, LogsQuery, RunDetail, RunSummary, RunsQuery, THREAD_UNREADABLE, WatchEvent,
-};
+use crate::protocol::{LogLine, LogsQuery, RunDetail, RunSummary, THREAD_UNREADABLE, WatchEvent};
 use crate::store::Store;
 use crate::store::thread_files::{Directory, FileError, LogReader};
 use crate::thread::project;
-
-/// How many runs a list has where the query says nothing.
-const LIMIT_DEFAULT: usize = 20;
-
-/// Most runs of one list.
-const LIMIT_MAX: usize = 10_000;
 
 /// How many lines of a log are read where the query says nothing, and at most.
 const LINES_MAX: usize = 10_000;
@@ -56,98 +47,6 @@ pub(super) fn stored(store: &dyn Store, run: RunId) -> Result<Option<RunSnapshot
         settled: true,
         lost: false,
     }))
-}
-
-/// Lists runs, newest first.
-pub(super) fn runs(
-    view: &View,
-    store: &dyn Store,
-    query: &RunsQuery,
-) -> Result<Vec<RunSummary>, Diagnostic> {
-    expect_known_outcome(query)?;
-    let limit = match query.limit {
-        0 => LIMIT_DEFAULT,
-        some => (some as usize).min(LIMIT_MAX),
-    };
-    let live = view.runs();
-    let known: HashSet<RunId> = live.iter().map(|shown| shown.spec.run).collect();
-    let mut found: Vec<RunSummary> = live
-        .iter()
-        .rev()
-        .map(|shown| &shown.summary)
-        .filter(|summary| wanted(summary, query))
-        .cloned()
-        .collect();
-    let oldest = query.since_ms.unwrap_or(i64::MIN);
-    let mut from_store = 0;
-    store.summaries(query.before, &mut |summary| {
-        if summary.submitted_at.millis() < oldest {
-            return ControlFlow::Break(());
-        }
-        if !known.contains(&summary.run) && wanted(&summary, query) {
-            found.push(summary);
-            from_store += 1;
-        }
-        if from_store >= limit {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    })?;
-    found.sort_by_key(|summary| std::cmp::Reverse(summary.run));
-    found.truncate(limit);
-    Ok(found)
-}
-
-/// Refuses what no run can be in.
-pub fn expect_known_outcome(query: &RunsQuery) -> Result<(), Diagnostic> {
-    const OUTCOMES: [&str; 10] = [
-        "succeeded",
-        "failed",
-        "cancelled",
-        "timed_out",
-        "denied",
-        "unknown",
-        "active",
-        "unverified",
-        "reconciled",
-        "nothing_to_do",
-    ];
-    let is_known = |outcome: &&str| {
-        let mut phases = crate::model::Phase::ALL.iter();
-        OUTCOMES.contains(outcome) || phases.any(|phase| phase.name() == *outcome)
-    };
-    match query.outcomes().find(|outcome| !is_known(outcome)) {
-        None => Ok(()),
-        Some(outcome) => {
-            let text = format!("`{outcome}` is no outcome and no phase");
-            Err(Diagnostic::new(Kind::Usage, "outcome", text)
-                .hint(format!("one of: {}", OUTCOMES.join(", "))))
-        }
-    }
-}
-
-fn wanted(summary: &RunSummary, query: &RunsQuery) -> bool {
-    let at = summary.submitted_at.millis();
-    let outcome = summary.outcome.as_ref();
-    let fits = |wanted: &str| match wanted {
-        "active" => outcome.is_none(),
-        "unverified" => summary.unverified,
-        "reconciled" => summary.reconciled,
-        "nothing_to_do" => summary.nothing_to_do,
-        name => outcome.is_some_and(|o| o.name() == name) || summary.phase.name() == name,
-    };
-    (query.outcome.is_none() || query.outcomes().any(fits))
-        && query
-            .worker
-            .as_ref()
-            .is_none_or(|worker| *worker == summary.skill.worker)
-        && query.skill.as_ref().is_none_or(|skill| {
-            *skill == summary.skill.skill || *skill == summary.skill.to_string()
-        })
-        && query.since_ms.is_none_or(|since| at >= since)
-        && query.until_ms.is_none_or(|until| at < until)
-        && query.before.is_none_or(|before| summary.run < before)
 }
 
 /// One run in full.

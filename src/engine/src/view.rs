@@ -189,6 +189,20 @@ impl View {
             .collect()
     }
 
+    /// Such runs that are older than `before`, newest first, at most so many.
+    pub(super) fn newest(&self, before: Option<RunId>, most: usize) -> Vec<Arc<RunSnapshot>> {
+        let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);
+        let older = match before {
+            Some(before) => runs.range(..before),
+            None => runs.range(..),
+        };
+        older
+            .rev()
+            .map(|(_, shown)| Arc::clone(shown))
+            .take(most)
+            .collect()
+    }
+
     /// How many runs have not ended, and the lines of the oldest `shown_max` of them.
     pub(super) fn open(&self, shown_max: usize) -> Open {
         let runs = self.runs.read().unwrap_or_else(PoisonError::into_inner);

@@ -45,6 +45,11 @@ impl RunId {
         Timestamp::from_millis(i64::try_from(self.0.timestamp_ms()).unwrap_or(i64::MAX))
     }
 
+    /// The lowest id of an instant: all runs that were submitted before it are below.
+    pub fn lowest_of(at: Timestamp) -> RunId {
+        RunId(ulid::Ulid::from_parts(at.millis().max(0).unsigned_abs(), 0))
+    }
+
     /// The last 8 characters, lower case, as tables show it.
     pub fn short(self) -> String {
         let full = self.to_string();

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use super::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, DenyRequest, Discarded,
     ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsQuery,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
+    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage,
+    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::model::{Diagnostic, RunId};
@@ -19,8 +19,22 @@ pub trait Control: Send + Sync {
     fn submit(&self, request: &SubmitRequest) -> Result<Submitted, Diagnostic>;
     /// Checks and renders everything without accepting anything.
     fn render(&self, request: &SubmitRequest) -> Result<Rendered, Diagnostic>;
-    /// Lists runs, newest first.
-    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic>;
+    /// One page of runs, newest first, after a bounded number of them was looked at.
+    fn runs_page(&self, query: &RunsQuery) -> Result<RunsPage, Diagnostic>;
+    /// As many runs as a query asks for, newest first, asked for page by page.
+    fn runs(&self, query: &RunsQuery) -> Result<Vec<RunSummary>, Diagnostic> {
+        let (mut query, mut all) = (query.clone(), Vec::new());
+        let most = query.most();
+        loop {
+            let page = self.runs_page(&query)?;
+            all.extend(page.runs);
+            query.before = page.next;
+            if query.before.is_none() || all.len() >= most {
+                return Ok(all);
+            }
+            query.limit = u32::try_from(most - all.len()).unwrap_or(u32::MAX);
+        }
+    }
     /// Shows one run in full.
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic>;
     /// Asks to end a run.

@@ -28,7 +28,7 @@ pub use requests::{
     Rendered, RenderedCheck, RenderedInstructions, ResolveRequest, RunsQuery, Status,
     SubmitRequest, Submitted, Substitution, TreesView,
 };
-pub use runs::{ApprovalView, AttemptView, RunDetail, RunSummary, SpentView, TurnView};
+pub use runs::{ApprovalView, AttemptView, RunDetail, RunSummary, RunsPage, SpentView, TurnView};
 pub use schedules::{
     BackfillQuery, BackfillSlot, FailingView, LastFire, NextDue, OverdueView, PauseRequest,
     PauseView, PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView,

@@ -56,6 +56,12 @@ pub struct Submitted {
     pub existing: bool,
 }
 
+/// How many runs a list has where the query says nothing.
+const RUNS_DEFAULT: usize = 20;
+
+/// Most runs of one list.
+const RUNS_MAX: usize = 10_000;
+
 /// Which runs to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -70,6 +76,15 @@ pub struct RunsQuery {
     /// `unverified`: ended so.
     #[serde(default)]
     pub outcome: Option<String>,
+    /// Only of this schedule.
+    #[serde(default)]
+    pub schedule: Option<String>,
+    /// Only of whoever has this in their name, as `by` tells it; case does not count.
+    #[serde(default)]
+    pub by: Option<String>,
+    /// Only with this text in id, skill, title, schedule, failure or commit; case does not count.
+    #[serde(default)]
+    pub text: Option<String>,
     /// Only submitted at or after this instant, milliseconds since the epoch.
     #[serde(default)]
     pub since_ms: Option<i64>,
@@ -86,6 +101,14 @@ pub struct RunsQuery {
 }
 
 impl RunsQuery {
+    /// How many runs an answer holds at most.
+    pub fn most(&self) -> usize {
+        match self.limit {
+            0 => RUNS_DEFAULT,
+            some => (some as usize).min(RUNS_MAX),
+        }
+    }
+
     /// Each outcome and phase that is asked for.
     pub fn outcomes(&self) -> impl Iterator<Item = &str> {
         self.outcome.iter().flat_map(|outcomes| outcomes.split(','))

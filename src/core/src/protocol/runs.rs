@@ -65,6 +65,15 @@ pub struct RunSummary {
     /// The schedule that it ran for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
+    /// The slot of that schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<Timestamp>,
+    /// The skill's name for people; empty where an older version stored the run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// Who asked for it; empty where an older version stored the run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
     /// Whether a person, or the end of their time, has decided on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub decided: bool,
@@ -131,6 +140,15 @@ impl RunSummary {
             .as_ref()
             .or_else(|| self.commits_made.newest.last())
     }
+}
+
+/// Runs of one answer, newest first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunsPage {
+    /// Those that were asked for; an answer may hold fewer than there are, even none.
+    pub runs: Vec<RunSummary>,
+    /// What `before` goes on with; absent: there are no more.
+    pub next: Option<RunId>,
 }
 
 /// One attempt with its evidence.

@@ -105,6 +105,9 @@ impl SummaryBuilder {
             spent: spent::spent(spec, run),
             parent: spec.parent.as_ref().map(|parent| parent.run),
             schedule: spec.scheduled.as_ref().map(|due| due.schedule.clone()),
+            slot: spec.scheduled.as_ref().map(|due| due.slot),
+            title: spec.title.clone(),
+            by: spec.submitted_by.clone(),
             decided: run.facts.approval.is_some() || was_denied,
             day: self.finished_at.map(|at| at.date_in(zone)),
         }
