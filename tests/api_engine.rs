@@ -216,6 +216,98 @@ fn every_run_is_in_one_of_the_linked_lists_whenever_it_was_submitted() {
     daemon.stop();
 }
 
+#[test]
+fn runs_are_found_by_schedule_person_and_text_and_a_long_search_says_where_it_goes_on() {
+    let (workspace, mut gate, daemon, api) = bed();
+    let submit = |by: &str| {
+        let body = json!({"skill": "w/gated", "by": by, "inputs": {"n": 7}}).to_string();
+        let run = api.ask("POST", "/v1/runs", "", &body).value()["run"].clone();
+        run.as_str().unwrap().to_owned()
+    };
+    let (ada, bob) = (submit("cli Ada"), submit("cli Bob"));
+    let found = |query: &str| pages(&api, &format!("/v1/runs?{query}")).concat();
+    assert_eq!(found("by=ada"), [ada.as_str()]);
+    assert_eq!(found("text=GATED"), [bob.as_str(), &ada]);
+    assert_eq!(found(&format!("text={}", &bob[20..])), [bob.as_str()]);
+    assert_eq!(found("outcome=active,failed&schedule=w/gated%23x"), [""; 0]);
+    let at = api.ask("GET", &format!("/v1/runs/{bob}"), "", "").value();
+    let summary = &at["summary"];
+    assert_eq!(
+        (&summary["by"], &summary["title"]),
+        (&json!("cli Bob"), &json!("gated"))
+    );
+    // Of two runs of one millisecond both are before the next one.
+    let until = chrono_millis(summary["submitted_at"].as_str().unwrap());
+    assert_eq!(
+        found(&format!("until_ms={}", until + 1)),
+        [bob.as_str(), &ada]
+    );
+    assert!(!found(&format!("until_ms={until}")).contains(&bob));
+    // More than are looked at for one answer, none of which is wanted.
+    for _ in 0..520 {
+        submit("cli Eve");
+    }
+    let first = api.ask("GET", "/v1/runs?by=bob&limit=1", "", "");
+    assert_eq!((first.value(), first.next.is_some()), (json!([]), true));
+    assert_eq!(found("by=bob&limit=1"), [bob.as_str()]);
+    let listed = workspace.json(&["runs", "--skill", "w/gated", "--limit", "1000"]);
+    assert_eq!(listed["runs"].as_array().unwrap().len(), 522);
+    daemon.kill();
+    drop(gate);
+}
+
+fn chrono_millis(text: &str) -> i64 {
+    chrono::DateTime::parse_from_rfc3339(text)
+        .unwrap()
+        .timestamp_millis()
+}
+
+#[test]
+fn stats_are_told_by_day_and_by_hour_too() {
+    let (workspace, mut gate, daemon, api) = bed();
+    let run = workspace.submit(&["w/gated"]);
+    gate.reached();
+    gate.pass();
+    assert_eq!(workspace.wait(&run).0, 0);
+    let lines = |query: &str| {
+        let answer = api
+            .ask("GET", &format!("/v1/stats?{query}"), "", "")
+            .value();
+        let lines = answer.as_array().unwrap().clone();
+        lines
+            .iter()
+            .map(|line| {
+                (
+                    line["name"].clone(),
+                    line["at"].clone(),
+                    line["run_count"].clone(),
+                )
+            })
+            .collect::<Vec<_>>()
+    };
+    let ended = api.ask("GET", &format!("/v1/runs/{run}"), "", "").value()["summary"].clone();
+    let hour = format!("{}:00:00Z", &ended["finished_at"].as_str().unwrap()[..13]);
+    for (query, name, at) in [
+        ("by=all", "all", json!(null)),
+        ("by=all&bucket=day", "all", ended["day"].clone()),
+        ("by=skill&bucket=day", "w/gated", ended["day"].clone()),
+        ("by=skill&bucket=hour", "w/gated", json!(hour)),
+        ("by=worker&worker=w&bucket=hour", "w", json!(hour)),
+        ("by=all&bucket=hour", "all", json!(hour)),
+        (
+            "by=day&skill=w/gated",
+            ended["day"].as_str().unwrap(),
+            json!(null),
+        ),
+    ] {
+        assert_eq!(lines(query), [(json!(name), at, json!(1))], "{query}");
+    }
+    assert_eq!(lines("by=all&skill=w/gate"), []);
+    let refused = api.ask("GET", "/v1/stats?by=schedule&bucket=hour", "", "");
+    assert_eq!(refused.refusal(), (400, "bucket".to_owned()));
+    daemon.stop();
+}
+
 /// Clients at once that the server lets watch, and more of them one after the other than any bound.
 const WATCHERS: usize = 64;
 const GENERATIONS: usize = 6;

@@ -57,6 +57,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
             By::Schedule => StatsBy::Schedule,
             By::Day => StatsBy::Day,
         },
+        bucket: None,
         worker: args.worker.clone(),
         skill: args.skill.clone(),
         schedule: args.schedule.clone(),

@@ -12,7 +12,7 @@ use super::table::{Rows, Table};
 use super::{Batch, StoreError, Write, counts};
 use crate::machine::Entry;
 use crate::model::{RunId, RunSpec, Timestamp};
-use crate::protocol::{Counted, DayCounts, RunSummary};
+use crate::protocol::{DayCounts, RunSummary};
 
 /// Most idempotency keys that one batch forgets; the rest goes with the next.
 pub(super) const FORGOTTEN_KEYS_MAX: usize = 10_000;
@@ -132,12 +132,9 @@ impl Plan {
             Write::ForgetSchedule(id) => {
                 self.rows.insert(keys::schedule(id), None);
             }
-            Write::ForgetCounts(day) => {
-                let keys = table.keys(&KeyRange::counts("0", day), FORGOTTEN_KEYS_MAX)?;
-                let older = keys
-                    .into_iter()
-                    .filter(|key| keys::counts_of(key).is_some_and(|(of, _)| of < day.as_str()));
-                self.rows.extend(older.map(|key| (key, None)));
+            Write::ForgetCounts(before) => {
+                let older = table.keys(&KeyRange::counts_before(before), FORGOTTEN_KEYS_MAX)?;
+                self.rows.extend(older.into_iter().map(|key| (key, None)));
             }
             Write::Notices(notices) if notices.is_over() => {
                 self.rows.insert(keys::notices(&notices.subject()), None);
@@ -225,11 +222,7 @@ impl Plan {
         run: &RunSummary,
         count: fn(&mut DayCounts, &DayCounts),
     ) -> Result<(), StoreError> {
-        let Some(day) = counts::day_of(run) else {
-            return Ok(());
-        };
-        for of in Counted::of(run) {
-            let key = keys::counts(&day, &of);
+        for key in counts::keys_of(run) {
             let mut counts = match self.lookup(table, &key)? {
                 Some(value) => counts::read(table, &key, &value)?,
                 None => DayCounts::default(),

@@ -1,4 +1,4 @@
-//! Counts of ended runs by day: written with the line of a run, and left when the run is forgotten.
+//! Counts of ended runs by day and by hour: written with the line of a run, and left when the run is forgotten.
 
 use std::collections::BTreeMap;
 
@@ -10,46 +10,79 @@ use super::table::Table;
 use crate::model::Zone;
 use crate::protocol::{Counted, DayCounts, RunSummary};
 
-/// The day on which a run counts, as `2026-11-25`; a run that has not ended counts on none.
-pub(super) fn day_of(run: &RunSummary) -> Option<String> {
-    let ended = run.finished_at?;
+/// The keys of the records in which a run counts: none while it has not ended.
+pub(super) fn keys_of(run: &RunSummary) -> Vec<Vec<u8>> {
+    let Some(ended) = run.finished_at else {
+        return Vec::new();
+    };
     // Versions before there were counts left no day.
-    Some(run.day.clone().unwrap_or_else(|| ended.date_in(Zone::UTC)))
+    let day = run.day.clone().unwrap_or_else(|| ended.date_in(Zone::UTC));
+    let mut hour = ended.rfc3339();
+    hour.truncate(keys::HOUR_BYTES);
+    let of_hour = Counted::Skill(run.skill.clone());
+    let of_day = Counted::of(run).map(|of| keys::counts(&day, &of.key()));
+    of_day
+        .chain([keys::counts(&hour, &of_hour.key())])
+        .collect()
 }
 
-/// What is counted of one subject on one day. A record that cannot be read counts nothing: runs matter more.
+/// What is counted of one subject on one day or in one hour. A record that cannot be read counts nothing: runs matter more.
 pub(super) fn read(table: &impl Table, key: &[u8], value: &[u8]) -> Result<DayCounts, StoreError> {
     match payload_of(table, key, value) {
         Ok(payload) => Ok(record::from_json(&payload).unwrap_or_default()),
         Err(StoreError::Corrupt { reason, .. }) => {
-            tracing::warn!(%reason, "the counts of a day cannot be read and begin anew");
+            tracing::warn!(%reason, "counts cannot be read and begin anew");
             Ok(DayCounts::default())
         }
         Err(other) => Err(other),
     }
 }
 
-/// Counts every line of an ended run: a store of a version that counted none.
-pub(super) fn of_all_runs(
+/// What is to be counted in a store of an earlier version. One that counted by day and subject has all of that, also
+/// of runs that it has forgotten.
+pub(super) fn lacking(
     table: &impl Table,
-) -> Result<BTreeMap<(String, Counted), DayCounts>, StoreError> {
-    let mut all: BTreeMap<(String, Counted), DayCounts> = BTreeMap::new();
-    let mut range = KeyRange::kind(keys::DONE);
+    has_days: bool,
+) -> Result<BTreeMap<Vec<u8>, DayCounts>, StoreError> {
+    let mut all: BTreeMap<Vec<u8>, DayCounts> = BTreeMap::new();
+    each(table, KeyRange::kind(keys::DONE), |key, value| {
+        let Some(run) = line(table, key, value)? else {
+            return Ok(());
+        };
+        for key in keys_of(&run) {
+            if !has_days || key.first() == Some(&keys::HOURS) {
+                all.entry(key).or_default().add(&DayCounts::of(&run));
+            }
+        }
+        Ok(())
+    })?;
+    if !has_days {
+        return Ok(all);
+    }
+    each(table, KeyRange::kind(keys::COUNTS), |key, value| {
+        if let Some((day, Counted::Skill(_))) = keys::counts_of(key) {
+            let of_all = all.entry(keys::counts(day, &Counted::All.key()));
+            of_all.or_default().add(&read(table, key, value)?);
+        }
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Reads all rows of a range.
+fn each(
+    table: &impl Table,
+    mut range: KeyRange,
+    mut row: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
     loop {
         let rows = table.scan(&range, false, 1_000)?;
         let Some((last, _)) = rows.last() else {
-            return Ok(all);
+            return Ok(());
         };
         range.from = super::stored::after(last);
         for (key, value) in &rows {
-            let Some(run) = line(table, key, value)? else {
-                continue;
-            };
-            let Some(day) = day_of(&run) else { continue };
-            for of in Counted::of(&run) {
-                let counts = all.entry((day.clone(), of)).or_default();
-                counts.add(&DayCounts::of(&run));
-            }
+            row(key, value)?;
         }
     }
 }

@@ -168,24 +168,25 @@ impl<T: Table> Keyed<T> {
         }
     }
 
-    /// Counts every run where the counts do not say that they do: a version that counted none wrote the store.
+    /// Counts what the counts do not say that they have: an earlier version wrote the store.
     pub(super) fn count_where_needed(&self) -> Result<(), StoreError> {
-        let marker = vec![keys::COUNTS];
-        if self.table.get(&marker)?.is_some() {
+        if self.table.get(&[keys::HOURS])?.is_some() {
             return Ok(());
         }
-        let all = counts::of_all_runs(&self.table)?;
+        let has_days = self.table.get(&[keys::COUNTS])?.is_some();
+        let all = counts::lacking(&self.table, has_days)?;
         self.guarded(|writer| {
             let mut rows = Rows::new();
-            for ((day, of), counts) in &all {
-                let key = keys::counts(day, of);
+            for (key, counts) in &all {
                 let json = serde_json::to_vec(counts).unwrap_or_default();
-                rows.insert(key.clone(), Some(record::inline(&key, &json)));
+                rows.insert(key.clone(), Some(record::inline(key, &json)));
                 if rows.len() >= COUNTED_ROWS_MAX {
                     self.write(writer, std::mem::take(&mut rows), false)?;
                 }
             }
-            rows.insert(marker.clone(), Some(record::inline(&marker, b"true")));
+            for marker in [[keys::COUNTS], [keys::HOURS]] {
+                rows.insert(marker.to_vec(), Some(record::inline(&marker, b"true")));
+            }
             self.write(writer, rows, true)
         })
     }
@@ -254,13 +255,21 @@ impl<T: Table> Keyed<T> {
         Ok(())
     }
 
-    /// As a version left it that counted nothing.
+    /// As an earlier version left it: without counts, or with those of days alone.
     #[cfg(test)]
-    pub(super) fn forget_counts(&self) -> Result<(), StoreError> {
-        let keys = self
-            .table
-            .keys(&keys::KeyRange::kind(keys::COUNTS), usize::MAX)?;
-        let rows = keys.into_iter().map(|key| (key, None)).collect();
+    pub(super) fn forget_counts(&self, has_days: bool) -> Result<(), StoreError> {
+        let of = |kind| self.table.keys(&keys::KeyRange::kind(kind), usize::MAX);
+        let mut keys = of(keys::HOURS)?;
+        keys.extend(of(keys::COUNTS)?);
+        let is_of_all = |key: &[u8]| {
+            matches!(
+                keys::counts_of(key),
+                Some((_, crate::protocol::Counted::All))
+            )
+        };
+        keys.retain(|key| !has_days || key.first() == Some(&keys::HOURS) || is_of_all(key));
+        keys.retain(|key| !has_days || *key != [keys::COUNTS]);
+        let rows: Rows = keys.into_iter().map(|key| (key, None)).collect();
         self.guarded(|writer| self.write(writer, rows, true))
     }
 
@@ -288,6 +297,7 @@ pub(super) fn first_rows() -> Rows {
     put(keys::COMMITS, "0".to_owned());
     put(keys::FENCE, "0".to_owned());
     put(&[keys::COUNTS], "true".to_owned());
+    put(&[keys::HOURS], "true".to_owned());
     rows
 }
 

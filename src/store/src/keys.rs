@@ -16,6 +16,8 @@ pub(super) const FENCE: &[u8] = b"f";
 
 /// Counts of ended runs by day. The byte alone says that they count every run.
 pub(super) const COUNTS: u8 = b'g';
+/// Counts of ended runs by hour. The byte alone says that hours, and all runs of a day together, count every run.
+pub(super) const HOURS: u8 = b'h';
 /// Runs that are not closed.
 pub(super) const ACTIVE: u8 = b'a';
 /// Lines of finished runs.
@@ -33,6 +35,9 @@ pub(super) const SLOT: u8 = b't';
 
 /// Bytes of a day: `2026-11-25`.
 const DAY_BYTES: usize = 10;
+
+/// Bytes of an hour: `2026-11-25T05`.
+pub(super) const HOUR_BYTES: usize = 13;
 
 const SPEC: u8 = 0;
 const ENTRIES: u8 = 1;
@@ -75,13 +80,22 @@ impl KeyRange {
         KeyRange { from, to }
     }
 
-    /// The counts of these days, the last one included; days are written as `2026-11-25`.
-    pub(super) fn counts(from: &str, to: &str) -> KeyRange {
-        let key = |day: &str, end: &[u8]| [&[COUNTS], day.as_bytes(), end].concat();
-        KeyRange {
-            from: key(from, &[]),
-            to: key(to, &[u8::MAX]),
-        }
+    /// The counts of a day or an hour whose subjects begin so.
+    pub(super) fn counts(at: &str, of: &str) -> KeyRange {
+        let from = counts(at, of);
+        let mut to = from.clone();
+        to.push(u8::MAX);
+        KeyRange { from, to }
+    }
+
+    /// The counts of the days or hours before this one.
+    pub(super) fn counts_before(at: &str) -> KeyRange {
+        let to = counts(at, "");
+        let mut from = to.clone();
+        from.truncate(1);
+        // The byte alone is no counts.
+        from.push(0);
+        KeyRange { from, to }
     }
 
     /// All that is kept under a run: its specification and its journal.
@@ -146,16 +160,26 @@ pub(super) fn notices(subject: &str) -> Vec<u8> {
     key
 }
 
-/// The key of what is counted of a skill or schedule on a day.
-pub(super) fn counts(day: &str, of: &Counted) -> Vec<u8> {
-    [&[COUNTS], day.as_bytes(), of.key().as_bytes()].concat()
+/// The key of what is counted of something on a day or in an hour.
+pub(super) fn counts(at: &str, of: &str) -> Vec<u8> {
+    let kind = if at.len() == HOUR_BYTES {
+        HOURS
+    } else {
+        COUNTS
+    };
+    [&[kind], at.as_bytes(), of.as_bytes()].concat()
 }
 
-/// The day, and what was counted on it, that a key names.
+/// The day or hour, and what was counted then, that a key names.
 pub(super) fn counts_of(key: &[u8]) -> Option<(&str, Counted)> {
-    let text = std::str::from_utf8(key.get(1..)?).ok()?;
-    let (day, of) = text.split_at_checked(DAY_BYTES)?;
-    Some((day, Counted::parse(of)?))
+    let (kind, text) = key.split_first()?;
+    let bytes = if *kind == HOURS {
+        HOUR_BYTES
+    } else {
+        DAY_BYTES
+    };
+    let (at, of) = std::str::from_utf8(text).ok()?.split_at_checked(bytes)?;
+    Some((at, Counted::parse(of)?))
 }
 
 /// The key of a row of the ledger, by its first slot; ids hold no NUL.
@@ -213,7 +237,7 @@ pub(super) enum Kind {
     Slot(Timestamp),
     /// What is to be told of a schedule or a skill.
     Notices,
-    /// Counts of a day; without one, that they count every run.
+    /// Counts of a day or an hour; without one, that they count every run.
     Counts,
 }
 
@@ -229,8 +253,8 @@ impl Kind {
             (&KEY, 21) => Some(Kind::Key),
             (&RUN, 18) if key[17] == SPEC => run_of(key).map(Kind::Spec),
             (&SCHEDULE, 2..) => Some(Kind::Schedule),
-            (&COUNTS, 1) => Some(Kind::Counts),
-            (&COUNTS, 2..) => counts_of(key).map(|_| Kind::Counts),
+            (&COUNTS | &HOURS, 1) => Some(Kind::Counts),
+            (&COUNTS | &HOURS, 2..) => counts_of(key).map(|_| Kind::Counts),
             (&NOTICES, 2..) => Some(Kind::Notices),
             (&SLOT, 10..) => slot_of(key).map(|(_, from)| Kind::Slot(from)),
             (&RUN, 22) if key[17] == ENTRIES => run_of(key).map(Kind::Entries),
@@ -252,7 +276,7 @@ impl std::fmt::Display for Kind {
             Kind::Entries(run) => write!(f, "the journal of run {run}"),
             Kind::Schedule => f.write_str("the state of a schedule"),
             Kind::Notices => f.write_str("the notices of a schedule or a skill"),
-            Kind::Counts => f.write_str("the counts of a day"),
+            Kind::Counts => f.write_str("the counts of a day or an hour"),
             Kind::Slot(from) => write!(f, "the slot {}", from.rfc3339()),
         }
     }

@@ -123,7 +123,7 @@ pub enum Write {
     Forget(RunId),
     /// The stored state of a schedule is forgotten, its rows and notices apart.
     ForgetSchedule(String),
-    /// Counts of days before this one, `2026-11-25`, go.
+    /// Counts of days before this one, `2026-11-25`, or of hours before this one, `2026-11-25T05`, go.
     ForgetCounts(String),
 }
 
@@ -277,12 +277,12 @@ pub trait Store: Send + Sync {
         &self,
         callback: &mut dyn FnMut(Result<Notices, Unreadable>),
     ) -> Result<(), StoreError>;
-    /// What was counted on these days, the last one included, by day; days are written as `2026-11-25`.
+    /// What was counted on a day, `2026-11-25`, or in an hour, `2026-11-25T05`, of subjects whose keys begin so.
     fn counts(
         &self,
-        from: &str,
-        to: &str,
-        callback: &mut dyn FnMut(&str, Counted, DayCounts),
+        at: &str,
+        of: &str,
+        callback: &mut dyn FnMut(Counted, DayCounts),
     ) -> Result<(), StoreError>;
     /// Removes files of payloads of runs that were accepted before this instant and are not known: a crash between
     /// forgetting a run and removing its files left them. Answers for how many runs.

@@ -35,5 +35,8 @@ impl Default for Retention {
 /// Shortest time that runs stay, in milliseconds: a submission that is repeated within a day is answered by its run.
 pub const RUNS_MS_MIN: u64 = 2 * DAY_MS;
 
+/// How long the counts of an hour stay, in milliseconds: eight days.
+pub const HOURS_MS: u64 = 8 * DAY_MS;
+
 /// How long the counts of a day stay that statistics are made of, in milliseconds: five years.
 pub const STATISTICS_MS: u64 = 5 * 365 * DAY_MS;

@@ -35,7 +35,7 @@ pub use schedules::{
     SlotsQuery, TriggerRequest, UndeliveredView, WaitingEvent,
 };
 pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
-pub use stats::{Counted, DayCounts, STATS_MAX, StatsBy, StatsLine, StatsQuery};
+pub use stats::{Bucket, Counted, DayCounts, STATS_MAX, StatsBy, StatsLine, StatsQuery};
 pub use unique::Unique;
 pub use watch::{LogLine, LogStream, WatchEvent};
 

@@ -178,6 +178,18 @@ pub enum StatsBy {
     Schedule,
     /// By the day on which they ended.
     Day,
+    /// All of them together.
+    All,
+}
+
+/// What is counted apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Bucket {
+    /// Each day, in the workspace's zone.
+    Day,
+    /// Each hour of the last eight days, in UTC; of skills and workers only.
+    Hour,
 }
 
 /// Which counts are wanted.
@@ -190,6 +202,8 @@ pub struct StatsQuery {
     pub to: Option<String>,
     /// What each line is of.
     pub by: StatsBy,
+    /// What each line is of besides; absent: one line for the whole time.
+    pub bucket: Option<Bucket>,
     /// Only of this worker.
     pub worker: Option<String>,
     /// Only of this skill: `skill` or `worker/skill`.
@@ -201,8 +215,11 @@ pub struct StatsQuery {
 /// What runs came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StatsLine {
-    /// The skill, worker, schedule or day.
+    /// The skill, worker, schedule or day; `all`.
     pub name: String,
+    /// The day, `2026-11-25`, or the hour, `2026-11-25T05:00:00Z`, where they are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
     /// Runs that have ended, those that other runs started included.
     pub run_count: u32,
     /// How many of them succeeded.
@@ -236,6 +253,7 @@ impl StatsLine {
     pub fn of(name: String, counts: &DayCounts) -> StatsLine {
         StatsLine {
             name,
+            at: None,
             run_count: counts.runs(),
             succeeded_count: counts.with("succeeded"),
             verified_count: counts.verified,
@@ -258,6 +276,8 @@ impl StatsLine {
 /// Of what runs are counted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counted {
+    /// Every run.
+    All,
     /// A skill.
     Skill(SkillRef),
     /// A schedule.
@@ -268,14 +288,15 @@ impl Counted {
     /// What a run counts for.
     pub fn of(run: &RunSummary) -> impl Iterator<Item = Counted> {
         let schedule = run.schedule.clone().map(Counted::Schedule);
-        [Some(Counted::Skill(run.skill.clone())), schedule]
+        [Counted::All, Counted::Skill(run.skill.clone())]
             .into_iter()
-            .flatten()
+            .chain(schedule)
     }
 
     /// As a part of a key.
     pub fn key(&self) -> String {
         match self {
+            Counted::All => "all ".to_owned(),
             Counted::Skill(skill) => subject(skill, None),
             Counted::Schedule(id) => format!("schedule {id}"),
         }
@@ -284,6 +305,7 @@ impl Counted {
     /// Reads [`Counted::key`].
     pub fn parse(key: &str) -> Option<Counted> {
         match key.split_once(' ')? {
+            ("all", _) => Some(Counted::All),
             ("skill", skill) => Some(Counted::Skill(skill.parse().ok()?)),
             ("schedule", id) => Some(Counted::Schedule(id.to_owned())),
             _ => None,

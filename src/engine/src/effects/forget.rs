@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use super::{Performer, lock};
 use crate::git;
-use crate::model::retention::STATISTICS_MS;
+use crate::model::retention::{HOURS_MS, STATISTICS_MS};
 use crate::model::{Config, Diagnostic, Notices, Outcome, RunId, Timestamp, Zone};
 use crate::process::give_back_memory;
 use crate::protocol::{Forgot, RunSummary};
@@ -284,7 +284,9 @@ impl Performer {
         let config = self.parts.definitions.current().config.clone();
         let zone = config.timezone.parse().unwrap_or(Zone::UTC);
         let day = now.minus_millis(STATISTICS_MS).date_in(zone);
-        let writes = vec![Write::ForgetCounts(day)];
+        let mut hour = now.minus_millis(HOURS_MS).rfc3339();
+        hour.truncate("2026-11-25T05".len());
+        let writes = vec![Write::ForgetCounts(day), Write::ForgetCounts(hour)];
         let swept = store
             .commit(&Batch { writes })
             .and_then(|()| store.sweep_payloads(now.minus_millis(LOOK_MS)))

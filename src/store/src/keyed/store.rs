@@ -183,15 +183,15 @@ impl<S: OverTable> Store for S {
 
     fn counts(
         &self,
-        from: &str,
-        to: &str,
-        callback: &mut dyn FnMut(&str, Counted, DayCounts),
+        at: &str,
+        of: &str,
+        callback: &mut dyn FnMut(Counted, DayCounts),
     ) -> Result<(), StoreError> {
         let keyed = self.keyed();
-        let range = KeyRange::counts(from, to);
+        let range = KeyRange::counts(at, of);
         keyed.each_row(range, false, SCAN_ROWS, &mut |(key, value)| {
-            if let Some((day, of)) = keys::counts_of(key) {
-                callback(day, of, counts::read(&keyed.table, key, value)?);
+            if let Some((_, of)) = keys::counts_of(key) {
+                callback(of, counts::read(&keyed.table, key, value)?);
             }
             Ok(ControlFlow::Continue(()))
         })

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::sample_runs::{accepted, at, batch, recorded, run, spec, submitted, summary};
-use crate::model::Outcome;
 use crate::model::outcome::{Failure, Step};
+use crate::model::{Outcome, Timestamp};
 use crate::protocol::{Counted, DayCounts, RunSummary};
 use crate::{FaultPlace, InjectedFault, MemoryStore, OpenOptions, SledStore, Store, Write};
 
@@ -23,17 +23,19 @@ fn finished(n: u64) -> Write {
 }
 
 fn counted(store: &dyn Store) -> Vec<(String, Counted, DayCounts)> {
+    let ended = summary(1).finished_at.unwrap().rfc3339();
     let mut all = Vec::new();
-    let mut take = |day: &str, of, counts| all.push((day.to_owned(), of, counts));
-    store.counts("2000-01-01", "2100-01-01", &mut take).unwrap();
+    for at in [&ended[..10], &ended[..13]] {
+        let mut take = |of, counts| all.push((at.to_owned(), of, counts));
+        store.counts(at, "", &mut take).unwrap();
+    }
     all
 }
 
 fn runs_counted(store: &dyn Store) -> u32 {
-    counted(store)
-        .iter()
-        .map(|(_, _, counts)| counts.runs())
-        .sum()
+    let all = counted(store);
+    let of_all = all.iter().filter(|(_, of, _)| *of == Counted::All);
+    of_all.map(|(_, _, counts)| counts.runs()).sum()
 }
 
 fn known(store: &dyn Store) -> usize {
@@ -120,9 +122,9 @@ fn a_run_counts_once_and_as_it_ended_in_the_end() {
     let all = counted(&store);
     let subjects: Vec<&Counted> = all.iter().map(|(_, of, _)| of).collect();
     let schedule = Counted::Schedule("w/s#nightly".to_owned());
-    assert_eq!(subjects, [&schedule, &Counted::Skill(landed.skill.clone())]);
-    for (day, _, counts) in &all {
-        assert_eq!(*day, at(1).rfc3339()[..10]);
+    let skill = Counted::Skill(landed.skill.clone());
+    assert_eq!(subjects, [&Counted::All, &schedule, &skill, &skill]);
+    for (_, _, counts) in &all {
         assert_eq!(counts.outcomes, [("succeeded".to_owned(), 1)].into());
         assert_eq!((counts.runs(), counts.verified), (1, 1));
         assert!(
@@ -132,15 +134,6 @@ fn a_run_counts_once_and_as_it_ended_in_the_end() {
                 .is_some_and(|ms| (870..1_120).contains(&ms))
         );
     }
-    let tomorrow = at(1).plus_millis(86_400_000).rfc3339()[..10].to_owned();
-    store
-        .commit(&batch(vec![Write::ForgetCounts(all[0].0.clone())]))
-        .unwrap();
-    assert_eq!(runs_counted(&store), 2);
-    store
-        .commit(&batch(vec![Write::ForgetCounts(tomorrow)]))
-        .unwrap();
-    assert_eq!(runs_counted(&store), 0);
 }
 
 #[test]
@@ -207,10 +200,52 @@ fn a_store_that_counted_nothing_is_counted_when_it_is_opened() {
         store.commit(&batch(vec![finished(n)])).unwrap();
     }
     let all = counted(&store);
-    store.0.forget_counts().unwrap();
+    assert_eq!(
+        all.len(),
+        3,
+        "all and a skill on the day, a skill in the hour: {all:?}"
+    );
+    store.0.forget_counts(false).unwrap();
     assert_eq!(counted(&store), []);
     drop(store);
-    assert_eq!(counted(&open(dir.path())), all);
+    let store = open(dir.path());
+    assert_eq!(counted(&store), all);
+    // Of a run that is forgotten the counts alone tell.
+    store
+        .commit(&batch(vec![Write::Closed(run(1)), Write::Forget(run(1))]))
+        .unwrap();
+    store.0.forget_counts(true).unwrap();
+    assert_eq!(counted(&store).len(), 1);
+    drop(store);
+    let again = counted(&open(dir.path()));
+    let of_days = |all: &[(String, Counted, DayCounts)]| all[..2].to_vec();
+    assert_eq!(of_days(&again), of_days(&all));
+    assert_eq!(
+        again[2].2.runs(),
+        2,
+        "hours are those of the runs that are kept"
+    );
+}
+
+#[test]
+fn counts_of_long_past_days_and_hours_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    store.commit(&accepted(1)).unwrap();
+    store.commit(&batch(vec![finished(1)])).unwrap();
+    let ended = summary(1).finished_at.unwrap();
+    let forget = |at: Timestamp, letters: usize| {
+        let before = at.rfc3339()[..letters].to_owned();
+        store
+            .commit(&batch(vec![Write::ForgetCounts(before)]))
+            .unwrap();
+        counted(&store).len()
+    };
+    assert_eq!((forget(ended, 10), forget(ended, 13)), (3, 3));
+    assert_eq!(forget(ended.plus_millis(3_600_000), 13), 2);
+    assert_eq!(forget(ended.plus_millis(86_400_000), 10), 0);
+    drop(store);
+    assert_eq!(counted(&open(dir.path())), [], "they are not counted anew");
 }
 
 /// Many runs, of which the newest stay.
