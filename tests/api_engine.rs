@@ -218,7 +218,7 @@ fn every_run_is_in_one_of_the_linked_lists_whenever_it_was_submitted() {
 
 #[test]
 fn runs_are_found_by_schedule_person_and_text_and_a_long_search_says_where_it_goes_on() {
-    let (workspace, mut gate, daemon, api) = bed();
+    let (workspace, gate, daemon, api) = bed();
     let submit = |by: &str| {
         let body = json!({"skill": "w/gated", "by": by, "inputs": {"n": 7}}).to_string();
         let run = api.ask("POST", "/v1/runs", "", &body).value()["run"].clone();
@@ -306,6 +306,83 @@ fn stats_are_told_by_day_and_by_hour_too() {
     let refused = api.ask("GET", "/v1/stats?by=schedule&bucket=hour", "", "");
     assert_eq!(refused.refusal(), (400, "bucket".to_owned()));
     daemon.stop();
+}
+
+/// What a stream tells, event by event.
+struct Stream(BufReader<UnixStream>);
+
+impl Stream {
+    fn open(api: &Api, path: &str, headers: &str) -> Stream {
+        let stream = api.send("GET", path, headers, "");
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Stream(BufReader::new(stream))
+    }
+
+    /// The next event of this name that fits: its data, and the last id that was told before its end.
+    fn until(&mut self, name: &str, fits: impl Fn(&Value) -> bool) -> (Value, Option<String>) {
+        let (mut event, mut id, mut line) = (String::new(), None, String::new());
+        loop {
+            line.clear();
+            assert_ne!(
+                self.0.read_line(&mut line).unwrap(),
+                0,
+                "it ended before {name}"
+            );
+            match line.trim_end().split_once(": ") {
+                Some(("id", told)) => id = Some(told.to_owned()),
+                Some(("event", told)) => told.clone_into(&mut event),
+                Some(("data", data)) if event == name => {
+                    let data = serde_json::from_str(data).unwrap();
+                    if fits(&data) {
+                        return (data, id);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn one_stream_tells_of_everything_and_goes_on_where_it_was_cut_off() {
+    let (workspace, mut gate, daemon, api) = bed();
+    let mut stream = Stream::open(&api, "/v1/events", "");
+    let (hello, start) = stream.until("hello", |_| true);
+    assert_eq!(hello["resumed"], false);
+    let run = workspace.submit(&["w/gated"]);
+    gate.reached();
+    stream.until("run", |told| {
+        told["run"] == run.as_str() && told["phase"] == "executing"
+    });
+    drop(stream);
+    gate.pass();
+    assert_eq!(workspace.wait(&run).0, 0);
+    let after = format!("Last-Event-ID: {}\r\n", start.unwrap());
+    let path = format!("/v1/events?runs={run}:1");
+    let mut stream = Stream::open(&api, &path, &after);
+    assert_eq!(stream.until("hello", |_| true).0["resumed"], true);
+    stream.until("run", |told| told["outcome"]["kind"] == "succeeded");
+    let mut stream = Stream::open(&api, &path, "");
+    let (first, _) = stream.until("line", |_| true);
+    assert_eq!((&first["run"], &first["line"]), (&json!(run), &json!(1)));
+    stream.until("end", |told| told["run"] == run.as_str());
+    workspace.run(&["reload"]).expect_code(0);
+    stream.until("definitions", |_| true);
+    for (query, code) in [("runs=x", 400), (&format!("runs={}", "0".repeat(26)), 404)] {
+        let refused = api.ask("GET", &format!("/v1/events?{query}"), "", "");
+        assert_eq!(refused.status, code, "{}", refused.body);
+    }
+    let waits = workspace.submit(&["w/gated"]);
+    gate.reached();
+    let api_again = Api::of(&workspace);
+    let drained = std::thread::spawn(move || api_again.ask("POST", "/v1/drain", "", "{}").status);
+    stream.until("status", |told| told["condition"] == "draining");
+    gate.pass();
+    stream.until("run", |told| {
+        told["run"] == waits.as_str() && told["outcome"]["kind"] == "succeeded"
+    });
+    assert_eq!(drained.join().unwrap(), 204);
+    daemon.ended();
 }
 
 /// Clients at once that the server lets watch, and more of them one after the other than any bound.

@@ -4,9 +4,9 @@ use axum::http::HeaderMap;
 
 use super::reply::HttpRefusal;
 use crate::protocol::{
-    ApproveRequest, BackfillQuery, CancelRequest, DenyRequest, ForgetRequest, LogsQuery,
-    PauseRequest, ProbeRequest, ResolveRequest, ResumeRequest, RunsQuery, SchedulesQuery,
-    SlotsQuery, StatsQuery, SubmitRequest, TriggerRequest,
+    ApproveRequest, BackfillQuery, CancelRequest, DenyRequest, FollowQuery, ForgetRequest,
+    LogsQuery, PauseRequest, ProbeRequest, ResolveRequest, ResumeRequest, RunsQuery,
+    SchedulesQuery, SlotsQuery, StatsQuery, SubmitRequest, TriggerRequest,
 };
 
 /// Longest name, key or filter that is accepted, in bytes.
@@ -44,6 +44,8 @@ impl Checked for ProbeRequest {
 }
 
 impl Checked for LogsQuery {}
+
+impl Checked for FollowQuery {}
 
 impl Checked for SubmitRequest {
     /// The idempotency key of the header.

@@ -166,6 +166,32 @@ impl Input for LastEventId {
     }
 }
 
+/// Behind which event a client goes on that was cut off.
+pub(super) struct EventId(pub(super) Option<String>);
+
+impl<S: Sync> FromRequestParts<S> for EventId {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<EventId, HttpRefusal> {
+        let id = parts.headers.get("last-event-id");
+        // An id of somebody else is one of which nothing is kept.
+        Ok(EventId(
+            id.and_then(|id| id.to_str().ok()).map(str::to_owned),
+        ))
+    }
+}
+
+impl Input for EventId {
+    fn describe(operation: &mut Description<'_>) {
+        operation.parameter(
+            "header",
+            "Last-Event-ID",
+            "The last id that was told: what has changed since is told, as far as it is kept.",
+            &json!({"type": "string"}),
+        );
+    }
+}
+
 /// What the connection says is no part of the request.
 impl<T> Input for Extension<T> {}
 

@@ -1,5 +1,6 @@
 //! Handlers of the API, by theme. What each takes and returns is what the document says of its route.
 
+pub(super) mod changes;
 pub(super) mod engine;
 pub(super) mod events;
 pub(super) mod mcp;

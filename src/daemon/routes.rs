@@ -7,7 +7,7 @@ use axum::http::{Method, StatusCode};
 use axum::routing::any;
 use serde_json::{Map, Value};
 
-use super::handlers::{engine, events, mcp, runs, schedules};
+use super::handlers::{changes, engine, events, mcp, runs, schedules};
 use super::openapi;
 use super::reply::{HttpRefusal, Json};
 use super::route::{Route, operation};
@@ -33,6 +33,9 @@ pub fn routes() -> Vec<Route> {
         operation(GET, "/v1/metrics", "metrics")
             .summary("Tell engine and schedules in the text format of Prometheus")
             .handler(Read, engine::metrics),
+        operation(GET, "/v1/events", "changes")
+            .summary("Follow everything that changes, and the logs of a few runs, as server-sent events")
+            .handler(Read, changes::follow),
         operation(GET, "/v1/workers", "workers")
             .summary("List workers with their skills")
             .handler(Read, engine::workers),

@@ -16,7 +16,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use serde_json::json;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Sleep;
 
 use crate::daemon::description::{Description, Output};
@@ -38,35 +38,11 @@ pub(crate) async fn follow(
     RunFragment(run): RunFragment,
     LastEventId(from): LastEventId,
 ) -> Result<Told, HttpRefusal> {
-    let too_many = || HttpRefusal::busy("too many runs are being watched");
-    let place = Arc::clone(&state.watchers)
-        .try_acquire_owned()
-        .map_err(|_| too_many())?;
-    let thread = Arc::clone(&state.watch_threads)
-        .try_acquire_owned()
-        .map_err(|_| too_many())?;
+    let (told, telling) = stream(&state)?;
     let detail = state.read(move |control| control.run(&run)).await?;
     let run = detail.summary.run;
-    let control = state.control()?;
-    let (events, receiver) = mpsc::channel(PENDING_EVENTS_MAX);
-    std::thread::Builder::new()
-        .name("watch".to_owned())
-        .stack_size(WATCHER_STACK_BYTES)
-        .spawn(move || {
-            let _thread = thread;
-            tell(control.as_ref(), run, from, &events);
-        })
-        .map_err(|error| {
-            HttpRefusal::busy(format!(
-                "no thread could be started to watch the run: {error}"
-            ))
-        })?;
-    Ok(Told {
-        events: receiver,
-        keep_alive: state.limits.keep_alive,
-        quiet: Box::pin(tokio::time::sleep(state.limits.keep_alive)),
-        _place: place,
-    })
+    telling.by(move |control, events| tell(control, run, from, events))?;
+    Ok(told)
 }
 
 /// Watches the run on this thread and hands each event over; ends when the client has left.
@@ -89,7 +65,7 @@ fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Byte
             // The id stays: a stream that is taken up again begins with the lines that were lost.
             WatchEvent::Lagged { .. } => "lagged",
         };
-        match events.blocking_send(event_text(name, next, &event)) {
+        match events.blocking_send(event_text(name, Some(next), &event)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
@@ -100,19 +76,21 @@ fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Byte
         control.watch(run, &mut hand_over)
     };
     let last = match ended {
-        Ok(()) => event_text("end", next, &json!({})),
-        Err(diagnostic) => event_text("error", next, &diagnostic),
+        Ok(()) => event_text("end", Some(next), &json!({})),
+        Err(diagnostic) => event_text("error", Some(next), &diagnostic),
     };
     // The client may have left; nobody else waits for this.
     let _ = events.blocking_send(last);
 }
 
-fn event_text<T: serde::Serialize>(name: &str, id: u64, data: &T) -> Bytes {
+/// An event as text.
+pub(super) fn event_text<T: serde::Serialize>(name: &str, id: Option<u64>, data: &T) -> Bytes {
     let data = serde_json::to_string(data).unwrap_or_else(|error| {
         let diagnostic = Diagnostic::new(Kind::Internal, "reply_not_json", error.to_string());
         json!(diagnostic).to_string()
     });
-    Bytes::from(format!("id: {id}\nevent: {name}\ndata: {data}\n\n"))
+    let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
+    Bytes::from(format!("{id}event: {name}\ndata: {data}\n\n"))
 }
 
 /// The stream: events as they come, a comment where nothing came for a while.
@@ -122,6 +100,56 @@ pub(crate) struct Told {
     quiet: Pin<Box<Sleep>>,
     /// The client's place among the watchers; free again when it has left.
     _place: OwnedSemaphorePermit,
+}
+
+/// The other end of a stream, for those who tell something; it ends when the last of them does.
+pub(super) struct Telling {
+    state: Arc<ApiState>,
+    events: mpsc::Sender<Bytes>,
+}
+
+/// A stream on which nobody tells anything yet.
+pub(super) fn stream(state: &Arc<ApiState>) -> Result<(Told, Telling), HttpRefusal> {
+    let (sender, events) = mpsc::channel(PENDING_EVENTS_MAX);
+    let told = Told {
+        events,
+        keep_alive: state.limits.keep_alive,
+        quiet: Box::pin(tokio::time::sleep(state.limits.keep_alive)),
+        _place: place_among(&state.watchers)?,
+    };
+    let state = Arc::clone(state);
+    let telling = Telling {
+        state,
+        events: sender,
+    };
+    Ok((told, telling))
+}
+
+fn place_among(of: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, HttpRefusal> {
+    let place = Arc::clone(of).try_acquire_owned();
+    place.map_err(|_| HttpRefusal::busy("too many runs are being watched"))
+}
+
+impl Telling {
+    /// Tells what somebody hands over on a thread of its own.
+    pub(super) fn by(
+        &self,
+        tells: impl FnOnce(&dyn Control, &mpsc::Sender<Bytes>) + Send + 'static,
+    ) -> Result<(), HttpRefusal> {
+        let thread = place_among(&self.state.watch_threads)?;
+        let control = self.state.control()?;
+        let events = self.events.clone();
+        let started = std::thread::Builder::new()
+            .name("watch".to_owned())
+            .stack_size(WATCHER_STACK_BYTES)
+            .spawn(move || {
+                let _thread = thread;
+                tells(control.as_ref(), &events);
+            });
+        started.map(drop).map_err(|error| {
+            HttpRefusal::busy(format!("no thread could be started to watch: {error}"))
+        })
+    }
 }
 
 impl IntoResponse for Told {
@@ -170,7 +198,7 @@ mod tests {
 
     #[test]
     fn text_of_a_run_cannot_forge_an_event() {
-        let text = event_text("line", 3, &"a\n\nevent: end\r\ndata: {}");
+        let text = event_text("line", Some(3), &"a\n\nevent: end\r\ndata: {}");
         let text = String::from_utf8(text.to_vec()).expect("UTF-8");
         assert_eq!(text.matches('\n').count(), 4, "{text}");
         assert!(text.ends_with("\n\n"));

@@ -26,11 +26,11 @@ use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::process::give_back_memory;
 use crate::protocol::{
-    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage,
-    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Change, Control, DenyRequest,
+    Discarded, ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe,
+    ProbeRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
+    RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery,
+    Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::store::Store;
 
@@ -341,6 +341,15 @@ impl Control for EngineControl {
         self.watch_with(run, false, callback)
     }
 
+    fn follow(
+        &self,
+        after: Option<&str>,
+        callback: &mut dyn FnMut(&str, &[Change]) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        self.view.changes.follow(after, callback);
+        Ok(())
+    }
+
     fn status(&self) -> Result<Status, Diagnostic> {
         self.standing()
     }
@@ -416,6 +425,7 @@ impl Control for EngineControl {
         if are_due_otherwise || is_repaired {
             self.put_schedules_in_force()?;
         }
+        self.view.changes.other(Change::Definitions);
         let report = ReloadReport {
             workers: to_u32(catalog.workers.len()),
             skills: to_u32(

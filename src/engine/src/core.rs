@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::machine::{Admission, Entry, Event, State};
 use crate::model::schedule::{Occurrence, Schedule};
 use crate::model::{Diagnostic, Kind, News, RunId, Timestamp};
+use crate::protocol::Change;
 use crate::queue::Queue;
 use crate::store::{Store, Write};
 
@@ -90,6 +91,8 @@ struct Turn {
     keys: HashMap<String, (RunId, Timestamp)>,
     /// Who waits until what their run learnt is durable.
     durable: Vec<(RunId, SyncSender<()>)>,
+    /// Whether it wrote of schedules or their slots.
+    schedules: bool,
     /// Slots whose runs are to be made once what they follow is stored.
     due: Vec<(Arc<Schedule>, Occurrence)>,
 }
@@ -408,6 +411,9 @@ impl Core {
         changes.extend(turn.dropped.iter().map(|run| (*run, None)));
         if !changes.is_empty() {
             self.view.publish(changes);
+        }
+        if turn.schedules {
+            self.view.changes.other(Change::Schedules);
         }
     }
 

@@ -13,6 +13,7 @@ use workerctl_store as store;
 mod approval;
 mod at_end;
 mod baseline;
+mod changes;
 #[cfg(feature = "llm")]
 mod children;
 mod control;

@@ -46,12 +46,13 @@ impl EngineControl {
             return Err(Diagnostic::new(Kind::Usage, "too_many", message)
                 .hint("ask for less time, for one worker, or by worker"));
         }
-        let of_hour = query.bucket == Some(Bucket::Hour);
+        // An hour is told as the instant of its beginning, a day as it is kept.
+        let rest = match query.bucket {
+            Some(Bucket::Hour) => ":00:00Z",
+            Some(Bucket::Day) | None => "",
+        };
         let line = |((name, at), counts): (&(String, Option<String>), &DayCounts)| StatsLine {
-            at: at.as_ref().map(|at| match of_hour {
-                true => format!("{at}:00:00Z"),
-                false => at.clone(),
-            }),
+            at: at.as_ref().map(|at| format!("{at}{rest}")),
             ..StatsLine::of(name.clone(), counts)
         };
         Ok(lines.iter().map(line).collect())

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak};
 
+use super::changes::Changes;
 use super::spending::{LiveRuns, Spending};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, RunId, RunSpec};
-use crate::protocol::{FailingView, NextDue, OverdueView, RunSummary, WatchEvent};
+use crate::protocol::{Change, FailingView, NextDue, OverdueView, RunSummary, WatchEvent};
 
 /// Lines and changes that one watcher may be behind.
 const WATCH_BACKLOG_MAX: usize = 4_096;
@@ -113,6 +114,8 @@ pub(super) struct View {
     /// What the runs of the day have spent.
     pub(super) spending: Spending,
     hears: OnceLock<Hears>,
+    /// What those are told who follow everything.
+    pub(super) changes: Changes,
 }
 
 impl LiveRuns for View {
@@ -146,10 +149,7 @@ impl View {
         }
         for shown in told {
             self.spending.note(&shown.summary);
-            self.told(
-                shown.summary.run,
-                &WatchEvent::Changed(Box::new(shown.summary.clone())),
-            );
+            self.changed(&shown.summary);
             if shown.settled {
                 self.watchers().remove(&shown.summary.run);
             }
@@ -173,10 +173,19 @@ impl View {
         };
         let mut shown = RunSnapshot::clone(held);
         shown.summary.waiting_for = waiting_for;
-        let told = Box::new(shown.summary.clone());
+        let summary = shown.summary.clone();
         *held = Arc::new(shown);
         drop(runs);
-        self.told(run, &WatchEvent::Changed(told));
+        self.changed(&summary);
+    }
+
+    /// Tells everybody that a run is another now.
+    fn changed(&self, summary: &RunSummary) {
+        if self.is_watched(summary.run) {
+            let event = WatchEvent::Changed(Box::new(summary.clone()));
+            self.told(summary.run, &event);
+        }
+        self.changes.run(summary.clone());
     }
 
     /// All such runs, oldest first.
@@ -230,6 +239,7 @@ impl View {
         }
         *shown = agenda;
         drop(shown);
+        self.changes.other(Change::Schedules);
         if let Some(hears) = self.hears.get() {
             hears();
         }
@@ -280,6 +290,7 @@ impl View {
         // What was told first holds.
         let _ = self.ended.set(ended);
         self.watchers().clear();
+        self.changes.close();
         let waiting = std::mem::take(&mut *self.at_end());
         for told in waiting {
             told();
@@ -332,10 +343,15 @@ impl View {
 
     pub(super) fn set_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.changes
+            .other(Change::Condition(self.condition().name()));
     }
 
     pub(super) fn set_disk_full(&self, full: bool) {
-        self.disk_full.store(full, Ordering::Relaxed);
+        if self.disk_full.swap(full, Ordering::Relaxed) != full {
+            self.changes
+                .other(Change::Condition(self.condition().name()));
+        }
     }
 
     pub(super) fn turned(&self, monotonic_ms: u64) {

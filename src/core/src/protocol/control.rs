@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 
 use super::{
-    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, DenyRequest, Discarded,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Change, DenyRequest, Discarded,
     ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
     ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage,
     RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
-use crate::model::{Diagnostic, RunId};
+use crate::model::{Diagnostic, Kind, RunId};
 
 /// The one interface to an engine: over the socket, or hosted in this process.
 ///
@@ -74,6 +74,18 @@ pub trait Control: Send + Sync {
             WatchEvent::Line(_) | WatchEvent::Partial(_) => ControlFlow::Continue(()),
             event => callback(event),
         })
+    }
+    /// Tells what changes behind `after`, an id that was told earlier, until the engine ends or the callback breaks.
+    ///
+    /// While nothing changes the callback is told nothing at least every 30 s, so that one whose reader has left can
+    /// break. An engine in this process alone tells it: over the socket `GET /v1/events` does.
+    fn follow(
+        &self,
+        _after: Option<&str>,
+        _callback: &mut dyn FnMut(&str, &[Change]) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        let why = "changes are told by `GET /v1/events`";
+        Err(Diagnostic::new(Kind::Usage, "not_here", why))
     }
     /// What the engine does at the moment.
     fn status(&self) -> Result<Status, Diagnostic>;

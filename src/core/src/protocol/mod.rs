@@ -37,7 +37,7 @@ pub use schedules::{
 pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
 pub use stats::{Bucket, Counted, DayCounts, STATS_MAX, StatsBy, StatsLine, StatsQuery};
 pub use unique::Unique;
-pub use watch::{LogLine, LogStream, WatchEvent};
+pub use watch::{Change, FollowQuery, LogLine, LogStream, RunLine, WatchEvent};
 
 /// Code of the error that says that a run's log cannot be read; the run itself is not touched by that.
 pub const THREAD_UNREADABLE: &str = "thread_unreadable";

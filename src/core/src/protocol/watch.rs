@@ -1,9 +1,12 @@
-//! What watchers of a run are told: committed events, output lines, and the line that a progress bar rewrites.
+//! What watchers of a run are told: committed events, output lines, and the line that a progress bar rewrites. And what
+//! those are told who follow everything.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::runs::RunSummary;
-use crate::model::Timestamp;
+use crate::model::{RunId, Timestamp};
 
 /// Which stream a line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -57,4 +60,71 @@ pub enum WatchEvent {
         /// How many.
         lost: u64,
     },
+}
+
+/// What has changed in an engine, after the commit that changed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The first that is told.
+    Hello {
+        /// Whether nothing was missed since the id that was given; else everything may have changed.
+        resumed: bool,
+    },
+    /// A run: its summary in JSON.
+    Run(Arc<str>),
+    /// More runs than are told one by one, or changes that are not kept any more.
+    Many {
+        /// How many.
+        count: u64,
+    },
+    /// Schedules or rows of their slots.
+    Schedules,
+    /// Definitions or the configuration.
+    Definitions,
+    /// The engine is in another condition.
+    Condition(&'static str),
+}
+
+/// A line of the log of one of several runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RunLine {
+    /// The run.
+    pub run: RunId,
+    /// The line.
+    #[serde(flatten)]
+    pub line: LogLine,
+}
+
+/// What is followed besides everything that changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct FollowQuery {
+    /// Runs whose logs are told too, each from a line on: `RUN:0,RUN:120`; at most four.
+    pub runs: Option<String>,
+}
+
+/// Most runs whose logs one stream tells.
+const LOGS_MAX: usize = 4;
+
+impl FollowQuery {
+    /// The runs, each with the first line that is wanted of it.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn logs(&self) -> Result<Vec<(RunId, u64)>, String> {
+        let written = self.runs.as_deref().unwrap_or_default();
+        let each = written.split(',').filter(|one| !one.is_empty());
+        let read = |one: &str| {
+            let (run, from) = one.split_once(':').unwrap_or((one, "0"));
+            run.parse().ok().zip(from.parse().ok())
+        };
+        let logs: Option<Vec<_>> = each.map(read).collect();
+        let logs = logs.ok_or_else(|| {
+            "`runs` is not written as `RUN:LINE,RUN:LINE` with ids in full".to_owned()
+        })?;
+        if logs.len() > LOGS_MAX {
+            return Err(format!("at most {LOGS_MAX} logs are told by one stream"));
+        }
+        Ok(logs)
+    }
 }

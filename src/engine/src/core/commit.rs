@@ -28,6 +28,9 @@ impl Core {
             return self.commit_lazily(turn);
         }
         writes.append(&mut turn.lazy);
+        let of_schedule =
+            |write: &Write| matches!(write, Write::Slot { .. } | Write::Schedule { .. });
+        turn.schedules = writes.iter().any(of_schedule);
         writes.extend(self.forget_keys());
         let batch = Batch { writes };
         match self.commit_batch(&batch) {
