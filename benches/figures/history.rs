@@ -14,7 +14,7 @@ use crate::workspace::{Workspace, settle, submit};
 pub(crate) const RUNS_PER_COMMIT: u64 = 200;
 
 /// Time between two runs of the past in milliseconds.
-const APART_MS: u64 = 60_000;
+pub(crate) const APART_MS: u64 = 60_000;
 
 /// One real run as it is stored.
 pub(crate) struct Sample {

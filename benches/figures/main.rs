@@ -18,6 +18,7 @@ mod idle;
 mod latency;
 mod limits;
 mod mutating;
+mod page;
 mod parked;
 mod report;
 mod schedules;
@@ -109,7 +110,7 @@ type Benchmark = (&'static str, fn(Scale, &mut Report));
 /// Measured only when it is named.
 const PROFILE: Benchmark = ("profile", throughput::profile);
 
-const BENCHMARKS: [Benchmark; 12] = [
+const BENCHMARKS: [Benchmark; 13] = [
     ("throughput", throughput::measure),
     ("latency", latency::measure),
     ("syncs", syncs::measure),
@@ -122,6 +123,7 @@ const BENCHMARKS: [Benchmark; 12] = [
     ("parked", parked::measure),
     ("turns", turns::measure),
     ("year", year::measure),
+    ("page", page::measure),
 ];
 
 fn is_set(name: &str) -> bool {

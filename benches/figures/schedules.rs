@@ -64,7 +64,7 @@ fn workspace(scale: Scale, scheduled: bool) -> Workspace {
     this
 }
 
-fn write_worker(workspace: &Workspace, worker: usize, scheduled: bool) {
+pub(crate) fn write_worker(workspace: &Workspace, worker: usize, scheduled: bool) {
     let mut skills = String::new();
     for skill in 0..SKILLS {
         let _ = writeln!(

@@ -105,7 +105,7 @@ impl Workspace {
         self.directory().join("home")
     }
 
-    fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.directory().join("s")
     }
 

@@ -76,7 +76,7 @@ const SCHEDULER_NAMES: [&str; 13] = [
 ];
 
 /// Where clocks are read, and why there.
-const CLOCK_READERS: [(&str, &str); 4] = [
+const CLOCK_READERS: [(&str, &str); 5] = [
     ("src/clock/", "the room whose work it is"),
     (
         "src/process/",
@@ -89,6 +89,10 @@ const CLOCK_READERS: [(&str, &str); 4] = [
     (
         "src/engine/src/inbox.rs",
         "a wait on a condition variable returns early and needs to know what is left",
+    ),
+    (
+        "src/engine/src/changes.rs",
+        "how often a reader is told something, of which nothing is recorded",
     ),
 ];
 
