@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
+use workerctl::clock::{Clock, SystemClock};
 use workerctl::model::{RunId, Timestamp};
 use workerctl::protocol::{Control, RunsQuery, SubmitRequest};
 
@@ -108,14 +109,13 @@ fn answers(
             &format!("{:.0} us", filtered * 1e6),
         );
     }
+    let year_ago = SystemClock::default().now().minus_millis(365 * 86_400_000);
+    let counts = format!("/v1/stats?bucket=day&from={}", &year_ago.rfc3339()[..10]);
     for (what, path) in [
-        (
-            "counts of a year",
-            "/v1/stats?by=all&bucket=day&from=2025-01-01",
-        ),
+        ("counts of a year", &*format!("{counts}&by=all")),
         (
             "counts of a year, one skill",
-            "/v1/stats?bucket=day&from=2025-01-01&skill=w1/go",
+            &*format!("{counts}&skill=w1/go"),
         ),
         ("a calendar of a year", "/v1/schedules/calendar?bucket=day"),
         (

@@ -9,7 +9,7 @@ use crate::protocol::{RunSummary, RunsPage, RunsQuery};
 use crate::store::Store;
 
 /// How many runs are looked at for one answer beyond those that it holds.
-const LOOKED_AT_MAX: usize = 500;
+const LOOKED_AT_MAX: usize = 2_000;
 
 /// One page of runs, newest first.
 pub(super) fn page(
