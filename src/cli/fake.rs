@@ -13,13 +13,17 @@ pub(crate) use runs::{NOW, detail, failed_detail, log_line, run_id, summary};
 
 use super::interrupts::{Interrupt, SignalCallback};
 use crate::model::schedule::{Fate, SlotRow};
-use crate::model::{Diagnostic, Kind, Phase, RunId};
+use crate::model::{Diagnostic, Kind, Phase, Problem, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
     ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
     ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
     RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView, SlotsQuery, StatsLine,
     StatsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+};
+use crate::protocol::{
+    Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots, SkillsPage,
+    SkillsQuery, SlotsPage,
 };
 
 /// How long a test waits for what has to happen.
@@ -248,9 +252,32 @@ impl Control for Fake {
         Ok(all.take(query.most()).cloned().collect())
     }
 
-    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
+    fn slots_page(&self, query: &SlotsQuery) -> Result<SlotsPage, Diagnostic> {
         self.note(format!("slots {}", serde_json::to_string(query).unwrap()));
-        Ok(self.slots.clone())
+        Ok(SlotsPage {
+            slots: self.slots.clone(),
+            next: None,
+        })
+    }
+
+    fn calendar(&self, _query: &CalendarQuery) -> Result<Calendar, Diagnostic> {
+        Ok(Calendar::default())
+    }
+
+    fn next_slots(&self, _query: &NextQuery) -> Result<NextSlots, Diagnostic> {
+        Ok(NextSlots::default())
+    }
+
+    fn explain(&self, _query: &ExplainQuery) -> Result<ExplainedSchedule, Diagnostic> {
+        Ok(ExplainedSchedule::default())
+    }
+
+    fn skills_page(&self, _query: &SkillsQuery) -> Result<SkillsPage, Diagnostic> {
+        Ok(SkillsPage::default())
+    }
+
+    fn problems(&self) -> Result<Vec<Problem>, Diagnostic> {
+        Ok(Vec::new())
     }
 
     fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {

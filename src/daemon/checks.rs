@@ -4,13 +4,16 @@ use axum::http::HeaderMap;
 
 use super::reply::HttpRefusal;
 use crate::protocol::{
-    ApproveRequest, BackfillQuery, CancelRequest, DenyRequest, FollowQuery, ForgetRequest,
-    LogsQuery, PauseRequest, ProbeRequest, ResolveRequest, ResumeRequest, RunsQuery,
-    SchedulesQuery, SlotsQuery, StatsQuery, SubmitRequest, TriggerRequest,
+    ApproveRequest, BackfillQuery, CalendarQuery, CancelRequest, DenyRequest, ExplainQuery,
+    FollowQuery, ForgetRequest, LogsQuery, NextQuery, PauseRequest, ProbeRequest, ResolveRequest,
+    ResumeRequest, RunsQuery, SchedulesQuery, SkillsQuery, SlotsQuery, StatsQuery, SubmitRequest,
+    TriggerRequest,
 };
 
 /// Longest name, key or filter that is accepted, in bytes.
 const TEXT_BYTES_MAX: usize = 255;
+/// Longest place in a list that is accepted, in bytes.
+const CURSOR_BYTES_MAX: usize = 512;
 /// Longest note that is accepted, in bytes.
 const NOTE_BYTES_MAX: usize = 4_096;
 
@@ -193,7 +196,44 @@ impl Checked for StatsQuery {
 
 impl Checked for SlotsQuery {
     fn check(&self) -> Result<(), HttpRefusal> {
+        optional("schedule", self.schedule.as_deref())?;
+        optional("fate", self.fate.as_deref())?;
+        // It holds the id of a schedule, and more.
+        let before = self.before.as_deref().unwrap_or_default();
+        if before.len() > CURSOR_BYTES_MAX || before.chars().any(char::is_control) {
+            return Err(HttpRefusal::bad_request(
+                "bad_text",
+                "`before` is not what an answer named",
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Checked for CalendarQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("schedule", self.schedule.as_deref())?;
+        optional("worker", self.worker.as_deref())
+    }
+}
+
+impl Checked for NextQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
         optional("schedule", self.schedule.as_deref())
+    }
+}
+
+impl Checked for ExplainQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        text("schedule", &self.schedule)
+    }
+}
+
+impl Checked for SkillsQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("worker", self.worker.as_deref())?;
+        optional("text", self.text.as_deref())?;
+        optional("after", self.after.as_deref())
     }
 }
 

@@ -14,13 +14,17 @@ use super::socket::canonical;
 use super::sse::SseItem;
 use super::wire::{NO_LINES, STARTING, VersionReply, starting};
 use crate::engine::Host;
-use crate::model::{Diagnostic, Kind, RunId};
+use crate::model::{Diagnostic, Kind, Problem, RunId};
 use crate::protocol::{
     API_VERSION, ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest,
     Discarded, ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe,
     ProbeRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
     RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery,
     Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+};
+use crate::protocol::{
+    Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots, SkillsPage,
+    SkillsQuery, SlotsPage,
 };
 
 /// How long whatever listens may take to say who it is.
@@ -236,8 +240,25 @@ impl Control for HttpControl {
         self.ask(paths::with_query("/v1/schedules", query))
     }
 
-    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
-        self.ask(paths::with_query("/v1/slots", query))
+    fn slots_page(&self, query: &SlotsQuery) -> Result<SlotsPage, Diagnostic> {
+        let path = paths::with_query("/v1/slots", query);
+        let reply = self.line.send(Outgoing::get(path), ANSWER_PATIENCE)?;
+        Ok(SlotsPage {
+            next: reply.next("before"),
+            slots: self.understood(&reply)?,
+        })
+    }
+
+    fn calendar(&self, query: &CalendarQuery) -> Result<Calendar, Diagnostic> {
+        self.ask(paths::with_query("/v1/schedules/calendar", query))
+    }
+
+    fn next_slots(&self, query: &NextQuery) -> Result<NextSlots, Diagnostic> {
+        self.ask(paths::with_query("/v1/schedules/next", query))
+    }
+
+    fn explain(&self, query: &ExplainQuery) -> Result<ExplainedSchedule, Diagnostic> {
+        self.ask(paths::with_query("/v1/schedules/explain", query))
     }
 
     fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {
@@ -339,6 +360,19 @@ impl Control for HttpControl {
 
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic> {
         self.ask("/v1/workers".to_owned())
+    }
+
+    fn skills_page(&self, query: &SkillsQuery) -> Result<SkillsPage, Diagnostic> {
+        let path = paths::with_query("/v1/skills", query);
+        let reply = self.line.send(Outgoing::get(path), ANSWER_PATIENCE)?;
+        Ok(SkillsPage {
+            next: reply.next("after"),
+            skills: self.understood(&reply)?,
+        })
+    }
+
+    fn problems(&self) -> Result<Vec<Problem>, Diagnostic> {
+        self.ask("/v1/problems".to_owned())
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {

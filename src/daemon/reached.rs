@@ -9,13 +9,17 @@ use super::connect_options::ConnectOptions;
 use super::dialling::{Place, TRIES_MAX, TRY_PAUSE, find};
 use super::exchange::{CUT_OFF, NO_ENGINE};
 use super::wire::STARTING;
-use crate::model::{Diagnostic, Kind, RunId};
+use crate::model::{Diagnostic, Kind, Problem, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
     ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
     ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage,
     RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+};
+use crate::protocol::{
+    Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots, SkillsPage,
+    SkillsQuery, SlotsPage,
 };
 
 /// What hears of a run.
@@ -241,8 +245,28 @@ impl Control for Reached {
         self.again(|control| control.schedules(query))
     }
 
-    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
-        self.again(|control| control.slots(query))
+    fn slots_page(&self, query: &SlotsQuery) -> Result<SlotsPage, Diagnostic> {
+        self.again(|control| control.slots_page(query))
+    }
+
+    fn calendar(&self, query: &CalendarQuery) -> Result<Calendar, Diagnostic> {
+        self.again(|control| control.calendar(query))
+    }
+
+    fn next_slots(&self, query: &NextQuery) -> Result<NextSlots, Diagnostic> {
+        self.again(|control| control.next_slots(query))
+    }
+
+    fn explain(&self, query: &ExplainQuery) -> Result<ExplainedSchedule, Diagnostic> {
+        self.again(|control| control.explain(query))
+    }
+
+    fn skills_page(&self, query: &SkillsQuery) -> Result<SkillsPage, Diagnostic> {
+        self.again(|control| control.skills_page(query))
+    }
+
+    fn problems(&self) -> Result<Vec<Problem>, Diagnostic> {
+        self.again(|control| control.problems())
     }
 
     fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {

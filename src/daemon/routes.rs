@@ -39,9 +39,27 @@ pub fn routes() -> Vec<Route> {
         operation(GET, "/v1/workers", "workers")
             .summary("List workers with their skills")
             .handler(Read, engine::workers),
+        operation(GET, "/v1/skills", "skills")
+            .summary("List skills of workers and roots with their newest runs and next slots")
+            .handler(Read, engine::skills),
+        operation(GET, "/v1/problems", "problems")
+            .summary("Tell what is wrong with the definitions")
+            .handler(Read, engine::problems),
+        operation(GET, "/v1/doctor", "doctor")
+            .summary("Try what skills need, where the engine runs")
+            .handler(Read, engine::doctor),
         operation(GET, "/v1/schedules", "schedules")
             .summary("List schedules with what is due next")
             .handler(Read, schedules::list),
+        operation(GET, "/v1/schedules/calendar", "calendar")
+            .summary("Count what became of slots, and those to come, by hours or days")
+            .handler(Read, schedules::calendar),
+        operation(GET, "/v1/schedules/next", "next_slots")
+            .summary("List the next slots of a schedule, or of all")
+            .handler(Read, schedules::next),
+        operation(GET, "/v1/schedules/explain", "explain_schedule")
+            .summary("Explain a schedule in words")
+            .handler(Read, schedules::explain),
         operation(GET, "/v1/slots", "slots")
             .summary("Tell what became of slots, newest first")
             .handler(Read, schedules::slots),

@@ -12,14 +12,20 @@ use crate::{Bed, NOBODY, Person};
 const READER: Person = Person::new(54_002, &[]);
 
 /// What who may read may ask for. All others are for admins: a new one is none of these until it is written here.
-const READABLE: [&str; 17] = [
+const READABLE: [&str; 23] = [
     "version",
     "openapi",
     "status",
     "metrics",
     "changes",
     "workers",
+    "skills",
+    "problems",
+    "doctor",
     "schedules",
+    "calendar",
+    "next_slots",
+    "explain_schedule",
     "slots",
     "stats",
     "backfill",

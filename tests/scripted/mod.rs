@@ -1,21 +1,29 @@
 //! An engine's double: answers from a script, remembers what it was asked, and hangs where it is told to.
 
+mod schedule;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
 use workerctl::model::outcome::{Outcome, Phase, Results};
-use workerctl::model::schedule::{Fate, Overlap, Policy, SlotRow, Trigger};
-use workerctl::model::{Diagnostic, Kind, RunId, SkillRef, ThreadId, Timestamp};
+use workerctl::model::schedule::{Fate, SlotRow};
+use workerctl::model::{Diagnostic, Kind, Problem, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
     Landed, LogLine, LogStream, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport,
     Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage, RunsQuery,
-    SchedulePlan, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest,
-    Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
+};
+use workerctl::protocol::{
+    Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots, SkillsPage,
+    SkillsQuery, SlotsPage,
 };
 use workerctl::protocol::{ForgetRequest, Forgot, StatsLine, StatsQuery};
+
+use schedule::schedule;
 
 /// Something that can be held shut.
 #[derive(Default)]
@@ -407,7 +415,27 @@ impl Control for Scripted {
         Ok(Vec::new())
     }
 
-    fn slots(&self, _query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
+    fn slots_page(&self, _query: &SlotsQuery) -> Result<SlotsPage, Diagnostic> {
+        Ok(SlotsPage::default())
+    }
+
+    fn calendar(&self, _query: &CalendarQuery) -> Result<Calendar, Diagnostic> {
+        Ok(Calendar::default())
+    }
+
+    fn next_slots(&self, _query: &NextQuery) -> Result<NextSlots, Diagnostic> {
+        Ok(NextSlots::default())
+    }
+
+    fn explain(&self, _query: &ExplainQuery) -> Result<ExplainedSchedule, Diagnostic> {
+        Ok(ExplainedSchedule::default())
+    }
+
+    fn skills_page(&self, _query: &SkillsQuery) -> Result<SkillsPage, Diagnostic> {
+        Ok(SkillsPage::default())
+    }
+
+    fn problems(&self) -> Result<Vec<Problem>, Diagnostic> {
         Ok(Vec::new())
     }
 
@@ -449,39 +477,5 @@ impl Control for Scripted {
         self.drain.pass();
         *self.ended.lock().expect("a lock") = true;
         Ok(())
-    }
-}
-
-fn schedule(id: &str) -> ScheduleView {
-    ScheduleView {
-        id: id.to_owned(),
-        skill: "w/s".to_owned(),
-        when: "every minute".to_owned(),
-        timezone: "UTC".to_owned(),
-        defined_at: "workers/w/worker.yaml:1:1".to_owned(),
-        seen: false,
-        next: None,
-        waiting: Vec::new(),
-        paused: None,
-        overlap: Overlap::Skip,
-        known: true,
-        last: None,
-        succeeded_at: None,
-        failures: 0,
-        expected_by: None,
-        overdue: false,
-        kept: None,
-        held: None,
-        restored: None,
-        actions: 0,
-        totals: BTreeMap::new(),
-        plan: SchedulePlan {
-            trigger: Trigger::Every { period_ms: 60_000 },
-            policy: Policy::default(),
-            anchor: None,
-            cursor: None,
-            attempts: Some(1),
-            blocked: None,
-        },
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Extension, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, NoContent, Response};
 use serde_json::json;
 
@@ -13,14 +13,15 @@ use crate::clock::{Clock, SystemClock};
 use crate::daemon::checks::Nothing;
 use crate::daemon::description::{Description, Output};
 use crate::daemon::extract::Query;
+use crate::daemon::paths;
 use crate::daemon::peer::Peer;
 use crate::daemon::reply::{self, HttpRefusal, Json};
 use crate::daemon::state::ApiState;
 use crate::daemon::wire::VersionReply;
-use crate::model::AccessRole;
+use crate::model::{AccessRole, Problem};
 use crate::protocol::{
     self, ForgetRequest, Forgot, METRICS_CONTENT_TYPE, Probe, ProbeRequest, ReloadReport, Rendered,
-    StatsLine, StatsQuery, Status, SubmitRequest, WorkerView,
+    SkillWithRuns, SkillsQuery, StatsLine, StatsQuery, Status, SubmitRequest, WorkerView,
 };
 
 /// Tells who answers, even before there is an engine.
@@ -34,6 +35,25 @@ pub(crate) async fn status(State(state): State<Arc<ApiState>>) -> Answer<Status>
 
 pub(crate) async fn workers(State(state): State<Arc<ApiState>>) -> Answer<Vec<WorkerView>> {
     Ok(Json(state.read(|c| c.workers()).await?))
+}
+
+/// Skills by their qualified names, and where the next list of them is.
+pub(crate) async fn skills(
+    State(state): State<Arc<ApiState>>,
+    Query(mut query): Query<SkillsQuery>,
+) -> Result<(HeaderMap, Json<Vec<SkillWithRuns>>), HttpRefusal> {
+    let asked = query.clone();
+    let page = state
+        .read(move |control| control.skills_page(&asked))
+        .await?;
+    query.after = page.next;
+    let next = query.after.is_some();
+    let next = next.then(|| paths::link_to_next("/v1/skills", &query));
+    Ok((reply::linked(next), Json(page.skills)))
+}
+
+pub(crate) async fn problems(State(state): State<Arc<ApiState>>) -> Answer<Vec<Problem>> {
+    Ok(Json(state.read(|c| c.problems()).await?))
 }
 
 /// Engine and schedules, for a monitoring system.
@@ -94,6 +114,14 @@ pub(crate) async fn probe(
     if !of_model {
         probes.extend(state.access.probe());
     }
+    Ok(Json(probes))
+}
+
+/// Tries what skills need.
+pub(crate) async fn doctor(State(state): State<Arc<ApiState>>) -> Answer<Vec<Probe>> {
+    let all = ProbeRequest::default();
+    let mut probes = state.read(move |control| control.probe(&all)).await?;
+    probes.extend(state.access.probe());
     Ok(Json(probes))
 }
 

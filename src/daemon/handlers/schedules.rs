@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::HeaderMap;
 
 use super::Answer;
 use crate::daemon::extract::Query;
-use crate::daemon::reply::Json;
+use crate::daemon::paths;
+use crate::daemon::reply::{self, HttpRefusal, Json};
 use crate::daemon::state::ApiState;
 use crate::protocol::{
-    BackfillQuery, BackfillSlot, PauseRequest, ResumeRequest, ScheduleView, SchedulesQuery,
-    SlotView, SlotsQuery, TriggerRequest,
+    BackfillQuery, BackfillSlot, Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule,
+    NextQuery, NextSlots, PauseRequest, ResumeRequest, ScheduleView, SchedulesQuery, SlotView,
+    SlotsQuery, TriggerRequest,
 };
 
 pub(crate) async fn list(
@@ -20,11 +23,40 @@ pub(crate) async fn list(
     Ok(Json(state.read(move |c| c.schedules(&query)).await?))
 }
 
+/// Rows of the ledger, newest first, and where the next list of them is.
 pub(crate) async fn slots(
     State(state): State<Arc<ApiState>>,
-    Query(query): Query<SlotsQuery>,
-) -> Answer<Vec<SlotView>> {
-    Ok(Json(state.read(move |c| c.slots(&query)).await?))
+    Query(mut query): Query<SlotsQuery>,
+) -> Result<(HeaderMap, Json<Vec<SlotView>>), HttpRefusal> {
+    let asked = query.clone();
+    let page = state
+        .read(move |control| control.slots_page(&asked))
+        .await?;
+    query.before = page.next;
+    let next = query.before.is_some();
+    let next = next.then(|| paths::link_to_next("/v1/slots", &query));
+    Ok((reply::linked(next), Json(page.slots)))
+}
+
+pub(crate) async fn calendar(
+    State(state): State<Arc<ApiState>>,
+    Query(query): Query<CalendarQuery>,
+) -> Answer<Calendar> {
+    Ok(Json(state.read(move |c| c.calendar(&query)).await?))
+}
+
+pub(crate) async fn next(
+    State(state): State<Arc<ApiState>>,
+    Query(query): Query<NextQuery>,
+) -> Answer<NextSlots> {
+    Ok(Json(state.read(move |c| c.next_slots(&query)).await?))
+}
+
+pub(crate) async fn explain(
+    State(state): State<Arc<ApiState>>,
+    Query(query): Query<ExplainQuery>,
+) -> Answer<ExplainedSchedule> {
+    Ok(Json(state.read(move |c| c.explain(&query)).await?))
 }
 
 pub(crate) async fn backfill(

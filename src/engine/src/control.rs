@@ -1,6 +1,5 @@
 //! The interface to an engine in this process.
 
-use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::mpsc::RecvTimeoutError;
@@ -8,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::approval;
+use super::calendar::DueCache;
 use super::inbox::Inbox;
 use super::prepares::Prepares;
 use super::refusals::{ended, no_such_run, open, unexpected};
@@ -15,22 +15,22 @@ use super::request::{Answer, Request};
 use super::run_factory::{Origin, RunFactory};
 use super::view::{Condition, RunSnapshot, View};
 use super::work::Effects;
-use super::{
-    Host, definitions, listing, model_test, probe, reading, refusals, rendering, schedules,
-};
-use super::{manual_trigger, patches};
-use crate::catalog::Catalog;
+use super::{Host, listing, model_test, probe, reading, refusals, rendering, schedules};
+use super::{manual_trigger, patches, slot_pages};
 use crate::clock::Clock;
 use crate::machine::{CancelKind, Resolution};
 use crate::model::schedule::Pause;
-use crate::model::{Diagnostic, Kind, RunId};
-use crate::process::give_back_memory;
+use crate::model::{Diagnostic, Kind, Problem, RunId};
 use crate::protocol::{
     ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Change, Control, DenyRequest,
     Discarded, ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe,
     ProbeRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
     RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery,
     Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+};
+use crate::protocol::{
+    Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots, SkillsPage,
+    SkillsQuery, SlotsPage,
 };
 use crate::store::Store;
 
@@ -59,6 +59,8 @@ pub(super) struct EngineControl {
     pub(super) settling: Mutex<()>,
     /// Held while it is looked whether definitions have changed, so that many who ask at once read them once.
     pub(super) rereading: Mutex<()>,
+    /// Slots to come, as they were counted last.
+    pub(super) due: DueCache,
 }
 
 impl EngineControl {
@@ -125,6 +127,7 @@ impl EngineControl {
             pause,
         };
         self.ask(request)?;
+        self.due.forget();
         let shown = self.schedules(&SchedulesQuery::one(&schedule))?;
         let mut shown = shown.into_iter();
         shown.next().ok_or_else(|| schedules::unknown(&schedule))
@@ -373,12 +376,32 @@ impl Control for EngineControl {
         Ok(catalog.workers.iter().map(view).collect())
     }
 
+    fn skills_page(&self, query: &SkillsQuery) -> Result<SkillsPage, Diagnostic> {
+        self.skills_of(query)
+    }
+
+    fn problems(&self) -> Result<Vec<Problem>, Diagnostic> {
+        Ok(self.factory.definitions.current().problems.clone())
+    }
+
     fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic> {
         schedules::page(&self.factory, &self.view, self.store.as_ref(), query)
     }
 
-    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
-        schedules::slots(&self.factory, &self.view, self.store.as_ref(), query)
+    fn slots_page(&self, query: &SlotsQuery) -> Result<SlotsPage, Diagnostic> {
+        slot_pages::page(&self.factory, &self.view, self.store.as_ref(), query)
+    }
+
+    fn calendar(&self, query: &CalendarQuery) -> Result<Calendar, Diagnostic> {
+        self.calendar_of(query)
+    }
+
+    fn next_slots(&self, query: &NextQuery) -> Result<NextSlots, Diagnostic> {
+        schedules::next_slots(&self.factory, &self.view, self.store.as_ref(), query)
+    }
+
+    fn explain(&self, query: &ExplainQuery) -> Result<ExplainedSchedule, Diagnostic> {
+        schedules::explain(&self.factory, &self.view, self.store.as_ref(), query)
     }
 
     fn stats(&self, query: &StatsQuery) -> Result<Vec<StatsLine>, Diagnostic> {
@@ -412,36 +435,7 @@ impl Control for EngineControl {
     }
 
     fn reload(&self) -> Result<ReloadReport, Diagnostic> {
-        definitions::look_at_zones();
-        let before = self.factory.definitions.current();
-        let catalog = self.factory.definitions.reload();
-        self.ask(Request::Reloaded {
-            parallel_max: super::parallel_max(&catalog.config),
-            waiting_max: catalog.config.queue_max,
-        })?;
-        let is_repaired = before.has_errors() && !catalog.has_errors();
-        let are_due_otherwise =
-            before.fired() != catalog.fired() || before.zones() != catalog.zones();
-        if are_due_otherwise || is_repaired {
-            self.put_schedules_in_force()?;
-        }
-        self.view.changes.other(Change::Definitions);
-        let report = ReloadReport {
-            workers: to_u32(catalog.workers.len()),
-            skills: to_u32(
-                catalog
-                    .workers
-                    .iter()
-                    .map(|worker| worker.skills.len())
-                    .sum(),
-            ),
-            problems: catalog.problems.clone(),
-            reread: reread(&before, &catalog),
-        };
-        drop((before, catalog));
-        // All schedules were put together anew, and there may be very many.
-        give_back_memory();
-        Ok(report)
+        self.reread()
     }
 
     fn drain(&self) -> Result<(), Diagnostic> {
@@ -476,18 +470,6 @@ pub(super) fn refuse_note(note: &str) -> Result<(), Diagnostic> {
         return Err(Diagnostic::new(Kind::Usage, "note", why));
     }
     Ok(())
-}
-
-/// Workers that a reload did not take over as they were.
-fn reread(before: &Catalog, after: &Catalog) -> u32 {
-    let earlier: HashSet<_> = before.workers.iter().map(Arc::as_ptr).collect();
-    to_u32(
-        after
-            .workers
-            .iter()
-            .filter(|worker| !earlier.contains(&Arc::as_ptr(worker)))
-            .count(),
-    )
 }
 
 pub(super) fn summary_of(answer: Answer) -> Result<RunSummary, Diagnostic> {

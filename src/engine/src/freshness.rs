@@ -1,11 +1,15 @@
-//! Whether an engine has the definitions as they are now.
+//! Whether an engine has the definitions as they are now, and reading them again.
 
-use std::sync::PoisonError;
+use std::collections::HashSet;
+use std::sync::{Arc, PoisonError};
 
-use super::control::EngineControl;
+use super::control::{EngineControl, to_u32};
+use super::request::Request;
 use super::{Host, definitions};
+use crate::catalog::Catalog;
 use crate::model::Diagnostic;
-use crate::protocol::Control;
+use crate::process::give_back_memory;
+use crate::protocol::ReloadReport;
 
 impl EngineControl {
     /// Reads definitions again if any of them changed, or the rules of a zone; answers whether any did.
@@ -16,7 +20,7 @@ impl EngineControl {
             .unwrap_or_else(PoisonError::into_inner);
         definitions::look_at_zones();
         if self.factory.definitions.current().is_stale() {
-            self.reload().map(|_| true)
+            self.reread().map(|_| true)
         } else {
             Ok(false)
         }
@@ -30,4 +34,49 @@ impl EngineControl {
             Host::Daemon => Ok(()),
         }
     }
+
+    /// Reads definitions and configuration again.
+    pub(super) fn reread(&self) -> Result<ReloadReport, Diagnostic> {
+        definitions::look_at_zones();
+        let before = self.factory.definitions.current();
+        let catalog = self.factory.definitions.reload();
+        self.ask(Request::Reloaded {
+            parallel_max: super::parallel_max(&catalog.config),
+            waiting_max: catalog.config.queue_max,
+        })?;
+        let is_repaired = before.has_errors() && !catalog.has_errors();
+        let are_due_otherwise =
+            before.fired() != catalog.fired() || before.zones() != catalog.zones();
+        if are_due_otherwise || is_repaired {
+            self.put_schedules_in_force()?;
+        }
+        let report = ReloadReport {
+            workers: to_u32(catalog.workers.len()),
+            skills: to_u32(
+                catalog
+                    .workers
+                    .iter()
+                    .map(|worker| worker.skills.len())
+                    .sum(),
+            ),
+            problems: catalog.problems.clone(),
+            reread: reread(&before, &catalog),
+        };
+        drop((before, catalog));
+        // All schedules were put together anew, and there may be very many.
+        give_back_memory();
+        Ok(report)
+    }
+}
+
+/// Workers that a reload did not take over as they were.
+fn reread(before: &Catalog, after: &Catalog) -> u32 {
+    let earlier: HashSet<_> = before.workers.iter().map(Arc::as_ptr).collect();
+    to_u32(
+        after
+            .workers
+            .iter()
+            .filter(|worker| !earlier.contains(&Arc::as_ptr(worker)))
+            .count(),
+    )
 }

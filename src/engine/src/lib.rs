@@ -13,6 +13,7 @@ use workerctl_store as store;
 mod approval;
 mod at_end;
 mod baseline;
+mod calendar;
 mod changes;
 #[cfg(feature = "llm")]
 mod children;
@@ -52,6 +53,8 @@ mod run_factory;
 mod scheduler;
 mod schedules;
 mod secrets;
+mod skill_pages;
+mod slot_pages;
 mod spending;
 mod standing;
 mod stats;
@@ -61,6 +64,7 @@ mod syntax;
 mod trees;
 mod trigger_probe;
 mod unusable;
+pub mod upcoming;
 mod view;
 mod walls;
 mod work;
@@ -350,6 +354,7 @@ impl Parts {
             trees: self.trees(),
             settling: Mutex::default(),
             rereading: Mutex::default(),
+            due: calendar::DueCache::default(),
         });
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())

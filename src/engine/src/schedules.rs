@@ -1,34 +1,28 @@
 //! Schedules and their ledgers, as readers see them: current definitions, and what is stored.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::lookup::find_skill;
 use super::run_factory::RunFactory;
 use super::stored_schedules;
 use super::submission::refuse_unavailable;
+use super::upcoming::{Explained, Upcoming, Wanted};
 use super::view::{Agenda, View};
 use crate::catalog::Catalog;
 use crate::model::schedule::{
-    Fate, Pause, REASON_BYTES_MAX, Schedule, ScheduleState, SlotRow, Trigger, cut, json_bytes,
+    Pause, REASON_BYTES_MAX, Schedule, ScheduleState, Trigger, cut, json_bytes,
 };
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{
-    LastFire, NextDue, OverdueView, PauseRequest, PauseView, RunSummary, SchedulePlan,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, WaitingEvent,
+    ExplainQuery, ExplainedSchedule, LastFire, NextDue, NextQuery, NextSlots, OverdueView,
+    PauseRequest, PauseView, RunSummary, SchedulePlan, ScheduleView, SchedulesQuery, WaitingEvent,
 };
 use crate::schedule::{Recurrence, Watched, expectation, jitter_ms, next_start, undecided, words};
-use crate::store::{Store, Unreadable};
+use crate::store::Store;
 
 /// Most overdue schedules that readers are shown.
 pub(super) const OVERDUE_SHOWN_MAX: usize = 200;
-
-/// Rows that are answered where no number is asked for.
-const SLOTS_DEFAULT: usize = 50;
-
-/// Most rows of one answer.
-const SLOTS_MAX: usize = 10_000;
 
 /// One page of the schedules of the current definitions.
 pub(super) fn page(
@@ -105,6 +99,55 @@ fn views<'a>(
             Ok(shown)
         })
         .collect()
+}
+
+/// What schedules do next.
+pub(super) fn next_slots(
+    factory: &RunFactory,
+    view: &View,
+    store: &dyn Store,
+    query: &NextQuery,
+) -> Result<NextSlots, Diagnostic> {
+    let views = match &query.schedule {
+        Some(id) => vec![the_one(factory, view, store, id)?],
+        None => all(factory, view, store)?,
+    };
+    let after = query.after_ms.map(Timestamp::from_millis);
+    let wanted = Wanted {
+        now: factory.clock.now(),
+        after: &|_| after,
+        most: query.most(),
+        is_one: query.schedule.is_some(),
+    };
+    Ok(Upcoming::of(&views, &wanted).document())
+}
+
+/// A schedule in words.
+pub(super) fn explain(
+    factory: &RunFactory,
+    view: &View,
+    store: &dyn Store,
+    query: &ExplainQuery,
+) -> Result<ExplainedSchedule, Diagnostic> {
+    let after = query.at_ms.map(Timestamp::from_millis);
+    let wanted = Wanted {
+        now: factory.clock.now(),
+        after: &|_| after,
+        most: query.most(),
+        is_one: true,
+    };
+    let shown = the_one(factory, view, store, &query.schedule)?;
+    Ok(Explained::of(&shown, &wanted).document())
+}
+
+fn the_one(
+    factory: &RunFactory,
+    view: &View,
+    store: &dyn Store,
+    id: &str,
+) -> Result<ScheduleView, Diagnostic> {
+    let found = page(factory, view, store, &SchedulesQuery::one(id))?;
+    found.into_iter().next().ok_or_else(|| unknown(id))
 }
 
 /// What is due next and what is overdue, as the definitions and the store tell it.
@@ -287,7 +330,7 @@ fn end_of(
 }
 
 /// A run that goes on, has just ended, or is kept.
-fn summary_of(
+pub(super) fn summary_of(
     view: &View,
     store: &dyn Store,
     run: crate::model::RunId,
@@ -380,94 +423,4 @@ pub(super) fn pause_of(request: &PauseRequest, now: Timestamp) -> Result<Pause, 
         by: cut(request.by.as_deref().unwrap_or("unknown"), BY_BYTES_MAX).to_owned(),
         at: now,
     })
-}
-
-/// Rows of the ledger, newest first.
-pub(super) fn slots(
-    factory: &RunFactory,
-    view: &View,
-    store: &dyn Store,
-    query: &SlotsQuery,
-) -> Result<Vec<SlotView>, Diagnostic> {
-    let limit = match query.limit {
-        0 => SLOTS_DEFAULT,
-        some => (some as usize).min(SLOTS_MAX),
-    };
-    let mut found = Vec::new();
-    let mut since = query.since_ms.unwrap_or(i64::MIN);
-    for id in wanted(factory, store, query)? {
-        let mut taken = 0;
-        let mut take = |row: Result<SlotRow, Unreadable>| {
-            let row = shown(&id, row);
-            if row.to.millis() < since || taken == limit {
-                return ControlFlow::Break(());
-            }
-            taken += 1;
-            found.push(row);
-            ControlFlow::Continue(())
-        };
-        store.slots(&id, None, &mut take)?;
-        // Of many schedules only what may be among the newest of all is held.
-        if found.len() >= 2 * limit {
-            since = keep_newest(&mut found, limit).unwrap_or(since).max(since);
-        }
-    }
-    keep_newest(&mut found, limit);
-    let catalog = factory.definitions.current();
-    for row in &mut found {
-        let all = &catalog.schedules;
-        let at = all.binary_search_by(|one| (*one.id).cmp(&row.schedule));
-        let defined = at.ok().and_then(|at| all.get(at));
-        row.timezone = defined.map(|one| one.timezone.to_string());
-        if let Some(run) = row.run {
-            let summary = summary_of(view, store, run)?;
-            row.started_at = summary.as_ref().and_then(|run| run.started_at);
-            row.finished_at = summary.as_ref().and_then(|run| run.finished_at);
-            row.nothing_to_do = summary.as_ref().is_some_and(|run| run.nothing_to_do);
-            let outcome = summary.and_then(|run| run.outcome);
-            row.outcome = outcome.map(|outcome| outcome.name().to_owned());
-        }
-    }
-    Ok(found)
-}
-
-/// Keeps the newest rows, newest first; says when the last of them ended, in milliseconds since the epoch.
-fn keep_newest(rows: &mut Vec<SlotView>, limit: usize) -> Option<i64> {
-    rows.sort_by_key(|row| std::cmp::Reverse(row.to));
-    rows.truncate(limit);
-    rows.last().map(|row| row.to.millis())
-}
-
-/// Ids whose rows are wanted; a schedule whose definition has gone still has its rows.
-fn wanted(
-    factory: &RunFactory,
-    store: &dyn Store,
-    query: &SlotsQuery,
-) -> Result<Vec<String>, Diagnostic> {
-    let mut known = Vec::new();
-    store.schedules(&mut |id, _| known.push(id.to_owned()))?;
-    let Some(wanted) = &query.schedule else {
-        return Ok(known);
-    };
-    match known.iter().find(|id| id.eq_ignore_ascii_case(wanted)) {
-        Some(id) => Ok(vec![id.clone()]),
-        // It is defined, and nothing was due yet.
-        None => named(factory, wanted).map(|schedule| vec![schedule.id.to_string()]),
-    }
-}
-
-fn shown(schedule: &str, row: Result<SlotRow, Unreadable>) -> SlotView {
-    let unreadable = row.is_err();
-    let row = row.unwrap_or_else(|damaged| {
-        let from = damaged.from.unwrap_or_default();
-        SlotRow {
-            count: None,
-            ..SlotRow::one(from, Fate::BlockedConfig, from)
-        }
-        .because(format!("unreadable: {}", damaged.reason))
-    });
-    SlotView {
-        unreadable,
-        ..SlotView::of(schedule, &row)
-    }
 }

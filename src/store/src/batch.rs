@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::keys::{self, KeyRange};
 use super::payload::Spill;
 use super::record::{self, Body, FileRef, INLINE_BYTES_MAX, RecordError};
-use super::stored::{after, payload_of};
+use super::stored::{after, payload_of, refused};
 use super::table::{Rows, Table};
+use super::tally::{self, Tally};
 use super::{Batch, StoreError, Write, counts};
 use crate::machine::Entry;
+use crate::model::schedule::SlotRow;
 use crate::model::{RunId, RunSpec, Timestamp};
 use crate::protocol::{DayCounts, RunSummary};
 
@@ -28,6 +30,8 @@ pub(super) struct Plan {
     pub(super) runs: Vec<RunId>,
     /// Runs that are forgotten.
     pub(super) forgotten: Vec<RunId>,
+    /// Counts of slots, which become records at the end.
+    tally: Tally,
 }
 
 /// The payload of an idempotency key.
@@ -57,6 +61,8 @@ pub(super) fn plan(table: &impl Table, batch: &Batch) -> Result<Plan, StoreError
     for write in &batch.writes {
         plan.write(table, write)?;
     }
+    let counted = std::mem::take(&mut plan.tally).rows(table)?;
+    plan.rows.extend(counted);
     Ok(plan)
 }
 
@@ -105,6 +111,7 @@ impl Plan {
                 let key = keys::of_run(keys::DONE, summary.run);
                 self.count(table, &key, summary)?;
                 self.put(table, key, Some((summary.run, "summary")), summary.as_ref())?;
+                self.newest(table, summary)?;
                 self.runs.push(summary.run);
             }
             Write::Closed(run) => {
@@ -123,7 +130,17 @@ impl Plan {
                 self.put(table, keys::schedule(id), None, state.as_ref())?;
             }
             Write::Slot { schedule, row } => {
-                self.put(table, keys::slot(schedule, row.from), None, row)?;
+                let key = keys::slot(schedule, row.from);
+                let former = self.slot(table, &key)?;
+                let both = (former.as_ref(), Some(row));
+                self.tally.row(table, schedule, both)?;
+                self.put(table, key, None, row)?;
+            }
+            Write::UndoSlot { schedule, from } => {
+                let key = keys::slot(schedule, *from);
+                let former = self.slot(table, &key)?;
+                self.tally.row(table, schedule, (former.as_ref(), None))?;
+                self.rows.insert(key, None);
             }
             Write::DropSlot { schedule, from } => {
                 self.rows.insert(keys::slot(schedule, *from), None);
@@ -135,6 +152,10 @@ impl Plan {
             Write::ForgetCounts(before) => {
                 let older = table.keys(&KeyRange::counts_before(before), FORGOTTEN_KEYS_MAX)?;
                 self.rows.extend(older.into_iter().map(|key| (key, None)));
+            }
+            Write::ForgetHours(before) => {
+                let old = tally::before(table, *before, FORGOTTEN_KEYS_MAX)?;
+                self.rows.extend(old.into_iter().map(|key| (key, None)));
             }
             Write::Notices(notices) if notices.is_over() => {
                 self.rows.insert(keys::notices(&notices.subject()), None);
@@ -213,7 +234,37 @@ impl Plan {
         if let Some(former) = &former {
             self.count_one(table, former, DayCounts::take_back)?;
         }
+        self.tally.end(table, former.as_ref(), run)?;
         self.count_one(table, run, DayCounts::add)
+    }
+
+    /// The row under a key; one that is damaged counts nothing.
+    fn slot(&self, table: &impl Table, key: &[u8]) -> Result<Option<SlotRow>, StoreError> {
+        let stored = self.lookup(table, key)?;
+        let payload = stored.map(|value| payload_of(table, key, &value));
+        match payload.transpose() {
+            Ok(payload) => Ok(payload.and_then(|payload| record::from_json(&payload).ok())),
+            Err(StoreError::Corrupt { .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Remembers a run as the newest of its skill.
+    fn newest(&mut self, table: &impl Table, run: &RunSummary) -> Result<(), StoreError> {
+        let key = keys::newest(&run.skill);
+        if self
+            .newest_under(table, &key)?
+            .is_none_or(|newest| newest < run.run)
+        {
+            self.put(table, key, None, &run.run)?;
+        }
+        Ok(())
+    }
+
+    fn newest_under(&self, table: &impl Table, key: &[u8]) -> Result<Option<RunId>, StoreError> {
+        let stored = self.lookup(table, key)?;
+        let payload = stored.and_then(|value| payload_of(table, key, &value).ok());
+        Ok(payload.and_then(|payload| record::from_json(&payload).ok()))
     }
 
     fn count_one(
@@ -245,7 +296,17 @@ impl Plan {
         let range = KeyRange::run(run);
         let stored = table.keys(&range, usize::MAX)?;
         self.rows.extend(stored.into_iter().map(|key| (key, None)));
-        self.rows.insert(keys::of_run(keys::DONE, run), None);
+        let key = keys::of_run(keys::DONE, run);
+        if let Some(value) = self.lookup(table, &key)?
+            && let Some(ended) = counts::line(table, &key, &value)?
+        {
+            // Runs are forgotten by their age: there is hardly an older one that takes its place.
+            let newest = keys::newest(&ended.skill);
+            if self.newest_under(table, &newest)? == Some(run) {
+                self.rows.insert(newest, None);
+            }
+        }
+        self.rows.insert(key, None);
         self.forgotten.push(run);
         Ok(())
     }
@@ -354,11 +415,4 @@ fn is_older(key: &[u8], value: &[u8], before: Timestamp) -> bool {
         return true;
     };
     record::from_json::<KeyRecord>(payload).map_or(true, |stored| stored.at < before)
-}
-
-fn refused(table: &impl Table, error: &RecordError) -> StoreError {
-    StoreError::Refused {
-        path: table.path().to_owned(),
-        reason: error.to_string(),
-    }
 }

@@ -50,7 +50,7 @@ pub(super) fn lacking(
             return Ok(());
         };
         for key in keys_of(&run) {
-            if !has_days || key.first() == Some(&keys::HOURS) {
+            if !has_days || key.first() == Some(&keys::RUN_HOURS) {
                 all.entry(key).or_default().add(&DayCounts::of(&run));
             }
         }

@@ -15,8 +15,12 @@ use super::keys;
 use super::record;
 use super::stored::{damaged, payload_of};
 use super::table::{Rows, Table};
+use super::tally;
 use super::{Batch, STORE_VERSION, StoreError};
 use crate::model::RunId;
+#[cfg(test)]
+use crate::protocol::Counted;
+use crate::protocol::DayCounts;
 
 /// Most records that wait for the next sync; beyond it a lazy write syncs.
 const LAZY_ROWS_MAX: usize = 4_096;
@@ -170,24 +174,39 @@ impl<T: Table> Keyed<T> {
 
     /// Counts what the counts do not say that they have: an earlier version wrote the store.
     pub(super) fn count_where_needed(&self) -> Result<(), StoreError> {
-        if self.table.get(&[keys::HOURS])?.is_some() {
-            return Ok(());
+        if self.table.get(&[keys::RUN_HOURS])?.is_none() {
+            let has_days = self.table.get(&[keys::COUNTS])?.is_some();
+            let all = counts::lacking(&self.table, has_days)?;
+            let row = |(key, counts): (Vec<u8>, DayCounts)| {
+                let json = serde_json::to_vec(&counts).unwrap_or_default();
+                let value = record::inline(&key, &json);
+                (key, Some(value))
+            };
+            let rows = all.into_iter().map(row).collect();
+            self.write_counted(&[keys::COUNTS, keys::RUN_HOURS], rows)?;
         }
-        let has_days = self.table.get(&[keys::COUNTS])?.is_some();
-        let all = counts::lacking(&self.table, has_days)?;
+        if self.table.get(&[keys::HOURS])?.is_none() {
+            let rows = tally::of_everything(&self.table)?;
+            self.write_counted(&[keys::HOURS], rows)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was counted, and at last that it was.
+    fn write_counted(&self, kinds: &[u8], rows: Rows) -> Result<(), StoreError> {
         self.guarded(|writer| {
-            let mut rows = Rows::new();
-            for (key, counts) in &all {
-                let json = serde_json::to_vec(counts).unwrap_or_default();
-                rows.insert(key.clone(), Some(record::inline(key, &json)));
-                if rows.len() >= COUNTED_ROWS_MAX {
-                    self.write(writer, std::mem::take(&mut rows), false)?;
+            let mut part = Rows::new();
+            for (key, value) in rows {
+                part.insert(key, value);
+                if part.len() >= COUNTED_ROWS_MAX {
+                    self.write(writer, std::mem::take(&mut part), false)?;
                 }
             }
-            for marker in [[keys::COUNTS], [keys::HOURS]] {
-                rows.insert(marker.to_vec(), Some(record::inline(&marker, b"true")));
+            for kind in kinds {
+                let marker = vec![*kind];
+                part.insert(marker.clone(), Some(record::inline(&marker, b"true")));
             }
-            self.write(writer, rows, true)
+            self.write(writer, part, true)
         })
     }
 
@@ -258,18 +277,13 @@ impl<T: Table> Keyed<T> {
     /// As an earlier version left it: without counts, or with those of days alone.
     #[cfg(test)]
     pub(super) fn forget_counts(&self, has_days: bool) -> Result<(), StoreError> {
-        let of = |kind| self.table.keys(&keys::KeyRange::kind(kind), usize::MAX);
-        let mut keys = of(keys::HOURS)?;
-        keys.extend(of(keys::COUNTS)?);
-        let is_of_all = |key: &[u8]| {
-            matches!(
-                keys::counts_of(key),
-                Some((_, crate::protocol::Counted::All))
-            )
-        };
-        keys.retain(|key| !has_days || key.first() == Some(&keys::HOURS) || is_of_all(key));
-        keys.retain(|key| !has_days || *key != [keys::COUNTS]);
-        let rows: Rows = keys.into_iter().map(|key| (key, None)).collect();
+        let mut rows = Rows::new();
+        let is_of_all = |key: &[u8]| matches!(keys::counts_of(key), Some((_, Counted::All)));
+        for kind in [keys::COUNTS, keys::HOURS, keys::RUN_HOURS, keys::NEWEST] {
+            let mut keys = self.table.keys(&keys::KeyRange::kind(kind), usize::MAX)?;
+            keys.retain(|key| !has_days || kind != keys::COUNTS || is_of_all(key));
+            rows.extend(keys.into_iter().map(|key| (key, None)));
+        }
         self.guarded(|writer| self.write(writer, rows, true))
     }
 
@@ -298,6 +312,7 @@ pub(super) fn first_rows() -> Rows {
     put(keys::FENCE, "0".to_owned());
     put(&[keys::COUNTS], "true".to_owned());
     put(&[keys::HOURS], "true".to_owned());
+    put(&[keys::RUN_HOURS], "true".to_owned());
     rows
 }
 

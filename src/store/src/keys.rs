@@ -4,7 +4,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::model::{RunId, Timestamp};
+use crate::model::{RunId, SkillRef, Timestamp};
 use crate::protocol::Counted;
 
 /// Version of the store.
@@ -17,13 +17,18 @@ pub(super) const FENCE: &[u8] = b"f";
 /// Counts of ended runs by day. The byte alone says that they count every run.
 pub(super) const COUNTS: u8 = b'g';
 /// Counts of ended runs by hour. The byte alone says that hours, and all runs of a day together, count every run.
-pub(super) const HOURS: u8 = b'h';
+pub(super) const RUN_HOURS: u8 = b'u';
 /// Runs that are not closed.
 pub(super) const ACTIVE: u8 = b'a';
 /// Lines of finished runs.
 pub(super) const DONE: u8 = b'd';
+/// Counts of slots by half hours. The byte alone says that they count every row, and that of each skill the newest run
+/// is known.
+pub(super) const HOURS: u8 = b'h';
 /// Idempotency keys.
 pub(super) const KEY: u8 = b'k';
+/// The newest run of each skill that has ended.
+pub(super) const NEWEST: u8 = b'l';
 /// What is to be told of schedules and skills.
 pub(super) const NOTICES: u8 = b'n';
 /// Specifications and journals.
@@ -163,7 +168,7 @@ pub(super) fn notices(subject: &str) -> Vec<u8> {
 /// The key of what is counted of something on a day or in an hour.
 pub(super) fn counts(at: &str, of: &str) -> Vec<u8> {
     let kind = if at.len() == HOUR_BYTES {
-        HOURS
+        RUN_HOURS
     } else {
         COUNTS
     };
@@ -173,7 +178,7 @@ pub(super) fn counts(at: &str, of: &str) -> Vec<u8> {
 /// The day or hour, and what was counted then, that a key names.
 pub(super) fn counts_of(key: &[u8]) -> Option<(&str, Counted)> {
     let (kind, text) = key.split_first()?;
-    let bytes = if *kind == HOURS {
+    let bytes = if *kind == RUN_HOURS {
         HOUR_BYTES
     } else {
         DAY_BYTES
@@ -182,20 +187,39 @@ pub(super) fn counts_of(key: &[u8]) -> Option<(&str, Counted)> {
     Some((at, Counted::parse(of)?))
 }
 
+/// The key of the counts of half a day, of all schedules or of those of a worker; ids hold no NUL.
+pub(super) fn hours(worker: &str, half_day: Timestamp) -> Vec<u8> {
+    named_at(HOURS, worker, half_day)
+}
+
+/// The worker and the half day that such a key names.
+pub(super) fn hours_of(key: &[u8]) -> Option<(&str, Timestamp)> {
+    slot_of(key)
+}
+
+/// The first key behind the counts of a worker.
+pub(super) fn after_hours(worker: &str) -> Vec<u8> {
+    [&[HOURS], worker.as_bytes(), &[1]].concat()
+}
+
+/// The key of a skill's newest run.
+pub(super) fn newest(skill: &SkillRef) -> Vec<u8> {
+    [&[NEWEST], skill.to_string().as_bytes()].concat()
+}
+
 /// The key of a row of the ledger, by its first slot; ids hold no NUL.
 pub(super) fn slot(schedule: &str, from: Timestamp) -> Vec<u8> {
-    let mut key = of_ledger(schedule);
+    named_at(SLOT, schedule, from)
+}
+
+fn named_at(kind: u8, name: &str, at: Timestamp) -> Vec<u8> {
     // Times before 1970 sort before those after it.
-    let sorted = from.millis().cast_unsigned() ^ (1 << 63);
-    key.extend_from_slice(&sorted.to_be_bytes());
-    key
+    let sorted = at.millis().cast_unsigned() ^ (1 << 63);
+    [&[kind], name.as_bytes(), &[0], &sorted.to_be_bytes()].concat()
 }
 
 fn of_ledger(schedule: &str) -> Vec<u8> {
-    let mut key = vec![SLOT];
-    key.extend_from_slice(schedule.as_bytes());
-    key.push(0);
-    key
+    [&[SLOT], schedule.as_bytes(), &[0]].concat()
 }
 
 /// The schedule and the first slot that the key of a row names.
@@ -239,6 +263,10 @@ pub(super) enum Kind {
     Notices,
     /// Counts of a day or an hour; without one, that they count every run.
     Counts,
+    /// Counts of half a day; without one, that they count every row.
+    Hours,
+    /// The newest run of a skill.
+    Newest,
 }
 
 impl Kind {
@@ -253,8 +281,11 @@ impl Kind {
             (&KEY, 21) => Some(Kind::Key),
             (&RUN, 18) if key[17] == SPEC => run_of(key).map(Kind::Spec),
             (&SCHEDULE, 2..) => Some(Kind::Schedule),
-            (&COUNTS | &HOURS, 1) => Some(Kind::Counts),
-            (&COUNTS | &HOURS, 2..) => counts_of(key).map(|_| Kind::Counts),
+            (&COUNTS | &RUN_HOURS, 1) => Some(Kind::Counts),
+            (&COUNTS | &RUN_HOURS, 2..) => counts_of(key).map(|_| Kind::Counts),
+            (&HOURS, 1) => Some(Kind::Hours),
+            (&HOURS, 10..) => hours_of(key).map(|_| Kind::Hours),
+            (&NEWEST, 2..) => Some(Kind::Newest),
             (&NOTICES, 2..) => Some(Kind::Notices),
             (&SLOT, 10..) => slot_of(key).map(|(_, from)| Kind::Slot(from)),
             (&RUN, 22) if key[17] == ENTRIES => run_of(key).map(Kind::Entries),
@@ -277,6 +308,8 @@ impl std::fmt::Display for Kind {
             Kind::Schedule => f.write_str("the state of a schedule"),
             Kind::Notices => f.write_str("the notices of a schedule or a skill"),
             Kind::Counts => f.write_str("the counts of a day or an hour"),
+            Kind::Hours => f.write_str("the counts of slots"),
+            Kind::Newest => f.write_str("the newest run of a skill"),
             Kind::Slot(from) => write!(f, "the slot {}", from.rfc3339()),
         }
     }

@@ -15,7 +15,7 @@
 //! | `secrets/<run>.json` | values of sensitive inputs, mode 0600 |
 //! | `db.corrupt-<time>/` | a damaged store, moved aside |
 
-use workerctl_core::{machine, model, protocol, thread};
+use workerctl_core::{machine, model, protocol, schedule, thread};
 
 mod batch;
 mod counts;
@@ -40,6 +40,7 @@ mod sled_store;
 mod sled_table;
 mod stored;
 mod table;
+mod tally;
 mod verify;
 mod witness;
 
@@ -55,8 +56,8 @@ use std::sync::Arc;
 use crate::machine::Entry;
 use crate::model::diagnostic::chain;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{Diagnostic, Kind, Notices, RunId, RunSpec, Timestamp};
-use crate::protocol::{Counted, DayCounts, RunSummary};
+use crate::model::{Diagnostic, Kind, Notices, RunId, RunSpec, SkillRef, Timestamp};
+use crate::protocol::{Counted, DayCounts, RunSummary, SlotCounts};
 
 pub use files::{Durability, FileError, write_atomically};
 pub use memory::{FaultPlace, InjectedFault, MemoryStore};
@@ -109,8 +110,15 @@ pub enum Write {
         /// The row.
         row: SlotRow,
     },
-    /// A row goes.
+    /// A row goes for good; its slots stay counted.
     DropSlot {
+        /// The schedule.
+        schedule: String,
+        /// Its first slot.
+        from: Timestamp,
+    },
+    /// A row goes because its slots come again; they are counted then.
+    UndoSlot {
         /// The schedule.
         schedule: String,
         /// Its first slot.
@@ -125,6 +133,8 @@ pub enum Write {
     ForgetSchedule(String),
     /// Counts of days before this one, `2026-11-25`, or of hours before this one, `2026-11-25T05`, go.
     ForgetCounts(String),
+    /// Counts of slots go, of the half days that ended before this instant.
+    ForgetHours(Timestamp),
 }
 
 /// What is committed at once, or not at all.
@@ -284,6 +294,17 @@ pub trait Store: Send + Sync {
         of: &str,
         callback: &mut dyn FnMut(Counted, DayCounts),
     ) -> Result<(), StoreError>;
+    /// What was counted of slots from an instant up to, not including, another one: of all schedules, or of those of a
+    /// worker, by half hours.
+    fn slot_counts(
+        &self,
+        worker: Option<&str>,
+        from: Timestamp,
+        to: Timestamp,
+        callback: &mut dyn FnMut(Timestamp, SlotCounts),
+    ) -> Result<(), StoreError>;
+    /// The newest run of a skill that has ended; it may have been forgotten.
+    fn newest_of(&self, skill: &SkillRef) -> Result<Option<RunId>, StoreError>;
     /// Removes files of payloads of runs that were accepted before this instant and are not known: a crash between
     /// forgetting a run and removing its files left them. Answers for how many runs.
     fn sweep_payloads(&self, before: Timestamp) -> Result<u32, StoreError>;

@@ -40,3 +40,11 @@ pub(super) fn damaged(table: &impl Table, key: &[u8], error: &RecordError) -> St
         },
     }
 }
+
+/// A batch holds what cannot be stored.
+pub(super) fn refused(table: &impl Table, error: &RecordError) -> StoreError {
+    StoreError::Refused {
+        path: table.path().to_owned(),
+        reason: error.to_string(),
+    }
+}

@@ -19,7 +19,7 @@ use crate::machine::{Entry, Run};
 use crate::model::Notices;
 use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{RunId, RunSpec};
-use crate::protocol::{DayCounts, RunSummary};
+use crate::protocol::{DayCounts, HalfDay, RunSummary};
 
 /// Most faults and most files that a report lists; all are counted.
 pub const LISTED_MAX: usize = 100;
@@ -198,8 +198,12 @@ impl RecordWalk {
                 self.report.schedules += 1;
                 self.parse::<ScheduleState>(table, key, value, None)?;
             }
-            Kind::Counts if key.len() == 1 => drop(self.parse::<bool>(table, key, value, None)?),
+            Kind::Counts | Kind::Hours if key.len() == 1 => {
+                self.parse::<bool>(table, key, value, None)?;
+            }
             Kind::Counts => drop(self.parse::<DayCounts>(table, key, value, None)?),
+            Kind::Hours => drop(self.parse::<HalfDay>(table, key, value, None)?),
+            Kind::Newest => drop(self.parse::<RunId>(table, key, value, None)?),
             Kind::Notices => {
                 self.parse::<Notices>(table, key, value, None)?;
             }

@@ -29,7 +29,7 @@ use crate::model::{Place, Problem};
 pub use order::SkillRoot;
 pub use scan::Form;
 pub use validate::{at_path, validate};
-pub use views::{list, problems_of_roots, show, show_of_worker};
+pub use views::{list, of_root, of_worker, problems_of_roots, show, show_of_worker};
 
 /// Colons of a name that may be the one behind its source: each is tried.
 const COLONS_MAX: usize = 16;

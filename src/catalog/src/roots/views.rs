@@ -107,7 +107,8 @@ fn by_place(catalog: &Catalog) -> HashMap<&str, Vec<&Problem>> {
     by_place
 }
 
-fn of_worker(skill: SkillView, problems: &[Problem]) -> ListedSkill {
+/// A skill of a worker, with those of the worker's problems that belong to it.
+pub fn of_worker(skill: SkillView, problems: &[Problem]) -> ListedSkill {
     let id = skill.address.rsplit('/').next().unwrap_or_default();
     ListedSkill {
         source: "worker".to_owned(),
@@ -122,6 +123,14 @@ fn of_worker(skill: SkillView, problems: &[Problem]) -> ListedSkill {
             .collect(),
         skill,
     }
+}
+
+/// A skill of a root, with the problems of its file.
+pub fn of_root(skill: &RootSkill, catalog: &Catalog, trust: &TrustFiles) -> ListedSkill {
+    let all = catalog.problems.iter();
+    let all = all.chain(&catalog.root_skills.problems_outside);
+    let own = all.filter(|problem| problem.place.path == skill.place.path);
+    listed(skill, trust, own.cloned().collect())
 }
 
 fn listed(skill: &RootSkill, trust: &TrustFiles, problems: Vec<Problem>) -> ListedSkill {

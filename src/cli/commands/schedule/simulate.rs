@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::subject::{ahead, planned};
+use super::subject::ahead;
 use crate::cli::exit::Exit;
 use crate::cli::io::Stream;
 use crate::cli::render::diagnostic;
 use crate::cli::render::line::{BOLD, CARE, DIM, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::session::{Accept, Session, zone_of};
+use crate::engine::upcoming::planned;
 use crate::model::duration::{parse_millis, show_millis};
 use crate::model::{Diagnostic, Kind, Outcome, Timestamp, Zone};
 use crate::protocol::{Control, RunsQuery, SchedulesQuery};

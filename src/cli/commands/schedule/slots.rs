@@ -30,6 +30,7 @@ pub(super) fn slots(
         schedule: schedule.map(str::to_owned),
         since_ms: since.transpose()?.map(Timestamp::millis),
         limit,
+        ..SlotsQuery::default()
     };
     let rows = control.slots(&query).map_err(|refused| {
         schedule_meant(control.as_ref(), schedule.unwrap_or_default(), refused)

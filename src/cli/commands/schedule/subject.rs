@@ -3,11 +3,11 @@
 use super::schedule_meant;
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
+use crate::engine::upcoming::Wanted;
 use crate::model::duration::parse_millis;
-use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, ScheduleView, SchedulesQuery};
-use crate::schedule::{Expression, FIRES_MAX, Planned, Preview, PreviewQuery, Recurrence, preview};
+use crate::schedule::{Expression, FIRES_MAX, Recurrence};
 
 /// A schedule or an expression, and how much of its future is wanted.
 #[derive(Debug, clap::Args)]
@@ -88,16 +88,12 @@ impl Subject {
     }
 
     /// How many slots are wanted.
-    pub(super) fn count(&self) -> usize {
+    fn count(&self) -> usize {
         usize::try_from(self.count).unwrap_or(FIRES_MAX)
     }
 
     /// The instant after which slots are wanted, read in a zone; absent: now.
-    pub(super) fn after(
-        &self,
-        now: Timestamp,
-        zone: Zone,
-    ) -> Result<Option<Timestamp>, Diagnostic> {
+    fn after(&self, now: Timestamp, zone: Zone) -> Result<Option<Timestamp>, Diagnostic> {
         self.after
             .as_deref()
             .map(|text| ahead(text, now, zone))
@@ -118,33 +114,21 @@ impl Subject {
         Ok(all.take(self.count()).collect())
     }
 
-    /// The next runs of a schedule that start up to an instant.
-    pub(super) fn preview_of(
+    /// Has `ask` asked with the slots that are wanted of schedules.
+    pub(super) fn wanted<R>(
         &self,
-        view: &ScheduleView,
         now: Timestamp,
-        until: Option<Timestamp>,
-    ) -> Result<Preview, Diagnostic> {
-        let planned = planned(view, now);
-        let (after, seen) = match self.after(now, planned.zone)? {
-            Some(after) => (after, after),
-            None => (undecided_since(view, now), now),
-        };
-        let wanted = PreviewQuery {
-            after,
-            seen,
-            until,
+        ask: impl FnOnce(&Wanted<'_>) -> R,
+    ) -> Result<R, Diagnostic> {
+        // A text that is an instant in one zone is one in each.
+        self.after(now, Zone::UTC)?;
+        Ok(ask(&Wanted {
+            now,
+            after: &|zone| self.after(now, zone).ok().flatten(),
             most: self.count(),
-        };
-        Ok(preview(&planned, wanted))
+            is_one: self.given.is_some(),
+        }))
     }
-}
-
-/// A slot of before now may be put off by its jitter, and its run is still to come.
-fn undecided_since(view: &ScheduleView, now: Timestamp) -> Timestamp {
-    let jitter = i64::try_from(view.plan.policy.jitter_ms).unwrap_or(i64::MAX);
-    let earliest = Timestamp::from_millis(now.millis().saturating_sub(jitter));
-    view.plan.cursor.unwrap_or(now).max(earliest).min(now)
 }
 
 /// Ids hold no blanks, and expressions without blanks are nicknames.
@@ -163,25 +147,6 @@ fn the_one(control: &dyn Control, id: &str) -> Result<ScheduleView, Diagnostic> 
     )
     .hint("`workerctl schedule list` lists them; an expression has five fields, in quotes");
     Err(schedule_meant(control, id, refused))
-}
-
-/// What the future of a schedule follows from.
-pub(super) fn planned(view: &ScheduleView, now: Timestamp) -> Planned {
-    Planned {
-        id: view.id.clone(),
-        skill: view.skill.clone(),
-        trigger: view.plan.trigger.clone(),
-        policy: view.plan.policy.clone(),
-        zone: times::zone(&view.timezone),
-        anchor: view.plan.anchor.unwrap_or(now),
-        actions: view.actions,
-        pause: view.paused.as_ref().map(|pause| Pause {
-            reason: pause.reason.clone(),
-            by: pause.by.clone(),
-            at: pause.at,
-        }),
-        blocked: view.plan.blocked.clone(),
-    }
 }
 
 /// Reads `now`, `+2h` (so far ahead), or an instant; a bare span would say in neither direction.

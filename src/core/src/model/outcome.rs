@@ -209,6 +209,16 @@ impl Outcome {
     /// Names of those that somebody has to look at: who cancelled or denied a run knows of it.
     pub const FAILURES: [&str; 3] = ["failed", "timed_out", "unknown"];
 
+    /// Names of all.
+    pub const NAMES: [&str; 6] = [
+        "succeeded",
+        "failed",
+        "cancelled",
+        "timed_out",
+        "denied",
+        "unknown",
+    ];
+
     /// The outcome's name in every interface.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -2,6 +2,8 @@
 
 mod alarm;
 mod reason;
+mod spread;
+mod told;
 mod trigger;
 
 use std::collections::BTreeMap;
@@ -13,6 +15,8 @@ use serde::{Deserialize, Serialize};
 
 pub use alarm::{FAILURES_IN_A_ROW, Missed, Restored};
 pub use reason::{REASON_BYTES_MAX, cut, json_bytes};
+pub use spread::spread;
+pub use told::{DstKind, DstWarning, Sentence};
 pub use trigger::{AfterWhen, Dst, Fold, Gap, Trigger};
 
 use super::ids::{RunId, SkillRef};

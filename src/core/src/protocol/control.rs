@@ -9,7 +9,9 @@ use super::{
     RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
     SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
-use crate::model::{Diagnostic, Kind, RunId};
+use super::{Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots};
+use super::{SkillsPage, SkillsQuery, SlotsPage};
+use crate::model::{Diagnostic, Kind, Problem, RunId};
 
 /// The one interface to an engine: over the socket, or hosted in this process.
 ///
@@ -93,6 +95,10 @@ pub trait Control: Send + Sync {
     fn probe(&self, request: &ProbeRequest) -> Result<Vec<Probe>, Diagnostic>;
     /// Lists workers with their skills.
     fn workers(&self) -> Result<Vec<WorkerView>, Diagnostic>;
+    /// One page of the skills of workers and of roots, with their newest runs and next slots.
+    fn skills_page(&self, query: &SkillsQuery) -> Result<SkillsPage, Diagnostic>;
+    /// What is wrong with the definitions.
+    fn problems(&self) -> Result<Vec<Problem>, Diagnostic>;
     /// One page of the active schedules, by id.
     fn schedules(&self, query: &SchedulesQuery) -> Result<Vec<ScheduleView>, Diagnostic>;
     /// All schedules that a query names, by id, asked for page by page. Its `limit` is that of a page.
@@ -108,8 +114,28 @@ pub trait Control: Send + Sync {
             }
         }
     }
-    /// Rows of the ledger of slots, newest first.
-    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic>;
+    /// One page of rows of the ledger of slots, newest first, after a bounded number of them was looked at.
+    fn slots_page(&self, query: &SlotsQuery) -> Result<SlotsPage, Diagnostic>;
+    /// As many rows as a query asks for, newest first, asked for page by page.
+    fn slots(&self, query: &SlotsQuery) -> Result<Vec<SlotView>, Diagnostic> {
+        let (mut query, mut all) = (query.clone(), Vec::new());
+        let most = query.most();
+        loop {
+            let page = self.slots_page(&query)?;
+            all.extend(page.slots);
+            query.before = page.next;
+            if query.before.is_none() || all.len() >= most {
+                return Ok(all);
+            }
+            query.limit = u32::try_from(most - all.len()).unwrap_or(u32::MAX);
+        }
+    }
+    /// What became of slots, and how many are to come, by hours or days.
+    fn calendar(&self, query: &CalendarQuery) -> Result<Calendar, Diagnostic>;
+    /// What schedules do next.
+    fn next_slots(&self, query: &NextQuery) -> Result<NextSlots, Diagnostic>;
+    /// A schedule in words.
+    fn explain(&self, query: &ExplainQuery) -> Result<ExplainedSchedule, Diagnostic>;
     /// Pauses a schedule; nothing of it is due until it goes on.
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic>;
     /// Lets a paused schedule go on.

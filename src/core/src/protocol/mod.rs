@@ -3,6 +3,7 @@
 //! The JSON forms are an API: snake_case, ids in full, times in RFC 3339, unknown fields refused in
 //! requests and ignored in replies.
 
+mod calendar;
 mod catalog;
 mod control;
 mod forgetting;
@@ -15,8 +16,12 @@ mod schedules;
 mod skills;
 mod stats;
 mod unique;
+mod upcoming;
 mod watch;
 
+pub use calendar::{
+    Calendar, CalendarCell, CalendarQuery, HALF_DAY_MS, HALF_HOUR_MS, HalfDay, SlotCounts,
+};
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
 pub use forgetting::{ForgetRequest, Forgot};
@@ -32,11 +37,18 @@ pub use runs::{ApprovalView, AttemptView, RunDetail, RunSummary, RunsPage, Spent
 pub use schedules::{
     BackfillQuery, BackfillSlot, FailingView, LastFire, NextDue, OverdueView, PauseRequest,
     PauseView, PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView,
-    SlotsQuery, TriggerRequest, UndeliveredView, WaitingEvent,
+    SlotsPage, SlotsQuery, TriggerRequest, UndeliveredView, WaitingEvent,
 };
-pub use skills::{LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList};
+pub use skills::{
+    LeftOut, ListedSkill, RootView, ShownSkill, SkillFileView, SkillList, SkillWithRuns,
+    SkillsPage, SkillsQuery,
+};
 pub use stats::{Bucket, Counted, DayCounts, STATS_MAX, StatsBy, StatsLine, StatsQuery};
 pub use unique::Unique;
+pub use upcoming::{
+    BlockedSchedule, ExplainQuery, ExplainedSchedule, LookedUntil, NextQuery, NextSlot, NextSlots,
+    SlotsLeftOut, UPCOMING_MAX,
+};
 pub use watch::{Change, FollowQuery, LogLine, LogStream, RunLine, WatchEvent};
 
 /// Code of the error that says that a run's log cannot be read; the run itself is not touched by that.

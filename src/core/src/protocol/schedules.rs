@@ -306,8 +306,39 @@ pub struct SlotsQuery {
     pub schedule: Option<String>,
     /// Only rows that reach this instant, in milliseconds since the epoch.
     pub since_ms: Option<i64>,
+    /// Only rows that end before this instant.
+    pub until_ms: Option<i64>,
+    /// Only of these fates, or whose runs ended with these outcomes: names with commas between.
+    pub fate: Option<String>,
+    /// What goes on with the page before, as its answer named it.
+    pub before: Option<String>,
     /// How many at most; 0: the default of 50.
     pub limit: u32,
+}
+
+/// Rows that are answered where no number is asked for.
+const SLOTS_DEFAULT: usize = 50;
+
+/// Most rows of one answer.
+const SLOTS_MAX: usize = 10_000;
+
+impl SlotsQuery {
+    /// How many rows an answer holds at most.
+    pub fn most(&self) -> usize {
+        match self.limit {
+            0 => SLOTS_DEFAULT,
+            some => (some as usize).min(SLOTS_MAX),
+        }
+    }
+}
+
+/// Rows of one answer, newest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SlotsPage {
+    /// Those that were asked for; an answer may hold fewer than there are, even none.
+    pub slots: Vec<SlotView>,
+    /// What `before` goes on with; absent: there are no more.
+    pub next: Option<String>,
 }
 
 /// A request to pause a schedule.

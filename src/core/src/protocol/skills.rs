@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::catalog::SkillView;
+use super::{NextDue, RunSummary};
 use crate::model::problem::Problem;
 
 /// A skill of any source as it is listed.
@@ -23,6 +24,52 @@ pub struct ListedSkill {
     pub shadowed_by: Option<String>,
     /// Problems of its definition.
     pub problems: Vec<Problem>,
+}
+
+/// A skill of any source, with its newest run and its next slot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SkillWithRuns {
+    /// As it is listed.
+    #[serde(flatten)]
+    pub listed: ListedSkill,
+    /// Its newest run that is kept.
+    pub last: Option<RunSummary>,
+    /// What is due next of its first 100 schedules.
+    pub next: Option<NextDue>,
+}
+
+/// Skills of one answer, by their qualified names.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SkillsPage {
+    /// Those that were asked for.
+    pub skills: Vec<SkillWithRuns>,
+    /// What `after` goes on with; absent: there are no more.
+    pub next: Option<String>,
+}
+
+/// Which skills are wanted, by their qualified names.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SkillsQuery {
+    /// Only of this worker.
+    pub worker: Option<String>,
+    /// Only with this text in name, address or description; case does not count.
+    pub text: Option<String>,
+    /// Only those whose qualified names come after this one.
+    pub after: Option<String>,
+    /// At most this many; 0: 100; at most 500.
+    #[schemars(range(max = 500))]
+    pub limit: u32,
+}
+
+impl SkillsQuery {
+    /// How many skills an answer holds at most.
+    pub fn most(&self) -> usize {
+        match self.limit {
+            0 => 100,
+            some => (some as usize).min(500),
+        }
+    }
 }
 
 /// A file that is no skill that can be used.

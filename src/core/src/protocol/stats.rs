@@ -182,13 +182,16 @@ pub enum StatsBy {
     All,
 }
 
-/// What is counted apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+/// Of how long one count is.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Bucket {
-    /// Each day, in the workspace's zone.
+    /// A day of a zone.
+    #[default]
     Day,
-    /// Each hour of the last eight days, in UTC; of skills and workers only.
+    /// An hour.
     Hour,
 }
 
@@ -202,7 +205,8 @@ pub struct StatsQuery {
     pub to: Option<String>,
     /// What each line is of.
     pub by: StatsBy,
-    /// What each line is of besides; absent: one line for the whole time.
+    /// What each line is of besides; absent: one line for the whole time. Hours are those of UTC, of the last eight days,
+    /// and of skills and workers only.
     pub bucket: Option<Bucket>,
     /// Only of this worker.
     pub worker: Option<String>,

@@ -32,7 +32,7 @@ mod zone;
 #[cfg(test)]
 mod tests;
 
-pub use crate::model::schedule::{Dst, Fold, Gap};
+pub use crate::model::schedule::{Dst, DstKind, DstWarning, Fold, Gap, Sentence};
 pub use error::ExpressionError;
 pub use expression::Expression;
 pub use ledger::STEPPED_BACK_MS;
@@ -42,7 +42,7 @@ pub use overdue::{Expectation, HOUR_AFTER_MS, expectation};
 pub use planned::Planned;
 pub use preview::{FIRES_MAX, Fire, Preview, PreviewQuery, preview};
 pub use recurrence::Recurrence;
-pub use sentences::{Facts, Sentence, sentences};
+pub use sentences::{Facts, sentences};
 pub use settle::{
     COUNT_MAX, Decision, LATE_AFTER_MS, Moment, Next, OVERTAKEN, Others, ROWS_MAX, decide, settle,
 };
@@ -50,6 +50,6 @@ pub use simulate::{
     Busy, EndedBy, MET_MAX, Met, OverlapMet, RANGE_MAX_MS, SLOTS_MAX, Scenario, ScenarioError,
     Simulated, SimulatedRun, Simulation, simulate,
 };
-pub use starts::{Watched, jitter_ms, next_start, undecided};
-pub use warnings::{DstKind, DstWarning, dst_warnings};
+pub use starts::{Ahead, Watched, jitter_ms, next_start, undecided};
+pub use warnings::dst_warnings;
 pub use words::words;

@@ -3,19 +3,10 @@
 use super::planned::Planned;
 use super::words::{joined, span as period};
 use crate::model::Timestamp;
-use crate::model::schedule::{AfterWhen, CatchUpMode, Overlap, Policy, Trigger};
+use crate::model::schedule::{AfterWhen, CatchUpMode, Overlap, Policy, Sentence, Trigger};
 
 /// Most dates that are listed one by one.
 const DATES_MAX: usize = 10;
-
-/// One sentence about a schedule.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Sentence {
-    /// The key that it explains: `overlap`, `catch_up` …
-    pub about: &'static str,
-    /// For people.
-    pub says: String,
-}
 
 /// What is known beside the definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,7 +41,11 @@ pub fn sentences(planned: &Planned, facts: Facts) -> Vec<Sentence> {
         ("on_missed", on_missed(policy)),
     ];
     let told = all.into_iter();
-    told.filter_map(|(about, says)| says.map(|says| Sentence { about, says }))
+    let sentence = |about: &str, says| Sentence {
+        about: about.to_owned(),
+        says,
+    };
+    told.filter_map(|(about, says)| says.map(|says| sentence(about, says)))
         .collect()
 }
 

@@ -149,3 +149,49 @@ pub(super) fn next_that_counts(watched: Watched<'_>, mut after: Timestamp) -> Op
     }
     None
 }
+
+/// The slots of a schedule that are to run after an instant, in their order; what its policy leaves out is not among them.
+pub struct Ahead<'a> {
+    slots: Recurrence,
+    policy: &'a Policy,
+    zone: Zone,
+    after: Timestamp,
+    left: u64,
+}
+
+impl<'a> Ahead<'a> {
+    /// Those of slots that a state has been left at.
+    pub fn new(
+        slots: Recurrence,
+        policy: &'a Policy,
+        zone: Zone,
+        (actions, after): (u64, Timestamp),
+    ) -> Ahead<'a> {
+        let begun = policy.start.map(Timestamp::just_before);
+        Ahead {
+            slots,
+            policy,
+            zone,
+            after: begun.map_or(after, |begun| after.max(begun)),
+            left: policy
+                .max_actions
+                .map_or(u64::MAX, |most| most.saturating_sub(actions)),
+        }
+    }
+}
+
+impl Iterator for Ahead<'_> {
+    type Item = Timestamp;
+
+    fn next(&mut self) -> Option<Timestamp> {
+        self.left = self.left.checked_sub(1)?;
+        let watched = Watched {
+            id: "",
+            slots: &self.slots,
+            policy: self.policy,
+            zone: self.zone,
+        };
+        self.after = next_that_counts(watched, self.after)?;
+        Some(self.after)
+    }
+}

@@ -3,29 +3,8 @@
 use super::clock_changes::Slots;
 use super::recurrence::{Kind, Recurrence};
 use super::zone::{Change, EARLIEST, LATEST, REACH, change_within, utc};
-use crate::model::schedule::{Dst, Fold, Gap};
+use crate::model::schedule::{Dst, DstKind, DstWarning, Fold, Gap};
 use crate::model::{Timestamp, Zone};
-
-/// Which way clocks go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DstKind {
-    /// Forward: local times are skipped.
-    Gap,
-    /// Back: local times come twice.
-    Fold,
-}
-
-/// A change of the clocks that meets local times of a schedule.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct DstWarning {
-    /// The local day on which the skipped or repeated time begins, `YYYY-MM-DD`.
-    pub date: String,
-    /// Which way clocks go.
-    pub kind: DstKind,
-    /// What happens, for people.
-    pub what: String,
-}
 
 /// Every change of the clocks after `from`, up to `until`, at which `recurrence` does not simply go on in
 /// real time. Periods know no clocks, and a job that repeats in every hour of the day loses nothing.

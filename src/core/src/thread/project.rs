@@ -116,8 +116,7 @@ impl SummaryBuilder {
 
 /// The line of a run whose journal is at hand; `run` is what it folds to.
 pub fn summary(spec: &RunSpec, run: &Run, entries: &[Entry]) -> RunSummary {
-    let mut story = Story::new(spec);
-    story.extend(entries);
+    let story = Story::of(spec, entries);
     story.summary.build(spec, run, None)
 }
 

@@ -197,7 +197,9 @@ fn run_of(write: &Write) -> Option<RunId> {
         | Write::ForgetCounts(_)
         | Write::ForgetKeys(_)
         | Write::Schedule { .. }
+        | Write::ForgetHours(_)
         | Write::DropSlot { .. }
+        | Write::UndoSlot { .. }
         | Write::Notices(_) => None,
     }
 }

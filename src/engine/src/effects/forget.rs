@@ -286,7 +286,12 @@ impl Performer {
         let day = now.minus_millis(STATISTICS_MS).date_in(zone);
         let mut hour = now.minus_millis(HOURS_MS).rfc3339();
         hour.truncate("2026-11-25T05".len());
-        let writes = vec![Write::ForgetCounts(day), Write::ForgetCounts(hour)];
+        let over = now.minus_millis(config.retention.slots_ms);
+        let writes = vec![
+            Write::ForgetCounts(day),
+            Write::ForgetCounts(hour),
+            Write::ForgetHours(over),
+        ];
         let swept = store
             .commit(&Batch { writes })
             .and_then(|()| store.sweep_payloads(now.minus_millis(LOOK_MS)))

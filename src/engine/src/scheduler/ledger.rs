@@ -96,7 +96,7 @@ impl Scheduler {
             "the clock was stepped back: slots come again"
         );
         self.instructions
-            .extend(gone.into_iter().map(|from| dropped(id, from)));
+            .extend(gone.into_iter().map(|from| undone(id, from)));
         self.instructions
             .extend(shortened.map(|row| stored(id, row)));
         self.write_state(context, id);
@@ -295,6 +295,13 @@ pub(super) fn stored(id: &str, row: SlotRow) -> Instruction {
 
 fn dropped(id: &str, from: Timestamp) -> Instruction {
     Instruction::Write(Write::DropSlot {
+        schedule: id.to_owned(),
+        from,
+    })
+}
+
+fn undone(id: &str, from: Timestamp) -> Instruction {
+    Instruction::Write(Write::UndoSlot {
         schedule: id.to_owned(),
         from,
     })

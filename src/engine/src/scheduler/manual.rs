@@ -154,7 +154,9 @@ fn covering(
 /// Whether a write is about the rows of a schedule.
 fn tells_of(write: &Write, id: &str) -> bool {
     match write {
-        Write::Slot { schedule, .. } | Write::DropSlot { schedule, .. } => schedule == id,
+        Write::Slot { schedule, .. }
+        | Write::DropSlot { schedule, .. }
+        | Write::UndoSlot { schedule, .. } => schedule == id,
         _ => false,
     }
 }

@@ -11,11 +11,11 @@ use crate::batch::KeyRecord;
 use crate::keys::{self, KeyRange};
 use crate::machine::Entry;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{Notices, RunId, RunSpec, Timestamp};
-use crate::protocol::{Counted, DayCounts, RunSummary};
+use crate::model::{Notices, RunId, RunSpec, SkillRef, Timestamp};
+use crate::protocol::{Counted, DayCounts, HALF_HOUR_MS, RunSummary, SlotCounts};
 use crate::stored::after;
 use crate::table::{Row, Table};
-use crate::{Batch, Store, StoreCounters, StoreError, Unreadable, counts};
+use crate::{Batch, Store, StoreCounters, StoreError, Unreadable, counts, tally};
 
 /// Records that are read at once while nothing may be written.
 const SCAN_ROWS: usize = 256;
@@ -195,6 +195,37 @@ impl<S: OverTable> Store for S {
             }
             Ok(ControlFlow::Continue(()))
         })
+    }
+
+    fn slot_counts(
+        &self,
+        worker: Option<&str>,
+        from: Timestamp,
+        to: Timestamp,
+        callback: &mut dyn FnMut(Timestamp, SlotCounts),
+    ) -> Result<(), StoreError> {
+        let keyed = self.keyed();
+        let range = tally::range(worker, from, to);
+        keyed.each_row(range, false, SCAN_ROWS, &mut |(key, value)| {
+            let half_day = tally::read(&keyed.table, key, value)?;
+            let began = keys::hours_of(key).map_or(from, |(_, began)| began);
+            for (number, counts) in half_day.0 {
+                let offset = u64::from(number) * HALF_HOUR_MS.unsigned_abs();
+                let at = began.plus_millis(offset);
+                if (from..to).contains(&at) {
+                    callback(at, counts);
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn newest_of(&self, skill: &SkillRef) -> Result<Option<RunId>, StoreError> {
+        match read(self.keyed().table(), &keys::newest(skill)) {
+            // The next run of the skill takes its place.
+            Err(StoreError::Corrupt { .. }) => Ok(None),
+            read => read,
+        }
     }
 
     fn sweep_payloads(&self, before: Timestamp) -> Result<u32, StoreError> {

@@ -7,4 +7,5 @@ mod maintenance;
 mod model;
 pub(crate) mod sample_runs;
 mod samples;
+mod tally;
 mod torn;

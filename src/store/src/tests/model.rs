@@ -10,7 +10,7 @@ use super::sample_runs::{admitted, at, batch, recorded, run, spec, summary};
 use crate::machine::Entry;
 use crate::model::schedule::{Fate, ScheduleState, SlotRow};
 use crate::model::{News, Notice, Notices, RunId, RunSpec, Timestamp};
-use crate::protocol::RunSummary;
+use crate::protocol::{HALF_HOUR_MS, RunSummary, SlotCounts};
 use crate::{Batch, MemoryStore, OpenOptions, SledStore, Store, Unreadable, Write};
 
 /// One thing that happens to a run.
@@ -24,7 +24,7 @@ enum Step {
     Forget { before: u64 },
     Schedule { name: u8, cursor: i64 },
     Slot { name: u8, from: i64, long: i64 },
-    DropSlot { name: u8, from: i64 },
+    UndoSlot { name: u8, from: i64 },
     Notices { name: u8, waiting: u8 },
     ForgetRun { run: u64 },
 }
@@ -49,6 +49,11 @@ struct Model {
     schedules: BTreeMap<String, ScheduleState>,
     slots: BTreeMap<(String, Timestamp), SlotRow>,
     notices: BTreeMap<String, Notices>,
+}
+
+/// Instants some half hours apart.
+fn minutes(ten: i64) -> Timestamp {
+    Timestamp::from_millis(ten * 10 * 60_000)
 }
 
 /// One of them begins like another.
@@ -98,9 +103,9 @@ impl Model {
                 Step::Slot { name, from, long } => Write::Slot {
                     schedule: schedule_id(*name),
                     row: SlotRow {
-                        from: Timestamp::from_millis(*from),
-                        to: Timestamp::from_millis(from + long),
-                        count: Some(long.unsigned_abs()),
+                        from: minutes(*from),
+                        to: minutes(from + long * 7),
+                        count: Some(long.unsigned_abs() * 7 + 1),
                         fate: Fate::Paused,
                         run: None,
                         at: Timestamp::from_millis(0),
@@ -115,9 +120,9 @@ impl Model {
                     }
                     Write::Notices(Box::new(notices))
                 }
-                Step::DropSlot { name, from } => Write::DropSlot {
+                Step::UndoSlot { name, from } => Write::UndoSlot {
                     schedule: schedule_id(*name),
-                    from: Timestamp::from_millis(*from),
+                    from: minutes(*from),
                 },
             };
             after.apply(&write);
@@ -164,7 +169,7 @@ impl Model {
                 self.lines.remove(run);
             }
             Write::ForgetSchedule(id) => drop(self.schedules.remove(id)),
-            Write::ForgetCounts(_) => {}
+            Write::ForgetCounts(_) | Write::ForgetHours(_) => {}
             Write::Notices(notices) if notices.is_over() => {
                 self.notices.remove(&notices.subject());
             }
@@ -172,7 +177,7 @@ impl Model {
                 self.notices
                     .insert(notices.subject(), notices.as_ref().clone());
             }
-            Write::DropSlot { schedule, from } => {
+            Write::DropSlot { schedule, from } | Write::UndoSlot { schedule, from } => {
                 self.slots.remove(&(schedule.clone(), *from));
             }
         }
@@ -219,7 +224,7 @@ impl Model {
         assert_eq!(schedules, self.schedules);
         for name in 0..3 {
             let id = schedule_id(name);
-            let before = Timestamp::from_millis(10);
+            let before = minutes(10);
             let mut rows = Vec::new();
             let mut take = |row: Result<SlotRow, Unreadable>| {
                 rows.push(row.unwrap());
@@ -230,6 +235,28 @@ impl Model {
             let wanted = of_id.by_ref().rev().filter(|((_, from), _)| *from < before);
             let wanted: Vec<SlotRow> = wanted.map(|(_, row)| row.clone()).collect();
             assert_eq!(rows, wanted);
+        }
+        self.assert_slots_counted_by(store);
+    }
+
+    /// Each slot counts in its half hour, once, whatever batches were repeated.
+    fn assert_slots_counted_by(&self, store: &dyn Store) {
+        let mut wanted: BTreeMap<i64, u32> = BTreeMap::new();
+        for row in self.slots.values() {
+            for slot in 0..row.count.unwrap() {
+                let at = row.from.plus_millis(slot * 600_000).millis();
+                *wanted.entry(at.div_euclid(HALF_HOUR_MS)).or_default() += 1;
+            }
+        }
+        for worker in [None, Some("w")] {
+            let mut counted: BTreeMap<i64, u32> = BTreeMap::new();
+            let mut take = |at: Timestamp, counts: SlotCounts| {
+                let sum = counts.fates().values().sum();
+                counted.insert(at.millis() / HALF_HOUR_MS, sum);
+            };
+            let all = (minutes(-1_000), minutes(1_000));
+            store.slot_counts(worker, all.0, all.1, &mut take).unwrap();
+            assert_eq!(counted, wanted);
         }
     }
 }
@@ -252,7 +279,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..3_u8, -9..9_i64).prop_map(|(name, cursor)| Step::Schedule { name, cursor }),
         2 => (0..3_u8, -20..20_i64, 0..3_i64)
             .prop_map(|(name, from, long)| Step::Slot { name, from, long }),
-        1 => (0..3_u8, -20..20_i64).prop_map(|(name, from)| Step::DropSlot { name, from }),
+        1 => (0..3_u8, -20..20_i64).prop_map(|(name, from)| Step::UndoSlot { name, from }),
         1 => (0..3_u8, 0..12_u8).prop_map(|(name, waiting)| Step::Notices { name, waiting }),
     ]
 }

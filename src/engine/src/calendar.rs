@@ -1,0 +1,382 @@
+//! What became of slots, and how many are to come, by hours or days of a zone.
+//!
+//! Of one schedule this is read from its rows; of all of them from counts that the store keeps, because rows of many
+//! schedules are far too many to be read for one answer.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::control::EngineControl;
+use super::schedules::{named, summary_of};
+use crate::catalog::Catalog;
+use crate::model::schedule::{Schedule, ScheduleState, SlotRow};
+use crate::model::{Diagnostic, Kind, Timestamp, Zone};
+use crate::protocol::{Bucket, Calendar, CalendarCell, CalendarQuery, HALF_HOUR_MS, SlotCounts};
+use crate::schedule::{Ahead, COUNT_MAX, Expression, Recurrence};
+
+const HOUR_MS: u64 = 3_600_000;
+
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// Longest stretch of one answer, by days.
+const DAYS_MAX: u64 = 800;
+
+/// Longest stretch of one answer by hours, in days.
+const DAYS_OF_HOURS_MAX: u64 = 62;
+
+/// Most slots to come that are counted.
+const DUE_MAX: usize = 20_000;
+
+/// How far slots to come are counted.
+const AHEAD_MS: u64 = DAYS_MAX * DAY_MS;
+
+/// Most workers whose slots to come are held.
+const HELD_MAX: usize = 64;
+
+/// The cells of an answer: when each begins, and when the last one ends.
+struct Cells {
+    borders: Vec<Timestamp>,
+    counts: Vec<(SlotCounts, u32)>,
+}
+
+impl Cells {
+    fn new(
+        zone: Zone,
+        bucket: Bucket,
+        (from, to): (Timestamp, Timestamp),
+    ) -> Result<Cells, Diagnostic> {
+        let (expression, days_max) = match bucket {
+            Bucket::Hour => ("0 * * * *", DAYS_OF_HOURS_MAX),
+            Bucket::Day => ("0 0 * * *", DAYS_MAX),
+        };
+        if to <= from || to.millis_since(from) > days_max * DAY_MS {
+            let message = format!("a calendar has 1 to {days_max} days of such cells");
+            return Err(Diagnostic::new(Kind::Usage, "calendar_range", message)
+                .hint("ask for a shorter stretch, or with `bucket=day`"));
+        }
+        let expression = Expression::parse(expression, false)
+            .map_err(|error| Diagnostic::new(Kind::Internal, "calendar", error.message))?;
+        let begins = Recurrence::cron(expression, zone, None);
+        let first = begins.last_at_or_before(from, from.minus_millis(2 * DAY_MS));
+        let mut borders = vec![first.unwrap_or(from)];
+        while let Some(last) = borders.last().filter(|last| **last < to) {
+            let next = begins.next_after(*last);
+            borders.push(next.unwrap_or(to));
+        }
+        let counts = vec![(SlotCounts::default(), 0); borders.len() - 1];
+        Ok(Cells { borders, counts })
+    }
+
+    fn from(&self) -> Timestamp {
+        self.borders.first().copied().unwrap_or_default()
+    }
+
+    fn to(&self) -> Timestamp {
+        self.borders.last().copied().unwrap_or_default()
+    }
+
+    /// The cell of an instant, and when it ends.
+    fn at(&mut self, at: Timestamp) -> Option<(&mut (SlotCounts, u32), Timestamp)> {
+        let behind = self.borders.partition_point(|border| *border <= at);
+        let end = self.borders.get(behind)?;
+        let cell = self.counts.get_mut(behind.checked_sub(1)?)?;
+        Some((cell, *end))
+    }
+
+    fn add(&mut self, at: Timestamp, counts: &SlotCounts) {
+        if let Some(((sum, _), _)) = self.at(at) {
+            sum.add(counts);
+        }
+    }
+
+    fn add_due(&mut self, at: Timestamp) {
+        if let Some(((_, due), _)) = self.at(at) {
+            *due += 1;
+        }
+    }
+
+    fn told(&self) -> Vec<CalendarCell> {
+        let all = self.borders.iter().zip(&self.counts);
+        all.filter_map(|(at, (counts, due))| CalendarCell::of(*at, counts, *due))
+            .collect()
+    }
+}
+
+/// Slots to come, in their order.
+struct Due {
+    slots: Vec<Timestamp>,
+    /// All up to here are among them.
+    known_until: Timestamp,
+}
+
+/// Slots to come as they were counted last, by the worker whose schedules are meant. They are counted anew each hour, and
+/// when definitions or pauses change.
+#[derive(Default)]
+pub(super) struct DueCache(Mutex<Counted>);
+
+#[derive(Default)]
+struct Counted {
+    by: Weak<Catalog>,
+    hour: i64,
+    /// Schedules that have paused themselves.
+    paused: usize,
+    due: BTreeMap<Option<String>, Arc<Due>>,
+}
+
+impl DueCache {
+    /// A person has paused a schedule, or lets it go on.
+    pub(super) fn forget(&self) {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.due.clear();
+    }
+}
+
+impl EngineControl {
+    pub(super) fn calendar_of(&self, query: &CalendarQuery) -> Result<Calendar, Diagnostic> {
+        let catalog = self.factory.definitions.current();
+        let now = self.clock.now();
+        let defined = query.schedule.as_ref().map(|id| named(&self.factory, id));
+        // One whose definition has gone still has its rows.
+        let defined = match defined.transpose() {
+            Err(unknown) => {
+                let id = query.schedule.as_deref().unwrap_or_default();
+                self.store.schedule(id)?.ok_or(unknown).map(|_| None)
+            }
+            defined => defined,
+        }?;
+        let timezone = match &defined {
+            Some(schedule) => schedule.timezone.to_string(),
+            None => catalog.config.timezone.clone(),
+        };
+        let zone: Zone = timezone.parse().unwrap_or(Zone::UTC);
+        let from = query
+            .from_ms
+            .map_or_else(|| now.minus_millis(30 * DAY_MS), Timestamp::from_millis);
+        let to = query
+            .to_ms
+            .map_or_else(|| now.plus_millis(7 * DAY_MS), Timestamp::from_millis);
+        let mut cells = Cells::new(zone, query.bucket, (from, to))?;
+        let (is_cut, due) = match &query.schedule {
+            Some(id) => {
+                let id = defined.as_ref().map_or(id.as_str(), |one| &one.id);
+                self.count_one(&mut cells, id, defined.as_deref(), now)?
+            }
+            None => {
+                self.count_all(&mut cells, query.worker.as_deref())?;
+                let kept = now.minus_millis(catalog.config.retention.slots_ms);
+                (
+                    cells.from() < kept,
+                    self.due(&catalog, query.worker.clone(), now)?,
+                )
+            }
+        };
+        let mut known_until = cells.to();
+        if now < cells.to() {
+            known_until = due.known_until.min(known_until);
+            let first = due.slots.partition_point(|slot| *slot <= now);
+            for slot in due.slots[first..]
+                .iter()
+                .take_while(|slot| **slot < known_until)
+            {
+                cells.add_due(*slot);
+            }
+        }
+        Ok(Calendar {
+            timezone,
+            bucket: query.bucket,
+            from: cells.from(),
+            to: cells.to(),
+            cells: cells.told(),
+            due_known_until: (now < cells.to()).then_some(known_until),
+            incomplete: is_cut || known_until < cells.to(),
+        })
+    }
+
+    /// Counts of all schedules, or of those of a worker.
+    fn count_all(&self, cells: &mut Cells, worker: Option<&str>) -> Result<(), Diagnostic> {
+        // Where a border divides a half hour, as a few zones have it, that counts where its middle lies.
+        let middle = HALF_HOUR_MS.unsigned_abs() / 2;
+        let (from, to) = (
+            cells.from().minus_millis(middle),
+            cells.to().minus_millis(middle),
+        );
+        self.store
+            .slot_counts(worker, from, to, &mut |at, counts| {
+                cells.add(at.plus_millis(middle), &counts);
+            })?;
+        Ok(())
+    }
+
+    /// Counts the rows of one schedule. Answers whether older ones are kept no more, and what is to come.
+    fn count_one(
+        &self,
+        cells: &mut Cells,
+        id: &str,
+        defined: Option<&Schedule>,
+        now: Timestamp,
+    ) -> Result<(bool, Arc<Due>), Diagnostic> {
+        let state = super::stored_schedules::one(self.store.as_ref(), id, now)?;
+        let recurrence = defined.and_then(|defined| {
+            let zone = defined.timezone.parse().unwrap_or(Zone::UTC);
+            let anchor = state.as_ref().map_or(now, |state| state.anchor);
+            Recurrence::of(&defined.trigger, zone, anchor)
+        });
+        let mut ended = Vec::new();
+        self.store
+            .slots(id, Some(cells.to()), &mut |row| match row {
+                Ok(row) if row.to < cells.from() => ControlFlow::Break(()),
+                Ok(row) => {
+                    count_row(cells, &row, recurrence.as_ref());
+                    ended.extend(row.run.map(|run| (row.from, run)));
+                    ControlFlow::Continue(())
+                }
+                Err(_) => ControlFlow::Continue(()),
+            })?;
+        for (slot, run) in ended {
+            let run = summary_of(&self.view, self.store.as_ref(), run)?;
+            if let Some(outcome) = run.and_then(|run| run.outcome) {
+                cells.add(slot, &SlotCounts::of_outcome(outcome.name()));
+            }
+        }
+        let trimmed = state.as_ref().and_then(|state| state.trimmed_until);
+        let catalog = self.factory.definitions.current();
+        let runs = defined.filter(|defined| is_fired(&catalog, defined));
+        let ahead = runs.and_then(|defined| ahead(defined, state.as_ref(), now));
+        let due = merged(ahead.into_iter().collect(), now, cells.to());
+        Ok((
+            trimmed.is_some_and(|until| cells.from() <= until),
+            Arc::new(due),
+        ))
+    }
+
+    /// What is to come of all schedules, or of those of a worker.
+    fn due(
+        &self,
+        catalog: &Arc<Catalog>,
+        worker: Option<String>,
+        now: Timestamp,
+    ) -> Result<Arc<Due>, Diagnostic> {
+        let paused = self
+            .view
+            .agenda()
+            .failing
+            .iter()
+            .filter(|one| one.paused)
+            .count();
+        let hour = now.millis().div_euclid(HOUR_MS.cast_signed());
+        let mut counted = self.due.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_present = (counted.hour, counted.paused) == (hour, paused)
+            && Weak::ptr_eq(&counted.by, &Arc::downgrade(catalog));
+        if !is_present || counted.due.len() >= HELD_MAX {
+            *counted = Counted {
+                by: Arc::downgrade(catalog),
+                hour,
+                paused,
+                due: BTreeMap::new(),
+            };
+        }
+        if let Some(due) = counted.due.get(&worker) {
+            return Ok(Arc::clone(due));
+        }
+        let due = Arc::new(self.due_anew(catalog, worker.as_deref(), now)?);
+        counted.due.insert(worker, Arc::clone(&due));
+        Ok(due)
+    }
+
+    fn due_anew(
+        &self,
+        catalog: &Catalog,
+        worker: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Due, Diagnostic> {
+        let mut states: BTreeMap<String, ScheduleState> = BTreeMap::new();
+        self.store.schedules(&mut |id, state| {
+            states.extend(state.ok().map(|state| (id.to_owned(), state)));
+        })?;
+        let of_worker = |one: &&Arc<Schedule>| worker.is_none_or(|id| *id == one.skill.worker);
+        let all = catalog.schedules.iter().filter(of_worker);
+        let fired = all.filter(|one| is_fired(catalog, one));
+        let ahead = fired.filter_map(|one| ahead(one, states.get(&*one.id), now));
+        Ok(merged(ahead.collect(), now, now.plus_millis(AHEAD_MS)))
+    }
+}
+
+/// Whether slots of a schedule lead to runs, as the definitions are.
+fn is_fired(catalog: &Catalog, schedule: &Schedule) -> bool {
+    !schedule.disabled && catalog.schedules_held().is_none()
+}
+
+/// The slots of a schedule that are to come; `None` while it is paused, and where no clock makes it due.
+fn ahead<'a>(
+    schedule: &'a Schedule,
+    state: Option<&ScheduleState>,
+    now: Timestamp,
+) -> Option<Ahead<'a>> {
+    if state.is_some_and(|state| state.pause.is_some()) {
+        return None;
+    }
+    let zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
+    let anchor = state.map_or(now, |state| state.anchor);
+    let slots = Recurrence::of(&schedule.trigger, zone, anchor)?;
+    let actions = state.map_or(0, |state| state.actions);
+    Some(Ahead::new(slots, &schedule.policy, zone, (actions, now)))
+}
+
+/// The first slots of all, up to an instant.
+fn merged(mut all: Vec<Ahead<'_>>, now: Timestamp, until: Timestamp) -> Due {
+    let first = |(index, one): (usize, &mut Ahead<'_>)| Some(Reverse((one.next()?, index)));
+    let mut heads: BinaryHeap<_> = all.iter_mut().enumerate().filter_map(first).collect();
+    let mut slots = Vec::new();
+    while let Some(Reverse((slot, index))) = heads.pop() {
+        if slot >= until {
+            break;
+        }
+        if slots.len() >= DUE_MAX {
+            return Due {
+                slots,
+                known_until: slot,
+            };
+        }
+        slots.extend((slot > now).then_some(slot));
+        let next = all.get_mut(index).and_then(Iterator::next);
+        heads.extend(next.map(|next| Reverse((next, index))));
+    }
+    Due {
+        slots,
+        known_until: until,
+    }
+}
+
+/// Counts the slots of a row where they were: by what the schedule follows from, or, where that is another one by now,
+/// evenly between the first and the last.
+fn count_row(cells: &mut Cells, row: &SlotRow, recurrence: Option<&Recurrence>) {
+    let counts_of = |count: u64| {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        SlotCounts::of_fate(row.fate, count)
+    };
+    if row.from == row.to {
+        return cells.add(row.from, &counts_of(row.count.unwrap_or(1)));
+    }
+    let before = row.from.just_before();
+    let own = recurrence.filter(|slots| {
+        let count = slots.count_between(before, row.to, COUNT_MAX + 1);
+        row.count.is_none_or(|known| known == count)
+    });
+    let Some(slots) = own else {
+        return row.spread(COUNT_MAX + 1, HALF_HOUR_MS, &mut |at, count| {
+            cells.add(at.max(row.from), &counts_of(count));
+        });
+    };
+    let mut after = before.max(cells.from().just_before());
+    while let Some(slot) = slots.next_after(after).filter(|slot| *slot <= row.to) {
+        let Some(((sum, _), end)) = cells.at(slot) else {
+            return;
+        };
+        let last = end.just_before().min(row.to);
+        let count = slots.count_between(slot.just_before(), last, COUNT_MAX + 1);
+        sum.add(&counts_of(count));
+        after = last;
+    }
+}
