@@ -12,7 +12,9 @@ pub mod daemon;
 // Rooms of packages, under the names that they have there.
 pub use workerctl_catalog as catalog;
 pub use workerctl_clock as clock;
-pub use workerctl_core::{inputs, machine, model, protocol, queue, schedule, template, thread};
+pub use workerctl_core::{
+    inputs, machine, model, protocol, queue, schedule, template, thread, upcoming,
+};
 pub use workerctl_engine as engine;
 pub use workerctl_git as git;
 pub use workerctl_mcp as mcp;

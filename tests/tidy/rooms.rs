@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 9] = [
         "protocol",
         "retention",
     ],
-    &["thread"], // a projection of the machine's journal into what the protocol shows
+    &["thread", "upcoming"], // the machine's journal, and the future of schedules, as the protocol shows them
     &["sandbox", "process", "landing"], // paths below a directory; commands; landings of commits
     &["store", "git", "trees", "agent", "catalog", "clock"],
     &["engine"],

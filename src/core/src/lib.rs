@@ -12,3 +12,4 @@ pub mod retention;
 pub mod schedule;
 pub mod template;
 pub mod thread;
+pub mod upcoming;

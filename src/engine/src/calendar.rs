@@ -3,37 +3,24 @@
 //! Of one schedule this is read from its rows; of all of them from counts that the store keeps, because rows of many
 //! schedules are far too many to be read for one answer.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 use super::control::EngineControl;
+use super::due::{self, Due};
 use super::schedules::{named, summary_of};
-use crate::catalog::Catalog;
-use crate::model::schedule::{Schedule, ScheduleState, SlotRow};
+use crate::model::schedule::{Schedule, SlotRow};
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Bucket, Calendar, CalendarCell, CalendarQuery, HALF_HOUR_MS, SlotCounts};
-use crate::schedule::{Ahead, COUNT_MAX, Expression, Recurrence};
+use crate::schedule::{COUNT_MAX, Expression, Recurrence};
 
-const HOUR_MS: u64 = 3_600_000;
-
-const DAY_MS: u64 = 24 * HOUR_MS;
+const DAY_MS: u64 = 24 * 3_600_000;
 
 /// Longest stretch of one answer, by days.
 const DAYS_MAX: u64 = 800;
 
 /// Longest stretch of one answer by hours, in days.
 const DAYS_OF_HOURS_MAX: u64 = 62;
-
-/// Most slots to come that are counted.
-const DUE_MAX: usize = 20_000;
-
-/// How far slots to come are counted.
-const AHEAD_MS: u64 = DAYS_MAX * DAY_MS;
-
-/// Most workers whose slots to come are held.
-const HELD_MAX: usize = 64;
 
 /// The cells of an answer: when each begins, and when the last one ends.
 struct Cells {
@@ -104,35 +91,6 @@ impl Cells {
     }
 }
 
-/// Slots to come, in their order.
-struct Due {
-    slots: Vec<Timestamp>,
-    /// All up to here are among them.
-    known_until: Timestamp,
-}
-
-/// Slots to come as they were counted last, by the worker whose schedules are meant. They are counted anew each hour, and
-/// when definitions or pauses change.
-#[derive(Default)]
-pub(super) struct DueCache(Mutex<Counted>);
-
-#[derive(Default)]
-struct Counted {
-    by: Weak<Catalog>,
-    hour: i64,
-    /// Schedules that have paused themselves.
-    paused: usize,
-    due: BTreeMap<Option<String>, Arc<Due>>,
-}
-
-impl DueCache {
-    /// A person has paused a schedule, or lets it go on.
-    pub(super) fn forget(&self) {
-        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counted.due.clear();
-    }
-}
-
 impl EngineControl {
     pub(super) fn calendar_of(&self, query: &CalendarQuery) -> Result<Calendar, Diagnostic> {
         let catalog = self.factory.definitions.current();
@@ -166,10 +124,11 @@ impl EngineControl {
             None => {
                 self.count_all(&mut cells, query.worker.as_deref())?;
                 let kept = now.minus_millis(catalog.config.retention.slots_ms);
-                (
-                    cells.from() < kept,
-                    self.due(&catalog, query.worker.clone(), now)?,
-                )
+                let failing = self.view.agenda().failing;
+                let paused = failing.iter().filter(|one| one.paused).count();
+                let of = (query.worker.as_ref(), paused);
+                let due = self.due.of((&catalog, self.store.as_ref()), of, now)?;
+                (cells.from() < kept, due)
             }
         };
         let mut known_until = cells.to();
@@ -242,110 +201,18 @@ impl EngineControl {
         }
         let trimmed = state.as_ref().and_then(|state| state.trimmed_until);
         let catalog = self.factory.definitions.current();
-        let runs = defined.filter(|defined| is_fired(&catalog, defined));
-        let ahead = runs.and_then(|defined| ahead(defined, state.as_ref(), now));
-        let due = merged(ahead.into_iter().collect(), now, cells.to());
+        let until = cells.to();
+        let due = match defined {
+            Some(defined) => due::of_one(&catalog, defined, state.as_ref(), (now, until)),
+            None => Due {
+                slots: Vec::new(),
+                known_until: until,
+            },
+        };
         Ok((
             trimmed.is_some_and(|until| cells.from() <= until),
             Arc::new(due),
         ))
-    }
-
-    /// What is to come of all schedules, or of those of a worker.
-    fn due(
-        &self,
-        catalog: &Arc<Catalog>,
-        worker: Option<String>,
-        now: Timestamp,
-    ) -> Result<Arc<Due>, Diagnostic> {
-        let paused = self
-            .view
-            .agenda()
-            .failing
-            .iter()
-            .filter(|one| one.paused)
-            .count();
-        let hour = now.millis().div_euclid(HOUR_MS.cast_signed());
-        let mut counted = self.due.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_present = (counted.hour, counted.paused) == (hour, paused)
-            && Weak::ptr_eq(&counted.by, &Arc::downgrade(catalog));
-        if !is_present || counted.due.len() >= HELD_MAX {
-            *counted = Counted {
-                by: Arc::downgrade(catalog),
-                hour,
-                paused,
-                due: BTreeMap::new(),
-            };
-        }
-        if let Some(due) = counted.due.get(&worker) {
-            return Ok(Arc::clone(due));
-        }
-        let due = Arc::new(self.due_anew(catalog, worker.as_deref(), now)?);
-        counted.due.insert(worker, Arc::clone(&due));
-        Ok(due)
-    }
-
-    fn due_anew(
-        &self,
-        catalog: &Catalog,
-        worker: Option<&str>,
-        now: Timestamp,
-    ) -> Result<Due, Diagnostic> {
-        let mut states: BTreeMap<String, ScheduleState> = BTreeMap::new();
-        self.store.schedules(&mut |id, state| {
-            states.extend(state.ok().map(|state| (id.to_owned(), state)));
-        })?;
-        let of_worker = |one: &&Arc<Schedule>| worker.is_none_or(|id| *id == one.skill.worker);
-        let all = catalog.schedules.iter().filter(of_worker);
-        let fired = all.filter(|one| is_fired(catalog, one));
-        let ahead = fired.filter_map(|one| ahead(one, states.get(&*one.id), now));
-        Ok(merged(ahead.collect(), now, now.plus_millis(AHEAD_MS)))
-    }
-}
-
-/// Whether slots of a schedule lead to runs, as the definitions are.
-fn is_fired(catalog: &Catalog, schedule: &Schedule) -> bool {
-    !schedule.disabled && catalog.schedules_held().is_none()
-}
-
-/// The slots of a schedule that are to come; `None` while it is paused, and where no clock makes it due.
-fn ahead<'a>(
-    schedule: &'a Schedule,
-    state: Option<&ScheduleState>,
-    now: Timestamp,
-) -> Option<Ahead<'a>> {
-    if state.is_some_and(|state| state.pause.is_some()) {
-        return None;
-    }
-    let zone = schedule.timezone.parse().unwrap_or(Zone::UTC);
-    let anchor = state.map_or(now, |state| state.anchor);
-    let slots = Recurrence::of(&schedule.trigger, zone, anchor)?;
-    let actions = state.map_or(0, |state| state.actions);
-    Some(Ahead::new(slots, &schedule.policy, zone, (actions, now)))
-}
-
-/// The first slots of all, up to an instant.
-fn merged(mut all: Vec<Ahead<'_>>, now: Timestamp, until: Timestamp) -> Due {
-    let first = |(index, one): (usize, &mut Ahead<'_>)| Some(Reverse((one.next()?, index)));
-    let mut heads: BinaryHeap<_> = all.iter_mut().enumerate().filter_map(first).collect();
-    let mut slots = Vec::new();
-    while let Some(Reverse((slot, index))) = heads.pop() {
-        if slot >= until {
-            break;
-        }
-        if slots.len() >= DUE_MAX {
-            return Due {
-                slots,
-                known_until: slot,
-            };
-        }
-        slots.extend((slot > now).then_some(slot));
-        let next = all.get_mut(index).and_then(Iterator::next);
-        heads.extend(next.map(|next| Reverse((next, index))));
-    }
-    Due {
-        slots,
-        known_until: until,
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::approval;
-use super::calendar::DueCache;
+use super::due::DueCache;
 use super::inbox::Inbox;
 use super::prepares::Prepares;
 use super::refusals::{ended, no_such_run, open, unexpected};

@@ -3,7 +3,7 @@
 use workerctl_catalog as catalog;
 use workerctl_clock as clock;
 use workerctl_core::{
-    inputs, machine, model, protocol, queue, retention, schedule, template, thread,
+    inputs, machine, model, protocol, queue, retention, schedule, template, thread, upcoming,
 };
 use workerctl_git as git;
 use workerctl_process as process;
@@ -21,6 +21,7 @@ mod control;
 mod core;
 mod decisions;
 pub mod definitions;
+mod due;
 mod effects;
 mod following;
 mod freshness;
@@ -64,7 +65,6 @@ mod syntax;
 mod trees;
 mod trigger_probe;
 mod unusable;
-pub mod upcoming;
 mod view;
 mod walls;
 mod work;
@@ -354,7 +354,7 @@ impl Parts {
             trees: self.trees(),
             settling: Mutex::default(),
             rereading: Mutex::default(),
-            due: calendar::DueCache::default(),
+            due: due::DueCache::default(),
         });
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())

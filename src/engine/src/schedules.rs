@@ -7,7 +7,6 @@ use super::lookup::find_skill;
 use super::run_factory::RunFactory;
 use super::stored_schedules;
 use super::submission::refuse_unavailable;
-use super::upcoming::{Explained, Upcoming, Wanted};
 use super::view::{Agenda, View};
 use crate::catalog::Catalog;
 use crate::model::schedule::{
@@ -20,6 +19,7 @@ use crate::protocol::{
 };
 use crate::schedule::{Recurrence, Watched, expectation, jitter_ms, next_start, undecided, words};
 use crate::store::Store;
+use crate::upcoming::{Explained, Upcoming, Wanted};
 
 /// Most overdue schedules that readers are shown.
 pub(super) const OVERDUE_SHOWN_MAX: usize = 200;

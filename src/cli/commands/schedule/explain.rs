@@ -5,10 +5,10 @@ use crate::cli::exit::Exit;
 use crate::cli::render::diagnostic;
 use crate::cli::render::line::{BOLD, CARE, DIM, Line};
 use crate::cli::session::Session;
-use crate::engine::upcoming::{Explained, changes, zone_of};
 use crate::model::{Diagnostic, Timestamp, Zone};
 use crate::protocol::ExplainedSchedule;
 use crate::schedule::{Fire, words};
+use crate::upcoming::{Explained, changes, zone_of};
 
 pub(super) fn explain(session: &mut Session<'_>, subject: &Subject) -> Result<Exit, Diagnostic> {
     let now = session.clock.now();

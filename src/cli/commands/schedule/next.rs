@@ -7,10 +7,10 @@ use crate::cli::exit::Exit;
 use crate::cli::render::diagnostic;
 use crate::cli::render::table::{Column, Table};
 use crate::cli::session::Session;
-use crate::engine::upcoming::{Upcoming, next_slot, zone_of};
 use crate::model::{Diagnostic, Timestamp};
 use crate::protocol::NextSlot;
 use crate::schedule::Fire;
+use crate::upcoming::{Upcoming, next_slot, zone_of};
 
 pub(super) fn next(session: &mut Session<'_>, subject: &Subject) -> Result<Exit, Diagnostic> {
     let now = session.clock.now();

@@ -11,13 +11,13 @@ use crate::cli::render::diagnostic;
 use crate::cli::render::line::{BOLD, CARE, DIM, Line};
 use crate::cli::render::table::{Column, Table};
 use crate::cli::session::{Accept, Session, zone_of};
-use crate::engine::upcoming::planned;
 use crate::model::duration::{parse_millis, show_millis};
 use crate::model::{Diagnostic, Kind, Outcome, Timestamp, Zone};
 use crate::protocol::{Control, RunsQuery, SchedulesQuery};
 use crate::schedule::{
     Busy, Met, Planned, SLOTS_MAX, Scenario, ScenarioError, Simulated, Simulation,
 };
+use crate::upcoming::planned;
 
 /// How many of a skill's last runs say how long one lasts.
 const RUNS_LOOKED_AT: u32 = 20;

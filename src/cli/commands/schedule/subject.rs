@@ -3,11 +3,11 @@
 use super::schedule_meant;
 use crate::cli::render::times;
 use crate::cli::session::{Accept, Session};
-use crate::engine::upcoming::Wanted;
 use crate::model::duration::parse_millis;
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
 use crate::protocol::{Control, ScheduleView, SchedulesQuery};
 use crate::schedule::{Expression, FIRES_MAX, Recurrence};
+use crate::upcoming::Wanted;
 
 /// A schedule or an expression, and how much of its future is wanted.
 #[derive(Debug, clap::Args)]
