@@ -20,3 +20,4 @@ pub use workerctl_git as git;
 pub use workerctl_mcp as mcp;
 pub use workerctl_process as process;
 pub use workerctl_store as store;
+pub use workerctl_web as web;

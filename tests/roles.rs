@@ -15,6 +15,8 @@ mod configured;
 mod heard;
 #[path = "roles/operations.rs"]
 mod operations;
+#[path = "roles/page.rs"]
+mod page;
 #[path = "roles/ways.rs"]
 mod ways;
 

@@ -11,7 +11,7 @@ use crate::daemon::{self, ConnectMode, ConnectOptions, DaemonOptions};
 use crate::engine::{self, EngineOptions, Host};
 use crate::mcp;
 use crate::model::{Diagnostic, Kind};
-use crate::protocol::Control;
+use crate::protocol::{Control, WebControl};
 
 pub(crate) use crate::daemon::process_environment;
 pub(crate) use crate::engine::{LeftLanding, installed_programs};
@@ -57,6 +57,16 @@ impl Engines for RealEngines {
             host: Host::InProcess,
             environment: site.environment.clone(),
         })
+    }
+
+    fn web(&self, site: &Site) -> Result<Arc<dyn WebControl>, Diagnostic> {
+        if self.verbose > 0 {
+            self.log(site, "warn")?;
+        }
+        Ok(daemon::dial_patiently(&places(
+            site,
+            ConnectMode::RunningOnly,
+        ))?)
     }
 
     fn speak_mcp(&self, site: &Site) -> Result<(), Diagnostic> {

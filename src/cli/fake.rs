@@ -1,6 +1,7 @@
 //! An engine that says what a test wants, and a command line without a process around it.
 
 mod console;
+mod page;
 mod runs;
 
 use std::ops::ControlFlow;

@@ -4,6 +4,7 @@
 //! goes through one file each: `engine` (daemon), `definitions` (catalog), `maintenance` (store),
 //! `repository` (git). Data goes to standard output, everything else to standard error.
 
+mod browser;
 mod commands;
 mod completion;
 mod definitions;
@@ -34,7 +35,7 @@ use commands::{
     approve, cancel, check, completions, config, daemon, demo, deny, diff, discard, doctor, drain,
     init, land, logs, man, mcp, metrics, models, new, notify, reload, render as rendering, resolve,
     retry, run, runs, schedule, schema, show, skill, skills, stats, status, store, threads, unit,
-    version, wait, why, workers,
+    version, wait, web, why, workers,
 };
 use exit::Exit;
 use globals::Globals;
@@ -130,6 +131,8 @@ enum Command {
     Daemon(daemon::Args),
     /// Print or install the systemd units of the daemon
     Unit(unit::Args),
+    /// Open the web page of the daemon in a browser
+    Web(web::Args),
     /// Serve skills and runs to a Model Context Protocol client over standard input and output
     Mcp(mcp::Args),
     /// Make the daemon read definitions again
@@ -184,6 +187,7 @@ fn perform(session: &mut Session<'_>, command: &Command) -> Result<Exit, Diagnos
         Command::Doctor(args) => doctor::perform(session, args),
         Command::Daemon(args) => daemon::perform(session, args),
         Command::Unit(args) => unit::perform(session, args),
+        Command::Web(args) => web::perform(session, args),
         Command::Mcp(args) => mcp::perform(session, args),
         Command::Reload(args) => reload::perform(session, args),
         Command::Drain(args) => drain::perform(session, args),

@@ -13,7 +13,7 @@ use super::render::{diagnostic, json, times};
 use crate::clock::Clock;
 use crate::model::{Diagnostic, Zone};
 use crate::process::own_name;
-use crate::protocol::{Control, RunsQuery};
+use crate::protocol::{Control, RunsQuery, WebControl};
 
 /// Which engine a command accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub(crate) trait Engines {
     fn serve(&self, site: &Site) -> Result<(), Diagnostic>;
     /// Makes an empty store for a workspace that has none.
     fn init_store(&self, site: &Site) -> Result<(), Diagnostic>;
+    /// Finds the daemon of a workspace, which serves its web page.
+    fn web(&self, site: &Site) -> Result<Arc<dyn WebControl>, Diagnostic>;
     /// Speaks the Model Context Protocol over standard input and output until the input ends.
     fn speak_mcp(&self, site: &Site) -> Result<(), Diagnostic>;
 }

@@ -2,12 +2,8 @@
 
 use std::sync::{OnceLock, PoisonError, RwLock};
 
-use tokio::net::UnixStream;
-use tokio::net::unix::UCred;
-
 use super::socket::SocketFiles;
 use crate::model::{Access, AccessRole};
-use crate::process::groups_of_peer;
 use crate::protocol::Probe;
 
 /// The current roles, which a reload replaces.
@@ -39,17 +35,10 @@ impl AccessControl {
         tracing::info!("roles on the control socket have changed");
     }
 
-    /// The role that the configuration gives whoever is behind a connection.
-    pub(super) fn role_of(&self, stream: &UnixStream, peer: UCred) -> Option<AccessRole> {
+    /// The role that the configuration gives a user who is in these groups.
+    pub(super) fn role_of(&self, uid: u32, groups: &[u32]) -> Option<AccessRole> {
         let access = self.access.read().unwrap_or_else(PoisonError::into_inner);
-        let mut groups = vec![peer.gid()];
-        if access.groups().next().is_some() {
-            match groups_of_peer(stream) {
-                Ok(found) => groups.extend(found),
-                Err(error) => tracing::warn!(%error, "the groups of a connection are not known"),
-            }
-        }
-        access.role_of(peer.uid(), &groups)
+        access.role_of(uid, groups)
     }
 
     /// Whether those who have a role get to the socket; `None` where nobody has one.

@@ -7,7 +7,7 @@ use crate::protocol::{
     ApproveRequest, BackfillQuery, CalendarQuery, CancelRequest, DenyRequest, ExplainQuery,
     FollowQuery, ForgetRequest, LogsQuery, NextQuery, PauseRequest, ProbeRequest, ResolveRequest,
     ResumeRequest, RunsQuery, SchedulesQuery, SkillsQuery, SlotsQuery, StatsQuery, SubmitRequest,
-    TriggerRequest,
+    TriggerRequest, WebCodeRequest, WebLoginRequest, WebOpenRequest,
 };
 
 /// Longest name, key or filter that is accepted, in bytes.
@@ -177,6 +177,20 @@ impl Checked for BackfillQuery {
 
 impl Checked for ForgetRequest {
     const MAY_BE_EMPTY: bool = true;
+}
+
+impl Checked for WebOpenRequest {
+    const MAY_BE_EMPTY: bool = true;
+}
+
+impl Checked for WebCodeRequest {
+    const MAY_BE_EMPTY: bool = true;
+}
+
+impl Checked for WebLoginRequest {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        text("code", &self.code)
+    }
 }
 
 impl Checked for StatsQuery {

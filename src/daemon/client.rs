@@ -1,5 +1,7 @@
 //! The one interface to an engine for commands: over the socket where one answers, else hosted here.
 
+mod web;
+
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;

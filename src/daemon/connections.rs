@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
 use axum::http::request::Parts;
+use axum::http::{Extensions, Request};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -29,7 +29,7 @@ pub(super) trait Acceptor {
     /// A connection.
     type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
     /// Who is behind it, as handlers are told.
-    type Peer: Clone + Send + Sync + 'static;
+    type Peer: Introduced;
 
     /// The next connection.
     fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
@@ -39,6 +39,17 @@ pub(super) trait Acceptor {
 
     /// Sends a client away since this many connections are taken.
     fn send_away(&self, stream: &Self::Stream, connected: usize);
+}
+
+/// Who is behind a connection.
+pub(super) trait Introduced: Clone + Send + Sync + 'static {
+    /// Puts it where handlers look for it.
+    fn introduce(self, extensions: &mut Extensions);
+}
+
+/// Nobody is known.
+impl Introduced for () {
+    fn introduce(self, _extensions: &mut Extensions) {}
 }
 
 /// Accepts connections until it is told to stop; what is still under way then.
@@ -130,14 +141,14 @@ fn locked(unheard: &Unheard) -> std::sync::MutexGuard<'_, BTreeMap<u64, AbortHan
 /// Serves one request on one connection.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    peer: impl Clone + Send + Sync + 'static,
+    peer: impl Introduced,
     router: Router,
     waiting: Waiting,
     limits: Limits,
 ) {
     let entry = waiting.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(peer.clone());
+        peer.clone().introduce(request.extensions_mut());
         request.extensions_mut().insert(entry.clone());
         TowerToHyperService::new(router.clone()).call(request.map(Body::new))
     });

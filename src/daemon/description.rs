@@ -99,6 +99,9 @@ impl<A: Input, Others: Input> Input for (A, Others) {
     }
 }
 
+/// What need not be there is described where it is there.
+impl<A> Input for Option<A> {}
+
 /// The state is no part of the request.
 impl<S> Input for State<S> {}
 

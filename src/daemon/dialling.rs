@@ -131,6 +131,21 @@ fn settles(error: &Diagnostic) -> bool {
     error.kind == Kind::Conflict && error.code != "socket_path_taken"
 }
 
+/// The engine that runs, once it has recovered.
+pub fn dial_patiently(options: &ConnectOptions) -> Result<Arc<HttpControl>, Diagnostic> {
+    let options = ConnectOptions {
+        mode: ConnectMode::RunningOnly,
+        ..options.clone()
+    };
+    match find(&options)? {
+        Place::Elsewhere(control) => Ok(control),
+        Place::Here(_) => {
+            let why = "an engine was started where none was asked for";
+            Err(Diagnostic::new(Kind::Internal, "hosted", why))
+        }
+    }
+}
+
 /// Dials the engine that runs. The code `no_engine` says that nobody listens anywhere.
 pub fn dial(options: &ConnectOptions) -> Result<HttpControl, Diagnostic> {
     let places = SocketPlaces {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::engine::definitions::Definitions;
-use crate::engine::{Engine, Heartbeat, Hints, Watched};
+use crate::engine::{Engine, Heartbeat, Hints, Watched, WebSessionStore};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::Control;
 
@@ -46,6 +46,10 @@ pub trait Hosted: Send + Sync {
     }
     /// Its definitions, where it has some.
     fn definitions(&self) -> Option<Arc<Definitions>> {
+        None
+    }
+    /// Where sessions of the web page are kept, where they are.
+    fn web_sessions(&self) -> Option<Arc<dyn WebSessionStore>> {
         None
     }
     /// Does this whenever something else is due next or a schedule is overdue or no longer.
@@ -97,6 +101,10 @@ impl Hosted for Engine {
 
     fn definitions(&self) -> Option<Arc<Definitions>> {
         Some(Engine::definitions(self))
+    }
+
+    fn web_sessions(&self) -> Option<Arc<dyn WebSessionStore>> {
+        Some(Engine::web_sessions(self))
     }
 
     fn join(self: Arc<Self>) -> Result<(), Diagnostic> {

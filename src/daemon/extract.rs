@@ -15,9 +15,10 @@ use super::checks::Checked;
 use super::connections::Waiting;
 use super::description::{Description, Input};
 use super::limits::Limits;
-use super::peer::Peer;
+use super::peer::{AtDoor, Groups, Peer};
 use super::reply::{HttpRefusal, Json};
 use super::state::ApiState;
+use super::web::logins::LoggedIn;
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::SubmitRequest;
 
@@ -201,6 +202,69 @@ pub(super) fn peer(parts: &Parts) -> Result<Peer, HttpRefusal> {
     peer.ok_or_else(|| {
         HttpRefusal::bad_request("no_peer", "nobody is known behind this connection")
     })
+}
+
+/// Whom the kernel knows at the socket: a person, and no command of a run.
+pub(super) struct AtSocket {
+    pub(super) peer: Peer,
+    pub(super) groups: Vec<u32>,
+}
+
+impl<S: Sync> FromRequestParts<S> for AtSocket {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<AtSocket, HttpRefusal> {
+        let Person(_) = Person::from_request_parts(parts, state).await?;
+        let groups = parts.extensions.get::<Groups>();
+        let groups = groups.filter(|_| parts.extensions.get::<AtDoor>().is_none());
+        let Some(Groups(groups)) = groups else {
+            return Err(elsewhere(
+                "this is asked at the engine's socket, and by no page",
+            ));
+        };
+        Ok(AtSocket {
+            peer: peer(parts)?,
+            groups: groups.to_vec(),
+        })
+    }
+}
+
+impl Input for AtSocket {}
+
+/// What comes in at the door of the web page.
+pub(super) struct AtDoorOnly;
+
+impl<S: Sync> FromRequestParts<S> for AtDoorOnly {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<AtDoorOnly, HttpRefusal> {
+        let door = parts.extensions.get::<AtDoor>();
+        door.map(|_| AtDoorOnly).ok_or_else(of_the_page)
+    }
+}
+
+impl Input for AtDoorOnly {}
+
+/// Who is logged in to the web page.
+pub(super) struct Session(pub(super) LoggedIn);
+
+impl<S: Sync> FromRequestParts<S> for Session {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Session, HttpRefusal> {
+        let who = parts.extensions.get::<LoggedIn>().cloned();
+        who.map(Session).ok_or_else(of_the_page)
+    }
+}
+
+impl Input for Session {}
+
+fn of_the_page() -> HttpRefusal {
+    elsewhere("this is asked by the web page, where it is served")
+}
+
+fn elsewhere(message: &str) -> HttpRefusal {
+    HttpRefusal::from(Diagnostic::new(Kind::NotFound, "asked_elsewhere", message))
 }
 
 /// The name of whom the system knows behind the connection; commands of runs are refused.

@@ -6,6 +6,7 @@ pub(super) mod events;
 pub(super) mod mcp;
 pub(super) mod runs;
 pub(super) mod schedules;
+pub(super) mod web;
 
 use super::reply::{HttpRefusal, Json};
 

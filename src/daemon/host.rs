@@ -1,6 +1,7 @@
 //! `workerctl daemon`: starts the engine, serves it, listens to signals, feeds the watchdog, ends in order.
 
 use std::collections::BTreeMap;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,6 +19,7 @@ use super::state::{Identity, Notices};
 use super::systemd::{Announcer, EXTEND_BY, EXTEND_EVERY};
 use super::takeover::Takeover;
 use super::tcp::TcpDoor;
+use super::web::doors;
 use crate::catalog::{self, watch::Watch};
 use crate::clock::SystemClock;
 use crate::engine::{self, Engine, EngineOptions, Host};
@@ -83,6 +85,7 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
     // Refused before anything is made or runs; a socket that was passed was not looked at above.
     identity::check(&options.workspace, &options.state_dir)?;
     let tcp = TcpDoor::open(&options.workspace, &options.state_dir, &options.environment)?;
+    let page = doors::configured(&options.workspace)?;
     let engine_options = EngineOptions {
         workspace: options.workspace.clone(),
         state_dir: options.state_dir.clone(),
@@ -106,6 +109,7 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
         home: engine::definitions::home(&options.environment),
         state_dir: options.state_dir.clone(),
         tcp,
+        page,
     };
     let ended = listening
         .and_then(|()| runtime.block_on(host(&endpoint, places, announcer, signals, start)));
@@ -128,6 +132,7 @@ pub fn serve_daemon(
         workspace,
         home: None,
         tcp: None,
+        page: None,
     };
     let ended = runtime.block_on(host(endpoint, places, announcer, signals, start));
     runtime.shutdown_background();
@@ -172,6 +177,8 @@ struct Places {
     state_dir: PathBuf,
     /// The way in over TCP, where one is asked for.
     tcp: Option<TcpDoor>,
+    /// Where the web page is to be served.
+    page: Option<TcpListener>,
 }
 
 async fn host(
@@ -186,6 +193,7 @@ async fn host(
         home,
         state_dir,
         tcp,
+        page,
     } = places;
     let notices = Arc::new(Notices::default());
     let server = Server::start(
@@ -202,9 +210,20 @@ async fn host(
     let (engine, stop) = recover(&announcer, &mut signals, start).await?;
     server.open(engine.control());
     if let Some(definitions) = engine.definitions() {
-        definitions.on_change(Box::new(move |catalog| access.set(&catalog.config.access)));
+        let logins = server.logins();
+        definitions.on_change(Box::new(move |catalog| {
+            access.set(&catalog.config.access);
+            // What an unknown configuration allows is not known either.
+            logins.set_read_only(catalog.config.web.read_only || !catalog.config_is_known);
+        }));
         let mounted = Mounted::new(engine.control(), definitions, state_dir);
         server.mount(mounted, tcp)?;
+    }
+    if let Some(sessions) = engine.web_sessions() {
+        server.logins().keep_in(sessions)?;
+    }
+    if let Some(page) = page {
+        server.open_page(page)?;
     }
     let told = Arc::clone(&notices);
     engine.on_end(Box::new(move || told.ended.notify_one()));

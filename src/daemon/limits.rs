@@ -27,6 +27,18 @@ pub struct Limits {
     pub stop_patience: Duration,
 }
 
+impl Limits {
+    /// Bounds of the door of the web page: beside those of the socket, so that it takes nothing from that.
+    pub(super) fn of_page(&self) -> Limits {
+        Limits {
+            connections: (self.connections / 2).max(1),
+            watchers: (self.watchers / 2).max(1),
+            calls: (self.calls / 2).max(1),
+            ..self.clone()
+        }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {

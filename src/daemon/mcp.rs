@@ -84,7 +84,9 @@ impl Mounted {
         let serving = {
             let _inside = runtime.enter();
             let stopped = self.stop_tcp.subscribe();
-            tcp::serve(door.listener, router, limits.clone(), stopped)?
+            let what = "the Model Context Protocol";
+            tcp::serve(door.listener, router, limits.clone(), stopped, what)
+                .map_err(|error| tcp::taken("mcp.http.listen", &error))?
         };
         let mut tcp = self.tcp.lock().unwrap_or_else(PoisonError::into_inner);
         *tcp = Some(runtime.spawn(serving));

@@ -8,6 +8,7 @@
 //! - the API: `limits · wire · description` (what types say in the document) → `reply` → `state` (what handlers share) →
 //!   `checks · extract` (what they take) → `handlers` → `route` → `openapi` → `routes` (the table) → `server`;
 //! - its ways in, which know a router and no handler: `connections` → `unix · tcp` → `mcp` → `server`;
+//! - the web page: `tcp` → `web/logins` (who is logged in), `web/doors` (what listens) → `state`, `routes` → `web/serve` → `server`;
 //! - the daemon: `server · engine_port · systemd · sensors` → `event_loop` (its loop) → `host`;
 //! - a client: `wire · exchange` → `client`, `server` → `hosted` → `dialling` → `reached`.
 
@@ -46,11 +47,12 @@ mod systemd;
 mod takeover;
 mod tcp;
 mod unix;
+mod web;
 mod wire;
 
 pub use client::HttpControl;
 pub use connect_options::{ConnectMode, ConnectOptions};
-pub use dialling::dial;
+pub use dialling::{dial, dial_patiently};
 pub use engine_port::{HostSignal, Hosted, StartEngine};
 pub use host::{DaemonOptions, process_environment, run_daemon, serve_daemon};
 pub use limits::Limits;

@@ -8,8 +8,12 @@ use super::route::Route;
 use crate::model::Diagnostic;
 
 /// Statuses that any request may be answered with, and what they mean.
-const REFUSALS: [(&str, &str); 14] = [
+const REFUSALS: [(&str, &str); 15] = [
     ("400", "the request is wrong"),
+    (
+        "401",
+        "nobody is logged in with this request; where the web page is served only",
+    ),
     (
         "403",
         "it may not start: unavailable or denied; or the asker has not the role that it needs",
@@ -59,7 +63,8 @@ pub(super) fn document(routes: &[Route]) -> Map<String, Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "description": "Control of an engine over its Unix socket. Unknown fields are refused in requests; \
             readers of replies must ignore fields that they do not know. Every connection carries one request; \
-            heard are the engine's own user, root, and those who have a role. `x-role` says which role an operation needs.",
+            heard are the engine's own user, root, and those who have a role. `x-role` says which role an operation needs. \
+            Where the web page is served, `Authorization: Bearer TOKEN` says who asks.",
         "license": {"name": "MIT OR Apache-2.0"}
     });
     let servers = json!([{"url": "/", "description": "HTTP/1.1 over the Unix socket"}]);

@@ -1,5 +1,7 @@
 //! Who is behind a connection, as the kernel knows them.
 
+use std::sync::Arc;
+
 use crate::model::config::CONFIG_FILE;
 use crate::model::{AccessRole, Diagnostic, Kind};
 use crate::process::{Origin, name_of_user, origin_of, user_is_kept};
@@ -14,6 +16,14 @@ pub(super) struct Peer {
     /// Whether it stems from a command of a run, whose skill lets it ask.
     pub(super) within_run: bool,
 }
+
+/// The groups of the other end, the first of which is its own.
+#[derive(Debug, Clone)]
+pub(super) struct Groups(pub(super) Arc<[u32]>);
+
+/// It came in at the door of the web page, and the user is whoever logged in.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AtDoor;
 
 impl Peer {
     /// The peer of this user and process; refused where it stems from a command that may not ask.

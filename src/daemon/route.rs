@@ -40,6 +40,7 @@ pub(super) struct Operation {
     path: &'static str,
     id: &'static str,
     summary: &'static str,
+    for_anybody: bool,
 }
 
 /// Begins to declare a route.
@@ -49,6 +50,7 @@ pub(super) fn operation(method: Method, path: &'static str, id: &'static str) ->
         path,
         id,
         summary: "",
+        for_anybody: false,
     }
 }
 
@@ -56,6 +58,12 @@ impl Operation {
     /// One sentence for people.
     pub(super) fn summary(mut self, summary: &'static str) -> Operation {
         self.summary = summary;
+        self
+    }
+
+    /// Asked for before anybody is known, at the door of the web page.
+    pub(super) fn for_anybody(mut self) -> Operation {
+        self.for_anybody = true;
         self
     }
 
@@ -70,9 +78,11 @@ impl Operation {
             path,
             id,
             summary,
+            for_anybody,
         } = self;
+        let needed = (!for_anybody).then_some(role);
         let serve = move |State(state): State<Arc<ApiState>>, request: Request| async move {
-            let response = match admitted(request, &state, id, role, H::Inputs::READS_QUERY) {
+            let response = match admitted(request, &state, id, needed, H::Inputs::READS_QUERY) {
                 Ok(request) => {
                     let span = tracing::error_span!("request", operation = id);
                     handler.call(request, state).instrument(span).await
@@ -104,13 +114,15 @@ fn admitted(
     request: Request,
     state: &ApiState,
     id: &str,
-    role: AccessRole,
+    needed: Option<AccessRole>,
     reads_query: bool,
 ) -> Result<Request, HttpRefusal> {
     let (mut parts, body) = request.into_parts();
     // What was read at once may exceed the buffer that bounds the reading.
     extract::head_within(&parts, state.limits.head_bytes_max)?;
-    extract::peer(&parts)?.may(id, role)?;
+    if let Some(needed) = needed {
+        extract::peer(&parts)?.may(id, needed)?;
+    }
     if !reads_query {
         extract::no_query(&parts.uri)?;
     }

@@ -7,7 +7,7 @@ use axum::http::{Method, StatusCode};
 use axum::routing::any;
 use serde_json::{Map, Value};
 
-use super::handlers::{changes, engine, events, mcp, runs, schedules};
+use super::handlers::{changes, engine, events, mcp, runs, schedules, web};
 use super::openapi;
 use super::reply::{HttpRefusal, Json};
 use super::route::{Route, operation};
@@ -23,6 +23,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         operation(GET, "/v1/version", "version")
             .summary("Tell who answers here and which API it speaks")
+            .for_anybody()
             .handler(Read, engine::version),
         operation(GET, "/v1/openapi.json", "openapi")
             .summary("Give this document")
@@ -132,17 +133,46 @@ pub fn routes() -> Vec<Route> {
         operation(POST, "/v1/drain", "drain")
             .summary("Start nothing new, wait for what runs, end the engine")
             .handler(Admin, engine::drain),
+        operation(POST, "/v1/web/open", "web_open")
+            .summary("Serve the web page for as long as the answer is read; at the socket only")
+            .handler(Read, web::open),
+        operation(POST, "/v1/web/codes", "web_code")
+            .summary("Give a code that logs in to the web page once; at the socket only")
+            .handler(Read, web::code),
+        operation(POST, "/v1/web/logout_all", "web_logout_all")
+            .summary("End sessions of the web page: one's own, or all for the engine's own user and root; at the socket only")
+            .handler(Read, web::logout_all),
+        operation(POST, "/v1/web/login", "web_login")
+            .summary("Trade a code for the token of a session; where the web page is served only")
+            .for_anybody()
+            .handler(Read, web::login),
+        operation(GET, "/v1/web/session", "web_session")
+            .summary("Tell who is logged in with this token; where the web page is served only")
+            .handler(Read, web::session),
+        operation(POST, "/v1/web/logout", "web_logout")
+            .summary("End the session of this token; where the web page is served only")
+            .handler(Read, web::logout),
     ]
 }
 
 /// The router of all routes and of the Model Context Protocol.
 pub(super) fn router(state: Arc<ApiState>) -> Router {
+    all_routes()
+        .route(crate::mcp::PATH, any(mcp::serve))
+        .with_state(state)
+}
+
+/// The router of all routes alone.
+pub(super) fn router_of_api(state: Arc<ApiState>) -> Router {
+    all_routes().with_state(state)
+}
+
+fn all_routes() -> Router<Arc<ApiState>> {
     let mut router = Router::new();
     for route in routes() {
         router = router.route(route.path, route.handler);
     }
     router
-        .route(crate::mcp::PATH, any(mcp::serve))
         .method_not_allowed_fallback(|| async {
             HttpRefusal::of_transport(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -151,7 +181,6 @@ pub(super) fn router(state: Arc<ApiState>) -> Router {
             )
         })
         .fallback(|| async { HttpRefusal::no_such_path() })
-        .with_state(state)
 }
 
 /// The OpenAPI document.

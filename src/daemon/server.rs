@@ -1,6 +1,7 @@
 //! The server of the API: a thread with its own runtime, every bound explicit.
 
 use std::io;
+use std::net::TcpListener;
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -18,12 +19,16 @@ use super::routes;
 use super::state::{ApiState, Identity, Notices};
 use super::tcp::TcpDoor;
 use super::unix::OwnSocket;
+use super::web;
+use super::web::logins::Logins;
 use crate::model::Diagnostic;
 use crate::protocol::Control;
 
 /// A running server; it stops when it is dropped.
 pub struct Server {
     state: Arc<ApiState>,
+    /// What the door of the web page shares with it.
+    page: Arc<ApiState>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -45,7 +50,8 @@ impl Server {
             .map_err(|error| failed("its socket", error))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(limits.calls.saturating_mul(2).saturating_add(4))
+            // The lanes of the socket, half as many of the web page, and some for files.
+            .max_blocking_threads(limits.calls.saturating_mul(3).saturating_add(6))
             .thread_keep_alive(Duration::from_secs(10))
             .build()
             .map_err(|error| failed("its runtime", error))?;
@@ -54,6 +60,10 @@ impl Server {
             UnixListener::from_std(listener).map_err(|error| failed("its socket", error))?
         };
         let state = Arc::new(ApiState::new(identity, limits, notices));
+        let page = Arc::new(state.of_page());
+        let at_door =
+            web::serve::router(routes::router_of_api(Arc::clone(&page)), Arc::clone(&page));
+        state.doors.serve(at_door, runtime.handle().clone());
         let (stop, stopped) = watch::channel(false);
         let served = Arc::clone(&state);
         let thread = std::thread::Builder::new()
@@ -69,6 +79,7 @@ impl Server {
             .map_err(|error| failed("its thread", error))?;
         Ok(Server {
             state,
+            page,
             stop,
             thread: Some(thread),
         })
@@ -76,7 +87,18 @@ impl Server {
 
     /// Hands over the engine that answers from now on.
     pub fn open(&self, control: Arc<dyn Control>) {
+        self.page.open(Arc::clone(&control));
         self.state.open(control);
+    }
+
+    /// Who logs in to the web page: at first nobody.
+    pub(super) fn logins(&self) -> Arc<Logins> {
+        Arc::clone(&self.state.logins)
+    }
+
+    /// Serves the web page there for as long as the server lives.
+    pub(super) fn open_page(&self, listener: TcpListener) -> Result<(), Diagnostic> {
+        self.state.doors.open_for_good(listener)
     }
 
     /// Serves the Model Context Protocol beside the API from now on, and over TCP where a door is given.
@@ -127,5 +149,7 @@ async fn serve(listener: UnixListener, state: Arc<ApiState>, stopped: watch::Rec
     if let Some(mounted) = state.mounted.get() {
         mounted.close(&state.limits).await;
     }
+    state.logins.let_go();
+    state.doors.end(state.limits.stop_patience).await;
     connections::end(under_way, state.limits.stop_patience).await;
 }

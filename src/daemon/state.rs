@@ -10,10 +10,13 @@ use super::limits::Limits;
 use super::mcp::Mounted;
 use super::reply::HttpRefusal;
 use super::socket::canonical;
+use super::web::doors::Doors;
+use super::web::logins::Logins;
 use super::wire::{VersionReply, starting};
 use crate::engine::{ENDED_OPEN, Host};
 use crate::model::{Diagnostic, Kind};
 use crate::protocol::{API_VERSION, Control};
+use crate::web::DIGEST;
 
 /// For whom the server answers.
 #[derive(Debug, Clone)]
@@ -62,6 +65,10 @@ pub(super) struct ApiState {
     notices: Option<Arc<Notices>>,
     /// The Model Context Protocol, where it is served.
     pub(super) mounted: OnceLock<Mounted>,
+    /// Who is logged in to the web page.
+    pub(super) logins: Arc<Logins>,
+    /// Where that is served.
+    pub(super) doors: Arc<Doors>,
 }
 
 impl ApiState {
@@ -70,9 +77,34 @@ impl ApiState {
         limits: Limits,
         notices: Option<Arc<Notices>>,
     ) -> ApiState {
+        let access = Arc::<AccessControl>::default();
+        let logins = Arc::new(Logins::new(identity.uid, Arc::clone(&access)));
+        let doors = Arc::new(Doors::new(limits.of_page()));
+        ApiState::sharing(identity, limits, notices, (access, logins, doors))
+    }
+
+    /// The same engine for the door of the web page, with bounds of its own, so that browsers take nothing from commands.
+    pub(super) fn of_page(&self) -> ApiState {
+        let shared = (
+            Arc::clone(&self.access),
+            Arc::clone(&self.logins),
+            Arc::clone(&self.doors),
+        );
+        let limits = self.limits.of_page();
+        ApiState::sharing(self.identity.clone(), limits, self.notices.clone(), shared)
+    }
+
+    fn sharing(
+        identity: Identity,
+        limits: Limits,
+        notices: Option<Arc<Notices>>,
+        (access, logins, doors): (Arc<AccessControl>, Arc<Logins>, Arc<Doors>),
+    ) -> ApiState {
         ApiState {
             identity,
-            access: Arc::default(),
+            access,
+            logins,
+            doors,
             control: OnceLock::new(),
             reads: Arc::new(Semaphore::new(limits.calls)),
             writes: Arc::new(Semaphore::new(limits.calls)),
@@ -107,9 +139,10 @@ impl ApiState {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             api: API_VERSION.to_owned(),
             workspace: self.identity.workspace.to_string_lossy().into_owned(),
-            pid: std::process::id(),
+            pid: Some(std::process::id()),
             ready: self.control.get().is_some(),
             host: self.identity.host.name().to_owned(),
+            web: self.logins.serves().ok().map(|()| DIGEST.to_owned()),
         }
     }
 
@@ -160,28 +193,40 @@ impl ApiState {
         question: impl FnOnce(&dyn Control) -> Result<T, Diagnostic> + Send + 'static,
     ) -> Result<T, HttpRefusal> {
         let control = self.control()?;
-        let permit = self.lane(lane).await?;
-        let answer = tokio::task::spawn_blocking(move || {
-            let _permit = permit;
-            question(control.as_ref())
+        let answer = self.work(lane, move || question(control.as_ref())).await?;
+        answer.map_err(|error| {
+            if error.kind == Kind::Unreachable || error.code == ENDED_OPEN {
+                self.tell(|notices| &notices.ended);
+            }
+            HttpRefusal::from(error)
         })
-        .await;
-        match answer {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
-                if error.kind == Kind::Unreachable || error.code == ENDED_OPEN {
-                    self.tell(|notices| &notices.ended);
-                }
-                Err(HttpRefusal::from(error))
-            }
-            Err(error) => {
-                tracing::error!(%error, "a request failed inside");
-                Err(HttpRefusal::from(Diagnostic::new(
-                    Kind::Internal,
-                    "request_failed",
-                    "the engine failed on this request",
-                )))
-            }
-        }
+    }
+
+    /// Does what waits for the disk on a thread of its own; it goes on when the client has left.
+    pub(super) async fn aside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, HttpRefusal> {
+        self.work(&self.writes, work).await
+    }
+
+    async fn work<T: Send + 'static>(
+        &self,
+        lane: &Arc<Semaphore>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, HttpRefusal> {
+        let permit = self.lane(lane).await?;
+        let done = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            work()
+        });
+        done.await.map_err(|error| {
+            tracing::error!(%error, "a request failed inside");
+            HttpRefusal::from(Diagnostic::new(
+                Kind::Internal,
+                "request_failed",
+                "the engine failed on this request",
+            ))
+        })
     }
 }

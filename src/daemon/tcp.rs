@@ -1,5 +1,4 @@
-//! The Model Context Protocol over TCP on this machine, where the configuration asks for it. Nothing else is
-//! served there.
+//! Ways in over TCP on this machine: the Model Context Protocol, where the configuration asks for it, and the web page.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +12,7 @@ use tokio::sync::watch;
 use super::connections::{self, Acceptor};
 use super::limits::Limits;
 use crate::catalog;
-use crate::mcp::{PATH, Token};
+use crate::mcp::Token;
 use crate::model::{Diagnostic, Kind, Severity};
 
 /// An address that is listened at, and the token that is asked for there.
@@ -53,21 +52,24 @@ impl TcpDoor {
             return Ok(None);
         };
         let token = Token::read(http.token_file.as_deref(), state_dir, environment)?;
-        let listener = StdTcpListener::bind(&listen).map_err(|error| taken(&listen, &error))?;
+        let listener = StdTcpListener::bind(&listen).map_err(|error| {
+            taken(&listen, &error).hint(
+                "`mcp: {http: {listen: …}}` in workerctl.yaml names another port; `ss -ltnp` tells who has this one",
+            )
+        })?;
         Ok(Some(TcpDoor { listener, token }))
     }
 }
 
-fn taken(listen: &str, error: &io::Error) -> Diagnostic {
+/// An address that cannot be listened at.
+pub(super) fn taken(listen: &str, error: &io::Error) -> Diagnostic {
     let why = format!("`{listen}` cannot be listened at: {error}");
     let kind = match error.kind() {
         // Who may listen there does not change while it is tried again.
         io::ErrorKind::PermissionDenied => Kind::Blocked,
         _ => Kind::Conflict,
     };
-    Diagnostic::new(kind, "address", why).hint(
-        "`mcp: {http: {listen: …}}` in workerctl.yaml names another port; `ss -ltnp` tells who has this one",
-    )
+    Diagnostic::new(kind, "address", why)
 }
 
 /// Serves until it is told to stop, then lets connections end. Called inside of the runtime where it is to run.
@@ -76,18 +78,12 @@ pub(super) fn serve(
     router: Router,
     limits: Limits,
     stopped: watch::Receiver<bool>,
-) -> Result<impl Future<Output = ()> + Send + 'static, Diagnostic> {
-    let address = listener.local_addr();
-    let shown = address.map_or_else(|_| "?".to_owned(), |address| address.to_string());
-    let listening = listener
-        .set_nonblocking(true)
-        .and_then(|()| TcpListener::from_std(listener));
-    let listener = listening.map_err(|error| taken(&shown, &error))?;
-    tracing::info!(
-        address = shown,
-        path = PATH,
-        "the Model Context Protocol is served over TCP"
-    );
+    what: &'static str,
+) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let address = listener.local_addr()?.to_string();
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
+    tracing::info!(address, "{what} is served over TCP");
     Ok(async move {
         let patience = limits.stop_patience;
         let under_way = connections::accept(listener, router, limits, stopped).await;

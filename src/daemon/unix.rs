@@ -6,13 +6,15 @@
 use std::io;
 use std::sync::Arc;
 
+use axum::http::Extensions;
 use tokio::net::unix::UCred;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::access_control::AccessControl;
-use super::connections::Acceptor;
-use super::peer::Peer;
+use super::connections::{Acceptor, Introduced};
+use super::peer::{Groups, Peer};
 use crate::model::AccessRole;
+use crate::process::groups_of_peer;
 
 /// The socket of an engine.
 pub(super) struct OwnSocket {
@@ -22,24 +24,39 @@ pub(super) struct OwnSocket {
     pub(super) access: Arc<AccessControl>,
 }
 
+/// Who is behind a connection of the socket, as the kernel knows them.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    peer: Peer,
+    groups: Groups,
+}
+
+impl Introduced for Known {
+    fn introduce(self, extensions: &mut Extensions) {
+        extensions.insert(self.peer);
+        extensions.insert(self.groups);
+    }
+}
+
 impl Acceptor for OwnSocket {
     type Stream = UnixStream;
-    type Peer = Peer;
+    type Peer = Known;
 
     async fn accept(&self) -> io::Result<UnixStream> {
         self.listener.accept().await.map(|(stream, _)| stream)
     }
 
-    fn admit(&self, stream: &UnixStream) -> Option<Peer> {
+    fn admit(&self, stream: &UnixStream) -> Option<Known> {
         let peer = stream.peer_cred();
         let process = peer.as_ref().ok().and_then(UCred::pid);
         let known = peer.as_ref().ok().and_then(|peer| {
             let is_own = [0, self.uid].contains(&peer.uid());
             let own = is_own.then_some(AccessRole::Admin);
-            let role = own.or_else(|| self.access.role_of(stream, *peer))?;
-            Some((peer.uid(), role))
+            let groups = groups_of(stream, *peer);
+            let role = own.or_else(|| self.access.role_of(peer.uid(), &groups))?;
+            Some((peer.uid(), role, groups))
         });
-        let Some((uid, role)) = known else {
+        let Some((uid, role, groups)) = known else {
             tracing::warn!(?peer, "a connection of another user was refused");
             refuse(
                 stream,
@@ -49,13 +66,15 @@ impl Acceptor for OwnSocket {
             return None;
         };
         let pid = process.and_then(|pid| u32::try_from(pid).ok());
-        Peer::of(uid, pid, role)
+        let peer = Peer::of(uid, pid, role)
             .inspect_err(|refused| {
                 tracing::warn!(?pid, why = refused.message, "a connection was refused");
                 let body = serde_json::to_string(refused).unwrap_or_default();
                 refuse(stream, "403 Forbidden", &body);
             })
-            .ok()
+            .ok()?;
+        let groups = Groups(groups.into());
+        Some(Known { peer, groups })
     }
 
     fn send_away(&self, stream: &UnixStream, connected: usize) {
@@ -69,6 +88,16 @@ impl Acceptor for OwnSocket {
             r#"{"kind":"conflict","code":"busy","message":"every connection is in use","hints":["try again in a second"]}"#,
         );
     }
+}
+
+/// The groups of whoever is behind a connection, their own first.
+fn groups_of(stream: &UnixStream, peer: UCred) -> Vec<u32> {
+    let mut groups = vec![peer.gid()];
+    match groups_of_peer(stream) {
+        Ok(found) => groups.extend(found),
+        Err(error) => tracing::warn!(%error, "the groups of a connection are not known"),
+    }
+    groups
 }
 
 /// Tells a peer why it is not heard, as far as that is possible without waiting for it.

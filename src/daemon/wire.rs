@@ -19,15 +19,21 @@ pub(super) struct VersionReply {
     /// Version of the API.
     pub(super) api: String,
     /// Absolute path of the workspace that is served.
+    ///
+    /// Empty where nobody is known who asks.
     pub(super) workspace: String,
-    /// Process id of the engine.
-    pub(super) pid: u32,
+    /// Process id of the engine; absent where nobody is known who asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) pid: Option<u32>,
     /// Whether it has recovered and answers more than this.
     #[serde(default)]
     pub(super) ready: bool,
     /// `daemon`, or `in_process` where it ends with the command that it is in.
     #[serde(default)]
     pub(super) host: String,
+    /// Digest of the files of the web page; null where it is not served.
+    #[serde(default)]
+    pub(super) web: Option<String>,
 }
 
 /// An engine that does not answer yet.

@@ -20,7 +20,7 @@ const LAYERS: [&[&str]; 9] = [
     ],
     &["thread", "upcoming"], // the machine's journal, and the future of schedules, as the protocol shows them
     &["sandbox", "process", "landing"], // paths below a directory; commands; landings of commits
-    &["store", "git", "trees", "agent", "catalog", "clock"],
+    &["store", "git", "trees", "agent", "catalog", "clock", "web"],
     &["engine"],
     &["mcp"],
     &["daemon"],
@@ -28,7 +28,7 @@ const LAYERS: [&[&str]; 9] = [
 ];
 
 /// A package, and the rooms that alone may name it.
-const NAMED_ONLY_IN: [(&str, &[&str]); 14] = [
+const NAMED_ONLY_IN: [(&str, &[&str]); 15] = [
     ("clap_mangen", &["cli"]),
     ("serde_yaml", &["catalog"]),
     ("jsonschema", &["catalog"]),
@@ -43,6 +43,7 @@ const NAMED_ONLY_IN: [(&str, &[&str]); 14] = [
     ("axum", &["daemon"]),
     ("hyper", &["daemon", "mcp"]),
     ("clap", &["cli"]),
+    ("workerctl_web", &["daemon"]), // the files of the page
 ];
 
 /// Which files of `cli` may name a room beside the protocol, its words and its data.

@@ -50,9 +50,9 @@ impl Rust {
 }
 
 /// Rooms that are packages of their own.
-pub(crate) const PACKAGES: [&str; 11] = [
+pub(crate) const PACKAGES: [&str; 12] = [
     "agent", "catalog", "clock", "engine", "git", "landing", "mcp", "process", "sandbox", "store",
-    "trees",
+    "trees", "web",
 ];
 
 /// The root of the repository.

@@ -3,6 +3,7 @@
 mod agent;
 mod mcp;
 mod retention;
+mod web;
 
 use super::access;
 use super::approval;
@@ -77,6 +78,7 @@ fn read_file(root: &Root, config: &mut Config, report: &mut Report) -> Option<()
     reader.skills(report);
     reader.mcp(report);
     reader.mcp_over_http(report);
+    reader.web(report);
     reader.access(report);
     reader.models(report);
     reader.program(report);

@@ -1,4 +1,4 @@
-//! `mcp.http` of workerctl.yaml: where the Model Context Protocol is served over TCP, and to whom.
+//! `mcp.http` and `web` of workerctl.yaml: what is served over TCP, where, and to whom.
 
 use std::net::SocketAddr;
 
@@ -16,21 +16,32 @@ const ORIGINS_MAX: usize = 32;
 /// What a token file may be below.
 const BELOW: [&str; 3] = ["/", "~/", "$CREDENTIALS_DIRECTORY/"];
 
-/// Reads the address; other machines must not reach it.
+/// Reads the address of the Model Context Protocol; other machines must not reach it.
 pub(crate) fn listen(view: View<'_>, report: &mut Report) -> Option<String> {
     const HINT: &str =
         "write a loopback address with a port, such as `127.0.0.1:8931` or `\"[::1]:8931\"`";
+    loopback(view, HINT, report)
+}
+
+/// Reads the address of the web page; other machines must not reach it.
+pub(crate) fn listen_for_browsers(view: View<'_>, report: &mut Report) -> Option<String> {
+    const HINT: &str = "write a loopback address with a port, such as `127.0.0.1:8930`; from another machine \
+        `ssh -L 8930:127.0.0.1:8930 HOST` leads to it";
+    loopback(view, HINT, report)
+}
+
+fn loopback(view: View<'_>, hint: &str, report: &mut Report) -> Option<String> {
     let text = view.filled_text("listen", report)?;
     let shown = text.escape_debug();
     match text.parse::<SocketAddr>() {
         Ok(address) if address.ip().is_loopback() => return Some(address.to_string()),
         Ok(_) => {
             let message = format!("`listen: {shown}` could be reached by other machines");
-            report.error("listen-address", view.place(), message, HINT);
+            report.error("listen-address", view.place(), message, hint);
         }
         Err(_) => {
             let message = format!("`listen: {shown}` is no address with a port");
-            report.error("listen-address", view.place(), message, HINT);
+            report.error("listen-address", view.place(), message, hint);
         }
     }
     None

@@ -21,7 +21,7 @@ use crate::model::definition::HookText;
 use crate::model::duration::exact_millis;
 use crate::model::skill_roots::SkillRoots;
 use crate::model::spec::Gate;
-use crate::model::{Channel, Config, McpSettings};
+use crate::model::{Channel, Config, McpSettings, WebSettings};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
@@ -218,7 +218,7 @@ fn settings(config: &Config) -> Vec<Setting> {
     .chain([list("workers.paths", config.workers.patterns())])
     .chain(roots_of_skills(&config.skills))
     .chain(for_mcp(&config.mcp))
-    .chain(access(&config.access))
+    .chain(for_people(config))
     .chain(agent::settings(config))
     .collect()
 }
@@ -276,6 +276,25 @@ fn roots_of_skills(skills: &SkillRoots) -> Vec<Setting> {
         },
         list("skills.untrusted", &skills.untrusted),
     ]
+}
+
+/// The web page, and who may ask.
+fn for_people(config: &Config) -> Vec<Setting> {
+    let WebSettings { listen, read_only } = &config.web;
+    let mut settings = vec![
+        optional(
+            "web.listen",
+            listen.as_deref(),
+            "only while `workerctl web` runs",
+        ),
+        Setting {
+            key: "web.read_only".into(),
+            shown: read_only.to_string(),
+            value: json!(read_only),
+        },
+    ];
+    settings.extend(access(&config.access));
+    settings
 }
 
 fn for_mcp(mcp: &McpSettings) -> Vec<Setting> {

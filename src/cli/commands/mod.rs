@@ -39,6 +39,7 @@ pub(super) mod threads;
 pub(super) mod unit;
 pub(super) mod version;
 pub(super) mod wait;
+pub(super) mod web;
 pub(super) mod why;
 pub(super) mod workers;
 

@@ -17,7 +17,7 @@ use crate::cli::io::{Io, Stream};
 use crate::cli::session::{Accept, Engines, Session};
 use crate::clock::FakeClock;
 use crate::model::{Diagnostic, Kind};
-use crate::protocol::Control;
+use crate::protocol::{Control, WebControl};
 
 struct FakeEngines(Arc<Fake>);
 
@@ -40,6 +40,17 @@ impl Engines for FakeEngines {
 
     fn init_store(&self, _: &Site) -> Result<(), Diagnostic> {
         unreachable!("no command of these tests makes a store")
+    }
+
+    fn web(&self, _: &Site) -> Result<Arc<dyn WebControl>, Diagnostic> {
+        if !self.0.daemon {
+            return Err(Diagnostic::new(
+                Kind::Unreachable,
+                "no_engine",
+                "no engine runs",
+            ));
+        }
+        Ok(Arc::clone(&self.0) as Arc<dyn WebControl>)
     }
 
     fn speak_mcp(&self, _: &Site) -> Result<(), Diagnostic> {
@@ -65,6 +76,8 @@ pub(crate) struct Console {
     pub(crate) width: usize,
     /// What stands on standard input.
     pub(crate) input: Vec<u8>,
+    /// Variables, beside who asks.
+    pub(crate) environment: BTreeMap<String, String>,
     directory: tempfile::TempDir,
 }
 
@@ -89,6 +102,7 @@ impl Console {
             terminal: false,
             width: 100,
             input: Vec::new(),
+            environment: BTreeMap::new(),
             directory,
         }
     }
@@ -104,7 +118,8 @@ impl Console {
         let cli = Cli::try_parse_from(args).unwrap();
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let engines = FakeEngines(Arc::clone(&self.fake));
-        let environment = BTreeMap::from([("USER".to_owned(), "ada".to_owned())]);
+        let mut environment = self.environment.clone();
+        environment.insert("USER".to_owned(), "ada".to_owned());
         let path = self.path();
         let mut session = Session {
             io: Io {

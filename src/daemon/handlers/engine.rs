@@ -24,9 +24,17 @@ use crate::protocol::{
     SkillWithRuns, SkillsQuery, StatsLine, StatsQuery, Status, SubmitRequest, WorkerView,
 };
 
-/// Tells who answers, even before there is an engine.
-pub(crate) async fn version(State(state): State<Arc<ApiState>>) -> Json<VersionReply> {
-    Json(state.version())
+/// Tells who answers, even before there is an engine. Whoever is not known learns nothing of this machine.
+pub(crate) async fn version(
+    State(state): State<Arc<ApiState>>,
+    peer: Option<Extension<Peer>>,
+) -> Json<VersionReply> {
+    let mut version = state.version();
+    if peer.is_none() {
+        version.workspace.clear();
+        version.pid = None;
+    }
+    Json(version)
 }
 
 pub(crate) async fn status(State(state): State<Arc<ApiState>>) -> Answer<Status> {

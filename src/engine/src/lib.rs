@@ -67,6 +67,7 @@ mod trigger_probe;
 mod unusable;
 mod view;
 mod walls;
+mod web_sessions;
 mod work;
 
 use std::collections::BTreeMap;
@@ -106,6 +107,7 @@ pub use request::ENDED_OPEN;
 pub use submission::agent::check_tools;
 pub use trigger_probe::{Hints, Watched};
 pub use unusable::{unless_it_passes, unusable};
+pub use web_sessions::WebSessionStore;
 
 /// Code of the refusal where another engine has the workspace or the state directory.
 pub const ENGINE_RUNNING: &str = "engine_running";
@@ -184,6 +186,11 @@ impl Engine {
     /// The interface to it.
     pub fn control(&self) -> Arc<dyn Control> {
         Arc::clone(&self.control) as Arc<dyn Control>
+    }
+
+    /// Where sessions of the web page are kept.
+    pub fn web_sessions(&self) -> Arc<dyn WebSessionStore> {
+        Arc::clone(&self.control) as Arc<dyn WebSessionStore>
     }
 
     /// Its definitions.

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 
 use crate::machine::{Approval, CancelKind, Event, Resolution};
 use crate::model::schedule::{Overlap, Pause, Schedule};
-use crate::model::{Diagnostic, RunId, RunSpec, Timestamp};
+use crate::model::{Diagnostic, RunId, RunSpec, Timestamp, WebSessionChanges};
 use crate::protocol::{RunSummary, SlotView, Submitted};
 use crate::queue::Needs;
 use crate::schedule::Overrides;
@@ -109,6 +109,8 @@ pub(super) enum Request {
     Trigger(Box<ManualTrigger>),
     /// What a schedule waits for may have changed; absent: of every one.
     Hint(Option<String>),
+    /// Sessions of the web page begin and end.
+    WebSessions(WebSessionChanges),
     /// Settle what earlier engines lost.
     Settle,
     /// Start nothing new, let what runs end, then end the loop.
@@ -132,6 +134,7 @@ impl Request {
             | Request::CloseAbsent
             | Request::Pause { .. }
             | Request::Hint(_)
+            | Request::WebSessions(_)
             | Request::Drain => false,
         }
     }

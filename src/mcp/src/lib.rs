@@ -53,7 +53,9 @@ use server::Server;
 use wire::Wire;
 
 pub use engines::Connect;
-pub use http::{Answer, Door, HttpOptions, HttpServer, PATH, Token};
+pub use http::{
+    Answer, Door, HttpOptions, HttpServer, PATH, Token, names_this_machine, random_secret,
+};
 
 /// What is served, and from where.
 pub struct Options {

@@ -157,6 +157,13 @@ impl Plan {
                 let old = tally::before(table, *before, FORGOTTEN_KEYS_MAX)?;
                 self.rows.extend(old.into_iter().map(|key| (key, None)));
             }
+            Write::WebSession(session) => {
+                let key = keys::web_session(&session.token_digest);
+                self.put(table, key, None, session.as_ref())?;
+            }
+            Write::EndWebSession(digest) => {
+                self.rows.insert(keys::web_session(digest), None);
+            }
             Write::Notices(notices) if notices.is_over() => {
                 self.rows.insert(keys::notices(&notices.subject()), None);
             }

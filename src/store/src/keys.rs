@@ -37,6 +37,8 @@ pub(super) const RUN: u8 = b'r';
 pub(super) const SCHEDULE: u8 = b's';
 /// Rows of the ledger of slots.
 pub(super) const SLOT: u8 = b't';
+/// Sessions of the web page.
+pub(super) const WEB_SESSION: u8 = b'w';
 
 /// Bytes of a day: `2026-11-25`.
 const DAY_BYTES: usize = 10;
@@ -165,6 +167,11 @@ pub(super) fn notices(subject: &str) -> Vec<u8> {
     key
 }
 
+/// The key of a session of the web page, by the digest of its token.
+pub(super) fn web_session(token_digest: &str) -> Vec<u8> {
+    [&[WEB_SESSION], token_digest.as_bytes()].concat()
+}
+
 /// The key of what is counted of something on a day or in an hour.
 pub(super) fn counts(at: &str, of: &str) -> Vec<u8> {
     let kind = if at.len() == HOUR_BYTES {
@@ -267,6 +274,8 @@ pub(super) enum Kind {
     Hours,
     /// The newest run of a skill.
     Newest,
+    /// A session of the web page.
+    WebSession,
 }
 
 impl Kind {
@@ -287,6 +296,7 @@ impl Kind {
             (&HOURS, 10..) => hours_of(key).map(|_| Kind::Hours),
             (&NEWEST, 2..) => Some(Kind::Newest),
             (&NOTICES, 2..) => Some(Kind::Notices),
+            (&WEB_SESSION, 2..) => Some(Kind::WebSession),
             (&SLOT, 10..) => slot_of(key).map(|(_, from)| Kind::Slot(from)),
             (&RUN, 22) if key[17] == ENTRIES => run_of(key).map(Kind::Entries),
             _ => None,
@@ -310,6 +320,7 @@ impl std::fmt::Display for Kind {
             Kind::Counts => f.write_str("the counts of a day or an hour"),
             Kind::Hours => f.write_str("the counts of slots"),
             Kind::Newest => f.write_str("the newest run of a skill"),
+            Kind::WebSession => f.write_str("a session of the web page"),
             Kind::Slot(from) => write!(f, "the slot {}", from.rfc3339()),
         }
     }

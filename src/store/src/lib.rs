@@ -56,7 +56,7 @@ use std::sync::Arc;
 use crate::machine::Entry;
 use crate::model::diagnostic::chain;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{Diagnostic, Kind, Notices, RunId, RunSpec, SkillRef, Timestamp};
+use crate::model::{Diagnostic, Kind, Notices, RunId, RunSpec, SkillRef, Timestamp, WebSession};
 use crate::protocol::{Counted, DayCounts, RunSummary, SlotCounts};
 
 pub use files::{Durability, FileError, write_atomically};
@@ -135,6 +135,10 @@ pub enum Write {
     ForgetCounts(String),
     /// Counts of slots go, of the half days that ended before this instant.
     ForgetHours(Timestamp),
+    /// Somebody has logged in to the web page.
+    WebSession(Box<WebSession>),
+    /// The session of the token with this digest has ended.
+    EndWebSession(String),
 }
 
 /// What is committed at once, or not at all.
@@ -286,6 +290,11 @@ pub trait Store: Send + Sync {
     fn notices(
         &self,
         callback: &mut dyn FnMut(Result<Notices, Unreadable>),
+    ) -> Result<(), StoreError>;
+    /// Sessions of the web page that have not been ended; a record that cannot be read is told as such and stops nothing.
+    fn web_sessions(
+        &self,
+        callback: &mut dyn FnMut(Result<WebSession, Unreadable>),
     ) -> Result<(), StoreError>;
     /// What was counted on a day, `2026-11-25`, or in an hour, `2026-11-25T05`, of subjects whose keys begin so.
     fn counts(

@@ -16,9 +16,8 @@ use super::stored::{after, damaged, payload_of};
 use super::table::{Row, Table};
 use super::witness::Said;
 use crate::machine::{Entry, Run};
-use crate::model::Notices;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{RunId, RunSpec};
+use crate::model::{Notices, RunId, RunSpec, WebSession};
 use crate::protocol::{DayCounts, HalfDay, RunSummary};
 
 /// Most faults and most files that a report lists; all are counted.
@@ -204,6 +203,7 @@ impl RecordWalk {
             Kind::Counts => drop(self.parse::<DayCounts>(table, key, value, None)?),
             Kind::Hours => drop(self.parse::<HalfDay>(table, key, value, None)?),
             Kind::Newest => drop(self.parse::<RunId>(table, key, value, None)?),
+            Kind::WebSession => drop(self.parse::<WebSession>(table, key, value, None)?),
             Kind::Notices => {
                 self.parse::<Notices>(table, key, value, None)?;
             }

@@ -40,6 +40,7 @@ pub(crate) static CONFIG: Table = table("ConfigFile", "The engine's configuratio
     key("workers", Map(&CONFIG_WORKERS), "where workers are").see("workers", "configuration.md#workers"),
     key("skills", Map(&CONFIG_SKILLS), "where skills are that belong to no worker").see("skills", "configuration.md#skills").restricts(),
     key("mcp", Map(&CONFIG_MCP), "what clients of the Model Context Protocol may do").see("settings", "mcp.md#settings"),
+    key("web", Map(&CONFIG_WEB), "where the web page is served").see("the web page", "web.md"),
     key("access", Map(&CONFIG_ACCESS), "who may ask the engine for what over its socket, beside its own user and root").see("access", "configuration.md#access"),
     key("models", Named(&Map(&CONFIG_MODEL)), "models by alias; `default` counts for skills that name none, or one that is not there").see("models", "configuration.md#models").default(Value("{}")),
     key("budget", Map(&BUDGET), "what runs with a model may spend: one run where neither skill nor worker says, and all runs of a day").see("budgets", "configuration.md#budgets"),
@@ -124,6 +125,12 @@ pub(crate) static CONFIG_MCP_HTTP: Table = table("McpHttp", "The protocol over H
     key("origins", List(&String), "origins whose pages may ask, such as `http://localhost:6274`").default(Value("[]")),
     key("sessions", Whole(1, SESSIONS_MAX), "sessions at once").default(Value("64")),
     key("idle", Duration, "after how long a session ends that nobody uses; at most 24h").default(Value("30m")),
+]);
+
+/// `web` of workerctl.yaml.
+pub(crate) static CONFIG_WEB: Table = table("Web", "Where the web page is served.", &[
+    key("listen", String, "where the daemon serves the web page, such as `127.0.0.1:8930`; a loopback address").default(Told("only while `workerctl web` runs")),
+    key("read_only", Flag, "whether nobody changes anything there. A value that cannot be read means `true`").restricts().default(Value("false")),
 ]);
 
 /// `access` of workerctl.yaml.

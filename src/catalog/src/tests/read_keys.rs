@@ -45,6 +45,7 @@ retention: {runs: 9d}
 workers: {paths: [workers]}
 skills: {roots: [{path: more}]}
 mcp: {http: {idle: 1m}}
+web: {read_only: true}
 access: {admin: {users: [0]}, read: {groups: [1]}}
 models: {m: {provider: ollama, model: m, timeouts: {turn: 9m}, prices: {input: 1, output: 1}}}
 budget: {per_day: {runs: 9}}

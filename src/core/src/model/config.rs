@@ -16,6 +16,7 @@ use super::retention::Retention;
 use super::sandbox::Sandbox;
 use super::skill_roots::SkillRoots;
 use super::spec::{Gate, RateLimitWait};
+use super::web::WebSettings;
 use super::worker_paths::WorkerPaths;
 
 /// Name of the configuration file at the workspace's root.
@@ -123,6 +124,9 @@ pub struct Config {
     /// Clients of the Model Context Protocol.
     #[serde(default)]
     pub mcp: McpSettings,
+    /// The web page.
+    #[serde(default)]
+    pub web: WebSettings,
     /// Who may ask the engine for what, beside its own user and root.
     #[serde(default)]
     pub access: Access,
@@ -196,6 +200,7 @@ impl Default for Config {
             workers: WorkerPaths::default(),
             skills: SkillRoots::default(),
             mcp: McpSettings::default(),
+            web: WebSettings::default(),
             access: Access::default(),
             models: BTreeMap::new(),
             program: None,

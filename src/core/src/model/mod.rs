@@ -26,6 +26,7 @@ pub mod skill_roots;
 pub mod spec;
 pub mod time;
 pub mod value;
+pub mod web;
 pub mod worker_paths;
 pub mod zone;
 
@@ -50,5 +51,6 @@ pub use skill_roots::{Dialect, Scope, SkillRoots};
 pub use spec::RunSpec;
 pub use time::Timestamp;
 pub use value::Value;
+pub use web::{WEB_GROUPS_MAX, WebSession, WebSessionChanges, WebSettings};
 pub use worker_paths::WorkerPaths;
 pub use zone::Zone;

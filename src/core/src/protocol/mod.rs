@@ -18,6 +18,7 @@ mod stats;
 mod unique;
 mod upcoming;
 mod watch;
+mod web;
 
 pub use calendar::{
     Calendar, CalendarCell, CalendarQuery, HALF_DAY_MS, HALF_HOUR_MS, HalfDay, SlotCounts,
@@ -50,6 +51,10 @@ pub use upcoming::{
     SlotsLeftOut, UPCOMING_MAX,
 };
 pub use watch::{Change, FollowQuery, LogLine, LogStream, RunLine, WatchEvent};
+pub use web::{
+    WebCode, WebCodeRequest, WebControl, WebLoggedOut, WebLogin, WebLoginRequest, WebOpenRequest,
+    WebOpened, WebSessionView,
+};
 
 /// Code of the error that says that a run's log cannot be read; the run itself is not touched by that.
 pub const THREAD_UNREADABLE: &str = "thread_unreadable";

@@ -196,6 +196,8 @@ fn run_of(write: &Write) -> Option<RunId> {
         | Write::ForgetSchedule(_)
         | Write::ForgetCounts(_)
         | Write::ForgetKeys(_)
+        | Write::WebSession(_)
+        | Write::EndWebSession(_)
         | Write::Schedule { .. }
         | Write::ForgetHours(_)
         | Write::DropSlot { .. }

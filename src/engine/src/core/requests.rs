@@ -58,6 +58,13 @@ impl Core {
                 });
                 Ok(done())
             }
+            Request::WebSessions(changes) => {
+                let ended = changes.ended.iter().cloned().map(Write::EndWebSession);
+                turn.before.extend(ended);
+                let begun = changes.begun.clone().map(Box::new).map(Write::WebSession);
+                turn.before.extend(begun);
+                Ok(done())
+            }
             Request::Settle => Ok(done()),
             // Answered when the loop has ended.
             Request::Drain => {

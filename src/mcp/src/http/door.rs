@@ -84,7 +84,7 @@ fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
 
 /// Whether `Host` is what a program on this machine writes. A page of another host that was made to resolve to
 /// this machine names that host.
-fn names_this_machine(headers: &HeaderMap) -> bool {
+pub fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = only(headers, &HOST).and_then(|host| host.parse::<Authority>().ok());
     host.is_some_and(|authority| {
         let host = authority

@@ -40,9 +40,9 @@ use late::Abandoned;
 use reply::ErrorResponse;
 use sessions::Sessions;
 
-pub use door::Door;
+pub use door::{Door, names_this_machine};
 pub use reply::Answer;
-pub use token::Token;
+pub use token::{Token, random as random_secret};
 
 /// The one path that is served.
 pub const PATH: &str = "/mcp";

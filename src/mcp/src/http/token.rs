@@ -87,7 +87,7 @@ fn below(
 }
 
 /// 64 letters that nobody can guess.
-pub(crate) fn random() -> String {
+pub fn random() -> String {
     use std::fmt::Write as _;
     let mut bytes = [0_u8; 32];
     let mut filled = 0;

@@ -11,7 +11,7 @@ use crate::batch::KeyRecord;
 use crate::keys::{self, KeyRange};
 use crate::machine::Entry;
 use crate::model::schedule::{ScheduleState, SlotRow};
-use crate::model::{Notices, RunId, RunSpec, SkillRef, Timestamp};
+use crate::model::{Notices, RunId, RunSpec, SkillRef, Timestamp, WebSession};
 use crate::protocol::{Counted, DayCounts, HALF_HOUR_MS, RunSummary, SlotCounts};
 use crate::stored::after;
 use crate::table::{Row, Table};
@@ -175,6 +175,18 @@ impl<S: OverTable> Store for S {
     ) -> Result<(), StoreError> {
         let keyed = self.keyed();
         let range = KeyRange::kind(keys::NOTICES);
+        keyed.each_row(range, false, SCAN_ROWS, &mut |row| {
+            callback(keyed.lenient(row, None)?);
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn web_sessions(
+        &self,
+        callback: &mut dyn FnMut(Result<WebSession, Unreadable>),
+    ) -> Result<(), StoreError> {
+        let keyed = self.keyed();
+        let range = KeyRange::kind(keys::WEB_SESSION);
         keyed.each_row(range, false, SCAN_ROWS, &mut |row| {
             callback(keyed.lenient(row, None)?);
             Ok(ControlFlow::Continue(()))

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::sample_runs::{admitted, at, batch, recorded, run, spec, summary};
 use crate::machine::Entry;
 use crate::model::schedule::{Fate, ScheduleState, SlotRow};
-use crate::model::{News, Notice, Notices, RunId, RunSpec, Timestamp};
+use crate::model::{News, Notice, Notices, RunId, RunSpec, Timestamp, WEB_GROUPS_MAX, WebSession};
 use crate::protocol::{HALF_HOUR_MS, RunSummary, SlotCounts};
 use crate::{Batch, MemoryStore, OpenOptions, SledStore, Store, Unreadable, Write};
 
@@ -26,6 +26,7 @@ enum Step {
     Slot { name: u8, from: i64, long: i64 },
     UndoSlot { name: u8, from: i64 },
     Notices { name: u8, waiting: u8 },
+    WebSession { name: u8, begins: bool },
     ForgetRun { run: u64 },
 }
 
@@ -49,6 +50,7 @@ struct Model {
     schedules: BTreeMap<String, ScheduleState>,
     slots: BTreeMap<(String, Timestamp), SlotRow>,
     notices: BTreeMap<String, Notices>,
+    web_sessions: BTreeMap<String, WebSession>,
 }
 
 /// Instants some half hours apart.
@@ -120,6 +122,21 @@ impl Model {
                     }
                     Write::Notices(Box::new(notices))
                 }
+                Step::WebSession { name, begins } => {
+                    let token_digest = format!("{name:064x}");
+                    if *begins {
+                        Write::WebSession(Box::new(WebSession {
+                            token_digest,
+                            uid: 1_000,
+                            groups: vec![u32::MAX; WEB_GROUPS_MAX],
+                            read_only: false,
+                            begun_at: at(1),
+                            expires_at: at(2),
+                        }))
+                    } else {
+                        Write::EndWebSession(token_digest)
+                    }
+                }
                 Step::UndoSlot { name, from } => Write::UndoSlot {
                     schedule: schedule_id(*name),
                     from: minutes(*from),
@@ -170,6 +187,11 @@ impl Model {
             }
             Write::ForgetSchedule(id) => drop(self.schedules.remove(id)),
             Write::ForgetCounts(_) | Write::ForgetHours(_) => {}
+            Write::WebSession(session) => {
+                let digest = session.token_digest.clone();
+                self.web_sessions.insert(digest, session.as_ref().clone());
+            }
+            Write::EndWebSession(digest) => drop(self.web_sessions.remove(digest)),
             Write::Notices(notices) if notices.is_over() => {
                 self.notices.remove(&notices.subject());
             }
@@ -222,6 +244,11 @@ impl Model {
         };
         store.schedules(&mut take).unwrap();
         assert_eq!(schedules, self.schedules);
+        let mut sessions = Vec::new();
+        let mut take = |session: Result<WebSession, Unreadable>| sessions.push(session.unwrap());
+        store.web_sessions(&mut take).unwrap();
+        let wanted: Vec<WebSession> = self.web_sessions.values().cloned().collect();
+        assert_eq!(sessions, wanted);
         for name in 0..3 {
             let id = schedule_id(name);
             let before = minutes(10);
@@ -281,6 +308,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(name, from, long)| Step::Slot { name, from, long }),
         1 => (0..3_u8, -20..20_i64).prop_map(|(name, from)| Step::UndoSlot { name, from }),
         1 => (0..3_u8, 0..12_u8).prop_map(|(name, waiting)| Step::Notices { name, waiting }),
+        1 => (0..3_u8, any::<bool>()).prop_map(|(name, begins)| Step::WebSession { name, begins }),
     ]
 }
 

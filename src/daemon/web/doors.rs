@@ -1,0 +1,211 @@
+//! The door at which the page is served: open where the configuration says so, or while somebody holds it open.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::catalog;
+use crate::daemon::limits::Limits;
+use crate::daemon::tcp;
+use crate::model::{Diagnostic, Kind};
+
+/// How many commands may hold it open at once.
+const HOLDERS_MAX: usize = 16;
+
+/// What names its port where no command does.
+const CONFIGURED: &str = "`web: {listen: …}` in workerctl.yaml";
+
+/// What the door is called in the log.
+const WHAT: &str = "the web page";
+
+/// The door, open or not.
+pub(crate) struct Doors {
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What answers; absent once the server ends.
+    router: Option<Router>,
+    /// Where the server's tasks run.
+    runtime: Option<Handle>,
+    open: Option<Open>,
+}
+
+struct Open {
+    address: SocketAddr,
+    /// Whether the configuration holds it open.
+    stays: bool,
+    holders: usize,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+/// Somebody holds the door open for as long as this lives.
+pub(crate) struct Hold {
+    doors: Arc<Doors>,
+    /// Where it is.
+    pub(crate) address: SocketAddr,
+    /// Whether it stays open without them.
+    pub(crate) stays: bool,
+    /// Turns once the door is closed.
+    pub(crate) closed: watch::Receiver<bool>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut state = self.doors.state();
+        // It may have been closed, and another one opened.
+        let own = state
+            .open
+            .take_if(|open| open.stop.subscribe().same_channel(&self.closed));
+        if let Some(mut open) = own {
+            open.holders = open.holders.saturating_sub(1);
+            if open.holders > 0 || open.stays {
+                state.open = Some(open);
+            } else {
+                open.stop.send_replace(true);
+                tracing::info!(address = %open.address, "the web page is not served any more");
+            }
+        }
+    }
+}
+
+impl Doors {
+    pub(crate) fn new(limits: Limits) -> Doors {
+        Doors {
+            limits,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What answers at the door, and where.
+    pub(crate) fn serve(&self, router: Router, runtime: Handle) {
+        let mut state = self.state();
+        state.router = Some(router);
+        state.runtime = Some(runtime);
+    }
+
+    /// Opens it for as long as the server lives.
+    pub(crate) fn open_for_good(&self, listener: TcpListener) -> Result<(), Diagnostic> {
+        let mut state = self.state();
+        let open = self.open(&state, listener, true)?;
+        state.open = Some(open);
+        Ok(())
+    }
+
+    /// Holds it open, at this port where one is wanted.
+    pub(crate) fn hold(self: &Arc<Doors>, port: Option<u16>) -> Result<Hold, Diagnostic> {
+        let mut state = self.state();
+        if state.open.is_none() {
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.unwrap_or(0)));
+            let listener = TcpListener::bind(address)
+                .map_err(|error| taken(&address.to_string(), &error, "`--port`"))?;
+            state.open = Some(self.open(&state, listener, false)?);
+        }
+        let Some(open) = &mut state.open else {
+            return Err(ends());
+        };
+        let served = open.address.port();
+        if port.is_some_and(|port| port != 0 && port != served) {
+            let why = format!("the web page is served at port {served} already");
+            return Err(Diagnostic::new(Kind::Conflict, "web_port", why)
+                .hint("leave `--port` out, or end what holds it open there"));
+        }
+        if open.holders >= HOLDERS_MAX {
+            let why = format!("{HOLDERS_MAX} commands hold the web page open already");
+            return Err(Diagnostic::new(Kind::Conflict, "busy", why).hint("end one of them"));
+        }
+        open.holders += 1;
+        Ok(Hold {
+            doors: Arc::clone(self),
+            address: open.address,
+            stays: open.stays,
+            closed: open.stop.subscribe(),
+        })
+    }
+
+    /// Where the page is served; refused where it is not.
+    pub(crate) fn address(&self) -> Result<SocketAddr, Diagnostic> {
+        let state = self.state();
+        state.open.as_ref().map(|open| open.address).ok_or_else(|| {
+            Diagnostic::new(Kind::Conflict, "web_closed", "the web page is not served")
+                .hint("`workerctl web` serves it while it runs, `web: {listen: …}` in workerctl.yaml always")
+        })
+    }
+
+    fn open(&self, state: &State, listener: TcpListener, stays: bool) -> Result<Open, Diagnostic> {
+        let (Some(router), Some(runtime)) = (state.router.clone(), &state.runtime) else {
+            return Err(ends());
+        };
+        let _inside = runtime.enter();
+        let address = listener
+            .local_addr()
+            .map_err(|error| taken("?", &error, CONFIGURED))?;
+        let (stop, stopped) = watch::channel(false);
+        let serving = tcp::serve(listener, router, self.limits.clone(), stopped, WHAT)
+            .map_err(|error| taken(&address.to_string(), &error, CONFIGURED))?;
+        Ok(Open {
+            address,
+            stays,
+            holders: 0,
+            stop,
+            serving: runtime.spawn(serving),
+        })
+    }
+
+    /// Closes it, lets requests under way end for a moment, and opens it no more.
+    pub(crate) async fn end(&self, patience: Duration) {
+        let open = {
+            let mut state = self.state();
+            // It holds what holds this.
+            state.router = None;
+            state.open.take()
+        };
+        if let Some(open) = open {
+            open.stop.send_replace(true);
+            // How its connections ended was logged.
+            let _ = tokio::time::timeout(patience, open.serving).await;
+        }
+    }
+}
+
+/// Listens where the configuration says so. What is wrong with the configuration is logged elsewhere.
+///
+/// # Errors
+/// Somebody else listens there.
+pub(crate) fn configured(workspace: &Path) -> Result<Option<TcpListener>, Diagnostic> {
+    let Ok((config, _)) = catalog::config(workspace) else {
+        return Ok(None);
+    };
+    let Some(listen) = config.web.listen else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(&listen);
+    listener
+        .map(Some)
+        .map_err(|error| taken(&listen, &error, CONFIGURED))
+}
+
+fn taken(address: &str, error: &io::Error, named_by: &str) -> Diagnostic {
+    tcp::taken(address, error).hint(format!(
+        "{named_by} names another port; `ss -ltnp` tells who has this one"
+    ))
+}
+
+fn ends() -> Diagnostic {
+    let why = "this engine does not serve the web page";
+    Diagnostic::new(Kind::Conflict, "no_web", why).hint("a daemon does: `workerctl daemon`")
+}
