@@ -19,7 +19,7 @@ mod killed;
 mod parked;
 
 use serde_json::Value;
-use workspace::{Workspace, eventually};
+use workspace::Workspace;
 
 const SKILLS: &str = r##"
   - id: change
@@ -107,12 +107,7 @@ fn asked(workspace: &Workspace, skill: &[&str]) -> String {
 }
 
 fn until_asked(workspace: &Workspace, run: &str) -> Value {
-    eventually("a person is asked", || {
-        let detail = workspace.show(run);
-        let outcome = &detail["summary"]["outcome"];
-        assert!(outcome.is_null(), "{detail}");
-        (detail["summary"]["phase"] == "awaiting_approval").then_some(detail)
-    })
+    workspace.until_phase(run, "awaiting_approval")
 }
 
 /// The run in full once it has ended.

@@ -16,16 +16,19 @@ use super::interrupts::{Interrupt, SignalCallback};
 use crate::model::schedule::{Fate, SlotRow};
 use crate::model::{Diagnostic, Kind, Phase, Problem, RunId};
 use crate::protocol::{
-    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
-    ReloadReport, Rendered, RenderedCheck, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SkillView, SlotView, SlotsQuery, StatsLine,
-    StatsQuery, Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Changes, Control, DenyRequest,
+    DiffQuery, Discarded, ForgetRequest, Forgot, Landed, LogLine, LogsPage, LogsQuery, OutputFile,
+    PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered, RenderedCheck, ResolveRequest,
+    ResumeRequest, RunDetail, RunSummary, RunsPage, RunsQuery, ScheduleView, SchedulesQuery,
+    SignedRequest, SkillView, SlotView, SlotsQuery, StatsLine, StatsQuery, Status, SubmitRequest,
+    Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::protocol::{
     Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots, SkillsPage,
     SkillsQuery, SlotsPage,
 };
+
+use crate::thread::filter::LogFilter;
 
 /// How long a test waits for what has to happen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -199,7 +202,7 @@ impl Control for Fake {
         Ok(self.detail.lock().unwrap().summary.clone())
     }
 
-    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
+    fn retry(&self, run: &str, _request: &SignedRequest) -> Result<Submitted, Diagnostic> {
         Fake::is_known(run)?;
         self.submit(&SubmitRequest::default())
     }
@@ -222,7 +225,7 @@ impl Control for Fake {
         Ok(summary())
     }
 
-    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
+    fn land(&self, run: &str, _request: &SignedRequest) -> Result<Landed, Diagnostic> {
         Fake::is_known(run)?;
         let run = summary();
         Ok(Landed {
@@ -233,7 +236,7 @@ impl Control for Fake {
         })
     }
 
-    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
+    fn discard(&self, run: &str, _request: &SignedRequest) -> Result<Discarded, Diagnostic> {
         Fake::is_known(run)?;
         let run = summary();
         Ok(Discarded {
@@ -315,21 +318,43 @@ impl Control for Fake {
         Ok(Vec::new())
     }
 
-    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
+    fn diff(&self, run: &str, _query: &DiffQuery) -> Result<String, Diagnostic> {
         Fake::is_known(run)?;
         Ok("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\u{1b}[2J\r\n".to_owned())
     }
 
-    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
+    fn changes(&self, run: &str) -> Result<Changes, Diagnostic> {
         Fake::is_known(run)?;
+        Ok(Changes::default())
+    }
+
+    fn output(&self, run: &str, name: &str) -> Result<OutputFile, Diagnostic> {
+        Fake::is_known(run)?;
+        Err(Diagnostic::new(Kind::NotFound, "no_such_output", name))
+    }
+
+    fn thread(&self, run: &str) -> Result<serde_json::Value, Diagnostic> {
+        Fake::is_known(run)?;
+        Err(Diagnostic::new(Kind::NotFound, "no_thread_yet", run))
+    }
+
+    fn logs_page(&self, run: &str, query: &LogsQuery) -> Result<LogsPage, Diagnostic> {
+        Fake::is_known(run)?;
+        let filter = LogFilter::of(query)?;
+        let wanted = self.lines.iter().filter(|line| filter.wants(line));
+        let left_out = query.tail.map_or(0, |last| {
+            wanted.clone().count().saturating_sub(last as usize)
+        });
+        let from = wanted.skip(left_out).filter(|line| line.line >= query.from);
+        let total = self.lines.last().map_or(0, |last| last.line + 1);
         // Pages of two, so that a log has several.
-        Ok(self
-            .lines
-            .iter()
-            .filter(|line| line.line >= query.from)
-            .take(2)
-            .cloned()
-            .collect())
+        let lines: Vec<LogLine> = from.take(2).cloned().collect();
+        let next = lines.last().map(|last| last.line + 1);
+        Ok(LogsPage {
+            next: next.filter(|next| *next < total),
+            total,
+            lines,
+        })
     }
 
     fn watch(

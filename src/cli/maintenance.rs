@@ -134,14 +134,6 @@ pub(crate) fn check_thread(
     })
 }
 
-/// The summary file of a thread; `None` where there is none that can be read.
-pub(crate) fn thread_summary(workspace: &Path, log: &Path) -> Option<serde_json::Value> {
-    let directory = directory_of(workspace, log).ok()??;
-    thread_files::read_summary(&directory, thread_of(log))
-        .ok()??
-        .ok()
-}
-
 fn thread_of(log: &Path) -> &str {
     log.file_stem()
         .and_then(|stem| stem.to_str())

@@ -4,16 +4,19 @@ use axum::http::HeaderMap;
 
 use super::reply::HttpRefusal;
 use crate::protocol::{
-    ApproveRequest, BackfillQuery, CalendarQuery, CancelRequest, DenyRequest, ExplainQuery,
-    FollowQuery, ForgetRequest, LogsQuery, NextQuery, PauseRequest, ProbeRequest, ResolveRequest,
-    ResumeRequest, RunsQuery, SchedulesQuery, SkillsQuery, SlotsQuery, StatsQuery, SubmitRequest,
-    TriggerRequest, WebCodeRequest, WebLoginRequest, WebOpenRequest,
+    ApproveRequest, BackfillQuery, CalendarQuery, CancelRequest, DenyRequest, DiffQuery,
+    ExplainQuery, FollowQuery, ForgetRequest, LogsQuery, NextQuery, PauseRequest, ProbeRequest,
+    ResolveRequest, ResumeRequest, RunsQuery, SchedulesQuery, SignedRequest, SkillsQuery,
+    SlotsQuery, StatsQuery, SubmitRequest, TriggerRequest, WebCodeRequest, WebLoginRequest,
+    WebOpenRequest,
 };
 
 /// Longest name, key or filter that is accepted, in bytes.
 const TEXT_BYTES_MAX: usize = 255;
 /// Longest place in a list that is accepted, in bytes.
 const CURSOR_BYTES_MAX: usize = 512;
+/// Longest path that is accepted, in bytes.
+const PATH_BYTES_MAX: usize = 4_096;
 /// Longest note that is accepted, in bytes.
 const NOTE_BYTES_MAX: usize = 4_096;
 
@@ -46,7 +49,64 @@ impl Checked for ProbeRequest {
     const MAY_BE_EMPTY: bool = true;
 }
 
-impl Checked for LogsQuery {}
+/// Which part of a log as text.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LogTextQuery {
+    /// Only of this stream, or one of several with commas between them; of one alone the text as its command wrote it.
+    #[serde(default)]
+    pub(super) stream: Option<String>,
+}
+
+impl Checked for LogTextQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("stream", self.stream.as_deref())
+    }
+}
+
+/// From where a run is followed.
+#[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventsQuery {
+    /// First line of its log that is told; `Last-Event-ID` goes before it.
+    #[serde(default)]
+    pub(super) from: u64,
+}
+
+impl Checked for EventsQuery {}
+
+impl Checked for LogsQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("stream", self.stream.as_deref())?;
+        optional("search", self.search.as_deref())
+    }
+}
+
+impl Checked for DiffQuery {
+    fn check(&self) -> Result<(), HttpRefusal> {
+        let fits = |path: &String| {
+            let is_within = !path.starts_with('/') && path.split('/').all(|part| part != "..");
+            (1..=PATH_BYTES_MAX).contains(&path.len()) && is_within && !path.contains('\0')
+        };
+        if self.path.as_ref().is_none_or(fits) {
+            return Ok(());
+        }
+        Err(HttpRefusal::bad_request(
+            "bad_path",
+            format!(
+                "`path` is relative to the root of the repository, has no `..` and at most {PATH_BYTES_MAX} bytes"
+            ),
+        ))
+    }
+}
+
+impl Checked for SignedRequest {
+    const MAY_BE_EMPTY: bool = true;
+
+    fn check(&self) -> Result<(), HttpRefusal> {
+        optional("by", self.by.as_deref())
+    }
+}
 
 impl Checked for FollowQuery {}
 
@@ -120,6 +180,7 @@ impl Checked for CancelRequest {
 impl Checked for ResolveRequest {
     fn check(&self) -> Result<(), HttpRefusal> {
         text("as", &self.resolution)?;
+        optional("by", self.by.as_deref())?;
         note(&self.note)
     }
 }
@@ -255,7 +316,7 @@ fn optional(name: &str, value: Option<&str>) -> Result<(), HttpRefusal> {
     value.map_or(Ok(()), |value| text(name, value))
 }
 
-fn text(name: &str, value: &str) -> Result<(), HttpRefusal> {
+pub(super) fn text(name: &str, value: &str) -> Result<(), HttpRefusal> {
     if value.len() > TEXT_BYTES_MAX || value.chars().any(char::is_control) {
         return Err(HttpRefusal::bad_request(
             "bad_text",

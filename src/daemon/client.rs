@@ -2,6 +2,7 @@
 
 mod web;
 
+use std::io::Cursor;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Duration;
@@ -14,15 +15,19 @@ use super::exchange::{FOREIGN, Following, Line, Outgoing, Reply, open};
 use super::paths;
 use super::socket::canonical;
 use super::sse::SseItem;
-use super::wire::{NO_LINES, STARTING, VersionReply, starting};
+use super::wire::{
+    CHANGED_HEADER, LINES_HEADER, NO_LINES, PATH_HEADER, PATHS_HEADER, SOURCE_HEADER, STARTING,
+    VersionReply, starting,
+};
 use crate::engine::Host;
 use crate::model::{Diagnostic, Kind, Problem, RunId};
 use crate::protocol::{
-    API_VERSION, ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest,
-    Discarded, ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe,
-    ProbeRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery,
-    Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    API_VERSION, ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Changes, Control,
+    DenyRequest, DiffQuery, Discarded, ForgetRequest, Forgot, Landed, LogsPage, LogsQuery,
+    OutputFile, OutputSource, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage, RunsQuery, ScheduleView,
+    SchedulesQuery, SignedRequest, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
+    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::protocol::{
     Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots, SkillsPage,
@@ -152,6 +157,15 @@ impl HttpControl {
     fn ask<T: DeserializeOwned>(&self, path: String) -> Result<T, Diagnostic> {
         let reply = self.line.send(Outgoing::get(path), ANSWER_PATIENCE)?;
         self.understood(&reply)
+    }
+
+    /// An answer that is no refusal.
+    fn get(&self, path: String) -> Result<Reply, Diagnostic> {
+        let reply = self.line.send(Outgoing::get(path), ANSWER_PATIENCE)?;
+        if reply.status.is_success() {
+            return Ok(reply);
+        }
+        Err(self.misunderstood(&reply))
     }
 
     fn post(
@@ -295,8 +309,8 @@ impl Control for HttpControl {
         self.change(&paths::of_run(run, "/cancel")?, request)
     }
 
-    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
-        self.change(&paths::of_run(run, "/retry")?, &serde_json::json!({}))
+    fn retry(&self, run: &str, request: &SignedRequest) -> Result<Submitted, Diagnostic> {
+        self.change(&paths::of_run(run, "/retry")?, request)
     }
 
     fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
@@ -311,29 +325,62 @@ impl Control for HttpControl {
         self.change(&paths::of_run(run, "/resolve")?, request)
     }
 
-    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
-        self.change(&paths::of_run(run, "/land")?, &serde_json::json!({}))
+    fn land(&self, run: &str, request: &SignedRequest) -> Result<Landed, Diagnostic> {
+        self.change(&paths::of_run(run, "/land")?, request)
     }
 
-    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
-        self.change(&paths::of_run(run, "/discard")?, &serde_json::json!({}))
+    fn discard(&self, run: &str, request: &SignedRequest) -> Result<Discarded, Diagnostic> {
+        self.change(&paths::of_run(run, "/discard")?, request)
     }
 
-    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
-        let reply = self
-            .line
-            .send(Outgoing::get(paths::of_run(run, "/diff")?), ANSWER_PATIENCE)?;
-        if !reply.status.is_success() {
-            return Err(self.misunderstood(&reply));
-        }
+    fn diff(&self, run: &str, query: &DiffQuery) -> Result<String, Diagnostic> {
+        let path = paths::with_query(&paths::of_run(run, "/diff")?, query);
+        let reply = self.get(path)?;
         String::from_utf8(reply.body.to_vec()).map_err(|error| {
             self.line
                 .unreachable("bad_answer", "gave a patch that is no text", &error)
         })
     }
 
-    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
-        self.ask(paths::with_query(&paths::of_run(run, "/logs")?, query))
+    fn changes(&self, run: &str) -> Result<Changes, Diagnostic> {
+        let reply = self.get(paths::of_run(run, "/changes")?)?;
+        let paths: Vec<_> = self.understood(&reply)?;
+        let total = reply.number(&PATHS_HEADER).unwrap_or(paths.len() as u64);
+        Ok(Changes { paths, total })
+    }
+
+    fn output(&self, run: &str, name: &str) -> Result<OutputFile, Diagnostic> {
+        let rest = format!("/outputs/{}", paths::encoded(name));
+        let reply = self.get(paths::of_run(run, &rest)?)?;
+        let changed = reply.text(&CHANGED_HEADER).map(|changed| changed == "true");
+        let source = match reply.text(&SOURCE_HEADER) {
+            Some("held") => OutputSource::Held,
+            Some(other) => match other.strip_prefix("commit ") {
+                Some(oid) => OutputSource::Commit(oid.to_owned()),
+                None => OutputSource::Destination { changed },
+            },
+            None => OutputSource::Destination { changed },
+        };
+        Ok(OutputFile {
+            path: paths::decoded(reply.text(&PATH_HEADER).unwrap_or(name)),
+            source,
+            bytes: reply.body.len() as u64,
+            content: Box::new(Cursor::new(reply.body)),
+        })
+    }
+
+    fn thread(&self, run: &str) -> Result<serde_json::Value, Diagnostic> {
+        self.ask(paths::of_run(run, "/thread")?)
+    }
+
+    fn logs_page(&self, run: &str, query: &LogsQuery) -> Result<LogsPage, Diagnostic> {
+        let path = paths::with_query(&paths::of_run(run, "/logs")?, query);
+        let reply = self.get(path)?;
+        Ok(LogsPage {
+            lines: self.understood(&reply)?,
+            total: reply.number(&LINES_HEADER).unwrap_or_default(),
+            next: reply.next("from").and_then(|line| line.parse().ok()),
+        })
     }
 
     fn watch(

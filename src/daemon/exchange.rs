@@ -10,7 +10,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
-use hyper::header::{HeaderMap, HeaderValue};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
@@ -79,6 +79,16 @@ pub(super) struct Reply {
 }
 
 impl Reply {
+    /// The value of a header, where it has it.
+    pub(super) fn text(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The same as a number.
+    pub(super) fn number(&self, name: &HeaderName) -> Option<u64> {
+        self.text(name)?.parse().ok()
+    }
+
     /// The value of a parameter in the address of the next page, where there is one.
     pub(super) fn next(&self, name: &str) -> Option<String> {
         let link = self.headers.get(header::LINK)?.to_str().ok()?;

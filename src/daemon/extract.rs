@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::checks::Checked;
+use super::checks::{self, Checked};
 use super::connections::Waiting;
 use super::description::{Description, Input};
 use super::limits::Limits;
@@ -35,17 +35,9 @@ impl<S: Send + Sync> FromRequestParts<S> for RunFragment {
         let path = Path::<String>::from_request_parts(parts, state).await;
         path.ok()
             .map(|Path(fragment)| fragment)
-            .filter(|fragment| {
-                (1..=RUN_CHARS_MAX).contains(&fragment.len())
-                    && fragment.bytes().all(|byte| byte.is_ascii_alphanumeric())
-            })
+            .filter(|fragment| is_fragment(fragment))
             .map(RunFragment)
-            .ok_or_else(|| {
-                HttpRefusal::bad_request(
-                    "bad_run_id",
-                    format!("a run is named by 1 to {RUN_CHARS_MAX} letters and digits of its id"),
-                )
-            })
+            .ok_or_else(bad_run_id)
     }
 }
 
@@ -58,6 +50,43 @@ impl Input for RunFragment {
             &json!({"type": "string", "pattern": "^[0-9A-Za-z]{1,26}$"}),
         );
     }
+}
+
+/// A run and one of its outputs, which the path names.
+pub(super) struct RunOutput {
+    pub(super) run: String,
+    pub(super) name: String,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RunOutput {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<RunOutput, HttpRefusal> {
+        let path = Path::<(String, String)>::from_request_parts(parts, state).await;
+        let path = path.ok().filter(|Path((run, _))| is_fragment(run));
+        let Path((run, name)) = path.ok_or_else(bad_run_id)?;
+        checks::text("output", &name)?;
+        Ok(RunOutput { run, name })
+    }
+}
+
+impl Input for RunOutput {
+    fn describe(operation: &mut Description<'_>) {
+        RunFragment::describe(operation);
+        let schema = json!({"type": "string"});
+        operation.parameter("path", "output", "The name of a declared output.", &schema);
+    }
+}
+
+fn is_fragment(text: &str) -> bool {
+    (1..=RUN_CHARS_MAX).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_alphanumeric())
+}
+
+fn bad_run_id() -> HttpRefusal {
+    HttpRefusal::bad_request(
+        "bad_run_id",
+        format!("a run is named by 1 to {RUN_CHARS_MAX} letters and digits of its id"),
+    )
 }
 
 /// Parameters of the query; unknown and repeated ones are refused.
@@ -137,17 +166,17 @@ impl Input for Submission {
 }
 
 /// The first line that a client which follows a run has not been told yet.
-pub(super) struct LastEventId(pub(super) u64);
+pub(super) struct LastEventId(pub(super) Option<u64>);
 
 impl<S: Sync> FromRequestParts<S> for LastEventId {
     type Rejection = HttpRefusal;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<LastEventId, HttpRefusal> {
         let Some(id) = parts.headers.get("last-event-id") else {
-            return Ok(LastEventId(0));
+            return Ok(LastEventId(None));
         };
         let line = id.to_str().ok().and_then(|id| id.parse().ok());
-        line.map(LastEventId).ok_or_else(|| {
+        line.map(|line| LastEventId(Some(line))).ok_or_else(|| {
             HttpRefusal::bad_request(
                 "bad_event_id",
                 "`Last-Event-ID` is not an id of this stream",

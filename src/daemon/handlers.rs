@@ -3,7 +3,9 @@
 pub(super) mod changes;
 pub(super) mod engine;
 pub(super) mod events;
+pub(super) mod logs;
 pub(super) mod mcp;
+pub(super) mod results;
 pub(super) mod runs;
 pub(super) mod schedules;
 pub(super) mod web;

@@ -6,7 +6,7 @@
 //! Files import what stands to their left here, and nothing back:
 //!
 //! - the API: `limits · wire · description` (what types say in the document) → `reply` → `state` (what handlers share) →
-//!   `checks · extract` (what they take) → `handlers` → `route` → `openapi` → `routes` (the table) → `server`;
+//!   `checks · extract` (what they take) · `pieces` (what they write bit by bit) → `handlers` → `route` → `openapi` → `routes` (the table) → `server`;
 //! - its ways in, which know a router and no handler: `connections` → `unix · tcp` → `mcp` → `server`;
 //! - the web page: `tcp` → `web/logins` (who is logged in), `web/doors` (what listens) → `state`, `routes` → `web/serve` → `server`;
 //! - the daemon: `server · engine_port · systemd · sensors` → `event_loop` (its loop) → `host`;
@@ -33,6 +33,7 @@ mod mcp;
 mod openapi;
 mod paths;
 mod peer;
+mod pieces;
 mod reached;
 mod reply;
 mod route;

@@ -40,8 +40,13 @@ pub(super) fn parameter_of_next(link: &str, name: &str) -> Option<String> {
     let (_, query) = address.split_once('?')?;
     let mut parameters = query.split('&').filter_map(|one| one.split_once('='));
     let (_, value) = parameters.find(|(found, _)| *found == name)?;
-    let decoded = percent_encoding::percent_decode_str(value);
-    decoded.decode_utf8().ok().map(Into::into)
+    Some(decoded(value))
+}
+
+/// A value as it was before it was put into percent form.
+pub(super) fn decoded(text: &str) -> String {
+    let decoded = percent_encoding::percent_decode_str(text);
+    decoded.decode_utf8_lossy().into_owned()
 }
 
 /// The path of a run, or of something of it. The same grammar as the server's, so that no text gets further.
@@ -57,7 +62,7 @@ pub(super) fn of_run(run: &str, rest: &str) -> Result<String, Diagnostic> {
 }
 
 /// A text as a value of a query: everything but letters, digits and `-._~` in percent form.
-fn encoded(text: &str) -> impl Display {
+pub(super) fn encoded(text: &str) -> impl Display {
     utf8_percent_encode(text, OUTSIDE_OF_VALUES)
 }
 
@@ -92,7 +97,7 @@ mod tests {
         assert_eq!(with_query("/v1/schedules/backfill", &backfill), path);
         let logs = LogsQuery {
             from: u64::MAX,
-            limit: 0,
+            ..LogsQuery::default()
         };
         assert_eq!(
             with_query("x", &logs),

@@ -11,11 +11,12 @@ use super::exchange::{CUT_OFF, NO_ENGINE};
 use super::wire::STARTING;
 use crate::model::{Diagnostic, Kind, Problem, RunId};
 use crate::protocol::{
-    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage,
-    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Changes, Control, DenyRequest,
+    DiffQuery, Discarded, ForgetRequest, Forgot, Landed, LogsPage, LogsQuery, OutputFile,
+    PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
+    RunDetail, RunSummary, RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SignedRequest,
+    SlotView, SlotsQuery, StatsLine, StatsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
+    WatchEvent, WorkerView,
 };
 use crate::protocol::{
     Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots, SkillsPage,
@@ -185,8 +186,8 @@ impl Control for Reached {
         self.again(|control| control.cancel(run, request))
     }
 
-    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
-        self.again(|control| control.retry(run))
+    fn retry(&self, run: &str, request: &SignedRequest) -> Result<Submitted, Diagnostic> {
+        self.again(|control| control.retry(run, request))
     }
 
     fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
@@ -201,20 +202,32 @@ impl Control for Reached {
         self.again(|control| control.resolve(run, request))
     }
 
-    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
-        self.again(|control| control.land(run))
+    fn land(&self, run: &str, request: &SignedRequest) -> Result<Landed, Diagnostic> {
+        self.again(|control| control.land(run, request))
     }
 
-    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
-        self.again(|control| control.discard(run))
+    fn discard(&self, run: &str, request: &SignedRequest) -> Result<Discarded, Diagnostic> {
+        self.again(|control| control.discard(run, request))
     }
 
-    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
-        self.again(|control| control.diff(run))
+    fn diff(&self, run: &str, query: &DiffQuery) -> Result<String, Diagnostic> {
+        self.again(|control| control.diff(run, query))
     }
 
-    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
-        self.again(|control| control.logs(run, query))
+    fn changes(&self, run: &str) -> Result<Changes, Diagnostic> {
+        self.again(|control| control.changes(run))
+    }
+
+    fn output(&self, run: &str, name: &str) -> Result<OutputFile, Diagnostic> {
+        self.again(|control| control.output(run, name))
+    }
+
+    fn thread(&self, run: &str) -> Result<serde_json::Value, Diagnostic> {
+        self.again(|control| control.thread(run))
+    }
+
+    fn logs_page(&self, run: &str, query: &LogsQuery) -> Result<LogsPage, Diagnostic> {
+        self.again(|control| control.logs_page(run, query))
     }
 
     fn watch(&self, run: RunId, callback: Callback<'_>) -> Result<(), Diagnostic> {

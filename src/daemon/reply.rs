@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::description::{Description, Output};
+use super::paths;
 use crate::model::{Diagnostic, Kind};
 
 /// After how many seconds a request that was refused for now may be sent again.
@@ -17,6 +18,23 @@ pub(super) const RETRY_AFTER_S: &str = "1";
 pub(super) fn linked(next: Option<String>) -> HeaderMap {
     let link = next.and_then(|next| HeaderValue::try_from(next).ok());
     link.map(|link| (header::LINK, link)).into_iter().collect()
+}
+
+/// Has a client save an answer as a file, whatever it makes of what stands in it.
+pub(super) fn as_attachment(response: &mut Response, name: &str) {
+    let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let plain: String = name
+        .chars()
+        .map(|c| if is_plain(&c) { c } else { '_' })
+        .collect();
+    let encoded = paths::encoded(name);
+    let told = format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{encoded}");
+    let headers = response.headers_mut();
+    if let Ok(told) = HeaderValue::try_from(told) {
+        headers.insert(header::CONTENT_DISPOSITION, told);
+    }
+    let nosniff = HeaderValue::from_static("nosniff");
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
 }
 
 /// A refusal with the status that it is answered with.

@@ -7,7 +7,7 @@ use axum::http::{Method, StatusCode};
 use axum::routing::any;
 use serde_json::{Map, Value};
 
-use super::handlers::{changes, engine, events, mcp, runs, schedules, web};
+use super::handlers::{changes, engine, events, logs, mcp, results, runs, schedules, web};
 use super::openapi;
 use super::reply::{HttpRefusal, Json};
 use super::route::{Route, operation};
@@ -34,7 +34,7 @@ pub fn routes() -> Vec<Route> {
         operation(GET, "/v1/metrics", "metrics")
             .summary("Tell engine and schedules in the text format of Prometheus")
             .handler(Read, engine::metrics),
-        operation(GET, "/v1/events", "changes")
+        operation(GET, "/v1/events", "follow")
             .summary("Follow everything that changes, and the logs of a few runs, as server-sent events")
             .handler(Read, changes::follow),
         operation(GET, "/v1/workers", "workers")
@@ -114,12 +114,24 @@ pub fn routes() -> Vec<Route> {
             .handler(Admin, runs::discard),
         operation(GET, "/v1/runs/{run}/diff", "diff")
             .summary("Give what a run changed as a patch")
-            .handler(Read, runs::diff),
+            .handler(Read, results::diff),
+        operation(GET, "/v1/runs/{run}/changes", "changes")
+            .summary("List the paths that a run changed; the header `Workerctl-Paths` says how many there are")
+            .handler(Read, results::changes),
+        operation(GET, "/v1/runs/{run}/outputs/{output}", "output")
+            .summary("Give the file of a declared output of a run; the header `Workerctl-Source` says where it was read")
+            .handler(Read, results::output),
+        operation(GET, "/v1/runs/{run}/thread", "thread")
+            .summary("Give the summary of a run's thread")
+            .handler(Read, results::thread),
         operation(GET, "/v1/runs/{run}/logs", "logs")
-            .summary("Read lines of a run's log")
-            .handler(Read, runs::logs),
+            .summary("Read lines of a run's log; the header `Workerctl-Lines` says how many it has")
+            .handler(Read, logs::lines),
+        operation(GET, "/v1/runs/{run}/logs/raw", "log_text")
+            .summary("Give a run's log as text")
+            .handler(Read, logs::text),
         operation(GET, "/v1/runs/{run}/events", "events")
-            .summary("Follow a run from the first line of its log until it has ended, as server-sent events")
+            .summary("Follow a run from a line of its log until it has ended, as server-sent events")
             .handler(Read, events::follow),
         operation(POST, "/v1/render", "render")
             .summary("Check and render everything without accepting anything")

@@ -18,6 +18,9 @@ use crate::model::{Diagnostic, Kind};
 use crate::protocol::{API_VERSION, Control};
 use crate::web::DIGEST;
 
+/// Files and whole logs that are read at once: each may hold some megabytes.
+const DOWNLOADS_MAX: usize = 8;
+
 /// For whom the server answers.
 #[derive(Debug, Clone)]
 pub struct Identity {
@@ -62,6 +65,7 @@ pub(super) struct ApiState {
     drains: Arc<Semaphore>,
     pub(super) watchers: Arc<Semaphore>,
     pub(super) watch_threads: Arc<Semaphore>,
+    downloads: Arc<Semaphore>,
     notices: Option<Arc<Notices>>,
     /// The Model Context Protocol, where it is served.
     pub(super) mounted: OnceLock<Mounted>,
@@ -112,6 +116,7 @@ impl ApiState {
             watchers: Arc::new(Semaphore::new(limits.watchers)),
             // A watcher that left keeps its thread until the engine asks whether it is still there.
             watch_threads: Arc::new(Semaphore::new(limits.watchers.saturating_mul(2))),
+            downloads: Arc::new(Semaphore::new(DOWNLOADS_MAX)),
             notices,
             mounted: OnceLock::new(),
             limits,
@@ -130,6 +135,12 @@ impl ApiState {
             .get()
             .cloned()
             .ok_or_else(|| HttpRefusal::from(starting()))
+    }
+
+    /// A place among those who read files and whole logs.
+    pub(super) fn download(&self) -> Result<OwnedSemaphorePermit, HttpRefusal> {
+        let place = Arc::clone(&self.downloads).try_acquire_owned();
+        place.map_err(|_| HttpRefusal::busy("too many files are being read"))
     }
 
     /// Who answers here.

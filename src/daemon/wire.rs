@@ -1,5 +1,6 @@
 //! What both ends of the socket agree on, beside the types of the protocol.
 
+use hyper::header::HeaderName;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Diagnostic, Kind};
@@ -8,6 +9,17 @@ use crate::model::{Diagnostic, Kind};
 pub(super) const STARTING: &str = "starting";
 /// The first line that is told to a client that wants none: no log gets so far.
 pub(super) const NO_LINES: u64 = u64::MAX;
+
+/// How many lines a log has.
+pub(super) const LINES_HEADER: HeaderName = HeaderName::from_static("workerctl-lines");
+/// How many paths a run changed.
+pub(super) const PATHS_HEADER: HeaderName = HeaderName::from_static("workerctl-paths");
+/// The path of an output relative to the workspace, in percent form.
+pub(super) const PATH_HEADER: HeaderName = HeaderName::from_static("workerctl-path");
+/// Where the file of an output was read.
+pub(super) const SOURCE_HEADER: HeaderName = HeaderName::from_static("workerctl-source");
+/// Whether that is another file than the run left.
+pub(super) const CHANGED_HEADER: HeaderName = HeaderName::from_static("workerctl-changed");
 
 /// Who answers at a socket. Read by clients of every version, so fields are only ever added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]

@@ -6,9 +6,26 @@ use std::time::Instant;
 use workerctl::daemon::{connect, dial as dial_engine};
 use workerctl::model::{Diagnostic, Kind};
 use workerctl::protocol::{
-    CancelRequest, Control, LogsQuery, ProbeRequest, ResolveRequest, RunsQuery, SubmitRequest,
-    WatchEvent,
+    CancelRequest, Control, DiffQuery, LogsQuery, OutputSource, ProbeRequest, ResolveRequest,
+    RunsQuery, SignedRequest, SubmitRequest, WatchEvent,
 };
+
+/// The file of an output, read.
+fn output(control: &dyn Control, run: &str) -> (String, OutputSource, u64, String) {
+    let mut file = control.output(run, "a b/ü").expect("it is there");
+    let mut content = String::new();
+    file.content.read_to_string(&mut content).expect("a text");
+    (file.path, file.source, file.bytes, content)
+}
+
+fn logs(limit: u32) -> LogsQuery {
+    LogsQuery {
+        from: 1,
+        limit,
+        search: Some("a&b".to_owned()),
+        ..LogsQuery::default()
+    }
+}
 
 #[test]
 fn every_method_of_the_interface_crosses_the_socket() {
@@ -47,19 +64,29 @@ fn every_method_of_the_interface_crosses_the_socket() {
         };
         assert_eq!(there.cancel(&run, &request), here.cancel(&run, &request));
     }
-    assert_eq!(there.retry(&run), here.retry(&run));
+    let signed = SignedRequest::default();
+    assert_eq!(there.retry(&run, &signed), here.retry(&run, &signed));
     for resolution in ["failed", "perhaps"] {
         let request = ResolveRequest {
             resolution: resolution.into(),
             note: "line\nline".into(),
+            by: None,
         };
         assert_eq!(there.resolve(&run, &request), here.resolve(&run, &request));
     }
-    assert_eq!(there.land(&run), here.land(&run));
-    assert_eq!(there.discard(&run), here.discard(&run));
-    assert_eq!(there.diff(&run), here.diff(&run));
-    let query = LogsQuery { from: 1, limit: 0 };
-    assert_eq!(there.logs(&run, &query), here.logs(&run, &query));
+    assert_eq!(there.land(&run, &signed), here.land(&run, &signed));
+    assert_eq!(there.discard(&run, &signed), here.discard(&run, &signed));
+    let query = DiffQuery {
+        path: Some("a b/ü".to_owned()),
+    };
+    assert_eq!(there.diff(&run, &query), here.diff(&run, &query));
+    assert_eq!(there.changes(&run), here.changes(&run));
+    assert_eq!(there.thread(&run), here.thread(&run));
+    assert_eq!(output(there.as_ref(), &run), output(here, &run));
+    for limit in [0, 1] {
+        let query = logs(limit);
+        assert_eq!(there.logs_page(&run, &query), here.logs_page(&run, &query));
+    }
     assert_eq!(there.status(), here.status());
     assert_eq!(there.workers(), here.workers());
     let asked = ProbeRequest::default();
@@ -241,7 +268,7 @@ fn a_change_that_was_sent_and_not_answered_is_open() {
     let open = (Kind::Open, "answer_lost".to_owned());
     let submitted = there.submit(&SubmitRequest::default());
     assert_eq!(submitted.map_err(code), Err(open.clone()));
-    let retried = there.retry("01JC");
+    let retried = there.retry("01JC", &SignedRequest::default());
     assert_eq!(retried.map_err(code), Err(open));
     // What only looks has changed nothing.
     let refused = there.status().expect_err("hung up");

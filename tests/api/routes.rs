@@ -3,7 +3,10 @@ use workerctl::daemon::{Route, routes};
 
 /// The path of a route with `run` in the place of its run.
 fn path_of(route: &Route, run: &str) -> String {
-    route.path.replace("{run}", run)
+    route
+        .path
+        .replace("{run}", run)
+        .replace("{output}", "report")
 }
 
 fn of_page(route: &Route) -> bool {
@@ -21,7 +24,8 @@ fn every_operation_answers_as_documented() {
         let body = match id {
             "submit_run" | "render" => r#"{"skill": "weekly"}"#,
             "cancel_run" => r#"{"now": true}"#,
-            "resolve_run" => r#"{"as": "failed", "note": "seen"}"#,
+            "resolve_run" => r#"{"as": "failed", "note": "seen", "by": "somebody else"}"#,
+            "retry_run" | "land_run" => r#"{"by": "somebody else"}"#,
             "approve_run" => r#"{"digest": "d1", "by": "somebody else"}"#,
             "deny_run" => r#"{"note": "no", "by": "somebody else"}"#,
             "pause_schedule" => r#"{"schedule": "w/s", "reason": "seen"}"#,
@@ -47,7 +51,7 @@ fn every_operation_answers_as_documented() {
     }
     // Who answers is whom the system knows, whatever the request says.
     let answered_by = served.engine.answered_by.lock().expect("a lock").clone();
-    assert_eq!(answered_by.len(), 2);
+    assert_eq!(answered_by.len(), 6);
     for by in answered_by {
         assert_eq!(by, workerctl::process::own_name());
     }

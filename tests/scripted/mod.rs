@@ -1,20 +1,21 @@
 //! An engine's double: answers from a script, remembers what it was asked, and hangs where it is told to.
 
-mod schedule;
+mod shown;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use workerctl::model::outcome::{Outcome, Phase, Results};
+use workerctl::model::outcome::{Outcome, Phase};
 use workerctl::model::schedule::{Fate, SlotRow};
 use workerctl::model::{Diagnostic, Kind, Problem, RunId, SkillRef, ThreadId, Timestamp};
 use workerctl::protocol::{
-    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Control, DenyRequest, Discarded,
-    Landed, LogLine, LogStream, LogsQuery, PauseRequest, Probe, ProbeRequest, ReloadReport,
-    Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage, RunsQuery,
-    ScheduleView, SchedulesQuery, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, ChangeStatus, Changes, Control,
+    DenyRequest, DiffQuery, Discarded, Landed, LogLine, LogStream, LogsPage, LogsQuery, OutputFile,
+    OutputSource, PathChange, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered,
+    ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage, RunsQuery, ScheduleView,
+    SchedulesQuery, SignedRequest, SlotView, SlotsQuery, Status, SubmitRequest, Submitted,
     TriggerRequest, WatchEvent, WorkerView,
 };
 use workerctl::protocol::{
@@ -22,8 +23,6 @@ use workerctl::protocol::{
     SkillsQuery, SlotsPage,
 };
 use workerctl::protocol::{ForgetRequest, Forgot, StatsLine, StatsQuery};
-
-use schedule::schedule;
 
 /// Something that can be held shut.
 #[derive(Default)]
@@ -63,7 +62,7 @@ pub(crate) struct Scripted {
     pub(crate) end: Gate,
     /// Held before `drain` answers.
     pub(crate) drain: Gate,
-    /// Who has approved or denied.
+    /// Who has approved, denied, resolved, retried, landed or discarded.
     pub(crate) answered_by: Mutex<Vec<String>>,
     pub(crate) reloads: AtomicU32,
     pub(crate) rescans: AtomicU32,
@@ -155,6 +154,11 @@ impl Scripted {
             skill,
         }
     }
+
+    fn answered(&self, by: Option<&String>) {
+        let by = by.cloned().unwrap_or_default();
+        self.answered_by.lock().expect("a lock").push(by);
+    }
 }
 
 pub(crate) fn line(number: u64) -> LogLine {
@@ -234,30 +238,7 @@ impl Control for Scripted {
 
     fn run(&self, run: &str) -> Result<RunDetail, Diagnostic> {
         self.found(run)?;
-        Ok(RunDetail {
-            message: None,
-            answer: None,
-            turns: Vec::new(),
-            children: Vec::new(),
-            summary: self.summary(),
-            title: "Weekly".into(),
-            results: Results::default(),
-            inputs: BTreeMap::from([("weeks".to_owned(), serde_json::json!(1))]),
-            attempts: Vec::new(),
-            pre_checks: Vec::new(),
-            outputs: Vec::new(),
-            changed: vec!["a\u{1b}b".into()],
-            changed_count: 1,
-            not_restored: Vec::new(),
-            warnings: Vec::new(),
-            thread_path: "/t.json".into(),
-            log_path: "/t.jsonl".into(),
-            timeline: vec![(self.run.timestamp(), "Submitted".into())],
-            definition_digest: "0".repeat(64),
-            submitted_by: "test".into(),
-            approval: None,
-            branch: None,
-        })
+        Ok(shown::detail(self.run, self.summary()))
     }
 
     fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic> {
@@ -274,8 +255,9 @@ impl Control for Scripted {
         ))
     }
 
-    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
+    fn retry(&self, run: &str, request: &SignedRequest) -> Result<Submitted, Diagnostic> {
         let run = self.found(run)?;
+        self.answered(request.by.as_ref());
         Ok(Submitted {
             run,
             thread: self.summary().thread,
@@ -285,20 +267,19 @@ impl Control for Scripted {
 
     fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
         self.found(run)?;
-        let by = request.by.clone().unwrap_or_default();
-        self.answered_by.lock().expect("a lock").push(by);
+        self.answered(request.by.as_ref());
         Ok(self.summary())
     }
 
     fn deny(&self, run: &str, request: &DenyRequest) -> Result<RunSummary, Diagnostic> {
         self.found(run)?;
-        let by = request.by.clone().unwrap_or_default();
-        self.answered_by.lock().expect("a lock").push(by);
+        self.answered(request.by.as_ref());
         Ok(self.summary())
     }
 
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic> {
         self.found(run)?;
+        self.answered(request.by.as_ref());
         match request.resolution.as_str() {
             "succeeded" | "failed" => Ok(self.summary()),
             _ => Err(Diagnostic::new(
@@ -309,8 +290,9 @@ impl Control for Scripted {
         }
     }
 
-    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
+    fn land(&self, run: &str, request: &SignedRequest) -> Result<Landed, Diagnostic> {
         self.found(run)?;
+        self.answered(request.by.as_ref());
         Ok(Landed {
             run: self.summary(),
             commit: "0".repeat(40),
@@ -319,8 +301,9 @@ impl Control for Scripted {
         })
     }
 
-    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
+    fn discard(&self, run: &str, request: &SignedRequest) -> Result<Discarded, Diagnostic> {
         self.found(run)?;
+        self.answered(request.by.as_ref());
         Ok(Discarded {
             run: self.summary(),
             commit: "0".repeat(40),
@@ -328,20 +311,54 @@ impl Control for Scripted {
         })
     }
 
-    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
+    fn diff(&self, run: &str, _: &DiffQuery) -> Result<String, Diagnostic> {
         self.found(run)?;
         self.diff.pass();
         Ok("--- a\n+++ b\n".into())
     }
 
-    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
+    fn changes(&self, run: &str) -> Result<Changes, Diagnostic> {
         self.found(run)?;
-        let lines = self.lines.lock().expect("a lock");
-        Ok(lines
-            .iter()
-            .filter(|line| line.line >= query.from)
-            .cloned()
-            .collect())
+        let paths = vec![PathChange {
+            path: "a".to_owned(),
+            status: ChangeStatus::Added,
+            from: None,
+            added: Some(1),
+            removed: Some(0),
+            binary: false,
+        }];
+        Ok(Changes { paths, total: 7 })
+    }
+
+    fn output(&self, run: &str, name: &str) -> Result<OutputFile, Diagnostic> {
+        self.found(run)?;
+        Ok(OutputFile {
+            path: format!("out/{name}"),
+            source: OutputSource::Destination {
+                changed: Some(true),
+            },
+            bytes: 3,
+            content: Box::new(&b"abc"[..]),
+        })
+    }
+
+    fn thread(&self, run: &str) -> Result<serde_json::Value, Diagnostic> {
+        self.found(run)?;
+        Ok(serde_json::json!({"type": "conversation"}))
+    }
+
+    fn logs_page(&self, run: &str, query: &LogsQuery) -> Result<LogsPage, Diagnostic> {
+        self.found(run)?;
+        let lines = self.lines.lock().expect("a lock").clone();
+        let total = lines.len() as u64;
+        let wanted = lines.into_iter().filter(|line| line.line >= query.from);
+        let lines: Vec<LogLine> = wanted.take(query.most()).collect();
+        let next = lines.last().map(|last| last.line + 1);
+        Ok(LogsPage {
+            next: next.filter(|next| *next < total),
+            total,
+            lines,
+        })
     }
 
     fn watch(
@@ -440,11 +457,11 @@ impl Control for Scripted {
     }
 
     fn pause(&self, request: &PauseRequest) -> Result<ScheduleView, Diagnostic> {
-        Ok(schedule(&request.schedule))
+        Ok(shown::schedule(&request.schedule))
     }
 
     fn resume(&self, request: &ResumeRequest) -> Result<ScheduleView, Diagnostic> {
-        Ok(schedule(&request.schedule))
+        Ok(shown::schedule(&request.schedule))
     }
 
     fn trigger(&self, request: &TriggerRequest) -> Result<SlotView, Diagnostic> {

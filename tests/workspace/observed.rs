@@ -109,6 +109,16 @@ impl Workspace {
         self.json(&["show", run])
     }
 
+    /// A run once it is in that phase, which it does not leave by itself.
+    pub(crate) fn until_phase(&self, run: &str, phase: &str) -> Value {
+        eventually("the run is there", || {
+            let detail = self.show(run);
+            let outcome = &detail["summary"]["outcome"];
+            assert!(outcome.is_null(), "{detail}");
+            (detail["summary"]["phase"] == phase).then_some(detail)
+        })
+    }
+
     /// Submits a run to the daemon and answers its id.
     pub(crate) fn submit(&self, arguments: &[&str]) -> String {
         let done = self.run(&[&["run", "--no-wait"], arguments].concat());

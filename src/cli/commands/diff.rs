@@ -5,6 +5,7 @@ use crate::cli::render::line::{ACTIVE, BAD, BOLD, GOOD, Line, PLAIN};
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
 use crate::model::Diagnostic;
+use crate::protocol::DiffQuery;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -16,7 +17,9 @@ pub(crate) struct Args {
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
     let run = run_named(control.as_ref(), &args.run)?;
-    let patch = control.diff(&run).map_err(suggest::run_meant)?;
+    let patch = control
+        .diff(&run, &DiffQuery::default())
+        .map_err(suggest::run_meant)?;
     if session.json() {
         session.print_json(&patch, "patch");
     } else if patch.is_empty() {

@@ -6,6 +6,7 @@ use crate::cli::render::report;
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
 use crate::model::Diagnostic;
+use crate::protocol::SignedRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -16,7 +17,12 @@ pub(crate) struct Args {
 pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Diagnostic> {
     let control = session.connect(Accept::RunningElseHosted)?;
     let run = run_named(control.as_ref(), &args.run)?;
-    let discarded = control.discard(&run).map_err(suggest::run_meant)?;
+    let request = SignedRequest {
+        by: session.asked_by(),
+    };
+    let discarded = control
+        .discard(&run, &request)
+        .map_err(suggest::run_meant)?;
     if session.json() {
         session.print_json(&discarded, "discarded");
         return Ok(Exit::Ok);

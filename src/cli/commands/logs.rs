@@ -1,7 +1,6 @@
 //! `logs RUN`
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -15,16 +14,14 @@ use crate::cli::render::{diagnostic, json, times};
 use crate::cli::session::{Accept, Session, run_named, zone_of};
 use crate::cli::suggest;
 use crate::model::{Diagnostic, Kind, Timestamp, Zone};
-use crate::protocol::{Control, LogLine, LogStream, LogsQuery, WatchEvent};
+use crate::protocol::{Control, LogLine, LogStream, LogsQuery, TAIL_LINES_MAX, WatchEvent};
+use crate::thread::filter::LogFilter;
 
 /// Lines that are asked for at once.
 const PAGE_LINES: u32 = 5_000;
 
 /// Begins the line of a terminal anew, empty.
 const CLEAR: &str = "\r\u{1b}[2K";
-
-/// Lines that `--tail` keeps at most.
-const TAIL_LINES_MAX: u32 = 1_000_000;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -60,20 +57,35 @@ enum StreamChoice {
 }
 
 impl StreamChoice {
-    fn is(self, stream: LogStream) -> bool {
-        self == match stream {
-            LogStream::Stdout => StreamChoice::Stdout,
-            LogStream::Stderr => StreamChoice::Stderr,
-            LogStream::Check => StreamChoice::Check,
-            LogStream::Tool => StreamChoice::Tool,
-            LogStream::Event => StreamChoice::Event,
+    const fn stream(self) -> LogStream {
+        match self {
+            StreamChoice::Stdout => LogStream::Stdout,
+            StreamChoice::Stderr => LogStream::Stderr,
+            StreamChoice::Check => LogStream::Check,
+            StreamChoice::Tool => LogStream::Tool,
+            StreamChoice::Event => LogStream::Event,
         }
     }
 }
 
-struct LogQuery<'a> {
-    args: &'a Args,
-    since: Option<Timestamp>,
+/// What is asked for, from its first line on.
+fn query_of(args: &Args, since: Option<Timestamp>) -> LogsQuery {
+    let streams = args.stream.iter().map(|choice| choice.stream().name());
+    let streams: Vec<&str> = streams.collect();
+    LogsQuery {
+        limit: PAGE_LINES,
+        tail: args.tail,
+        stream: (!streams.is_empty()).then(|| streams.join(",")),
+        attempt: args.attempt,
+        since_ms: since.map(Timestamp::millis),
+        ..LogsQuery::default()
+    }
+}
+
+struct Wanted {
+    query: LogsQuery,
+    /// The same, for lines that come.
+    filter: LogFilter,
     zone: Zone,
     json: bool,
     /// Columns of the terminal that a line in rewriting may take; `None`: it is not shown.
@@ -82,19 +94,9 @@ struct LogQuery<'a> {
     partial_shown: Cell<bool>,
 }
 
-impl LogQuery<'_> {
-    fn holds(&self, line: &LogLine) -> bool {
-        self.since.is_none_or(|since| line.at >= since)
-            && self
-                .args
-                .attempt
-                .is_none_or(|attempt| line.attempt == attempt)
-            && (self.args.stream.is_empty()
-                || self.args.stream.iter().any(|shown| shown.is(line.stream)))
-    }
-
+impl Wanted {
     fn print_held(&self, out: &mut Stream<'_>, line: &LogLine) {
-        if self.holds(line) {
+        if self.filter.wants(line) {
             self.print(out, line);
         }
     }
@@ -108,7 +110,7 @@ impl LogQuery<'_> {
 
     /// A line that its skill rewrites, in the place of what was shown of it before. The next line clears it.
     fn print_partial(&self, out: &mut Stream<'_>, line: &LogLine) {
-        if let (Some(columns), true) = (self.partial_columns, self.holds(line)) {
+        if let (Some(columns), true) = (self.partial_columns, self.filter.wants(line)) {
             // One column is left free: a full line would move the cursor to the next one.
             let shown = self.shown(line).on_one_column_each();
             let text = shown.cut(columns.saturating_sub(1)).paint(out.color);
@@ -153,9 +155,10 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
         .as_ref()
         .map(|text| times::parse_instant(text, session.clock.now(), zone))
         .transpose()?;
-    let wanted = LogQuery {
-        args,
-        since,
+    let query = query_of(args, since);
+    let wanted = Wanted {
+        filter: LogFilter::of(&query)?,
+        query,
         zone,
         json: session.json(),
         partial_columns: (session.io.out.is_terminal && !session.json())
@@ -189,40 +192,21 @@ fn present(
     session: &mut Session<'_>,
     control: &dyn Control,
     run: &str,
-    wanted: &LogQuery<'_>,
+    wanted: &Wanted,
 ) -> Result<u64, Diagnostic> {
     let out = &mut session.io.out;
-    let mut kept: VecDeque<LogLine> = VecDeque::new();
-    let mut from = 0;
+    let mut query = wanted.query.clone();
     loop {
-        let query = LogsQuery {
-            from,
-            limit: PAGE_LINES,
-        };
-        let page = control.logs(run, &query).map_err(suggest::run_meant)?;
-        let Some(last) = page.last() else { break };
+        let page = control.logs_page(run, &query).map_err(suggest::run_meant)?;
+        for line in &page.lines {
+            wanted.print(out, line);
+        }
         // A page that does not lead further would be asked for without end.
-        let next = last.line.saturating_add(1).max(from.saturating_add(1));
-        for line in page.into_iter().filter(|line| wanted.holds(line)) {
-            match wanted.args.tail {
-                None => wanted.print(out, &line),
-                Some(tail) => {
-                    kept.push_back(line);
-                    if kept.len() > usize::try_from(tail).unwrap_or(usize::MAX) {
-                        kept.pop_front();
-                    }
-                }
-            }
-        }
-        from = next;
-        if out.is_closed() {
-            break;
+        match page.next.filter(|next| *next > query.from) {
+            Some(next) if !out.is_closed() => (query.from, query.tail) = (next, None),
+            _ => return Ok(page.total),
         }
     }
-    for line in &kept {
-        wanted.print(out, line);
-    }
-    Ok(from)
 }
 
 /// Prints lines as they come. Ctrl-C ends the process as usual: nothing of the run hangs on it.
@@ -230,7 +214,7 @@ fn following(
     session: &mut Session<'_>,
     control: &Arc<dyn Control>,
     run: &str,
-    wanted: &LogQuery<'_>,
+    wanted: &Wanted,
     mut next: u64,
 ) -> Result<Exit, Diagnostic> {
     let detail = control.run(run)?;
@@ -280,27 +264,29 @@ fn between(
     out: &mut Stream<'_>,
     control: &dyn Control,
     run: &str,
-    wanted: &LogQuery<'_>,
+    wanted: &Wanted,
     missing: Range<u64>,
 ) -> u64 {
     let mut next = missing.start;
     while next < missing.end && !out.is_closed() {
         let query = LogsQuery {
             from: next,
-            limit: PAGE_LINES,
+            tail: None,
+            ..wanted.query.clone()
         };
         // What cannot be read now is left out; `logs` without `--follow` tells why.
-        let Ok(page) = control.logs(run, &query) else {
+        let Ok(page) = control.logs_page(run, &query) else {
             break;
         };
-        let before = next;
-        for line in page.iter().take_while(|line| line.line < missing.end) {
-            wanted.print_held(out, line);
-            next = next.max(line.line + 1);
+        let lines = page.lines.iter();
+        for line in lines.take_while(|line| line.line < missing.end) {
+            wanted.print(out, line);
         }
-        if next == before {
+        let looked_at = page.next.unwrap_or(page.total).min(missing.end);
+        if looked_at <= next {
             break;
         }
+        next = looked_at;
     }
     next
 }

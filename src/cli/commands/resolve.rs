@@ -25,6 +25,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let request = ResolveRequest {
         resolution: args.resolution.clone(),
         note: args.note.clone(),
+        by: session.asked_by(),
     };
     let summary = control
         .resolve(&run, &request)

@@ -6,6 +6,7 @@ use crate::cli::follow::SignalListener;
 use crate::cli::session::{Accept, Session, run_named};
 use crate::cli::suggest;
 use crate::model::Diagnostic;
+use crate::protocol::SignedRequest;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -28,8 +29,11 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let control = session.connect(accept)?;
     let run = run_named(control.as_ref(), &args.run)?;
     let signals = SignalListener::open(session)?;
+    let request = SignedRequest {
+        by: session.asked_by(),
+    };
     let submitted = control
-        .retry(&run)
+        .retry(&run, &request)
         .map_err(|refused| open(suggest::run_meant(refused), None))?;
     if args.no_wait {
         print_submitted(session, &submitted);

@@ -121,6 +121,8 @@ pub(crate) fn detail() -> RunDetail {
             (NOW, "submitted".to_owned()),
             (NOW.plus_millis(4_300), "closed".to_owned()),
         ],
+        phases: Vec::new(),
+        acts: Vec::new(),
         definition_digest: "e88ecd89".to_owned(),
         submitted_by: "ada".to_owned(),
         approval: None,

@@ -1,5 +1,6 @@
 //! What happened in a run: the end of `run`, and all of `show`.
 
+mod acts;
 mod approval;
 mod attempts;
 mod turns;
@@ -149,6 +150,7 @@ pub(crate) fn full(out: &mut Stream<'_>, detail: &RunDetail, zone: Zone) {
     field(out, "run", &summary.run.to_string());
     field(out, "title", &detail.title);
     field(out, "by", &detail.submitted_by);
+    acts::show(out, &detail.acts);
     if let Some(before) = summary.retry_of {
         field(out, "retry of", &before.to_string());
     }

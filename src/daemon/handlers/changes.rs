@@ -78,7 +78,6 @@ fn tell_log(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<
             return ControlFlow::Break(());
         }
         let text = match event {
-            WatchEvent::Line(line) if line.line < from => return ControlFlow::Continue(()),
             WatchEvent::Line(line) => event_text("line", None, &RunLine { run, line }),
             WatchEvent::Partial(line) => event_text("partial", None, &RunLine { run, line }),
             WatchEvent::Changed(_) | WatchEvent::Lagged { lost: 0 } => {
@@ -90,7 +89,7 @@ fn tell_log(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<
         };
         hand_over(events, text)
     };
-    let last = match control.watch(run, &mut tell) {
+    let last = match control.watch_lines_from(run, from, &mut tell) {
         Ok(()) => event_text("end", None, &json!({"run": run})),
         Err(error) => event_text("error", None, &json!({"run": run, "error": error})),
     };

@@ -1,7 +1,7 @@
 //! A run as server-sent events: from the first line of its log until it has ended.
 //!
 //! Each event has an `id`: the number of the next line of the log. A client that was cut off sends
-//! it back as `Last-Event-ID` and is told no line twice.
+//! it back as `Last-Event-ID` and is told no line twice; one that has read lines elsewhere says so with `from`.
 
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -19,8 +19,9 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::Sleep;
 
+use crate::daemon::checks::EventsQuery;
 use crate::daemon::description::{Description, Output};
-use crate::daemon::extract::{LastEventId, RunFragment};
+use crate::daemon::extract::{LastEventId, Query, RunFragment};
 use crate::daemon::reply::{self, HttpRefusal};
 use crate::daemon::state::ApiState;
 use crate::daemon::wire::NO_LINES;
@@ -36,8 +37,10 @@ const WATCHER_STACK_BYTES: usize = 256 * 1024;
 pub(crate) async fn follow(
     State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
-    LastEventId(from): LastEventId,
+    LastEventId(last): LastEventId,
+    Query(query): Query<EventsQuery>,
 ) -> Result<Told, HttpRefusal> {
+    let from = last.unwrap_or(query.from);
     let (told, telling) = stream(&state)?;
     let detail = state.read(move |control| control.run(&run)).await?;
     let run = detail.summary.run;
@@ -53,7 +56,6 @@ fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Byte
             return ControlFlow::Break(());
         }
         let name = match &event {
-            WatchEvent::Line(line) if line.line < from => return ControlFlow::Continue(()),
             WatchEvent::Line(line) => {
                 next = line.line.saturating_add(1);
                 "line"
@@ -73,7 +75,7 @@ fn tell(control: &dyn Control, run: RunId, from: u64, events: &mpsc::Sender<Byte
     let ended = if from == NO_LINES {
         control.watch_changes(run, &mut hand_over)
     } else {
-        control.watch(run, &mut hand_over)
+        control.watch_lines_from(run, from, &mut hand_over)
     };
     let last = match ended {
         Ok(()) => event_text("end", Some(next), &json!({})),

@@ -2,14 +2,11 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
 
 use super::Answer;
-use crate::daemon::checks::Nothing;
 use crate::daemon::description::{Description, Output};
 use crate::daemon::extract::{Person, Query, RunFragment, Submission};
 use crate::daemon::paths;
@@ -17,8 +14,8 @@ use crate::daemon::peer::Peer;
 use crate::daemon::reply::{self, HttpRefusal, Json};
 use crate::daemon::state::ApiState;
 use crate::protocol::{
-    API_VERSION, ApproveRequest, CancelRequest, DenyRequest, Discarded, Landed, LogLine, LogsQuery,
-    ResolveRequest, RunDetail, RunSummary, RunsQuery, Submitted,
+    API_VERSION, ApproveRequest, CancelRequest, Control, DenyRequest, Discarded, Landed,
+    ResolveRequest, RunDetail, RunSummary, RunsQuery, SignedRequest, Submitted,
 };
 
 /// Runs, newest first, and where the next list of them is.
@@ -45,9 +42,12 @@ pub(crate) async fn submit(
 pub(crate) async fn retry(
     State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
-    Json(Nothing {}): Json<Nothing>,
+    Extension(peer): Extension<Peer>,
+    Json(mut request): Json<SignedRequest>,
 ) -> Result<Accepted, HttpRefusal> {
-    Ok(Accepted(state.change(move |c| c.retry(&run)).await?))
+    request.by = Some(peer.name());
+    let retry = move |control: &dyn Control| control.retry(&run, &request);
+    Ok(Accepted(state.change(retry).await?))
 }
 
 /// A run that was accepted, now or by an earlier request with the same key.
@@ -87,43 +87,13 @@ pub(crate) async fn show(
     Ok(Json(state.read(move |c| c.run(&run)).await?))
 }
 
-pub(crate) async fn diff(
-    State(state): State<Arc<ApiState>>,
-    RunFragment(run): RunFragment,
-) -> Result<Patch, HttpRefusal> {
-    Ok(Patch(state.read(move |c| c.diff(&run)).await?))
-}
-
-/// What a run changed.
-pub(crate) struct Patch(String);
-
-impl IntoResponse for Patch {
-    fn into_response(self) -> Response {
-        let kind = "text/x-diff; charset=utf-8";
-        reply::answer_of(StatusCode::OK, kind, Body::from(self.0))
-    }
-}
-
-impl Output for Patch {
-    fn describe(operation: &mut Description<'_>) {
-        let content = json!({"text/x-diff": {"schema": {"type": "string"}}});
-        operation.reply("200", operation.summary, &content);
-    }
-}
-
-pub(crate) async fn logs(
-    State(state): State<Arc<ApiState>>,
-    RunFragment(run): RunFragment,
-    Query(query): Query<LogsQuery>,
-) -> Answer<Vec<LogLine>> {
-    Ok(Json(state.read(move |c| c.logs(&run, &query)).await?))
-}
-
 pub(crate) async fn cancel(
     State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
-    Json(request): Json<CancelRequest>,
+    Extension(peer): Extension<Peer>,
+    Json(mut request): Json<CancelRequest>,
 ) -> Answer<RunSummary> {
+    request.by.get_or_insert_with(|| peer.name());
     Ok(Json(state.change(move |c| c.cancel(&run, &request)).await?))
 }
 
@@ -152,8 +122,10 @@ pub(crate) async fn deny(
 pub(crate) async fn resolve(
     State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
-    Json(request): Json<ResolveRequest>,
+    Extension(peer): Extension<Peer>,
+    Json(mut request): Json<ResolveRequest>,
 ) -> Answer<RunSummary> {
+    request.by = Some(peer.name());
     Ok(Json(
         state.change(move |c| c.resolve(&run, &request)).await?,
     ))
@@ -162,15 +134,21 @@ pub(crate) async fn resolve(
 pub(crate) async fn land(
     State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
-    Json(Nothing {}): Json<Nothing>,
+    Extension(peer): Extension<Peer>,
+    Json(mut request): Json<SignedRequest>,
 ) -> Answer<Landed> {
-    Ok(Json(state.change(move |c| c.land(&run)).await?))
+    request.by = Some(peer.name());
+    Ok(Json(state.change(move |c| c.land(&run, &request)).await?))
 }
 
 pub(crate) async fn discard(
     State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
-    Json(Nothing {}): Json<Nothing>,
+    Extension(peer): Extension<Peer>,
+    Json(mut request): Json<SignedRequest>,
 ) -> Answer<Discarded> {
-    Ok(Json(state.change(move |c| c.discard(&run)).await?))
+    request.by = Some(peer.name());
+    Ok(Json(
+        state.change(move |c| c.discard(&run, &request)).await?,
+    ))
 }

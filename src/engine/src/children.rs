@@ -295,12 +295,12 @@ fn said(shown: &RunSnapshot) -> String {
         return last_of(text).to_owned();
     }
     let query = LogsQuery {
-        from: 0,
-        limit: LINES_MAX,
+        tail: Some(LINES_MAX),
+        stream: Some(LogStream::Stdout.name().to_owned()),
+        ..LogsQuery::default()
     };
-    let lines = reading::lines(&shown.spec, &query).unwrap_or_default();
-    let lines = lines.iter().filter(|line| line.stream == LogStream::Stdout);
-    let text: Vec<&str> = lines.map(|line| line.text.as_str()).collect();
+    let page = reading::page(&shown.spec, &query).unwrap_or_default();
+    let text: Vec<&str> = page.lines.iter().map(|line| line.text.as_str()).collect();
     last_of(&text.join("\n")).to_owned()
 }
 

@@ -16,17 +16,18 @@ use super::run_factory::{Origin, RunFactory};
 use super::view::{Condition, RunSnapshot, View};
 use super::work::Effects;
 use super::{Host, listing, model_test, probe, reading, refusals, rendering, schedules};
-use super::{manual_trigger, patches, slot_pages};
+use super::{manual_trigger, output_files, patches, slot_pages};
 use crate::clock::Clock;
-use crate::machine::{CancelKind, Resolution};
+use crate::machine::{CancelKind, Event, Resolution};
 use crate::model::schedule::Pause;
 use crate::model::{Diagnostic, Kind, Problem, RunId};
 use crate::protocol::{
-    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Change, Control, DenyRequest,
-    Discarded, ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe,
-    ProbeRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary,
-    RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery,
-    Status, SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Change, Changes, Control,
+    DenyRequest, DiffQuery, Discarded, ForgetRequest, Forgot, Landed, LogsPage, LogsQuery,
+    OutputFile, PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered, ResolveRequest,
+    ResumeRequest, RunDetail, RunSummary, RunsPage, RunsQuery, ScheduleView, SchedulesQuery,
+    SignedRequest, SlotView, SlotsQuery, StatsLine, StatsQuery, Status, SubmitRequest, Submitted,
+    TriggerRequest, WatchEvent, WorkerView,
 };
 use crate::protocol::{
     Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots, SkillsPage,
@@ -80,7 +81,7 @@ impl EngineControl {
         }
     }
 
-    fn accept(
+    pub(super) fn accept(
         &self,
         request: &SubmitRequest,
         retry_of: Option<RunId>,
@@ -228,6 +229,7 @@ impl Control for EngineControl {
         if let Some(view) = &mut detail.approval {
             approval::complete(view, &shown, &self.factory.state_dir);
         }
+        detail.acts.extend(self.repeated(shown.spec.run)?);
         Ok(detail)
     }
 
@@ -244,37 +246,9 @@ impl Control for EngineControl {
         summary_of(answer)
     }
 
-    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic> {
+    fn retry(&self, run: &str, request: &SignedRequest) -> Result<Submitted, Diagnostic> {
         let shown = self.shown(self.resolve_id(run)?)?;
-        if !shown.spec.sensitive.is_empty() {
-            return Err(Diagnostic::new(
-                Kind::Usage,
-                "sensitive_inputs",
-                format!(
-                    "{} had sensitive inputs, which are not kept: {}",
-                    shown.spec.run.short(),
-                    shown.spec.sensitive.join(", ")
-                ),
-            )
-            .hint(format!(
-                "run `workerctl run {}` with its inputs",
-                shown.spec.skill
-            )));
-        }
-        let inputs = shown.spec.inputs.iter();
-        let request = SubmitRequest {
-            skill: shown.spec.skill.to_string(),
-            inputs: Some(
-                inputs
-                    .filter(|(_, value)| !matches!(value, crate::model::Value::Unset))
-                    .map(|(name, value)| (name.clone(), value.to_json()))
-                    .collect(),
-            ),
-            message: shown.spec.message.clone(),
-            by: Some(format!("retry of {}", shown.spec.run.short())),
-            ..SubmitRequest::default()
-        };
-        self.accept(&request, Some(shown.spec.run))
+        self.repeat(&shown, request)
     }
 
     fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic> {
@@ -300,32 +274,43 @@ impl Control for EngineControl {
             }
         };
         refuse_note(&request.note)?;
-        let note = request.note.clone();
-        let answer = self.ask(Request::Resolve {
-            run,
+        let event = Event::Resolved {
             resolution,
-            note,
-        })?;
-        summary_of(answer)
+            note: request.note.clone(),
+            by: request.by.clone(),
+        };
+        summary_of(self.ask(Request::Settled { run, event })?)
     }
 
-    fn land(&self, run: &str) -> Result<Landed, Diagnostic> {
-        self.land_kept(self.resolve_id(run)?)
+    fn land(&self, run: &str, request: &SignedRequest) -> Result<Landed, Diagnostic> {
+        self.land_kept(self.resolve_id(run)?, request.by.clone())
     }
 
-    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic> {
-        self.discard_kept(self.resolve_id(run)?)
+    fn discard(&self, run: &str, request: &SignedRequest) -> Result<Discarded, Diagnostic> {
+        self.discard_kept(self.resolve_id(run)?, request.by.clone())
     }
 
-    fn diff(&self, run: &str) -> Result<String, Diagnostic> {
+    fn diff(&self, run: &str, query: &DiffQuery) -> Result<String, Diagnostic> {
+        patches::patch(self.shown(self.resolve_id(run)?)?.as_ref(), query)
+    }
+
+    fn changes(&self, run: &str) -> Result<Changes, Diagnostic> {
+        patches::changes(self.shown(self.resolve_id(run)?)?.as_ref())
+    }
+
+    fn output(&self, run: &str, name: &str) -> Result<OutputFile, Diagnostic> {
         let shown = self.shown(self.resolve_id(run)?)?;
-        patches::patch(&shown)
+        output_files::output(&shown, name, &self.factory.state_dir)
     }
 
-    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
+    fn thread(&self, run: &str) -> Result<serde_json::Value, Diagnostic> {
+        reading::thread(&self.shown(self.resolve_id(run)?)?.spec)
+    }
+
+    fn logs_page(&self, run: &str, query: &LogsQuery) -> Result<LogsPage, Diagnostic> {
         let shown = self.shown(self.resolve_id(run)?)?;
         self.effects.flush_log(shown.spec.run);
-        reading::lines(&shown.spec, query)
+        reading::page(&shown.spec, query)
     }
 
     fn watch(
@@ -333,7 +318,16 @@ impl Control for EngineControl {
         run: RunId,
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic> {
-        self.watch_with(run, true, callback)
+        self.watch_with(run, Some(0), callback)
+    }
+
+    fn watch_lines_from(
+        &self,
+        run: RunId,
+        from: u64,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        self.watch_with(run, Some(from), callback)
     }
 
     fn watch_changes(
@@ -341,7 +335,7 @@ impl Control for EngineControl {
         run: RunId,
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic> {
-        self.watch_with(run, false, callback)
+        self.watch_with(run, None, callback)
     }
 
     fn follow(
@@ -447,7 +441,7 @@ impl EngineControl {
     fn watch_with(
         &self,
         run: RunId,
-        with_lines: bool,
+        lines_from: Option<u64>,
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic> {
         let watching = self.view.watch(run).ok_or_else(|| {
@@ -459,7 +453,7 @@ impl EngineControl {
         if shown.lost {
             self.ask(Request::Settle)?;
         }
-        let told = reading::Delivered::new(&shown.spec, with_lines, callback);
+        let told = reading::Delivered::new(&shown.spec, lines_from, callback);
         reading::watch(&self.view, &shown, &watching, told)
     }
 }

@@ -35,7 +35,7 @@ struct KeptRun<'a> {
 
 impl EngineControl {
     /// Lands the commit that was kept of a run.
-    pub(super) fn land_kept(&self, run: RunId) -> Result<Landed, Diagnostic> {
+    pub(super) fn land_kept(&self, run: RunId, by: Option<String>) -> Result<Landed, Diagnostic> {
         let _one_at_a_time = self.settling();
         let shown = self.shown(run)?;
         let kept = KeptRun::of(&shown)?;
@@ -51,6 +51,7 @@ impl EngineControl {
         };
         let event = Event::LandedLater {
             oid: commit.clone(),
+            by,
         };
         let run = summary_of(self.ask(Request::Settled { run, event })?)?;
         if let Err(error) = git::drop_refs(kept.workdir(), &kept.run) {
@@ -66,14 +67,18 @@ impl EngineControl {
     }
 
     /// Drops what is kept of a run that has not landed.
-    pub(super) fn discard_kept(&self, run: RunId) -> Result<Discarded, Diagnostic> {
+    pub(super) fn discard_kept(
+        &self,
+        run: RunId,
+        by: Option<String>,
+    ) -> Result<Discarded, Diagnostic> {
         let _one_at_a_time = self.settling();
         let shown = self.shown(run)?;
         let (summary, commit) = match &shown.run.facts.prepared {
             Some(commit) if shown.run.facts.discarded => (shown.summary.clone(), commit.clone()),
             _ => {
                 let commit = KeptRun::of(&shown)?.commit;
-                let event = Event::Discarded;
+                let event = Event::Discarded { by };
                 let answer = self.ask(Request::Settled { run, event })?;
                 (summary_of(answer)?, commit)
             }

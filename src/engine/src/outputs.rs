@@ -16,7 +16,7 @@ use crate::model::spec::{OutputKind, OutputSpec};
 use crate::sandbox;
 
 /// Largest output whose content is looked into, in bytes; larger ones are only weighed.
-const CONTENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub(super) const CONTENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// What tells whether a file was written since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -215,12 +215,8 @@ impl SandboxedDir {
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, OutputError> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        let file = self
-            .open_at(path, flags)
-            .map_err(|errno| refused("read", path, errno))?;
         let mut content = Vec::new();
-        File::from(file)
+        self.open_file(path)?
             .take(CONTENT_BYTES_MAX + 1)
             .read_to_end(&mut content)
             .map_err(|source| OutputError::Io {
@@ -229,6 +225,20 @@ impl SandboxedDir {
                 source,
             })?;
         Ok(content)
+    }
+
+    /// Opens a regular file; whatever else stands there is neither waited for nor read.
+    pub(super) fn open_file(&self, path: &str) -> Result<File, OutputError> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = self
+            .open_at(path, flags)
+            .map_err(|errno| refused("read", path, errno))?;
+        let stat = rustix::fs::fstat(&file).map_err(|errno| refused("read", path, errno))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            return Ok(File::from(file));
+        }
+        let path = path.to_owned();
+        Err(OutputError::NotAFile { path })
     }
 
     fn open_at(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {

@@ -6,17 +6,32 @@ use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::given_up::missing_end;
 use super::view::{RunSnapshot, View, Watching};
 use crate::machine::{Entry, Run};
 use crate::model::{Diagnostic, Kind, RunId, RunSpec};
-use crate::protocol::{LogLine, LogsQuery, RunDetail, RunSummary, THREAD_UNREADABLE, WatchEvent};
+use crate::protocol::{
+    LogLine, LogsPage, LogsQuery, RunDetail, RunSummary, TAIL_LINES_MAX, THREAD_UNREADABLE,
+    WatchEvent,
+};
 use crate::store::Store;
-use crate::store::thread_files::{Directory, FileError, LogReader};
+use crate::store::thread_files::{Directory, FileError, LogReader, read_summary};
+use crate::thread::filter::LogFilter;
 use crate::thread::project;
 
-/// How many lines of a log are read where the query says nothing, and at most.
+/// How many lines a watcher is told at once.
 const LINES_MAX: usize = 10_000;
+
+/// How many lines are read before it is looked how long their texts are.
+const LINES_AT_ONCE: usize = 1_000;
+
+/// Texts of one answer in bytes, beyond which no further lines are read.
+const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How much of a log is looked through for one answer, in bytes.
+const LOOKED_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
 /// How often a watcher of a silent run looks whether its run has left the view without a word, and is asked
 /// whether anybody still listens to it.
@@ -75,31 +90,61 @@ pub(super) fn detail(shown: &RunSnapshot) -> RunDetail {
     detail
 }
 
-/// Reads lines of a run's log.
-pub(super) fn lines(spec: &RunSpec, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
-    let limit = match query.limit {
-        0 => LINES_MAX,
-        some => (some as usize).min(LINES_MAX),
+/// Reads lines of a run's log: a bounded part of it, and says where that ended.
+pub(super) fn page(spec: &RunSpec, query: &LogsQuery) -> Result<LogsPage, Diagnostic> {
+    let filter = LogFilter::of(query)?;
+    let wants = |line: &LogLine| filter.wants(line);
+    let Some(mut reader) = reader_of(spec)? else {
+        return Ok(LogsPage::default());
     };
-    read_lines(spec, query.from, limit)
+    let unreadable = |error: FileError| unreadable_thread(&error);
+    let found = match query.tail {
+        Some(count) => reader.skip_to_last(count.min(TAIL_LINES_MAX) as usize, &wants),
+        None => reader.skip_to(query.from),
+    };
+    found.map_err(unreadable)?;
+    let (begin, most) = (reader.offset(), query.most());
+    let (mut page, mut more, mut bytes) = (LogsPage::default(), true, 0);
+    while more
+        && page.lines.len() < most
+        && bytes < TEXT_BYTES_MAX
+        && reader.offset() - begin < LOOKED_BYTES_MAX
+    {
+        let wanted = (most - page.lines.len()).min(LINES_AT_ONCE);
+        let read = reader.select(wanted, &wants).map_err(unreadable)?;
+        more = read.more;
+        bytes += read.lines.iter().map(|line| line.text.len()).sum::<usize>();
+        page.lines.extend(read.lines);
+    }
+    let next = reader.line();
+    if more {
+        reader.skip_to_end().map_err(unreadable)?;
+    }
+    page.total = reader.line();
+    page.next = (next < page.total).then_some(next);
+    Ok(page)
 }
 
-fn read_lines(spec: &RunSpec, from: u64, limit: usize) -> Result<Vec<LogLine>, Diagnostic> {
-    let Some(mut reader) = reader_of(spec)? else {
-        return Ok(Vec::new());
-    };
-    reader.skip_to(from).map_err(|e| unreadable_thread(&e))?;
-    let mut lines = Vec::new();
-    while lines.len() < limit {
-        let page = reader
-            .page(limit - lines.len())
-            .map_err(|e| unreadable_thread(&e))?;
-        lines.extend(page.lines);
-        if !page.more {
-            break;
+/// The summary file of a run's thread.
+pub(super) fn thread(spec: &RunSpec) -> Result<Value, Diagnostic> {
+    let read = Directory::existing(Path::new(&spec.workspace), &spec.threads_dir)
+        .and_then(|directory| match directory {
+            Some(directory) => read_summary(&directory, spec.thread.as_str()),
+            None => Ok(None),
+        })
+        .map_err(|error| unreadable_thread(&error))?;
+    match read {
+        Some(Ok(document)) => Ok(document),
+        Some(Err(why)) => {
+            let message = format!("the summary of thread {} is no JSON: {why}", spec.thread);
+            Err(Diagnostic::new(Kind::Internal, THREAD_UNREADABLE, message))
+        }
+        None => {
+            let message = format!("thread {} has no summary", spec.thread);
+            let hint = "it is written when the run ends";
+            Err(Diagnostic::new(Kind::NotFound, "no_thread_yet", message).hint(hint))
         }
     }
-    Ok(lines)
 }
 
 /// The log of a run's thread; `None` where there is none yet.
@@ -193,16 +238,16 @@ pub(super) struct Delivered<'a> {
 }
 
 impl<'a> Delivered<'a> {
-    /// A watcher that has been told nothing yet.
+    /// A watcher that has been told nothing yet, and wants lines from that one on, or none.
     pub(super) fn new(
         spec: &'a RunSpec,
-        lines: bool,
+        lines_from: Option<u64>,
         callback: &'a mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Delivered<'a> {
         Delivered {
             spec,
-            lines,
-            next: 0,
+            lines: lines_from.is_some(),
+            next: lines_from.unwrap_or_default(),
             reader: None,
             unreadable: None,
             callback,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 
-use crate::machine::{Approval, CancelKind, Event, Resolution};
+use crate::machine::{Approval, CancelKind, Event};
 use crate::model::schedule::{Overlap, Pause, Schedule};
 use crate::model::{Diagnostic, RunId, RunSpec, Timestamp, WebSessionChanges};
 use crate::protocol::{RunSummary, SlotView, Submitted};
@@ -70,20 +70,11 @@ pub(super) enum Request {
         /// Why.
         note: String,
     },
-    /// Settle an unknown outcome.
-    Resolve {
-        /// Which.
-        run: RunId,
-        /// As what.
-        resolution: Resolution,
-        /// Why.
-        note: String,
-    },
-    /// Add what became of an ended run's commit to its journal.
+    /// Add what a person did about an ended run to its journal.
     Settled {
         /// Which.
         run: RunId,
-        /// `LandedLater` or `Discarded`.
+        /// `Resolved`, `LandedLater` or `Discarded`.
         event: Event,
     },
     /// Definitions were read again, at somebody's request or because they changed: the queue has these limits, and what
@@ -126,7 +117,6 @@ impl Request {
             | Request::Cancel { .. }
             | Request::Approve { .. }
             | Request::Deny { .. }
-            | Request::Resolve { .. }
             | Request::Settled { .. }
             | Request::Settle => true,
             Request::Reloaded { .. }

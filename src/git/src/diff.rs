@@ -22,9 +22,18 @@ pub struct Patch {
     pub truncated: bool,
 }
 
-/// The difference between a run's baseline and what it had done: before it was put back, or as
-/// it stands. `None` when nothing of the run is kept any more.
-pub fn diff(cwd: &Path, run: &RunId, bytes_max: usize) -> Result<Option<Patch>, GitError> {
+/// From one state of a repository to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// The commit before; `None` where there was none.
+    pub before: Option<Oid>,
+    /// The commit after.
+    pub after: Oid,
+}
+
+/// From a run's baseline to what it had done: before it was put back, or as it stands. `None` when nothing of the run
+/// is kept any more.
+pub fn kept_span(cwd: &Path, run: &RunId) -> Result<Option<Span>, GitError> {
     let handle = Handle::open(cwd)?;
     let mut after = None;
     for kept in [KeptRef::Discarded, KeptRef::Commit, KeptRef::Result] {
@@ -35,56 +44,74 @@ pub fn diff(cwd: &Path, run: &RunId, bytes_max: usize) -> Result<Option<Patch>, 
         Some(oid) => Some(oid),
         None => handle.kept(run, KeptRef::Baseline)?,
     };
-    handle.patch(before.as_ref(), &after, bytes_max).map(Some)
+    Ok(Some(Span { before, after }))
 }
 
-/// The difference between the first parent of one commit and another, which may be the same; `None` when one of
-/// them is gone.
-pub fn diff_of_commits(
-    cwd: &Path,
-    first: &Oid,
-    last: &Oid,
-    bytes_max: usize,
-) -> Result<Option<Patch>, GitError> {
+/// From the first parent of one commit to another, which may be the same; `None` when one of them is gone.
+pub fn span_of_commits(cwd: &Path, first: &Oid, last: &Oid) -> Result<Option<Span>, GitError> {
     let handle = Handle::open(cwd)?;
     let found = |oid: &Oid| handle.repo.find_commit(oid.raw());
     let (Ok(commit), Ok(_)) = (found(first), found(last)) else {
         return Ok(None);
     };
-    let parent = commit.parent_id(0).ok().map(Oid::from);
-    handle.patch(parent.as_ref(), last, bytes_max).map(Some)
+    let before = commit.parent_id(0).ok().map(Oid::from);
+    let after = last.clone();
+    Ok(Some(Span { before, after }))
+}
+
+/// What was changed, as a patch that ends at `bytes_max`; only of one path or what lies below it, where one is given,
+/// and then a file that was renamed is compared with what it was.
+pub fn patch(
+    cwd: &Path,
+    span: &Span,
+    path: Option<&str>,
+    bytes_max: usize,
+) -> Result<Patch, GitError> {
+    let handle = Handle::open(cwd)?;
+    let mut diff = handle.compared(span)?;
+    if path.is_some() {
+        handle.find_renames(&mut diff)?;
+    }
+    handle.printed(&diff, path, bytes_max)
 }
 
 impl Handle {
-    fn patch(
-        &self,
-        before: Option<&Oid>,
-        after: &Oid,
-        bytes_max: usize,
-    ) -> Result<Patch, GitError> {
-        let before = self.tree_of(before)?;
-        let after = self.tree_of(Some(after))?;
+    /// What differs between two commits, file by file.
+    pub(super) fn compared(&self, span: &Span) -> Result<git2::Diff<'_>, GitError> {
+        let before = self.tree_of(span.before.as_ref())?;
+        let after = self.tree_of(Some(&span.after))?;
         let mut options = DiffOptions::new();
         // A file that becomes a link goes and comes, so that both contents are seen.
         options.include_typechange(false).max_size(FILE_BYTES_MAX);
-        let fail = git("compare two trees");
-        let diff = self
-            .repo
+        self.repo
             .diff_tree_to_tree(before.as_ref(), after.as_ref(), Some(&mut options))
-            .map_err(&fail)?;
+            .map_err(git("compare two trees"))
+    }
+
+    fn printed(
+        &self,
+        diff: &git2::Diff<'_>,
+        wanted: Option<&str>,
+        bytes_max: usize,
+    ) -> Result<Patch, GitError> {
+        let fail = git("compare two trees");
         let mut printed = Printed {
             bytes: Vec::new(),
             bytes_max,
             truncated: false,
         };
-        for index in 0..diff.deltas().len() {
-            let Some(mut patch) = git2::Patch::from_diff(&diff, index).map_err(&fail)? else {
+        for (index, delta) in diff.deltas().enumerate() {
+            if wanted.is_some_and(|path| !is_of(&delta, path)) {
+                continue;
+            }
+            let Some(mut patch) = git2::Patch::from_diff(diff, index).map_err(&fail)? else {
                 continue;
             };
             if patch.delta().flags().is_binary()
-                && let Some(as_text) = self.text_of(&patch.delta())?
+                && let Some(text) =
+                    self.as_text(&patch.delta(), |made| Ok(made.to_buf()?.to_vec()))?
             {
-                printed.add(as_text.as_bytes());
+                printed.add(String::from_utf8_lossy(&text).as_bytes());
             } else {
                 match patch.print(&mut |_, _, line| printed.line(&line)) {
                     // Stopping the printer at the limit is reported as an error of the caller's.
@@ -105,8 +132,12 @@ impl Handle {
         })
     }
 
-    /// The patch of a file that is text, whatever the attributes of the repository say: a run may have set them.
-    fn text_of(&self, delta: &git2::DiffDelta<'_>) -> Result<Option<String>, GitError> {
+    /// Reads the patch of a file that is text, whatever the attributes of the repository say: a run may have set them.
+    pub(super) fn as_text<T>(
+        &self,
+        delta: &git2::DiffDelta<'_>,
+        read: impl FnOnce(&mut git2::Patch<'_>) -> Result<T, git2::Error>,
+    ) -> Result<Option<T>, GitError> {
         let fail = git("compare two files");
         let blob = |file: git2::DiffFile<'_>| self.repo.find_blob(file.id()).ok();
         let (old, new) = (blob(delta.old_file()), blob(delta.new_file()));
@@ -134,9 +165,19 @@ impl Handle {
             new_path.as_deref(),
             Some(&mut options),
         );
-        let text = made.and_then(|mut made| made.to_buf()).map_err(&fail)?;
-        Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+        let read = made.and_then(|mut made| read(&mut made)).map_err(&fail)?;
+        Ok(Some(read))
     }
+}
+
+/// Whether a file is or was at a path, or below it.
+fn is_of(delta: &git2::DiffDelta<'_>, path: &str) -> bool {
+    let is = |file: git2::DiffFile<'_>| {
+        let found = String::from_utf8_lossy(file.path_bytes().unwrap_or_default()).into_owned();
+        let rest = found.strip_prefix(path.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    is(delta.new_file()) || is(delta.old_file())
 }
 
 /// A patch as far as it is printed.

@@ -9,6 +9,7 @@
 mod again;
 mod arrivals;
 mod author;
+mod changes;
 mod create;
 mod damage;
 mod diff;
@@ -25,9 +26,10 @@ mod tracked;
 
 pub use arrivals::{arrivals, branch_tip, commit_of_run};
 pub use author::{Author, AuthorError, author};
+pub use changes::{ChangedPath, CommittedFile, PathChange, changed_paths, committed_file};
 pub use create::{FIRST_COMMIT_PATHS_MAX, FirstCommit, create_repository, first_commit};
 pub use damage::{Damage, damage, damage_behind};
-pub use diff::{Patch, diff, diff_of_commits};
+pub use diff::{Patch, Span, kept_span, patch, span_of_commits};
 pub use left_locks::{GitLockFile, clear_left_locks, git_locks};
 pub use lock::{Holder, LockOwner, RepositoryLease};
 pub use making::{

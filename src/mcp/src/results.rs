@@ -18,9 +18,6 @@ const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of what a command that failed wrote to standard error.
 const ERROR_BYTES_MAX: usize = 8 * 1024;
 
-/// Lines of a log that are asked for at once.
-const LINES: u32 = 10_000;
-
 /// Runs of one answer of `list_runs`, where no number is asked for, and at most.
 const LISTED: u64 = 20;
 const LISTED_MAX: u64 = 100;
@@ -254,13 +251,19 @@ fn tail(
     bytes_max: usize,
 ) -> Result<String, Diagnostic> {
     let mut kept: VecDeque<String> = VecDeque::new();
-    let (mut bytes, mut cut, mut from) = (0, false, 0);
+    let (mut bytes, mut cut) = (0, false);
+    let mut query = LogsQuery {
+        // No line takes less than a byte, with its end.
+        tail: u32::try_from(bytes_max)
+            .ok()
+            .and_then(|most| most.checked_add(1)),
+        stream: Some(stream.name().to_owned()),
+        attempt: Some(attempt),
+        ..LogsQuery::default()
+    };
     loop {
-        let lines = control.logs(run, &LogsQuery { from, limit: LINES })?;
-        for line in &lines {
-            if line.stream != stream || line.attempt != attempt {
-                continue;
-            }
+        let page = control.logs_page(run, &query)?;
+        for line in &page.lines {
             let end = if line.continued { "" } else { "\n" };
             let text = format!("{}{end}", without_sgr(&line.text));
             bytes += text.len();
@@ -272,9 +275,9 @@ fn tail(
                 cut = true;
             }
         }
-        match lines.last() {
-            Some(last) if lines.len() == LINES as usize => from = last.line + 1,
-            _ => break,
+        match page.next {
+            Some(next) => (query.from, query.tail) = (next, None),
+            None => break,
         }
     }
     let text: String = kept.into_iter().collect();

@@ -57,17 +57,21 @@ fn lines(
         limit.min(LINES_MAX)
     };
     let limit = u32::try_from(wanted).unwrap_or(u32::MAX);
-    let found = control.logs(run, &LogsQuery { from, limit })?;
+    let query = LogsQuery {
+        from,
+        limit,
+        ..LogsQuery::default()
+    };
+    let page = control.logs_page(run, &query)?;
     let (mut text, mut next) = (String::new(), from);
-    for line in &found {
+    for line in &page.lines {
         if text.len() + line.text.len() > BYTES_MAX && next > from {
             return Ok((text, next, false));
         }
         text.push_str(&shown(line));
         next = line.line + 1;
     }
-    let done = (found.len() as u64) < wanted;
-    Ok((text, next, done))
+    Ok((text, next, page.next.is_none()))
 }
 
 fn shown(line: &LogLine) -> String {

@@ -23,7 +23,7 @@ use crate::thread::line::{RECORD_BYTES_MAX, RecordError};
 use crate::thread::project::ThreadPaths;
 
 pub use check::{check_thread, read_summary, threads_in};
-pub use reader::{LogPage, LogReader};
+pub use reader::{LogPage, LogReader, Wants};
 pub use writer::{PENDING_BYTES_MAX, ThreadWriter};
 
 /// Why a file beside the store could not be read or written.

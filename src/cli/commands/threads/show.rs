@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::verify;
 use crate::cli::exit::Exit;
 use crate::cli::io::Stream;
-use crate::cli::maintenance::{self, CheckedThread, Soundness};
+use crate::cli::maintenance::{CheckedThread, Soundness};
 use crate::cli::render::line::{BAD, BOLD, CARE, DIM, GOOD, Line, PLAIN};
 use crate::cli::render::report;
 use crate::cli::session::{Accept, Session, run_named};
@@ -29,7 +29,7 @@ pub(crate) fn perform(session: &mut Session<'_>, args: &Args) -> Result<Exit, Di
     let run = run_named(control.as_ref(), &args.run)?;
     let (detail, checked) =
         verify::of_run(&site, control.as_ref(), &run).map_err(suggest::run_meant)?;
-    let summary = maintenance::thread_summary(&site.workspace, detail.log_path.as_ref());
+    let summary = control.thread(&run).ok();
     if session.json() {
         let shown = json!({
             "run": detail.summary.run,

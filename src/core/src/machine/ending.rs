@@ -130,7 +130,12 @@ impl Run {
                 };
             }
             (Event::OwnerLost, _) if !closed => {}
-            (Event::Resolved { resolution, note }, Outcome::Unknown { .. }) => {
+            (
+                Event::Resolved {
+                    resolution, note, ..
+                },
+                Outcome::Unknown { .. },
+            ) => {
                 self.facts.resolution = Some(*resolution);
                 let outcome = match resolution {
                     Resolution::Succeeded => Outcome::Succeeded,
@@ -145,7 +150,7 @@ impl Run {
                     closed: false,
                 };
             }
-            (Event::LandedLater { oid }, _) if self.kept_commit().is_some() => {
+            (Event::LandedLater { oid, .. }, _) if self.kept_commit().is_some() => {
                 self.facts.commit = Some(oid.clone());
                 self.facts.results.commit = StepResult::Passed;
                 self.state = State::Finished {
@@ -153,7 +158,7 @@ impl Run {
                     closed: false,
                 };
             }
-            (Event::Discarded, _) if self.kept_commit().is_some() => {
+            (Event::Discarded { .. }, _) if self.kept_commit().is_some() => {
                 self.facts.discarded = true;
                 self.state = State::Finished {
                     outcome: outcome.clone(),

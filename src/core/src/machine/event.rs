@@ -339,14 +339,24 @@ pub enum Event {
         resolution: Resolution,
         /// Why.
         note: String,
+        /// Who, as the system knows them; absent in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// The commit that was kept of an ended run is durable on its branch.
     LandedLater {
         /// Its id in hex.
         oid: String,
+        /// Who asked for it, as the system knows them; absent in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// What was kept of an ended run is dropped.
-    Discarded,
+    Discarded {
+        /// Who asked for it, as the system knows them; absent in older journals.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
     /// Thread and metrics of a finished run are written.
     Closed,
 }
@@ -398,7 +408,7 @@ impl Event {
             Event::GivenUp { .. } => "given_up",
             Event::Resolved { .. } => "resolved",
             Event::LandedLater { .. } => "landed_later",
-            Event::Discarded => "discarded",
+            Event::Discarded { .. } => "discarded",
             Event::Closed => "closed",
         }
     }

@@ -2,12 +2,15 @@
 
 use std::ops::ControlFlow;
 
+use serde_json::Value;
+
 use super::{
-    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Change, DenyRequest, Discarded,
-    ForgetRequest, Forgot, Landed, LogLine, LogsQuery, PauseRequest, Probe, ProbeRequest,
-    ReloadReport, Rendered, ResolveRequest, ResumeRequest, RunDetail, RunSummary, RunsPage,
-    RunsQuery, ScheduleView, SchedulesQuery, SlotView, SlotsQuery, StatsLine, StatsQuery, Status,
-    SubmitRequest, Submitted, TriggerRequest, WatchEvent, WorkerView,
+    ApproveRequest, BackfillQuery, BackfillSlot, CancelRequest, Change, Changes, DenyRequest,
+    DiffQuery, Discarded, ForgetRequest, Forgot, Landed, LogLine, LogsPage, LogsQuery, OutputFile,
+    PauseRequest, Probe, ProbeRequest, ReloadReport, Rendered, ResolveRequest, ResumeRequest,
+    RunDetail, RunSummary, RunsPage, RunsQuery, ScheduleView, SchedulesQuery, SignedRequest,
+    SlotView, SlotsQuery, StatsLine, StatsQuery, Status, SubmitRequest, Submitted, TriggerRequest,
+    WatchEvent, WorkerView,
 };
 use super::{Calendar, CalendarQuery, ExplainQuery, ExplainedSchedule, NextQuery, NextSlots};
 use super::{SkillsPage, SkillsQuery, SlotsPage};
@@ -42,7 +45,7 @@ pub trait Control: Send + Sync {
     /// Asks to end a run.
     fn cancel(&self, run: &str, request: &CancelRequest) -> Result<RunSummary, Diagnostic>;
     /// Accepts a new run with the same inputs and the present definition.
-    fn retry(&self, run: &str) -> Result<Submitted, Diagnostic>;
+    fn retry(&self, run: &str, request: &SignedRequest) -> Result<Submitted, Diagnostic>;
     /// Approves what a run waits with; on return it is durable.
     fn approve(&self, run: &str, request: &ApproveRequest) -> Result<RunSummary, Diagnostic>;
     /// Refuses it.
@@ -50,13 +53,23 @@ pub trait Control: Send + Sync {
     /// Settles an unknown outcome.
     fn resolve(&self, run: &str, request: &ResolveRequest) -> Result<RunSummary, Diagnostic>;
     /// Lands the commit that was kept of a run.
-    fn land(&self, run: &str) -> Result<Landed, Diagnostic>;
+    fn land(&self, run: &str, request: &SignedRequest) -> Result<Landed, Diagnostic>;
     /// Drops what is kept of a run that has not landed; repeating it is no error.
-    fn discard(&self, run: &str) -> Result<Discarded, Diagnostic>;
+    fn discard(&self, run: &str, request: &SignedRequest) -> Result<Discarded, Diagnostic>;
     /// What a run changed, as a patch, bounded.
-    fn diff(&self, run: &str) -> Result<String, Diagnostic>;
-    /// Reads lines of a run's log.
-    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic>;
+    fn diff(&self, run: &str, query: &DiffQuery) -> Result<String, Diagnostic>;
+    /// The paths that a run changed, bounded.
+    fn changes(&self, run: &str) -> Result<Changes, Diagnostic>;
+    /// The file of a declared output of a run.
+    fn output(&self, run: &str, name: &str) -> Result<OutputFile, Diagnostic>;
+    /// The summary file of a run's thread, as it stands.
+    fn thread(&self, run: &str) -> Result<Value, Diagnostic>;
+    /// Reads lines of a run's log, after a bounded part of it was looked at.
+    fn logs_page(&self, run: &str, query: &LogsQuery) -> Result<LogsPage, Diagnostic>;
+    /// The lines of one page.
+    fn logs(&self, run: &str, query: &LogsQuery) -> Result<Vec<LogLine>, Diagnostic> {
+        Ok(self.logs_page(run, query)?.lines)
+    }
     /// Tells what happens to a run, from the first line of its log on, until it has ended or the callback breaks.
     ///
     /// While nothing happens the callback is told `Lagged { lost: 0 }` at least every 30 s, so that one whose
@@ -66,6 +79,18 @@ pub trait Control: Send + Sync {
         run: RunId,
         callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
     ) -> Result<(), Diagnostic>;
+    /// The same from another line of its log on.
+    fn watch_lines_from(
+        &self,
+        run: RunId,
+        from: u64,
+        callback: &mut dyn FnMut(WatchEvent) -> ControlFlow<()>,
+    ) -> Result<(), Diagnostic> {
+        self.watch(run, &mut |event| match event {
+            WatchEvent::Line(line) if line.line < from => ControlFlow::Continue(()),
+            event => callback(event),
+        })
+    }
     /// The same without the lines of its log, however many there are.
     fn watch_changes(
         &self,

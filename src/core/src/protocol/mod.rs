@@ -7,10 +7,12 @@ mod calendar;
 mod catalog;
 mod control;
 mod forgetting;
+mod logs;
 mod metrics;
 mod plan;
 mod probe;
 mod requests;
+mod results;
 mod runs;
 mod schedules;
 mod skills;
@@ -26,15 +28,20 @@ pub use calendar::{
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
 pub use forgetting::{ForgetRequest, Forgot};
+pub use logs::{LogsPage, LogsQuery, TAIL_LINES_MAX};
 pub use metrics::{METRICS_CONTENT_TYPE, metrics, metrics_of_nobody};
 pub use plan::SchedulePlan;
 pub use probe::{NotifyEvent, NotifyTest, Probe, ProbeRequest};
 pub use requests::{
-    ApproveRequest, CancelRequest, DenyRequest, Discarded, Landed, LogsQuery, ReloadReport,
-    Rendered, RenderedCheck, RenderedInstructions, ResolveRequest, RunsQuery, Status,
+    ApproveRequest, CancelRequest, DenyRequest, Discarded, Landed, ReloadReport, Rendered,
+    RenderedCheck, RenderedInstructions, ResolveRequest, RunsQuery, SignedRequest, Status,
     SubmitRequest, Submitted, Substitution, TreesView,
 };
-pub use runs::{ApprovalView, AttemptView, RunDetail, RunSummary, RunsPage, SpentView, TurnView};
+pub use results::{ChangeStatus, Changes, DiffQuery, OutputFile, OutputSource, PathChange};
+pub use runs::{
+    ActView, ApprovalView, AttemptView, PhaseView, RunDetail, RunSummary, RunsPage, SpentView,
+    TurnView,
+};
 pub use schedules::{
     BackfillQuery, BackfillSlot, FailingView, LastFire, NextDue, OverdueView, PauseRequest,
     PauseView, PolicyName, ResumeRequest, SCHEDULES_MAX, ScheduleView, SchedulesQuery, SlotView,

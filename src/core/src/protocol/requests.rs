@@ -161,19 +161,18 @@ pub struct ResolveRequest {
     pub resolution: String,
     /// Why.
     pub note: String,
+    /// Who asks; the engine puts in whom the system knows behind the connection.
+    #[serde(default)]
+    pub by: Option<String>,
 }
 
-/// Which lines of a thread's log to read.
+/// A request that says nothing but who asks.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LogsQuery {
-    /// First line from 0.
+pub struct SignedRequest {
+    /// Who asks; the engine puts in whom the system knows behind the connection.
     #[serde(default)]
-    pub from: u64,
-    /// At most this many lines; 0: 10,000.
-    #[serde(default)]
-    #[schemars(range(max = 10_000))]
-    pub limit: u32,
+    pub by: Option<String>,
 }
 
 /// What the engine does at the moment.

@@ -166,6 +166,45 @@ pub struct AttemptView {
     pub failure: Option<Failure>,
 }
 
+/// A phase of a run, from its begin to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PhaseView {
+    /// The newest attempt that had begun by then; 0: none had.
+    pub attempt: u32,
+    /// The phase.
+    pub phase: Phase,
+    /// Whether nothing was done in it: the run waited for its turn, a person, the next attempt, or to land.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
+    /// What was in the way of the landing, or until when a rate limit was waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_for: Option<String>,
+    /// When it began.
+    pub begin: Timestamp,
+    /// When it ended; null while it lasts.
+    pub end: Option<Timestamp>,
+    /// Whether the engine was lost in it: it ended at some time before `end`, when that was noticed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
+}
+
+/// What somebody did about a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ActView {
+    /// When.
+    pub at: Timestamp,
+    /// `submitted`, `cancelled`, `approved`, `denied`, `resolved`, `landed`, `discarded` or `retried`.
+    pub act: String,
+    /// Who; null where an older version recorded it.
+    pub by: Option<String>,
+    /// What they added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// The run that was made of it, if it was retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+}
+
 /// What a person is asked about a run, or has said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ApprovalView {
@@ -250,6 +289,12 @@ pub struct RunDetail {
     pub log_path: String,
     /// Names and times of its events.
     pub timeline: Vec<(Timestamp, String)>,
+    /// Its phases in order.
+    #[serde(default)]
+    pub phases: Vec<PhaseView>,
+    /// Who did what about it, in order.
+    #[serde(default)]
+    pub acts: Vec<ActView>,
     /// SHA-256 of the definition that ran, in hex.
     pub definition_digest: String,
     /// Who asked.

@@ -24,6 +24,28 @@ pub enum LogStream {
     Event,
 }
 
+impl LogStream {
+    /// Every stream.
+    pub const ALL: [LogStream; 5] = [
+        LogStream::Stdout,
+        LogStream::Stderr,
+        LogStream::Check,
+        LogStream::Tool,
+        LogStream::Event,
+    ];
+
+    /// The stream's name in every interface.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LogStream::Stdout => "stdout",
+            LogStream::Stderr => "stderr",
+            LogStream::Check => "check",
+            LogStream::Tool => "tool",
+            LogStream::Event => "event",
+        }
+    }
+}
+
 /// One line of a thread's log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LogLine {

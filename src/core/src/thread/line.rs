@@ -428,6 +428,16 @@ fn parse(line: &[u8], place: u64) -> Result<Wire, RecordError> {
     })
 }
 
+/// The number that a line carries; `None` where it is no record.
+pub fn number_of(line: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Numbered {
+        line: u64,
+    }
+    let numbered: Numbered = serde_json::from_slice(line).ok()?;
+    Some(numbered.line)
+}
+
 /// Reads a line without asking what stood before it; `place` names it in errors.
 pub fn read_loose(line: &[u8], place: u64) -> Result<Record, RecordError> {
     Record::of(&parse(line, place)?)

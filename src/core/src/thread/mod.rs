@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod document;
+pub mod filter;
 pub mod line;
 pub mod mask;
 pub mod metrics;

@@ -1,7 +1,10 @@
 //! The projection of a journal: everything that lists, `show`, the summary file and metrics tell of a run.
 
+mod acts;
 mod approval;
+mod attempts;
 mod hooks;
+mod phases;
 mod spent;
 
 use std::collections::BTreeMap;
@@ -9,13 +12,13 @@ use std::collections::BTreeMap;
 pub use approval::PersonAnswer;
 pub use hooks::HookStory;
 
-use crate::machine::{Ending, Entry, Event, FoldError, Goal, Run, State};
+use crate::machine::{Entry, Event, FoldError, Goal, Run, State};
 use crate::model::agent::TurnRecord;
-use crate::model::evidence::{CheckRecord, CommitsMade, Ended, OutputState, RestoreReport};
-use crate::model::outcome::{Failure, Outcome, Phase, Step};
+use crate::model::evidence::{CheckRecord, CommitsMade, OutputState, RestoreReport};
+use crate::model::outcome::{Outcome, Phase};
 use crate::model::spec::OutputKind;
 use crate::model::{RunId, RunSpec, Timestamp, Zone};
-use crate::protocol::{AttemptView, RunDetail, RunSummary, TurnView};
+use crate::protocol::{ActView, AttemptView, PhaseView, RunDetail, RunSummary, TurnView};
 
 /// Absolute paths of a thread's two files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,6 +155,10 @@ pub struct Story<'a> {
     pub hooks: Vec<HookStory>,
     /// Names and times of the events.
     pub timeline: Vec<(Timestamp, String)>,
+    /// Its phases in order.
+    pub phases: Vec<PhaseView>,
+    /// Who did what about it.
+    pub acts: Vec<ActView>,
     /// When its turn first came.
     pub admitted_at: Option<Timestamp>,
     /// When the last event was recorded.
@@ -192,6 +199,8 @@ impl<'a> Story<'a> {
             not_restored: RestoreReport::default(),
             hooks: Vec::new(),
             timeline: Vec::new(),
+            phases: Vec::new(),
+            acts: Vec::new(),
             admitted_at: None,
             updated_at: spec.submitted_at,
             answer_of_person: PersonAnswer::default(),
@@ -252,6 +261,8 @@ impl<'a> Story<'a> {
         self.summary.push(entry, &after);
         self.answer_of_person.push(entry, &after);
         let before = std::mem::replace(&mut self.run, after);
+        phases::push(&mut self.phases, entry, &self.run);
+        self.acts.extend(acts::of(entry, self.spec));
         self.take(&before, entry);
     }
 
@@ -311,7 +322,7 @@ impl<'a> Story<'a> {
                 self.hooks.extend(HookStory::of(entry));
             }
             Event::Restored { report } => self.not_restored.clone_from(report),
-            Event::Committed { oid, .. } | Event::LandedLater { oid } => self.committed(oid),
+            Event::Committed { oid, .. } | Event::LandedLater { oid, .. } => self.committed(oid),
             Event::Resolved { note, .. } => self.resolution_note = Some(note.clone()),
             Event::Submitted { .. }
             | Event::Prepared { .. }
@@ -339,23 +350,10 @@ impl<'a> Story<'a> {
             | Event::RuntimeExhausted
             | Event::Interrupted
             | Event::GivenUp { .. }
-            | Event::Discarded
+            | Event::Discarded { .. }
             | Event::Closed => {}
         }
         self.begin_attempt(before, entry.at);
-    }
-
-    fn checked(&mut self, before: &Run, checks: &[CheckRecord], failure: Option<&Failure>) {
-        let failed = failure.cloned().or_else(|| self.new_failure(before));
-        let reconciled = self.run.facts.reconciled;
-        if let Some(attempt) = self.attempts.last_mut() {
-            attempt.checks = checks.to_vec();
-            if reconciled {
-                attempt.failure = None;
-            } else if failed.is_some() {
-                attempt.failure = failed;
-            }
-        }
     }
 
     fn committed(&mut self, oid: &str) {
@@ -365,51 +363,6 @@ impl<'a> Story<'a> {
                 output.commits.push(oid.to_owned());
             }
         }
-    }
-
-    fn begin_attempt(&mut self, before: &Run, at: Timestamp) {
-        if self.run.facts.attempts > before.facts.attempts {
-            self.outputs.clear();
-            self.changed.clear();
-            self.changed_count = 0;
-            self.not_restored = RestoreReport::default();
-            self.attempts.push(AttemptView {
-                attempt: self.run.facts.attempts,
-                started_at: at,
-                execution: None,
-                checks: Vec::new(),
-                failure: None,
-            });
-        }
-    }
-
-    fn owner_lost(&mut self, before: &Run) {
-        if !matches!(before.state, State::Executing { .. }) {
-            return;
-        }
-        let failure = ended_because(before).unwrap_or_else(|| {
-            let message = "the engine was lost while the command ran";
-            Failure::new(Step::Execute, "owner_lost", message)
-        });
-        if let Some(attempt) = self.attempts.last_mut() {
-            attempt.failure = Some(failure);
-        }
-    }
-
-    /// The failure that the last event added, if it added one.
-    fn new_failure(&self, before: &Run) -> Option<Failure> {
-        (self.run.facts.failed_attempts > before.facts.failed_attempts)
-            .then(|| self.run.facts.last_failure.clone())
-            .flatten()
-    }
-
-    /// Why the execution did not end well, also where its run waits for the end of a rate limit.
-    fn why_ended(&self, before: &Run, ended: &Ended) -> Option<Failure> {
-        let waits = self.run.facts.rate_waits > before.facts.rate_waits;
-        let limited = || Failure::new(Step::Execute, "rate_limited", ended.describe());
-        ended_because(before)
-            .or_else(|| self.new_failure(before))
-            .or_else(|| waits.then(limited))
     }
 
     /// Milliseconds spent in a phase so far.
@@ -476,27 +429,12 @@ impl<'a> Story<'a> {
             thread_path: paths.document.clone(),
             log_path: paths.log.clone(),
             timeline: self.timeline.clone(),
+            phases: self.phases.clone(),
+            acts: self.acts.clone(),
             definition_digest: self.spec.definition_digest.clone(),
             submitted_by: self.spec.submitted_by.clone(),
             approval: self.approval(),
             branch: self.spec.tree.as_ref().map(|tree| tree.branch().to_owned()),
         }
     }
-}
-
-/// Why the command was ended from outside, if it was.
-fn ended_because(before: &Run) -> Option<Failure> {
-    let State::Executing {
-        ending: Some(ending),
-        ..
-    } = &before.state
-    else {
-        return None;
-    };
-    let (code, message) = match ending {
-        Ending::Cancelled(_) => ("cancelled", "somebody asked to end it"),
-        Ending::RuntimeExhausted => ("max_runtime", "the limit of all attempts was reached"),
-        Ending::Interrupted => ("interrupted", "the engine was stopped while it ran"),
-    };
-    Some(Failure::new(Step::Execute, code, message))
 }

@@ -18,7 +18,7 @@ pub fn event(event: &Event) -> String {
         | Event::RuntimeExhausted
         | Event::Interrupted
         | Event::OwnerLost
-        | Event::Discarded
+        | Event::Discarded { by: None }
         | Event::Closed => return name.to_owned(),
         Event::Admitted { admission } => format!("by {}", admission.owner),
         Event::Validated { checks, .. } | Event::NothingToDo { checks } => counts(checks),
@@ -50,7 +50,11 @@ pub fn event(event: &Event) -> String {
         Event::HookFinished { index, verdict, .. } => hooked(*index, verdict),
         Event::PostCommitHookFinished { index, verdict, .. } => followed(*index, verdict),
         Event::CommitPrepared { oid, reference, .. } => format!("{oid} for {reference}"),
-        Event::LandedLater { oid } | Event::Committed { oid, warning: None } => oid.clone(),
+        Event::LandedLater { oid, by: None } | Event::Committed { oid, warning: None } => {
+            oid.clone()
+        }
+        Event::LandedLater { oid, by: Some(by) } => format!("{oid}, by {by}"),
+        Event::Discarded { by: Some(by) } => format!("by {by}"),
         Event::Committed {
             oid,
             warning: Some(warning),
@@ -95,10 +99,19 @@ fn said(event: &Event) -> String {
             None => format!("by {}", approval.by),
         },
         Event::Denied { by, note } => format!("by {by}: {note}"),
-        Event::Resolved { resolution, note } => match resolution {
-            Resolution::Succeeded => format!("as succeeded: {note}"),
-            Resolution::Failed => format!("as failed: {note}"),
-        },
+        Event::Resolved {
+            resolution,
+            note,
+            by,
+        } => {
+            let whose = by
+                .as_ref()
+                .map_or_else(String::new, |by| format!(" by {by}"));
+            match resolution {
+                Resolution::Succeeded => format!("as succeeded{whose}: {note}"),
+                Resolution::Failed => format!("as failed{whose}: {note}"),
+            }
+        }
         other => other.name().to_owned(),
     }
 }

@@ -150,7 +150,7 @@ fn check(past: Past, run: &Run, event: &Event, next: &Run) {
     if let State::Finished { closed, .. } = &run.state {
         let fine = match event {
             Event::Resolved { .. } => true,
-            Event::LandedLater { .. } | Event::Discarded => run.kept_commit().is_some(),
+            Event::LandedLater { .. } | Event::Discarded { .. } => run.kept_commit().is_some(),
             Event::Closed | Event::OwnerLost => !closed,
             _ => false,
         };
@@ -253,7 +253,7 @@ fn is_result_or_crash(event: &Event) -> bool {
             | Event::GivenUp { .. }
             | Event::Resolved { .. }
             | Event::LandedLater { .. }
-            | Event::Discarded
+            | Event::Discarded { .. }
     )
 }
 

@@ -219,6 +219,7 @@ fn of_conversation(attempt: u32) -> [Event; 5] {
 }
 
 fn of_run(run: &Run) -> Vec<Event> {
+    let oid = "a1".to_owned();
     vec![
         Event::Submitted {
             machine: MACHINE_VERSION,
@@ -283,10 +284,8 @@ fn of_run(run: &Run) -> Vec<Event> {
         Event::GivenUp {
             why: "store_rebuilt".to_owned(),
         },
-        Event::LandedLater {
-            oid: "a1".to_owned(),
-        },
-        Event::Discarded,
+        Event::LandedLater { oid, by: None },
+        Event::Discarded { by: None },
         Event::Closed,
     ]
 }
@@ -356,7 +355,12 @@ fn with_variants(run: &Run) -> Vec<Event> {
     }
     for resolution in [Resolution::Succeeded, Resolution::Failed] {
         let note = "looked".to_owned();
-        events.push(Event::Resolved { resolution, note });
+        let by = None;
+        events.push(Event::Resolved {
+            resolution,
+            note,
+            by,
+        });
     }
     events
 }

@@ -425,10 +425,7 @@ fn only_an_unknown_outcome_is_settled_and_only_once() {
         &with(way("execution_finished"), &lost),
         "`finished` → unknown(owner_lost)",
     );
-    let settle = Event::Resolved {
-        resolution: Resolution::Succeeded,
-        note: "looked".into(),
-    };
+    let settle = later::resolved(Resolution::Succeeded);
     let run = run.apply(AT, &Event::Closed).unwrap();
     let settled = run.apply(AT, &settle).unwrap();
     assert_eq!(settled.outcome(), Some(&Outcome::Succeeded));
@@ -441,10 +438,7 @@ fn a_run_is_given_up_wherever_it_is_and_can_be_settled_then() {
     let give_up = Event::GivenUp {
         why: "store_rebuilt".into(),
     };
-    let settle = Event::Resolved {
-        resolution: Resolution::Failed,
-        note: "looked".into(),
-    };
+    let settle = later::resolved(Resolution::Failed);
     for event in ["submitted", "execution_finished", "saved", "committed"] {
         let run = after(&mutating(), &way(event));
         let Ok(ended) = run.apply(AT, &give_up) else {

@@ -5,7 +5,7 @@ use super::super::live::Live;
 use super::super::request::{Answer, Envelope, Request, Submission};
 use super::super::view::Condition;
 use super::{Core, Reply, Turn};
-use crate::machine::{CancelKind, Entry, Event, MACHINE_VERSION, Resolution, Run, State};
+use crate::machine::{CancelKind, Entry, Event, MACHINE_VERSION, Run, State};
 use crate::model::outcome::Outcome;
 use crate::model::{Diagnostic, Kind, RunId};
 use crate::protocol::Submitted;
@@ -23,15 +23,7 @@ impl Core {
             Request::Cancel { run, kind, by } => self.cancel(turn, *run, *kind, by),
             Request::Approve { run, approval } => self.approve(turn, *run, approval),
             Request::Deny { run, by, note } => self.deny(turn, *run, by, note),
-            Request::Resolve {
-                run,
-                resolution,
-                note,
-            } => self.resolve(turn, *run, *resolution, note),
-            Request::Settled { run, event } => {
-                let refusal = ("nothing_kept", "nothing is kept of {} that could land");
-                self.add(turn, *run, event.clone(), refusal)
-            }
+            Request::Settled { run, event } => self.add(turn, *run, event.clone()),
             Request::Reloaded {
                 parallel_max,
                 waiting_max,
@@ -243,29 +235,8 @@ impl Core {
         Ok(Reply::Summary(run))
     }
 
-    fn resolve(
-        &mut self,
-        turn: &mut Turn,
-        run: RunId,
-        resolution: Resolution,
-        note: &str,
-    ) -> Result<Reply, Diagnostic> {
-        let event = Event::Resolved {
-            resolution,
-            note: note.to_owned(),
-        };
-        let refusal = ("not_unknown", "the outcome of {} is not unknown");
-        self.add(turn, run, event, refusal)
-    }
-
     /// Adds an event to the journal of a run that has ended, where it takes one.
-    fn add(
-        &mut self,
-        turn: &mut Turn,
-        run: RunId,
-        event: Event,
-        (code, refusal): (&str, &str),
-    ) -> Result<Reply, Diagnostic> {
+    fn add(&mut self, turn: &mut Turn, run: RunId, event: Event) -> Result<Reply, Diagnostic> {
         let revived = match self.live.get(&run) {
             Some(_) => None,
             None => Some(self.revived(run)?),
@@ -275,7 +246,17 @@ impl Core {
             live.run.is_finished() && live.run.apply(self.clock.now(), &event).is_ok()
         };
         if !known.or(self.live.get(&run)).is_some_and(takes) {
-            let message = refusal.replace("{}", &run.short());
+            let short = run.short();
+            let (code, message) = match event {
+                Event::Resolved { .. } => (
+                    "not_unknown",
+                    format!("the outcome of {short} is not unknown"),
+                ),
+                _ => (
+                    "nothing_kept",
+                    format!("nothing is kept of {short} that could land"),
+                ),
+            };
             return Err(Diagnostic::new(Kind::Conflict, code, message));
         }
         if let Some((live, missing)) = revived {

@@ -1,5 +1,7 @@
 //! Reads a thread's log, page by page, while it may still grow.
 
+mod seek;
+
 use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -13,6 +15,9 @@ use crate::thread::line::read_loose;
 
 /// Most bytes of records that one page holds.
 const PAGE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Which lines are wanted.
+pub type Wants<'a> = &'a dyn Fn(&LogLine) -> bool;
 
 /// Some lines of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +65,9 @@ impl LogReader {
         self.offset
     }
 
-    /// Passes over the lines before `line`.
+    /// Passes over the lines before `line`, most of them unread.
     pub fn skip_to(&mut self, line: u64) -> Result<(), FileError> {
+        self.approach(line)?;
         let mut buffer = Vec::new();
         while self.line < line {
             if self.step(&mut buffer)?.is_none() {
@@ -73,14 +79,18 @@ impl LogReader {
 
     /// Reads at most `limit` lines. A line that is still being written is left for the next call.
     pub fn page(&mut self, limit: usize) -> Result<LogPage, FileError> {
+        self.select(limit, &|_| true)
+    }
+
+    /// Reads at most `limit` lines of those that are wanted.
+    pub fn select(&mut self, limit: usize, wants: Wants<'_>) -> Result<LogPage, FileError> {
         let (mut lines, mut buffer) = (Vec::new(), Vec::new());
         let end = self.offset.saturating_add(PAGE_BYTES_MAX);
         while lines.len() < limit && self.offset < end {
             let (line, Some(readable)) = (self.line, self.step(&mut buffer)?) else {
                 return Ok(LogPage { lines, more: false });
             };
-            let record = readable.then(|| read_loose(&buffer, line).ok()).flatten();
-            lines.push(record.map_or_else(|| unreadable(line), |record| record.to_log_line()));
+            lines.extend(Some(shown(&buffer, line, readable)).filter(wants));
         }
         Ok(LogPage { lines, more: true })
     }
@@ -104,6 +114,12 @@ impl LogReader {
             }
         }
     }
+}
+
+/// The record in `buffer` as every interface shows it.
+fn shown(buffer: &[u8], line: u64, readable: bool) -> LogLine {
+    let record = readable.then(|| read_loose(buffer, line).ok()).flatten();
+    record.map_or_else(|| unreadable(line), |record| record.to_log_line())
 }
 
 fn unreadable(line: u64) -> LogLine {

@@ -313,3 +313,5 @@ fn a_line_without_end_is_damage_and_is_not_held_in_memory() {
     assert!(elsewhere.is_none() && !place.root.path().join("workspace/elsewhere").exists());
     assert_eq!(threads_in(&place.dir).unwrap(), [name.to_owned()].into());
 }
+
+mod places;

@@ -4,7 +4,21 @@ use super::*;
 
 const LATER: fn() -> Event = || Event::LandedLater {
     oid: "a".to_owned(),
+    by: None,
 };
+
+const DISCARDED: Event = Event::Discarded { by: None };
+
+/// A person looked, and settled it.
+pub(super) fn resolved(resolution: Resolution) -> Event {
+    let note = "looked".into();
+    let by = None;
+    Event::Resolved {
+        resolution,
+        note,
+        by,
+    }
+}
 
 fn landing() -> Vec<Event> {
     way("committed")
@@ -33,19 +47,19 @@ fn a_run_that_failed_to_land_lands_later_once() {
         assert_eq!(landed.facts.results.commit, StepResult::Passed);
         assert_eq!(landed.kept_commit(), None);
         assert!(landed.apply(AT, &LATER()).is_err());
-        assert!(landed.apply(AT, &Event::Discarded).is_err());
+        assert!(landed.apply(AT, &DISCARDED).is_err());
     }
 }
 
 #[test]
 fn what_is_discarded_stays_failed_and_no_longer_lands() {
     let plan = mutating();
-    let way = with(land_failed(), &[Event::Closed, Event::Discarded]);
+    let way = with(land_failed(), &[Event::Closed, DISCARDED]);
     let run = row(&plan, &way, "`finished` → failed(land, limit)");
     assert_eq!(run.next_action(), Some(Action::Close));
     assert_eq!(run.kept_commit(), None);
     assert!(run.apply(AT, &LATER()).is_err());
-    assert!(run.apply(AT, &Event::Discarded).is_err());
+    assert!(run.apply(AT, &DISCARDED).is_err());
 }
 
 #[test]
@@ -103,6 +117,6 @@ fn runs_without_a_commit_that_waits_take_neither() {
     ] {
         let run = after(&plan, &events);
         assert!(run.apply(AT, &LATER()).is_err(), "{:?}", run.state);
-        assert!(run.apply(AT, &Event::Discarded).is_err(), "{:?}", run.state);
+        assert!(run.apply(AT, &DISCARDED).is_err(), "{:?}", run.state);
     }
 }

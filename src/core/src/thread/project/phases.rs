@@ -1,0 +1,59 @@
+//! When each phase of a run began and ended.
+
+use crate::machine::{Entry, Event, Run, State};
+use crate::model::Timestamp;
+use crate::model::outcome::Phase;
+use crate::protocol::PhaseView;
+
+/// Takes the next entry and the run after it. What follows the end of a run changes no phase.
+pub(super) fn push(phases: &mut Vec<PhaseView>, entry: &Entry, after: &Run) {
+    let was_lost = entry.event == Event::OwnerLost;
+    let now = current(entry.at, after);
+    let Some(last) = phases.last_mut().filter(|last| last.end.is_none()) else {
+        // Of a run that has ended nothing is left to begin.
+        if phases.is_empty() {
+            phases.extend(now);
+        }
+        return;
+    };
+    // Who waits goes on waiting, whichever engine it waits for.
+    let goes_on = now.as_ref().is_some_and(|now| is_same(last, now));
+    if goes_on && (last.waits || !was_lost) {
+        return;
+    }
+    last.end = Some(entry.at);
+    last.lost = was_lost && !last.waits;
+    phases.extend(now);
+}
+
+/// The phase of a run that has not ended, as one that begins now.
+fn current(at: Timestamp, run: &Run) -> Option<PhaseView> {
+    let (facts, phase) = (&run.facts, run.phase());
+    let waiting_for = match &run.state {
+        State::Publishing { .. } => facts.waits_for.clone(),
+        State::Queued => facts
+            .waits_until
+            .map(|until| format!("the end of a rate limit, {}", until.rfc3339())),
+        _ => None,
+    };
+    let waits = matches!(
+        phase,
+        Phase::Queued | Phase::AwaitingApproval | Phase::BackingOff
+    );
+    (!run.is_finished()).then(|| PhaseView {
+        attempt: facts.attempts,
+        phase,
+        waits: waits || waiting_for.is_some(),
+        waiting_for,
+        begin: at,
+        end: None,
+        lost: false,
+    })
+}
+
+fn is_same(one: &PhaseView, other: &PhaseView) -> bool {
+    (one.attempt, one.phase, &one.waiting_for) == (other.attempt, other.phase, &other.waiting_for)
+}
+
+#[cfg(test)]
+mod tests;

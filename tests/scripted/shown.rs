@@ -1,0 +1,72 @@
+//! What the double shows of its run and of schedules.
+
+use std::collections::BTreeMap;
+
+use workerctl::model::RunId;
+use workerctl::model::outcome::Results;
+use workerctl::model::schedule::{Overlap, Policy, Trigger};
+use workerctl::protocol::{RunDetail, RunSummary, SchedulePlan, ScheduleView};
+
+/// The run in full.
+pub(crate) fn detail(run: RunId, summary: RunSummary) -> RunDetail {
+    RunDetail {
+        message: None,
+        answer: None,
+        turns: Vec::new(),
+        children: Vec::new(),
+        summary,
+        title: "Weekly".into(),
+        results: Results::default(),
+        inputs: BTreeMap::from([("weeks".to_owned(), serde_json::json!(1))]),
+        attempts: Vec::new(),
+        pre_checks: Vec::new(),
+        outputs: Vec::new(),
+        changed: vec!["a\u{1b}b".into()],
+        changed_count: 1,
+        not_restored: Vec::new(),
+        warnings: Vec::new(),
+        thread_path: "/t.json".into(),
+        log_path: "/t.jsonl".into(),
+        timeline: vec![(run.timestamp(), "Submitted".into())],
+        phases: Vec::new(),
+        acts: Vec::new(),
+        definition_digest: "0".repeat(64),
+        submitted_by: "test".into(),
+        approval: None,
+        branch: None,
+    }
+}
+
+pub(crate) fn schedule(id: &str) -> ScheduleView {
+    ScheduleView {
+        id: id.to_owned(),
+        skill: "w/s".to_owned(),
+        when: "every minute".to_owned(),
+        timezone: "UTC".to_owned(),
+        defined_at: "workers/w/worker.yaml:1:1".to_owned(),
+        seen: false,
+        next: None,
+        waiting: Vec::new(),
+        paused: None,
+        overlap: Overlap::Skip,
+        known: true,
+        last: None,
+        succeeded_at: None,
+        failures: 0,
+        expected_by: None,
+        overdue: false,
+        kept: None,
+        held: None,
+        restored: None,
+        actions: 0,
+        totals: BTreeMap::new(),
+        plan: SchedulePlan {
+            trigger: Trigger::Every { period_ms: 60_000 },
+            policy: Policy::default(),
+            anchor: None,
+            cursor: None,
+            attempts: Some(1),
+            blocked: None,
+        },
+    }
+}
