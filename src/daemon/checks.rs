@@ -242,6 +242,15 @@ impl Checked for ForgetRequest {
 
 impl Checked for WebOpenRequest {
     const MAY_BE_EMPTY: bool = true;
+
+    /// An engine of root's may listen where its clients may not.
+    fn check(&self) -> Result<(), HttpRefusal> {
+        if self.port.is_some_and(|port| (1..1_024).contains(&port)) {
+            let why = "a port below 1024 is for `web.listen` of the configuration to name";
+            return Err(HttpRefusal::bad_request("bad_port", why));
+        }
+        Ok(())
+    }
 }
 
 impl Checked for WebCodeRequest {

@@ -70,7 +70,7 @@ fn a_session_has_the_role_of_its_user_for_as_long_as_they_have_it() {
         ("read".into(), "admin".into())
     );
     assert_eq!((submit(&reader), submit(&of_group)), (403, 201));
-    // A run that somebody asks for here is theirs, as the kernel knew them.
+    // What was refused has become no run.
     let runs = bed
         .workspace
         .run(&["runs", "--json", "--socket", bed.socket().to_str().unwrap()]);
@@ -129,6 +129,17 @@ fn who_may_read_may_hold_the_page_open_and_gets_no_more_by_it() {
         assert!(count > 0, "{told}");
         told.push_str(std::str::from_utf8(&piece[..count]).unwrap());
     }
+    // Whose daemon may listen anywhere listens for others where they may.
+    let (is_refused, refused) = READER.does(|| {
+        let mut stream = std::os::unix::net::UnixStream::connect(&socket).unwrap();
+        let request =
+            "POST /v1/web/open HTTP/1.1\r\nHost: x\r\nContent-Length: 11\r\n\r\n{\"port\":80}";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        (answer.contains("400 Bad Request"), answer)
+    });
+    assert!(is_refused && refused.contains("bad_port"), "{refused}");
     let opened = told.split_once("data: ").unwrap().1.lines().next().unwrap();
     let opened: Value = serde_json::from_str(opened).unwrap();
     let port = u16::try_from(opened["port"].as_u64().unwrap()).unwrap();

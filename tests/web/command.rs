@@ -102,7 +102,7 @@ fn the_page_is_served_while_somebody_holds_it_open() {
         &[],
     );
     assert_eq!(second.port(), port);
-    let other = workspace.run(&["--json", "web", "--port", "1"]);
+    let other = workspace.run(&["--json", "web", "--port", "1024"]);
     assert_eq!(
         (other.code, other.refusal().as_str()),
         (8, "web_port"),

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "logout")]
     read_only: bool,
     /// Port to serve the page at [default: one that is free]
-    #[arg(long, value_name = "PORT", conflicts_with = "logout", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "PORT", conflicts_with = "logout", value_parser = clap::value_parser!(u16).range(1024..))]
     port: Option<u16>,
     /// Open no browser
     #[arg(long, conflicts_with = "logout")]
