@@ -13,6 +13,9 @@ use sha2::{Digest, Sha256};
 /// The page itself, which is served at addresses of its own and names the digest.
 const INDEX: &str = "index.html";
 
+/// What is served as it was published.
+const VENDORED: &str = "preact.js";
+
 /// Letters of the digest: enough that no two versions share an address.
 const DIGEST_LETTERS: usize = 16;
 
@@ -32,6 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             continue;
         }
         let kind = content_type(name).ok_or_else(|| format!("{name}: no type is known for it"))?;
+        let bytes = if name == VENDORED {
+            bytes
+        } else {
+            squeezed(&String::from_utf8(bytes)?).into_bytes()
+        };
         let packed = compressed(&bytes)?;
         writeln!(table, "{name}\t{kind}\t{}", packed.len())?;
         all.extend(packed);
@@ -68,6 +76,18 @@ fn digest(files: &[(String, PathBuf)]) -> Result<String, Box<dyn Error>> {
     }
     text.truncate(DIGEST_LETTERS);
     Ok(text)
+}
+
+/// A file of ours without indentation, empty lines and lines that are comments. Line by line: no text of the page may
+/// depend on how its lines begin or end.
+fn squeezed(text: &str) -> String {
+    let is_comment =
+        |line: &str| line.starts_with("// ") || (line.starts_with("/*") && line.ends_with("*/"));
+    let lines = text.lines().map(str::trim);
+    let kept: Vec<&str> = lines
+        .filter(|line| !line.is_empty() && !is_comment(line))
+        .collect();
+    kept.join("\n")
 }
 
 fn compressed(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {

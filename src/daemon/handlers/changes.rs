@@ -34,7 +34,8 @@ pub(crate) async fn follow(
     }
     let version = state.version();
     telling.by(move |control, events| {
-        let hello = |resumed| json!({"version": version.version, "resumed": resumed});
+        let hello =
+            |resumed| json!({"version": version.version, "web": version.web, "resumed": resumed});
         // It ends with the engine, or when its client has left; either way nobody is left to be told.
         let _ = control.follow(after.as_deref(), &mut |id, changes| {
             if events.is_closed() {
