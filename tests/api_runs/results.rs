@@ -24,6 +24,15 @@ const SKILLS: &str = r##"
       printf "\0\1\2" > bytes.bin
       printf "# Report\n" > {report}
       printf "secret\n" > {raw}
+  - id: held
+    description: waits for a person with what it wrote
+    mutating: true
+    approval_required: true
+    interface:
+      outputs:
+        - {name: report, type: markdown, destination: reports/held.md}
+        - {name: raw, type: file, destination: ignored/held.bin}
+    run: 'echo "# Held" > {report}; echo held > {raw}; git add -A; git -c user.name=x -c user.email=x@y commit -qm own; echo x > later.txt'
   - id: lazy
     description: writes nothing
     interface: {outputs: [{name: never, type: file, destination: reports/never.md}]}
@@ -171,5 +180,31 @@ fn a_run_that_changed_nothing_or_has_not_ended_says_so() {
     assert_eq!(code("/thread"), (404, "no_thread_yet".to_owned()));
     std::fs::write(&thread, "{").unwrap();
     assert_eq!(code("/thread"), (500, "thread_unreadable".to_owned()));
+    daemon.stop();
+}
+
+#[test]
+fn what_waits_for_a_person_is_given_from_where_it_waits() {
+    let (workspace, daemon, api, _) = bed();
+    let run = workspace.submit(&["w/held"]);
+    workspace.until_phase(&run, "awaiting_approval");
+    let get = |rest: &str| api.get(&format!("/v1/runs/{run}{rest}"));
+    let report = get("/outputs/report");
+    assert_eq!(report.text(), "# Held\n");
+    let source = report.header("workerctl-source").unwrap();
+    assert!(source.starts_with("commit "), "{source}");
+    let raw = get("/outputs/raw");
+    assert_eq!(
+        (raw.text().as_str(), raw.header("workerctl-source")),
+        ("held\n", Some("held"))
+    );
+    assert_eq!(workspace.read("ignored/held.bin"), None);
+    // What its skill has committed itself is part of it.
+    let changes = get("/changes").value();
+    let changes = changes.as_array().unwrap().iter();
+    let paths: Vec<&str> = changes.map(|one| one["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, ["later.txt", "reports/held.md"]);
+    assert!(get("/diff?path=reports").text().contains("+# Held"));
+    workspace.run(&["cancel", &run]).expect_code(0);
     daemon.stop();
 }
