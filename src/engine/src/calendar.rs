@@ -116,20 +116,17 @@ impl EngineControl {
             .to_ms
             .map_or_else(|| now.plus_millis(7 * DAY_MS), Timestamp::from_millis);
         let mut cells = Cells::new(zone, query.bucket, (from, to))?;
-        let (is_cut, due) = match &query.schedule {
-            Some(id) => {
-                let id = defined.as_ref().map_or(id.as_str(), |one| &one.id);
-                self.count_one(&mut cells, id, defined.as_deref(), now)?
-            }
-            None => {
-                self.count_all(&mut cells, query.worker.as_deref())?;
-                let kept = now.minus_millis(catalog.config.retention.slots_ms);
-                let failing = self.view.agenda().failing;
-                let paused = failing.iter().filter(|one| one.paused).count();
-                let of = (query.worker.as_ref(), paused);
-                let due = self.due.of((&catalog, self.store.as_ref()), of, now)?;
-                (cells.from() < kept, due)
-            }
+        let (is_cut, due) = if let Some(id) = &query.schedule {
+            let id = defined.as_ref().map_or(id.as_str(), |one| &one.id);
+            self.count_one(&mut cells, id, defined.as_deref(), now)?
+        } else {
+            self.count_all(&mut cells, query.worker.as_deref())?;
+            let kept = now.minus_millis(catalog.config.retention.slots_ms);
+            let failing = self.view.agenda().failing;
+            let paused = failing.iter().filter(|one| one.paused).count();
+            let of = (query.worker.as_ref(), paused);
+            let due = self.due.of((&catalog, self.store.as_ref()), of, now)?;
+            (cells.from() < kept, due)
         };
         let mut known_until = cells.to();
         if now < cells.to() {

@@ -9,7 +9,7 @@ use super::{Host, definitions};
 use crate::catalog::Catalog;
 use crate::model::Diagnostic;
 use crate::process::give_back_memory;
-use crate::protocol::ReloadReport;
+use crate::protocol::{Change, ReloadReport};
 
 impl EngineControl {
     /// Reads definitions again if any of them changed, or the rules of a zone; answers whether any did.
@@ -50,6 +50,7 @@ impl EngineControl {
         if are_due_otherwise || is_repaired {
             self.put_schedules_in_force()?;
         }
+        self.view.changes.other(Change::Definitions);
         let report = ReloadReport {
             workers: to_u32(catalog.workers.len()),
             skills: to_u32(

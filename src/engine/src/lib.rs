@@ -308,7 +308,7 @@ impl Parts {
 
     fn start(self, hold: Hold) -> Result<Engine, Diagnostic> {
         let config = self.definitions.current().config.clone();
-        let broken = |error: StoreError| store_diagnostic(&error);
+        let broken = |error: StoreError| unusable::of_store(&error);
         let fence = self.store.next_fence().map_err(broken)?;
         let newest = self.store.newest().map_err(broken)?;
         let (view, inbox) = (Arc::new(View::default()), Arc::new(Inbox::default()));
@@ -477,32 +477,5 @@ fn keep_out_of_git(workspace: &Path, state_dir: &Path) {
 
 fn open_store(state_dir: &Path) -> Result<SledStore, Diagnostic> {
     SledStore::open(&state_dir.join("store"), OpenOptions::default())
-        .map_err(|error| store_diagnostic(&error))
-}
-
-/// The store's files went away under the engine, which acknowledges nothing more.
-fn gone(message: String) -> Diagnostic {
-    Diagnostic::new(Kind::Internal, "state_gone", message).hint(
-        "put the state directory back, or restore what the threads tell with `workerctl store rebuild`, or start afresh with `workerctl store init`; then start the engine again",
-    )
-}
-
-fn store_diagnostic(error: &StoreError) -> Diagnostic {
-    let message = crate::model::diagnostic::chain(error);
-    match error {
-        StoreError::Full { .. } => Diagnostic::new(Kind::Blocked, unusable::DISK_FULL, message)
-            .hint("free some space and start again"),
-        StoreError::Newer { .. } => Diagnostic::new(Kind::Blocked, "store_newer", message)
-            .hint("use the newer program, or another `--state-dir`"),
-        StoreError::Corrupt { .. } => Diagnostic::new(Kind::Blocked, "store_corrupt", message)
-            .hint("`workerctl store verify` shows the damage, `workerctl store rebuild` restores from the threads"),
-        StoreError::Gone { .. } => gone(message),
-        StoreError::Broken { source, .. } => unusable(
-            "store",
-            message,
-            source,
-            "`workerctl doctor` looks at everything that an engine needs",
-        ),
-        _ => Diagnostic::new(Kind::Internal, "store", message),
-    }
+        .map_err(|error| unusable::of_store(&error))
 }

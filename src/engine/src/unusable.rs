@@ -4,7 +4,9 @@ use std::io;
 
 use rustix::io::Errno;
 
+use crate::model::diagnostic::chain;
 use crate::model::{Diagnostic, Kind};
+use crate::store::StoreError;
 
 /// Code of what is refused for want of space.
 pub(super) const DISK_FULL: &str = "disk_full";
@@ -44,4 +46,32 @@ pub fn unless_it_passes(mut refused: Diagnostic) -> Diagnostic {
         refused.kind = Kind::Internal;
     }
     refused
+}
+
+/// The store's files went away under the engine, which acknowledges nothing more.
+pub(super) fn gone(message: String) -> Diagnostic {
+    Diagnostic::new(Kind::Internal, "state_gone", message).hint(
+        "put the state directory back, or restore what the threads tell with `workerctl store rebuild`, or start afresh with `workerctl store init`; then start the engine again",
+    )
+}
+
+/// Why the store cannot be used, and what to do about it.
+pub(super) fn of_store(error: &StoreError) -> Diagnostic {
+    let message = chain(error);
+    match error {
+        StoreError::Full { .. } => Diagnostic::new(Kind::Blocked, DISK_FULL, message)
+            .hint("free some space and start again"),
+        StoreError::Newer { .. } => Diagnostic::new(Kind::Blocked, "store_newer", message)
+            .hint("use the newer program, or another `--state-dir`"),
+        StoreError::Corrupt { .. } => Diagnostic::new(Kind::Blocked, "store_corrupt", message)
+            .hint("`workerctl store verify` shows the damage, `workerctl store rebuild` restores from the threads"),
+        StoreError::Gone { .. } => gone(message),
+        StoreError::Broken { source, .. } => unusable(
+            "store",
+            message,
+            source,
+            "`workerctl doctor` looks at everything that an engine needs",
+        ),
+        _ => Diagnostic::new(Kind::Internal, "store", message),
+    }
 }

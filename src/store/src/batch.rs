@@ -130,16 +130,11 @@ impl Plan {
                 self.put(table, keys::schedule(id), None, state.as_ref())?;
             }
             Write::Slot { schedule, row } => {
-                let key = keys::slot(schedule, row.from);
-                let former = self.slot(table, &key)?;
-                let both = (former.as_ref(), Some(row));
-                self.tally.row(table, schedule, both)?;
+                let key = self.tallied(table, schedule, row.from, Some(row))?;
                 self.put(table, key, None, row)?;
             }
             Write::UndoSlot { schedule, from } => {
-                let key = keys::slot(schedule, *from);
-                let former = self.slot(table, &key)?;
-                self.tally.row(table, schedule, (former.as_ref(), None))?;
+                let key = self.tallied(table, schedule, *from, None)?;
                 self.rows.insert(key, None);
             }
             Write::DropSlot { schedule, from } => {
@@ -177,6 +172,20 @@ impl Plan {
             }
         }
         Ok(())
+    }
+
+    /// Counts a row instead of the one that its key has; answers that key.
+    fn tallied(
+        &mut self,
+        table: &impl Table,
+        schedule: &str,
+        from: Timestamp,
+        row: Option<&SlotRow>,
+    ) -> Result<Vec<u8>, StoreError> {
+        let key = keys::slot(schedule, from);
+        let former = self.slot(table, &key)?;
+        self.tally.row(table, schedule, (former.as_ref(), row))?;
+        Ok(key)
     }
 
     /// Cuts the events into records that fit; an event that does not fit alone goes into a file.

@@ -213,7 +213,7 @@ fn broken(error: &StoreError) -> Diagnostic {
         );
     }
     if let StoreError::Gone { .. } = error {
-        return super::super::gone(chain(error));
+        return super::super::unusable::gone(chain(error));
     }
     Diagnostic::new(Kind::Internal, "store_broken", chain(error))
         .hint("start the engine again: it recovers from what was committed")
