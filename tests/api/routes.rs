@@ -35,6 +35,7 @@ fn every_operation_answers_as_documented() {
         let method = &route.method;
         let query = match id {
             "backfill" => "?schedule=w%2Fs&from_ms=0&to_ms=1",
+            "explain_schedule" => "?schedule=w%2Fs",
             _ => "",
         };
         let path = path_of(route, &run) + query;
