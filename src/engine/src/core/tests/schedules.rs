@@ -383,3 +383,44 @@ fn a_run_that_an_engine_without_schedules_settles_is_counted() {
     other.settle(run).unwrap();
     assert_eq!(state(&store).failures, 1);
 }
+
+/// How many slots the store counts in all, and how many its rows cover.
+fn counted(store: &MemoryStore) -> (u64, u64) {
+    let mut slots = 0;
+    let mut take = |_, counts: crate::protocol::SlotCounts| {
+        slots += counts
+            .fates()
+            .values()
+            .map(|count| u64::from(*count))
+            .sum::<u64>();
+    };
+    let (from, to) = ("2000-01-01", "2100-01-01");
+    let at = |text| Timestamp::parse(text).unwrap();
+    store
+        .slot_counts(None, at(from), at(to), &mut take)
+        .unwrap();
+    let rows = rows(store);
+    (slots, rows.iter().filter_map(|row| row.count).sum())
+}
+
+#[test]
+fn slots_that_come_again_because_the_clock_was_stepped_back_count_once() {
+    let (store, world) = (MemoryStore::new(), Arc::default());
+    let mut bench = bench(&store, &world, Vec::new());
+    let mut policy = Policy::default();
+    policy.catch_up.mode = crate::model::schedule::CatchUpMode::None;
+    put(&mut bench, vec![hourly(policy)]);
+    bench.clock.advance(5 * HOUR_MS + 120_000);
+    turn_until(&mut bench, &store, 1);
+    assert_eq!(counted(&store), (5, 5));
+    for (hours, left) in [(2, 3), (3, 0)] {
+        bench.clock.step(-hours * HOUR_MS.cast_signed());
+        for _ in 0..3 {
+            bench.turn().unwrap();
+        }
+        assert_eq!(counted(&store), (left, left));
+    }
+    bench.clock.step(5 * HOUR_MS.cast_signed());
+    turn_until(&mut bench, &store, 1);
+    assert_eq!(counted(&store), (5, 5));
+}
