@@ -58,6 +58,22 @@ fn minutes(ten: i64) -> Timestamp {
     Timestamp::from_millis(ten * 10 * 60_000)
 }
 
+/// Somebody logs in, or out.
+fn session(name: u8, begins: bool) -> Write {
+    let token_digest = format!("{name:064x}");
+    if !begins {
+        return Write::EndWebSession(token_digest);
+    }
+    Write::WebSession(Box::new(WebSession {
+        token_digest,
+        uid: 1_000,
+        groups: vec![u32::MAX; WEB_GROUPS_MAX],
+        read_only: false,
+        begun_at: at(1),
+        expires_at: at(2),
+    }))
+}
+
 /// One of them begins like another.
 fn schedule_id(name: u8) -> String {
     ["w/s", "w/s#2", "w/t"][usize::from(name)].to_owned()
@@ -122,21 +138,7 @@ impl Model {
                     }
                     Write::Notices(Box::new(notices))
                 }
-                Step::WebSession { name, begins } => {
-                    let token_digest = format!("{name:064x}");
-                    if *begins {
-                        Write::WebSession(Box::new(WebSession {
-                            token_digest,
-                            uid: 1_000,
-                            groups: vec![u32::MAX; WEB_GROUPS_MAX],
-                            read_only: false,
-                            begun_at: at(1),
-                            expires_at: at(2),
-                        }))
-                    } else {
-                        Write::EndWebSession(token_digest)
-                    }
-                }
+                Step::WebSession { name, begins } => session(*name, *begins),
                 Step::UndoSlot { name, from } => Write::UndoSlot {
                     schedule: schedule_id(*name),
                     from: minutes(*from),
