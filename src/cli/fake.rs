@@ -466,6 +466,7 @@ impl Control for Fake {
                 checks: 2,
                 sandbox: String::new(),
                 approval: None,
+                takes_message: false,
                 unavailable: Vec::new(),
             }],
             kept: serde_json::Map::new(),

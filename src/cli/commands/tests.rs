@@ -269,7 +269,7 @@ fn lists_are_tables_for_people_and_objects_for_programs() {
     RUN       SKILL                        OUTCOME    SUBMITTED (Europe/Berlin)  TOOK  COMMIT
     RRRRRRRR  repo-steward/weekly-changes  succeeded  2026-11-18 12:06:40        4.2s  3f2a1bc4d
     "#);
-    insta::assert_snapshot!(console.asked().last().unwrap(), @r#"runs {"worker":null,"skill":null,"outcome":"failed","since_ms":1794992800000,"until_ms":1795042800000,"before":null,"limit":5}"#);
+    insta::assert_snapshot!(console.asked().last().unwrap(), @r#"runs {"worker":null,"skill":null,"outcome":"failed","schedule":null,"by":null,"text":null,"since_ms":1794992800000,"until_ms":1795042800000,"before":null,"limit":5}"#);
     for command in ["runs", "threads", "workers", "skills"] {
         let left = console.perform(&[command, "--json"]);
         let value: serde_json::Value = serde_json::from_str(&left.out).unwrap();

@@ -342,6 +342,14 @@ impl Skill {
         self.idempotent.unwrap_or(!self.mutating)
     }
 
+    /// Whether a person may say in words what they want of it: it has instructions, and nothing else to be given.
+    pub fn takes_message(&self) -> bool {
+        let schema = self.kept.get("input_schema");
+        self.run == RunText::Instructions
+            && self.inputs.is_empty()
+            && schema.is_none_or(serde_json::Value::is_null)
+    }
+
     /// Whether it may run.
     pub fn is_available(&self) -> bool {
         self.unavailable.is_empty()

@@ -68,6 +68,9 @@ pub struct SkillView {
     /// What its commands may touch, in words; `off`: whatever their user may.
     #[serde(default)]
     pub sandbox: String,
+    /// Whether a person may say in words what they want of it: `message` of a request.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub takes_message: bool,
     /// Before what a person has to approve each of its runs; absent where nobody is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Gate>,
@@ -138,6 +141,7 @@ impl From<&Skill> for SkillView {
                 .sandbox
                 .as_ref()
                 .map_or_else(|| Level::Off.name().to_owned(), ToString::to_string),
+            takes_message: skill.takes_message(),
             approval: skill.approval.map(|asked| asked.before),
             unavailable: skill.unavailable.clone(),
         }
