@@ -362,7 +362,14 @@ fn one_stream_tells_of_everything_and_goes_on_where_it_was_cut_off() {
     let mut stream = Stream::open(&api, &path, &after);
     assert_eq!(stream.until("hello", |_| true).0["resumed"], true);
     stream.until("run", |told| told["outcome"]["kind"] == "succeeded");
+    // Nothing is told before it.
+    let mut told = String::new();
     let mut stream = Stream::open(&api, &path, "");
+    while !told.starts_with("event: ") {
+        told.clear();
+        stream.0.read_line(&mut told).unwrap();
+    }
+    assert_eq!(told, "event: hello\n");
     let (first, _) = stream.until("line", |_| true);
     assert_eq!((&first["run"], &first["line"]), (&json!(run), &json!(1)));
     stream.until("end", |told| told["run"] == run.as_str());

@@ -320,6 +320,33 @@ impl<S: Sync> FromRequestParts<S> for Person {
 
 impl Input for Person {}
 
+/// Who asks. Of who is logged in to the page that is sure; a command at the socket may say more, such as where it was
+/// typed.
+pub(super) struct Signed {
+    name: String,
+    is_at_door: bool,
+}
+
+impl Signed {
+    /// Who asks, where a request says this of it.
+    pub(super) fn by(self, said: Option<String>) -> Option<String> {
+        said.filter(|_| !self.is_at_door).or(Some(self.name))
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Signed {
+    type Rejection = HttpRefusal;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Signed, HttpRefusal> {
+        Ok(Signed {
+            name: peer(parts)?.name(),
+            is_at_door: parts.extensions.get::<AtDoor>().is_some(),
+        })
+    }
+}
+
+impl Input for Signed {}
+
 /// Refuses a head of more bytes.
 pub(super) fn head_within(parts: &Parts, bytes_max: usize) -> Result<(), HttpRefusal> {
     let first = parts.method.as_str().len() + parts.uri.to_string().len();

@@ -83,7 +83,7 @@ impl ApiState {
     ) -> ApiState {
         let access = Arc::<AccessControl>::default();
         let logins = Arc::new(Logins::new(identity.uid, Arc::clone(&access)));
-        let doors = Arc::new(Doors::new(limits.of_page()));
+        let doors = Arc::new(Doors::new(limits.of_page(), Arc::clone(&logins)));
         ApiState::sharing(identity, limits, notices, (access, logins, doors))
     }
 

@@ -1,5 +1,6 @@
-//! Compresses the files of the page, and works out the digest that is part of their addresses.
+//! Makes the files of the page small, and works out the digest that is part of their addresses.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
@@ -13,8 +14,14 @@ use sha2::{Digest, Sha256};
 /// The page itself, which is served at addresses of its own and names the digest.
 const INDEX: &str = "index.html";
 
+const CSS: &str = "text/css; charset=utf-8";
+
 /// What is served as it was published.
 const VENDORED: &str = "preact.js";
+
+/// Our modules, each of which names those before it and no other. They are sent as one, named as the last: so they are
+/// compressed together, and need no lists of each other's names.
+const MODULES: [&str; 3] = ["base.js", "run.js", "main.js"];
 
 /// Letters of the digest: enough that no two versions share an address.
 const DIGEST_LETTERS: usize = 16;
@@ -28,18 +35,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     // One line for each file, and all of them in a row: what is built stands in the sources, and this is data alone.
     let (mut table, mut all) = (String::new(), Vec::new());
     for (name, path) in &files {
-        let bytes = fs::read(path)?;
-        if name == INDEX {
-            let page = String::from_utf8(bytes)?.replace("{{digest}}", &digest);
-            fs::write(out.join(INDEX), page)?;
-            continue;
-        }
-        let kind = content_type(name).ok_or_else(|| format!("{name}: no type is known for it"))?;
-        let bytes = if name == VENDORED {
-            bytes
-        } else {
-            squeezed(&String::from_utf8(bytes)?).into_bytes()
+        let text = || fs::read_to_string(path);
+        let bytes = match name.as_str() {
+            INDEX => {
+                fs::write(out.join(INDEX), text()?.replace("{{digest}}", &digest))?;
+                continue;
+            }
+            name if Some(&name) == MODULES.last() => minifier::js::minify(&bundled(&files)?)?
+                .to_string()
+                .into_bytes(),
+            name if MODULES.contains(&name) => continue,
+            VENDORED => fs::read(path)?,
+            name if content_type(name) == Some(CSS) => {
+                minifier::css::minify(&without_comments(&text()?))?
+                    .to_string()
+                    .into_bytes()
+            }
+            _ => fs::read(path)?,
         };
+        let kind = content_type(name).ok_or_else(|| format!("{name}: no type is known for it"))?;
         let packed = compressed(&bytes)?;
         writeln!(table, "{name}\t{kind}\t{}", packed.len())?;
         all.extend(packed);
@@ -78,16 +92,61 @@ fn digest(files: &[(String, PathBuf)]) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-/// A file of ours without indentation, empty lines and lines that are comments. Line by line: no text of the page may
-/// depend on how its lines begin or end.
-fn squeezed(text: &str) -> String {
+/// Our modules as one: what they import of each other is there already.
+fn bundled(files: &[(String, PathBuf)]) -> Result<String, Box<dyn Error>> {
+    let (mut all, mut known) = (String::new(), BTreeSet::new());
+    for module in MODULES {
+        let (_, path) = files
+            .iter()
+            .find(|(name, _)| name == module)
+            .ok_or_else(|| format!("{module} is not there"))?;
+        let text = without_comments(&fs::read_to_string(path)?);
+        // `import {…} from './NAME.js';`, over some lines, at the beginning.
+        let mut rest = text.as_str();
+        while let Some(from) = rest.strip_prefix("import ") {
+            let (import, behind) = from
+                .split_once(";\n")
+                .ok_or_else(|| format!("{module}: an import does not end"))?;
+            if import.contains(VENDORED) {
+                writeln!(all, "import {import};")?;
+            }
+            rest = behind;
+        }
+        for line in rest.lines().filter(|line| !line.starts_with("export {")) {
+            let line = line.strip_prefix("export ").unwrap_or(line);
+            if let Some(name) = declared(line)
+                && !known.insert(name.to_owned())
+            {
+                return Err(
+                    format!("{module}: `{name}` has its name from an earlier module").into(),
+                );
+            }
+            writeln!(all, "{line}")?;
+        }
+    }
+    Ok(all)
+}
+
+/// The name that a line of a module declares for all of it; lines within something are indented.
+fn declared(line: &str) -> Option<&str> {
+    let kinds = ["const ", "let ", "function ", "async function ", "class "];
+    let named = kinds.iter().find_map(|kind| line.strip_prefix(kind))?;
+    let end = named.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+    (end > 0).then(|| &named[..end])
+}
+
+/// A text without empty lines and lines that are comments.
+fn without_comments(text: &str) -> String {
     let is_comment =
         |line: &str| line.starts_with("// ") || (line.starts_with("/*") && line.ends_with("*/"));
-    let lines = text.lines().map(str::trim);
-    let kept: Vec<&str> = lines
-        .filter(|line| !line.is_empty() && !is_comment(line))
-        .collect();
-    kept.join("\n")
+    let mut kept = String::new();
+    for line in text.lines() {
+        if !line.trim().is_empty() && !is_comment(line.trim()) {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
 fn compressed(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
@@ -99,7 +158,7 @@ fn compressed(bytes: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
 fn content_type(name: &str) -> Option<&'static str> {
     match name.rsplit_once('.')?.1 {
         "js" => Some("text/javascript; charset=utf-8"),
-        "css" => Some("text/css; charset=utf-8"),
+        "css" => Some(CSS),
         "svg" => Some("image/svg+xml"),
         _ => None,
     }

@@ -44,6 +44,7 @@ fn every_method_of_the_interface_crosses_the_socket() {
     assert_eq!(there.submit(&request), here.submit(&request));
     let heard = SubmitRequest {
         user_id: Some(rustix::process::geteuid().as_raw()),
+        by: Some(workerctl::process::own_name()),
         ..request.clone()
     };
     assert_eq!(served.engine.submitted.lock().expect("a lock")[0], heard);

@@ -27,10 +27,17 @@ pub(crate) async fn follow(
         .logs()
         .map_err(|why| HttpRefusal::bad_request("bad_query", why))?;
     let (told, telling) = stream(&state)?;
+    // Lines wait for `hello`: they do once nobody holds these.
+    let mut gates = Vec::new();
     for (run, from) in logs {
         let id = run.to_string();
         state.read(move |control| control.run(&id)).await?;
-        telling.by(move |control, events| tell_log(control, run, from, events))?;
+        let (gate, opened) = std::sync::mpsc::channel::<()>();
+        gates.push(gate);
+        telling.by(move |control, events| {
+            let _ = opened.recv();
+            tell_log(control, run, from, events);
+        })?;
     }
     let version = state.version();
     telling.by(move |control, events| {
@@ -44,7 +51,9 @@ pub(crate) async fn follow(
             if changes.is_empty() {
                 return ControlFlow::Continue(());
             }
-            hand_over(events, changes_text(id, changes, &hello))
+            let told = hand_over(events, changes_text(id, changes, &hello));
+            gates.clear();
+            told
         });
     })?;
     Ok(Changes(told))

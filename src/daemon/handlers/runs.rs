@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::Answer;
 use crate::daemon::description::{Description, Output};
-use crate::daemon::extract::{Person, Query, RunFragment, Submission};
+use crate::daemon::extract::{Person, Query, RunFragment, Signed, Submission};
 use crate::daemon::paths;
 use crate::daemon::peer::Peer;
 use crate::daemon::reply::{self, HttpRefusal, Json};
@@ -33,9 +33,11 @@ pub(crate) async fn list(
 pub(crate) async fn submit(
     State(state): State<Arc<ApiState>>,
     Extension(peer): Extension<Peer>,
+    signed: Signed,
     Submission(mut request): Submission,
 ) -> Result<Accepted, HttpRefusal> {
     request.user_id = Some(peer.uid);
+    request.by = signed.by(request.by.take());
     Ok(Accepted(state.change(move |c| c.submit(&request)).await?))
 }
 
@@ -90,10 +92,10 @@ pub(crate) async fn show(
 pub(crate) async fn cancel(
     State(state): State<Arc<ApiState>>,
     RunFragment(run): RunFragment,
-    Extension(peer): Extension<Peer>,
+    signed: Signed,
     Json(mut request): Json<CancelRequest>,
 ) -> Answer<RunSummary> {
-    request.by.get_or_insert_with(|| peer.name());
+    request.by = signed.by(request.by.take());
     Ok(Json(state.change(move |c| c.cancel(&run, &request)).await?))
 }
 

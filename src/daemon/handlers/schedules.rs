@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 
 use super::Answer;
-use crate::daemon::extract::Query;
+use crate::daemon::extract::{Query, Signed};
 use crate::daemon::paths;
 use crate::daemon::reply::{self, HttpRefusal, Json};
 use crate::daemon::state::ApiState;
@@ -68,8 +68,10 @@ pub(crate) async fn backfill(
 
 pub(crate) async fn pause(
     State(state): State<Arc<ApiState>>,
-    Json(request): Json<PauseRequest>,
+    signed: Signed,
+    Json(mut request): Json<PauseRequest>,
 ) -> Answer<ScheduleView> {
+    request.by = signed.by(request.by.take());
     Ok(Json(state.change(move |c| c.pause(&request)).await?))
 }
 
@@ -82,7 +84,9 @@ pub(crate) async fn resume(
 
 pub(crate) async fn trigger(
     State(state): State<Arc<ApiState>>,
-    Json(request): Json<TriggerRequest>,
+    signed: Signed,
+    Json(mut request): Json<TriggerRequest>,
 ) -> Answer<SlotView> {
+    request.by = signed.by(request.by.take());
     Ok(Json(state.change(move |c| c.trigger(&request)).await?))
 }

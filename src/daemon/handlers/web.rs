@@ -67,6 +67,7 @@ pub(crate) async fn code(
         uid: peer.uid,
         groups,
         read_only: request.read_only,
+        door: state.logins.door(),
     })?;
     Ok(Json(WebCode {
         code,

@@ -9,6 +9,15 @@ const OF_USER_MAX: usize = 8;
 /// Codes of all users.
 const ALL_MAX: usize = 256;
 
+/// Where the page is served, and for how long.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Door {
+    /// Its port; 0 where it is not served.
+    pub(crate) port: u16,
+    /// Whether the configuration holds it open. Else its sessions end with it: anybody may take its port then.
+    pub(crate) stays: bool,
+}
+
 /// Who logs in with a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
@@ -18,6 +27,8 @@ pub(crate) struct Grant {
     pub(crate) groups: Vec<u32>,
     /// Whether the session may change nothing.
     pub(crate) read_only: bool,
+    /// Where the page is served.
+    pub(crate) door: Door,
 }
 
 /// Codes that nobody has used yet, oldest first.
@@ -69,6 +80,7 @@ mod tests {
             uid,
             groups: vec![uid],
             read_only: false,
+            door: Door::default(),
         }
     }
 

@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::logins::{Door, Logins};
 use crate::catalog;
 use crate::daemon::limits::Limits;
 use crate::daemon::tcp;
@@ -28,6 +29,7 @@ const WHAT: &str = "the web page";
 /// The door, open or not.
 pub(crate) struct Doors {
     limits: Limits,
+    logins: Arc<Logins>,
     state: Mutex<State>,
 }
 
@@ -73,6 +75,7 @@ impl Drop for Hold {
                 state.open = Some(open);
             } else {
                 open.stop.send_replace(true);
+                self.doors.logins.served_at(Door::default());
                 tracing::info!(address = %open.address, "the web page is not served any more");
             }
         }
@@ -80,9 +83,10 @@ impl Drop for Hold {
 }
 
 impl Doors {
-    pub(crate) fn new(limits: Limits) -> Doors {
+    pub(crate) fn new(limits: Limits, logins: Arc<Logins>) -> Doors {
         Doors {
             limits,
+            logins,
             state: Mutex::default(),
         }
     }
@@ -157,6 +161,10 @@ impl Doors {
         let (stop, stopped) = watch::channel(false);
         let serving = tcp::serve(listener, router, self.limits.clone(), stopped, WHAT)
             .map_err(|error| taken(&address.to_string(), &error, CONFIGURED))?;
+        self.logins.served_at(Door {
+            port: address.port(),
+            stays,
+        });
         Ok(Open {
             address,
             stays,
@@ -175,6 +183,7 @@ impl Doors {
             state.open.take()
         };
         if let Some(open) = open {
+            self.logins.served_at(Door::default());
             open.stop.send_replace(true);
             // How its connections ended was logged.
             let _ = tokio::time::timeout(patience, open.serving).await;

@@ -15,7 +15,7 @@ use crate::daemon::access_control::AccessControl;
 use crate::engine::WebSessionStore;
 use crate::model::{AccessRole, Diagnostic, Kind, Timestamp, WebSession, WebSessionChanges};
 
-pub(crate) use super::codes::Grant;
+pub(crate) use super::codes::{Door, Grant};
 
 /// Codes, sessions, and where the latter are kept.
 pub(crate) struct Logins {
@@ -34,6 +34,7 @@ pub(crate) struct Logins {
 
 #[derive(Debug, Default)]
 struct Held {
+    door: Door,
     codes: Codes,
     sessions: Sessions,
     failures: Failures,
@@ -108,6 +109,22 @@ impl Logins {
         }
     }
 
+    /// The page is served here from now on, or no more. What ends with the door that was open ends now.
+    pub(crate) fn served_at(&self, door: Door) {
+        let mut held = self.held();
+        if held.door != door {
+            held.sessions.end_with_door();
+        }
+        held.door = door;
+        drop(held);
+        self.ended.send_modify(|_| {});
+    }
+
+    /// Where the page is served.
+    pub(crate) fn door(&self) -> Door {
+        self.held().door
+    }
+
     /// Whether people can log in at all.
     pub(crate) fn serves(&self) -> Result<(), Diagnostic> {
         self.store().map(drop)
@@ -136,15 +153,19 @@ impl Logins {
             let mut held = self.held();
             let grant = held.codes.redeem(Digest::of(code), now.monotonic_ms);
             // Whoever has no role any more is told as much as who has no code.
-            let grant = grant.filter(|grant| self.role_of(grant.uid, &grant.groups).is_some());
+            let door = held.door;
+            let grant = grant.filter(|grant| {
+                grant.door == door && self.role_of(grant.uid, &grant.groups).is_some()
+            });
             let Some(grant) = grant else {
                 return Err(NoLogin::Wrong(held.failures.add(now.monotonic_ms)));
             };
             let begun = held.sessions.begin(digest, &grant, now);
             begun.ok_or_else(|| NoLogin::Refused(too_many()))?
         };
+        let stays = self.held().door.stays;
         let recorded = store.record(WebSessionChanges {
-            begun: Some(begun),
+            begun: stays.then_some(begun),
             ended,
         });
         if let Err(refused) = recorded {
@@ -184,7 +205,11 @@ impl Logins {
 
     fn of(&self, token: Digest) -> Option<LoggedIn> {
         let now = self.now();
-        let mut session = self.held().sessions.find(token, now)?.clone();
+        let mut session = {
+            let held = self.held();
+            let found = held.sessions.find(token, now)?;
+            (found.port == held.door.port).then(|| found.clone())?
+        };
         let role = self.role_of(session.uid, &session.groups)?;
         session.read_only |= self.read_only.load(Ordering::Relaxed);
         let role = if session.read_only {
@@ -318,6 +343,7 @@ mod tests {
                 uid,
                 groups: vec![uid, GROUP],
                 read_only,
+                door: Door::default(),
             };
             self.logins.code(grant).unwrap().0
         }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(test)]
+use super::codes::Door;
 use super::codes::Grant;
 use super::secret::Digest;
 use crate::model::{Timestamp, WEB_GROUPS_MAX, WebSession};
@@ -25,6 +27,8 @@ struct Held {
     session: WebSession,
     /// When it ends by the monotonic clock.
     until_ms: u64,
+    /// Whether it ends with its door, and is stored nowhere.
+    with_door: bool,
 }
 
 impl Held {
@@ -33,6 +37,7 @@ impl Held {
         Held {
             session,
             until_ms: now.monotonic_ms.saturating_add(left),
+            with_door: false,
         }
     }
 
@@ -84,10 +89,15 @@ impl Sessions {
             uid: grant.uid,
             groups,
             read_only: grant.read_only,
+            port: grant.door.port,
             begun_at: now.wall,
             expires_at: now.wall.plus_millis(LIFETIME_MS),
         };
-        self.0.insert(token, Held::of(session.clone(), now));
+        let held = Held {
+            with_door: !grant.door.stays,
+            ..Held::of(session.clone(), now)
+        };
+        self.0.insert(token, held);
         Some((session, ended))
     }
 
@@ -100,6 +110,11 @@ impl Sessions {
     /// Ends one; whether there was one.
     pub(super) fn end(&mut self, token: Digest) -> bool {
         self.0.remove(&token).is_some()
+    }
+
+    /// Ends those that end with their door.
+    pub(super) fn end_with_door(&mut self) {
+        self.take(|held| held.with_door);
     }
 
     /// Ends those of this user, or all; the digests of their tokens.
@@ -136,6 +151,7 @@ mod tests {
             uid,
             groups: (0..1_000).collect(),
             read_only: true,
+            door: Door::default(),
         }
     }
 

@@ -1,486 +1,410 @@
-// One run: what became of it, step by step, and what a person can do about it.
-import {html, useEffect, useState} from './preact.js';
-import {ask, download, get, id as encode, isAdmin, post} from './api.js';
-import {
-  A,
-  Ago,
-  Dialog,
-  Empty,
-  Facts,
-  Page,
-  Refused,
-  RunLink,
-  Note,
-  RunState,
-  ScheduleLink,
-  Section,
-  SkillLink,
-  State,
-  Table,
-  Time,
-  Took,
-  Waiting,
-  detailOf,
-  go,
-  runPath,
-  short,
-  standing,
-  useAct,
-  useLoad,
-  useNow,
-  waits,
-} from './parts.js';
-import {Log} from './log.js';
-import {bytes, count, number, plain, shown, skillOf, span, when, words} from './text.js';
+// One run: what became of it, step by step, its log, and what a person can do about it.
+import {a, Acts, ago, aside, ask, b, begin, button, bytes, choice, code, count, cut, detailOf, Dialog, div, download, em, empty, encode, facts, follow, form, get,
+  go, h3, icon, li, list, loaded, mono, note, noteField, number, on, p, Page, pairs, part, path, pre, radio, redraw, refused, runLink, runPath, runState,
+  scheduleLink, Search, section, short, skillLink, skillOf, small, span, spell, standing, state, store, strong, table, tags, time, to, took, useAct,
+  useEffect, useGet, useLoad, useRef, useState, waits, when, words, zoneName} from './base.js';
 
-const WAITS = ['queued', 'awaiting_approval', 'backing_off'];
-const PHASE_TONES = {executing: 'run', verifying: 'odd', committing: 'ok', restoring: 'late', awaiting_approval: 'ask'};
+const {details, mark, summary} = tags;
 
-const ended = e =>
-  !e
-    ? ''
-    : {
-        exited: `exit code ${e.code}`,
-        signalled: `ended by signal ${e.signal}`,
-        timed_out: 'time limit reached',
-        limit_reached: `limit of ${words(e.resource)} reached`,
-        stopped: 'stopped on request',
-        not_started: `not started: ${e.message}`,
-        answered: `answered in ${count(e.turns || 0, 'turn')}`,
-      }[e.is] ||
-      e.message ||
-      words(e.is);
+// --- phases and checks
+const WAITS = ['queued', 'awaiting_approval', 'backing_off'], TONES = {executing:'run', verifying:'odd', committing:'ok', restoring:'late'};
 
 /** A bar for each phase on one axis; what waits is hollow. */
-function Phases({phases, over}) {
-  const now = useNow(over ? 3600000 : 1000);
-  if (!phases?.length) return null;
-  const at = text => (text ? Date.parse(text) : Math.max(now, Date.now())),
-    begin = Math.min(...phases.map(p => at(p.begin))),
-    end = Math.max(begin + 1, ...phases.map(p => at(p.end)));
-  const attempts = Math.max(...phases.map(p => p.attempt));
-  return html`<div class="phases" role="list" aria-label="Phases">${phases
-    .filter(p => p.phase !== 'finished')
-    .map((p, i) => {
-      const from = at(p.begin),
-        took = at(p.end) - from,
-        waits = WAITS.includes(p.phase);
-      return html`<div role="listitem" class="phase" key=${i}><span class="what">${
-        attempts > 1 && p.attempt > 0 && html`<span class="muted" title="attempt">${p.attempt} · </span>`
-      }${words(p.phase)}${waits && html`<span class="hidden"> (waiting)</span>`}</span>
-      <span class="track" aria-hidden="true">
-        <span class=${waits ? 'hollow' : 'f-' + (PHASE_TONES[p.phase] || 'wait')} style=${{left: `${((from - begin) / (end - begin)) * 100}%`, width: `max(3px, ${(took / (end - begin)) * 100}%)`}}>
-          </span></span><span class="num" title=${`${when(p.begin, 'millis')} … ${p.end ? when(p.end, 'millis') : 'now'}`}>
-          ${span(took)}${!p.end && ' …'}</span></div>`;
-    })}</div>`;
-}
+const phases = of => {
+  const at = text => (text ? Date.parse(text) : Date.now()), begin = at(of[0]?.begin), all = Math.max(1, ...of.map(p => at(p.end) - begin)),
+      part = ms => (ms / all) * 100;
+  return list(of.filter(p => p.phase !== 'finished').map(p => {
+    const hollow = WAITS.includes(p.phase), ms = at(p.end) - at(p.begin);
+    return li({title:`${when(p.begin, 'millis')} … ${p.end ? when(p.end, 'millis') : 'now'}`},
+        span(of.at(-1).attempt > 1 && small(p.attempt, ' · '), words(p.phase), hollow && span.hidden(' (waiting)')),
+      span.track(span({class:hollow ? 'hollow' : `fill t-${TONES[p.phase] || 'wait'}`,
+          style:`left: ${part(at(p.begin) - begin)}%; width: max(3px, ${part(ms)}%)`})), span.num(spell(ms), !p.end && ' …'));
+  }), 'card phases');
+};
+// How an execution or a check ended.
+const endOf = e => e && (e.is === 'exited' ? `exit code ${e.code}` : e.message || [e.is, e.signal, e.resource].filter(Boolean).map(words).join(' '));
+const checks = of => list(of.map(c => {
+  const head = [state(c.verdict), span(cut(c.description), !c.must_pass && [' ', em('need not pass')]),
+      small(c.message ? cut(c.message, 200) : endOf(c.ended), ' ', c.duration_ms > 0 && spell(c.duration_ms))];
+  return li(c.command || c.output_tail ? details({open:c.verdict === 'failed'}, summary(head), pre(c.command && '$ ' + c.command), pre(c.output_tail))
+      : div.summary(head));
+}), 'items folds');
+const attempts = run => [run.pre_checks.length > 0 && [h3('Before'), checks(run.pre_checks)],
+  run.attempts.toReversed().map(a => [run.attempts.length > 1 && h3(`Attempt ${a.attempt} `,
+      small(time(a.started_at, '', 'time'), a.execution && ` · ${endOf(a.execution.ended)} after ${spell(a.execution.duration_ms)}`)),
+    a.failure && [note('failed', strong(words(a.failure.step), ' failed '), code(a.failure.code), ': ', cut(a.failure.message, 2000)),
+        pre(a.execution?.stderr_tail)], checks(a.checks)]),
+  !run.pre_checks.length && !run.attempts.some(a => a.checks.length) && empty('No check has run.')];
 
-const Check = ({check: c}) => {
-  const tail = c.output_tail?.trimEnd(),
-    body = c.command || tail;
-  const head = html`<${State} is=${c.verdict} /> <span class="grow">${shown(c.description, {max: 300})}${
-    !c.must_pass && html` <span class="chip">need not pass</span>`
-  }</span><span class="muted">
-      ${c.message ? shown(c.message, {max: 200}) : ended(c.ended)} ${c.duration_ms > 0 && span(c.duration_ms)}</span>`;
-  return html`<li>${
-    body
-      ? html`<details open=${c.verdict === 'failed'}><summary>${head}</summary>${
-          c.command &&
-          html`<pre class="code">
-    <span class="muted">$ </span>${shown(c.command, {lines: true, max: 5000})}</pre>`
-        }${
-          tail &&
-          html`<pre class="code">
-      ${shown(tail, {lines: true, max: 10000})}</pre>`
-        }</details>`
-      : html`<div class="summary">${head}</div>`
-  }</li>`;
+// --- changes and outputs
+const MARKS = {'+':'add', '-':'del', '@':'at'};
+const Patch = part(({text}) => {
+  const [most, set] = useState(1000), lines = text.replace(/\n$/, '').split('\n');
+  let inside = false;
+  return [tags.pre.diff({tabindex:0, label:'Changes'}, lines.slice(0, most).map(line => {
+    inside = line.startsWith('@@') || (inside && !line.startsWith('diff --git'));
+    return span({class:inside ? MARKS[line[0]] : 'meta'}, cut(line, 1000), '\n');
+  })), lines.length > most && button(`Show more of ${number(lines.length)} lines`, () => set(most * 4))];
+});
+const Change = part(({run, file:f}) => {
+  const [open, set] = useState(false), patch = useLoad(async () => open && (await ask(`runs/${run}/diff`, {path:f.path})).text(), open);
+  const draw = text => (text ? Patch({text:text[0] === '"' ? JSON.parse(text) : text}) : empty('There is no text to compare.'));
+  return li(details({ontoggle:event => set(event.target.open)}, summary(em(f.status), span.mono(f.from && [cut(f.from), ' → '], cut(f.path)),
+    f.binary ? small('binary') : [span({class:'t-ok'}, '+', f.added ?? 0), span({class:'t-bad'}, '−', f.removed ?? 0)]),
+        open && (patch.data === false ? 'Loading …' : loaded(patch, draw))));
+});
+const Changes = part(({run:{summary:{run}, changed_count}}) => {
+  const [most, set] = useState(100), files = useGet(`runs/${run}/changes`, {}, {run:event => event.run === run && event.outcome});
+  return section('Changes', loaded(files, files => [list(files.slice(0, most).map(file => Change({key:file.path, run, file})), 'items folds')
+      || empty('It changed nothing.'),
+    files.length > most && button(`Show more of ${number(files.length)} files`, () => set(most * 4))]),
+        changed_count > 0 && small(count(changed_count, 'path')));
+});
+const Output = part(({run, output:o}) => {
+  const {busy, error, act} = useAct(), save = () => download(`runs/${run}/outputs/${encode(o.name)}`, (o.path || o.name).split('/').pop());
+  return li(state(o.problem ? 'failed' : o.bytes != null || o.commits?.length ? 'passed' : 'not_run', o.name), ' ', mono(cut(o.path)), ' ',
+    o.bytes != null && [small(bytes(o.bytes)), ' ', button('download', () => act(save), 'link', {disabled:busy})], o.commits?.map(c => code(c, 12)),
+        o.problem && p({class:'t-bad'}, o.problem), refused(error));
+});
+
+// --- what a person may do
+const approval = (run, done) => {
+  const a = run.approval, waits = run.summary.phase === 'awaiting_approval',
+      before = `before its ${a.before === 'landing' ? 'result lands' : 'command runs'}`;
+  return div({class:waits && 'asked'}, section('Approval', [p(waits
+      ? [state('awaiting_approval'), ` A person has to approve it ${before}`, a.expires_at && [', until ', time(a.expires_at)], '.']
+      : a.denied_by ? [state('denied'), ` by ${a.denied_by} `, ago(a.denied_at)] : a.approved_by
+          ? [state('passed', 'approved'), ` by ${a.approved_by} `, ago(a.approved_at)]
+      : `It has to be approved ${before}.`, a.note && ` “${a.note}”`),
+    a.checkpoints?.length > 0 && [p('To look at:'), list(a.checkpoints.map(text => li('☐ ', text)), 'plain')], pre(a.command), facts([
+      ['Would land', code(a.result?.commit, 12)],
+      ['Outputs', a.result?.outputs?.map(o => div(mono(o.path, ' ', bytes(o.bytes))))],
+      ['Kept in', code(a.outputs_in)],
+      ['Sandbox', a.sandbox],
+      ['Digest', code(a.digest, 16)],
+    ]), waits && Acts({path:`runs/${run.summary.run}/`, done, of:[
+      {name:'Approve', tone:'main', title:'Approve this run', say:({note}) => ({digest:a.digest, note:note || null}),
+          ask:[p('What is approved is exactly what is shown, by its digest ', code(a.digest, 16), '.'), noteField('Note')]},
+      {name:'Deny', tone:'danger', title:'Deny this run', ask:noteField('Why', true)},
+    ]})]));
+};
+const runActs = (run, done) => {
+  const s = run.summary, kept = s.kept_commit;
+  return Acts({path:`runs/${s.run}/`, done, of:[
+    !s.outcome && {name:'Cancel', tone:'danger', title:'Cancel run ' + short(s.run), submit:'Cancel the run', say:form => ({now:form.now === 'yes'}),
+      ask:[radio('now', 'no', 'Gracefully: its processes are asked to end', true), radio('now', 'yes', 'Now: its processes are ended at once')]},
+    s.outcome?.kind === 'unknown' && !s.decided && {name:'Resolve', tone:'main', title:'How did it end?',
+      ask:[p('Nobody saw the end of its command. Look at what it was to do, then say.'), radio('as', 'succeeded', 'It succeeded'),
+          radio('as', 'failed', 'It failed'), noteField('Why you think so', true)]},
+    kept && {name:'Land', tone:'main', title:'Land its commit', ask:p('The commit ', code(kept, 12), ' becomes part of ', code(run.branch) || 'its branch',
+        '.')},
+    kept && {name:'Discard', tone:'danger', title:'Discard its commit', ask:p('The commit ', code(kept, 12), ' is dropped, and cannot land any more.')},
+    s.outcome && {name:'Retry', tone:s.outcome.kind === 'failed' && 'main', leads:true},
+  ]});
 };
 
-function Attempts({run}) {
-  const many = run.attempts.length > 1;
-  return html`${
-    run.pre_checks.length > 0 &&
-    html`<h3>Before anything was touched</h3><ul class="checks">
-    ${run.pre_checks.map((c, i) => html`<${Check} key=${i} check=${c} />`)}</ul>`
-  }
-    ${[...run.attempts].reverse().map(
-      a => html`<div key=${a.attempt}>${
-        many &&
-        html`<h3>Attempt ${a.attempt} <span class="muted">
-      <${Time} at=${a.started_at} shape="time" />${a.execution && html` · ${ended(a.execution.ended)} after ${span(a.execution.duration_ms)}`}</span>
-        </h3>`
-      }
-      ${
-        a.failure &&
-        html`<${Note} is="failed"><strong>${words(a.failure.step)} failed</strong> <code>
-        ${shown(a.failure.code)}</code>: ${shown(a.failure.message, {lines: true})}<//>`
-      }
-      ${
-        a.failure &&
-        a.execution?.stderr_tail &&
-        html`<pre class="code" aria-label="The end of standard error">
-        ${shown(a.execution.stderr_tail.trimEnd(), {lines: true, max: 5000})}</pre>`
-      }
-      ${
-        a.checks.length
-          ? html`<ul class="checks">${a.checks.map((c, i) => html`<${Check} key=${i} check=${c} />`)}</ul>`
-          : !many &&
-            html`<${Empty}>
-        ${run.summary.outcome ? 'No check ran.' : 'None has run yet.'}<//>`
-      }</div>`,
-    )}
-    ${!run.attempts.length && !run.pre_checks.length && html`<${Empty}>Nothing has been executed.<//>`}`;
-}
+// --- the page
+const valueOf = v => {
+  const text = typeof v === 'string' ? v : JSON.stringify(v);
+  return text.length > 300 ? details(summary(text.slice(0), small(` … all ${number(text.length)} characters`)), pre(text, 200000)) : mono(text);
+};
+const agent = (run, spent) => section('Model', [
+  run.message && [h3('Asked for'), pre(run.message, 20000, 'prose')], run.answer && [h3('Last answer'), pre(run.answer, 40000, 'prose')],
+      run.turns?.length > 0 && table('Turns', [
+    ['Turn', t => `${t.attempt}.${t.turn}`],
+    ['~Called', t => cut(t.calls.join(', '), 200)],
+    ['#In', t => t.tokens.input],
+    ['#Cached', t => t.tokens.cache_read],
+    ['#Out', t => t.tokens.output],
+    ['#Money', t => t.money ?? '–'],
+  ], run.turns.slice(-200), t => `${t.attempt}.${t.turn}`)],
+  spent && small(`${count(spent.turns, 'turn')}, ${number(Object.values(spent.tokens).reduce((a, b) => a + b, 0))} tokens`,
+      spent.money != null && `, money ${spent.money}`, spent.unmeasured > 0 && `; ${spent.unmeasured} estimated`));
+const moments = (title, rows, draw) => rows?.length > 0 && section(title, facts(rows.map(draw)));
 
-function Patch({text}) {
-  const [most, set] = useState(1000),
-    lines = text.replace(/\n$/, '').split('\n'),
-    marks = {'+': 'add', '-': 'del', '@': 'at'};
-  const meta = /^(diff --git|index |--- |\+\+\+ |new file|deleted file|similarity|rename |old mode|new mode)/;
-  let inside = false;
-  return html`<pre class="code diff" tabindex="0" aria-label="Changes">${lines.slice(0, most).map(line => {
-    if (line.startsWith('@@')) inside = true;
-    else if (line.startsWith('diff --git')) inside = false;
-    return html`<span class=${!inside && meta.test(line) ? 'meta' : marks[line[0]] || ''}>${shown(line, {lines: true, max: 1000})}${'\n'}</span>`;
-  })}</pre>${lines.length > most && html`<button onClick=${() => set(most * 4)}>Show more of ${number(lines.length)} lines</button>`}`;
-}
-function ChangedFile({run, file}) {
-  const [open, set] = useState(false),
-    [patch, setPatch] = useState(null),
-    [error, setError] = useState(null);
-  const load = async () => {
-    setError(null);
-    try {
-      const text = await (await ask(`runs/${encode(run)}/diff?path=${encode(file.path)}`)).text();
-      let told = text;
-      // The patch is JSON where the API wraps it.
-      if (/^["{]/.test(text))
-        try {
-          const value = JSON.parse(text);
-          told = typeof value === 'string' ? value : (value.patch ?? text);
-        } catch {
-          /* a patch after all */
-        }
-      setPatch(told);
-    } catch (refusal) {
-      setError(refusal);
-    }
-  };
-  useEffect(() => {
-    if (open && patch == null) load();
-  }, [open]);
-  return html`<details onToggle=${event => set(event.target.open)}><summary><span class="chip s-${file.status}">
-    ${file.status}</span> <span class="mono grow">${file.from && html`${shown(file.from, {max: 300})} → `}${shown(file.path, {max: 300})}</span>
-      ${
-        file.binary
-          ? html`<span class="muted">binary</span>`
-          : html`<span class="plus">+${number(file.added ?? 0)}</span> <span class="less">−${number(file.removed ?? 0)}</span>`
-      }</summary>
-    ${
-      open &&
-      html`<${Refused} error=${error} again=${load} />${
-        patch != null
-          ? patch
-            ? html`<${Patch} text=${patch} />`
-            : html`<${Empty}>There is no text to compare.<//>`
-          : !error && html`<p class="muted">Loading …</p>`
-      }`
-    }</details>`;
-}
-function Changes({run}) {
-  const [all, set] = useState(false),
-    files = useLoad(signal => get(`runs/${encode(run.summary.run)}/changes`, {}, {signal}), [run.changed_count, run.summary.phase]);
-  return html`<${Waiting} of=${files}>${files =>
-    html`${
-      files.length
-        ? html`<ul class="files">
-    ${files.slice(0, all ? 5000 : 100).map(file => html`<li key=${file.path}><${ChangedFile} run=${run.summary.run} file=${file} /></li>`)}</ul>`
-        : html`<${Empty}>It changed nothing.<//>`
-    }${files.length > 100 && !all && html`<button onClick=${() => set(true)}>Show all ${number(files.length)} files</button>`}`}<//>`;
-}
+const draw = (run, reload) => {
+  const s = run.summary, over = !!s.outcome, why = detailOf(s.outcome), full = at => at && time(at, '', 'full');
+  return Page({name:`${words(standing(s))} ${skillOf(s)} ${short(s.run)}`, title:[cut(run.title, 120), ' ', mono(short(s.run))], side:runActs(run, reload),
+      sub:[runState(s), ' ', skillLink(skillOf(s)), over ? ' · ended ' : ' · accepted ', ago(s.finished_at || s.submitted_at), over ? ', took ' : ', ',
+          took(s.started_at || s.submitted_at, s.finished_at)]},
+    why && note(standing(s), cut(why, 2000)), !over && s.waiting_for && !run.approval?.asked_at && note('queued', 'It ', waits(s)),
+    [...run.warnings, ...run.not_restored.map(path => `not put back: ${path}`)].map(text => note('warning', text)), run.approval && approval(run, reload),
+    div.columns(div(section('Phases', phases(run.phases)), section('Log', Log({run:s.run, over})), section('Checks', attempts(run)),
+      (s.spent || run.message || run.answer || run.turns?.length > 0) && agent(run, s.spent), (s.mutating || run.changed_count > 0) && Changes({run})),
+    aside(section('Facts', [facts([
+      ['Run', code(s.run)],
+      ['Asked by', s.schedule ? ['schedule ', scheduleLink(s.schedule)] : run.submitted_by],
+      ['Slot', s.slot && time(s.slot)],
+      ['Accepted', full(s.submitted_at)],
+      ['Started', full(s.started_at)],
+      ['Ended', full(s.finished_at)],
+      ['Attempts', s.attempts],
+      ['Branch', code(run.branch)],
+      ['Commit', [s.commit, ...(s.commits_made?.newest || [])].filter(Boolean).map(c => [code(c, 12), ' '])],
+      ['Kept commit', code(s.kept_commit, 12)],
+      ['Started by', s.parent && runLink(s.parent)],
+      ['Repeats', s.retry_of && runLink(s.retry_of)],
+      ['Started', run.children?.slice(0, 50).map(child => [runLink(child), ' '])],
+      ['Thread', s.thread],
+      ['Definition', code(run.definition_digest, 12)],
+    ]), list(pairs(run.results, (name, r) => li(state(r.is, words(name)), ' ', small(words(r.is), r.why && ': ' + words(r.why)))), 'plain')]),
+    run.outputs.length > 0 && section('Outputs', list(run.outputs.map(output => Output({key:output.name, run:s.run, output})), 'plain')),
+    Object.keys(run.inputs).length > 0 && section('Inputs', facts(pairs(run.inputs, (name, v) => [name, v != null && valueOf(v)]))),
+    moments('Acts', run.acts, act => [time(act.at, '', 'time'), [strong(words(act.act)), act.by && ` by ${act.by}`, act.note && ` “${act.note}”`]]),
+    moments('Timeline', run.timeline, ([at, name]) => [time(at, '', 'millis'), words(name)]))));
+};
 
-function Output({run, output: o}) {
-  const {busy, error, act} = useAct();
-  return html`<li><${State} is=${o.problem ? 'failed' : o.bytes != null || o.commits?.length ? 'passed' : 'not_run'}>
-    ${shown(o.name)}<//> <span class="mono muted clip">${shown(o.path, {max: 300})}</span>${
-      o.bytes != null &&
-      html` <span class="muted">
-      ${bytes(o.bytes)}</span> <button class="link" disabled=${busy} onClick=${() => act(() => download(`runs/${encode(run)}/outputs/${encode(o.name)}`, (o.path || o.name).split('/').pop()))}>download</button>`
-    }
-    ${o.commits?.map(c => html` <code>${shown(c.slice(0, 12))}</code>`)}${
-      o.problem &&
-      html`<p class="t-bad">
-      ${shown(o.problem)}</p>`
-    }<${Refused} error=${error} /></li>`;
-}
-
-function Approval({run, done}) {
-  const a = run.approval,
-    [asks, set] = useState(null),
-    path = `runs/${encode(run.summary.run)}/`,
-    waits = run.summary.phase === 'awaiting_approval';
-  const send = async (what, body) => {
-    await post(path + what, body);
-    done();
-  };
-  return html`<${Section} title="Approval" id="approval" class=${waits ? 'asked' : null}>
-    <p>${
-      waits
-        ? html`<${State} is="awaiting_approval" /> A person has to approve it before its ${a.before === 'landing' ? 'result lands' : 'command runs'}${
-            a.expires_at && html`, until <${Time} at=${a.expires_at} />`
-          }.`
-        : a.denied_by
-          ? html`<${State} is="denied" /> by ${shown(a.denied_by)} <${Ago} at=${a.denied_at} />`
-          : a.approved_by
-            ? html`<${State} is="passed">approved<//> by ${shown(a.approved_by)} <${Ago} at=${a.approved_at} />`
-            : `It has to be approved before its ${a.before === 'landing' ? 'result lands' : 'command runs'}.`
-    }${a.note && html` “${shown(a.note)}”`}</p>
-    ${a.checkpoints?.length > 0 && html`<p>To look at:</p><ul class="plain">${a.checkpoints.map(text => html`<li>☐ ${shown(text)}</li>`)}</ul>`}
-    ${a.command && html`<pre class="code" tabindex="0" aria-label="What would run">${shown(a.command, {lines: true, max: 20000})}</pre>`}
-    <${Facts} of=${[
-      [
-        'Would land',
-        a.result?.commit &&
-          html`<code>
-      ${shown(a.result.commit.slice(0, 12))}</code>`,
-      ],
-      [
-        'Outputs',
-        a.result?.outputs?.map(
-          o => html`<div class="mono">
-        ${shown(o.path)} <span class="muted">${bytes(o.bytes)}</span></div>`,
-        ),
-      ],
-      [
-        'Kept in',
-        a.outputs_in &&
-          html`<code>
-        ${shown(a.outputs_in)}</code>`,
-      ],
-      ['Sandbox', shown(a.sandbox)],
-      [
-        'Digest',
-        a.digest &&
-          html`<code title=${plain(a.digest)}>
-        ${shown(a.digest.slice(0, 16))}…</code>`,
-      ],
-    ]} />
-    ${
-      waits &&
-      isAdmin() &&
-      html`<div class="buttons"><button class="main" onClick=${() => set('approve')}>Approve</button>
-      <button class="danger" onClick=${() => set('deny')}>Deny</button></div>`
-    }
-    ${
-      asks === 'approve' &&
-      html`<${Dialog} title="Approve this run" submit="Approve" onClose=${() => set(null)} onSubmit=${form => send('approve', {digest: a.digest, note: form.get('note') || null})}>
-        <p>What is approved is exactly what is shown, by its digest <code>${shown(a.digest?.slice(0, 16))}…</code>.</p>
-        <label class="field">Note (may be left out)<textarea name="note" rows="2"></textarea></label><//>`
-    }
-    ${
-      asks === 'deny' &&
-      html`<${Dialog} title="Deny this run" submit="Deny" danger onClose=${() => set(null)} onSubmit=${form => send('deny', {note: form.get('note')})}>
-        <label class="field">Why<textarea name="note" rows="2" required></textarea></label><//>`
-    }<//>`;
-}
-
-function Actions({run, done}) {
-  const s = run.summary,
-    {busy, error, act} = useAct(),
-    [asks, set] = useState(null),
-    path = `runs/${encode(s.run)}/`;
-  const send = async (what, body) => {
-    const told = await post(path + what, body);
-    done();
-    return told;
-  };
-  if (!isAdmin()) return null;
-  const close = () => set(null);
-  return html`${!s.outcome && html`<button class="danger" onClick=${() => set('cancel')}>Cancel …</button>`}
-    ${s.outcome?.kind === 'unknown' && !s.decided && html`<button class="main" onClick=${() => set('resolve')}>Resolve …</button>`}
-    ${
-      s.kept_commit &&
-      html`<button class="main" disabled=${busy} onClick=${() => set('land')}>Land …</button>
-      <button class="danger" onClick=${() => set('discard')}>Discard …</button>`
-    }
-    ${
-      s.outcome &&
-      html`<button class=${s.outcome.kind === 'failed' ? 'main' : ''} disabled=${busy} onClick=${() =>
-        act(async () => {
-          const {run} = await send('retry', {});
-          go(runPath(run));
-        })}>Retry</button>`
-    }
-    <${Refused} error=${error} />
-    ${
-      asks === 'cancel' &&
-      html`<${Dialog} title="Cancel run ${short(s.run)}" submit="Cancel the run" danger onClose=${close} onSubmit=${form => send('cancel', {now: form.get('how') === 'now'})}>
-        <label class="pick"><input type="radio" name="how" value="soon" checked />
-        <span>Gracefully: its processes are asked to end, and ended after a while</span></label><label class="pick">
-        <input type="radio" name="how" value="now" /><span>Now: its processes are ended at once</span></label><//>`
-    }
-    ${
-      asks === 'resolve' &&
-      html`<${Dialog} title="How did it end?" submit="Resolve" onClose=${close} onSubmit=${form => send('resolve', {as: form.get('as'), note: form.get('note')})}>
-        <p>Nobody saw the end of its command. Look at what it was to do, then say.</p><label class="pick">
-        <input type="radio" name="as" value="succeeded" required /><span>It succeeded</span></label><label class="pick">
-        <input type="radio" name="as" value="failed" /><span>It failed</span></label>
-        <label class="field">Why you think so<textarea name="note" rows="2" required></textarea></label><//>`
-    }
-    ${
-      asks === 'land' &&
-      html`<${Dialog} title="Land its commit" submit="Land" onClose=${close} onSubmit=${() => send('land')}><p>The commit <code>
-      ${shown(s.kept_commit.slice(0, 12))}</code> becomes part of ${run.branch ? html`<code>${shown(run.branch)}</code>` : 'its branch'}.</p><//>`
-    }
-    ${
-      asks === 'discard' &&
-      html`<${Dialog} title="Discard its commit" submit="Discard" danger onClose=${close} onSubmit=${() => send('discard')}>
-      <p>The commit <code>${shown(s.kept_commit.slice(0, 12))}</code> is dropped, and cannot land any more.</p><//>`
-    }`;
-}
-
-function Value({of}) {
-  const [open, set] = useState(false),
-    text = typeof of === 'string' ? of : JSON.stringify(of);
-  if (open) return html`<pre class="code" tabindex="0">${shown(text, {lines: true, max: 200000})}</pre>`;
-  return html`<span class="mono break">${shown(text.slice(0, 300), {lines: true})}</span>${
-    text.length > 300 && html` <button class="link" onClick=${() => set(true)}>show all ${number(text.length)} characters</button>`
-  }`;
-}
-const tokens = t => (t.input || 0) + (t.output || 0) + (t.cache_read || 0) + (t.cache_write || 0);
-
-function Agent({run}) {
-  const s = run.summary.spent;
-  return html`<${Section} title="Model" id="model" side=${
-    s &&
-    html`<span class="muted">
-    ${count(s.turns, 'turn')}, ${number(tokens(s.tokens))} tokens${s.money != null && `, money ${plain(s.money)}`}${s.unmeasured > 0 && `; ${s.unmeasured} estimated`}</span>`
-  }>
-    ${run.message && html`<h3>Asked for</h3><pre class="code prose">${shown(run.message, {lines: true, max: 20000})}</pre>`}${
-      run.answer && html`<h3>Last answer</h3><pre class="code prose">${shown(run.answer, {lines: true, max: 40000})}</pre>`
-    }
-    ${
-      run.turns?.length > 0 &&
-      html`<${Table} label="Turns" heads=${['Turn', '~Called', '#In', '#Cached', '#Out', '#Money']} rows=${run.turns.slice(-200).map(t => [`${t.attempt}.${t.turn}`, `${t.attempt}.${t.turn}`, shown(t.calls.join(', ') || '–', {max: 200}), number(t.tokens.input), number(t.tokens.cache_read), number(t.tokens.output), shown(t.money ?? '–')])} />`
-    }<//>`;
-}
-
-function Shown({run, reload}) {
-  const s = run.summary,
-    over = !!s.outcome,
-    commits = [s.commit, ...(s.commits_made?.newest || [])].filter(Boolean),
-    why = detailOf(s.outcome),
-    agent = s.spent || run.message || run.answer || run.turns?.length > 0;
-  return html`<${Page} plainTitle=${`${words(standing(s))} ${skillOf(s.skill)} ${short(s.run)}`} title=${html`${shown(run.title, {max: 120})} <span class="mono muted">
-    ${short(s.run)}</span>`} sub=${html`<${RunState} run=${s} /> <${SkillLink} name=${skillOf(s.skill)} /> · ${
-    over ? html`ended <${Ago} at=${s.finished_at} />, took ` : html`accepted <${Ago} at=${s.submitted_at} />, `
-  }<${Took} from=${s.started_at || s.submitted_at} to=${s.finished_at} />`} actions=${html`<${Actions} run=${run} done=${reload} />`}>
-    ${why && html`<${Note} is=${standing(s)}>${shown(why, {lines: true})}<//>`}
-    ${!over && s.waiting_for && !run.approval?.asked_at && html`<${Note} is="queued">It ${shown(waits(s))}<//>`}
-    ${[...run.warnings, ...run.not_restored.map(path => `not put back: ${path}`)].map(text => html`<${Note} is="warning">${shown(text)}<//>`)}
-    ${run.approval && html`<${Approval} run=${run} done=${reload} />`}
-    <div class="columns"><div>
-      <${Section} title="Phases" id="phases"><${Phases} phases=${run.phases} over=${over} /><//>
-      <${Section} title="Log" id="log"><${Log} run=${s.run} over=${over} /><//>
-      <${Section} title="Checks" id="checks"><${Attempts} run=${run} /><//>
-      ${agent && html`<${Agent} run=${run} />`}
-      ${
-        (s.mutating || run.changed_count > 0) &&
-        html`<${Section} title="Changes" id="changes" side=${
-          run.changed_count > 0 && html`<span class="muted">${count(run.changed_count, 'path')}</span>`
-        }><${Changes} run=${run} /><//>`
-      }
-    </div><aside aria-label="Facts">
-      <${Section} title="Facts" id="facts"><${Facts} of=${[
-        ['Run', html`<code class="break">${shown(s.run)}</code>`],
-        ['Asked by', s.schedule ? html`schedule <${ScheduleLink} id=${s.schedule} />` : shown(run.submitted_by)],
-        s.slot && ['Slot', html`<${Time} at=${s.slot} />`],
-        ['Accepted', html`<${Time} at=${s.submitted_at} shape="full" />`],
-        ['Started', s.started_at && html`<${Time} at=${s.started_at} shape="full" />`],
-        ['Ended', s.finished_at && html`<${Time} at=${s.finished_at} shape="full" />`],
-        ['Attempts', s.attempts],
-        [
-          'Branch',
-          run.branch &&
-            html`<code>
-          ${shown(run.branch)}</code>`,
-        ],
-        commits.length > 0 && [
-          'Commit',
-          commits.map(
-            c => html`<code title=${plain(c)}>
-            ${shown(c.slice(0, 12))}</code> `,
-          ),
-        ],
-        s.kept_commit && ['Kept commit', html`<code>${shown(s.kept_commit.slice(0, 12))}</code>`],
-        s.parent && ['Started by', html`<${RunLink} run=${s.parent} />`],
-        s.retry_of && ['Repeats', html`<${RunLink} run=${s.retry_of} />`],
-        run.children?.length > 0 && ['Started', run.children.slice(0, 50).map(child => html`<${RunLink} run=${child} /> `)],
-        ['Thread', html`<span class="break">${shown(s.thread)}</span>`],
-        [
-          'Definition',
-          html`<code title=${plain(run.definition_digest)}>
-            ${shown(run.definition_digest.slice(0, 12))}</code>`,
-        ],
-      ]} />
-        <ul class="plain results">${Object.entries(run.results).map(
-          ([name, r]) => html`<li key=${name}><${State} is=${r.is}>
-          ${words(name)}<//> <span class="muted">${words(r.is)}${r.why ? ': ' + plain(words(r.why)) : ''}</span></li>`,
-        )}</ul><//>
-      ${
-        run.outputs.length > 0 &&
-        html`<${Section} title="Outputs" id="outputs"><ul class="plain outputs">
-        ${run.outputs.map(o => html`<${Output} key=${o.name} run=${s.run} output=${o} />`)}</ul><//>`
-      }
-      ${
-        Object.keys(run.inputs).length > 0 &&
-        html`<${Section} title="Inputs" id="inputs">
-        <${Facts} of=${Object.entries(run.inputs)
-          .filter(([, v]) => v != null)
-          .map(([name, v]) => [
-            shown(name),
-            html`<${Value} of=${v} />`,
-          ])} /><//>`
-      }
-      ${
-        run.acts?.length > 0 &&
-        html`<${Section} title="Acts" id="acts"><ol class="plain timeline">${run.acts.map(
-          (a, i) => html`<li key=${i}>
-        <${Time} at=${a.at} shape="time" /> <span><strong>${shown(words(a.act))}</strong>${a.by && html` by ${shown(a.by)}`}${
-          a.note && html` “${shown(a.note)}”`
-        }</span></li>`,
-        )}</ol><//>`
-      }
-      <${Section} title="Timeline" id="timeline"><ol class="plain timeline">${run.timeline.map(
-        ([at, name], i) => html`<li key=${i}>
-        <${Time} at=${at} shape="millis" /> <span>${shown(words(name))}</span></li>`,
-      )}</ol><//>
-    </aside></div><//>`;
-}
-
-export function Run({names: [id]}) {
-  const run = useLoad(
-    signal => get(`runs/${encode(id)}`, {}, {signal}),
-    [id],
-    [
-      [
-        'run',
-        (event, set) => {
-          if (event.run !== id) return false;
-          set(old => (old.data ? {...old, data: {...old.data, summary: {...old.data.summary, ...event}}} : old));
-          return true;
-        },
-      ],
-    ],
-    700,
-  );
+export const Run = part(({names:[id]}) => {
+  const changed = (event, {data}) => event.run === id && (redraw(data && Object.assign(data.summary, event)), true);
+  const run = useGet(`runs/${encode(id)}`, {}, {run:changed}, 700), full = run.data?.summary.run;
   // Any beginning or end of an id names a run; the address takes the whole one.
-  const full = run.data?.summary.run;
   useEffect(() => {
-    if (full && full !== id) go(runPath(full) + location.hash, {replace: true});
+    if (full && full !== id) go(runPath(full) + location.hash, true);
   }, [full]);
-  return run.data === undefined
-    ? html`<${Page} title="Run" plainTitle="Run"><${Waiting} of=${run} /><//>`
-    : html`<${Refused} error=${run.error} again=${run.reload} /><${Shown} key=${full} run=${run.data} reload=${run.reload} />`;
+  return full ? [refused(run.error, run.reload), draw(run.data, run.reload)] : Page({title:'Run'}, loaded(run));
+});
+
+// --- colours of SGR in the log
+const GROUND = '#111418', INK = '#d6dae0';
+const SIXTEEN = '000 cd3131 0dbc79 e5e510 2472c8 bc3fbc 11a8cd e5e5e5 666 f14c4c 23d18b f5f543 3b8eea d670d6 29b8db fff'.split(' ').map(hex => '#' + hex);
+const colour = n => (n < 16 ? SIXTEEN[n]
+    : `rgb(${n > 231 ? Array(3).fill(n * 10 - 2312) : [36, 6, 1].map(unit => Math.floor((n - 16) / unit) % 6).map(i => i && 55 + i * 40)})`);
+// What a code turns on or off, as declarations of a style; `turned` changes ground and ink.
+const FLAGS = {1:{bold:'font-weight: 700'}, 3:{italic:'font-style: italic'}, 4:{line:'text-decoration: underline'}, 7:{turned:true},
+    9:{line:'text-decoration: line-through'},
+  22:{bold:0}, 23:{italic:0}, 24:{line:0}, 27:{turned:0}, 29:{line:0}, 39:{fg:0}, 49:{bg:0}};
+const apply = (codes, style) => {
+  for (let i = 0; i < codes.length; i++) {
+    const c = +codes[i], base = c < 90 ? c : c - 60, key = base < 40 ? 'fg' : 'bg', byte = at => Math.min(255, +codes[i + at] || 0), kind = codes[i + 1];
+    if (!c) style = {};
+    else if (c !== 38 && c !== 48) style = {...style, ...(base > 29 && base < 48 && base % 10 < 8 ? {[key]:SIXTEEN[(base % 10) + (c < 90 ? 0 : 8)]}
+        : FLAGS[c])};
+    else if (kind === '5' || kind === '2') {
+      style = {...style, [key]:kind === '5' ? colour(byte(2)) : `rgb(${[byte(2), byte(3), byte(4)]})`};
+      i += kind === '5' ? 2 : 4;
+    }
+  }
+  return style;
+};
+const painted = ({fg, bg, turned, bold, italic, line}, inner) => {
+  if (turned) [fg, bg] = [bg || GROUND, fg || INK];
+  // Ink is made light and ground dark enough that one can be read on the other.
+  return span({style:[bold, italic, line, bg && `background: oklch(from ${bg} min(l, .4) c h)`,
+      (fg || bg) && `color: oklch(from ${fg || INK} max(l, ${bg ? 0.85 : 0.68}) c h)`].filter(Boolean).join(';')}, inner);
+};
+// CSI, OSC and other strings, and escapes of two characters; only CSI … m has a meaning here.
+const ESCAPE = /\x1b\[([0-9;:]*)m|\x1b(?:\[[0-?]*[ -\/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -\/]*[0-~])/g;
+/** A line as nodes, with its colours; `find` is marked. */
+const coloured = (text, find) => {
+  const out = [];
+  let style = {}, from = 0;
+  const push = end => {
+    const piece = text.slice(from, end), low = find && piece.toLowerCase(), nodes = [];
+    let at = 0;
+    for (let hit; find && (hit = low.indexOf(find, at)) >= 0; at = hit + find.length) nodes.push(piece.slice(at, hit),
+        mark(piece.slice(hit, hit + find.length)));
+    if (piece) out.push(painted(style, [nodes, piece.slice(at)]));
+  };
+  for (const found of text.matchAll(ESCAPE)) {
+    push(found.index);
+    if (found[1] != null) style = apply(found[1].split(/[;:]/), style);
+    from = found.index + found[0].length;
+  }
+  push();
+  return out;
+};
+
+// --- the log: only visible lines are in the document, only some pages of lines in memory
+const PAGE = 500, PAGES_MAX = 24, LINE = 20, CUT = 2000, FOUND_MAX = 5000, WHOLE = 200000, WRAP = 'workerctl.wrap';
+const STREAMS = ['stdout', 'stderr', 'check', 'tool', 'event'];
+
+/** Lines by number: pages that are loaded when they are looked at and dropped when there are too many. Without `path`: lines that were found. */
+class Lines {
+  constructor(path) {
+    Object.assign(this, {path, count:0, pages:new Map(), asked:new Set(), columns:0});
+  }
+  at(n) {
+    return this.pages.get(Math.floor(n / PAGE))?.lines[n % PAGE];
+  }
+  put(line, n = line.line) {
+    const number = Math.floor(n / PAGE), found = this.pages.get(number) || {lines:Array(PAGE), held:0, rows:0}, length = line.text.length;
+    this.pages.set(number, found);
+    found.used = Date.now();
+    this.count = Math.max(this.count, n + 1);
+    if (found.lines[n % PAGE]) return;
+    // A long line is kept as its beginning, copied; the rest is fetched when somebody asks for it.
+    const one = (found.lines[n % PAGE] = {...line, length, text:length > CUT ? (' ' + line.text.slice(0, CUT)).slice(1) : line.text});
+    found.rows += this.more(one);
+    found.held++;
+  }
+  /** How many rows a line takes beyond one, where lines are wrapped. */
+  more(line) {
+    return this.columns && line ? Math.max(0, Math.ceil(line.text.replace(ESCAPE, '').length / this.columns) - 1) : 0;
+  }
+  measure(columns) {
+    this.columns = columns;
+    for (const found of this.pages.values()) found.rows = found.lines.reduce((rows, line) => rows + this.more(line), 0);
+  }
+  /** Rows above a line; those of pages that are not here count as one each. */
+  above(n) {
+    let rows = n;
+    for (const [number, found] of this.pages)
+      if (number < Math.floor(n / PAGE)) rows += found.rows;
+      else if (number * PAGE < n) for (let i = 0; this.columns && i < n % PAGE; i++) rows += this.more(found.lines[i]);
+    return rows;
+  }
+  /** The line at a row, by halving. */
+  lineAt(row) {
+    let low = 0, high = this.count;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.above(middle) <= row) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+  /** Loads what is missing between two lines. */
+  want(from, to) {
+    for (let number = Math.floor(from / PAGE); this.path && number * PAGE < to; number++) {
+      const found = this.pages.get(number), end = Math.min(number * PAGE + PAGE, this.count);
+      if (found) found.used = Date.now();
+      if (number * PAGE + (found?.held || 0) < end && !this.asked.has(number)) this.load({from:number * PAGE, limit:PAGE}, number);
+    }
+  }
+  async load(values, number = -1) {
+    this.asked.add(number);
+    try {
+      const rows = await get(this.path, values);
+      rows.forEach(line => this.put(line));
+      this.count = Math.max(this.count, rows.total);
+      this.begun = true;
+      this.error = null;
+      this.drop(number);
+    } catch (error) {
+      this.error = error;
+    }
+    // A page that stays short, as one that was asked for before its lines were written, is not asked for without end.
+    setTimeout(() => redraw(this.asked.delete(number)), this.error ? 3000 : 150);
+    redraw();
+  }
+  drop(keep) {
+    if (this.pages.size <= PAGES_MAX) return;
+    const old = [...this.pages].filter(([number]) => number !== keep).sort((a, b) => a[1].used - b[1].used);
+    this.pages.delete(old[0][0]);
+  }
 }
+
+const Whole = part(({path, line, close}) => {
+  const {data, error} = useGet(path, {from:line, limit:1}), text = data?.[0]?.text || '';
+  return Dialog({title:'Line ' + number(line), close}, refused(error),
+      small(count(text.length, 'character'), text.length > WHOLE && ', of which the first are shown'),
+    tags.pre.screen({tabindex:0}, coloured(text.slice(0, WHOLE))));
+});
+const lineOf = () => +(/^#L(\d+)$/.exec(location.hash)?.[1] ?? NaN);
+
+const Log = part(({run, over}) => {
+  const own = useRef(), box = useRef(), saving = useAct(), path = `runs/${run}/logs`, element = box.current;
+  if (!own.all) Object.assign(own, {all:new Lines(path), streams:STREAMS, search:'', end:isNaN(lineOf()), goal:lineOf(), marked:lineOf()});
+  const {all, streams, search, end, marked} = own, stream = streams.length < STREAMS.length ? streams.join() : '', wrap = store[WRAP] === 'on';
+  const put = values => redraw(Object.assign(own, values));
+  const filter = stream + '/' + search, lines = (own.found?.filter === filter ? own.found : filter === '/' ? (own.found = null)
+      : (own.found = Object.assign(new Lines(), {filter}))) || all;
+  /** Looks for lines that fit, some thousands at a time. */
+  const find = async (found, next) => {
+    redraw(Object.assign(found, {busy:true, error:null}));
+    try {
+      for (let i = 0; next && i < 6 && found.count < FOUND_MAX; i++) {
+        const rows = await get(path, {...next, limit:1000, stream, search});
+        if (own.found !== found) return;
+        rows.forEach(line => found.put(line, found.count));
+        next = rows.next && {from:rows.next.from};
+      }
+    } catch (error) {
+      found.error = error;
+    }
+    redraw(Object.assign(found, {busy:false, next}));
+  };
+  useEffect(() => {
+    if (own.found) find(own.found, {from:0});
+  }, [filter]);
+  own.fits = line => (!stream || streams.includes(line.stream)) && line.text.toLowerCase().includes(search.toLowerCase());
+  const jump = line => put({search:'', streams:STREAMS, marked:line, end:false, goal:line});
+
+  useEffect(() => {
+    let unfollow, gone;
+    // Many lines are one drawing.
+    const soon = () => (own.frame ||= setTimeout(() => redraw((own.frame = 0)), 40));
+    const hear = (name, event) => {
+      const found = own.found;
+      all.partial = name === 'partial' && event.line >= all.count ? event : null;
+      if (name === 'lagged') all.load({tail:PAGE});
+      if (name === 'line') {
+        all.put(event);
+        all.drop(Math.floor(event.line / PAGE));
+        if (found && !found.next && !found.busy && own.fits(event)) found.put(event, found.count);
+      }
+      soon();
+    };
+    const begin = async () => {
+      if (!all.begun) await all.load({tail:PAGE});
+      // From the first line that is not here: after a lost connection none is missed and none comes twice.
+      if (all.begun && !gone) unfollow ||= follow(run, {next:() => all.count, tell:hear});
+    };
+    const hash = () => lineOf() >= 0 && jump(lineOf()), ends = [on('back', begin), on('anew', begin)];
+    begin();
+    addEventListener('hashchange', hash);
+    return () => {
+      gone = true;
+      unfollow?.();
+      ends.forEach(end => end());
+      removeEventListener('hashchange', hash);
+    };
+  }, []);
+  // What the stream may have held back when the run ended is asked for once.
+  useEffect(() => {
+    if (over && all.begun) all.load({tail:PAGE});
+  }, [over]);
+
+  const columns = wrap && element ? Math.max(20, Math.floor((element.clientWidth - 118) / (element.firstChild.getBoundingClientRect().width / 100))) : 0;
+  if (lines.columns !== columns) lines.measure(columns);
+  // After each drawing: the end stays in sight while it is followed, and a line that was asked for comes into it.
+  useEffect(() => {
+    const element = box.current, {goal} = own;
+    if (end) element.scrollTop = element.scrollHeight;
+    else if (goal >= 0 && all.begun && lines === all) {
+      element.scrollTop = lines.above(Math.min(goal, lines.count)) * LINE - element.clientHeight / 3;
+      if (lines.at(goal) || goal >= lines.count) own.goal = NaN;
+    }
+    own.scrolled = element.scrollTop;
+    if (all.begun) lines.want(first, last);
+  });
+  const onscroll = () => {
+    const {scrollTop, scrollHeight, clientHeight} = box.current, up = scrollTop < own.scrolled - 2;
+    put({scrolled:scrollTop, end:scrollHeight - scrollTop - clientHeight < 4 || (!up && end)});
+  };
+  const height = element?.clientHeight || 480, rows = lines.above(lines.count), top = end ? rows * LINE - height : element?.scrollTop || 0;
+  const first = Math.max(0, lines.lineAt(top / LINE) - 15), last = Math.min(lines.count, first + Math.ceil(height / LINE) + 30), seen = [];
+  for (let n = first; n < last; n++) seen.push(lines.at(n) || {line:n});
+  const partial = lines === all && last === lines.count && all.partial;
+  const row = line => div({key:line.line, id:'L' + line.line, class:`line s-${line.stream} ${line.line === marked ? 'marked' : ''}`},
+    a.no({href:'#L' + line.line, tabindex:-1, title:line.at && `${when(line.at, 'millis')} ${zoneName()}`}, String(line.line)),
+        span.stream({stdout:'', stderr:'err'}[line.stream] ?? line.stream),
+    span.text(line.text == null ? '…' : coloured(line.text, search.toLowerCase()),
+        line.length > CUT && [' ', button(`show all ${number(line.length)} characters`, () => put({whole:line.line}), 'link')],
+      line.rewrites > 0 && ` (rewritten ${count(line.rewrites, 'time')})`));
+  return div({class:'card log'}, div.tools(Search({bare:true, label:'Search in the log', value:search, set:search => put({search})}),
+      choice('Streams', streams, STREAMS, name => put({streams:STREAMS.filter(one => streams.includes(one) !== (one === name))})),
+      button('wrap', () => put({goal:end ? NaN : first + 20, wrapped:(store[WRAP] = wrap ? 'off' : 'on')}), '', {pressed:wrap}),
+      small({role:'status'}, count(all.count, 'line'), lines === all ? !over && end && ', following' : [`, ${number(lines.count)} found`, lines.busy && ' …',
+        !lines.busy && lines.next && [` up to line ${number(+lines.next.from)} `, button('Go on', () => find(lines, lines.next))]]),
+      button([icon('down'), 'Download'], () => saving.act(() => download(path + '/raw', run + '.log')), '', {disabled:saving.busy})),
+    refused(lines.error || saving.error, lines.error && (() => (lines === all ? all.load({tail:PAGE}) : find(lines, lines.next)))),
+    div({class:wrap ? 'screen wrap' : 'screen', ref:box, role:'group', label:'Lines of the log', tabindex:0, onscroll},
+        span.probe({'aria-hidden':true}, '0'.repeat(100)),
+      all.begun && !all.count && !partial && p('Nothing is in the log yet.'),
+      div.rows({style:`height: ${(rows + !!partial) * LINE}px`}, div({style:`transform: translateY(${lines.above(first) * LINE}px)`}, seen.map(row),
+        partial && div.line(span.no('…'), span.stream(), span.text(coloured(partial.text.slice(0, CUT))))))),
+    !end && lines.count > 0 && button([icon('down'), over ? 'To the end' : 'Follow', lines.count > last && ` (${number(lines.count - last)} below)`],
+        () => put({end:true, goal:NaN}), 'toend'),
+    own.whole != null && Whole({path, line:own.whole, close:() => put({whole:null})}));
+});

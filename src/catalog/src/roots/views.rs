@@ -154,6 +154,7 @@ fn listed(skill: &RootSkill, trust: &TrustFiles, problems: Vec<Problem>) -> List
             checks: 0,
             sandbox: String::new(),
             approval: skill.approval_required.then_some(before),
+            takes_message: false,
             unavailable: unavailable(skill, trust),
         },
         source: skill.root.label.clone(),

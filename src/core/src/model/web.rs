@@ -27,6 +27,10 @@ pub struct WebSession {
     pub groups: Vec<u32>,
     /// Whether it may change nothing, whatever its user may.
     pub read_only: bool,
+    /// The port at which it began, and at no other of which it counts: whoever takes a port that is free again has not
+    /// taken the page at another one.
+    #[serde(default)]
+    pub port: u16,
     /// When it began.
     pub begun_at: Timestamp,
     /// When it ends.

@@ -40,6 +40,7 @@ pub struct OutputView {
 }
 
 /// A skill as it is listed.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkillView {
     /// `worker/skill`.

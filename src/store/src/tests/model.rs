@@ -69,6 +69,7 @@ fn session(name: u8, begins: bool) -> Write {
         uid: 1_000,
         groups: vec![u32::MAX; WEB_GROUPS_MAX],
         read_only: false,
+        port: 8_930,
         begun_at: at(1),
         expires_at: at(2),
     }))
