@@ -78,9 +78,14 @@ impl Cells {
         }
     }
 
-    fn add_due(&mut self, at: Timestamp) {
-        if let Some(((_, due), _)) = self.at(at) {
-            *due += 1;
+    /// Counts slots that are to come, which are sorted, from one instant up to, not including, another.
+    fn add_due(&mut self, slots: &[Timestamp], (from, until): (Timestamp, Timestamp)) {
+        let before = |at: Timestamp| slots.partition_point(|slot| *slot < at.clamp(from, until));
+        for (borders, (_, due)) in self.borders.windows(2).zip(&mut self.counts) {
+            if let [begin, end] = borders {
+                let count = before(*end) - before(*begin);
+                *due = u32::try_from(count).unwrap_or(u32::MAX);
+            }
         }
     }
 
@@ -131,12 +136,8 @@ impl EngineControl {
         let mut known_until = cells.to();
         if now < cells.to() {
             known_until = due.known_until.min(known_until);
-            let first = due.slots.partition_point(|slot| *slot <= now);
-            for slot in due.slots[first..]
-                .iter()
-                .take_while(|slot| **slot < known_until)
-            {
-                cells.add_due(*slot);
+            if now < known_until {
+                cells.add_due(&due.slots, (now.plus_millis(1), known_until));
             }
         }
         Ok(Calendar {

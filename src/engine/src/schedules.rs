@@ -354,8 +354,12 @@ fn event_in_words(trigger: &Trigger) -> String {
 /// The schedule of this id.
 pub(super) fn named(factory: &RunFactory, id: &str) -> Result<Arc<Schedule>, Diagnostic> {
     let catalog = factory.definitions.current();
-    let mut all = catalog.schedules.iter();
-    all.find(|schedule| schedule.id.eq_ignore_ascii_case(id))
+    let all = &catalog.schedules;
+    // Most ids are written as they are, and these are sorted.
+    let exact = all.binary_search_by(|one| (*one.id).cmp(id)).ok();
+    let found = exact.and_then(|at| all.get(at));
+    found
+        .or_else(|| all.iter().find(|one| one.id.eq_ignore_ascii_case(id)))
         .cloned()
         .ok_or_else(|| unknown(id))
 }

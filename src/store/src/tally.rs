@@ -140,10 +140,8 @@ impl Tally {
                 self.0.insert(key.clone(), read?);
             }
             if let Some(half_day) = self.0.get_mut(&key) {
-                let kept = half_day.0.entry(half_hour).or_default();
-                change(kept, counts);
-                if kept.is_empty() {
-                    half_day.0.remove(&half_hour);
+                if let Some(kept) = half_day.0.get_mut(half_hour) {
+                    change(kept, counts);
                 }
             }
         }
@@ -153,7 +151,7 @@ impl Tally {
     /// The records to be written.
     pub(super) fn rows(self, table: &impl Table) -> Result<Rows, StoreError> {
         let row = |(key, half_day): (Vec<u8>, HalfDay)| {
-            if half_day.0.is_empty() {
+            if half_day == HalfDay::default() {
                 return Ok((key, None));
             }
             let json = record::to_json(&half_day).map_err(|error| refused(table, &error))?;
@@ -169,11 +167,11 @@ fn count_of(row: &SlotRow) -> u64 {
 }
 
 /// The beginning of the half day in which an instant lies, and the number of its half hour there.
-fn place_of(at: Timestamp) -> (Timestamp, u8) {
+fn place_of(at: Timestamp) -> (Timestamp, usize) {
     let millis = at.millis();
     let half_day = millis.div_euclid(HALF_DAY_MS).saturating_mul(HALF_DAY_MS);
     let half_hour = millis.rem_euclid(HALF_DAY_MS) / HALF_HOUR_MS;
-    let half_hour = u8::try_from(half_hour).unwrap_or(0);
+    let half_hour = usize::try_from(half_hour).unwrap_or(0);
     (Timestamp::from_millis(half_day), half_hour)
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::stats::Bucket;
@@ -15,15 +16,15 @@ pub const HALF_HOUR_MS: i64 = 30 * 60_000;
 /// How long the stretch of one record of counts is, in milliseconds.
 pub const HALF_DAY_MS: i64 = 24 * HALF_HOUR_MS;
 
-/// Names of outcomes in the order of their stored counts, as that of fates; new ones go to the end.
-const OUTCOMES: [&str; 6] = Outcome::NAMES;
+/// How many fates and outcomes there are. Stored counts have their order, so that new ones go to the end.
+const FATES: usize = Fate::ALL.len();
+const OUTCOMES: usize = Outcome::NAMES.len();
 
 /// How many slots had which fate, and how many of their runs ended with which outcome.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "(Vec<u32>, Vec<u32>)", into = "(Vec<u32>, Vec<u32>)")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SlotCounts {
-    fates: [u32; Fate::ALL.len()],
-    outcomes: [u32; OUTCOMES.len()],
+    fates: [u32; FATES],
+    outcomes: [u32; OUTCOMES],
 }
 
 impl SlotCounts {
@@ -40,7 +41,7 @@ impl SlotCounts {
     /// One run that ended so.
     pub fn of_outcome(name: &str) -> SlotCounts {
         let mut counts = SlotCounts::default();
-        let at = OUTCOMES.iter().position(|one| *one == name);
+        let at = Outcome::NAMES.iter().position(|one| *one == name);
         if let Some(kept) = at.and_then(|at| counts.outcomes.get_mut(at)) {
             *kept = 1;
         }
@@ -77,7 +78,7 @@ impl SlotCounts {
 
     /// Ended runs by the names of their outcomes.
     pub fn outcomes(&self) -> BTreeMap<String, u32> {
-        let all = OUTCOMES.into_iter().zip(self.outcomes);
+        let all = Outcome::NAMES.into_iter().zip(self.outcomes);
         let some = all.filter(|(_, count)| *count > 0);
         some.map(|(name, count)| (name.to_owned(), count)).collect()
     }
@@ -108,7 +109,7 @@ impl SlotCounts {
                 present.push(fate.name());
             }
         }
-        let outcomes = OUTCOMES.into_iter().zip(self.outcomes);
+        let outcomes = Outcome::NAMES.into_iter().zip(self.outcomes);
         present.extend(
             outcomes
                 .filter(|(_, count)| *count > 0)
@@ -123,32 +124,81 @@ impl SlotCounts {
     }
 }
 
-/// The stored form has no zeros at its ends.
-impl From<SlotCounts> for (Vec<u32>, Vec<u32>) {
-    fn from(counts: SlotCounts) -> (Vec<u32>, Vec<u32>) {
-        let trimmed = |all: &[u32]| {
-            let used = all.iter().rposition(|count| *count > 0);
-            all[..used.map_or(0, |last| last + 1)].to_vec()
-        };
-        (trimmed(&counts.fates), trimmed(&counts.outcomes))
+/// The kept counts of half a day of UTC, by half hours.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HalfDay(pub [SlotCounts; 24]);
+
+/// By the number of the half hour two lists without zeros at their ends: fates and outcomes.
+impl Serialize for HalfDay {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let half_hours = self.0.iter().enumerate();
+        let some = half_hours.filter(|(_, counts)| !counts.is_empty());
+        serializer.collect_map(some.map(|(number, counts)| {
+            let lists = (used(&counts.fates), used(&counts.outcomes));
+            (number, lists)
+        }))
     }
 }
 
-impl From<(Vec<u32>, Vec<u32>)> for SlotCounts {
-    fn from((fates, outcomes): (Vec<u32>, Vec<u32>)) -> SlotCounts {
-        let mut counts = SlotCounts::default();
-        let own = counts.fates.iter_mut().zip(fates);
-        for (own, stored) in own.chain(counts.outcomes.iter_mut().zip(outcomes)) {
-            *own = stored;
+fn used(counts: &[u32]) -> &[u32] {
+    let last = counts.iter().rposition(|count| *count > 0);
+    last.map_or(&[], |last| &counts[..=last])
+}
+
+/// A year has very many of them, so that nothing is allocated for what is read.
+impl<'de> Deserialize<'de> for HalfDay {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HalfDay, D::Error> {
+        struct HalfHours;
+        impl<'de> Visitor<'de> for HalfHours {
+            type Value = HalfDay;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("counts by half hours")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<HalfDay, A::Error> {
+                let mut half_day = HalfDay::default();
+                while let Some(number) = map.next_key::<usize>()? {
+                    let (fates, outcomes) =
+                        map.next_value::<(Counts<FATES>, Counts<OUTCOMES>)>()?;
+                    if let Some(counts) = half_day.0.get_mut(number) {
+                        (counts.fates, counts.outcomes) = (fates.0, outcomes.0);
+                    }
+                }
+                Ok(half_day)
+            }
         }
-        counts
+        deserializer.deserialize_map(HalfHours)
     }
 }
 
-/// The kept counts of half a day of UTC, by the number of the half hour in it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct HalfDay(pub BTreeMap<u8, SlotCounts>);
+/// A list of at most so many counts; what a later version counts besides is passed over.
+struct Counts<const N: usize>([u32; N]);
+
+impl<'de, const N: usize> Deserialize<'de> for Counts<N> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Counts<N>, D::Error> {
+        struct List<const N: usize>;
+        impl<'de, const N: usize> Visitor<'de> for List<N> {
+            type Value = Counts<N>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a list of counts")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Counts<N>, A::Error> {
+                let (mut counts, mut at) = ([0; N], 0);
+                while let Some(count) = list.next_element()? {
+                    if let Some(own) = counts.get_mut(at) {
+                        *own = count;
+                    }
+                    at += 1;
+                }
+                Ok(Counts(counts))
+            }
+        }
+        deserializer.deserialize_seq(List)
+    }
+}
 
 /// Which cells of a calendar are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -221,22 +271,25 @@ mod tests {
     #[test]
     fn the_largest_counts_fit_into_a_record() {
         let most = SlotCounts {
-            fates: [u32::MAX; Fate::ALL.len()],
-            outcomes: [u32::MAX; OUTCOMES.len()],
+            fates: [u32::MAX; FATES],
+            outcomes: [u32::MAX; OUTCOMES],
         };
-        let half_day = HalfDay((0..24).map(|half_hour| (half_hour, most)).collect());
+        let half_day = HalfDay([most; 24]);
         let text = serde_json::to_string(&half_day).unwrap();
         assert!(text.len() <= 4_090, "{}", text.len());
         assert_eq!(serde_json::from_str::<HalfDay>(&text).unwrap(), half_day);
     }
 
     #[test]
-    fn what_is_stored_has_no_zeros_at_its_ends_and_may_be_shorter_or_longer() {
-        let mut counts = SlotCounts::of_fate(Fate::CaughtUp, 3);
-        counts.add(&SlotCounts::of_outcome("succeeded"));
-        assert_eq!(serde_json::to_string(&counts).unwrap(), "[[0,3],[1]]");
-        let longer = "[[0,3,0,0,0,0,0,0,9],[1]]";
-        assert_eq!(serde_json::from_str::<SlotCounts>(longer).unwrap(), counts);
+    fn what_is_stored_has_no_zeros_at_its_ends_and_may_be_longer() {
+        let mut half_day = HalfDay::default();
+        half_day.0[7] = SlotCounts::of_fate(Fate::CaughtUp, 3);
+        half_day.0[7].add(&SlotCounts::of_outcome("succeeded"));
+        let text = serde_json::to_string(&half_day).unwrap();
+        assert_eq!(text, r#"{"7":[[0,3],[1]]}"#);
+        let longer = r#"{"7":[[0,3,0,0,0,0,0,0,9],[1]],"24":[[1],[]]}"#;
+        assert_eq!(serde_json::from_str::<HalfDay>(longer).unwrap(), half_day);
+        assert!(serde_json::from_str::<HalfDay>(r#"{"7":[[-1],[1]]}"#).is_err());
     }
 
     #[test]

@@ -221,10 +221,9 @@ impl<S: OverTable> Store for S {
         keyed.each_row(range, false, SCAN_ROWS, &mut |(key, value)| {
             let half_day = tally::read(&keyed.table, key, value)?;
             let began = keys::hours_of(key).map_or(from, |(_, began)| began);
-            for (number, counts) in half_day.0 {
-                let offset = u64::from(number) * HALF_HOUR_MS.unsigned_abs();
-                let at = began.plus_millis(offset);
-                if (from..to).contains(&at) {
+            for (number, counts) in (0..).zip(half_day.0) {
+                let at = began.plus_millis(number * HALF_HOUR_MS.unsigned_abs());
+                if !counts.is_empty() && (from..to).contains(&at) {
                     callback(at, counts);
                 }
             }
