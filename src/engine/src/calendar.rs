@@ -25,6 +25,8 @@ const DAYS_OF_HOURS_MAX: u64 = 62;
 /// The cells of an answer: when each begins, and when the last one ends.
 struct Cells {
     borders: Vec<Timestamp>,
+    /// The cell that was found last, for what is counted comes in its order.
+    last: usize,
     counts: Vec<(SlotCounts, u32)>,
 }
 
@@ -53,7 +55,11 @@ impl Cells {
             borders.push(next.unwrap_or(to));
         }
         let counts = vec![(SlotCounts::default(), 0); borders.len() - 1];
-        Ok(Cells { borders, counts })
+        Ok(Cells {
+            borders,
+            last: 0,
+            counts,
+        })
     }
 
     fn from(&self) -> Timestamp {
@@ -66,9 +72,16 @@ impl Cells {
 
     /// The cell of an instant, and when it ends.
     fn at(&mut self, at: Timestamp) -> Option<(&mut (SlotCounts, u32), Timestamp)> {
-        let behind = self.borders.partition_point(|border| *border <= at);
-        let end = self.borders.get(behind)?;
-        let cell = self.counts.get_mut(behind.checked_sub(1)?)?;
+        let holds = |index: usize| {
+            let borders = self.borders.get(index).zip(self.borders.get(index + 1));
+            borders.is_some_and(|(begin, end)| (*begin..*end).contains(&at))
+        };
+        if !holds(self.last) {
+            let behind = self.borders.partition_point(|border| *border <= at);
+            self.last = behind.checked_sub(1)?;
+        }
+        let cell = self.counts.get_mut(self.last)?;
+        let end = self.borders.get(self.last + 1)?;
         Some((cell, *end))
     }
 

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::batch;
 use super::counts;
+use super::hours::HeldHours;
 use super::keys;
 use super::record;
 use super::stored::{damaged, payload_of};
@@ -92,6 +93,7 @@ pub(super) struct Keyed<T> {
     known: Mutex<RunIndex>,
     /// Held by whoever reads all runs, so that it is done once.
     reading: Mutex<()>,
+    hours: HeldHours,
     written: AtomicU64,
 }
 
@@ -124,6 +126,7 @@ impl<T: Table> Keyed<T> {
             }),
             known: Mutex::new(RunIndex::default()),
             reading: Mutex::new(()),
+            hours: HeldHours::default(),
             written: AtomicU64::new(0),
         }
     }
@@ -145,6 +148,7 @@ impl<T: Table> Keyed<T> {
         writer.lazy.clear();
         writer.commits = read(&self.table, keys::COMMITS)?.unwrap_or(0);
         *lock(&self.known) = RunIndex::default();
+        self.hours.forget();
         Ok(())
     }
 
@@ -246,6 +250,7 @@ impl<T: Table> Keyed<T> {
         let result = write(&mut writer);
         if let Err(error) = &result {
             writer.health = health_after(error, Health::Sound);
+            self.hours.forget();
         }
         result
     }
@@ -260,6 +265,7 @@ impl<T: Table> Keyed<T> {
             // Before it is tried: what fails may have been written all the same.
             writer.unsynced = true;
             self.table.apply(&rows)?;
+            self.hours.learn(&self.table, &rows)?;
             writer.commits = commits;
             if !durable {
                 writer.lazy.append(&mut rows);

@@ -139,10 +139,9 @@ impl Tally {
                     .map_or_else(|| Ok(HalfDay::default()), |value| read(table, &key, &value));
                 self.0.insert(key.clone(), read?);
             }
-            if let Some(half_day) = self.0.get_mut(&key) {
-                if let Some(kept) = half_day.0.get_mut(half_hour) {
-                    change(kept, counts);
-                }
+            let half_day = self.0.get_mut(&key);
+            if let Some(kept) = half_day.and_then(|half_day| half_day.0.get_mut(half_hour)) {
+                change(kept, counts);
             }
         }
         Ok(())
@@ -187,9 +186,16 @@ pub(super) fn read(table: &impl Table, key: &[u8], value: &[u8]) -> Result<HalfD
     }
 }
 
-/// The records of counts, of all schedules or of those of a worker, that hold these instants.
-pub(super) fn range(worker: Option<&str>, from: Timestamp, to: Timestamp) -> KeyRange {
-    let subject = worker.unwrap_or(ALL);
+/// The records of counts of all schedules.
+pub(super) fn subject_of_all() -> KeyRange {
+    KeyRange {
+        from: keys::hours(ALL, Timestamp::from_millis(i64::MIN)),
+        to: keys::after_hours(ALL),
+    }
+}
+
+/// The records of counts of a worker's schedules that hold these instants.
+pub(super) fn range(subject: &str, from: Timestamp, to: Timestamp) -> KeyRange {
     KeyRange {
         from: keys::hours(subject, place_of(from).0),
         to: keys::hours(subject, place_of(to.just_before()).0.plus_millis(1)),
@@ -211,7 +217,7 @@ pub(super) fn before(
         let Some((subject, _)) = first.first().and_then(|key| keys::hours_of(key)) else {
             break;
         };
-        let own = self::range(Some(subject), Timestamp::from_millis(i64::MIN), at);
+        let own = self::range(subject, Timestamp::from_millis(i64::MIN), at);
         range.from = keys::after_hours(subject);
         let begun = place_of(at).0;
         let keys = table.keys(&own, most - old.len())?.into_iter();

@@ -59,9 +59,11 @@ impl SlotCounts {
     }
 
     fn combine(&mut self, other: &SlotCounts, by: fn(u32, u32) -> u32) {
-        let own = self.fates.iter_mut().chain(&mut self.outcomes);
-        for (own, other) in own.zip(other.fates.iter().chain(&other.outcomes)) {
-            *own = by(*own, *other);
+        for (own, other) in self.fates.iter_mut().zip(other.fates) {
+            *own = by(*own, other);
+        }
+        for (own, other) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *own = by(*own, other);
         }
     }
 

@@ -12,10 +12,10 @@ use crate::keys::{self, KeyRange};
 use crate::machine::Entry;
 use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{Notices, RunId, RunSpec, SkillRef, Timestamp, WebSession};
-use crate::protocol::{Counted, DayCounts, HALF_HOUR_MS, RunSummary, SlotCounts};
+use crate::protocol::{Counted, DayCounts, RunSummary, SlotCounts};
 use crate::stored::after;
 use crate::table::{Row, Table};
-use crate::{Batch, Store, StoreCounters, StoreError, Unreadable, counts, tally};
+use crate::{Batch, Store, StoreCounters, StoreError, Unreadable, counts, hours, tally};
 
 /// Records that are read at once while nothing may be written.
 const SCAN_ROWS: usize = 256;
@@ -217,16 +217,14 @@ impl<S: OverTable> Store for S {
         callback: &mut dyn FnMut(Timestamp, SlotCounts),
     ) -> Result<(), StoreError> {
         let keyed = self.keyed();
+        let Some(worker) = worker else {
+            return keyed.hours.each(&keyed.table, (from, to), callback);
+        };
         let range = tally::range(worker, from, to);
         keyed.each_row(range, false, SCAN_ROWS, &mut |(key, value)| {
             let half_day = tally::read(&keyed.table, key, value)?;
             let began = keys::hours_of(key).map_or(from, |(_, began)| began);
-            for (number, counts) in (0..).zip(half_day.0) {
-                let at = began.plus_millis(number * HALF_HOUR_MS.unsigned_abs());
-                if !counts.is_empty() && (from..to).contains(&at) {
-                    callback(at, counts);
-                }
-            }
+            hours::tell(began, &half_day, (from, to), callback);
             Ok(ControlFlow::Continue(()))
         })
     }

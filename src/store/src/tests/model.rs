@@ -351,6 +351,8 @@ fn play(history: &[(Vec<Step>, Way)], open: &mut dyn FnMut() -> Box<dyn Store>) 
         for write in specs.into_iter().chain(others) {
             model.apply(write);
         }
+        // What was counted is held from here on, and follows what is written.
+        model.assert_slots_counted_by(store.as_ref());
         if matches!(way, Way::ThenReopen) {
             drop(store);
             store = open();
