@@ -1,0 +1,80 @@
+// The daemon is killed, drained, has no space: what an open page says, and what of the log is there afterwards.
+import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
+import {existsSync, mkdirSync, rmSync, writeFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {readLog} from '../browser.mjs';
+import {until} from '../daemon.mjs';
+
+const SILENT = /The daemon does not answer/;
+/** A server that is not there is told by the console. */
+const tolerate = /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE|status of 503/;
+const lost = page => page.getByText(SILENT);
+
+async function restarted(world, fromTop) {
+  const site = await world.own();
+  try {
+    const {daemon} = site, gate = site.gate(), run = await daemon.submit('lab/slow', {gate: gate.path});
+    await daemon.reached(run, 'executing');
+    gate.write('lines 700');
+    const page = await world.page(site, `/runs/${run}`, {tolerate}), line = text => page.locator('.log-text').getByText(text, {exact: true});
+    await until('the log is followed', () => line('counted 700').isVisible());
+    // Somebody who reads the beginning is not to miss what comes at the end.
+    if (fromTop) await page.getByRole('group', {name: 'Lines of the log'}).evaluate(element => { element.scrollTop = 0; });
+    gate.write('lines 300');
+    await daemon.kill();
+    await until('the page says that nobody answers', () => lost(page).isVisible());
+    await daemon.start();
+    await until('it goes on by itself', async () => !await lost(page).isVisible());
+    // The command may be started again, and is: it counts anew.
+    await until('it is started again', async () => (await daemon.lines(run)).filter(one => one.text === 'begun').length === 2);
+    gate.write('lines 900');
+    gate.write('end');
+    await daemon.ended(run);
+    await until('the end is shown', async () => (await page.title()).startsWith('succeeded'));
+    if (!fromTop) await until('the last lines are shown', () => line('counted 900').isVisible());
+    const told = await daemon.lines(run), read = await readLog(page);
+    assert.deepEqual([...read], told.map(one => [one.line, one.text]));
+    assert.ok(told.length > 1600);
+    gate.close();
+  } finally { await site.end(); }
+}
+export const aLogThatIsFollowedLosesAndDoublesNoLineWhenTheDaemonIsKilled = world => restarted(world, false);
+export const aLogThatIsReadFromItsBeginningLosesAndDoublesNoLineWhenTheDaemonIsKilled = world => restarted(world, true);
+
+export async function aPageSaysThatTheEngineIsDrained(world) {
+  const site = await world.own();
+  try {
+    const {daemon} = site, gate = site.gate(), run = await daemon.submit('lab/slow', {gate: gate.path});
+    await daemon.reached(run, 'executing');
+    const page = await world.page(site, '/', {tolerate});
+    await daemon.post('drain', {});
+    await until('it says so', () => page.getByText(/drain/).first().isVisible());
+    await world.picture('drained', page);
+    gate.write('end');
+    await daemon.ended(run);
+    gate.close();
+  } finally { await site.end(); }
+}
+
+export async function aPageSaysThatTheDiskIsFull(world, skip) {
+  if (process.getuid() !== 0) skip('only root can mount a small disk');
+  const place = join(world.directory, 'small');
+  mkdirSync(join(place, 'state'), {recursive: true});
+  try { execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', join(place, 'state')], {stdio: 'pipe'}); } catch (error) { skip(`no small disk can be mounted: ${error.stderr}`.trim()); }
+  let site;
+  try {
+    site = await world.make('full', 'small');
+    const page = await world.page(site, '/', {tolerate: /status of (5\d\d|4\d\d)/}), filler = join(place, 'state', 'filler');
+    try { for (let i = 0; i < 64; i++) writeFileSync(filler, Buffer.alloc(1 << 20), {flag: 'a'}); } catch (error) { assert.equal(error.code, 'ENOSPC'); }
+    await site.daemon.post('runs', {skill: 'lab/fine'}).catch(() => {});
+    await until('the engine says that the disk is full', async () => (await site.daemon.get('status')).condition === 'disk_full', 60000);
+    await until('the page says so', () => page.getByText(/disk is full|disk full/).first().isVisible(), 30000);
+    await world.picture('disk-full', page);
+    rmSync(filler);
+    await until('the page says that it is not any more', async () => !await page.getByText(/disk is full/).isVisible(), 60000);
+  } finally {
+    await site?.end();
+    if (existsSync(place)) execFileSync('umount', ['-l', join(place, 'state')]);
+  }
+}

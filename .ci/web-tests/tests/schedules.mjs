@@ -1,0 +1,52 @@
+// What a person does with schedules.
+import assert from 'node:assert/strict';
+import {until} from '../daemon.mjs';
+import {HOSTILE} from '../workspace.mjs';
+
+const id = encodeURIComponent, dialog = page => page.getByRole('dialog');
+const press = (within, name) => within.getByRole('button', {name, exact: true}).click();
+
+export async function aScheduleIsPausedAndResumed(world) {
+  const site = await world.site('full'), {daemon} = site, schedule = 'lab/fine#hourly', page = await world.page(site, `/schedules/${id(schedule)}`);
+  const paused = async () => (await daemon.get(`schedules?schedule=${id(schedule)}`))[0].paused;
+  await press(page, 'Pause …');
+  await dialog(page).getByLabel(/Why/).fill(`stocktaking ${HOSTILE}`);
+  await press(dialog(page), 'Pause');
+  await until('it is paused', () => page.getByRole('button', {name: 'Resume'}).isVisible());
+  assert.equal((await paused()).reason, `stocktaking ${HOSTILE}`);
+  await until('the reason is shown', () => page.getByText('stocktaking <img').first().isVisible());
+  await press(page, 'Resume');
+  await until('it is not', () => page.getByRole('button', {name: 'Pause …'}).isVisible());
+  assert.equal(await paused(), null);
+}
+
+export async function aScheduleIsTriggered(world) {
+  const site = await world.site('full'), page = await world.page(site, `/schedules/${id('lab/fine#monthly')}`);
+  await press(page, 'Trigger …');
+  await press(dialog(page), 'Run it now');
+  await until('its run is shown', () => /\/runs\/[0-9A-Z]{26}$/.test(page.url()));
+  await until('it has ended', async () => (await page.title()).startsWith('succeeded'));
+  assert.equal((await site.daemon.summary(page.url().split('/').pop())).schedule, 'lab/fine#monthly');
+}
+
+export async function pastSlotsAreShownBeforeTheyRun(world) {
+  const site = await world.site('full'), {daemon} = site, schedule = 'lab/fine#monthly', page = await world.page(site, `/schedules/${id(schedule)}`);
+  const ran = async () => (await daemon.get(`runs?schedule=${id(schedule)}&limit=100`)).length, before = await ran();
+  await press(page, 'Backfill …');
+  await dialog(page).getByLabel(/^From/).fill('2026-01-15T00:00');
+  await dialog(page).getByLabel(/^To/).fill('2026-03-15T00:00');
+  await press(dialog(page), 'Show slots');
+  const boxes = dialog(page).getByRole('checkbox');
+  await until('both slots are shown', async () => await boxes.count() === 2);
+  assert.equal(await ran(), before, 'to show them runs nothing');
+  await boxes.last().check();
+  await press(dialog(page), 'Run 1 slot');
+  await until('the dialog is gone', async () => await dialog(page).count() === 0);
+  assert.equal(await ran(), before + 1);
+}
+
+export async function aFailingScheduleSaysWhy(world) {
+  const site = await world.site('full'), page = await world.page(site, `/schedules/${id('lab/failing')}`), text = await page.getByRole('main').innerText();
+  assert.match(text, /overdue/);
+  assert.match(text, /2 failures in a row/);
+}

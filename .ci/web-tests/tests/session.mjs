@@ -1,0 +1,112 @@
+// Logging in and out, and what a session may do.
+import assert from 'node:assert/strict';
+import {fetchAs, isStream, logIn, newContext, settled, visit} from '../browser.mjs';
+import {until} from '../daemon.mjs';
+
+const unknownCode = /status of 401/;
+const CHANGES = /^(run|cancel|retry|resolve|approve|deny|land|discard|trigger|pause|resume|backfill)\b/i;
+
+export async function aCodeLogsInOnceAndLeavesTheAddressAtOnce(world) {
+  const site = await world.site('full'), login = new URL(await site.daemon.login());
+  const context = await world.context(site, {session: null}), page = await context.newPage();
+  let answer;
+  const held = new Promise(done => { answer = done; });
+  await page.route('**/v1/web/login', async route => { await held; await route.continue(); });
+  const asked = page.waitForRequest('**/v1/web/login');
+  await page.goto('/runs?outcome=failed' + login.hash);
+  await asked;
+  assert.equal(page.url(), login.origin + '/runs?outcome=failed', 'the code is gone from the address before it is answered');
+  answer();
+  await until('the runs are shown', () => page.getByRole('heading', {level: 1, name: 'Runs'}).isVisible());
+  assert.equal(page.url(), login.origin + '/runs?outcome=failed');
+  await page.goBack().catch(() => {});
+  assert.ok(!page.url().includes('login='), 'no address of the history has the code');
+
+  const other = await world.context(site, {session: null, tolerate: unknownCode}), second = await other.newPage();
+  await second.goto('/' + login.hash);
+  await until('the second use is refused', () => second.getByRole('alert').isVisible());
+  assert.ok(await second.getByText('workerctl web').first().isVisible(), 'it says where another code comes from');
+  assert.ok(!second.url().includes('login='));
+  assert.equal(await second.locator('nav').count(), 0);
+}
+
+export async function anEndedSessionAsksForAnotherAndKeepsTheAddress(world) {
+  const site = await world.site('full'), session = await logIn(world.browser, site.daemon);
+  const page = await world.page(site, '/runs?outcome=failed&text=import', {session, tolerate: unknownCode});
+  const ended = await fetchAs(session, 'web/logout', {method: 'POST', body: '{}'});
+  assert.equal(ended.status, 200);
+  await page.reload();
+  await until('the page asks to log in', () => page.getByText('workerctl web').first().isVisible());
+  assert.equal(page.url(), session.origin + '/runs?outcome=failed&text=import');
+  const login = new URL(await site.daemon.login());
+  await page.evaluate(hash => { location.hash = hash; }, login.hash);
+  await until('it goes on where it was', () => page.getByRole('heading', {level: 1, name: 'Runs'}).isVisible());
+  assert.equal(page.url(), session.origin + '/runs?outcome=failed&text=import');
+}
+
+export async function loggingOutEndsTheSession(world) {
+  const site = await world.site('full'), session = await logIn(world.browser, site.daemon);
+  const page = await world.page(site, '/', {session, tolerate: unknownCode});
+  assert.equal((await fetchAs(session, 'web/session')).status, 200);
+  await page.getByRole('button', {name: 'Log out'}).click();
+  await until('the page asks to log in', () => page.getByText('workerctl web').first().isVisible());
+  await until('the session is over', async () => (await fetchAs(session, 'status')).status === 401);
+  assert.deepEqual(await page.evaluate(token => Object.values(localStorage).filter(value => value.includes(token)), session.token), []);
+}
+
+export async function aSessionThatOnlyReadsIsOfferedNothingThatChanges(world) {
+  const site = await world.site('full'), session = await site.reader, {runs} = site;
+  const page = await world.page(site, null, {session});
+  for (const path of ['/', `/runs/${runs.publish}`, `/runs/${runs.unknown}`, `/runs/${runs.kept}`, `/runs/${runs.slow}`, `/runs/${runs.fine}`, '/schedules/lab%2Ffine', '/schedules/lab%2Ffine%23resting', '/skills/lab/fine']) {
+    await visit(page, path);
+    const names = await page.getByRole('main').getByRole('button').allInnerTexts();
+    assert.deepEqual(names.filter(name => CHANGES.test(name.trim())), [], path);
+  }
+  await page.getByRole('button', {name: 'Show what would run'}).click();
+  await until('what would run is shown', () => page.getByText('This would run').isVisible());
+  assert.equal(await page.getByRole('button', {name: 'Run', exact: true}).count(), 0);
+  const refused = await fetchAs(session, 'runs', {method: 'POST', body: JSON.stringify({skill: 'lab/fine'})});
+  assert.equal(refused.status, 403);
+}
+
+export async function nothingButTheLoginIsThereForNobody(world) {
+  const site = await world.site('full');
+  for (const path of ['status', 'runs', 'events', 'version', 'web/session']) {
+    const answer = await fetch(`${site.admin.origin}/v1/${path}`);
+    assert.equal(answer.status, 401, path);
+  }
+  for (const scheme of ['light', 'dark']) {
+    const page = await world.page(site, null, {session: null, scheme, width: 360});
+    await page.goto('/');
+    await settled(page);
+    assert.ok(await page.getByText('workerctl web').first().isVisible());
+    assert.equal(page.context().requests.filter(request => request.url().includes('/v1/')).length, 0, 'it asks for nothing that it would be refused');
+    await world.picture(`login-${scheme}-360`, page);
+  }
+}
+
+export async function theOverviewAsksForLittle(world) {
+  const site = await world.site('full'), context = await world.context(site), page = await context.newPage(), inspector = await context.newCDPSession(page);
+  await inspector.send('Network.enable');
+  const asked = new Map();
+  let bytes = 0;
+  inspector.on('Network.requestWillBeSent', ({requestId, request}) => { if (new URL(request.url).pathname.startsWith('/v1/')) asked.set(requestId, request.url); });
+  inspector.on('Network.dataReceived', ({requestId, encodedDataLength, dataLength}) => { if (asked.has(requestId)) bytes += encodedDataLength || dataLength; });
+  await visit(page, '/');
+  console.log(`    ${asked.size} requests, ${bytes} bytes`);
+  assert.ok(asked.size <= 6, `at most 6 requests: ${[...asked.values()].join(' ')}`);
+  assert.ok(bytes <= 100000, `${bytes} bytes`);
+}
+
+export async function aPageOfAnOlderDaemonSaysThatANewerIsThere(world) {
+  const site = await world.site('full'), page = await world.page(site, null);
+  // What the stream says first names the files that the daemon has now.
+  await page.route(address => isStream(address.href), route => route.fulfill({status: 200, contentType: 'text/event-stream', body: 'id: x-1\nevent: hello\ndata: {"version":"9.9.9","web":"0123456789abcdef","resumed":false}\n\n'}));
+  await page.goto('/');
+  await until('it says so', () => page.getByText('A newer page is there').isVisible());
+  await page.unroute(() => true).catch(() => {});
+  await page.unrouteAll({behavior: 'ignoreErrors'});
+  await page.getByRole('button', {name: 'load it'}).click();
+  await settled(page);
+  await until('it is not said any more', async () => !await page.getByText('A newer page is there').isVisible());
+}
