@@ -11,7 +11,7 @@ async function unharmed(page, where) {
     handlers: [...document.querySelectorAll('*')].filter(element => [...element.attributes].some(a => a.name.startsWith('on'))).map(element => element.outerHTML.slice(0, 100)),
     links: [...document.querySelectorAll('a')].map(a => a.getAttribute('href')).filter(href => href !== null && !/^(\/(?![/\\])|#)/.test(href)),
     // Of what is not in a log, and of titles: characters that act.
-    acting: [document.title, ...[...document.querySelectorAll('[title], [aria-label], [placeholder], [value]')].flatMap(e => ['title', 'aria-label', 'placeholder', 'value'].map(name => e.getAttribute(name) || '')), document.body.innerText].flatMap(text => text.match(/.{0,30}[\0-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff].{0,10}/gu) || []).map(text => JSON.stringify(text)),
+    acting: [document.title, ...[...document.querySelectorAll('[title], [aria-label], [placeholder]')].flatMap(e => ['title', 'aria-label', 'placeholder'].map(name => e.getAttribute(name) || '')), document.body.innerText].flatMap(text => text.match(/.{0,30}[\0-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff].{0,10}/gu) || []).map(text => JSON.stringify(text)),
   }));
   assert.equal(told.hacked, undefined, `${where}: a script ran`);
   for (const name of ['elements', 'handlers', 'links', 'acting']) assert.deepEqual(told[name], [], `${where}: ${name}`);
