@@ -12,7 +12,7 @@ const NAMES = process.argv.slice(2), MINUTE = 60000;
 /** What cannot be tried here, with why. */
 class Skipped extends Error {}
 
-const words = name => name.replace(/([a-z])([A-Z0-9])|([0-9A-Z])(?=[A-Z][a-z])/g, '$1$3 $2').toLowerCase();
+const words = name => name.replace(/[A-Z]|\d+/g, ' $&').toLowerCase();
 const bounded = (work, ms) => {
   let timer;
   return Promise.race([work, new Promise((_, failed) => { timer = setTimeout(() => failed(new Error(`it took longer than ${ms / 1000}s`)), ms); })]).finally(() => clearTimeout(timer));

@@ -10,9 +10,9 @@ const focused = page => page.evaluate(() => {
   window.numbered ||= new Map();
   if (!window.numbered.has(element)) window.numbered.set(element, window.numbered.size);
   const around = [element, element.parentElement, element.nextElementSibling].filter(Boolean);
-  window.looks = () => JSON.stringify(around.map(one => { const s = getComputedStyle(one); return [s.outlineStyle, s.outlineWidth, s.outlineColor, s.boxShadow]; }));
+  const looks = () => JSON.stringify(around.map(one => { const s = getComputedStyle(one); return [s.outlineStyle, s.outlineWidth, s.outlineColor, s.boxShadow]; }));
   const own = around.map(one => getComputedStyle(one)).some(s => s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) > 0 || s.boxShadow !== 'none');
-  return {number: window.numbered.get(element), own, name: element.getAttribute('aria-label') || element.labels?.[0]?.innerText || element.innerText || element.getAttribute('href') || '', tag: element.tagName.toLowerCase(), href: element.getAttribute('href'), html: element.outerHTML.slice(0, 120), looks: window.looks()};
+  return {number: window.numbered.get(element), own, name: element.getAttribute('aria-label') || element.labels?.[0]?.innerText || element.innerText || element.getAttribute('href') || '', tag: element.tagName.toLowerCase(), href: element.getAttribute('href'), html: element.outerHTML.slice(0, 120), looks: (window.looks = looks)()};
 });
 /** Presses Tab until something has the focus that is looked for. */
 async function tabTo(page, what, fits, key = 'Tab') {
@@ -29,8 +29,10 @@ const inDialog = page => page.evaluate(() => !!document.activeElement.closest('d
 async function everything(world, path, options) {
   const site = await world.site('full'), page = await world.page(site, path(site.runs), options), wrong = [], seen = new Set();
   let before = null;
-  for (let i = 0; i < 300; i++) {
+  for (let i = 0; i < 400; i++) {
     await page.keyboard.press('Tab');
+    // A field of a date has several stops within.
+    if (before && (await focused(page))?.number === before.number) continue;
     if (before) {
       const after = await page.evaluate(() => window.looks());
       if (!before.own || after === before.looks) wrong.push(`its focus is not seen: ${before.html}`);
