@@ -6,7 +6,7 @@ import {launch} from './browser.mjs';
 import {endAll} from './daemon.mjs';
 import {World} from './world.mjs';
 
-const FILES = ['sizes', 'looks', 'session', 'acts', 'schedules', 'logs', 'hostile', 'keyboard', 'tabs', 'faults'];
+const FILES = ['sizes', 'door', 'looks', 'session', 'acts', 'schedules', 'logs', 'hostile', 'keyboard', 'tabs', 'faults'];
 const NAMES = process.argv.slice(2), MINUTE = 60000;
 
 /** What cannot be tried here, with why. */

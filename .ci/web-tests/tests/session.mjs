@@ -1,7 +1,7 @@
 // Logging in and out, and what a session may do.
 import assert from 'node:assert/strict';
 import {fetchAs, isStream, logIn, newContext, settled, visit} from '../browser.mjs';
-import {until} from '../daemon.mjs';
+import {sleep, until} from '../daemon.mjs';
 
 const unknownCode = /status of 401/;
 const CHANGES = /^(run|cancel|retry|resolve|approve|deny|land|discard|trigger|pause|resume|backfill)\b/i;
@@ -71,7 +71,9 @@ export async function aSessionThatOnlyReadsIsOfferedNothingThatChanges(world) {
 
 export async function nothingButTheLoginIsThereForNobody(world) {
   const site = await world.site('full');
-  for (const path of ['status', 'runs', 'events', 'version', 'web/session']) {
+  const version = await (await fetch(`${site.admin.origin}/v1/version`)).text();
+  assert.ok(!version.includes(site.place), 'who has no session learns nothing of the workspace');
+  for (const path of ['status', 'runs', 'events', 'web/session']) {
     const answer = await fetch(`${site.admin.origin}/v1/${path}`);
     assert.equal(answer.status, 401, path);
   }
@@ -109,4 +111,13 @@ export async function aPageOfAnOlderDaemonSaysThatANewerIsThere(world) {
   await page.getByRole('button', {name: 'load it'}).click();
   await settled(page);
   await until('it is not said any more', async () => !await page.getByText('A newer page is there').isVisible());
+}
+
+export async function aPageAsksForNothingWhileNothingHappens(world) {
+  const site = await world.site('empty'), page = await world.page(site, '/'), {requests} = page.context();
+  // What was under way when the page was there is over.
+  await sleep(3000);
+  const before = requests.length;
+  await sleep(12000);
+  assert.deepEqual(requests.slice(before).map(request => request.url()), []);
 }
