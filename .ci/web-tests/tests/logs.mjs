@@ -48,6 +48,14 @@ export async function aLineHasAnAddress(world) {
   assert.ok((await page.locator('#L77777 .log-text').textContent()).includes(told.text.replace(/\x1b\[\d*m/g, '')));
 }
 
+export async function aLogWithLongLinesOpensAtItsEnd(world) {
+  const site = await world.site('full'), run = site.runs.hostile, page = await world.page(site, `/runs/${run}`), last = (await site.daemon.lines(run)).at(-1).line;
+  await until('its last line is in sight', () => box(page).evaluate((element, id) => {
+    const at = document.getElementById(id)?.getBoundingClientRect(), frame = element.getBoundingClientRect();
+    return at && at.top >= frame.top && at.bottom <= frame.bottom + 1;
+  }, `L${last}`), 5000);
+}
+
 export async function aLogIsSearchedAndFiltered(world) {
   const site = await world.site('full'), page = await world.page(site, `/runs/${site.runs.noisy}`), found = page.getByRole('group', {name: 'Lines that were found'});
   await page.getByRole('searchbox', {name: 'Search in the log'}).fill('LINE 004242');
