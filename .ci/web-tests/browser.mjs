@@ -59,6 +59,12 @@ export async function visit(page, path) {
   await settled(page);
 }
 
+/** The address of a schedule, as the page itself links to it. */
+export async function scheduleAddress(page, id) {
+  await visit(page, '/schedules');
+  return page.getByRole('link', {name: id, exact: true}).first().getAttribute('href');
+}
+
 /** What axe finds in a page, each with where. The policy of the page holds for scripts in it, not for what the inspector evaluates. */
 export async function axe(page) {
   const inspector = await page.context().newCDPSession(page);

@@ -1,6 +1,6 @@
 // Text of others stays text, wherever it is shown.
 import assert from 'node:assert/strict';
-import {readLog, visit} from '../browser.mjs';
+import {readLog, scheduleAddress, visit} from '../browser.mjs';
 import {until} from '../daemon.mjs';
 
 /** What must never be, in a page that shows such text. */
@@ -19,10 +19,10 @@ async function unharmed(page, where) {
 
 export async function hostileTextOfDefinitionsAndRunsStaysText(world) {
   const site = await world.site('full'), {runs} = site, page = await world.page(site);
-  for (const path of ['/', '/runs', '/runs?view=lanes', '/runs?text=%3Cimg%20src%3Dx%3E%E2%80%AE', '/skills', '/skills/lab/hostile', '/skills/lab/inputs', `/runs/${runs.hostile}`, `/runs/${runs.prices}`, `/runs/${runs.denied}`, `/runs/${runs.inputs}`, '/schedules', '/schedules/lab%2Ffine%23resting', '/trends', '/runs/%3Cimg%20src%3Dx%20onerror%3D%22window.hacked%3D7%22%3E', '/skills/%3Cscript%3E/%E2%80%AEx', '/schedules/javascript%3Aalert(1)%E2%80%AE']) {
+  for (const path of ['/', '/runs', '/runs?view=lanes', '/runs?text=%3Cimg%20src%3Dx%3E%E2%80%AE', '/skills', '/skills/lab/hostile', '/skills/lab/inputs', `/runs/${runs.hostile}`, `/runs/${runs.prices}`, `/runs/${runs.denied}`, `/runs/${runs.inputs}`, '/schedules', {schedule: 'lab/fine#resting'}, '/trends', '/runs/%3Cimg%20src%3Dx%20onerror%3D%22window.hacked%3D7%22%3E', '/skills/%3Cscript%3E/%E2%80%AEx', '/schedules/javascript%3Aalert(1)/%E2%80%AE']) {
     page.context().tolerate = /status of 4\d\d/;
-    await visit(page, path);
-    await unharmed(page, path);
+    await visit(page, path.schedule ? await scheduleAddress(page, path.schedule) : path);
+    await unharmed(page, path.schedule || path);
   }
   const broken = await world.site('broken'), other = await world.page(broken);
   for (const path of ['/', '/skills?show=problems', '/schedules']) {

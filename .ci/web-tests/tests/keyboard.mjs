@@ -1,6 +1,6 @@
 // The page by keyboard alone, and what is told to those who cannot see it.
 import assert from 'node:assert/strict';
-import {settled, visit} from '../browser.mjs';
+import {scheduleAddress, settled, visit} from '../browser.mjs';
 import {sleep, until} from '../daemon.mjs';
 
 /** What has the focus, in words, with how it and what is around it looks. */
@@ -117,7 +117,8 @@ export async function aDialogKeepsTheFocusAndGivesItBack(world) {
 }
 
 export async function theCalendarWorksByArrows(world) {
-  const site = await world.site('full'), page = await world.page(site, '/schedules/lab%2Ffine');
+  const site = await world.site('full'), page = await world.page(site);
+  await visit(page, await scheduleAddress(page, 'lab/fine'));
   const grid = page.getByRole('grid'), at = () => page.evaluate(() => document.activeElement.dataset?.cell);
   await until('it is there', () => grid.isVisible());
   await tabTo(page, 'the calendar', at => /data-cell/.test(at.html));

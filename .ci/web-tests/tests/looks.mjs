@@ -1,15 +1,14 @@
 // Every page, in both themes and two widths: no error, nothing that axe finds, no scrolling sideways; and a picture of each.
-import {axe, settled} from '../browser.mjs';
+import {axe, scheduleAddress, settled} from '../browser.mjs';
 
-const id = encodeURIComponent;
 const PAGES = {
   full: runs => ({
     overview: '/', runs: '/runs', 'runs-failed': '/runs?outcome=failed,timed_out', lanes: '/runs?view=lanes', skills: '/skills', problems: '/skills?show=problems', 'skill-inputs': '/skills/lab/inputs', 'skill-hostile': '/skills/lab/hostile',
-    schedules: '/schedules', schedule: `/schedules/${id('lab/fine')}`, 'schedule-failing': `/schedules/${id('lab/failing')}`, 'schedule-paused': `/schedules/${id('lab/fine#resting')}`, trends: '/trends', nowhere: '/runs/a/b', 'no-run': '/runs/01ZZZZZZZZZZZZZZZZZZZZZZZZ',
+    schedules: '/schedules', schedule: {schedule: 'lab/fine'}, 'schedule-failing': {schedule: 'lab/failing'}, 'schedule-paused': {schedule: 'lab/fine#resting'}, trends: '/trends', nowhere: '/runs/a/b', 'no-run': '/runs/01ZZZZZZZZZZZZZZZZZZZZZZZZ',
     ...Object.fromEntries(['fine', 'badcheck', 'overlong', 'unknown', 'flaky', 'denied', 'hostile', 'secrets', 'noisy', 'prices', 'publish', 'wipe', 'kept', 'slow', 'inputs'].map(name => [`run-${name}`, `/runs/${runs[name]}`])),
   }),
   empty: () => ({overview: '/', runs: '/runs', lanes: '/runs?view=lanes', skills: '/skills', problems: '/skills?show=problems', schedules: '/schedules', trends: '/trends'}),
-  broken: () => ({overview: '/', runs: '/runs', skills: '/skills', problems: '/skills?show=problems', skill: '/skills/good/fine', schedules: '/schedules', schedule: `/schedules/${id('good/fine')}`, trends: '/trends'}),
+  broken: () => ({overview: '/', runs: '/runs', skills: '/skills', problems: '/skills?show=problems', skill: '/skills/good/fine', schedules: '/schedules', schedule: {schedule: 'good/fine'}, trends: '/trends'}),
 };
 /** A run that is not there is answered with 404, which the console tells. */
 const tolerate = /status of 404.*\/runs\/01ZZ/;
@@ -20,7 +19,7 @@ async function look(world, kind, scheme, width) {
   for (const [name, path] of Object.entries(PAGES[kind](site.runs))) {
     const told = [], before = context.bad.length;
     try {
-      await page.goto(path, {waitUntil: 'load'});
+      await page.goto(path.schedule ? await scheduleAddress(page, path.schedule) : path, {waitUntil: 'load'});
       await settled(page);
       await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
       await page.screenshot({path: `${world.shots}/${kind}-${name}-${scheme}-${width}.png`, fullPage: true});

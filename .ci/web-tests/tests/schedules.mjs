@@ -1,13 +1,20 @@
 // What a person does with schedules.
 import assert from 'node:assert/strict';
+import {scheduleAddress, visit} from '../browser.mjs';
 import {until} from '../daemon.mjs';
 import {HOSTILE} from '../workspace.mjs';
 
 const id = encodeURIComponent, dialog = page => page.getByRole('dialog');
+/** The page of a schedule, loaded by its address. */
+const open = async (world, site, schedule) => {
+  const page = await world.page(site);
+  await visit(page, await scheduleAddress(page, schedule));
+  return page;
+};
 const press = (within, name) => within.getByRole('button', {name, exact: true}).click();
 
 export async function aScheduleIsPausedAndResumed(world) {
-  const site = await world.site('full'), {daemon} = site, schedule = 'lab/fine#hourly', page = await world.page(site, `/schedules/${id(schedule)}`);
+  const site = await world.site('full'), {daemon} = site, schedule = 'lab/fine#hourly', page = await open(world, site, schedule);
   const paused = async () => (await daemon.get(`schedules?schedule=${id(schedule)}`))[0].paused;
   await press(page, 'Pause …');
   await dialog(page).getByLabel(/Why/).fill(`stocktaking ${HOSTILE}`);
@@ -21,7 +28,7 @@ export async function aScheduleIsPausedAndResumed(world) {
 }
 
 export async function aScheduleIsTriggered(world) {
-  const site = await world.site('full'), page = await world.page(site, `/schedules/${id('lab/fine#monthly')}`);
+  const site = await world.site('full'), page = await open(world, site, 'lab/fine#monthly');
   await press(page, 'Trigger …');
   await press(dialog(page), 'Run it now');
   await until('its run is shown', () => /\/runs\/[0-9A-Z]{26}$/.test(page.url()));
@@ -30,7 +37,7 @@ export async function aScheduleIsTriggered(world) {
 }
 
 export async function pastSlotsAreShownBeforeTheyRun(world) {
-  const site = await world.site('full'), {daemon} = site, schedule = 'lab/fine#monthly', page = await world.page(site, `/schedules/${id(schedule)}`);
+  const site = await world.site('full'), {daemon} = site, schedule = 'lab/fine#monthly', page = await open(world, site, schedule);
   const ran = async () => (await daemon.get(`runs?schedule=${id(schedule)}&limit=100`)).length, before = await ran();
   await press(page, 'Backfill …');
   await dialog(page).getByLabel(/^From/).fill('2026-01-15T00:00');
@@ -46,7 +53,7 @@ export async function pastSlotsAreShownBeforeTheyRun(world) {
 }
 
 export async function aFailingScheduleSaysWhy(world) {
-  const site = await world.site('full'), page = await world.page(site, `/schedules/${id('lab/failing')}`), text = await page.getByRole('main').innerText();
+  const site = await world.site('full'), page = await open(world, site, 'lab/failing'), text = await page.getByRole('main').innerText();
   assert.match(text, /overdue/);
   assert.match(text, /2 failures in a row/);
 }
