@@ -22,20 +22,23 @@ export async function until(what, ask, ms = 20000) {
   }
 }
 
-export const freePort = () => new Promise((done, failed) => {
-  const server = net.createServer().once('error', failed).listen(0, '127.0.0.1', () => {
-    const {port} = server.address();
-    server.close(() => done(port));
-  });
-});
+/** A port that is free, and is none of those that the system gives to others while the daemon is down. */
+export async function freePort() {
+  for (let tries = 0; tries < 100; tries++) {
+    const port = 15000 + Math.floor(Math.random() * 17000), server = net.createServer();
+    const free = await new Promise(done => server.once('error', () => done(false)).listen(port, '127.0.0.1', () => server.close(() => done(true))));
+    if (free) return port;
+  }
+  throw new Error('no port is free');
+}
 
 const started = new Set();
 /** Ends what is left, once the tests are over. */
 export const endAll = () => { for (const child of started) child.kill('SIGKILL'); };
 
 export class Daemon {
-  constructor(program, place, environment = {}) {
-    Object.assign(this, {program, place, socket: join(place, 'state/run/workerctl.sock'), log: `${place}.log`});
+  constructor(program, place, port, environment = {}) {
+    Object.assign(this, {program, place, port, socket: join(place, 'state/run/workerctl.sock'), log: `${place}.log`});
     this.environment = {PATH: process.env.PATH, HOME: join(place, '..'), LANG: 'C.UTF-8', GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', ...environment};
   }
   async start() {
@@ -47,6 +50,7 @@ export class Daemon {
       if (child.exitCode !== null) throw new Error('it ended');
       return this.told().slice(before).includes(' ready ');
     }, 60000);
+    await until(`the page is served: ${this.log}`, async () => (await fetch(`http://127.0.0.1:${this.port}/`)).ok);
     return this;
   }
   told() {

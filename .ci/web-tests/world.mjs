@@ -22,8 +22,8 @@ export class World {
     return this.make(kind, `own${++this.count}`);
   }
   async make(kind, name, place = join(this.directory, name)) {
-    const workspace = makeWorkspace(place, kind, await freePort());
-    const daemon = await new Daemon(this.program, place).start();
+    const port = await freePort(), workspace = makeWorkspace(place, kind, port);
+    const daemon = await new Daemon(this.program, place, port).start();
     const admin = await logIn(this.browser, daemon);
     let reader;
     return {kind, ...workspace, daemon, admin, gates: 0,
