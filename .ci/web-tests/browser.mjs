@@ -55,7 +55,9 @@ export async function settled(page) {
   }, 30000);
 }
 export async function visit(page, path) {
-  await page.goto(path, {waitUntil: 'load'});
+  const answer = await page.goto(path, {waitUntil: 'load'});
+  // Without one it is the same page with another hash.
+  if (answer && !answer.ok()) throw new Error(`${path} is answered with ${answer.status()}: ${(await answer.text()).slice(0, 200)}`);
   await settled(page);
 }
 

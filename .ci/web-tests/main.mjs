@@ -27,6 +27,12 @@ const world = new World({browser, program: process.env.WORKERCTL, directory: pro
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => { endAll(); process.exit(130); });
 process.on('exit', endAll);
 
+// With what they need of each kind of run, which takes longer than any test.
+try { await bounded(Promise.all(['full', 'empty', 'broken'].map(kind => world.site(kind))), 10 * MINUTE); } catch (error) {
+  console.log(`FAILED the workspaces\n    ${error.stack}`);
+  process.exit(1);
+}
+
 for (const file of FILES) {
   const tests = await import(`./tests/${file}.mjs`);
   for (const [name, test] of Object.entries(tests)) {

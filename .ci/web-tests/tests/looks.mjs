@@ -1,5 +1,5 @@
 // Every page, in both themes and two widths: no error, nothing that axe finds, no scrolling sideways; and a picture of each.
-import {axe, scheduleAddress, settled} from '../browser.mjs';
+import {axe, scheduleAddress, visit} from '../browser.mjs';
 
 const PAGES = {
   full: runs => ({
@@ -19,8 +19,7 @@ async function look(world, kind, scheme, width) {
   for (const [name, path] of Object.entries(PAGES[kind](site.runs))) {
     const told = [], before = context.bad.length;
     try {
-      await page.goto(path.schedule ? await scheduleAddress(page, path.schedule) : path, {waitUntil: 'load'});
-      await settled(page);
+      await visit(page, path.schedule ? await scheduleAddress(page, path.schedule) : path);
       await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
       await page.screenshot({path: `${world.shots}/${kind}-${name}-${scheme}-${width}.png`, fullPage: true});
       const over = await page.evaluate(() => {
