@@ -21,12 +21,14 @@ export async function newContext(browser, {origin, state, width = 1280, height =
   context.setDefaultTimeout(15000);
   context.setDefaultNavigationTimeout(30000);
   const bad = context.bad = [], requests = context.requests = [];
-  context.on('console', message => { if (message.type() === 'error') bad.push(`console: ${message.text()} (${message.page()?.url()})`); });
-  context.on('weberror', error => bad.push(`page error: ${error.error().stack}`));
+  // What a page does again and again is told once.
+  const note = text => { if (bad.length < 20 && !bad.includes(text)) bad.push(text); };
+  context.on('console', message => { if (message.type() === 'error') note(`console: ${message.text().slice(0, 1000)} (${message.page()?.url()})`); });
+  context.on('weberror', error => note(`page error: ${error.error().stack.slice(0, 1000)}`));
   context.on('request', request => {
     const address = request.url();
     requests.push(request);
-    if (!address.startsWith(origin + '/') && !/^(blob|data|about):/.test(address)) bad.push(`a request to elsewhere: ${address}`);
+    if (!address.startsWith(origin + '/') && !/^(blob|data|about):/.test(address)) note(`a request to elsewhere: ${address}`);
     if (isApi(address)) open.get(request.frame().page())?.add(request);
   });
   for (const end of ['requestfinished', 'requestfailed']) context.on(end, request => { try { open.get(request.frame().page())?.delete(request); } catch { /* of a page that is gone */ } });

@@ -53,7 +53,7 @@ for (const file of FILES) {
         count.failed++;
         await world.picture(`failed-${name}`).catch(() => {});
         console.log(`FAILED ${told}\n    ${String(error.stack || error).replaceAll('\n', '\n    ')}`);
-        for (const more of world.bad()) if (!error.message?.includes(more)) console.log(`    also: ${more}`);
+        for (const more of world.bad()) if (!error.message?.includes(more)) console.log(`    also: ${more.replaceAll('\n', '\n    ')}`);
       }
     }
     await world.afterTest();

@@ -44,7 +44,7 @@ export class World {
     return page;
   }
   bad() {
-    return this.contexts.flatMap(context => context.bad.filter(told => !context.tolerate?.test(told)));
+    return [...new Set(this.contexts.flatMap(context => context.bad.filter(told => !context.tolerate?.test(told))))].slice(0, 20);
   }
   async picture(name, page = this.contexts.at(-1)?.pages().at(-1)) {
     await page?.screenshot({path: join(this.shots, `${name}.png`), timeout: 10000});
