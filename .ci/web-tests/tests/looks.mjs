@@ -17,7 +17,8 @@ async function look(world, kind, scheme, width) {
   const site = await world.site(kind), wrong = [], page = await world.page(site, null, {scheme, width, tolerate});
   const context = page.context();
   for (const [name, path] of Object.entries(PAGES[kind](site.runs))) {
-    const told = [], before = context.bad.length;
+    const told = [];
+    context.bad.length = 0;
     try {
       await visit(page, path.schedule ? await scheduleAddress(page, path.schedule) : path);
       await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -29,11 +30,9 @@ async function look(world, kind, scheme, width) {
         return `it scrolls sideways, ${scrollWidth} of ${clientWidth} px: ${widest?.outerHTML.slice(0, 160)}`;
       });
       if (over) told.push(over);
-      told.push(...context.bad.slice(before).filter(one => !tolerate.test(one)));
+      told.push(...context.bad.filter(one => !tolerate.test(one)));
       // What axe itself does to a page is not the page's.
-      const known = context.bad.length;
       told.push(...await axe(page));
-      context.bad.length = known;
     } catch (error) { told.push(error.message); }
     wrong.push(...[...new Set(told)].map(one => `${kind} ${name} ${scheme} ${width}: ${one}`));
   }
