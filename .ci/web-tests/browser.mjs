@@ -96,16 +96,26 @@ export async function logIn(browser, daemon, ...options) {
 /** A request at the door, as a browser of this session would send it. */
 export const fetchAs = (session, path, options = {}) => fetch(`${session.origin}/v1/${path}`, {...options, headers: {authorization: `Bearer ${session.token}`, ...(options.body && {'content-type': 'application/json'}), origin: session.origin, ...options.headers}});
 
+export const logBox = page => page.getByRole('group', {name: 'Lines of the log'});
+/** What lines say: those that are in the document, of the log or of what was found in it. */
+export const logTexts = page => page.locator('[id^="L"] > :last-child');
+/** The line with this text. */
+export const logLine = (page, text) => logTexts(page).filter({hasText: new RegExp(`^${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`)});
+/** Whether lines are in sight, and none of those that are is still to be loaded. */
+export const logLoaded = page => logBox(page).evaluate(element => {
+  const frame = element.getBoundingClientRect(), rows = [...element.querySelectorAll('[id^="L"], .line')].filter(row => { const at = row.getBoundingClientRect(); return at.bottom > frame.top && at.top < frame.bottom; });
+  return rows.length > 0 && rows.every(row => row.lastElementChild.textContent !== '…');
+});
+
 /** All lines of a log as a person would read them: by scrolling from the top, `{number: text}`. Fails where one differs from itself. */
 export async function readLog(page) {
-  const box = page.getByRole('group', {name: 'Lines of the log'}), lines = new Map();
+  const box = logBox(page), lines = new Map();
   await box.evaluate(element => { element.scrollTop = 0; element.dispatchEvent(new Event('scroll')); });
   for (let turns = 0; turns < 2000; turns++) {
-    const seen = await until('the lines in sight are loaded', () => box.evaluate(element => {
-      const rows = [...element.querySelectorAll('.line:not(.partial)')], frame = element.getBoundingClientRect();
-      const inSight = rows.filter(row => { const at = row.getBoundingClientRect(); return at.bottom > frame.top && at.top < frame.bottom; });
-      if (!inSight.length || inSight.some(row => !row.id)) return null;
-      return {rows: rows.filter(row => row.id).map(row => [+row.querySelector('.no').textContent, row.querySelector('.log-text').textContent]), atEnd: element.scrollHeight - element.scrollTop - element.clientHeight < 4};
+    await until('the lines in sight are loaded', () => logLoaded(page));
+    const seen = await box.evaluate(element => ({
+      rows: [...element.querySelectorAll('[id^="L"]')].map(row => [+row.id.slice(1), row.lastElementChild.textContent]).filter(([, text]) => text !== '…'),
+      atEnd: element.scrollHeight - element.scrollTop - element.clientHeight < 4,
     }));
     const numbers = seen.rows.map(([number]) => number);
     if (new Set(numbers).size !== numbers.length) throw new Error(`a line stands twice: ${numbers}`);

@@ -1,13 +1,15 @@
 // What a person does with runs.
 import assert from 'node:assert/strict';
-import {visit} from '../browser.mjs';
+import {logLine, visit} from '../browser.mjs';
 import {until} from '../daemon.mjs';
 import {keptCommit} from '../world.mjs';
 import {HOSTILE, SENSITIVE} from '../workspace.mjs';
 
 const runOf = page => until('the address names a run', () => /\/runs\/([0-9A-Z]{26})$/.exec(new URL(page.url()).pathname)?.[1]);
 const dialog = page => page.getByRole('dialog');
-const press = (within, name) => within.getByRole('button', {name, exact: true}).click();
+/** Three dots behind the name of a button say that it asks first. */
+const button = (within, name) => within.getByRole('button', {name: new RegExp(`^${name}( …)?$`)});
+const press = (within, name) => button(within, name).click();
 const says = (page, word) => until(`the page says ${word}`, async () => (await page.title()).startsWith(word));
 
 export async function aRunIsAskedForOnceAfterWhatWouldRunIsShown(world) {
@@ -32,7 +34,7 @@ export async function aRunIsAskedForOnceAfterWhatWouldRunIsShown(world) {
   assert.equal((await daemon.get('runs?skill=lab/inputs&limit=100')).length, before + 1, 'two clicks are one run');
   const {inputs} = await daemon.run(run);
   assert.deepEqual({...inputs, token: null, folder: null}, {words: 'two words', count: 7, really: true, level: 'high', names: ['first', HOSTILE], day: '2026-02-28', folder: null, token: null});
-  await until('its log is there', () => page.getByText('the token is ***').isVisible());
+  await until('its log is there', () => logLine(page, 'the token is ***').isVisible());
   assert.ok(!(await page.content()).includes(SENSITIVE));
 }
 
@@ -47,18 +49,18 @@ export async function anInputThatIsRefusedIsToldAndKept(world) {
 
 export async function aRunIsFollowedAndCancelled(world) {
   const site = await world.site('full'), {daemon} = site, gate = site.gate(), run = await daemon.submit('lab/slow', {gate: gate.path}), page = await world.page(site, `/runs/${run}`);
-  const line = text => page.locator('.log-text').getByText(text, {exact: true});
+  const line = text => logLine(page, text);
   await until('it has begun', () => line('begun').isVisible());
   for (const upto of [3, 6, 9]) {
     gate.write('lines 3');
     await until(`line ${upto} comes by itself`, () => line(`counted ${upto}`).isVisible());
   }
-  await press(page, 'Cancel …');
+  await press(page, 'Cancel');
   await press(dialog(page), 'Cancel the run');
   await says(page, 'cancelled');
   assert.equal(await dialog(page).count(), 0);
   assert.equal((await daemon.summary(run)).outcome.kind, 'cancelled');
-  assert.equal(await page.getByRole('button', {name: 'Cancel …'}).count(), 0);
+  assert.equal(await button(page, 'Cancel').count(), 0);
   gate.close();
 }
 
@@ -76,11 +78,11 @@ export async function aRunIsRepeated(world) {
 
 export async function anUnknownOutcomeIsSettled(world) {
   const site = await world.site('full'), {daemon, runs} = site, page = await world.page(site, `/runs/${runs.unknown}`);
-  await press(page, 'Resolve …');
+  await press(page, 'Resolve');
   await dialog(page).getByLabel('It succeeded').check();
   await dialog(page).getByLabel(/Why/).fill(`seen by hand ${HOSTILE}`);
   await press(dialog(page), 'Resolve');
-  await until('nothing is left to settle', async () => await page.getByRole('button', {name: 'Resolve …'}).count() === 0 && await dialog(page).count() === 0);
+  await until('nothing is left to settle', async () => await button(page, 'Resolve').count() === 0 && await dialog(page).count() === 0);
   const {summary, acts} = await daemon.run(runs.unknown);
   assert.equal(summary.outcome.kind, 'succeeded');
   assert.ok(acts.some(act => act.act.startsWith('resolve') && act.note?.includes('seen by hand')), JSON.stringify(acts));
@@ -113,21 +115,22 @@ export async function whatWaitsForAPersonIsApprovedOrDenied(world) {
 export async function aKeptCommitLandsOrIsDropped(world) {
   const site = await world.site('full'), {daemon, git} = site;
   const kept = await keptCommit(site), page = await world.page(site, `/runs/${kept}`), before = git('rev-parse', 'main');
-  await press(page, 'Land …');
+  await press(page, 'Land');
   await press(dialog(page), 'Land');
-  await until('it has landed', async () => await page.getByRole('button', {name: 'Land …'}).count() === 0 && !(await daemon.summary(kept)).kept_commit);
+  await until('it has landed', async () => await button(page, 'Land').count() === 0 && !(await daemon.summary(kept)).kept_commit);
   assert.notEqual(git('rev-parse', 'main'), before);
   const other = await keptCommit(site), tip = git('rev-parse', 'main');
   await visit(page, `/runs/${other}`);
-  await press(page, 'Discard …');
+  await press(page, 'Discard');
   await press(dialog(page), 'Discard');
-  await until('it is gone', async () => await page.getByRole('button', {name: 'Discard …'}).count() === 0 && !(await daemon.summary(other)).kept_commit);
+  await until('it is gone', async () => await button(page, 'Discard').count() === 0 && !(await daemon.summary(other)).kept_commit);
   assert.equal(git('rev-parse', 'main'), tip);
 }
 
 export async function filtersStandInTheAddress(world) {
   const site = await world.site('full'), page = await world.page(site, '/runs');
-  await page.getByRole('checkbox', {name: 'failed'}).check();
+  const outcomes = page.getByRole('group', {name: 'Outcome'});
+  await outcomes.getByText('failed', {exact: true}).click();
   await until('the outcome stands there', () => new URL(page.url()).searchParams.get('outcome') === 'failed');
   await page.getByLabel('Text').fill('import');
   await until('the text stands there', () => new URL(page.url()).searchParams.get('text') === 'import');
@@ -136,9 +139,9 @@ export async function filtersStandInTheAddress(world) {
     return rows.length > 1 && rows.slice(1).every(row => row.includes('Nightly import'));
   });
   await page.reload();
-  assert.ok(await page.getByRole('checkbox', {name: 'failed'}).isChecked());
+  assert.equal(await outcomes.locator('[aria-pressed="true"], input:checked').count(), 1);
   assert.equal(await page.getByLabel('Text').inputValue(), 'import');
-  await page.getByRole('link', {name: 'Clear'}).click();
+  await page.getByText('Clear', {exact: true}).click();
   await until('all are listed', () => new URL(page.url()).search === '');
   assert.equal(await page.getByLabel('Text').inputValue(), '');
 }

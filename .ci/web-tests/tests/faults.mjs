@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {existsSync, mkdirSync, rmSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {readLog} from '../browser.mjs';
+import {logBox, logLine, readLog} from '../browser.mjs';
 import {sleep, until} from '../daemon.mjs';
 
 const SILENT = /The daemon does not answer/;
@@ -17,10 +17,10 @@ async function restarted(world, fromTop) {
     const {daemon} = site, gate = site.gate(), run = await daemon.submit('lab/slow', {gate: gate.path});
     await daemon.reached(run, 'executing');
     gate.write('lines 700');
-    const page = await world.page(site, `/runs/${run}`, {tolerate}), line = text => page.locator('.log-text').getByText(text, {exact: true});
+    const page = await world.page(site, `/runs/${run}`, {tolerate}), line = text => logLine(page, text);
     await until('the log is followed', () => line('counted 700').isVisible());
     // Somebody who reads the beginning is not to miss what comes at the end.
-    if (fromTop) await page.getByRole('group', {name: 'Lines of the log'}).evaluate(element => { element.scrollTop = 0; });
+    if (fromTop) await logBox(page).evaluate(element => { element.scrollTop = 0; });
     gate.write('lines 300');
     await daemon.kill();
     await until('the page says that nobody answers', () => lost(page).isVisible());

@@ -33,7 +33,7 @@ async function look(world, kind, scheme, width) {
       told.push(...context.bad.filter(one => !tolerate.test(one)));
       // What axe itself does to a page is not the page's.
       told.push(...await axe(page));
-    } catch (error) { told.push(error.message); }
+    } catch (error) { told.push(error.message, ...context.bad.filter(one => !tolerate.test(one))); }
     wrong.push(...[...new Set(told)].map(one => `${kind} ${name} ${scheme} ${width}: ${one}`));
   }
   context.bad.length = 0;

@@ -1,6 +1,6 @@
 // Tabs that nobody sees, and many at once.
 import assert from 'node:assert/strict';
-import {isStream, settled, visit} from '../browser.mjs';
+import {isStream, logLine, settled, visit} from '../browser.mjs';
 import {until} from '../daemon.mjs';
 
 /** Streams of a context that are open now. */
@@ -16,7 +16,7 @@ export async function aTabThatNobodySeesHoldsNoStreamAndGoesOnWhereItWas(world) 
   await daemon.reached(run, 'executing');
   const context = await world.context(site, {hide: false}), {open, all} = streams(context), page = await context.newPage();
   await visit(page, `/runs/${run}`);
-  const line = text => page.locator('.log-text').getByText(text, {exact: true});
+  const line = text => logLine(page, text);
   gate.write('lines 2');
   await until('lines come', () => line('counted 2').isVisible());
   assert.equal(open.size, 1);
