@@ -26,6 +26,8 @@ const world = new World({browser, program: process.env.WORKERCTL, directory: pro
 // Whatever happens, nothing of this goes on.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => { endAll(); process.exit(130); });
 process.on('exit', endAll);
+// What a test that is over left behind fails none of the others.
+process.on('unhandledRejection', error => console.log(`    late: ${error?.message}`));
 
 // With what they need of each kind of run, which takes longer than any test.
 try { await bounded(Promise.all(['full', 'empty', 'broken'].map(kind => world.site(kind))), 10 * MINUTE); } catch (error) {
