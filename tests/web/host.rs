@@ -39,9 +39,12 @@ impl Host {
         }
     }
 
-    /// The same after the daemon was killed.
+    /// The same, at the same port, after the daemon was killed.
     pub(crate) fn killed_and_started(self) -> Host {
         self.daemon.kill();
+        let config = std::fs::read_to_string(self.workspace.root.join("workerctl.yaml")).unwrap();
+        let config = config.replace("127.0.0.1:0'", &format!("127.0.0.1:{}'", self.port));
+        self.workspace.write("workerctl.yaml", &config);
         Host::of(self.workspace)
     }
 

@@ -10,7 +10,13 @@ use crate::workspace::{Workspace, eventually};
 
 /// The path of a route for a run that is not there, so that whoever may ask is told so, and nothing happens.
 fn path_of(path: &str) -> String {
-    path.replace("{run}", "ZZZZZ")
+    // A stream of everything would never end.
+    let query = if path == "/v1/events" {
+        "?runs=none"
+    } else {
+        ""
+    };
+    path.replace("{run}", "ZZZZZ").replace("{output}", "o") + query
 }
 
 #[test]
