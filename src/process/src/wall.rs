@@ -409,6 +409,13 @@ fn argument(number: u8, is: Is, value: i32) -> Result<SeccompCondition, seccompi
     SeccompCondition::new(number, Length::Dword, is, u64::from(value.cast_unsigned()))
 }
 
+fn is_missing(error: &dyn std::error::Error) -> bool {
+    let cause = error
+        .source()
+        .and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound)
+}
+
 /// What is not there needs no grant.
 fn granted(
     ruleset: RulesetCreated,
@@ -431,8 +438,43 @@ fn granted(
     } else {
         access & AccessFs::from_file(NEWEST)
     };
-    let opened = PathFd::new(path).map_err(|error| failed(io::Error::other(error)))?;
+    let opened = match PathFd::new(path) {
+        Ok(opened) => opened,
+        // It has gone since: somebody else's temporary directory, for instance.
+        Err(error) if is_missing(&error) => return Ok(ruleset),
+        Err(error) => return Err(failed(io::Error::other(error))),
+    };
     ruleset
         .add_rule(PathBeneath::new(opened, access))
         .map_err(|error| WallError::Refused(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_comes_and_goes_keeps_no_command_from_starting() {
+        if landlock_abi() == 0 {
+            println!("SKIPPED: this kernel has no Landlock");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("now-and-then");
+        let other = path.clone();
+        let flickers = std::thread::spawn(move || {
+            for _ in 0..4_000 {
+                std::fs::create_dir(&other).unwrap();
+                std::fs::remove_dir(&other).unwrap();
+            }
+        });
+        while !flickers.is_finished() {
+            let ruleset = Ruleset::default()
+                .handle_access(AccessFs::from_all(NEWEST))
+                .and_then(Ruleset::create)
+                .unwrap();
+            granted(ruleset, &path, AccessFs::from_read(NEWEST)).unwrap();
+        }
+        flickers.join().unwrap();
+    }
 }
