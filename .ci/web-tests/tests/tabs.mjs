@@ -35,26 +35,23 @@ export async function aTabThatNobodySeesHoldsNoStreamAndGoesOnWhereItWas(world) 
   gate.close();
 }
 
-async function twelve(world, hide) {
-  const site = await world.site('full'), {daemon} = site, context = await world.context(site, {hide}), gate = site.gate();
+export async function twelveTabsAllLoadAndHearOfAChange(world) {
+  const site = await world.site('full'), {daemon} = site, context = await world.context(site, {hide: true}), gate = site.gate();
   const run = await daemon.submit('lab/slow', {gate: gate.path});
   await daemon.reached(run, 'executing');
   const pages = await Promise.all(Array.from({length: 12}, () => context.newPage()));
   await Promise.all(pages.map(page => page.goto(`/runs/${run}`)));
-  if (hide) for (const page of pages) {
-    // Each is looked at for a moment, as somebody does who looks for one of them.
-    await page.evaluate(() => window.setHidden(false));
-    await settled(page);
-    await page.evaluate(() => window.setHidden(true));
-  } else await Promise.all(pages.map(settled));
+  /** Each is looked at for a while, as somebody does who looks for one of them. */
+  const each = async look => {
+    for (const page of pages) {
+      await page.evaluate(() => window.setHidden(false));
+      await look(page);
+      await page.evaluate(() => window.setHidden(true));
+    }
+  };
+  await each(settled);
   gate.write('end');
   await daemon.ended(run);
-  for (const page of pages) {
-    if (hide) await page.evaluate(() => window.setHidden(false));
-    await until('a tab hears that the run has ended', async () => (await page.title()).startsWith('succeeded'), 30000);
-    if (hide) await page.evaluate(() => window.setHidden(true));
-  }
+  await each(page => until('a tab hears that the run has ended', async () => (await page.title()).startsWith('succeeded'), 30000));
   gate.close();
 }
-export const twelveTabsAllLoadAndHearOfAChange = world => twelve(world, true);
-export const twelveWindowsBesideEachOtherAllLoadAndHearOfAChange = world => twelve(world);

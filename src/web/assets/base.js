@@ -132,7 +132,7 @@ export async function download(path, name) {
 }
 
 // --- the stream
-const QUIET_MS = 60000, HIDDEN_MS = 5000, EVENT_MAX = 8 << 20;
+const QUIET_MS = 60000, HIDDEN_MS = 1000, EVENT_MAX = 8 << 20;
 const digest = /assets\/([^/]+)/.exec(import.meta.url)?.[1], watched = new Map();
 let lastId = null, tries = 0, abort = null, timer, hidden, opened;
 /** What is told in banners: the connection is lost, a newer page is there. */

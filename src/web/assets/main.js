@@ -152,7 +152,8 @@ const filters = query => {
     OUTCOMES.map(name => button([signOf(name), words(name)], () => pick(name), tone(name), {pressed:picked.includes(name)}))),
     div.fields(pairs(FIELDS, (name, label) => Search({label, value:query[name], set:text => put({[name]:text})})),
       field('Time', select({value:own ? 'own' : query.hours || '', onchange:choose}, TIMES.map(([value, name]) => option({value}, name)))),
-      own && [field(`From (${zoneName()})`, date('from')), field('To', date('to'))]));
+      own && [field(`From (${zoneName()})`, date('from')), field('To', date('to'))],
+      Object.keys(query).some(name => name !== 'view' && name !== 'before') && button('Clear', () => go('/runs' + (query.view ? '?view=lanes' : '')))));
 };
 
 const runTable = (rows, ofOneSkill, none) => table('Runs', [
