@@ -85,7 +85,12 @@ fn run(options: &DaemonOptions) -> Result<(), Diagnostic> {
     // Refused before anything is made or runs; a socket that was passed was not looked at above.
     identity::check(&options.workspace, &options.state_dir)?;
     let tcp = TcpDoor::open(&options.workspace, &options.state_dir, &options.environment)?;
-    let page = doors::configured(&options.workspace)?;
+    // Runs and schedules do not wait for a page, whose port anybody on the machine can have taken.
+    let page = doors::configured(&options.workspace).unwrap_or_else(|refused| {
+        let hints = refused.hints.join("; ");
+        tracing::error!(hints, "the web page is not served: {}", refused.message);
+        None
+    });
     let engine_options = EngineOptions {
         workspace: options.workspace.clone(),
         state_dir: options.state_dir.clone(),

@@ -223,14 +223,18 @@ fn an_address_that_others_reach_is_refused_by_name() {
         config.contains("web.listen") && config.contains("127.0.0.1:8930"),
         "{config}"
     );
-    // A port that somebody else has ends the start.
+    // A port that somebody else has keeps nothing from running.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     workspace.write("workerctl.yaml", &format!("web: {{listen: '{address}'}}\n"));
-    let done = workspace.run(&["daemon"]).expect_code(8);
-    assert!(
-        done.stderr
-            .contains("`web: {listen: …}` in workerctl.yaml names another port"),
-        "{done:?}"
-    );
+    let daemon = Daemon::start(&workspace);
+    workspace.run(&["status"]).expect_code(0);
+    let told = daemon.log();
+    for part in [
+        "the web page is not served",
+        "`web: {listen: …}` in workerctl.yaml names another port",
+    ] {
+        assert!(told.contains(part), "{told}");
+    }
+    daemon.stop();
 }
