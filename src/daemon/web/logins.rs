@@ -280,6 +280,10 @@ mod tests {
     const OWN: u32 = 1_000;
     const MEMBER: u32 = 2_000;
     const GROUP: u32 = 77;
+    const DOOR: Door = Door {
+        port: 8_930,
+        stays: true,
+    };
 
     /// Keeps what it is told, or fails.
     #[derive(Default)]
@@ -317,6 +321,7 @@ mod tests {
             let (kept, access) = (Arc::<Kept>::default(), Arc::<AccessControl>::default());
             let logins = Logins::by(OWN, Arc::clone(&access), Arc::clone(&clock) as _);
             logins.keep_in(Arc::clone(&kept) as _).unwrap();
+            logins.served_at(DOOR);
             let bed = Bed {
                 clock,
                 kept,
@@ -343,7 +348,7 @@ mod tests {
                 uid,
                 groups: vec![uid, GROUP],
                 read_only,
-                door: Door::default(),
+                door: self.logins.door(),
             };
             self.logins.code(grant).unwrap().0
         }
@@ -396,6 +401,7 @@ mod tests {
         let restarted = Logins::by(OWN, Arc::clone(&bed.access), Arc::clone(&bed.clock) as _);
         assert!(restarted.who(&tokens[0]).is_none() && restarted.serves().is_err());
         restarted.keep_in(Arc::clone(&bed.kept) as _).unwrap();
+        restarted.served_at(DOOR);
         assert!(tokens.iter().all(|token| restarted.who(token).is_some()));
         let who = restarted.who(&tokens[1]).unwrap();
         restarted.logout(&who).unwrap();
@@ -408,6 +414,27 @@ mod tests {
         assert_eq!(bed.role(&tokens[0]), Some(AccessRole::Admin));
         bed.clock.advance(1);
         assert_eq!(bed.role(&tokens[0]), None);
+    }
+
+    #[test]
+    fn a_session_counts_at_its_port_and_ends_with_a_door_that_does_not_stay() {
+        let bed = Bed::new();
+        let (stored, code) = (bed.token(OWN, false), bed.code(OWN, false));
+        let held = Door {
+            port: 9_000,
+            stays: false,
+        };
+        bed.logins.served_at(held);
+        assert_eq!(bed.role(&stored), None);
+        assert!(matches!(bed.logins.login(&code), Err(NoLogin::Wrong(_))));
+        let passing = bed.token(OWN, false);
+        assert!(bed.role(&passing).is_some());
+        assert_eq!(bed.kept.all().unwrap().len(), 1);
+        bed.logins.served_at(Door::default());
+        bed.logins.served_at(held);
+        assert_eq!(bed.role(&passing), None);
+        bed.logins.served_at(DOOR);
+        assert!(bed.role(&stored).is_some());
     }
 
     #[test]
