@@ -55,6 +55,18 @@ fn metrics_are_written_whole_and_tell_where_nobody_answers() {
 }
 
 #[test]
+fn the_default_of_a_sensitive_input_is_masked_where_skills_are_listed() {
+    let workspace = Workspace::with_skills(
+        "  - {id: s, description: d, run: 'true', interface: {inputs: [{name: pin, type: string, sensitive: true, default: pin-4711}]}}\n",
+    );
+    for listed in ["workers", "skills"] {
+        let told = workspace.run(&[listed, "--json"]).expect_code(0).stdout;
+        assert!(told.contains("\"***\"") && told.contains("pin"), "{told}");
+        assert!(!told.contains("pin-4711"), "{told}");
+    }
+}
+
+#[test]
 fn stats_count_by_skill_worker_day_and_schedule() {
     let workspace = Workspace::with_skills(SKILLS);
     workspace.run(&["run", "fine"]).expect_code(0);

@@ -6,6 +6,7 @@ use crate::model::definition::{Skill, Unavailable, Worker};
 use crate::model::problem::Problem;
 use crate::model::sandbox::Level;
 use crate::model::spec::Gate;
+use crate::model::value::MASK;
 
 /// An input as it is listed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -122,7 +123,14 @@ impl From<&Skill> for SkillView {
                     name: input.name.clone(),
                     kind: input.kind.name().to_owned(),
                     required: input.required,
-                    default: input.default.clone(),
+                    // Who may read the API may have no right to read the file.
+                    default: input.default.clone().map(|default| {
+                        if input.sensitive {
+                            MASK.into()
+                        } else {
+                            default
+                        }
+                    }),
                     description: input.description.clone(),
                     allowed: input.allowed.clone(),
                     sensitive: input.sensitive,
