@@ -20,7 +20,7 @@ use crate::model::schedule::{Occurrence, Schedule};
 use crate::model::{Diagnostic, Kind, News, RunId, Timestamp};
 use crate::protocol::Change;
 use crate::queue::Queue;
-use crate::store::{Store, Write};
+use crate::store::{Batch, Store, Write};
 
 mod admission;
 mod approvals;
@@ -182,6 +182,12 @@ impl Core {
                 break Err(error);
             }
         };
+        // What waits for a sync does not wait for the store to be dropped: somebody else may hold it, too.
+        if result.is_ok()
+            && let Err(error) = self.store.commit(&Batch { writes: Vec::new() })
+        {
+            tracing::warn!(%error, "the last that was written is not durable");
+        }
         self.report_drained(&result);
         self.inbox.close();
         self.pool.close();
