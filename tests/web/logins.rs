@@ -51,7 +51,8 @@ fn a_code_logs_in_once_and_its_token_does_what_its_user_may() {
         (&session["role"], &session["read_only"]),
         (&json!("admin"), &json!(false))
     );
-    let submitted = host.post("/v1/runs", token, r#"{"skill": "asks"}"#).value();
+    let submit = r#"{"skill": "asks", "by": "somebody else"}"#;
+    let submitted = host.post("/v1/runs", token, submit).value();
     let run = submitted["run"].as_str().unwrap();
     let waiting = eventually("the run waits", || {
         let detail = host.get(&format!("/v1/runs/{run}"), token).value();
@@ -61,11 +62,16 @@ fn a_code_logs_in_once_and_its_token_does_what_its_user_may() {
     let body = json!({"digest": waiting["approval"]["digest"], "by": "somebody else"});
     let answer = host.post(&format!("/v1/runs/{run}/approve"), token, &body.to_string());
     assert_eq!(answer.status, 200, "{answer:?}");
-    let detail = host.workspace.json(&["show", run]).to_string();
-    assert!(
-        detail.contains(&own) && !detail.contains("somebody else"),
-        "{detail}"
-    );
+    let again = host.post("/v1/runs", token, submit).value();
+    let cancel = format!("/v1/runs/{}/cancel", again["run"].as_str().unwrap());
+    let answer = host.post(&cancel, token, r#"{"by": "somebody else"}"#);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    for run in [run, again["run"].as_str().unwrap()] {
+        let detail = host.workspace.json(&["show", run]);
+        for act in detail["acts"].as_array().unwrap() {
+            assert_eq!(act["by"], json!(own), "{detail}");
+        }
+    }
     host.daemon.stop();
 }
 

@@ -189,6 +189,11 @@ impl Catalog {
         }
     }
 
+    /// How many skills all workers have.
+    pub fn skill_count(&self) -> usize {
+        self.workers.iter().map(|worker| worker.skills.len()).sum()
+    }
+
     /// Why none of the schedules is fired, where none is.
     pub fn schedules_held(&self) -> Option<&'static str> {
         (!self.config_is_known).then_some(

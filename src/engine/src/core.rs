@@ -136,6 +136,8 @@ pub(super) struct Core {
     unsettled: Option<Box<dyn Orphans>>,
     draining: Option<drain::Draining>,
     keys_forgotten_ms: u64,
+    /// Whether something was written that waits for the next sync.
+    unsynced: bool,
 }
 
 impl Core {
@@ -164,6 +166,7 @@ impl Core {
             unsettled: None,
             draining: None,
             keys_forgotten_ms: 0,
+            unsynced: false,
         }
     }
 
@@ -184,6 +187,7 @@ impl Core {
         };
         // What waits for a sync does not wait for the store to be dropped: somebody else may hold it, too.
         if result.is_ok()
+            && self.unsynced
             && let Err(error) = self.store.commit(&Batch { writes: Vec::new() })
         {
             tracing::warn!(%error, "the last that was written is not durable");

@@ -53,13 +53,7 @@ impl EngineControl {
         self.view.changes.other(Change::Definitions);
         let report = ReloadReport {
             workers: to_u32(catalog.workers.len()),
-            skills: to_u32(
-                catalog
-                    .workers
-                    .iter()
-                    .map(|worker| worker.skills.len())
-                    .sum(),
-            ),
+            skills: to_u32(catalog.skill_count()),
             problems: catalog.problems.clone(),
             reread: reread(&before, &catalog),
         };

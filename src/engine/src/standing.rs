@@ -48,13 +48,7 @@ impl EngineControl {
             active: open.first,
             max_parallel: super::parallel_max(&catalog.config),
             workers: to_u32(catalog.workers.len()),
-            skills: to_u32(
-                catalog
-                    .workers
-                    .iter()
-                    .map(|worker| worker.skills.len())
-                    .sum(),
-            ),
+            skills: to_u32(catalog.skill_count()),
             errors: count(Severity::Error),
             warnings: count(Severity::Warning),
             schedules: to_u32(agenda.schedules),

@@ -59,6 +59,7 @@ impl Core {
         let batch = Batch {
             writes: std::mem::take(&mut turn.lazy),
         };
+        self.unsynced = true;
         match self.store.commit_lazily(&batch) {
             Err(StoreError::Full { .. }) => self.commit_batch(&batch),
             committed => committed,
@@ -94,6 +95,7 @@ impl Core {
         }
         self.view.set_disk_full(false);
         self.view.set_committing_since(0);
+        self.unsynced &= committed.is_err();
         committed
     }
 
