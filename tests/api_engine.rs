@@ -9,11 +9,11 @@
 #[expect(dead_code, reason = "shared with other tests, which use more of it")]
 mod workspace;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use workspace::api::Api;
 use workspace::daemon::Daemon;
 use workspace::gate::Gate;
 use workspace::{PATIENCE, Workspace, eventually};
@@ -25,68 +25,6 @@ const SKILLS: &str = r"
     run: 'echo before; GATE; echo after'
   - {id: broken, description: d, run: [1, {a: b}]}
 ";
-
-struct Api(PathBuf);
-
-struct Answer {
-    status: u16,
-    body: String,
-    /// Where the next list is.
-    next: Option<String>,
-}
-
-impl Answer {
-    fn value(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
-    }
-
-    /// Status, kind and code of a refusal, which has all of its fields.
-    fn refusal(&self) -> (u16, String) {
-        let value = self.value();
-        assert!(
-            value["kind"].is_string() && value["message"].is_string(),
-            "{value}"
-        );
-        assert!(value["hints"].is_array(), "{value}");
-        (self.status, value["code"].as_str().unwrap().to_owned())
-    }
-}
-
-impl Api {
-    fn of(workspace: &Workspace) -> Api {
-        let lock = workspace.read(".workerctl/lock").unwrap();
-        let lock: Value = serde_json::from_str(&lock).unwrap();
-        Api(PathBuf::from(lock["socket"].as_str().unwrap()))
-    }
-
-    fn send(&self, method: &str, path: &str, headers: &str, body: &str) -> UnixStream {
-        let mut stream = UnixStream::connect(&self.0).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-        )
-        .unwrap();
-        stream
-    }
-
-    fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
-        let mut text = String::new();
-        let mut stream = self.send(method, path, headers, body);
-        stream.read_to_string(&mut text).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = body.to_owned();
-        let mut lines = head.lines();
-        let link = lines.find_map(|line| {
-            line.strip_prefix("link: <")?
-                .strip_suffix(">; rel=\"next\"")
-        });
-        let next = link.map(str::to_owned);
-        Answer { status, body, next }
-    }
-}
 
 fn bed() -> (Workspace, Gate, Daemon, Api) {
     let workspace = Workspace::with_skills(&SKILLS.replace("GATE", &Gate::text("gate")));
@@ -110,7 +48,7 @@ fn a_key_makes_one_run_and_its_events_are_told_until_its_end() {
     assert!(
         second.status == 200 || second.status == 201,
         "{}",
-        second.body
+        second.text()
     );
     let run = first.value()["run"].as_str().unwrap().to_owned();
     assert_eq!(second.value()["run"], *run);
@@ -158,7 +96,7 @@ fn refusals_have_one_form() {
         400
     );
     let drained = api.ask("POST", "/v1/drain", "", "{}");
-    assert!((200..300).contains(&drained.status), "{}", drained.body);
+    assert!((200..300).contains(&drained.status), "{}", drained.text());
     daemon.ended();
     assert!(workspace.runs().is_empty());
     workspace.expect_no_process();
@@ -176,7 +114,7 @@ fn pages(api: &Api, first: &str) -> Vec<Vec<String>> {
             ids.map(|run| run["run"].as_str().unwrap().to_owned())
                 .collect(),
         );
-        next = answer.next;
+        next = answer.next().map(str::to_owned);
     }
     found
 }
@@ -248,7 +186,7 @@ fn runs_are_found_by_schedule_person_and_text_and_a_long_search_says_where_it_go
         submit("cli Eve");
     }
     let first = api.ask("GET", "/v1/runs?by=bob&limit=1", "", "");
-    assert_eq!((first.value(), first.next.is_some()), (json!([]), true));
+    assert_eq!((first.value(), first.next().is_some()), (json!([]), true));
     assert_eq!(found("by=bob&limit=1"), [bob.as_str()]);
     let listed = workspace.json(&["runs", "--skill", "w/gated", "--limit", "10000"]);
     assert_eq!(listed["runs"].as_array().unwrap().len(), 2_022);
@@ -377,7 +315,7 @@ fn one_stream_tells_of_everything_and_goes_on_where_it_was_cut_off() {
     stream.until("definitions", |_| true);
     for (query, code) in [("runs=x", 400), (&format!("runs={}", "0".repeat(26)), 404)] {
         let refused = api.ask("GET", &format!("/v1/events?{query}"), "", "");
-        assert_eq!(refused.status, code, "{}", refused.body);
+        assert_eq!(refused.status, code, "{}", refused.text());
     }
     let waits = workspace.submit(&["w/gated"]);
     gate.reached();

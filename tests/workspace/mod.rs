@@ -4,6 +4,7 @@
 //! Nothing of the machine but `PATH` reaches the program. Whatever waits has a deadline, and waits for
 //! something that can be seen: a line in a FIFO, a notice of readiness, the state that a command shows.
 
+pub(crate) mod api;
 pub(crate) mod daemon;
 pub(crate) mod disk;
 pub(crate) mod gate;
