@@ -3,12 +3,10 @@
 //! Each event has an `id`: the number of the next line of the log. A client that was cut off sends
 //! it back as `Last-Event-ID` and is told no line twice; one that has read lines elsewhere says so with `from`.
 
-use std::future::Future;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
@@ -17,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::Sleep;
 
+use super::SignOfLife;
 use crate::daemon::checks::EventsQuery;
 use crate::daemon::description::{Description, Output};
 use crate::daemon::extract::{LastEventId, Query, RunFragment};
@@ -98,8 +96,7 @@ pub(super) fn event_text<T: serde::Serialize>(name: &str, id: Option<u64>, data:
 /// The stream: events as they come, a comment where nothing came for a while.
 pub(crate) struct Told {
     events: mpsc::Receiver<Bytes>,
-    keep_alive: Duration,
-    quiet: Pin<Box<Sleep>>,
+    quiet: SignOfLife,
     /// The client's place among the watchers; free again when it has left.
     _place: OwnedSemaphorePermit,
 }
@@ -115,8 +112,7 @@ pub(super) fn stream(state: &Arc<ApiState>) -> Result<(Told, Telling), HttpRefus
     let (sender, events) = mpsc::channel(PENDING_EVENTS_MAX);
     let told = Told {
         events,
-        keep_alive: state.limits.keep_alive,
-        quiet: Box::pin(tokio::time::sleep(state.limits.keep_alive)),
+        quiet: SignOfLife::new(state.limits.keep_alive),
         _place: place_among(&state.watchers)?,
     };
     let state = Arc::clone(state);
@@ -179,18 +175,10 @@ impl HttpBody for Told {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         if let Poll::Ready(event) = self.events.poll_recv(cx) {
-            let keep_alive = self.keep_alive;
-            self.quiet.set(tokio::time::sleep(keep_alive));
+            self.quiet.put_off();
             return Poll::Ready(event.map(|event| Ok(Frame::data(event))));
         }
-        if self.quiet.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
-        }
-        let keep_alive = self.keep_alive;
-        self.quiet.set(tokio::time::sleep(keep_alive));
-        // The new timer registers itself only when it is polled.
-        let _ = self.quiet.as_mut().poll(cx);
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b": quiet\n\n")))))
+        self.quiet.poll(cx).map(|frame| Some(Ok(frame)))
     }
 }
 

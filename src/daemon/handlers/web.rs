@@ -4,7 +4,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
@@ -12,9 +11,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Frame;
 use serde_json::json;
-use tokio::time::Sleep;
 
-use super::Answer;
+use super::{Answer, SignOfLife};
 use crate::daemon::checks::Nothing;
 use crate::daemon::description::{Description, Output};
 use crate::daemon::extract::{AtDoorOnly, AtSocket, Session};
@@ -50,8 +48,7 @@ pub(crate) async fn open(
             // An error says that the door is gone with its server.
             let _ = closed.wait_for(|closed| *closed).await;
         }),
-        keep_alive: state.limits.keep_alive,
-        quiet: Box::pin(tokio::time::sleep(state.limits.keep_alive)),
+        quiet: SignOfLife::new(state.limits.keep_alive),
         _hold: hold,
     })
 }
@@ -151,8 +148,7 @@ fn view(who: &LoggedIn) -> WebSessionView {
 pub(crate) struct HeldOpen {
     first: Option<Bytes>,
     closed: Pin<Box<dyn Future<Output = ()> + Send>>,
-    keep_alive: Duration,
-    quiet: Pin<Box<Sleep>>,
+    quiet: SignOfLife,
     /// The door closes with it, unless others hold it open too.
     _hold: Hold,
 }
@@ -186,13 +182,6 @@ impl HttpBody for HeldOpen {
         if self.closed.as_mut().poll(cx).is_ready() {
             return Poll::Ready(None);
         }
-        if self.quiet.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
-        }
-        let keep_alive = self.keep_alive;
-        self.quiet.set(tokio::time::sleep(keep_alive));
-        // The new timer registers itself only when it is polled.
-        let _ = self.quiet.as_mut().poll(cx);
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b": quiet\n\n")))))
+        self.quiet.poll(cx).map(|frame| Some(Ok(frame)))
     }
 }
