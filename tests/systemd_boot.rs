@@ -22,6 +22,8 @@ mod of_user;
 mod package;
 #[path = "systemd_boot/packaged.rs"]
 mod packaged;
+#[path = "systemd_boot/page.rs"]
+mod page;
 #[path = "../src/agent/tests/server/mod.rs"]
 #[expect(
     dead_code,
@@ -85,6 +87,7 @@ fn the_service_lives_as_its_units_say() {
     every_skill_works(&installed);
     a_kill_is_survived(&mut installed);
     a_reload_reads_definitions_again(&mut installed);
+    page::is_served_by_the_service(&installed);
     what_takes_too_long_is_cut_off_and_repeated(&mut installed);
     what_runs_may_end_before_a_stop(&mut installed);
     a_second_request_to_stop_waits_for_nothing(&mut installed);

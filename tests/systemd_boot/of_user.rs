@@ -1,6 +1,7 @@
 //! The service of one user, under a service manager of that user.
 
 use crate::guest::Guest;
+use crate::page;
 use crate::skills::Service;
 use crate::workspace::{Done, eventually};
 
@@ -53,6 +54,11 @@ pub(crate) fn every_skill_works_for_a_user(guest: &Guest<'_>) {
         systemctl(&["daemon-reload"]);
         systemctl(&["restart", "workerctl"]);
     });
+    let configuration = format!("{WORKSPACE}/workerctl.yaml");
+    let former = guest.expect(&["cat", &configuration]);
+    guest.write(&configuration, &page::configured(&former, 8_931));
+    systemctl(&["restart", "workerctl"]);
+    page::is_there(guest, 8_931);
     systemctl(&["stop", SERVICE]);
     eventually("it has ended in order", || {
         let ended = [show("ActiveState"), show("Result"), show("ExecMainStatus")];
