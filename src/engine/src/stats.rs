@@ -114,16 +114,11 @@ fn hours(query: &StatsQuery, now: Timestamp) -> Result<Vec<String>, Diagnostic> 
     let last = begin(&query.to)?.map_or(now, |at| at.plus_millis(DAY_MS - 1).min(now));
     let (mut at, mut hours) = (first, Vec::new());
     while at <= last {
-        let mut hour = at.rfc3339();
-        hour.truncate(HOUR.len());
-        hours.push(hour);
+        hours.push(at.hour());
         at = at.plus_millis(HOUR_MS);
     }
     Ok(hours)
 }
-
-/// How an hour is written.
-const HOUR: &str = "2026-11-25T05";
 
 /// The line that counts belong to, if they are wanted.
 fn name_of(query: &StatsQuery, at: &str, of: &Counted) -> Option<String> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::StoreError;
 use super::keys::{self, KeyRange};
 use super::record;
-use super::stored::payload_of;
+use super::stored::{each_row, payload_of};
 use super::table::Table;
 use crate::model::Zone;
 use crate::protocol::{Counted, DayCounts, RunSummary};
@@ -17,12 +17,10 @@ pub(super) fn keys_of(run: &RunSummary) -> Vec<Vec<u8>> {
     };
     // Versions before there were counts left no day.
     let day = run.day.clone().unwrap_or_else(|| ended.date_in(Zone::UTC));
-    let mut hour = ended.rfc3339();
-    hour.truncate(keys::HOUR_BYTES);
     let of_hour = Counted::Skill(run.skill.clone());
     let of_day = Counted::of(run).map(|of| keys::counts(&day, &of.key()));
     of_day
-        .chain([keys::counts(&hour, &of_hour.key())])
+        .chain([keys::counts(&ended.hour(), &of_hour.key())])
         .collect()
 }
 
@@ -45,7 +43,7 @@ pub(super) fn lacking(
     has_days: bool,
 ) -> Result<BTreeMap<Vec<u8>, DayCounts>, StoreError> {
     let mut all: BTreeMap<Vec<u8>, DayCounts> = BTreeMap::new();
-    each(table, KeyRange::kind(keys::DONE), |key, value| {
+    each_row(table, KeyRange::kind(keys::DONE), |key, value| {
         let Some(run) = line(table, key, value)? else {
             return Ok(());
         };
@@ -59,7 +57,7 @@ pub(super) fn lacking(
     if !has_days {
         return Ok(all);
     }
-    each(table, KeyRange::kind(keys::COUNTS), |key, value| {
+    each_row(table, KeyRange::kind(keys::COUNTS), |key, value| {
         if let Some((day, Counted::Skill(_))) = keys::counts_of(key) {
             let of_all = all.entry(keys::counts(day, &Counted::All.key()));
             of_all.or_default().add(&read(table, key, value)?);
@@ -67,24 +65,6 @@ pub(super) fn lacking(
         Ok(())
     })?;
     Ok(all)
-}
-
-/// Reads all rows of a range.
-fn each(
-    table: &impl Table,
-    mut range: KeyRange,
-    mut row: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
-    loop {
-        let rows = table.scan(&range, false, 1_000)?;
-        let Some((last, _)) = rows.last() else {
-            return Ok(());
-        };
-        range.from = super::stored::after(last);
-        for (key, value) in &rows {
-            row(key, value)?;
-        }
-    }
 }
 
 /// The line of a run; `None` where it is damaged, which whoever asks for that run is told.

@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::StoreError;
+use super::half_day::{HalfDay, place_of};
 use super::keys;
-use super::stored::after;
+use super::stored::each_row;
 use super::table::{Rows, Table};
 use super::tally::{read, subject_of_all};
 use crate::model::Timestamp;
-use crate::protocol::{HALF_HOUR_MS, HalfDay, SlotCounts};
-
-/// Records that are read at once.
-const SCAN_ROWS: usize = 256;
+use crate::protocol::{HALF_HOUR_MS, SlotCounts};
 
 /// All of them, by the half day; nothing until somebody asks, and after a write that failed.
 #[derive(Debug, Default)]
@@ -56,7 +54,7 @@ impl HeldHours {
             Some(all) => all,
             None => load(table)?,
         };
-        for (began, half_day) in &all {
+        for (began, half_day) in all.range(place_of(from).0..to) {
             tell(*began, half_day, (from, to), callback);
         }
         *held = Some(all);
@@ -65,19 +63,14 @@ impl HeldHours {
 }
 
 fn load(table: &impl Table) -> Result<BTreeMap<Timestamp, HalfDay>, StoreError> {
-    let (mut range, mut all) = (subject_of_all(), BTreeMap::new());
-    loop {
-        let rows = table.scan(&range, false, SCAN_ROWS)?;
-        let Some((last, _)) = rows.last() else {
-            return Ok(all);
-        };
-        range.from = after(last);
-        for (key, value) in &rows {
-            if let Some((_, began)) = keys::hours_of(key) {
-                all.insert(began, read(table, key, value)?);
-            }
+    let mut all = BTreeMap::new();
+    each_row(table, subject_of_all(), |key, value| {
+        if let Some((_, began)) = keys::hours_of(key) {
+            all.insert(began, read(table, key, value)?);
         }
-    }
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 /// Tells of the half hours of half a day that lie between two instants and have counts.

@@ -197,7 +197,7 @@ impl<T: Table> Keyed<T> {
     }
 
     /// Writes what was counted, and at last that it was.
-    fn write_counted(&self, kinds: &[u8], rows: Rows) -> Result<(), StoreError> {
+    pub(super) fn write_counted(&self, kinds: &[u8], rows: Rows) -> Result<(), StoreError> {
         self.guarded(|writer| {
             let mut part = Rows::new();
             for (key, value) in rows {

@@ -22,6 +22,7 @@ mod counts;
 mod files;
 mod flushing;
 mod guard;
+mod half_day;
 mod hours;
 pub mod identity;
 mod keyed;

@@ -8,13 +8,14 @@ use std::collections::BTreeMap;
 
 use super::StoreError;
 use super::counts::line;
+use super::half_day::{HalfDay, place_of};
 use super::keys::{self, KeyRange};
 use super::record;
-use super::stored::{after, payload_of, refused};
+use super::stored::{after, each_row, payload_of, refused};
 use super::table::{Rows, Table};
-use crate::model::schedule::{SlotRow, spread};
+use crate::model::schedule::{Fate, SlotRow, spread};
 use crate::model::{RunId, Timestamp};
-use crate::protocol::{HALF_DAY_MS, HALF_HOUR_MS, HalfDay, RunSummary, SlotCounts};
+use crate::protocol::{HALF_HOUR_MS, RunSummary, SlotCounts};
 use crate::schedule::COUNT_MAX;
 
 /// The subject of counts of all schedules; no worker has this id.
@@ -22,9 +23,20 @@ const ALL: &str = "";
 
 /// Half days whose counts one batch changes.
 #[derive(Debug, Default)]
-pub(super) struct Tally(BTreeMap<Vec<u8>, HalfDay>);
+pub(super) struct Tally {
+    half_days: BTreeMap<Vec<u8>, HalfDay>,
+    /// Whether all is counted, so that what is stored is what a count that was cut off left.
+    anew: bool,
+}
 
 type Change = fn(&mut SlotCounts, &SlotCounts);
+
+/// Slots of one fate by half hours, and between which instants they lie.
+struct Stretch {
+    fate: Fate,
+    parts: Vec<(Timestamp, u32)>,
+    ends: (Timestamp, Timestamp),
+}
 
 impl Tally {
     /// A row takes the place of another one; a batch that is applied twice finds its own.
@@ -36,66 +48,72 @@ impl Tally {
     ) -> Result<(), StoreError> {
         match (former, row) {
             (Some(former), Some(row)) if former.fate == row.fate && former.to <= row.to => {
-                self.tail(table, schedule, (former, row), SlotCounts::add)
+                self.add(table, schedule, &Stretch::tail(former, row))
             }
             (Some(former), Some(row)) if former.fate == row.fate => {
-                self.tail(table, schedule, (row, former), SlotCounts::take_back)
+                self.take_back(table, schedule, &Stretch::tail(row, former))
             }
             (former, row) => {
                 if let Some(former) = former {
-                    self.whole(table, schedule, former, SlotCounts::take_back)?;
+                    self.take_back(table, schedule, &Stretch::whole(former))?;
                 }
                 row.map_or(Ok(()), |row| {
-                    self.whole(table, schedule, row, SlotCounts::add)
+                    self.add(table, schedule, &Stretch::whole(row))
                 })
             }
         }
     }
 
-    /// What the longer of two rows with the same beginning covers beyond the shorter one.
-    fn tail(
+    fn add(
         &mut self,
         table: &impl Table,
         schedule: &str,
-        (shorter, longer): (&SlotRow, &SlotRow),
-        change: Change,
+        stretch: &Stretch,
     ) -> Result<(), StoreError> {
-        let count = count_of(longer).saturating_sub(count_of(shorter));
-        let mut parts = Vec::new();
-        let stretch = (shorter.to, longer.to);
-        spread(stretch, count, HALF_HOUR_MS, &mut |at, count| {
-            parts.push((at, count));
-        });
-        self.parts(table, (schedule, longer), &parts, change)
-    }
-
-    fn whole(
-        &mut self,
-        table: &impl Table,
-        schedule: &str,
-        row: &SlotRow,
-        change: Change,
-    ) -> Result<(), StoreError> {
-        let mut parts = Vec::new();
-        row.spread(COUNT_MAX + 1, HALF_HOUR_MS, &mut |at, count| {
-            parts.push((at, count));
-        });
-        self.parts(table, (schedule, row), &parts, change)
-    }
-
-    fn parts(
-        &mut self,
-        table: &impl Table,
-        (schedule, row): (&str, &SlotRow),
-        parts: &[(Timestamp, u64)],
-        change: Change,
-    ) -> Result<(), StoreError> {
-        for (at, count) in parts {
-            let count = u32::try_from(*count).unwrap_or(u32::MAX);
-            let counts = SlotCounts::of_fate(row.fate, count);
-            self.change(table, (schedule, *at), &counts, change)?;
+        for (at, count) in &stretch.parts {
+            let counts = SlotCounts::of_fate(stretch.fate, *count);
+            self.change(table, (schedule, *at), &counts, SlotCounts::add)?;
         }
         Ok(())
+    }
+
+    /// Takes back as many as were added. Where they were is not known of those between the ends: what a half hour lacks is
+    /// taken from others of the stretch.
+    fn take_back(
+        &mut self,
+        table: &impl Table,
+        schedule: &str,
+        stretch: &Stretch,
+    ) -> Result<(), StoreError> {
+        for subject in subjects(schedule) {
+            let mut lacking = 0_u32;
+            for (at, count) in &stretch.parts {
+                let taken = self.take(table, (subject, *at), stretch.fate, *count)?;
+                lacking = lacking.saturating_add(count - taken);
+            }
+            let (mut at, last) = stretch.ends;
+            while lacking > 0 && at <= last {
+                lacking -= self.take(table, (subject, at), stretch.fate, lacking)?;
+                at = at.plus_millis(HALF_HOUR_MS.unsigned_abs());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back at most so many slots of one half hour; how many there were.
+    fn take(
+        &mut self,
+        table: &impl Table,
+        place: (&str, Timestamp),
+        fate: Fate,
+        most: u32,
+    ) -> Result<u32, StoreError> {
+        let Some(counts) = self.half_hour(table, place)? else {
+            return Ok(0);
+        };
+        let taken = counts.with_fate(fate).min(most);
+        counts.take_back(&SlotCounts::of_fate(fate, taken));
+        Ok(taken)
     }
 
     /// The run of a slot has ended, or ends otherwise after all.
@@ -128,23 +146,30 @@ impl Tally {
         counts: &SlotCounts,
         change: Change,
     ) -> Result<(), StoreError> {
-        let (half_day, half_hour) = place_of(at);
-        // The id of a schedule begins with its worker.
-        let worker = schedule.split('/').next().unwrap_or_default();
-        for subject in [ALL, worker] {
-            let key = keys::hours(subject, half_day);
-            if !self.0.contains_key(&key) {
-                let stored = table.get(&key)?;
-                let read = stored
-                    .map_or_else(|| Ok(HalfDay::default()), |value| read(table, &key, &value));
-                self.0.insert(key.clone(), read?);
-            }
-            let half_day = self.0.get_mut(&key);
-            if let Some(kept) = half_day.and_then(|half_day| half_day.0.get_mut(half_hour)) {
+        for subject in subjects(schedule) {
+            if let Some(kept) = self.half_hour(table, (subject, at))? {
                 change(kept, counts);
             }
         }
         Ok(())
+    }
+
+    /// The counts of the half hour in which an instant lies.
+    fn half_hour(
+        &mut self,
+        table: &impl Table,
+        (subject, at): (&str, Timestamp),
+    ) -> Result<Option<&mut SlotCounts>, StoreError> {
+        let (half_day, half_hour) = place_of(at);
+        let key = keys::hours(subject, half_day);
+        if !self.half_days.contains_key(&key) {
+            let stored = if self.anew { None } else { table.get(&key)? };
+            let read =
+                stored.map_or_else(|| Ok(HalfDay::default()), |value| read(table, &key, &value));
+            self.half_days.insert(key.clone(), read?);
+        }
+        let half_day = self.half_days.get_mut(&key);
+        Ok(half_day.and_then(|half_day| half_day.0.get_mut(half_hour)))
     }
 
     /// The records to be written.
@@ -157,21 +182,44 @@ impl Tally {
             let value = record::inline(&key, &json);
             Ok((key, Some(value)))
         };
-        self.0.into_iter().map(row).collect()
+        self.half_days.into_iter().map(row).collect()
     }
 }
 
-fn count_of(row: &SlotRow) -> u64 {
-    row.count.unwrap_or(COUNT_MAX + 1)
+impl Stretch {
+    fn whole(row: &SlotRow) -> Stretch {
+        let mut stretch = Stretch::of(row.fate, (row.from, row.to));
+        row.spread(COUNT_MAX + 1, HALF_HOUR_MS, &mut |at, count| {
+            stretch.push(at, count);
+        });
+        stretch
+    }
+
+    /// What the longer of two rows with the same beginning covers beyond the shorter one.
+    fn tail(shorter: &SlotRow, longer: &SlotRow) -> Stretch {
+        let count = |row: &SlotRow| row.count.unwrap_or(COUNT_MAX + 1);
+        let count = count(longer).saturating_sub(count(shorter));
+        let mut stretch = Stretch::of(longer.fate, (shorter.to, longer.to));
+        spread(stretch.ends, count, HALF_HOUR_MS, &mut |at, count| {
+            stretch.push(at, count);
+        });
+        stretch
+    }
+
+    fn of(fate: Fate, ends: (Timestamp, Timestamp)) -> Stretch {
+        let parts = Vec::new();
+        Stretch { fate, parts, ends }
+    }
+
+    fn push(&mut self, at: Timestamp, count: u64) {
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        self.parts.push((at, count));
+    }
 }
 
-/// The beginning of the half day in which an instant lies, and the number of its half hour there.
-fn place_of(at: Timestamp) -> (Timestamp, usize) {
-    let millis = at.millis();
-    let half_day = millis.div_euclid(HALF_DAY_MS).saturating_mul(HALF_DAY_MS);
-    let half_hour = millis.rem_euclid(HALF_DAY_MS) / HALF_HOUR_MS;
-    let half_hour = usize::try_from(half_hour).unwrap_or(0);
-    (Timestamp::from_millis(half_day), half_hour)
+/// For whom a slot counts: all schedules, and those of its worker, with whom the id of a schedule begins.
+fn subjects(schedule: &str) -> [&str; 2] {
+    [ALL, schedule.split('/').next().unwrap_or_default()]
 }
 
 /// The counts of half a day. A record that cannot be read counts nothing: slots matter more.
@@ -228,8 +276,11 @@ pub(super) fn before(
 
 /// Counts every row of slots with its run's end, and finds each skill's newest run: a store of a version that did neither.
 pub(super) fn of_everything(table: &impl Table) -> Result<Rows, StoreError> {
-    let mut tally = Tally::default();
-    each_row(table, keys::SLOT, &mut |key, value| {
+    let mut tally = Tally {
+        anew: true,
+        ..Tally::default()
+    };
+    each_row(table, KeyRange::kind(keys::SLOT), |key, value| {
         let row = payload_of(table, key, value)
             .ok()
             .and_then(|payload| record::from_json::<SlotRow>(&payload).ok());
@@ -250,7 +301,7 @@ pub(super) fn of_everything(table: &impl Table) -> Result<Rows, StoreError> {
         tally.change(table, (schedule, row.from), &counts, SlotCounts::add)
     })?;
     let mut newest: BTreeMap<Vec<u8>, RunId> = BTreeMap::new();
-    each_row(table, keys::DONE, &mut |key, value| {
+    each_row(table, KeyRange::kind(keys::DONE), |key, value| {
         if let Some(run) = line(table, key, value)? {
             // They come by their ids, the newest last.
             newest.insert(keys::newest(&run.skill), run.run);
@@ -264,21 +315,4 @@ pub(super) fn of_everything(table: &impl Table) -> Result<Rows, StoreError> {
         rows.insert(key, Some(value));
     }
     Ok(rows)
-}
-
-/// What is done with a record, by its key.
-type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>;
-
-fn each_row(table: &impl Table, kind: u8, see: Visit<'_>) -> Result<(), StoreError> {
-    let mut range = KeyRange::kind(kind);
-    loop {
-        let rows = table.scan(&range, false, 1_000)?;
-        let Some((last, _)) = rows.last() else {
-            return Ok(());
-        };
-        range.from = after(last);
-        for (key, value) in &rows {
-            see(key, value)?;
-        }
-    }
 }

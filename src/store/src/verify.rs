@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::StoreError;
 use super::batch::KeyRecord;
 use super::files::{TEMPORARY_SUFFIX, each_file};
+use super::half_day::HalfDay;
 use super::keys::{self, KeyRange, Kind};
 use super::payload::PAYLOADS;
 use super::record::{self, Body};
@@ -18,7 +19,7 @@ use super::witness::Said;
 use crate::machine::{Entry, Run};
 use crate::model::schedule::{ScheduleState, SlotRow};
 use crate::model::{Notices, RunId, RunSpec, WebSession};
-use crate::protocol::{DayCounts, HalfDay, RunSummary};
+use crate::protocol::{DayCounts, RunSummary};
 
 /// Most faults and most files that a report lists; all are counted.
 pub const LISTED_MAX: usize = 100;

@@ -73,6 +73,13 @@ impl Timestamp {
         self.utc().format("%Y%m%d-%H%M%S").to_string()
     }
 
+    /// The hour of UTC in which it lies: `2026-11-25T05`.
+    pub fn hour(self) -> String {
+        let mut text = self.rfc3339();
+        text.truncate("2026-11-25T05".len());
+        text
+    }
+
     /// `YYYY-MM-DD` in `zone`.
     pub fn date_in(self, zone: Zone) -> String {
         self.utc()

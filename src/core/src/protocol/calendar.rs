@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::stats::Bucket;
@@ -12,9 +11,6 @@ use crate::model::{Outcome, Timestamp};
 /// How long one entry of the kept counts is, in milliseconds: borders of hours and days lie on half hours of UTC in
 /// nearly every zone.
 pub const HALF_HOUR_MS: i64 = 30 * 60_000;
-
-/// How long the stretch of one record of counts is, in milliseconds.
-pub const HALF_DAY_MS: i64 = 24 * HALF_HOUR_MS;
 
 /// How many fates and outcomes there are. Stored counts have their order, so that new ones go to the end.
 const FATES: usize = Fate::ALL.len();
@@ -46,6 +42,27 @@ impl SlotCounts {
             *kept = 1;
         }
         counts
+    }
+
+    /// As they are kept: fates and outcomes, in their order.
+    pub fn lists(&self) -> [&[u32]; 2] {
+        [&self.fates, &self.outcomes]
+    }
+
+    /// Reads [`SlotCounts::lists`], cut or not; what a later version counts besides is passed over.
+    pub fn of_lists([fates, outcomes]: [&[u32]; 2]) -> SlotCounts {
+        let mut counts = SlotCounts::default();
+        let own = counts.fates.iter_mut().zip(fates);
+        let own = own.chain(counts.outcomes.iter_mut().zip(outcomes));
+        own.for_each(|(own, kept)| *own = *kept);
+        counts
+    }
+
+    /// How many slots had this fate.
+    pub fn with_fate(&self, fate: Fate) -> u32 {
+        let mut all = Fate::ALL.into_iter().zip(self.fates);
+        all.find(|(one, _)| *one == fate)
+            .map_or(0, |(_, count)| count)
     }
 
     /// Adds others.
@@ -126,82 +143,6 @@ impl SlotCounts {
     }
 }
 
-/// The kept counts of half a day of UTC, by half hours.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct HalfDay(pub [SlotCounts; 24]);
-
-/// By the number of the half hour two lists without zeros at their ends: fates and outcomes.
-impl Serialize for HalfDay {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let half_hours = self.0.iter().enumerate();
-        let some = half_hours.filter(|(_, counts)| !counts.is_empty());
-        serializer.collect_map(some.map(|(number, counts)| {
-            let lists = (used(&counts.fates), used(&counts.outcomes));
-            (number, lists)
-        }))
-    }
-}
-
-fn used(counts: &[u32]) -> &[u32] {
-    let last = counts.iter().rposition(|count| *count > 0);
-    last.map_or(&[], |last| &counts[..=last])
-}
-
-/// A year has very many of them, so that nothing is allocated for what is read.
-impl<'de> Deserialize<'de> for HalfDay {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HalfDay, D::Error> {
-        struct HalfHours;
-        impl<'de> Visitor<'de> for HalfHours {
-            type Value = HalfDay;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("counts by half hours")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<HalfDay, A::Error> {
-                let mut half_day = HalfDay::default();
-                while let Some(number) = map.next_key::<usize>()? {
-                    let (fates, outcomes) =
-                        map.next_value::<(Counts<FATES>, Counts<OUTCOMES>)>()?;
-                    if let Some(counts) = half_day.0.get_mut(number) {
-                        (counts.fates, counts.outcomes) = (fates.0, outcomes.0);
-                    }
-                }
-                Ok(half_day)
-            }
-        }
-        deserializer.deserialize_map(HalfHours)
-    }
-}
-
-/// A list of at most so many counts; what a later version counts besides is passed over.
-struct Counts<const N: usize>([u32; N]);
-
-impl<'de, const N: usize> Deserialize<'de> for Counts<N> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Counts<N>, D::Error> {
-        struct List<const N: usize>;
-        impl<'de, const N: usize> Visitor<'de> for List<N> {
-            type Value = Counts<N>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a list of counts")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Counts<N>, A::Error> {
-                let (mut counts, mut at) = ([0; N], 0);
-                while let Some(count) = list.next_element()? {
-                    if let Some(own) = counts.get_mut(at) {
-                        *own = count;
-                    }
-                    at += 1;
-                }
-                Ok(Counts(counts))
-            }
-        }
-        deserializer.deserialize_seq(List)
-    }
-}
-
 /// Which cells of a calendar are wanted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -269,30 +210,6 @@ pub struct Calendar {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_largest_counts_fit_into_a_record() {
-        let most = SlotCounts {
-            fates: [u32::MAX; FATES],
-            outcomes: [u32::MAX; OUTCOMES],
-        };
-        let half_day = HalfDay([most; 24]);
-        let text = serde_json::to_string(&half_day).unwrap();
-        assert!(text.len() <= 4_090, "{}", text.len());
-        assert_eq!(serde_json::from_str::<HalfDay>(&text).unwrap(), half_day);
-    }
-
-    #[test]
-    fn what_is_stored_has_no_zeros_at_its_ends_and_may_be_longer() {
-        let mut half_day = HalfDay::default();
-        half_day.0[7] = SlotCounts::of_fate(Fate::CaughtUp, 3);
-        half_day.0[7].add(&SlotCounts::of_outcome("succeeded"));
-        let text = serde_json::to_string(&half_day).unwrap();
-        assert_eq!(text, r#"{"7":[[0,3],[1]]}"#);
-        let longer = r#"{"7":[[0,3,0,0,0,0,0,0,9],[1]],"24":[[1],[]]}"#;
-        assert_eq!(serde_json::from_str::<HalfDay>(longer).unwrap(), half_day);
-        assert!(serde_json::from_str::<HalfDay>(r#"{"7":[[-1],[1]]}"#).is_err());
-    }
 
     #[test]
     fn every_outcome_has_its_place() {

@@ -22,9 +22,7 @@ mod upcoming;
 mod watch;
 mod web;
 
-pub use calendar::{
-    Calendar, CalendarCell, CalendarQuery, HALF_DAY_MS, HALF_HOUR_MS, HalfDay, SlotCounts,
-};
+pub use calendar::{Calendar, CalendarCell, CalendarQuery, HALF_HOUR_MS, SlotCounts};
 pub use catalog::{InputView, OutputView, SkillView, WorkerView};
 pub use control::Control;
 pub use forgetting::{ForgetRequest, Forgot};

@@ -284,8 +284,7 @@ impl Performer {
         let config = self.parts.definitions.current().config.clone();
         let zone = config.timezone.parse().unwrap_or(Zone::UTC);
         let day = now.minus_millis(STATISTICS_MS).date_in(zone);
-        let mut hour = now.minus_millis(HOURS_MS).rfc3339();
-        hour.truncate("2026-11-25T05".len());
+        let hour = now.minus_millis(HOURS_MS).hour();
         let over = now.minus_millis(config.retention.slots_ms);
         let writes = vec![
             Write::ForgetCounts(day),

@@ -70,7 +70,11 @@ fn a_row_that_grows_counts_each_slot_where_it_was() {
     let mut row = SlotRow::one(instant("2026-01-02T09:00"), Fate::Paused, at(1));
     store.commit(&batch(vec![slot(row.clone())])).unwrap();
     // Not on the Saturday and the Sunday between.
-    for (count, to) in [(2, "2026-01-05T09:00"), (3, "2026-01-06T09:00")] {
+    for (count, to) in [
+        (2, "2026-01-05T09:00"),
+        (3, "2026-01-06T09:00"),
+        (4, "2026-01-07T09:00"),
+    ] {
         row.to = instant(to);
         row.count = Some(count);
         let written = slot(row.clone());
@@ -79,16 +83,21 @@ fn a_row_that_grows_counts_each_slot_where_it_was() {
             .unwrap();
     }
     let paused = |at: &str| (at.to_owned(), Fate::Paused, 1);
-    let days = ["2026-01-02T09:00", "2026-01-05T09:00", "2026-01-06T09:00"];
+    let days = [
+        "2026-01-02T09:00",
+        "2026-01-05T09:00",
+        "2026-01-06T09:00",
+        "2026-01-07T09:00",
+    ];
     assert_eq!(fates(&store), days.map(paused));
     let other = row.clone().because("a holiday");
     store.commit(&batch(vec![slot(other)])).unwrap();
-    assert_eq!(fates(&store).len(), 3);
+    assert_eq!(fates(&store).len(), 4);
     // The clock is stepped back over the last one.
-    row.to = instant(days[1]);
-    row.count = Some(2);
+    row.to = instant(days[2]);
+    row.count = Some(3);
     store.commit(&batch(vec![slot(row.clone())])).unwrap();
-    assert_eq!(fates(&store), [paused(days[0]), paused(days[1])]);
+    assert_eq!(fates(&store), [0, 1, 2].map(|day| paused(days[day])));
     let undone = Write::UndoSlot {
         schedule: SCHEDULE.to_owned(),
         from: row.from,
@@ -205,4 +214,26 @@ fn a_store_of_a_version_that_counted_no_slots_is_counted_when_it_is_opened() {
     drop(store);
     let report = crate::maintenance::verify(dir.path()).unwrap();
     assert_eq!(report.fault_count, 0, "{report:?}");
+}
+
+#[test]
+fn a_count_that_was_cut_off_begins_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let (row, ended) = ran(2);
+    let missed = SlotRow::one(instant("2026-01-01"), Fate::Missed, at(1));
+    store.commit(&accepted(2)).unwrap();
+    let finished = Write::Finished(Box::new(ended));
+    store
+        .commit(&batch(vec![slot(row), slot(missed), finished]))
+        .unwrap();
+    let all = counted(&store, None);
+    let rows = crate::tally::of_everything(store.0.table()).unwrap();
+    store.0.forget_counts(false).unwrap();
+    // The power went after these and before what says that they are all.
+    store.0.write_counted(&[], rows).unwrap();
+    assert_eq!(counted(&store, None), all);
+    drop(store);
+    let store = open(dir.path());
+    assert_eq!(counted(&store, None), all);
 }
